@@ -1,0 +1,25 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(PLAIT_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
+
+find_program(PLAIT_CCACHE ccache)
+if(PLAIT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PLAIT_CCACHE})
+endif()
+
+# What every target of this project is compiled with; used through plait_target().
+add_library(plait_options INTERFACE)
+target_compile_options(plait_options INTERFACE -Wall -Wextra -Werror)
+target_include_directories(plait_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+if(PLAIT_SANITIZE)
+  target_compile_options(plait_options INTERFACE -fsanitize=${PLAIT_SANITIZE} -fno-omit-frame-pointer
+                                                 -fno-sanitize-recover=all)
+  target_link_options(plait_options INTERFACE -fsanitize=${PLAIT_SANITIZE})
+endif()

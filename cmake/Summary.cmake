@@ -1,0 +1,5 @@
+message(STATUS "plait ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE} with ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+message(STATUS "  MPI        ${MPI_C_LIBRARIES}")
+message(STATUS "  hwloc      ${HWLOC_VERSION}, libibverbs ${IBVERBS_VERSION}, Highway ${HWY_VERSION}")
+message(STATUS "  Fortran    ${CMAKE_Fortran_COMPILER}")
+message(STATUS "  sanitizers ${PLAIT_SANITIZE}")

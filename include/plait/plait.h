@@ -1,0 +1,30 @@
+/* Plait's public C API: what a program or a tool may ask of the plugin that is in its process.
+ * All functions are thread-safe unless they say otherwise. No MPI types here: see plait_mpi.h. */
+#ifndef PLAIT_PLAIT_H
+#define PLAIT_PLAIT_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "0.1.0". The string lives for ever. */
+const char* plait_version(void);
+
+/* Turns acceleration on (non-zero) or off (0) for this process from its next collective call on. The ranks of a
+ * communicator must agree: call it on all of them between the same two collectives. Returns the previous state. */
+int plait_set_enabled(int enabled);
+
+/* What Plait did with the calling thread's last collective: the name of the plan that ran, "host" when the call was
+ * passed on, "" before any call. The string lives until the thread's next collective. */
+const char* plait_last_plan(void);
+
+/* The channels that carried the calling thread's last collective, comma-separated ("shm,mpi"); "" for the host. */
+const char* plait_last_channels(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

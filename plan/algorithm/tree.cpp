@@ -1,0 +1,46 @@
+#include "plan/algorithm/algorithms.h"
+
+namespace plait {
+
+namespace {
+
+// One hop of a tree: from a child to its parent (reduce) or from the parent to the child (broadcast).
+struct Edge {
+  std::size_t parent, child;
+};
+
+// Edges in the order in which a reduction uses them; a broadcast uses them backwards.
+std::vector<Edge> edges(std::size_t size, Tree tree) {
+  std::vector<Edge> result;
+  switch (tree) {
+    case Tree::binomial:
+      for (std::size_t span = 1; span < size; span *= 2)
+        for (std::size_t child = span; child < size; child += 2 * span) result.push_back({child - span, child});
+      break;
+    case Tree::chain:
+      for (std::size_t child = size - 1; child > 0; --child) result.push_back({child - 1, child});
+      break;
+    case Tree::flat:
+      for (std::size_t child = 1; child < size; ++child) result.push_back({0, child});
+      break;
+  }
+  return result;
+}
+
+}  // namespace
+
+void tree_reduce(Builder& builder, Group group, const Segments& segments, Tree tree) {
+  const std::vector<Edge> hops = edges(group.size(), tree);
+  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (const Edge& hop : hops)
+      builder.combine(group[hop.child], group[hop.parent], blocks_of(builder.semantics(), segments, chunk));
+}
+
+void tree_broadcast(Builder& builder, Group group, const Segments& segments, Tree tree) {
+  const std::vector<Edge> hops = edges(group.size(), tree);
+  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (std::size_t hop = hops.size(); hop-- > 0;)
+      builder.move(group[hops[hop].parent], group[hops[hop].child], blocks_of(builder.semantics(), segments, chunk));
+}
+
+}  // namespace plait

@@ -1,0 +1,198 @@
+#include "plan/bound_schedule.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+
+#include "plan/block_sizes.h"
+
+namespace plait {
+
+namespace {
+
+constexpr std::uint64_t cache_line = 64;
+
+class Binder {
+ public:
+  Binder(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement)
+      : schedule_(schedule), semantics_(semantics), rank_(rank), placement_(placement), sizes_(semantics, placement) {
+    bound_.element_bytes = placement.element_bytes;
+    place_scratch();
+  }
+
+  BoundSchedule run() {
+    const bool keep_empty = sizes_.all_empty();
+    bound_.steps.reserve(schedule_.steps.size());
+    for (const Step& step : schedule_.steps) add_step(step, keep_empty);
+    link_successors();
+    collect_lanes();
+    return std::move(bound_);
+  }
+
+ private:
+  void place_scratch() {
+    std::uint64_t offset = 0;
+    for (const BlockId block : schedule_.scratch) {
+      scratch_offsets_.push_back(offset);
+      offset += sizes_.bytes(block);
+    }
+    bound_.scratch_bytes = (offset + cache_line - 1) / cache_line * cache_line;
+  }
+
+  BlockId block_of(Space space, std::uint32_t cell) const {
+    if (space == Space::scratch) return schedule_.scratch[cell];
+    return space == Space::input ? semantics_.input_block(rank_, cell) : semantics_.output_block(rank_, cell);
+  }
+
+  std::uint64_t offset_of(Space space, std::uint32_t cell) const {
+    if (space == Space::scratch) return scratch_offsets_[cell];
+    const std::uint32_t cells =
+        space == Space::input ? semantics_.input_cells(rank_) : semantics_.output_cells(rank_);
+    return sizes_.buffer_offset(block_of(space, cell), cell, cells);
+  }
+
+  SpanList add_spans(RunList runs) {
+    SpanList list{static_cast<std::uint32_t>(bound_.spans.size()), 0};
+    for (std::uint32_t r = runs.first; r < runs.first + runs.count; ++r) {
+      const CellRun& run = schedule_.runs[r];
+      for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell) add_cell(list, run.space, cell);
+    }
+    return list;
+  }
+
+  void add_cell(SpanList& list, Space space, std::uint32_t cell) {
+    const std::uint64_t bytes = sizes_.bytes(block_of(space, cell));
+    if (bytes == 0) return;
+    const std::uint64_t offset = offset_of(space, cell);
+    note_extent(space, offset + bytes);
+    if (list.count > 0) {
+      BoundSpan& last = bound_.spans.back();
+      if (last.space == space && last.offset + last.bytes == offset) {
+        last.bytes += bytes;
+        return;
+      }
+    }
+    bound_.spans.push_back({offset, bytes, space});
+    ++list.count;
+  }
+
+  void note_extent(Space space, std::uint64_t end) {
+    if (space == Space::input) bound_.input_bytes = std::max(bound_.input_bytes, end);
+    if (space == Space::output) bound_.output_bytes = std::max(bound_.output_bytes, end);
+  }
+
+  std::uint64_t total(SpanList list) const {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < list.count; ++i) bytes += bound_.spans[list.first + i].bytes;
+    return bytes;
+  }
+
+  bool copies_onto_itself(const Step& step) const {
+    if (step.kind != StepKind::copy || !placement_.in_place) return false;
+    std::vector<std::uint32_t> destinations;
+    for_each_cell(step.destination, [&](Space, std::uint32_t cell) { destinations.push_back(cell); });
+    std::size_t i = 0;
+    bool same = true;
+    for_each_cell(step.source, [&](Space space, std::uint32_t cell) {
+      const auto output = space == Space::input ? semantics_.aliased_output(rank_, cell) : std::nullopt;
+      same = same && output == destinations[i++];
+    });
+    return same;
+  }
+
+  template <class Visit>
+  void for_each_cell(RunList list, Visit visit) const {
+    for (std::uint32_t r = list.first; r < list.first + list.count; ++r) {
+      const CellRun& run = schedule_.runs[r];
+      for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell) visit(run.space, cell);
+    }
+  }
+
+  void add_step(const Step& step, bool keep_empty) {
+    BoundStep bound{.kind = step.kind,
+                    .channel = step.channel,
+                    .incoming_left = step.incoming_left,
+                    .peer = step.peer,
+                    .predecessors = step.after.count,
+                    .successors = {},
+                    .source = add_spans(step.source),
+                    .operand = add_spans(step.operand),
+                    .destination = add_spans(step.destination),
+                    .bytes = 0,
+                    .lane = -1};
+    bound.bytes = total(step.kind == StepKind::send || step.kind == StepKind::copy ? bound.source : bound.destination);
+    const bool message = step.kind != StepKind::copy && step.kind != StepKind::reduce;
+    if ((message && bound.bytes == 0 && !keep_empty) || copies_onto_itself(step)) make_no_op(bound);
+    bound_.steps.push_back(bound);
+  }
+
+  // A step that moves nothing stays as a local step of no bytes, because others may be ordered by it.
+  static void make_no_op(BoundStep& step) {
+    step.kind = StepKind::copy;
+    step.peer = -1;
+    step.source = step.operand = step.destination = {};
+    step.bytes = 0;
+  }
+
+  void link_successors() {
+    std::vector<std::vector<std::uint32_t>> successors(schedule_.steps.size());
+    for (std::uint32_t i = 0; i < schedule_.steps.size(); ++i) {
+      const RunList after = schedule_.steps[i].after;
+      for (std::uint32_t k = 0; k < after.count; ++k) successors[schedule_.after[after.first + k]].push_back(i);
+    }
+    for (std::uint32_t i = 0; i < successors.size(); ++i) {
+      bound_.steps[i].successors = {static_cast<std::uint32_t>(bound_.successors.size()),
+                                    static_cast<std::uint32_t>(successors[i].size())};
+      bound_.successors.insert(bound_.successors.end(), successors[i].begin(), successors[i].end());
+    }
+  }
+
+  void collect_lanes() {
+    std::map<std::tuple<ChannelKind, std::int32_t, bool>, std::vector<std::uint32_t>> lanes;
+    for (std::uint32_t i = 0; i < bound_.steps.size(); ++i) {
+      const BoundStep& step = bound_.steps[i];
+      if (step.kind == StepKind::copy || step.kind == StepKind::reduce) continue;
+      lanes[{step.channel, step.peer, step.kind == StepKind::send}].push_back(i);
+      bound_.channels_used |= 1U << static_cast<unsigned>(step.channel);
+    }
+    for (const auto& [key, steps] : lanes) {
+      for (const std::uint32_t step : steps) bound_.steps[step].lane = static_cast<std::int32_t>(bound_.lanes.size());
+      bound_.lanes.push_back(
+          {{static_cast<std::uint32_t>(bound_.lane_steps.size()), static_cast<std::uint32_t>(steps.size())}});
+      bound_.lane_steps.insert(bound_.lane_steps.end(), steps.begin(), steps.end());
+    }
+  }
+
+  const Schedule& schedule_;
+  const Semantics& semantics_;
+  int rank_;
+  const Placement& placement_;
+  BlockSizes sizes_;
+  std::vector<std::uint64_t> scratch_offsets_;
+  BoundSchedule bound_;
+};
+
+}  // namespace
+
+Placement dense_placement(const Call& call) {
+  Placement placement;
+  placement.element_bytes = call.element_bytes;
+  placement.counts = call.counts;
+  switch (call.collective) {
+    case Collective::barrier:
+    case Collective::bcast:
+    case Collective::reduce:
+    case Collective::allreduce:
+      placement.vector_elements = call.count;
+      break;
+    default:
+      placement.segment_elements = call.count;
+  }
+  return placement;
+}
+
+BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement) {
+  return Binder(schedule, semantics, rank, placement).run();
+}
+
+}  // namespace plait

@@ -1,0 +1,72 @@
+// A schedule bound to the sizes of one call: steps over bytes, in the form the engine runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plan/schedule.h"
+
+namespace plait {
+
+// Where a call's data lies in this rank's buffers, in elements from the buffer's base.
+struct Placement {
+  std::size_t element_bytes = 1;
+  // Elements of segment s: the same for all segments (alltoall and equal shares), or from `counts` (by segment).
+  std::size_t segment_elements = 0;
+  const std::size_t* counts = nullptr;
+  // First element of segment s in a buffer that holds all segments by rank (allgatherv's recvbuf, gather's at the
+  // root); nullptr: dense, in ascending order of segment. Not owned, used during bind() only.
+  const std::size_t* displacements = nullptr;
+  // bcast, reduce, allreduce: elements of the whole vector, cut evenly into the plan's segments. The others leave 0.
+  std::size_t vector_elements = 0;
+  bool in_place = false;  // input and output share memory as Semantics::aliased_output says
+};
+Placement dense_placement(const Call& call);
+
+struct BoundSpan {
+  std::uint64_t offset;  // bytes from the base of its space
+  std::uint64_t bytes;
+  Space space;
+};
+
+struct SpanList {
+  std::uint32_t first = 0;  // into BoundSchedule::spans
+  std::uint32_t count = 0;
+};
+
+struct BoundStep {
+  StepKind kind;
+  ChannelKind channel;
+  bool incoming_left;
+  std::int32_t peer;
+  std::uint32_t predecessors;  // steps that must complete before this one starts
+  SpanList successors;         // into BoundSchedule::successors: steps that wait for this one
+  SpanList source, operand, destination;
+  std::uint64_t bytes;  // of the message, or of the copy
+  std::int32_t lane;    // send, recv, recv_reduce: index into BoundSchedule::lanes; -1 for local steps
+};
+
+// The sends to, or the receives from, one peer over one channel: their order of starting.
+struct Lane {
+  SpanList steps;  // into BoundSchedule::lane_steps
+};
+
+struct BoundSchedule {
+  std::vector<BoundStep> steps;
+  std::vector<BoundSpan> spans;
+  std::vector<std::uint32_t> successors;
+  std::vector<Lane> lanes;
+  std::vector<std::uint32_t> lane_steps;
+  std::uint64_t scratch_bytes = 0;
+  std::uint64_t input_bytes = 0;   // from the buffer's base to the end of the last byte touched
+  std::uint64_t output_bytes = 0;
+  std::size_t element_bytes = 1;   // messages are cut only at multiples of it
+  std::uint32_t channels_used = 0; // bit k: ChannelKind k
+};
+
+// `rank` is whose schedule it is. Adjacent spans are merged; messages of no bytes are dropped on both sides (except
+// where the whole call has none: barrier); copies onto themselves are dropped.
+BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement);
+
+}  // namespace plait

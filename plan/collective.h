@@ -1,0 +1,102 @@
+// What a collective call asks for, independent of MPI, and what it must achieve, in blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+
+namespace plait {
+
+enum class Collective : std::uint8_t {
+  barrier, bcast, reduce, allreduce, allgather, allgatherv, gather, scatter, alltoall,
+  reduce_scatter_block, reduce_scatter,
+  count_,
+};
+inline constexpr int collective_count = static_cast<int>(Collective::count_);
+
+std::string_view name(Collective collective);  // "allreduce"
+std::optional<Collective> collective_named(std::string_view name);
+bool reduces(Collective collective);  // barrier counts as a reduction of nothing
+bool rooted(Collective collective);
+
+// One call, described only by what MPI guarantees to be equal on all ranks of the communicator.
+struct Call {
+  Collective collective = Collective::barrier;
+  int root = 0;  // of a rooted collective
+  // Elements: of the vector (bcast, reduce, allreduce), of one rank's contribution (allgather, gather), of one rank's
+  // share (scatter, reduce_scatter_block), of one pair's message (alltoall). 0 for barrier.
+  std::size_t count = 0;
+  // allgatherv and reduce_scatter: elements of each rank's segment, by rank; empty for the others. Not owned.
+  const std::size_t* counts = nullptr;
+  // Bytes of an element in the packed form in which it travels; data is cut only between elements. 0 for barrier.
+  std::size_t element_bytes = 1;
+  bool commutative = true;  // of the operator; true where there is none
+};
+
+// Bytes that name the size of a call: the count's times element_bytes; the sum of the counts for the v-collectives.
+std::size_t payload_bytes(const Call& call, int ranks);
+
+using BlockId = std::uint32_t;
+
+// A collective's data as a plan sees it: `segments`, each cut into `chunks`; block = segment * chunks + chunk.
+// Segments are: equal parts of the vector (barrier, bcast, reduce, allreduce: the plan chooses how many); one a rank
+// (allgather(v), gather, scatter, reduce_scatter(_block)); one a pair, source * ranks + destination (alltoall).
+//
+// A rank's input and output are arrays of cells, a block each, in ascending order of block:
+//   barrier, allreduce     input all blocks              output all
+//   reduce                 input all                     output all at the root
+//   bcast                  input all at the root         output all elsewhere
+//   allgather(v)           input own segment             output all
+//   gather                 input own segment             output all at the root
+//   scatter                input all at the root         output own segment
+//   reduce_scatter(_block) input all                     output own segment
+//   alltoall               input own row (by dest.)      output own column (by source)
+class Semantics {
+ public:
+  // `segments` matters only for the collectives whose plan chooses it.
+  Semantics(Collective collective, int ranks, int root, int segments, int chunks);
+
+  Collective collective() const { return collective_; }
+  int ranks() const { return ranks_; }
+  int root() const { return root_; }
+  int segments() const { return segments_; }
+  int chunks() const { return chunks_; }
+  BlockId blocks() const { return static_cast<BlockId>(segments_) * static_cast<BlockId>(chunks_); }
+  BlockId block(int segment, int chunk) const {
+    return static_cast<BlockId>(segment) * static_cast<BlockId>(chunks_) + static_cast<BlockId>(chunk);
+  }
+
+  std::uint32_t input_cells(int rank) const;
+  std::uint32_t output_cells(int rank) const;
+  BlockId input_block(int rank, std::uint32_t cell) const;
+  BlockId output_block(int rank, std::uint32_t cell) const;
+  std::optional<std::uint32_t> input_cell(int rank, BlockId block) const;
+  std::optional<std::uint32_t> output_cell(int rank, BlockId block) const;
+
+  // With MPI_IN_PLACE (or by the nature of the call) this input cell is the same memory as that output cell. Where MPI
+  // lets the two overlap otherwise (alltoall, reduce_scatter) the caller copies the input first and nothing is shared.
+  std::optional<std::uint32_t> aliased_output(int rank, std::uint32_t input_cell) const;
+
+  // The rank whose input alone makes up the block; -1 when every rank contributes (reductions).
+  int origin(BlockId block) const;
+
+ private:
+  struct Range { int first_segment, segment_count, stride; };
+  Range input_range(int rank) const;
+  Range output_range(int rank) const;
+  std::uint32_t cells(const Range& range) const;
+  BlockId block_in(const Range& range, std::uint32_t cell) const;
+  std::optional<std::uint32_t> cell_in(const Range& range, BlockId block) const;
+
+  Collective collective_;
+  int ranks_;
+  int root_;
+  int segments_;
+  int chunks_;
+};
+
+}  // namespace plait

@@ -1,0 +1,222 @@
+#include "plan/cost.h"
+
+#include <algorithm>
+#include <queue>
+#include <vector>
+
+#include "plan/block_sizes.h"
+
+namespace plait {
+
+Machine default_machine() {
+  Machine machine;
+  machine.shm = {.latency = 0.15e-6, .seconds_per_byte = 1 / 12e9, .overhead = 0.05e-6,
+                 .cpu_seconds_per_byte = 1 / 15e9};
+  machine.network = {.latency = 15e-6, .seconds_per_byte = 1 / 1.2e9, .overhead = 3e-6,
+                     .cpu_seconds_per_byte = 1 / 6e9};
+  machine.nic_seconds_per_byte = 1 / 1.2e9;
+  machine.nic_seconds_per_message = 1e-6;
+  machine.reduce_seconds_per_byte = 1 / 10e9;
+  machine.copy_seconds_per_byte = 1 / 12e9;
+  return machine;
+}
+
+namespace {
+
+bool is_message(StepKind kind) { return kind != StepKind::copy && kind != StepKind::reduce; }
+
+// A step of one rank, ready for the simulation.
+struct Task {
+  const Step* step;
+  double bytes = 0;
+  std::uint32_t open = 0;        // predecessors not complete
+  double ready = 0;              // when the last of them was
+  std::uint32_t partner = 0;     // of a message: the other side's step
+  double arrival = -1;           // of a receive: when its data is there
+  bool posted = false;
+};
+
+class Simulation {
+ public:
+  Simulation(const SimulatedPlan& plan, const Call& call, const Machine& machine)
+      : plan_(plan), machine_(machine), placement_(dense_placement(call)), sizes_(*plan.semantics, placement_) {
+    const std::size_t ranks = plan.schedules.size();
+    cpu_free_.resize(ranks);
+    nic_out_.resize(static_cast<std::size_t>(plan.hierarchy->nodes()));
+    nic_in_.resize(static_cast<std::size_t>(plan.hierarchy->nodes()));
+    for (BlockId block = 0; block < plan.semantics->blocks(); ++block)
+      block_bytes_.push_back(static_cast<double>(sizes_.bytes(block)));
+    for (std::size_t rank = 0; rank < ranks; ++rank) add_rank(rank);
+    match();
+  }
+
+  double run() {
+    for (std::size_t rank = 0; rank < tasks_.size(); ++rank)
+      for (std::uint32_t i = 0; i < tasks_[rank].size(); ++i)
+        if (tasks_[rank][i].open == 0) push(0, rank, i);
+    double last = 0;
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      last = std::max(last, execute(event));
+    }
+    return last;
+  }
+
+ private:
+  struct Event {
+    double time;
+    std::uint64_t sequence;
+    std::size_t rank;
+    std::uint32_t task;
+    bool operator<(const Event& other) const {
+      return time != other.time ? time > other.time : sequence > other.sequence;
+    }
+  };
+
+  void add_rank(std::size_t rank) {
+    const Schedule& schedule = plan_.schedules[rank];
+    auto& tasks = tasks_.emplace_back(schedule.steps.size());
+    auto& waiting = waiting_.emplace_back(schedule.steps.size());
+    for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
+      const Step& step = schedule.steps[i];
+      tasks[i].step = &step;
+      tasks[i].bytes = bytes_of(rank, schedule, step.kind == StepKind::send ? step.source : step.destination);
+      tasks[i].open = step.after.count;
+      for (std::uint32_t k = 0; k < step.after.count; ++k) waiting[schedule.after[step.after.first + k]].push_back(i);
+    }
+  }
+
+  double bytes_of(std::size_t rank, const Schedule& schedule, RunList list) const {
+    const Semantics& semantics = *plan_.semantics;
+    const int r = static_cast<int>(rank);
+    double bytes = 0;
+    for (std::uint32_t i = list.first; i < list.first + list.count; ++i) {
+      const CellRun& run = schedule.runs[i];
+      for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell)
+        bytes += block_bytes_[run.space == Space::scratch  ? schedule.scratch[cell]
+                              : run.space == Space::input ? semantics.input_block(r, cell)
+                                                          : semantics.output_block(r, cell)];
+    }
+    return bytes;
+  }
+
+  // Pairs the k-th send of each lane with the k-th receive.
+  void match() {
+    const std::size_t ranks = tasks_.size();
+    std::vector<std::vector<std::uint32_t>> sends(ranks), receives(ranks);
+    for (std::size_t sender = 0; sender < ranks; ++sender) {
+      for (std::uint32_t i = 0; i < tasks_[sender].size(); ++i) {
+        const Step& step = *tasks_[sender][i].step;
+        if (step.kind == StepKind::send) sends[static_cast<std::size_t>(step.peer)].push_back(i);
+      }
+      for (std::size_t receiver = 0; receiver < ranks; ++receiver) {
+        if (sends[receiver].empty()) continue;
+        std::size_t next = 0;
+        for (std::uint32_t i = 0; i < tasks_[receiver].size() && next < sends[receiver].size(); ++i) {
+          Task& task = tasks_[receiver][i];
+          if (!is_message(task.step->kind) || task.step->kind == StepKind::send ||
+              task.step->peer != static_cast<int>(sender))
+            continue;
+          task.partner = sends[receiver][next++];
+          tasks_[sender][task.partner].partner = i;
+        }
+        sends[receiver].clear();
+      }
+    }
+  }
+
+  void push(double time, std::size_t rank, std::uint32_t task) {
+    events_.push({time, sequence_++, rank, task});
+  }
+
+  // Carries out a task that may start, or a receive whose data has arrived; returns when it ends.
+  double execute(const Event& event) {
+    Task& task = tasks_[event.rank][event.task];
+    switch (task.step->kind) {
+      case StepKind::send:
+        return send(event, task);
+      case StepKind::recv:
+      case StepKind::recv_reduce:
+        return receive(event, task);
+      default: {
+        const double rate = task.step->kind == StepKind::copy ? machine_.copy_seconds_per_byte
+                                                              : machine_.reduce_seconds_per_byte;
+        return finish(event, occupy(cpu_free_[event.rank], event.time, rate * task.bytes));
+      }
+    }
+  }
+
+  static double occupy(double& free_at, double from, double duration) {
+    free_at = std::max(free_at, from) + duration;
+    return free_at;
+  }
+
+  const Link& link(const Task& task) const {
+    return task.step->channel == ChannelKind::shm ? machine_.shm : machine_.network;
+  }
+
+  double send(const Event& event, Task& task) {
+    const Link& link = this->link(task);
+    const double posted =
+        occupy(cpu_free_[event.rank], event.time, link.overhead + link.cpu_seconds_per_byte * task.bytes);
+    double arrival = posted + link.latency;
+    if (task.step->channel != ChannelKind::shm) {
+      const double wire = machine_.nic_seconds_per_message + machine_.nic_seconds_per_byte * task.bytes;
+      const double left = occupy(nic_out_[node(event.rank)], posted, wire);
+      const double taken = occupy(nic_in_[node(static_cast<std::size_t>(task.step->peer))], left - wire, wire);
+      arrival = std::max(left, taken) + link.latency;
+    }
+    Task& receive = tasks_[static_cast<std::size_t>(task.step->peer)][task.partner];
+    receive.arrival = arrival;
+    if (receive.posted) push(arrival, static_cast<std::size_t>(task.step->peer), task.partner);
+    return finish(event, posted);
+  }
+
+  double receive(const Event& event, Task& task) {
+    if (task.arrival < 0) {
+      task.posted = true;
+      return event.time;
+    }
+    if (task.arrival > event.time) {
+      push(task.arrival, event.rank, event.task);
+      return event.time;
+    }
+    const Link& link = this->link(task);
+    double work = link.overhead + link.cpu_seconds_per_byte * task.bytes;
+    if (task.step->kind == StepKind::recv_reduce) work += machine_.reduce_seconds_per_byte * task.bytes;
+    return finish(event, occupy(cpu_free_[event.rank], event.time, work));
+  }
+
+  double finish(const Event& event, double time) {
+    for (const std::uint32_t next : waiting_[event.rank][event.task]) {
+      Task& waiting = tasks_[event.rank][next];
+      waiting.ready = std::max(waiting.ready, time);
+      if (--waiting.open == 0) push(waiting.ready, event.rank, next);
+    }
+    return time;
+  }
+
+  std::size_t node(std::size_t rank) const {
+    return static_cast<std::size_t>(plan_.hierarchy->node_of(static_cast<int>(rank)));
+  }
+
+  const SimulatedPlan& plan_;
+  const Machine& machine_;
+  Placement placement_;
+  BlockSizes sizes_;
+  std::vector<double> block_bytes_;
+  std::vector<std::vector<Task>> tasks_;                       // [rank][step]
+  std::vector<std::vector<std::vector<std::uint32_t>>> waiting_;  // [rank][step]: those that wait for it
+  std::vector<double> cpu_free_, nic_out_, nic_in_;
+  std::priority_queue<Event> events_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace
+
+double predict_seconds(const SimulatedPlan& plan, const Call& call, const Machine& machine) {
+  return Simulation(plan, call, machine).run();
+}
+
+}  // namespace plait

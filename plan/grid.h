@@ -1,0 +1,32 @@
+// The coordinates of the ranks along the levels that a plan works on.
+#pragma once
+
+#include <vector>
+
+#include "topo/hierarchy.h"
+
+namespace plait {
+
+enum class GridKind {
+  flat,        // one level: all ranks, in place order
+  rank_order,  // one level: all ranks, in rank order (for operators that do not commute)
+  nodes,       // two levels: the outermost groups, and the ranks within each
+  full,        // every level of the hierarchy
+};
+std::string_view name(GridKind kind);
+
+struct Grid {
+  int levels = 0;
+  bool uniform = true;
+  std::vector<int> cardinality;              // by level: the largest number of children of a group
+  std::vector<std::vector<int>> coordinate;  // [rank][level], outermost level first
+  std::vector<int> order;                    // all ranks by ascending coordinates
+
+  int ranks() const { return static_cast<int>(order.size()); }
+};
+
+// `leader` gets coordinate 0 at every level, by changing places with the child that had it; -1: nobody is moved.
+// `nodes` and `full` need a hierarchy of at least two levels; rank_order ignores `leader`.
+Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader);
+
+}  // namespace plait

@@ -1,0 +1,148 @@
+#include "plan/planner.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "core/log.h"
+#include "plan/family.h"
+#include "plan/proof.h"
+
+namespace plait {
+
+namespace {
+
+// Work that a rank may spend on planning: ranks times blocks of one plan's bookkeeping.
+constexpr std::size_t planning_limit = std::size_t{1} << 25;
+constexpr int most_chunks = 64;
+
+int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
+
+struct Sized {
+  Candidate candidate;
+  int chunks;
+};
+
+std::string label(const Sized& sized) {
+  return sized.chunks == 1 ? sized.candidate.name : sized.candidate.name + " x" + std::to_string(sized.chunks);
+}
+
+}  // namespace
+
+struct Planner::Implementation {
+  // The choice does not depend on the root or on the exact size, so that it is made once a class.
+  using ClassKey = std::tuple<Collective, int /* size class */, bool /* commutative */>;
+  using PlanKey = std::tuple<Collective, int /* root */, bool /* commutative */, std::string /* label */>;
+
+  struct Decision {
+    bool host = false;
+    std::string_view reason;
+    Sized sized;
+  };
+
+  Hierarchy hierarchy;
+  int rank;
+  PlannerOptions options;
+  std::map<ClassKey, Decision> decisions;
+  std::map<PlanKey, std::unique_ptr<ReadyPlan>> plans;
+
+  Choice choose(const Call& call);
+  const Decision& decide(const Call& call);
+  Decision compute_decision(const Call& call) const;
+  std::vector<int> chunk_counts(const Candidate& candidate, std::size_t bytes) const;
+  double seconds(const Sized& sized, const Call& call) const;
+  bool is_forced(const Candidate& candidate) const;
+  const ReadyPlan* ready(const Call& call, const Sized& sized);
+};
+
+Choice Planner::Implementation::choose(const Call& call) {
+  const Decision& decision = decide(call);
+  if (decision.host) return {nullptr, decision.reason};
+  const ReadyPlan* plan = ready(call, decision.sized);
+  if (plan == nullptr) return {nullptr, "plan refused by its proof"};
+  return {plan, {}};
+}
+
+const Planner::Implementation::Decision& Planner::Implementation::decide(const Call& call) {
+  const ClassKey key{call.collective, size_class(payload_bytes(call, hierarchy.ranks())), call.commutative};
+  const auto [entry, is_new] = decisions.try_emplace(key);
+  if (is_new) entry->second = compute_decision(call);
+  return entry->second;
+}
+
+Planner::Implementation::Decision Planner::Implementation::compute_decision(const Call& call) const {
+  const auto ranks = static_cast<std::size_t>(hierarchy.ranks());
+  if (call.collective == Collective::alltoall ? ranks * ranks * ranks > planning_limit : ranks * ranks > planning_limit)
+    return {true, "communicator too large to plan for", {}};
+  Call canonical = call;
+  canonical.root = 0;
+  Decision best;
+  double best_seconds = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates(call.collective, hierarchy, call.commutative)) {
+    const bool forced = is_forced(candidate);
+    for (const int chunks : chunk_counts(candidate, payload_bytes(call, hierarchy.ranks()))) {
+      const Sized sized{candidate, chunks};
+      const double predicted = forced ? seconds(sized, canonical) - 1e9 : seconds(sized, canonical);
+      if (predicted >= best_seconds) continue;
+      best_seconds = predicted;
+      best = {false, {}, sized};
+    }
+  }
+  if (best_seconds == std::numeric_limits<double>::infinity()) return {true, "no plan for this hierarchy", {}};
+  return best;
+}
+
+bool Planner::Implementation::is_forced(const Candidate& candidate) const {
+  return !options.forced_plan.empty() && candidate.name.find(options.forced_plan) != std::string::npos;
+}
+
+// Numbers of chunks worth trying: messages between about 8 KiB and 256 KiB.
+std::vector<int> Planner::Implementation::chunk_counts(const Candidate& candidate, std::size_t bytes) const {
+  if (!candidate.pipelined) return {1};
+  std::vector<int> counts;
+  for (int chunks = 1; chunks <= most_chunks; chunks *= 2) {
+    const std::size_t chunk = bytes / static_cast<std::size_t>(chunks);
+    if (options.chunk_bytes > 0 && chunk > options.chunk_bytes && chunks < most_chunks) continue;
+    counts.push_back(chunks);
+    if (options.chunk_bytes > 0 || chunk < (std::size_t{16} << 10)) break;
+  }
+  return counts;
+}
+
+double Planner::Implementation::seconds(const Sized& sized, const Call& call) const {
+  const Result<LoweredPlan> lowered = lower(sized.candidate, call.collective, call.root, sized.chunks, hierarchy,
+                                            options.shared_memory);
+  if (!lowered.ok()) return std::numeric_limits<double>::infinity();
+  return predict_seconds({lowered->schedules, &lowered->semantics, &hierarchy}, call, options.machine);
+}
+
+const ReadyPlan* Planner::Implementation::ready(const Call& call, const Sized& sized) {
+  const PlanKey key{call.collective, rooted(call.collective) ? call.root : 0, call.commutative, label(sized)};
+  const auto [entry, is_new] = plans.try_emplace(key);
+  if (!is_new) return entry->second.get();
+  const int root = rooted(call.collective) ? call.root : 0;
+  Result<LoweredPlan> lowered =
+      lower(sized.candidate, call.collective, root, sized.chunks, hierarchy, options.shared_memory);
+  Status status = lowered.ok() ? prove(lowered->semantics, lowered->schedules, call.commutative) : lowered.status();
+  if (!status.ok()) {
+    warn("plan " + label(sized) + " for " + std::string(name(call.collective)) + " is not used: " + status.message());
+    return nullptr;
+  }
+  entry->second = std::make_unique<ReadyPlan>(
+      ReadyPlan{label(sized), lowered->semantics, std::move(lowered->schedules[static_cast<std::size_t>(rank)])});
+  return entry->second.get();
+}
+
+Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options)
+    : implementation_(
+          std::make_unique<Implementation>(Implementation{std::move(hierarchy), rank, std::move(options), {}, {}})) {}
+
+Planner::~Planner() = default;
+
+Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
+
+const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
+
+}  // namespace plait

@@ -1,0 +1,58 @@
+// Chooses the plan of a call, proves it, and keeps this rank's schedule. One planner a communicator.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "core/status.h"
+#include "plan/bound_schedule.h"
+#include "plan/collective.h"
+#include "plan/cost.h"
+#include "plan/schedule.h"
+#include "topo/hierarchy.h"
+
+namespace plait {
+
+// What the ranks of a communicator agreed on at set-up, and what the choice may depend on.
+struct PlannerOptions {
+  std::string forced_plan;      // PLAIT_PLAN; empty: choose
+  std::size_t chunk_bytes = 0;  // 0: by the cost model
+  bool host_when_faster = true;
+  bool shared_memory = true;    // a shm channel connects the ranks of each node
+  Machine machine = default_machine();
+};
+
+// A plan that was lowered and proven for this rank.
+struct ReadyPlan {
+  std::string name;  // "hier RD.2 AR.1(ring) BC.2 x8"
+  Semantics semantics;
+  Schedule schedule;
+};
+
+// What to do with a call. `plan` is null when the host should have it; then `reason` says why.
+struct Choice {
+  const ReadyPlan* plan = nullptr;
+  std::string_view reason;
+};
+
+// Pure apart from its cache: the same calls give the same choices on every rank. Not thread-safe (a communicator runs
+// one collective at a time).
+class Planner {
+ public:
+  Planner(Hierarchy hierarchy, int rank, PlannerOptions options);
+  ~Planner();
+
+  // The choice for a call; slow the first time for a (collective, root, size class), a look-up afterwards.
+  // The pointer stays valid for the planner's life.
+  Choice choose(const Call& call);
+
+  const Hierarchy& hierarchy() const;
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace plait

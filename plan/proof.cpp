@@ -1,0 +1,460 @@
+#include "plan/proof.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+namespace plait {
+
+namespace {
+
+// Sets of contributing ranks, kept once each: a set is a number. Combining two sets that are not disjoint, or, where
+// the order counts, not neighbours in rank order, is an error.
+class ContributionSets {
+ public:
+  static constexpr std::int32_t none = -1;
+
+  ContributionSets(int ranks, bool ordered) : ranks_(ranks), ordered_(ordered) {
+    for (int rank = 0; rank < ranks; ++rank) intern(singleton(rank));
+  }
+
+  std::int32_t of_rank(int rank) const { return rank; }
+
+  // `none` when they cannot be combined in this order.
+  std::int32_t combine(std::int32_t left, std::int32_t right) {
+    const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
+    const auto [entry, is_new] = combined_.try_emplace(key, none);
+    if (is_new) entry->second = compute(left, right);
+    return entry->second;
+  }
+
+  bool is_all(std::int32_t set) const { return sets_[static_cast<std::size_t>(set)].size == ranks_; }
+
+ private:
+  using Bits = std::vector<std::uint64_t>;
+  struct Set {
+    Bits bits;
+    int first = 0, size = 0;
+  };
+
+  Set singleton(int rank) const {
+    Set set{Bits(static_cast<std::size_t>(ranks_ + 63) / 64), rank, 1};
+    set.bits[static_cast<std::size_t>(rank) / 64] |= std::uint64_t{1} << (rank % 64);
+    return set;
+  }
+
+  std::int32_t intern(Set set) {
+    const auto [entry, is_new] = index_.try_emplace(set.bits, static_cast<std::int32_t>(sets_.size()));
+    if (is_new) sets_.push_back(std::move(set));
+    return entry->second;
+  }
+
+  std::int32_t compute(std::int32_t left, std::int32_t right) {
+    const Set& a = sets_[static_cast<std::size_t>(left)];
+    const Set& b = sets_[static_cast<std::size_t>(right)];
+    if (ordered_ && a.first + a.size != b.first) return none;
+    Set both = a;
+    for (std::size_t word = 0; word < both.bits.size(); ++word) {
+      if ((a.bits[word] & b.bits[word]) != 0) return none;
+      both.bits[word] |= b.bits[word];
+    }
+    both.first = std::min(a.first, b.first);
+    both.size = a.size + b.size;
+    return intern(std::move(both));
+  }
+
+  int ranks_;
+  bool ordered_;
+  std::vector<Set> sets_;
+  std::map<Bits, std::int32_t> index_;
+  std::unordered_map<std::uint64_t, std::int32_t> combined_;
+};
+
+std::string at(int rank, std::size_t step) {
+  return "rank " + std::to_string(rank) + " step " + std::to_string(step) + ": ";
+}
+
+Status violation(int rank, std::size_t step, const std::string& what) {
+  return {Code::invalid, "proof: " + at(rank, step) + what};
+}
+
+bool is_message(StepKind kind) { return kind != StepKind::copy && kind != StepKind::reduce; }
+
+struct Cell {
+  Space space;
+  std::uint32_t index;
+};
+
+// One rank's schedule with what the proof needs to know about it.
+class RankProof {
+ public:
+  RankProof(const Semantics& semantics, int rank, const Schedule& schedule)
+      : semantics_(semantics),
+        rank_(rank),
+        schedule_(schedule),
+        inputs_(semantics.input_cells(rank)),
+        outputs_(semantics.output_cells(rank)) {}
+
+  const Schedule& schedule() const { return schedule_; }
+  const Step& step(std::size_t index) const { return schedule_.steps[index]; }
+  std::size_t cells() const { return inputs_ + outputs_ + schedule_.scratch.size(); }
+
+  Status check_form() const {
+    for (std::size_t i = 0; i < schedule_.steps.size(); ++i)
+      if (Status status = check_step(i); !status.ok()) return status;
+    return {};
+  }
+
+  std::vector<Cell> cells_of(RunList list) const {
+    std::vector<Cell> cells;
+    for (std::uint32_t r = list.first; r < list.first + list.count; ++r)
+      for (std::uint32_t k = 0; k < schedule_.runs[r].count; ++k)
+        cells.push_back({schedule_.runs[r].space, schedule_.runs[r].first + k});
+    return cells;
+  }
+
+  BlockId block_of(Cell cell) const {
+    if (cell.space == Space::scratch) return schedule_.scratch[cell.index];
+    return cell.space == Space::input ? semantics_.input_block(rank_, cell.index)
+                                      : semantics_.output_block(rank_, cell.index);
+  }
+
+  // The memory behind a cell: with `in_place`, an input cell may be an output cell.
+  std::size_t memory_of(Cell cell, bool in_place) const {
+    if (cell.space == Space::scratch) return inputs_ + outputs_ + cell.index;
+    if (cell.space == Space::output) return inputs_ + cell.index;
+    const auto output = in_place ? semantics_.aliased_output(rank_, cell.index) : std::nullopt;
+    return output ? inputs_ + *output : cell.index;
+  }
+
+  // Conflicting accesses must be ordered by `after`, directly or through other steps.
+  Status check_order() const {
+    struct Access {
+      std::int64_t writer = -1;
+      std::vector<std::size_t> readers;
+    };
+    std::vector<Access> accesses(cells());
+    for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
+      for (const RunList list : {step(i).source, step(i).operand})
+        for (const Cell cell : cells_of(list)) {
+          Access& access = accesses[memory_of(cell, true)];
+          if (!ordered(access.writer, i)) return unordered(i, static_cast<std::size_t>(access.writer), cell);
+          access.readers.push_back(i);
+        }
+      for (const Cell cell : cells_of(step(i).destination)) {
+        Access& access = accesses[memory_of(cell, true)];
+        if (!ordered(access.writer, i)) return unordered(i, static_cast<std::size_t>(access.writer), cell);
+        for (const std::size_t reader : access.readers)
+          if (reader != i && !ordered(static_cast<std::int64_t>(reader), i)) return unordered(i, reader, cell);
+        access.writer = static_cast<std::int64_t>(i);
+        access.readers.clear();
+      }
+    }
+    return {};
+  }
+
+ private:
+  Status check_step(std::size_t index) const {
+    const Step& step = schedule_.steps[index];
+    if (is_message(step.kind) && (step.peer < 0 || step.peer >= semantics_.ranks() || step.peer == rank_))
+      return violation(rank_, index, "peer " + std::to_string(step.peer) + " is no other rank");
+    if (step.after.first + step.after.count > schedule_.after.size())
+      return violation(rank_, index, "its order lies outside the schedule");
+    for (std::uint32_t k = 0; k < step.after.count; ++k)
+      if (schedule_.after[step.after.first + k] >= index)
+        return violation(rank_, index, "waits for a step that is not earlier");
+    for (const RunList list : {step.source, step.operand, step.destination})
+      if (Status status = check_bounds(index, list); !status.ok()) return status;
+    return check_operands(index, step);
+  }
+
+  Status check_bounds(std::size_t index, RunList list) const {
+    if (std::size_t{list.first} + list.count > schedule_.runs.size())
+      return violation(rank_, index, "its runs lie outside the schedule");
+    for (std::uint32_t r = list.first; r < list.first + list.count; ++r) {
+      const CellRun& run = schedule_.runs[r];
+      const std::size_t limit = run.space == Space::input    ? inputs_
+                                : run.space == Space::output ? outputs_
+                                                             : schedule_.scratch.size();
+      if (std::size_t{run.first} + run.count > limit) return violation(rank_, index, "touches a cell beyond its buffer");
+    }
+    return {};
+  }
+
+  Status check_operands(std::size_t index, const Step& step) const {
+    const std::vector<Cell> source = cells_of(step.source), operand = cells_of(step.operand),
+                            destination = cells_of(step.destination);
+    const bool has_source = step.kind == StepKind::send || step.kind == StepKind::copy || step.kind == StepKind::reduce;
+    const bool has_operand = step.kind == StepKind::recv_reduce || step.kind == StepKind::reduce;
+    const bool has_destination = step.kind != StepKind::send;
+    if (has_source == source.empty() || has_operand == operand.empty() || has_destination == destination.empty())
+      return violation(rank_, index, "lacks an operand or has one too many");
+    std::map<std::size_t, std::size_t> position_of;  // memory -> index in the destination
+    for (std::size_t i = 0; i < destination.size(); ++i) {
+      if (destination[i].space == Space::input) return violation(rank_, index, "writes into the input");
+      if (!position_of.try_emplace(memory_of(destination[i], true), i).second)
+        return violation(rank_, index, "writes a cell twice");
+    }
+    for (const auto* read : {&source, &operand})
+      if (has_destination && !read->empty())
+        if (Status status = check_read(index, *read, destination, position_of); !status.ok()) return status;
+    return {};
+  }
+
+  Status check_read(std::size_t index, const std::vector<Cell>& read, const std::vector<Cell>& destination,
+                    const std::map<std::size_t, std::size_t>& position_of) const {
+    if (read.size() != destination.size()) return violation(rank_, index, "operands of different lengths");
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      const auto written = position_of.find(memory_of(read[i], true));
+      if (written != position_of.end() && written->second != i)
+        return violation(rank_, index, "writes over its own operand");
+      if (block_of(read[i]) != block_of(destination[i]))
+        return violation(rank_, index, "brings a block to the cell of another");
+    }
+    return {};
+  }
+
+  bool ordered(std::int64_t earlier, std::size_t later) const {
+    if (earlier < 0) return true;
+    const auto target = static_cast<std::uint32_t>(earlier);
+    std::vector<std::uint32_t> open = {static_cast<std::uint32_t>(later)};
+    std::vector<bool> seen;
+    while (!open.empty()) {
+      const RunList after = schedule_.steps[open.back()].after;
+      open.pop_back();
+      for (std::uint32_t k = 0; k < after.count; ++k) {
+        const std::uint32_t step = schedule_.after[after.first + k];
+        if (step == target) return true;
+        if (step < target) continue;
+        if (seen.empty()) seen.resize(schedule_.steps.size());
+        if (!seen[step]) open.push_back(step);
+        seen[step] = true;
+      }
+    }
+    return false;
+  }
+
+  Status unordered(std::size_t step, std::size_t other, Cell cell) const {
+    constexpr const char* spaces[] = {"input", "output", "scratch"};
+    return violation(rank_, step, "not ordered after step " + std::to_string(other) + " although both touch " +
+                                      spaces[static_cast<std::size_t>(cell.space)] + " cell " +
+                                      std::to_string(cell.index));
+  }
+
+  const Semantics& semantics_;
+  int rank_;
+  const Schedule& schedule_;
+  std::size_t inputs_, outputs_;
+};
+
+// Runs all ranks' steps on contribution sets. A message happens when both its sides may start.
+class Execution {
+ public:
+  Execution(const Semantics& semantics, const std::vector<RankProof>& ranks, bool commutative, bool in_place)
+      : semantics_(semantics),
+        ranks_(ranks),
+        in_place_(in_place),
+        sets_(semantics.ranks(), !commutative),
+        states_(ranks.size()) {
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) prepare(static_cast<int>(rank));
+  }
+
+  Status run() {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      for (std::size_t step = 0; step < states_[rank].open.size(); ++step)
+        if (states_[rank].open[step] == 0) offer(static_cast<int>(rank), step);
+    while (!runnable_.empty()) {
+      const auto [rank, step] = runnable_.back();
+      runnable_.pop_back();
+      if (Status status = execute(rank, step); !status.ok()) return status;
+    }
+    return check_result();
+  }
+
+ private:
+  struct Lane {
+    std::vector<std::size_t> steps;
+    std::size_t started = 0;  // how many have started, in order
+    std::size_t met = 0;      // how many of the started have met their other side
+  };
+  struct RankState {
+    std::vector<std::int32_t> set;                   // by memory cell; none: undefined
+    std::vector<std::uint32_t> open;                 // by step: predecessors not complete
+    std::vector<std::vector<std::size_t>> waiting;   // by step: those that wait for it
+    std::vector<bool> offered;
+    std::map<std::tuple<ChannelKind, int, bool>, Lane> lanes;  // channel, peer, is it the sending side
+    std::size_t completed = 0;
+  };
+
+  void prepare(int rank) {
+    const RankProof& proof = ranks_[static_cast<std::size_t>(rank)];
+    RankState& state = states_[static_cast<std::size_t>(rank)];
+    state.set.assign(proof.cells(), ContributionSets::none);
+    for (std::uint32_t cell = 0; cell < semantics_.input_cells(rank); ++cell)
+      state.set[proof.memory_of({Space::input, cell}, in_place_)] = sets_.of_rank(rank);
+    const std::size_t steps = proof.schedule().steps.size();
+    state.open.resize(steps);
+    state.waiting.resize(steps);
+    state.offered.resize(steps);
+    for (std::size_t i = 0; i < steps; ++i) {
+      const Step& step = proof.step(i);
+      state.open[i] = step.after.count;
+      for (std::uint32_t k = 0; k < step.after.count; ++k)
+        state.waiting[proof.schedule().after[step.after.first + k]].push_back(i);
+      if (is_message(step.kind)) state.lanes[{step.channel, step.peer, step.kind == StepKind::send}].steps.push_back(i);
+    }
+  }
+
+  void offer(int rank, std::size_t index) {
+    const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
+    states_[static_cast<std::size_t>(rank)].offered[index] = true;
+    if (!is_message(step.kind)) {
+      runnable_.push_back({rank, index});
+      return;
+    }
+    const bool sends = step.kind == StepKind::send;
+    const int sender = sends ? rank : step.peer, receiver = sends ? step.peer : rank;
+    advance(states_[static_cast<std::size_t>(rank)], {step.channel, step.peer, sends});
+    meet(step.channel, sender, receiver);
+  }
+
+  void advance(RankState& state, std::tuple<ChannelKind, int, bool> key) {
+    Lane& lane = state.lanes[key];
+    while (lane.started < lane.steps.size() && state.offered[lane.steps[lane.started]]) ++lane.started;
+  }
+
+  void meet(ChannelKind channel, int sender, int receiver) {
+    Lane& out = states_[static_cast<std::size_t>(sender)].lanes[{channel, receiver, true}];
+    Lane& in = states_[static_cast<std::size_t>(receiver)].lanes[{channel, sender, false}];
+    while (out.met < out.started && in.met < in.started) {
+      runnable_.push_back({receiver, in.steps[in.met]});  // executing the receive completes both sides
+      ++out.met;
+      ++in.met;
+    }
+  }
+
+  Status execute(int rank, std::size_t index) {
+    const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
+    if (!is_message(step.kind)) {
+      if (Status status = deliver(rank, index, rank, index); !status.ok()) return status;
+      complete(rank, index);
+      return {};
+    }
+    const std::size_t sent = partner_of(rank, index);
+    if (Status status = deliver(step.peer, sent, rank, index); !status.ok()) return status;
+    complete(step.peer, sent);
+    complete(rank, index);
+    return {};
+  }
+
+  // The send that the receive `index` of `rank` meets: the same position in the peer's lane.
+  std::size_t partner_of(int rank, std::size_t index) {
+    const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
+    const Lane& in = states_[static_cast<std::size_t>(rank)].lanes[{step.channel, step.peer, false}];
+    const auto position = std::lower_bound(in.steps.begin(), in.steps.end(), index) - in.steps.begin();
+    return states_[static_cast<std::size_t>(step.peer)]
+        .lanes[{step.channel, rank, true}]
+        .steps[static_cast<std::size_t>(position)];
+  }
+
+  // Moves or combines the values of `from`'s source cells into `to`'s destination cells.
+  Status deliver(int from, std::size_t from_index, int to, std::size_t to_index) {
+    const RankProof& giver = ranks_[static_cast<std::size_t>(from)];
+    const RankProof& taker = ranks_[static_cast<std::size_t>(to)];
+    const Step& step = taker.step(to_index);
+    const auto source = giver.cells_of(giver.step(from_index).source);
+    const auto destination = taker.cells_of(step.destination);
+    const auto operand = taker.cells_of(step.operand);
+    if (source.size() != destination.size())
+      return violation(to, to_index, "receives " + std::to_string(source.size()) + " blocks from rank " +
+                                         std::to_string(from) + " but has room for " +
+                                         std::to_string(destination.size()));
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      if (giver.block_of(source[i]) != taker.block_of(destination[i]))
+        return violation(to, to_index, "gets block " + std::to_string(giver.block_of(source[i])) + " for block " +
+                                           std::to_string(taker.block_of(destination[i])));
+      std::int32_t set = set_of(from, source[i]);
+      if (set == ContributionSets::none) return violation(from, from_index, "reads a cell that was never written");
+      if (!operand.empty()) {
+        const std::int32_t own = set_of(to, operand[i]);
+        if (own == ContributionSets::none) return violation(to, to_index, "combines with a cell that was never written");
+        const bool left = step.kind == StepKind::reduce || step.incoming_left;
+        set = left ? sets_.combine(set, own) : sets_.combine(own, set);
+        if (set == ContributionSets::none)
+          return violation(to, to_index, "combines a contribution twice, or out of order, in block " +
+                                             std::to_string(taker.block_of(destination[i])));
+      }
+      set_of(to, destination[i]) = set;
+    }
+    return {};
+  }
+
+  std::int32_t& set_of(int rank, Cell cell) {
+    const RankProof& proof = ranks_[static_cast<std::size_t>(rank)];
+    return states_[static_cast<std::size_t>(rank)].set[proof.memory_of(cell, in_place_)];
+  }
+
+  void complete(int rank, std::size_t index) {
+    RankState& state = states_[static_cast<std::size_t>(rank)];
+    ++state.completed;
+    for (const std::size_t next : state.waiting[index])
+      if (--state.open[next] == 0) offer(rank, next);
+  }
+
+  Status check_result() {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      if (states_[rank].completed < states_[rank].open.size()) return stuck(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      for (std::uint32_t cell = 0; cell < semantics_.output_cells(static_cast<int>(rank)); ++cell)
+        if (!is_right(static_cast<int>(rank), cell))
+          return {Code::invalid, "proof: rank " + std::to_string(rank) + " ends with the wrong contributions to block " +
+                                     std::to_string(semantics_.output_block(static_cast<int>(rank), cell))};
+    return {};
+  }
+
+  bool is_right(int rank, std::uint32_t cell) {
+    const std::int32_t set = set_of(rank, {Space::output, cell});
+    if (set == ContributionSets::none) return false;
+    const int origin = semantics_.origin(semantics_.output_block(rank, cell));
+    return origin < 0 ? sets_.is_all(set) : set == sets_.of_rank(origin);
+  }
+
+  Status stuck(int rank) const {
+    const RankState& state = states_[static_cast<std::size_t>(rank)];
+    for (const auto& [key, lane] : state.lanes)
+      if (lane.met < lane.steps.size())
+        return violation(rank, lane.steps[lane.met],
+                         "waits for ever for rank " + std::to_string(std::get<1>(key)) +
+                             (std::get<2>(key) ? " to receive" : " to send"));
+    return {Code::invalid, "proof: rank " + std::to_string(rank) + " never finishes"};
+  }
+
+  const Semantics& semantics_;
+  const std::vector<RankProof>& ranks_;
+  bool in_place_;
+  ContributionSets sets_;
+  std::vector<RankState> states_;
+  std::vector<std::pair<int, std::size_t>> runnable_;
+};
+
+}  // namespace
+
+Status prove(const Semantics& semantics, std::span<const Schedule> schedules, bool commutative) {
+  if (schedules.size() != static_cast<std::size_t>(semantics.ranks()))
+    return {Code::invalid, "proof: " + std::to_string(schedules.size()) + " schedules for " +
+                               std::to_string(semantics.ranks()) + " ranks"};
+  std::vector<RankProof> ranks;
+  for (int rank = 0; rank < semantics.ranks(); ++rank)
+    ranks.emplace_back(semantics, rank, schedules[static_cast<std::size_t>(rank)]);
+  for (const RankProof& rank : ranks) {
+    if (Status status = rank.check_form(); !status.ok()) return status;
+    if (Status status = rank.check_order(); !status.ok()) return status;
+  }
+  for (const bool in_place : {false, true})
+    if (Status status = Execution(semantics, ranks, commutative, in_place).run(); !status.ok()) return status;
+  return {};
+}
+
+}  // namespace plait

@@ -1,0 +1,68 @@
+// What the engine asks of a transport.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/element.h"
+#include "core/status.h"
+#include "plan/bound_schedule.h"
+
+namespace plait {
+
+// Base addresses of the three spaces of one call.
+struct Buffers {
+  std::array<std::byte*, 3> base{};  // indexed by Space
+  std::byte* at(Space space) const { return base[static_cast<std::size_t>(space)]; }
+};
+
+// A list of spans in this process's memory.
+struct Memory {
+  const BoundSpan* spans = nullptr;
+  std::uint32_t count = 0;
+  const Buffers* buffers = nullptr;
+};
+
+// One send, recv or recv_reduce in progress. The engine owns it, sets the first part before start() and leaves it in
+// place until the channel reports completion; the second part belongs to the channel meanwhile.
+struct Transfer {
+  StepKind kind = StepKind::send;
+  bool incoming_left = false;
+  std::int32_t peer = -1;
+  std::uint32_t step = 0;  // the engine's index
+  std::uint64_t bytes = 0;
+  std::size_t element_bytes = 1;       // a message is cut only at multiples of it; the same on both sides
+  Memory memory;                       // source of a send, destination of a receive
+  Memory operand;                      // recv_reduce only
+  const Reducer* reducer = nullptr;    // recv_reduce only
+
+  std::uint64_t progressed = 0;  // bytes handed on so far; the engine sets it to 0
+  std::uint64_t mark = 0;        // shm: the slot whose draining completes a single copy; mpi: pieces under way
+  Transfer* next = nullptr;      // in the channel's queue
+};
+
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  virtual ChannelKind kind() const = 0;
+
+  // Takes on a transfer. Starts to one peer in one direction are in message order: the k-th send meets the peer's k-th
+  // receive. A transfer may complete at once: then true. Does not block.
+  virtual Result<bool> start(Transfer& transfer) = 0;
+
+  // A glance: moves what can be moved now without waiting, at most about one fragment a peer, and appends the transfers
+  // that completed. True when anything moved. Does not block and does not allocate.
+  virtual Result<bool> progress(std::vector<Transfer*>& completed) = 0;
+
+  // Transfers taken on and not yet completed. progress() is only called when there are some.
+  virtual int active() const = 0;
+
+  // Forgets all transfers after a failure, so that the memory they name may be reused. The peers' view of the messages
+  // is lost with them: later starts fail.
+  virtual void abandon() = 0;
+};
+
+}  // namespace plait

@@ -1,0 +1,88 @@
+// Runs one rank's bound schedule over the channels.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/status.h"
+#include "plan/bound_schedule.h"
+#include "tl/channel.h"
+#include "tl/trace.h"
+
+namespace plait {
+
+// How to wait when nothing moves (design rule 7): a glance, then courtesy.
+struct WaitPolicy {
+  bool yield = false;  // more ranks than cores on this machine: give the core away at once; else spin
+  // Lets the host MPI progress its own messages; called now and then during a wait. May be null.
+  void (*host_progress)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
+// Courtesy in one wait: spins or yields first, naps after milliseconds. One object a wait; reset() when something moved.
+class Courtesy {
+ public:
+  explicit Courtesy(const WaitPolicy& policy) : policy_(policy) {}
+  void reset() { glances_ = 0; }
+  // After a glance at which nothing had moved. `may_progress_host`: the host's progress is not already being driven.
+  void wait(bool may_progress_host);
+
+ private:
+  void nap_when_long();
+
+  WaitPolicy policy_;
+  std::uint32_t glances_ = 0;
+  std::uint64_t since_ns_ = 0;  // of the wait, taken when it turned out not to be short
+};
+
+// One engine a communicator; one schedule at a time (more for non-blocking calls comes with several engines).
+// After the first run of a schedule of some size, runs of no larger schedules allocate nothing.
+class Engine {
+ public:
+  // `channels[k]` serves ChannelKind k and may be null when no schedule uses it. Not owned.
+  Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait);
+
+  // Blocks until every step is complete. On an error the transfers are abandoned and the first error is returned.
+  // `reducer` may be null for schedules without reductions. `trace` may be null.
+  Status run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
+
+ private:
+  // Steps that may start, in the order in which they became so. Each step enters once, so it needs no wrap-around.
+  struct Queue {
+    std::vector<std::uint32_t> steps;
+    std::uint32_t head = 0, tail = 0;
+    bool empty() const { return head == tail; }
+    void push(std::uint32_t step) { steps[tail++] = step; }
+  };
+
+  void prepare();
+  Status run_steps();
+  Status start_ready();
+  Status start_step(std::uint32_t step);
+  void run_local_piece();
+  Result<bool> glance();
+  void complete(std::uint32_t step);
+  void offer(std::uint32_t step);
+  void record(std::uint32_t step);
+  Memory memory(SpanList list) const;
+
+  std::array<Channel*, channel_kinds> channels_;
+  Courtesy courtesy_;
+
+  const BoundSchedule* schedule_ = nullptr;
+  const Buffers* buffers_ = nullptr;
+  const Reducer* reducer_ = nullptr;
+  StepTrace* trace_ = nullptr;
+  std::vector<std::uint32_t> waiting_for_;  // by step: predecessors not yet complete
+  std::vector<std::uint32_t> lane_next_;    // by lane: position of the next step to start
+  std::vector<Transfer> transfers_;         // by step; only those of started sends and receives are set
+  std::vector<std::uint64_t> begin_ns_;     // by step; only with a trace
+  std::vector<Transfer*> completed_;
+  Queue ready_;   // sends and receives
+  Queue local_;   // copies and reductions: they run when nothing can be started
+  std::uint64_t local_done_ = 0;  // bytes of the local step at hand that are done
+  std::uint32_t remaining_ = 0;
+  bool in_flight_ = false;  // some channel had transfers at the last glance
+};
+
+}  // namespace plait
