@@ -17,6 +17,12 @@ namespace {
 // Work that a rank may spend on planning: ranks times blocks of one plan's bookkeeping.
 constexpr std::size_t planning_limit = std::size_t{1} << 25;
 constexpr int most_chunks = 64;
+// A plan of more blocks times ranks than this is not cut into still more chunks: simulating it would take longer than
+// the collective gains.
+constexpr std::size_t simulation_limit = std::size_t{1} << 14;
+
+constexpr std::size_t shortest_chunk_bytes = std::size_t{16} << 10;
+constexpr double forced_bonus_seconds = 1e9;  // puts the plans that the user named before all others
 
 int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 
@@ -51,8 +57,7 @@ struct Planner::Implementation {
   Choice choose(const Call& call);
   const Decision& decide(const Call& call);
   Decision compute_decision(const Call& call) const;
-  std::vector<int> chunk_counts(const Candidate& candidate, std::size_t bytes) const;
-  double seconds(const Sized& sized, const Call& call) const;
+  std::pair<int, double> best_chunks(const Candidate& candidate, const Call& call) const;
   bool is_forced(const Candidate& candidate) const;
   const ReadyPlan* ready(const Call& call, const Sized& sized);
 };
@@ -81,14 +86,11 @@ Planner::Implementation::Decision Planner::Implementation::compute_decision(cons
   Decision best;
   double best_seconds = std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : candidates(call.collective, hierarchy, call.commutative)) {
-    const bool forced = is_forced(candidate);
-    for (const int chunks : chunk_counts(candidate, payload_bytes(call, hierarchy.ranks()))) {
-      const Sized sized{candidate, chunks};
-      const double predicted = forced ? seconds(sized, canonical) - 1e9 : seconds(sized, canonical);
-      if (predicted >= best_seconds) continue;
-      best_seconds = predicted;
-      best = {false, {}, sized};
-    }
+    const auto [chunks, predicted] = best_chunks(candidate, canonical);
+    const double rank_by = is_forced(candidate) ? predicted - forced_bonus_seconds : predicted;
+    if (rank_by >= best_seconds) continue;
+    best_seconds = rank_by;
+    best = {false, {}, {candidate, chunks}};
   }
   if (best_seconds == std::numeric_limits<double>::infinity()) return {true, "no plan for this hierarchy", {}};
   return best;
@@ -98,24 +100,28 @@ bool Planner::Implementation::is_forced(const Candidate& candidate) const {
   return !options.forced_plan.empty() && candidate.name.find(options.forced_plan) != std::string::npos;
 }
 
-// Numbers of chunks worth trying: messages between about 8 KiB and 256 KiB.
-std::vector<int> Planner::Implementation::chunk_counts(const Candidate& candidate, std::size_t bytes) const {
-  if (!candidate.pipelined) return {1};
-  std::vector<int> counts;
+// The number of chunks with the shortest predicted time. Messages shorter than about 16 KiB gain nothing, and once more
+// chunks make it slower, still more do as well.
+std::pair<int, double> Planner::Implementation::best_chunks(const Candidate& candidate, const Call& call) const {
+  const std::size_t bytes = payload_bytes(call, hierarchy.ranks());
+  std::pair<int, double> best = {1, std::numeric_limits<double>::infinity()};
   for (int chunks = 1; chunks <= most_chunks; chunks *= 2) {
     const std::size_t chunk = bytes / static_cast<std::size_t>(chunks);
-    if (options.chunk_bytes > 0 && chunk > options.chunk_bytes && chunks < most_chunks) continue;
-    counts.push_back(chunks);
-    if (options.chunk_bytes > 0 || chunk < (std::size_t{16} << 10)) break;
+    const bool larger_than_asked = options.chunk_bytes > 0 && chunk > options.chunk_bytes;
+    if (candidate.pipelined && larger_than_asked && chunks < most_chunks) continue;
+    const Result<LoweredPlan> lowered =
+        lower(candidate, call.collective, call.root, chunks, hierarchy, options.shared_memory);
+    if (!lowered.ok()) break;
+    const double predicted =
+        predict_seconds({lowered->schedules, &lowered->semantics, &hierarchy}, call, options.machine);
+    if (predicted >= best.second) break;
+    best = {chunks, predicted};
+    const std::size_t blocks = lowered->semantics.blocks();
+    if (!candidate.pipelined || options.chunk_bytes > 0 || chunk < shortest_chunk_bytes ||
+        blocks * 2 * static_cast<std::size_t>(hierarchy.ranks()) > simulation_limit)
+      break;
   }
-  return counts;
-}
-
-double Planner::Implementation::seconds(const Sized& sized, const Call& call) const {
-  const Result<LoweredPlan> lowered = lower(sized.candidate, call.collective, call.root, sized.chunks, hierarchy,
-                                            options.shared_memory);
-  if (!lowered.ok()) return std::numeric_limits<double>::infinity();
-  return predict_seconds({lowered->schedules, &lowered->semantics, &hierarchy}, call, options.machine);
+  return best;
 }
 
 const ReadyPlan* Planner::Implementation::ready(const Call& call, const Sized& sized) {
