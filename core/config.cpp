@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "core/units.h"
 
@@ -36,7 +37,8 @@ bool set_flag(bool& field, std::string_view text) {
 bool set_count(int& field, std::string_view text, int max = std::numeric_limits<int>::max()) {
   int number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || rest != text.data() + text.size() || number < 0 || number > max) return false;
+  const bool all_read = error == std::errc() && rest == text.data() + text.size();
+  if (!all_read || number < 0 || number > max) return false;
   field = number;
   return true;
 }
@@ -47,11 +49,16 @@ bool set_bytes(std::size_t& field, std::string_view text) {
   return bytes.ok();
 }
 
-constexpr std::array<std::string_view, 3> kSingleCopy = {"auto", "cma", "none"};
-constexpr std::array<std::string_view, 4> kChannels = {"shm", "ucx", "mpi", "cuda"};
+bool set_text(std::string& field, std::string_view text) {
+  field = text;
+  return true;
+}
+
+constexpr std::array<std::string_view, 3> single_copy_modes = {"auto", "cma", "none"};
+constexpr std::array<std::string_view, 4> channel_names = {"shm", "ucx", "mpi", "cuda"};
 
 bool set_single_copy(Config& config, std::string_view text) {
-  if (std::ranges::find(kSingleCopy, text) == kSingleCopy.end()) return false;
+  if (std::ranges::find(single_copy_modes, text) == single_copy_modes.end()) return false;
   config.single_copy = text;
   return true;
 }
@@ -61,7 +68,7 @@ bool set_channels(Config& config, std::string_view text) {
   while (true) {
     const std::size_t comma = text.find(',');
     const std::string_view channel = text.substr(0, comma);
-    if (std::ranges::find(kChannels, channel) == kChannels.end()) return false;
+    if (std::ranges::find(channel_names, channel) == channel_names.end()) return false;
     if (std::ranges::find(channels, channel) == channels.end()) channels.emplace_back(channel);
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
@@ -70,7 +77,7 @@ bool set_channels(Config& config, std::string_view text) {
   return true;
 }
 
-// Every word for a flag is a flag, so that PLAIT_REPORT=on does not write a file named "on" (./on does).
+// Every word for a flag is a flag: PLAIT_REPORT=on does not write a file named "on" (./on does).
 bool set_report(Config& config, std::string_view text) {
   const std::optional<bool> flag = parse_flag(text);
   config.report = flag.value_or(true);
@@ -82,50 +89,70 @@ bool set_report(Config& config, std::string_view text) {
 
 struct Entry {
   Knob knob;
-  std::string_view expected;  // what a warning says a value must be
+  std::string_view expected;               // what a warning says a value must be
   bool (*set)(Config&, std::string_view);  // false, and no change: not a valid value
 };
 
-constexpr std::string_view kFlag = "1, true, yes, on, 0, false, no or off";
-constexpr std::string_view kBytes = "a whole number of bytes with an optional K, M or G";
-constexpr std::string_view kCount = "a whole number, 0 or more";
-constexpr std::string_view kAny = "any text";
+constexpr std::string_view a_flag = "1, true, yes, on, 0, false, no or off";
+constexpr std::string_view some_bytes = "a whole number of bytes with an optional K, M or G";
+constexpr std::string_view a_count = "a whole number, 0 or more";
+constexpr std::string_view any_text = "any text";
 
-constexpr auto kTable = std::to_array<Entry>({
+constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_DISABLE", "flag", "0", "Hand every call to the host MPI unchanged."},
-     kFlag, [](Config& c, std::string_view v) { return set_flag(c.disable, v); }},
+     a_flag,
+     [](Config& c, std::string_view v) { return set_flag(c.disable, v); }},
     {{"PLAIT_REPORT", "flag or path", "0",
-      "At the end, say which collectives were accelerated and which were not: 1 as a table on standard error, a path as "
-      "JSON into that file."},
-     kAny, set_report},
-    {{"PLAIT_TRACE", "path", "", "Record every accelerated call into this file; empty records nothing."},
-     kAny, [](Config& c, std::string_view v) { c.trace_path = v; return true; }},
-    {{"PLAIT_PLAN", "name", "", "Force the plan of this name wherever it applies; empty lets the planner choose."},
-     kAny, [](Config& c, std::string_view v) { c.plan = v; return true; }},
-    {{"PLAIT_CHANNELS", "list", "shm,mpi", "The channels that may be used, separated by commas: shm, ucx, mpi, cuda."},
-     "a list, separated by commas, of shm, ucx, mpi, cuda", set_channels},
+      "At the end, say which collectives were accelerated and which were not: 1 as a table on "
+      "standard error, a path as JSON into that file."},
+     any_text,
+     set_report},
+    {{"PLAIT_TRACE", "path", "",
+      "Record every accelerated call into this file; empty records nothing."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.trace_path, v); }},
+    {{"PLAIT_PLAN", "name", "",
+      "Force the plan of this name wherever it applies; empty lets the planner choose."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
+    {{"PLAIT_CHANNELS", "list", "shm,mpi",
+      "The channels that may be used, separated by commas: shm, ucx, mpi, cuda."},
+     "a list, separated by commas, of shm, ucx, mpi, cuda",
+     set_channels},
     {{"PLAIT_SINGLE_COPY", "choice", "auto",
-      "How large messages cross between processes of a node: cma reads the sender's memory, none stages through shared "
-      "memory, auto takes cma where it is permitted."},
-     "auto, cma or none", set_single_copy},
-    {{"PLAIT_SINGLE_COPY_THRESHOLD", "bytes", "0", "Messages of this size and more use the single copy; 0 is the built-in "
-      "threshold."},
-     kBytes, [](Config& c, std::string_view v) { return set_bytes(c.single_copy_threshold, v); }},
-    {{"PLAIT_SEGMENT_BYTES", "bytes", "0", "Size of the shared segment of a node; 0 is the built-in rule."},
-     kBytes, [](Config& c, std::string_view v) { return set_bytes(c.segment_bytes, v); }},
-    {{"PLAIT_CHUNK_BYTES", "bytes", "0", "Size of the pipeline's chunks; 0 lets the planner choose."},
-     kBytes, [](Config& c, std::string_view v) { return set_bytes(c.chunk_bytes, v); }},
-    {{"PLAIT_SETUP_CALLS", "count", "3", "Eligible calls on a communicator before it is set up for acceleration."},
-     kCount, [](Config& c, std::string_view v) { return set_count(c.setup_calls, v); }},
-    {{"PLAIT_HOST", "flag", "1", "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
-     kFlag, [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
-    {{"PLAIT_VERBOSE", "count", "1", "Messages on standard error: 0 none, 1 warnings, 2 information, 3 debugging."},
-     "0, 1, 2 or 3", [](Config& c, std::string_view v) { return set_count(c.verbosity, v, 3); }},
+      "How large messages cross between processes of a node: cma reads the sender's memory, none "
+      "stages through shared memory, auto takes cma where it is permitted."},
+     "auto, cma or none",
+     set_single_copy},
+    {{"PLAIT_SINGLE_COPY_THRESHOLD", "bytes", "0",
+      "Messages of this size and more use the single copy; 0 is the built-in threshold."},
+     some_bytes,
+     [](Config& c, std::string_view v) { return set_bytes(c.single_copy_threshold, v); }},
+    {{"PLAIT_SEGMENT_BYTES", "bytes", "0",
+      "Size of the shared segment of a node; 0 is the built-in rule."},
+     some_bytes,
+     [](Config& c, std::string_view v) { return set_bytes(c.segment_bytes, v); }},
+    {{"PLAIT_CHUNK_BYTES", "bytes", "0",
+      "Size of the pipeline's chunks; 0 lets the planner choose."},
+     some_bytes,
+     [](Config& c, std::string_view v) { return set_bytes(c.chunk_bytes, v); }},
+    {{"PLAIT_SETUP_CALLS", "count", "3",
+      "Eligible calls on a communicator before it is set up for acceleration."},
+     a_count,
+     [](Config& c, std::string_view v) { return set_count(c.setup_calls, v); }},
+    {{"PLAIT_HOST", "flag", "1",
+      "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
+     a_flag,
+     [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
+    {{"PLAIT_VERBOSE", "count", "1",
+      "Messages on standard error: 0 none, 1 warnings, 2 information, 3 debugging."},
+     "0, 1, 2 or 3",
+     [](Config& c, std::string_view v) { return set_count(c.verbosity, v, 3); }},
 });
 
-constexpr auto kKnobs = [] {
-  std::array<Knob, kTable.size()> result;
-  for (std::size_t i = 0; i < kTable.size(); ++i) result[i] = kTable[i].knob;
+constexpr auto knob_list = [] {
+  std::array<Knob, table.size()> result;
+  for (std::size_t i = 0; i < table.size(); ++i) result[i] = table[i].knob;
   return result;
 }();
 
@@ -133,12 +160,12 @@ constexpr auto kKnobs = [] {
 
 // What a user wrote, fit for one line of a terminal.
 std::string printable(std::string_view text) {
-  static constexpr std::size_t kMaxShown = 80;
-  std::string result(text.substr(0, kMaxShown));
+  static constexpr std::size_t longest_shown = 80;
+  std::string result(text.substr(0, longest_shown));
   for (char& c : result) {
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
   }
-  if (text.size() > kMaxShown) result += "...";
+  if (text.size() > longest_shown) result += "...";
   return result;
 }
 
@@ -160,12 +187,13 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 
 // The nearest name, where it is near enough to be a slip; else empty.
 std::string_view nearest_name(std::string_view name) {
-  static constexpr std::size_t kMaxSlip = 4;
-  static constexpr std::size_t kMaxName = 64;  // a longer one is no slip, and not worth the quadratic search
-  if (name.size() > kMaxName) return {};
+  static constexpr std::size_t largest_slip = 4;
+  // A longer one is no slip, and not worth the quadratic search.
+  static constexpr std::size_t longest_name = 64;
+  if (name.size() > longest_name) return {};
   const Knob* best = nullptr;
-  std::size_t best_distance = kMaxSlip + 1;
-  for (const Knob& knob : kKnobs) {
+  std::size_t best_distance = largest_slip + 1;
+  for (const Knob& knob : knob_list) {
     const std::size_t distance = edit_distance(name, knob.name);
     if (distance < best_distance) {
       best_distance = distance;
@@ -177,23 +205,26 @@ std::string_view nearest_name(std::string_view name) {
 
 std::string unknown_name_warning(std::string_view name) {
   std::string result = printable(name) + " is not a variable of plait";
-  if (const std::string_view nearest = nearest_name(name); !nearest.empty()) {
-    result.append("; did you mean ").append(nearest).append("?");
-  }
-  result += " The variables are";
-  for (const Knob& knob : kKnobs) result.append(&knob == kKnobs.data() ? " " : ", ").append(knob.name);
+  const std::string_view nearest = nearest_name(name);
+  if (!nearest.empty()) result.append("; did you mean ").append(nearest);
+  result.append(nearest.empty() ? "." : "?").append(" The variables are");
+  for (const Knob& knob : knob_list)
+    result.append(&knob == knob_list.data() ? " " : ", ").append(knob.name);
   return result;
 }
 
 std::string invalid_value_warning(const Entry& entry, std::string_view value) {
   std::string result(entry.knob.name);
-  result.append("=").append(printable(value)).append(" is ignored: expected ").append(entry.expected);
+  result.append("=")
+      .append(printable(value))
+      .append(" is ignored: expected ")
+      .append(entry.expected);
   return result.append("; using ").append(entry.knob.default_value);
 }
 
 // ---- The environment ----
 
-constexpr std::string_view kPrefix = "PLAIT_";
+constexpr std::string_view prefix = "PLAIT_";
 
 // What one entry of the environment means to us.
 struct Setting {
@@ -202,31 +233,36 @@ struct Setting {
   const Entry* entry = nullptr;  // nullptr: no variable of this name
 };
 
-// The PLAIT_* settings. A name's first occurrence counts, as for getenv; an empty value is as good as none.
+// The PLAIT_* settings. A name's first occurrence counts, as for getenv; an empty value is as good
+// as none.
 std::vector<Setting> settings(std::span<const std::string_view> environment) {
   std::vector<Setting> result;
   for (const std::string_view variable : environment) {
-    if (!variable.starts_with(kPrefix)) continue;
+    if (!variable.starts_with(prefix)) continue;
     const std::size_t equals = variable.find('=');
     if (equals == std::string_view::npos) continue;
     Setting setting{.name = variable.substr(0, equals), .value = variable.substr(equals + 1)};
-    const auto entry = std::ranges::find(kTable, setting.name, [](const Entry& e) { return e.knob.name; });
-    if (entry != kTable.end()) setting.entry = &*entry;
-    if (std::ranges::find(result, setting.name, &Setting::name) == result.end()) result.push_back(setting);
+    const auto entry =
+        std::ranges::find(table, setting.name, [](const Entry& e) { return e.knob.name; });
+    if (entry != table.end()) setting.entry = &*entry;
+    if (std::ranges::find(result, setting.name, &Setting::name) == result.end())
+      result.push_back(setting);
   }
-  std::erase_if(result, [](const Setting& setting) { return setting.entry != nullptr && setting.value.empty(); });
+  std::erase_if(result, [](const Setting& setting) {
+    return setting.entry != nullptr && setting.value.empty();
+  });
   return result;
 }
 
 Config default_config() {
   Config config;
-  for (const Entry& entry : kTable) entry.set(config, entry.knob.default_value);
+  for (const Entry& entry : table) entry.set(config, entry.knob.default_value);
   return config;
 }
 
 }  // namespace
 
-std::span<const Knob> knobs() { return kKnobs; }
+std::span<const Knob> knobs() { return knob_list; }
 
 LoadedConfig load_config(std::span<const std::string_view> environment) {
   LoadedConfig loaded{.config = default_config(), .warnings = {}};
@@ -251,7 +287,7 @@ LoadedConfig load_config_from_process() {
 std::vector<EffectiveValue> effective_values(std::span<const std::string_view> environment) {
   const std::vector<Setting> given = settings(environment);
   std::vector<EffectiveValue> result;
-  for (const Entry& entry : kTable) {
+  for (const Entry& entry : table) {
     Config scratch;
     const auto setting = std::ranges::find(given, &entry, &Setting::entry);
     const bool valid = setting != given.end() && entry.set(scratch, setting->value);

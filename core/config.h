@@ -1,6 +1,6 @@
-// Every PLAIT_* variable stands in one table: its name, type, default and documentation. The parser, the warnings
-// about unknown names or values, and the documentation all come from it. The only getenv in the project is in
-// config.cpp.
+// Every PLAIT_* variable stands in one table: its name, type, default and documentation. The
+// parser, the warnings about unknown names or values, and the documentation all come from it. The
+// only getenv in the project is in config.cpp.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace plait {
 
 struct Knob {
   std::string_view name;           // "PLAIT_REPORT"
-  std::string_view type;           // "flag", "bytes", "count", "path", "flag or path", "name", "choice", "list"
+  std::string_view type;           // "flag", "bytes", "count", "path", "flag or path", "name", ...
   std::string_view default_value;  // as a user would write it
   std::string_view help;           // one sentence
 };
@@ -22,31 +22,34 @@ std::span<const Knob> knobs();
 
 // The effective values, as typed fields, one for each knob.
 struct Config {
-  bool disable = false;                     // PLAIT_DISABLE
-  bool report = false;                      // PLAIT_REPORT
-  std::string report_path;                  // PLAIT_REPORT=file.json; empty: standard error
-  std::string trace_path;                   // PLAIT_TRACE; empty: off
-  std::string plan;                         // PLAIT_PLAN: force the plan of this name where it applies; empty: choose
+  bool disable = false;     // PLAIT_DISABLE
+  bool report = false;      // PLAIT_REPORT
+  std::string report_path;  // PLAIT_REPORT=file.json; empty: standard error
+  std::string trace_path;   // PLAIT_TRACE; empty: off
+  std::string plan;         // PLAIT_PLAN: forced where it applies; empty: choose
   std::vector<std::string> channels = {"shm", "mpi"};  // PLAIT_CHANNELS: those allowed
-  std::string single_copy = "auto";         // PLAIT_SINGLE_COPY: auto | cma | none
-  std::size_t single_copy_threshold = 0;    // PLAIT_SINGLE_COPY_THRESHOLD (bytes); 0: built-in
-  std::size_t segment_bytes = 0;            // PLAIT_SEGMENT_BYTES: shared segment of a node; 0: built-in rule
-  std::size_t chunk_bytes = 0;              // PLAIT_CHUNK_BYTES: pipeline chunk; 0: chosen by the planner
-  int setup_calls = 3;                      // PLAIT_SETUP_CALLS: eligible calls before a communicator is set up
-  bool host_when_faster = true;             // PLAIT_HOST: 0 never hands a supported call to the host
-  int verbosity = 1;                        // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug
+  std::string single_copy = "auto";                    // PLAIT_SINGLE_COPY: auto | cma | none
+  std::size_t single_copy_threshold = 0;  // PLAIT_SINGLE_COPY_THRESHOLD (bytes); 0: built-in
+  std::size_t segment_bytes = 0;          // PLAIT_SEGMENT_BYTES: a node's shared segment; 0: rule
+  std::size_t chunk_bytes = 0;            // PLAIT_CHUNK_BYTES: pipeline chunk; 0: planner's choice
+  int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
+  bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host
+  int verbosity = 1;                      // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug
 };
 
 struct LoadedConfig {
   Config config;
-  std::vector<std::string> warnings;  // one line for each unknown name or value, naming the valid ones
+  // One line for each unknown name or value, naming the valid ones.
+  std::vector<std::string> warnings;
 };
 
-// Reads `environment`: entries "NAME=value", as in environ. Never fails: what is not understood becomes a warning.
+// Reads `environment`: entries "NAME=value", as in environ. Never fails: what is not understood
+// becomes a warning.
 LoadedConfig load_config(std::span<const std::string_view> environment);
 LoadedConfig load_config_from_process();
 
-// Where the value of each knob came from, for `plait config`: name, value, "default" or "environment".
+// Where the value of each knob came from, for `plait config`: name, value, "default" or
+// "environment".
 struct EffectiveValue {
   std::string_view name;
   std::string value;

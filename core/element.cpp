@@ -13,7 +13,7 @@ struct Pair {
   Index index;
 };
 
-constexpr std::size_t kQuadBytes = 16;
+constexpr std::size_t quad_bytes = 16;
 
 struct Properties {
   std::string_view name;
@@ -21,7 +21,7 @@ struct Properties {
 };
 
 // In the order of Element.
-constexpr auto kProperties = std::to_array<Properties>({
+constexpr auto properties = std::to_array<Properties>({
     {"i8", 1},
     {"i16", 2},
     {"i32", 4},
@@ -33,11 +33,11 @@ constexpr auto kProperties = std::to_array<Properties>({
     {"f32", 4},
     {"f64", 8},
     {"f80", sizeof(long double)},
-    {"f128", kQuadBytes},
+    {"f128", quad_bytes},
     {"c32", 8},
     {"c64", 16},
     {"c80", 2 * sizeof(long double)},
-    {"c128", 2 * kQuadBytes},
+    {"c128", 2 * quad_bytes},
     {"bool8", 1},
     {"logical8", 1},
     {"logical16", 2},
@@ -53,25 +53,31 @@ constexpr auto kProperties = std::to_array<Properties>({
     {"pair_f32_f32", sizeof(Pair<float, float>)},
     {"pair_f64_f64", sizeof(Pair<double, double>)},
 });
-static_assert(kProperties.size() == static_cast<std::size_t>(Element::count_));
+static_assert(properties.size() == static_cast<std::size_t>(Element::count_));
 
-constexpr auto kOpNames = std::to_array<std::string_view>(
-    {"max", "min", "sum", "prod", "land", "band", "lor", "bor", "lxor", "bxor", "maxloc", "minloc"});
-static_assert(kOpNames.size() == static_cast<std::size_t>(Op::count_));
+constexpr auto op_names =
+    std::to_array<std::string_view>({"max", "min", "sum", "prod", "land", "band", "lor", "bor",
+                                     "lxor", "bxor", "maxloc", "minloc"});
+static_assert(op_names.size() == static_cast<std::size_t>(Op::count_));
 
-void apply_kernel(const Reducer& self, void* result, const void* left, const void* right, std::size_t count) {
+void apply_kernel(const Reducer& self, void* result, const void* left, const void* right,
+                  std::size_t count) {
   self.kernel(result, left, right, count);
 }
 
 }  // namespace
 
-std::string_view name(Element element) { return kProperties[static_cast<std::size_t>(element)].name; }
+std::string_view name(Element element) {
+  return properties[static_cast<std::size_t>(element)].name;
+}
 
-std::string_view name(Op op) { return kOpNames[static_cast<std::size_t>(op)]; }
+std::string_view name(Op op) { return op_names[static_cast<std::size_t>(op)]; }
 
-std::size_t extent(Element element) { return kProperties[static_cast<std::size_t>(element)].extent; }
+std::size_t extent(Element element) { return properties[static_cast<std::size_t>(element)].extent; }
 
-ReduceKernel reduce_kernel(Op op, Element element) { return detail::kernel_table().at(op, element); }
+ReduceKernel reduce_kernel(Op op, Element element) {
+  return detail::kernel_table().at(op, element);
+}
 
 Reducer make_reducer(Op op, Element element) {
   const ReduceKernel kernel = reduce_kernel(op, element);

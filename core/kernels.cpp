@@ -1,10 +1,12 @@
-// The vector kernels, compiled once for each instruction set with Highway. One loop serves all of them: an operator is
-// a few lines on vectors, and short counts and the ends of arrays go through the same operator with narrower or
-// overlapping vectors, so that an element's bits do not depend on where in the array it stands. Nor do they depend on
-// the vector's width: every operator is lane by lane, and the build forbids contraction to fused multiply-add.
+// The vector kernels, compiled once for each instruction set with Highway. One loop serves all of
+// them: an operator is a few lines on vectors, and short counts and the ends of arrays go through
+// the same operator with narrower or overlapping vectors, so that an element's bits do not depend
+// on where in the array it stands. Nor do they depend on the vector's width: every operator is lane
+// by lane, and the build forbids contraction to fused multiply-add.
 
-// SSSE3 without SSE4 is too old to be worth the code. EMU128 is miscompiled by GCC 12.2 (its bug 106322), so the
-// fallback for processors without SSE4 is Highway's one-lane SCALAR, under every compiler.
+// SSSE3 without SSE4 is too old to be worth the code. EMU128 is miscompiled by GCC 12.2 (its bug
+// 106322), so the fallback for processors without SSE4 is Highway's one-lane SCALAR, under every
+// compiler.
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #define HWY_BROKEN_EMU128 1
 #undef HWY_TARGET_INCLUDE
@@ -19,8 +21,7 @@
 #include "core/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plait::detail {
-namespace HWY_NAMESPACE {
+namespace plait::detail::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -28,16 +29,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 struct Sum {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) { return hn::Add(left, right); }
+  static HWY_INLINE V apply(D, V left, V right) {
+    return hn::Add(left, right);
+  }
 };
 
 struct Prod {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) { return hn::Mul(left, right); }
+  static HWY_INLINE V apply(D, V left, V right) {
+    return hn::Mul(left, right);
+  }
 };
 
-// There is no multiplication of bytes. Two of them make a 16-bit lane: the low bytes' product is the low half of the
-// lanes' product, the high bytes' product is formed after shifting them down.
+// There is no multiplication of bytes. Two of them make a 16-bit lane: the low bytes' product is
+// the low half of the lanes' product, the high bytes' product is formed after shifting them down.
 struct ProdBytes {
   template <class D, class V>
   static HWY_INLINE V apply(D d, V left, V right) {
@@ -55,7 +60,8 @@ struct ProdBytes {
 };
 
 #if HWY_TARGET != HWY_SCALAR
-// (a + bi)(c + di) = (ac - bd) + (ad + bc)i, without C99's rescue of infinities. Needs vectors of two lanes.
+// (a + bi)(c + di) = (ac - bd) + (ad + bc)i, without C99's rescue of infinities. Needs vectors of
+// two lanes.
 struct ProdComplex {
   template <class D, class V>
   static HWY_INLINE V apply(D d, V left, V right) {
@@ -66,11 +72,13 @@ struct ProdComplex {
 };
 #endif
 
-// Floating point spells the comparison out: Highway leaves open what Max does with NaN and with zeros of both signs.
+// Floating point spells the comparison out: Highway leaves open what Max does with NaN and with
+// zeros of both signs.
 struct Max {
   template <class D, class V>
   static HWY_INLINE V apply(D, V left, V right) {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::IfThenElse(hn::Gt(left, right), left, right);
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+      return hn::IfThenElse(hn::Gt(left, right), left, right);
     return hn::Max(left, right);
   }
 };
@@ -78,24 +86,31 @@ struct Max {
 struct Min {
   template <class D, class V>
   static HWY_INLINE V apply(D, V left, V right) {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::IfThenElse(hn::Lt(left, right), left, right);
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+      return hn::IfThenElse(hn::Lt(left, right), left, right);
     return hn::Min(left, right);
   }
 };
 
 struct Band {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) { return hn::And(left, right); }
+  static HWY_INLINE V apply(D, V left, V right) {
+    return hn::And(left, right);
+  }
 };
 
 struct Bor {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) { return hn::Or(left, right); }
+  static HWY_INLINE V apply(D, V left, V right) {
+    return hn::Or(left, right);
+  }
 };
 
 struct Bxor {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) { return hn::Xor(left, right); }
+  static HWY_INLINE V apply(D, V left, V right) {
+    return hn::Xor(left, right);
+  }
 };
 
 struct Land {
@@ -162,8 +177,8 @@ HWY_INLINE hn::Vec<D> combine(D d, const Operands& at, std::size_t offset) {
   return Operator::apply(d, load(d, at.left + offset), load(d, at.right + offset));
 }
 
-// `size` bytes, from one vector to two: the first and the last, which may overlap. Both are computed before either is
-// stored, because the result may be one of the operands.
+// `size` bytes, from one vector to two: the first and the last, which may overlap. Both are
+// computed before either is stored, because the result may be one of the operands.
 template <class Operator, class D>
 HWY_INLINE void both_ends(D d, const Operands& at, std::size_t size) {
   const std::size_t last_offset = size - hn::Lanes(d) * sizeof(hn::TFromD<D>);
@@ -173,27 +188,27 @@ HWY_INLINE void both_ends(D d, const Operands& at, std::size_t size) {
   store(d, last, at.result + last_offset);
 }
 
-// Less than 2 * kMaxLanes lanes: the widest vector that fits, down to one element.
-template <class Operator, typename T, std::size_t kElementLanes, std::size_t kMaxLanes>
+// At most 2 * WidestLanes lanes: the widest vector that fits, down to one element.
+template <class Operator, typename T, std::size_t ElementLanes, std::size_t WidestLanes>
 HWY_INLINE void few(const Operands& at, std::size_t size) {
-  const hn::CappedTag<T, kMaxLanes> d;
+  const hn::CappedTag<T, WidestLanes> d;
   if (size >= hn::Lanes(d) * sizeof(T)) {
     both_ends<Operator>(d, at, size);
-  } else if constexpr (kMaxLanes > kElementLanes) {
-    few<Operator, T, kElementLanes, kMaxLanes / 2>(at, size);
+  } else if constexpr (WidestLanes > ElementLanes) {
+    few<Operator, T, ElementLanes, WidestLanes / 2>(at, size);
   }
 }
 
-// More than two vectors. The ends are computed first and stored last; between them whole vectors, the result aligned
-// where its elements are: a store across two cache lines costs twice.
-template <class Operator, std::size_t kElementBytes, class D>
+// More than two vectors. The ends are computed first and stored last; between them whole vectors,
+// the result aligned where its elements are: a store across two cache lines costs twice.
+template <class Operator, std::size_t ElementBytes, class D>
 HWY_INLINE void many(D d, const Operands& at, std::size_t size) {
   const std::size_t vector = hn::Lanes(d) * sizeof(hn::TFromD<D>);
   const std::size_t last_offset = size - vector;
   const auto first = combine<Operator>(d, at, 0);
   const auto last = combine<Operator>(d, at, last_offset);
   const std::size_t to_aligned = -reinterpret_cast<std::uintptr_t>(at.result) % vector;
-  std::size_t i = to_aligned % kElementBytes == 0 ? to_aligned : vector;
+  std::size_t i = to_aligned % ElementBytes == 0 ? to_aligned : vector;
   for (; i + 4 * vector <= size; i += 4 * vector) {
     const auto v0 = combine<Operator>(d, at, i);
     const auto v1 = combine<Operator>(d, at, i + vector);
@@ -209,20 +224,21 @@ HWY_INLINE void many(D d, const Operands& at, std::size_t size) {
   store(d, last, at.result + last_offset);
 }
 
-// The kernel: elements of kElementLanes lanes of T each.
-template <class Operator, typename T, std::size_t kElementLanes = 1>
+// The kernel: elements of ElementLanes lanes of T each.
+template <class Operator, typename T, std::size_t ElementLanes = 1>
 void reduce(void* result, const void* left, const void* right, std::size_t count) {
-  static constexpr std::size_t kElementBytes = kElementLanes * sizeof(T);
+  static constexpr std::size_t element_bytes = ElementLanes * sizeof(T);
   const Operands at = {static_cast<std::uint8_t*>(result), static_cast<const std::uint8_t*>(left),
                        static_cast<const std::uint8_t*>(right)};
-  const hn::CappedTag<T, kElementLanes> one;
-  if (count == 1 && hn::MaxLanes(one) == kElementLanes) {  // small messages are the most frequent ones
+  // Small messages are the most frequent ones.
+  const hn::CappedTag<T, ElementLanes> one;
+  if (count == 1 && hn::MaxLanes(one) == ElementLanes) {
     return store(one, combine<Operator>(one, at, 0), at.result);
   }
   const hn::ScalableTag<T> d;
-  const std::size_t size = count * kElementBytes;
-  if (size > 2 * hn::Lanes(d) * sizeof(T)) return many<Operator, kElementBytes>(d, at, size);
-  few<Operator, T, kElementLanes, hn::MaxLanes(hn::ScalableTag<T>())>(at, size);
+  const std::size_t size = count * element_bytes;
+  if (size > 2 * hn::Lanes(d) * sizeof(T)) return many<Operator, element_bytes>(d, at, size);
+  few<Operator, T, ElementLanes, hn::MaxLanes(hn::ScalableTag<T>())>(at, size);
 }
 
 // ---- The table ----
@@ -282,8 +298,7 @@ void add_vector_kernels(KernelTable& table) {
   copy_kernels(table, Element::u8, Element::byte8, Op::band, Op::bor, Op::bxor);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace plait::detail
+}  // namespace plait::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

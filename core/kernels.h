@@ -9,13 +9,14 @@
 
 namespace plait::detail {
 
-inline constexpr std::size_t kOps = static_cast<std::size_t>(Op::count_);
-inline constexpr std::size_t kElements = static_cast<std::size_t>(Element::count_);
+inline constexpr std::size_t op_count = static_cast<std::size_t>(Op::count_);
+inline constexpr std::size_t element_count = static_cast<std::size_t>(Element::count_);
 
-// nullptr where MPI defines no such combination. A plain array, because the code that fills it is compiled once for
-// each instruction set and must not share an inline function of the standard library with code for another.
+// nullptr where MPI defines no such combination. A plain array, because the code that fills it is
+// compiled once for each instruction set and must not share an inline function of the standard
+// library with code for another.
 struct KernelTable {
-  ReduceKernel kernels[kOps][kElements] = {};
+  ReduceKernel kernels[op_count][element_count] = {};
 
   ReduceKernel& at(Op op, Element element) {
     return kernels[static_cast<std::size_t>(op)][static_cast<std::size_t>(element)];
@@ -25,13 +26,15 @@ struct KernelTable {
   }
 };
 
-// Fills in the combinations computed by plain loops. The vector kernels come second and replace what they do better.
+// Fills in the combinations computed by plain loops. The vector kernels come second and replace
+// what they do better.
 void add_scalar_kernels(KernelTable& table);
 
 // The kernels for this processor. The choice is made once; thread-safe.
 const KernelTable& kernel_table();
 
-// The same for each instruction set that this processor has, for the tests: all of them must give the same bits.
+// The same for each instruction set that this processor has, for the tests: all of them must give
+// the same bits.
 struct TargetKernels {
   std::string_view target;  // "AVX2"
   KernelTable table;

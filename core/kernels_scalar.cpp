@@ -1,6 +1,8 @@
-// Kernels as plain loops: for the types no vector unit computes with (long double, __float128, their complexes, the pairs
-// of maxloc and minloc), and the complex products for processors without vectors. Operands may have any alignment, so all access goes through packed structs; only the bytes of a
-// value are ever written, so padding in the result (in x87's long double, in pairs) keeps what it held.
+// Kernels as plain loops: for the types no vector unit computes with (long double, __float128,
+// their complexes, the pairs of maxloc and minloc), and the complex products for processors without
+// vectors. Operands may have any alignment, so all access goes through packed structs; only the
+// bytes of a value are ever written, so padding in the result (in x87's long double, in pairs)
+// keeps what it held.
 #include <cstddef>
 #include <cstdint>
 
@@ -10,9 +12,9 @@ namespace plait::detail {
 namespace {
 
 #ifdef __SIZEOF_FLOAT128__
-__extension__ typedef __float128 Quad;
-#else
-using Quad = long double;  // where the compiler has no __float128, long double is the 128-bit format
+using Quad = __float128;
+#else  // where the compiler has no __float128, long double is the 128-bit format
+using Quad = long double;
 #endif
 
 template <class T>
@@ -32,30 +34,39 @@ void write(std::byte* to, T value) {
 
 struct Sum {
   template <class T>
-  static T apply(T left, T right) { return left + right; }
+  static T apply(T left, T right) {
+    return left + right;
+  }
 };
 struct Prod {
   template <class T>
-  static T apply(T left, T right) { return left * right; }
+  static T apply(T left, T right) {
+    return left * right;
+  }
 };
 struct Max {
   template <class T>
-  static T apply(T left, T right) { return left > right ? left : right; }
+  static T apply(T left, T right) {
+    return left > right ? left : right;
+  }
 };
 struct Min {
   template <class T>
-  static T apply(T left, T right) { return left < right ? left : right; }
+  static T apply(T left, T right) {
+    return left < right ? left : right;
+  }
 };
 
-// kValues: values in an element, for operators that treat each part of a complex number alike.
-template <class Operator, class T, std::size_t kValues = 1>
+// An element is `Values` numbers, each by itself: how complex numbers are added.
+template <class Operator, class T, std::size_t Values = 1>
 void each(void* result, const void* left, const void* right, std::size_t count) {
   auto* to = static_cast<std::byte*>(result);
   const auto* from_left = static_cast<const std::byte*>(left);
   const auto* from_right = static_cast<const std::byte*>(right);
-  for (std::size_t i = 0; i < count * kValues; ++i) {
+  for (std::size_t i = 0; i < count * Values; ++i) {
     const std::size_t offset = i * sizeof(T);
-    write<T>(to + offset, Operator::apply(read<T>(from_left + offset), read<T>(from_right + offset)));
+    write<T>(to + offset,
+             Operator::apply(read<T>(from_left + offset), read<T>(from_right + offset)));
   }
 }
 
@@ -81,12 +92,12 @@ struct Pair {
   Index index;
 };
 
-// Always one of the two operands, whole: the one with the better value; of equal values the smaller index; the right
-// one where a NaN makes them unordered.
+// Always one of the two operands, whole: the one with the better value; of equal values the smaller
+// index; the right one where a NaN makes them unordered.
 template <class Better, class Value, class Index>
 void locate(void* result, const void* left, const void* right, std::size_t count) {
   using Layout = Pair<Value, Index>;
-  static constexpr std::size_t kIndex = offsetof(Layout, index);
+  static constexpr std::size_t index_offset = offsetof(Layout, index);
   auto* to = static_cast<std::byte*>(result);
   const auto* from_left = static_cast<const std::byte*>(left);
   const auto* from_right = static_cast<const std::byte*>(right);
@@ -94,24 +105,28 @@ void locate(void* result, const void* left, const void* right, std::size_t count
     const std::size_t offset = i * sizeof(Layout);
     const auto left_value = read<Value>(from_left + offset);
     const auto right_value = read<Value>(from_right + offset);
-    const auto left_index = read<Index>(from_left + offset + kIndex);
-    const auto right_index = read<Index>(from_right + offset + kIndex);
+    const auto left_index = read<Index>(from_left + offset + index_offset);
+    const auto right_index = read<Index>(from_right + offset + index_offset);
     // Not && and ||: which side wins is not predictable, so no branches.
-    const bool take_left = static_cast<bool>(static_cast<int>(Better::of(left_value, right_value)) |
-                                             (static_cast<int>(left_value == right_value) &
-                                              static_cast<int>(left_index < right_index)));
+    const bool take_left = static_cast<bool>(
+        static_cast<int>(Better::of(left_value, right_value)) |
+        (static_cast<int>(left_value == right_value) & static_cast<int>(left_index < right_index)));
     write<Value>(to + offset, take_left ? left_value : right_value);
-    write<Index>(to + offset + kIndex, take_left ? left_index : right_index);
+    write<Index>(to + offset + index_offset, take_left ? left_index : right_index);
   }
 }
 
 struct Greater {
   template <class T>
-  static bool of(T left, T right) { return left > right; }
+  static bool of(T left, T right) {
+    return left > right;
+  }
 };
 struct Less {
   template <class T>
-  static bool of(T left, T right) { return left < right; }
+  static bool of(T left, T right) {
+    return left < right;
+  }
 };
 
 template <class T>

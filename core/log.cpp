@@ -11,12 +11,12 @@
 namespace plait {
 namespace {
 
-std::atomic<Verbosity> verbosity{Verbosity::warnings};
+std::atomic<Verbosity> chosen{Verbosity::warnings};
 
-bool shown(Verbosity level) { return verbosity.load(std::memory_order_relaxed) >= level; }
+bool shown(Verbosity level) { return chosen.load(std::memory_order_relaxed) >= level; }
 
-// One write call a line, past stdio: lines of several ranks on one terminal do not mix, and nothing waits for a
-// stream lock that the program may hold.
+// One write call a line, past stdio: lines of several ranks on one terminal do not mix, and nothing
+// waits for a stream lock that the program may hold.
 void print(std::string_view kind, std::string_view message) {
   std::string line = "plait: ";
   line.append(kind).append(": ").append(message);
@@ -35,21 +35,22 @@ void print(std::string_view kind, std::string_view message) {
   errno = saved_errno;
 }
 
-// True the first time this text is seen. The memory is bounded: after this many distinct warnings one more helps nobody.
+// True the first time this text is seen. The memory is bounded: after this many distinct warnings
+// one more helps nobody.
 bool first_time(std::string_view message) {
-  static constexpr std::size_t kMaxRemembered = 1024;
+  static constexpr std::size_t most_remembered = 1024;
   // Never destroyed: a warning may come from another library's exit handler.
   static auto& mutex = *new std::mutex;
   static auto& seen = *new std::set<std::string, std::less<>>;
   const std::lock_guard lock(mutex);
-  if (seen.size() >= kMaxRemembered || seen.contains(message)) return false;
+  if (seen.size() >= most_remembered || seen.contains(message)) return false;
   seen.emplace(message);
   return true;
 }
 
 }  // namespace
 
-void set_verbosity(Verbosity level) { verbosity.store(level, std::memory_order_relaxed); }
+void set_verbosity(Verbosity verbosity) { chosen.store(verbosity, std::memory_order_relaxed); }
 
 void warn(std::string_view message) {
   if (shown(Verbosity::warnings) && first_time(message)) print("warning", message);

@@ -1,4 +1,5 @@
-// Messages to the user on standard error: "plait: warning: ...". Rare, one line each, once for each distinct text.
+// Messages to the user on standard error: "plait: warning: ...". Rare, one line each, once for each
+// distinct text.
 #pragma once
 
 #include <string_view>

@@ -12,8 +12,8 @@ namespace plait {
 // "8", "1K", "64KiB", "1M", "2G" (powers of 1024; suffix letters in either case) to bytes.
 Result<std::size_t> parse_bytes(std::string_view text);
 
-// "250mbit", "1gbit", "100kbit" (decimal bits a second, as tc reads them), "31250000" or "31MB" (bytes a second)
-// to bytes a second.
+// "250mbit", "1gbit", "100kbit" (decimal bits a second, as tc reads them), "31250000" or "31MB"
+// (bytes a second) to bytes a second.
 Result<double> parse_rate(std::string_view text);
 
 // 1048576 -> "1 MiB", 100 -> "100 B", 1536 -> "1.5 KiB".

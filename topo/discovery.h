@@ -11,7 +11,8 @@
 
 namespace plait {
 
-// One port of one HCA, as libibverbs reports it.
+// One port of one HCA, as libibverbs reports it. Down ports are listed as well; so is a device that cannot be opened or
+// asked, as one port that is not active and whose state says why.
 struct VerbsPort {
   std::string device;       // "mlx5_0"
   int port = 1;
@@ -24,12 +25,14 @@ struct VerbsPort {
   int numa = -1;            // nearest NUMA node (logical index), -1 unknown
 };
 
-// The few libibverbs calls that discovery needs, so that the tests can feed ports that no machine here has.
+// What discovery needs of libibverbs, so that ports can be fed that no machine here has.
 class VerbsApi {
  public:
   virtual ~VerbsApi() = default;
+  // Empty where there is no device; a Status (unavailable) where libibverbs is missing or says why it has none.
   virtual Result<std::vector<VerbsPort>> ports() = 0;
 };
+// The real one. Opens libibverbs.so.1 at the first call of ports(), for the life of the process; not thread-safe.
 std::unique_ptr<VerbsApi> system_verbs();
 
 // Where a topology comes from.
@@ -51,9 +54,11 @@ struct MachineTopology {
   int packages = 0, numa_nodes = 0, l3_caches = 0, cores = 0, processing_units = 0;
 };
 
+// Numbers include processors that this process may not use. Bad text or a bad file is `invalid`, with what is expected.
 Result<MachineTopology> load_machine(const TopologySource& source);
 
-// This process's location. Never fails: what cannot be found stays unknown (-1).
+// The location of this process, by the calling thread's binding. Never fails: what cannot be found stays unknown (-1).
+// Takes milliseconds and keeps nothing: call it once and keep the result.
 Location discover_location();
 
 }  // namespace plait

@@ -24,7 +24,8 @@ struct Level {
   int cardinality = 0;
 };
 
-// Immutable once made; a default-constructed one has no rank. Levels at which no group is split are dropped, so every level has some parent with two or more children.
+// Immutable once made; a default-constructed one has no rank. Levels at which no group is split are dropped, so every
+// level has some parent with two or more children.
 // A communicator of one rank has no level.
 class Hierarchy {
  public:
@@ -53,7 +54,8 @@ class Hierarchy {
   // Ranks of one node, in place order.
   std::vector<int> ranks_on_node(int node) const;
 
-  // "[4 node, 2 core]"; a non-uniform level as "3,2,1 rank", cut after 8 groups: "3,2,1,2,2,2,2,2,.. rank". One rank: "[]".
+  // "[4 node, 2 core]"; a non-uniform level as "3,2,1 rank", cut after 8 groups: "3,2,1,2,2,2,2,2,.. rank".
+  // One rank: "[]".
   std::string describe() const;
 
  private:

@@ -5,23 +5,29 @@
 
 #include <stddef.h>
 
+#if defined(__GNUC__)
+#define PLAIT_API __attribute__((visibility("default")))
+#else
+#define PLAIT_API
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* "0.1.0". The string lives for ever. */
-const char* plait_version(void);
+PLAIT_API const char* plait_version(void);
 
 /* Turns acceleration on (non-zero) or off (0) for this process from its next collective call on. The ranks of a
  * communicator must agree: call it on all of them between the same two collectives. Returns the previous state. */
-int plait_set_enabled(int enabled);
+PLAIT_API int plait_set_enabled(int enabled);
 
 /* What Plait did with the calling thread's last collective: the name of the plan that ran, "host" when the call was
  * passed on, "" before any call. The string lives until the thread's next collective. */
-const char* plait_last_plan(void);
+PLAIT_API const char* plait_last_plan(void);
 
 /* The channels that carried the calling thread's last collective, comma-separated ("shm,mpi"); "" for the host. */
-const char* plait_last_channels(void);
+PLAIT_API const char* plait_last_channels(void);
 
 #ifdef __cplusplus
 }

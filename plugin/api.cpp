@@ -1,0 +1,20 @@
+// The public C API.
+#include "plait/plait.h"
+
+#include "plugin/process.h"
+
+#ifndef PLAIT_VERSION
+#error "the build defines PLAIT_VERSION"
+#endif
+
+extern "C" {
+
+const char* plait_version(void) { return PLAIT_VERSION; }
+
+int plait_set_enabled(int enabled) { return plait::detail::enabled.exchange(enabled != 0) ? 1 : 0; }
+
+const char* plait_last_plan(void) { return plait::detail::last_call.plan; }
+
+const char* plait_last_channels(void) { return plait::detail::last_call.channels; }
+
+}  // extern "C"

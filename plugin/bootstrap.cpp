@@ -1,0 +1,344 @@
+#include "plugin/bootstrap.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/log.h"
+#include "plugin/host.h"
+#include "plugin/process.h"
+#include "tl/mpi/mpi_channel.h"
+#include "tl/shm/shm_channel.h"
+#include "topo/discovery.h"
+
+namespace plait {
+namespace {
+
+constinit std::atomic<std::size_t> mapped_bytes{0};
+constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
+
+constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
+
+// Rank-local work between two communications: what it throws must not keep this rank from the next one.
+template <class Work>
+Status attempt(Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception& exception) {
+    return {Code::unavailable, exception.what()};
+  }
+}
+
+const Location& own_location() {
+  static const Location location = discover_location();
+  return location;
+}
+
+// ---- The private communicator ----
+
+// The program's error handler must not see a failure of something the program did not ask for. Where other threads may
+// use the communicator meanwhile, their errors come first.
+class QuietCommunicator {
+ public:
+  explicit QuietCommunicator(MPI_Comm comm) : comm_(process().concurrent ? MPI_COMM_NULL : comm) {
+    if (comm_ == MPI_COMM_NULL) return;
+    PMPI_Comm_get_errhandler(comm_, &before_);
+    PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  }
+  ~QuietCommunicator() {
+    if (comm_ == MPI_COMM_NULL) return;
+    PMPI_Comm_set_errhandler(comm_, before_);
+    PMPI_Errhandler_free(&before_);
+  }
+
+ private:
+  MPI_Comm comm_;
+  MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
+};
+
+// Not a duplicate: that would call the program's attribute copy functions.
+Result<PrivateCommunicator> make_private(MPI_Comm user) {
+  const QuietCommunicator quiet(user);
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Comm made = MPI_COMM_NULL;
+  PMPI_Comm_group(user, &group);
+  const int error = PMPI_Comm_create(user, group, &made);
+  PMPI_Group_free(&group);
+  if (error != MPI_SUCCESS || made == MPI_COMM_NULL)
+    return Status(Code::unavailable, "no communicator of our own could be made");
+  PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  return PrivateCommunicator(made);
+}
+
+// ---- What the ranks tell each other ----
+
+struct Card {
+  Location location;
+  std::uint64_t fingerprint;
+  std::uint64_t mapped_bytes;
+};
+
+// How to attach to a segment, and a word to find in this process's memory.
+struct Offer {
+  std::int32_t process;
+  std::int32_t descriptor;
+  std::uint64_t bytes;  // 0: no segment from this rank
+  std::uint64_t word_address;
+  std::uint64_t word;
+};
+
+bool listed(std::string_view channel) {
+  const auto& channels = process().config.channels;
+  return std::ranges::find(channels, channel) != channels.end();
+}
+
+class Bootstrap {
+ public:
+  explicit Bootstrap(const Communicator& communicator) : communicator_(communicator) {}
+  Result<std::unique_ptr<Machinery>> run();
+
+ private:
+  MPI_Comm comm() const { return connections_.messages.handle(); }
+  bool lowest(bool& mine, bool& other) const;
+  Status agree(const Status& mine, std::string_view failure) const;
+  Status meet();
+  Status check_cards();
+  Status choose_channels();
+  Status share_memory();
+  Status offer_segment(Offer& offer);
+  Status take_segment(std::span<const Offer> offers);
+  bool single_copy_works(std::span<const Offer> offers) const;
+  Status open_shm(bool single_copy);
+  Status finish(std::unique_ptr<Machinery>& machinery);
+  std::unique_ptr<CommunicatorTrace> make_trace() const;
+  bool yields() const;
+  PlannerOptions planner_options() const;
+
+  const Communicator& communicator_;
+  Connections connections_;
+  std::vector<Location> locations_;
+  bool same_settings_ = true, affordable_ = true;
+  Hierarchy hierarchy_;
+  std::vector<int> neighbours_;  // ranks of this node, in place order
+  SharedSegment segment_;
+  bool use_shm_ = false, use_mpi_ = false;
+};
+
+// Both become what holds on all ranks. False when the host failed at that.
+bool Bootstrap::lowest(bool& mine, bool& other) const {
+  const std::array<int, 2> own = {mine, other};
+  std::array<int, 2> all = {0, 0};
+  if (host().allreduce(own.data(), all.data(), 2, MPI_INT, MPI_MIN, comm()) != MPI_SUCCESS) return false;
+  mine = all[0] != 0;
+  other = all[1] != 0;
+  return true;
+}
+
+Status Bootstrap::agree(const Status& mine, std::string_view failure) const {
+  bool well = mine.ok(), unused = true;
+  if (!lowest(well, unused)) return {Code::peer_failed, "the ranks could not agree"};
+  if (!mine.ok()) debug("set-up: " + mine.message());
+  return well ? Status() : Status(Code::unavailable, std::string(failure));
+}
+
+Status Bootstrap::meet() {
+  Card mine{.location = own_location(), .fingerprint = process().fingerprint, .mapped_bytes = mapped_bytes.load()};
+  std::vector<Card> cards(static_cast<std::size_t>(communicator_.ranks));
+  const int bytes = static_cast<int>(sizeof mine);
+  if (host().allgather(&mine, bytes, MPI_BYTE, cards.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not exchange their locations"};
+  for (const Card& card : cards) {
+    locations_.push_back(card.location);
+    same_settings_ &= card.fingerprint == mine.fingerprint;
+    affordable_ &= card.mapped_bytes < max_mapped_bytes;
+  }
+  return check_cards();
+}
+
+// From the cards alone, which all ranks have: no agreement needed.
+Status Bootstrap::check_cards() {
+  if (!same_settings_) return {Code::invalid, "settings differ between ranks"};
+  hierarchy_ = Hierarchy::from_locations(locations_);
+  neighbours_ = hierarchy_.ranks_on_node(hierarchy_.node_of(communicator_.rank));
+  return choose_channels();
+}
+
+Status Bootstrap::choose_channels() {
+  const bool neighbours = hierarchy_.nodes() < communicator_.ranks;
+  use_shm_ = listed("shm") && neighbours;
+  use_mpi_ = listed("mpi") && (hierarchy_.nodes() > 1 || !use_shm_);
+  if (!use_mpi_ && (hierarchy_.nodes() > 1 || !use_shm_))
+    return {Code::unsupported, "PLAIT_CHANNELS names no channel between the ranks"};
+  if (use_shm_ && !affordable_) return {Code::unavailable, "enough shared memory is in use by other communicators"};
+  return {};
+}
+
+Status Bootstrap::offer_segment(Offer& offer) {
+  offer.process = static_cast<std::int32_t>(getpid());
+  if (neighbours_.size() < 2 || neighbours_.front() != communicator_.rank) return {};
+  const std::size_t wanted = process().config.segment_bytes;
+  const std::size_t bytes = wanted != 0 ? wanted : SharedSegment::default_bytes(static_cast<int>(neighbours_.size()));
+  Result<SharedSegment> made = SharedSegment::create(bytes);
+  if (!made.ok()) return made.status();
+  segment_ = std::move(*made);
+  offer.descriptor = segment_.descriptor();
+  offer.bytes = segment_.bytes();
+  return {};
+}
+
+Status Bootstrap::take_segment(std::span<const Offer> offers) {
+  if (neighbours_.size() < 2 || neighbours_.front() == communicator_.rank) return {};
+  const Offer& offer = offers[static_cast<std::size_t>(neighbours_.front())];
+  if (offer.bytes == 0) return {Code::unavailable, "the node's first rank has no segment"};
+  Result<SharedSegment> attached = SharedSegment::attach(offer.process, offer.descriptor, offer.bytes);
+  if (!attached.ok()) return attached.status();
+  segment_ = std::move(*attached);
+  return {};
+}
+
+// Each rank reads the node's first one and is read by it: the same kernel, user and limits stand between all others.
+bool Bootstrap::single_copy_works(std::span<const Offer> offers) const {
+  if (process().config.single_copy == "none") return false;
+  const auto readable = [&](int rank) {
+    const Offer& offer = offers[static_cast<std::size_t>(rank)];
+    return can_read_process(offer.process, reinterpret_cast<const void*>(offer.word_address), offer.word);
+  };
+  if (neighbours_.front() != communicator_.rank) return readable(neighbours_.front());
+  return std::all_of(neighbours_.begin() + 1, neighbours_.end(), readable);
+}
+
+Status Bootstrap::open_shm(bool single_copy) {
+  if (neighbours_.size() < 2) return {};
+  segment_.close_descriptor();
+  std::vector<ShmPeer> peers;
+  for (const int rank : neighbours_) peers.push_back({rank, locations_[static_cast<std::size_t>(rank)].process});
+  const auto self = std::ranges::find(neighbours_, communicator_.rank) - neighbours_.begin();
+  connections_.share = SegmentShare(segment_.bytes());
+  Result<std::unique_ptr<Channel>> channel =
+      make_shm_channel(std::move(segment_), peers, static_cast<int>(self), communicator_.ranks,
+                       {.single_copy = single_copy,
+                        .single_copy_threshold = process().config.single_copy_threshold});
+  if (!channel.ok()) return channel.status();
+  connections_.shm = std::move(*channel);
+  return {};
+}
+
+// Precondition: all ranks come here, those that are alone on their node as well, because all agree.
+Status Bootstrap::share_memory() {
+  const std::uint64_t word = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
+  Offer mine{.process = 0, .descriptor = -1, .bytes = 0,
+             .word_address = reinterpret_cast<std::uintptr_t>(&word), .word = word};
+  const Status offered = attempt([&] { return offer_segment(mine); });
+  std::vector<Offer> offers(static_cast<std::size_t>(communicator_.ranks));
+  const int bytes = static_cast<int>(sizeof mine);
+  if (host().allgather(&mine, bytes, MPI_BYTE, offers.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not exchange their segments"};
+  const Status taken = offered.ok() ? attempt([&] { return take_segment(offers); }) : offered;
+  if (!taken.ok()) debug("set-up: " + taken.message());
+  bool attached = taken.ok(), single_copy = taken.ok() && single_copy_works(offers);
+  if (!lowest(attached, single_copy)) return {Code::peer_failed, "the ranks could not agree"};
+  if (!attached) return {Code::unavailable, "shared memory is not available on every node"};
+  return agree(attempt([&] { return open_shm(single_copy); }), "shared memory cannot be used on every node");
+}
+
+// Whether ranks outnumber the processing units that they may use. Those bound as this one is compete with it; ranks
+// outside this communicator are taken to be bound in the same way.
+bool Bootstrap::yields() const {
+  const Location& mine = own_location();
+  int here = 0, rivals = 0;
+  for (const Location& other : locations_) {
+    if (other.machine != mine.machine) continue;
+    ++here;
+    if (other.package == mine.package && other.numa == mine.numa && other.l3 == mine.l3 && other.core == mine.core)
+      ++rivals;
+  }
+  const int in_all = std::max(process().ranks_on_machine, here);
+  return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
+}
+
+PlannerOptions Bootstrap::planner_options() const {
+  const Config& config = process().config;
+  PlannerOptions options;
+  options.forced_plan = config.plan;
+  options.chunk_bytes = config.chunk_bytes;
+  options.host_when_faster = config.host_when_faster;
+  options.shared_memory = use_shm_;
+  return options;
+}
+
+// The private communicator stays out of what this may throw away: it is needed for the agreement afterwards.
+Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
+  if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
+  Connections channels;
+  channels.share = std::move(connections_.share);
+  channels.shm = std::move(connections_.shm);
+  channels.mpi = std::move(connections_.mpi);
+  const bool yield = yields();
+  machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
+                                          planner_options(), yield);
+  if (process().tracing) machinery->trace = make_trace();
+  return {};
+}
+
+std::unique_ptr<CommunicatorTrace> Bootstrap::make_trace() const {
+  auto trace = std::make_unique<CommunicatorTrace>();
+  std::array<char, MPI_MAX_OBJECT_NAME> name{};
+  int length = 0;
+  PMPI_Comm_get_name(communicator_.handle, name.data(), &length);
+  const std::string title = length > 0 ? std::string(name.data()) : "communicator";
+  trace->label = title + ", " + std::to_string(communicator_.ranks) + " ranks";
+  return trace;
+}
+
+Result<std::unique_ptr<Machinery>> Bootstrap::run() {
+  Result<PrivateCommunicator> made = make_private(communicator_.handle);
+  if (!made.ok()) return made.status();
+  connections_.messages = std::move(*made);
+  if (Status status = meet(); !status.ok()) return status;
+  if (use_shm_)
+    if (Status status = share_memory(); !status.ok()) return status;
+  std::unique_ptr<Machinery> machinery;
+  const Status finished = attempt([&] { return finish(machinery); });
+  if (Status status = agree(finished, "a rank could not be set up"); !status.ok()) return status;
+  machinery->connections.messages = std::move(connections_.messages);
+  return machinery;
+}
+
+// Lets the host move its own messages on while the engine waits.
+void progress_host(void* context) {
+  int found = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, progress_tag, static_cast<Machinery*>(context)->connections.messages.handle(), &found,
+              MPI_STATUS_IGNORE);
+}
+
+}  // namespace
+
+SegmentShare::SegmentShare(std::size_t bytes) : bytes_(bytes) { mapped_bytes += bytes_; }
+SegmentShare::~SegmentShare() { mapped_bytes -= bytes_; }
+
+Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield)
+    : connections(std::move(made)),
+      planner(std::move(hierarchy), rank, std::move(options)),
+      engine({connections.shm.get(), connections.mpi.get()},
+             {.yield = yield, .host_progress = progress_host, .context = this}),
+      schedules(planner, rank, planner.hierarchy().ranks()) {}
+
+Machinery::~Machinery() {
+  if (trace != nullptr) keep_trace(std::move(trace));
+}
+
+Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator) {
+  try {
+    return Bootstrap(communicator).run();
+  } catch (const std::exception& exception) {
+    return Status(Code::internal, exception.what());
+  }
+}
+
+}  // namespace plait

@@ -1,0 +1,82 @@
+// The set-up of a communicator: finds where its ranks are, connects them, and agrees that all of them can go on.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <utility>
+
+#include "core/status.h"
+#include "plan/planner.h"
+#include "plugin/communicator.h"
+#include "plugin/schedule_cache.h"
+#include "plugin/trace_file.h"
+#include "plugin/work_memory.h"
+#include "tl/channel.h"
+#include "tl/engine.h"
+
+namespace plait {
+
+// A communicator of ours with the ranks of one of the program's. Errors on it are returned.
+class PrivateCommunicator {
+ public:
+  PrivateCommunicator() = default;
+  explicit PrivateCommunicator(MPI_Comm handle) : handle_(handle) {}
+  PrivateCommunicator(PrivateCommunicator&& other) noexcept : handle_(std::exchange(other.handle_, MPI_COMM_NULL)) {}
+  PrivateCommunicator& operator=(PrivateCommunicator&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~PrivateCommunicator() {
+    if (handle_ != MPI_COMM_NULL) PMPI_Comm_free(&handle_);
+  }
+  MPI_Comm handle() const { return handle_; }
+
+ private:
+  MPI_Comm handle_ = MPI_COMM_NULL;
+};
+
+// Bytes of shared segments that this process has mapped, so that many communicators do not eat the machine's memory.
+class SegmentShare {
+ public:
+  SegmentShare() = default;
+  explicit SegmentShare(std::size_t bytes);
+  SegmentShare(SegmentShare&& other) noexcept : bytes_(std::exchange(other.bytes_, 0)) {}
+  SegmentShare& operator=(SegmentShare&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~SegmentShare();
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
+// What connects the ranks, before anything is planned.
+struct Connections {
+  PrivateCommunicator messages;
+  SegmentShare share;
+  std::unique_ptr<Channel> shm;  // nullptr: not used
+  std::unique_ptr<Channel> mpi;
+};
+
+// Everything an accelerated communicator has.
+struct Machinery {
+  Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield);
+  ~Machinery();
+  Machinery(const Machinery&) = delete;
+  Machinery& operator=(const Machinery&) = delete;
+
+  Connections connections;
+  Planner planner;
+  Engine engine;
+  ScheduleCache schedules;
+  WorkMemory memory;
+  std::unique_ptr<CommunicatorTrace> trace;  // nullptr: off
+};
+
+// Collective over the communicator; blocks. All ranks succeed or all fail. Holds no lock while it communicates, so that
+// threads may set up several communicators at once, in any order.
+Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator);
+
+}  // namespace plait

@@ -1,0 +1,108 @@
+#include "plugin/communicator.h"
+
+#include <mutex>
+#include <new>
+
+#include "plugin/bootstrap.h"
+#include "plugin/process.h"
+
+namespace plait {
+
+thread_local constinit detail::CommunicatorCache detail::communicator_cache;
+constinit std::atomic<std::uint64_t> detail::communicator_generation{1};
+
+namespace {
+
+constinit int keyval = MPI_KEYVAL_INVALID;
+
+// All that are alive, for the end of the job. The lock is never held across a call into MPI.
+struct Registry {
+  std::mutex guard;
+  Communicator* first = nullptr;
+
+  void add(Communicator& communicator) {
+    const std::scoped_lock lock(guard);
+    communicator.next = first;
+    if (first != nullptr) first->previous = &communicator;
+    first = &communicator;
+  }
+  void remove(Communicator& communicator) {
+    const std::scoped_lock lock(guard);
+    if (communicator.next != nullptr) communicator.next->previous = communicator.previous;
+    if (communicator.previous != nullptr) communicator.previous->next = communicator.next;
+    else first = communicator.next;
+  }
+};
+constinit Registry registry;
+
+int destroy_communicator(MPI_Comm, int, void* value, void*) {
+  auto* communicator = static_cast<Communicator*>(value);
+  registry.remove(*communicator);
+  detail::communicator_generation.fetch_add(1, std::memory_order_acq_rel);
+  delete communicator;
+  return MPI_SUCCESS;
+}
+
+Communicator* make_communicator(MPI_Comm handle) {
+  auto* communicator = new (std::nothrow) Communicator(handle);
+  if (communicator == nullptr) return nullptr;
+  registry.add(*communicator);
+  if (PMPI_Comm_set_attr(handle, keyval, communicator) == MPI_SUCCESS) return communicator;
+  destroy_communicator(handle, keyval, communicator, nullptr);
+  return nullptr;
+}
+
+}  // namespace
+
+Communicator::Communicator(MPI_Comm comm) : handle(comm) {
+  int is_inter = 0;
+  PMPI_Comm_test_inter(comm, &is_inter);
+  PMPI_Comm_size(comm, &ranks);
+  PMPI_Comm_rank(comm, &rank);
+  inter = is_inter != 0;
+  if (inter) {
+    int remote = 0;
+    PMPI_Comm_remote_size(comm, &remote);
+    ranks += remote;
+    host_reason = "inter-communicator";
+  } else {
+    host_reason = "one rank";
+  }
+  if (inter || ranks == 1) road = Road::host;
+}
+
+Communicator::~Communicator() = default;
+
+void start_communicators() {
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, destroy_communicator, &keyval, nullptr);
+}
+
+void stop_communicators() {
+  if (keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&keyval);
+}
+
+void free_all_communicators() {
+  while (true) {
+    MPI_Comm handle = MPI_COMM_NULL;
+    {
+      const std::scoped_lock lock(registry.guard);
+      if (registry.first == nullptr) return;
+      handle = registry.first->handle;
+    }
+    if (PMPI_Comm_delete_attr(handle, keyval) != MPI_SUCCESS) return;
+  }
+}
+
+Communicator* detail::find_communicator_slowly(MPI_Comm handle) {
+  if (handle == MPI_COMM_NULL) return nullptr;
+  const std::uint64_t generation = communicator_generation.load(std::memory_order_acquire);
+  void* value = nullptr;
+  int found = 0;
+  if (PMPI_Comm_get_attr(handle, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+  auto* communicator = found != 0 ? static_cast<Communicator*>(value) : make_communicator(handle);
+  if (communicator != nullptr)
+    communicator_cache.line[CommunicatorCache::index(handle)] = {handle, communicator, generation};
+  return communicator;
+}
+
+}  // namespace plait

@@ -1,0 +1,93 @@
+// What Plait knows of one of the program's communicators. It hangs on the communicator as an MPI attribute and dies with
+// it: with MPI_Comm_free, MPI_Comm_disconnect or MPI_Finalize.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/status.h"
+
+namespace plait {
+
+struct Machinery;  // bootstrap.h
+
+// The same on all ranks of the communicator at every call: changes follow only from what MPI guarantees to be equal and
+// from what the ranks agreed on.
+enum class Road : std::uint8_t {
+  waiting,      // not enough eligible calls yet to be worth the set-up
+  accelerated,
+  host,         // for ever, for `host_reason`
+  broken,       // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
+};
+
+struct Communicator {
+  explicit Communicator(MPI_Comm comm);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  MPI_Comm handle;
+  int rank = 0;
+  int ranks = 1;       // of both groups of an inter-communicator
+  bool inter = false;
+  Road road = Road::waiting;
+  const char* host_reason = "";  // interned
+  int eligible_calls = 0;
+  int error = MPI_SUCCESS;       // of a broken one
+  std::unique_ptr<Machinery> machinery;  // once accelerated
+
+  // For the calls that pass lists; here so that they keep their memory. One collective runs at a time.
+  std::vector<std::size_t> counts, displacements;
+  std::vector<std::byte> operands;  // of a user-defined operator
+
+  Communicator* next = nullptr;  // in the list of all
+  Communicator* previous = nullptr;
+};
+
+// Once, before any other function here; and once all communicators were freed, before MPI ends.
+void start_communicators();
+void stop_communicators();
+
+// Frees the state of every communicator that is still alive.
+void free_all_communicators();
+
+namespace detail {
+
+// Communicators that this thread used lately. A handle may come to mean another communicator only after the first one's
+// state was destroyed, which outdates all caches.
+struct CommunicatorCache {
+  struct Line {
+    MPI_Comm handle;
+    Communicator* communicator;
+    std::uint64_t generation;
+  };
+  static constexpr std::size_t lines = 8;
+  std::array<Line, lines> line{};
+  static std::size_t index(MPI_Comm handle) {
+    const auto bits = reinterpret_cast<std::uintptr_t>(handle);
+    return (bits >> 6 ^ bits >> 10) % lines;
+  }
+};
+extern thread_local constinit CommunicatorCache communicator_cache __attribute__((tls_model("initial-exec")));
+extern constinit std::atomic<std::uint64_t> communicator_generation;
+
+Communicator* find_communicator_slowly(MPI_Comm handle);
+
+}  // namespace detail
+
+// The state of a communicator, made at the first call; nullptr for MPI_COMM_NULL and for handles on which the host keeps
+// no attribute: those calls are the host's. A few nanoseconds for communicators used lately.
+inline Communicator* find_communicator(MPI_Comm handle) {
+  const auto& line = detail::communicator_cache.line[detail::CommunicatorCache::index(handle)];
+  if (line.handle == handle && line.generation == detail::communicator_generation.load(std::memory_order_acquire))
+      [[likely]]
+    return line.communicator;
+  return detail::find_communicator_slowly(handle);
+}
+
+}  // namespace plait

@@ -1,0 +1,30 @@
+#include "plugin/errors.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+
+namespace plait {
+namespace {
+
+// One code for all our errors, whose text is that of the latest: MPI never takes codes back, so that one each would grow.
+int error_code(const std::string& message) {
+  static constinit std::mutex guard;
+  static constinit int code = MPI_SUCCESS;
+  const std::scoped_lock lock(guard);
+  if (code == MPI_SUCCESS && PMPI_Add_error_code(MPI_ERR_OTHER, &code) != MPI_SUCCESS) return MPI_ERR_OTHER;
+  const std::string text = ("plait: " + message).substr(0, MPI_MAX_ERROR_STRING - 1);
+  PMPI_Add_error_string(code, text.c_str());
+  return code;
+}
+
+}  // namespace
+
+int raise_error(MPI_Comm comm, const Status& status) { return raise_error(comm, error_code(status.message())); }
+
+int raise_error(MPI_Comm comm, int code) {
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+}  // namespace plait

@@ -1,0 +1,17 @@
+// Failures of ours, raised as MPI's own are.
+#pragma once
+
+#include <mpi.h>
+
+#include "core/status.h"
+
+namespace plait {
+
+// Calls the communicator's error handler with an error code of class MPI_ERR_OTHER whose text is the status's message,
+// and returns what the MPI function is to return. May not return: the default handler ends the job.
+int raise_error(MPI_Comm comm, const Status& status);
+
+// The same with a code that the host gave.
+int raise_error(MPI_Comm comm, int code);
+
+}  // namespace plait

@@ -1,0 +1,9 @@
+#include "plugin/host.h"
+
+namespace plait {
+
+constinit Host detail::host;
+
+void install_host(const Host& host) { detail::host = host; }
+
+}  // namespace plait

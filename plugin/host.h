@@ -1,0 +1,35 @@
+// The MPI underneath, as the door reaches it. Its collectives and its start and end are reached only through this table:
+// by name they would come back to us, because the preload door defines both their MPI_ and their PMPI_ names. Every other
+// function of MPI is called by its PMPI_ name.
+#pragma once
+
+#include <mpi.h>
+
+namespace plait {
+
+struct Host {
+  decltype(&MPI_Init) init = nullptr;
+  decltype(&MPI_Init_thread) init_thread = nullptr;
+  decltype(&MPI_Finalize) finalize = nullptr;
+  decltype(&MPI_Barrier) barrier = nullptr;
+  decltype(&MPI_Bcast) bcast = nullptr;
+  decltype(&MPI_Reduce) reduce = nullptr;
+  decltype(&MPI_Allreduce) allreduce = nullptr;
+  decltype(&MPI_Allgather) allgather = nullptr;
+  decltype(&MPI_Allgatherv) allgatherv = nullptr;
+  decltype(&MPI_Gather) gather = nullptr;
+  decltype(&MPI_Scatter) scatter = nullptr;
+  decltype(&MPI_Alltoall) alltoall = nullptr;
+  decltype(&MPI_Reduce_scatter_block) reduce_scatter_block = nullptr;
+  decltype(&MPI_Reduce_scatter) reduce_scatter = nullptr;
+};
+
+namespace detail {
+extern constinit Host host;
+}
+
+// Precondition: the door has filled the table. It does so once, before its first call into the rest of plugin/.
+inline const Host& host() { return detail::host; }
+void install_host(const Host& host);
+
+}  // namespace plait

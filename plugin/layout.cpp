@@ -1,0 +1,217 @@
+#include "plugin/layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace plait {
+namespace {
+
+constinit MPI_Comm quiet = nullptr;
+
+// MPI_Pack counts bytes in an int, so that longer data is packed in pieces.
+constexpr std::size_t max_piece_bytes = std::size_t{1} << 30;
+
+// ---- Contiguity, from how the type was made ----
+
+struct Contents {
+  std::vector<int> integers;
+  std::vector<MPI_Aint> addresses;
+  std::vector<MPI_Datatype> types;
+  int combiner = MPI_COMBINER_NAMED;
+
+  explicit Contents(MPI_Datatype type) {
+    int integer_count = 0, address_count = 0, type_count = 0;
+    PMPI_Type_get_envelope(type, &integer_count, &address_count, &type_count, &combiner);
+    if (combiner == MPI_COMBINER_NAMED) return;
+    integers.resize(static_cast<std::size_t>(integer_count));
+    addresses.resize(static_cast<std::size_t>(address_count));
+    types.resize(static_cast<std::size_t>(type_count));
+    PMPI_Type_get_contents(type, integer_count, address_count, type_count, integers.data(), addresses.data(),
+                           types.data());
+  }
+  Contents(const Contents&) = delete;
+  Contents& operator=(const Contents&) = delete;
+  // MPI hands out derived types as new handles, predefined ones (which may have parameters) as they are.
+  ~Contents() {
+    for (MPI_Datatype& type : types)
+      if (!Contents(type).predefined()) PMPI_Type_free(&type);
+  }
+
+  bool predefined() const {
+    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_INTEGER ||
+           combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX;
+  }
+};
+
+// No gap, nothing outside: then only the order of the parts is left to look at.
+bool fills_its_extent(MPI_Datatype type) {
+  MPI_Count size = 0;
+  MPI_Aint lower_bound = 0, extent = 0, true_lower_bound = 0, true_extent = 0;
+  PMPI_Type_size_x(type, &size);
+  PMPI_Type_get_extent(type, &lower_bound, &extent);
+  PMPI_Type_get_true_extent(type, &true_lower_bound, &true_extent);
+  return lower_bound == 0 && true_lower_bound == 0 && extent == true_extent && size == extent;
+}
+
+// Displacements of the parts, in whatever unit; parts of no elements count for nothing.
+template <class Displacement>
+bool ascending(const int* lengths, const Displacement* displacements, int parts) {
+  const Displacement* before = nullptr;
+  for (int part = 0; part < parts; ++part) {
+    if (lengths != nullptr && lengths[part] == 0) continue;
+    if (before != nullptr && displacements[part] <= *before) return false;
+    before = &displacements[part];
+  }
+  return true;
+}
+
+// Given that the type fills its extent and that its parts are contiguous: whether they come in the order of memory.
+bool parts_in_order(const Contents& contents) {
+  const int* integers = contents.integers.data();
+  const MPI_Aint* addresses = contents.addresses.data();
+  if (contents.predefined()) return true;
+  switch (contents.combiner) {
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_CONTIGUOUS:
+    case MPI_COMBINER_RESIZED:
+    case MPI_COMBINER_SUBARRAY:  // a whole array: in either order of its dimensions, memory is visited upwards
+    case MPI_COMBINER_VECTOR:    // equal strides that leave no gap and start at the lower bound only go upwards
+    case MPI_COMBINER_HVECTOR: return true;
+    case MPI_COMBINER_INDEXED: return ascending(integers + 1, integers + 1 + integers[0], integers[0]);
+    case MPI_COMBINER_INDEXED_BLOCK: return ascending<int>(nullptr, integers + 2, integers[0]);
+    case MPI_COMBINER_HINDEXED:
+    case MPI_COMBINER_STRUCT: return ascending(integers + 1, addresses, integers[0]);
+    case MPI_COMBINER_HINDEXED_BLOCK: return ascending<MPI_Aint>(nullptr, addresses, integers[0]);
+    default: return false;
+  }
+}
+
+// ---- One element too long for MPI_Pack ----
+
+MPI_Datatype bytes_type(std::size_t bytes) {
+  MPI_Datatype block = MPI_DATATYPE_NULL, blocks = MPI_DATATYPE_NULL, type = MPI_DATATYPE_NULL;
+  PMPI_Type_contiguous(static_cast<int>(max_piece_bytes), MPI_BYTE, &block);
+  PMPI_Type_contiguous(static_cast<int>(bytes / max_piece_bytes), block, &blocks);
+  const int lengths[] = {1, static_cast<int>(bytes % max_piece_bytes)};
+  const MPI_Aint displacements[] = {0, static_cast<MPI_Aint>(bytes / max_piece_bytes * max_piece_bytes)};
+  const MPI_Datatype types[] = {blocks, MPI_BYTE};
+  PMPI_Type_create_struct(2, lengths, displacements, types, &type);
+  PMPI_Type_commit(&type);
+  PMPI_Type_free(&block);
+  PMPI_Type_free(&blocks);
+  return type;
+}
+
+// A message to ourselves converts between layouts of any length.
+struct Endpoint {
+  void* address;
+  MPI_Datatype type;
+};
+int convert(Endpoint from, Endpoint to) {
+  return PMPI_Sendrecv(from.address, 1, from.type, 0, 0, to.address, 1, to.type, 0, 0, quiet, MPI_STATUS_IGNORE);
+}
+
+int convert_long(std::byte* address, const Datatype& type, std::byte* packed, bool packing) {
+  MPI_Datatype bytes = bytes_type(type.size);
+  const Endpoint user{address, type.handle}, plain{packed, bytes};
+  const int error = packing ? convert(user, plain) : convert(plain, user);
+  PMPI_Type_free(&bytes);
+  return error;
+}
+
+// ---- Segments ----
+
+template <class Move>
+int for_each_segment(const Region& region, Move&& move) {
+  if (region.segment_displacements == nullptr) return move(region.address, region.count, std::size_t{0});
+  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
+  std::size_t offset = 0;
+  for (int segment = 0; segment < region.segments; ++segment) {
+    const auto count = static_cast<std::size_t>(region.segment_counts[segment]);
+    std::byte* address = region.address + region.type->extent * region.segment_displacements[segment];
+    if (count > 0)
+      if (const int error = move(address, count, offset); error != MPI_SUCCESS) return error;
+    offset += count * element;
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+bool is_contiguous(MPI_Datatype type) {
+  if (!fills_its_extent(type)) return false;
+  const Contents contents(type);
+  if (!parts_in_order(contents)) return false;
+  return std::all_of(contents.types.begin(), contents.types.end(), is_contiguous);
+}
+
+int pack_elements(const std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
+  if (type.size == 0) return MPI_SUCCESS;
+  const std::size_t most = max_piece_bytes / type.size;
+  for (std::size_t done = 0; done < count;) {
+    auto* source = const_cast<std::byte*>(address) + static_cast<std::ptrdiff_t>(done) * type.extent;
+    const std::size_t now = std::clamp<std::size_t>(count - done, 1, std::max<std::size_t>(most, 1));
+    int position = 0;
+    const int error = most == 0 ? convert_long(source, type, packed, true)
+                                : PMPI_Pack(source, static_cast<int>(now), type.handle, packed,
+                                            static_cast<int>(now * type.size), &position, quiet);
+    if (error != MPI_SUCCESS) return error;
+    packed += now * type.size;
+    done += now;
+  }
+  return MPI_SUCCESS;
+}
+
+int unpack_elements(std::byte* address, std::size_t count, const Datatype& type, const std::byte* packed) {
+  if (type.size == 0) return MPI_SUCCESS;
+  const std::size_t most = max_piece_bytes / type.size;
+  for (std::size_t done = 0; done < count;) {
+    std::byte* target = address + static_cast<std::ptrdiff_t>(done) * type.extent;
+    const std::size_t now = std::clamp<std::size_t>(count - done, 1, std::max<std::size_t>(most, 1));
+    int position = 0;
+    const int error = most == 0 ? convert_long(target, type, const_cast<std::byte*>(packed), false)
+                                : PMPI_Unpack(packed, static_cast<int>(now * type.size), &position, target,
+                                              static_cast<int>(now), type.handle, quiet);
+    if (error != MPI_SUCCESS) return error;
+    packed += now * type.size;
+    done += now;
+  }
+  return MPI_SUCCESS;
+}
+
+int pack(const Region& region, std::byte* packed) {
+  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
+  return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
+    if (!region.direct) return pack_elements(address, count, *region.type, packed + offset);
+    std::memcpy(packed + offset, address, count * element);
+    return MPI_SUCCESS;
+  });
+}
+
+int unpack(const Region& region, const std::byte* packed) {
+  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
+  return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
+    if (!region.direct) return unpack_elements(address, count, *region.type, packed + offset);
+    std::memcpy(address, packed + offset, count * element);
+    return MPI_SUCCESS;
+  });
+}
+
+MPI_Comm quiet_communicator() { return quiet; }
+
+void start_layout() {
+  if (quiet != nullptr) return;
+  MPI_Group self = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_SELF, &self);
+  PMPI_Comm_create(MPI_COMM_SELF, self, &quiet);
+  PMPI_Group_free(&self);
+  PMPI_Comm_set_errhandler(quiet, MPI_ERRORS_RETURN);
+}
+
+void stop_layout() {
+  if (quiet != nullptr) PMPI_Comm_free(&quiet);
+  quiet = nullptr;
+}
+
+}  // namespace plait

@@ -1,0 +1,164 @@
+#include "plugin/process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/log.h"
+#include "plait/plait.h"
+#include "plugin/communicator.h"
+#include "plugin/host.h"
+#include "plugin/layout.h"
+#include "plugin/report.h"
+#include "plugin/trace_file.h"
+#include "plugin/types.h"
+
+namespace plait {
+
+constinit std::atomic<Phase> detail::phase{Phase::before};
+constinit std::atomic<bool> detail::enabled{true};
+constinit std::atomic<bool> detail::reporting{false};
+thread_local constinit LastCall detail::last_call;
+
+namespace {
+
+constinit Process* settings = nullptr;  // never destroyed: calls may come until the process ends
+
+std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325u) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a
+  return hash;
+}
+
+// Of everything that decides which road a call takes. Where the report goes and how much is said may differ.
+std::uint64_t fingerprint(const Config& config) {
+  std::string text = plait_version();
+  const auto add = [&](std::string_view value) { text.append("|").append(value); };
+  add(config.plan);
+  for (const std::string& channel : config.channels) add(channel);
+  add(config.single_copy);
+  for (const std::size_t value : {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
+                                  static_cast<std::size_t>(config.setup_calls),
+                                  static_cast<std::size_t>(config.host_when_faster)})
+    add(std::to_string(value));
+  return hash_text(text);
+}
+
+// What each rank of MPI_COMM_WORLD tells the others at the start.
+struct Introduction {
+  std::uint64_t machine;
+  std::uint64_t fingerprint;
+  std::uint32_t disabled, reporting, tracing, reserved;
+};
+
+void turn_off(Process& process, const char* reason) { process.off_reason = reason; }
+
+void agree(Process& process, int world_rank, int world_ranks) {
+  const Config& config = process.config;
+  const Introduction mine{.machine = machine_identity(),
+                          .fingerprint = process.fingerprint,
+                          .disabled = config.disable,
+                          .reporting = config.report,
+                          .tracing = !config.trace_path.empty(),
+                          .reserved = 0};
+  std::vector<Introduction> all(static_cast<std::size_t>(world_ranks), mine);
+  if (world_ranks > 1 && host().allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE,
+                                          MPI_COMM_WORLD) != MPI_SUCCESS)
+    return turn_off(process, "the ranks could not agree");
+  bool disabled = false, differing = false;
+  for (const Introduction& other : all) {
+    disabled |= other.disabled != 0;
+    differing |= other.fingerprint != mine.fingerprint;
+    process.reporting |= other.reporting != 0;
+    process.tracing |= other.tracing != 0;
+    process.ranks_on_machine += other.machine == mine.machine ? 1 : 0;
+  }
+  if (disabled) return turn_off(process, "PLAIT_DISABLE is set");
+  if (!differing) return;
+  turn_off(process, "settings differ between ranks");
+  if (world_rank == 0) warn("the PLAIT_* variables or versions differ between ranks; every call goes to the host MPI");
+}
+
+void start(bool agreeing) {
+  auto* made = new Process;
+  LoadedConfig loaded = load_config_from_process();
+  made->config = std::move(loaded.config);
+  made->fingerprint = fingerprint(made->config);
+  set_verbosity(static_cast<Verbosity>(made->config.verbosity));
+  int rank = 0, ranks = 1, provided = MPI_THREAD_SINGLE;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  PMPI_Query_thread(&provided);
+  made->concurrent = provided == MPI_THREAD_MULTIPLE;
+  if (rank == 0)
+    for (const std::string& warning : loaded.warnings) warn(warning);
+  if (agreeing) agree(*made, rank, ranks);
+  else if (made->config.disable) turn_off(*made, "PLAIT_DISABLE is set");
+  settings = made;
+  const bool off = *made->off_reason != '\0';
+  if (!off) {
+    start_layout();
+    start_types();
+    start_communicators();
+  }
+  detail::reporting.store(made->reporting, std::memory_order_relaxed);
+  detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
+}
+
+}  // namespace
+
+std::uint64_t machine_identity() {
+  std::array<char, 64> text{};
+  const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t length = read(file, text.data(), text.size());
+  close(file);
+  return hash_text({text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))});
+}
+
+const Process& process() { return *settings; }
+
+void begin_initialisation() { detail::phase.store(Phase::starting, std::memory_order_release); }
+
+void end_initialisation(bool initialised) {
+  if (initialised) start(true);
+  else detail::phase.store(Phase::before, std::memory_order_release);
+}
+
+void start_late() {
+  static constinit std::mutex starting;
+  const std::scoped_lock lock(starting);
+  if (phase() != Phase::before) return;
+  int initialised = 0, finalised = 0;
+  PMPI_Initialized(&initialised);
+  PMPI_Finalized(&finalised);
+  if (initialised != 0 && finalised == 0) start(false);
+}
+
+void finish() {
+  const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
+  if (before != Phase::open && before != Phase::off) return;
+  free_all_communicators();
+  if (settings->reporting) finish_report(settings->config);
+  if (settings->tracing) finish_trace(settings->config);
+  if (before == Phase::off) return;
+  stop_communicators();
+  stop_types();
+  stop_layout();
+}
+
+const char* intern(std::string_view text) {
+  static constinit std::mutex guard;
+  const std::scoped_lock lock(guard);
+  static auto* texts = new std::set<std::string, std::less<>>;  // never destroyed, see above
+  auto found = texts->find(text);
+  if (found == texts->end()) found = texts->emplace(text).first;
+  return found->c_str();
+}
+
+}  // namespace plait

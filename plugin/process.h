@@ -1,0 +1,74 @@
+// What holds for the whole process: the settings, what the ranks of MPI_COMM_WORLD agreed on, and whether calls are taken.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "core/config.h"
+
+namespace plait {
+
+enum class Phase : std::uint8_t {
+  before,    // MPI is not initialised, as far as we know
+  starting,  // within the host's MPI_Init or ours: calls go to the host
+  open,      // calls are taken
+  off,       // disabled for good: calls go to the host, and the report still counts them
+  over,      // MPI_Finalize has begun
+};
+
+struct Process {
+  Config config;
+  bool reporting = false;     // some rank asked for the report: all take part in it
+  bool tracing = false;       // likewise
+  int ranks_on_machine = 0;   // of MPI_COMM_WORLD, on this rank's machine; 0: not known
+  bool concurrent = false;    // MPI_THREAD_MULTIPLE
+  std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
+  const char* off_reason = "";    // in Phase::off
+};
+
+namespace detail {
+extern constinit std::atomic<Phase> phase;
+extern constinit std::atomic<bool> enabled;  // plait_set_enabled()
+extern constinit std::atomic<bool> reporting;
+}
+
+// The settings. Precondition: start_process() was called.
+const Process& process();
+
+inline Phase phase() { return detail::phase.load(std::memory_order_acquire); }
+inline bool accepting() { return phase() == Phase::open && detail::enabled.load(std::memory_order_relaxed); }
+// Whether calls are counted. False before the start.
+inline bool reporting() { return detail::reporting.load(std::memory_order_relaxed); }
+
+// The frame of MPI's life. The host's MPI_Init lies between the first two, and a failed one is taken back. The second
+// agrees on the settings with all ranks of MPI_COMM_WORLD: it communicates.
+void begin_initialisation();
+void end_initialisation(bool initialised);
+
+// For a call that comes although no MPI_Init was seen (the library was loaded later): starts without an agreement, where
+// MPI is running. Thread-safe.
+void start_late();
+
+// Before the host's MPI_Finalize, on all ranks: frees all communicators' state, prints the report, writes the trace.
+void finish();
+
+// What plait_last_plan() and plait_last_channels() answer: texts that live for ever.
+struct LastCall {
+  const char* plan = "";
+  const char* channels = "";
+};
+namespace detail {
+extern thread_local constinit LastCall last_call __attribute__((tls_model("initial-exec")));
+}
+inline void note_host_call() { detail::last_call = {.plan = "host", .channels = ""}; }
+
+// The same for all processes of one running kernel, emulated nodes included: they share its cores and its clock.
+std::uint64_t machine_identity();
+
+// One copy of each text, which is never freed: for the few names of plans and reasons that outlive a communicator.
+const char* intern(std::string_view text);
+
+}  // namespace plait

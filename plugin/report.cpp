@@ -1,0 +1,185 @@
+#include "plugin/report.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/log.h"
+#include "core/units.h"
+#include "plait/plait.h"
+#include "plugin/gather_text.h"
+
+namespace plait {
+namespace {
+
+using nlohmann::json;
+
+struct Rows {
+  std::mutex guard;
+  std::map<ReportKey, std::unique_ptr<ReportRow>> by_key;
+};
+
+Rows& rows() {
+  static auto* all = new Rows;  // never destroyed: calls may come until the process ends
+  return *all;
+}
+
+constexpr int class_bits = 3;
+
+std::size_t class_begin(int size_class) { return size_class < 0 ? 0 : std::size_t{1} << (class_bits * size_class); }
+std::size_t class_end(int size_class) { return size_class < 0 ? 0 : class_begin(size_class + 1); }
+
+// ---- From the ranks to rank 0 ----
+
+std::string serialise_rows() {
+  json list = json::array();
+  const std::scoped_lock lock(rows().guard);
+  for (const auto& [key, row] : rows().by_key)
+    list.push_back({static_cast<int>(key.collective), key.ranks, key.size_class, key.plan, key.channels, key.reason,
+                    row->calls.load(), row->bytes.load(), row->nanoseconds.load()});
+  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+struct Line {
+  int collective, ranks, size_class;
+  std::string plan, channels, reason;
+  auto operator<=>(const Line&) const = default;
+};
+struct Sums {
+  double calls = 0, bytes = 0, nanoseconds = 0;
+};
+using Table = std::map<Line, Sums>;
+
+void merge(Table& table, const std::string& text) {
+  const json list = json::parse(text, nullptr, false);
+  if (!list.is_array()) return;
+  for (const json& row : list) {
+    Sums& sums = table[{row[0], row[1], row[2], row[3], row[4], row[5]}];
+    const double ranks = std::max(row[1].get<int>(), 1);
+    sums.calls += row[6].get<double>() / ranks;
+    sums.bytes += row[7].get<double>() / ranks;
+    sums.nanoseconds += row[8].get<double>() / ranks;
+  }
+}
+
+// ---- The table for people ----
+
+using Cells = std::vector<std::string>;
+
+std::string size_range(int size_class) {
+  if (size_class < 0) return "-";
+  return format_bytes(class_begin(size_class)) + " - " + format_bytes(class_end(size_class));
+}
+
+std::string format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+Cells cells(const Line& line, const Sums& sums) {
+  return {std::string(name(static_cast<Collective>(line.collective))),
+          std::to_string(line.ranks),
+          size_range(line.size_class),
+          format("%.0f", sums.calls),
+          format_bytes(static_cast<std::size_t>(sums.bytes)),
+          format("%.6f", sums.nanoseconds * 1e-9),
+          line.plan + (line.channels.empty() ? "" : " over " + line.channels),
+          line.reason};
+}
+
+Cells total(const Table& table) {
+  Sums all, accelerated;
+  for (const auto& [line, sums] : table) {
+    all.calls += sums.calls;
+    all.bytes += sums.bytes;
+    all.nanoseconds += sums.nanoseconds;
+    if (line.plan != "host") accelerated.calls += sums.calls;
+  }
+  return {"total", "", "", format("%.0f", all.calls), format_bytes(static_cast<std::size_t>(all.bytes)),
+          format("%.6f", all.nanoseconds * 1e-9), format("%.0f accelerated", accelerated.calls), ""};
+}
+
+std::string aligned(const std::vector<Cells>& lines) {
+  std::vector<std::size_t> widths;
+  for (const Cells& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string text;
+  for (const Cells& line : lines) {
+    std::string row = "plait: ";
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string padding(widths[i] - line[i].size(), ' ');
+      const bool number = i >= 1 && i <= 5;  // numbers stand to the right
+      row += (number ? padding + line[i] : line[i] + padding) + "  ";
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+  return text;
+}
+
+void print(const Table& table) {
+  std::vector<Cells> lines;
+  lines.push_back({"collective", "ranks", "size", "calls", "bytes", "seconds", "plan", "to the host because"});
+  for (const auto& [line, sums] : table) lines.push_back(cells(line, sums));
+  lines.push_back(total(table));
+  const std::string text = aligned(lines);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// ---- The file for tools ----
+
+void write(const Table& table, const std::string& path) {
+  int ranks = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  json list = json::array();
+  for (const auto& [line, sums] : table)
+    list.push_back({{"collective", name(static_cast<Collective>(line.collective))},
+                    {"ranks", line.ranks},
+                    {"bytes_from", class_begin(line.size_class)},
+                    {"bytes_below", class_end(line.size_class)},
+                    {"calls", static_cast<std::uint64_t>(sums.calls + 0.5)},
+                    {"bytes", static_cast<std::uint64_t>(sums.bytes + 0.5)},
+                    {"seconds", sums.nanoseconds * 1e-9},
+                    {"plan", line.plan},
+                    {"channels", line.channels},
+                    {"reason", line.reason}});
+  const std::string text = json{{"version", plait_version()}, {"ranks", ranks}, {"rows", list}}.dump(2) + "\n";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if ((file != nullptr && std::fclose(file) != 0) || !written) warn("the report could not be written to " + path);
+}
+
+}  // namespace
+
+int size_class(std::size_t bytes) { return bytes == 0 ? -1 : (std::bit_width(bytes) - 1) / class_bits; }
+
+ReportRow& report_row(const ReportKey& key) {
+  const std::scoped_lock lock(rows().guard);
+  std::unique_ptr<ReportRow>& row = rows().by_key[key];
+  if (row == nullptr) row = std::make_unique<ReportRow>();
+  return *row;
+}
+
+void finish_report(const Config& config) {
+  Table table;
+  gather_text(serialise_rows(), [&](int, const std::string& text) { merge(table, text); });
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank != 0) return;
+  if (config.report_path.empty()) print(table);
+  else write(table, config.report_path);
+}
+
+}  // namespace plait

@@ -1,0 +1,61 @@
+// PLAIT_REPORT: what was accelerated, by which plan, and what went to the host and why.
+//
+// Every rank counts its own calls. At MPI_Finalize the counts of all ranks come together on rank 0 of MPI_COMM_WORLD: a
+// collective over n ranks was counted n times, so that the sum over the ranks divided by n is what the program called.
+//
+// With PLAIT_REPORT=file.json the file holds one object:
+//   "version"  the version of Plait, a string
+//   "ranks"    of MPI_COMM_WORLD
+//   "rows"     a list, in the order of the printed table, of objects with
+//     "collective"  "allreduce", ...
+//     "ranks"       of the communicator (of both groups of an inter-communicator)
+//     "bytes_from", "bytes_below"  the range of the call's size; both 0: no data, or a size that was not known
+//     "calls"       collective calls
+//     "bytes"       sum of the calls' sizes (as `payload_bytes` in plan/collective.h defines the size of a call)
+//     "seconds"     in the call, mean over the ranks, summed over the calls
+//     "plan"        the plan's name, or "host"
+//     "channels"    that carried the data, e.g. "shm,mpi"; "" for the host
+//     "reason"      why the host had it; "" for a plan
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/config.h"
+#include "plan/collective.h"
+
+namespace plait {
+
+// One line of the table. Texts are interned.
+struct ReportKey {
+  Collective collective = Collective::barrier;
+  int ranks = 0;
+  int size_class = -1;
+  const char* plan = "host";
+  const char* channels = "";
+  const char* reason = "";
+  auto operator<=>(const ReportKey&) const = default;
+};
+
+struct ReportRow {
+  std::atomic<std::uint64_t> calls{0}, bytes{0}, nanoseconds{0};
+
+  void add(std::uint64_t call_bytes, std::uint64_t call_nanoseconds) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    bytes.fetch_add(call_bytes, std::memory_order_relaxed);
+    nanoseconds.fetch_add(call_nanoseconds, std::memory_order_relaxed);
+  }
+};
+
+// Sizes are reported in ranges of a factor of eight; -1 is the class of no data.
+int size_class(std::size_t bytes);
+
+// The row of a key; made when it is new. Thread-safe; the row lives for ever.
+ReportRow& report_row(const ReportKey& key);
+
+// Collective over MPI_COMM_WORLD, before the host's MPI_Finalize: rank 0 prints or writes the table.
+void finish_report(const Config& config);
+
+}  // namespace plait

@@ -1,0 +1,85 @@
+// One collective call on its way from the program to the engine.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "plan/collective.h"
+#include "plugin/communicator.h"
+#include "plugin/layout.h"
+#include "plugin/process.h"
+#include "plugin/reduction.h"
+#include "tl/trace.h"
+
+namespace plait {
+
+// Which side's memory holds the other one's (MPI_IN_PLACE).
+enum class Sharing : std::uint8_t { none, input_in_output, output_in_input };
+
+struct Request {
+  Call call;
+  Region input, output;
+  Sharing sharing = Sharing::none;
+  std::size_t own_offset = 0;  // packed bytes before this rank's segment in the side that holds the other
+  bool copy_input = false;     // the output overwrites the input in another order than it is read
+  const std::size_t* displacements = nullptr;  // as in CallShape
+  const Reducer* reducer = nullptr;
+  UserReduction user;
+};
+
+// What became of a request: `reason` is why the host must take the call, nullptr when it is done with `code`.
+struct Outcome {
+  const char* reason = nullptr;
+  int code = MPI_SUCCESS;
+};
+
+// Runs an eligible request, or says why not. The first eligible calls of a communicator are the host's; then it is set
+// up, collectively. Throws nothing. `begin_ns`: of the call, 0 when nobody measures.
+Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns);
+
+// A call that the host took, for the report. `communicator` may be nullptr.
+struct HostCall {
+  Collective collective;
+  MPI_Comm comm;
+  const Communicator* communicator;
+  const Call* call;  // nullptr: of unknown size
+  const char* reason;
+};
+void count_host_call(const HostCall& call, std::uint64_t begin_ns);
+
+// The way of every call. `prepare(communicator, request)` fills the request from the arguments, touching only what is
+// significant on this rank, and returns nullptr, or why the call is not eligible; it must come to the same answer on all
+// ranks. `call_host()` is the call as the program made it.
+template <class Prepare, class CallHost>
+int enter(Collective collective, MPI_Comm comm, Prepare&& prepare, CallHost&& call_host) {
+  if (phase() == Phase::before) [[unlikely]] start_late();
+  Communicator* communicator = accepting() ? find_communicator(comm) : nullptr;
+  const bool measuring = reporting();
+  const bool hopeless = communicator == nullptr || communicator->road == Road::host;
+  if (hopeless && !measuring) {
+    note_host_call();
+    return call_host();
+  }
+  const std::uint64_t begin_ns = measuring ? monotonic_ns() : 0;
+  Request request;
+  request.call.collective = collective;
+  const char* reason = nullptr;
+  const bool readable = communicator != nullptr && !communicator->inter;  // else the arguments mean something else
+  if (readable) reason = prepare(*communicator, request);
+  if (hopeless) {
+    if (communicator != nullptr) reason = communicator->host_reason;
+  } else if (reason == nullptr) {
+    const Outcome outcome = accelerate(*communicator, request, begin_ns);
+    if (outcome.reason == nullptr) return outcome.code;
+    reason = outcome.reason;
+  }
+  note_host_call();
+  const int code = call_host();
+  if (measuring) count_host_call({collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
+  return code;
+}
+
+}  // namespace plait

@@ -1,0 +1,122 @@
+#include "plugin/schedule_cache.h"
+
+#include <algorithm>
+#include <string>
+
+#include "plugin/process.h"
+
+namespace plait {
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 29);
+}
+
+template <class T>
+std::size_t bytes_of(const std::vector<T>& values) {
+  return values.capacity() * sizeof(T);
+}
+
+std::string channel_names(std::uint32_t used) {
+  std::string names;
+  for (int kind = 0; kind < channel_kinds; ++kind)
+    if ((used >> kind & 1u) != 0) names.append(names.empty() ? "" : ",").append(name(static_cast<ChannelKind>(kind)));
+  return names;
+}
+
+}  // namespace
+
+bool ScheduleCache::same_values(const std::size_t* a, const std::size_t* b) const {
+  return a != nullptr && b != nullptr && std::equal(a, a + ranks_, b);
+}
+
+std::uint64_t ScheduleCache::hash(const CallShape& shape) const {
+  const Call& call = shape.call;
+  std::uint64_t value = mix(static_cast<std::uint64_t>(call.collective), call.count);
+  value = mix(value, call.element_bytes);
+  value = mix(value, static_cast<std::uint64_t>(call.root) * 4 + (shape.in_place ? 2 : 0) + (call.commutative ? 1 : 0));
+  for (const std::size_t* list : {call.counts, shape.displacements})
+    for (int i = 0; list != nullptr && i < ranks_; ++i) value = mix(value, list[i]);
+  return value;
+}
+
+const PreparedCall& ScheduleCache::search(const CallShape& shape) {
+  const std::uint64_t wanted = hash(shape);
+  const std::size_t first = (wanted >> 32) % sets * ways;
+  std::unique_ptr<Entry>* slot = nullptr;
+  for (std::size_t way = 0; way < ways; ++way) {
+    std::unique_ptr<Entry>& entry = entries_[first + way];
+    if (entry == nullptr) {
+      slot = &entry;
+    } else if (entry->hash == wanted && same(entry->shape, shape)) {
+      last_[static_cast<std::size_t>(shape.call.collective)] = entry.get();
+      return entry->prepared;
+    }
+  }
+  if (slot == nullptr) slot = &entries_[first + next_victim_++ % ways];
+  store(*slot, make(shape));
+  return (*slot)->prepared;
+}
+
+std::unique_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape) {
+  auto entry = std::make_unique<Entry>();
+  entry->shape = shape;
+  entry->hash = hash(shape);
+  const auto keep = [&](std::vector<std::size_t>& values, const std::size_t*& list) {
+    if (list == nullptr) return;
+    values.assign(list, list + ranks_);
+    list = values.data();
+  };
+  keep(entry->counts, entry->shape.call.counts);
+  keep(entry->displacements, entry->shape.displacements);
+  prepare(*entry);
+  const BoundSchedule& schedule = entry->prepared.schedule;
+  entry->bytes = sizeof(Entry) + bytes_of(schedule.steps) + bytes_of(schedule.spans) + bytes_of(schedule.successors) +
+                 bytes_of(schedule.lanes) + bytes_of(schedule.lane_steps) + bytes_of(entry->counts) +
+                 bytes_of(entry->displacements);
+  return entry;
+}
+
+void ScheduleCache::prepare(Entry& entry) {
+  PreparedCall& prepared = entry.prepared;
+  const Call& call = entry.shape.call;
+  prepared.payload = payload_bytes(call, ranks_);
+  const Choice choice = planner_.choose(call);
+  if (choice.plan == nullptr) {
+    prepared.reason = intern(choice.reason);
+  } else {
+    Placement placement = dense_placement(call);
+    placement.in_place = entry.shape.in_place;
+    placement.displacements = entry.shape.displacements;
+    prepared.accelerated = true;
+    prepared.plan = intern(choice.plan->name);
+    prepared.schedule = bind(choice.plan->schedule, choice.plan->semantics, rank_, placement);
+    prepared.channels = intern(channel_names(prepared.schedule.channels_used));
+  }
+  if (!reporting()) return;
+  prepared.row = &report_row({.collective = call.collective,
+                              .ranks = ranks_,
+                              .size_class = size_class(prepared.payload),
+                              .plan = prepared.plan,
+                              .channels = prepared.channels,
+                              .reason = prepared.reason});
+}
+
+void ScheduleCache::store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> entry) {
+  forget(slot);
+  if (bytes_ + entry->bytes > max_bytes)
+    for (std::unique_ptr<Entry>& other : entries_) forget(other);
+  bytes_ += entry->bytes;
+  slot = std::move(entry);
+  last_[static_cast<std::size_t>(slot->shape.call.collective)] = slot.get();
+}
+
+void ScheduleCache::forget(std::unique_ptr<Entry>& slot) {
+  if (slot == nullptr) return;
+  bytes_ -= slot->bytes;
+  std::ranges::replace(last_, static_cast<const Entry*>(slot.get()), static_cast<const Entry*>(nullptr));
+  slot.reset();
+}
+
+}  // namespace plait

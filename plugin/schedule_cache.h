@@ -1,0 +1,82 @@
+// The calls a communicator has made, ready to run: one look-up a call, the planner only for what is new.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "plan/planner.h"
+#include "plugin/report.h"
+
+namespace plait {
+
+// Everything that decides a bound schedule. `in_place` and `displacements` are local matters: they change where this
+// rank's bytes lie, never which plan runs.
+struct CallShape {
+  Call call;
+  bool in_place = false;
+  const std::size_t* displacements = nullptr;  // as in Placement, by rank; nullptr: dense
+};
+
+struct PreparedCall {
+  bool accelerated = false;
+  const char* plan = "host";  // interned, like the others
+  const char* channels = "";
+  const char* reason = "";    // of the host
+  BoundSchedule schedule;
+  std::uint64_t payload = 0;  // payload_bytes()
+  ReportRow* row = nullptr;   // where the call is counted; nullptr: nowhere
+};
+
+// Bounded in number and in bytes. Not thread-safe.
+class ScheduleCache {
+ public:
+  ScheduleCache(Planner& planner, int rank, int ranks) : planner_(planner), rank_(rank), ranks_(ranks) {}
+
+  // Valid until the next find().
+  const PreparedCall& find(const CallShape& shape) {
+    const Entry* last = last_[static_cast<std::size_t>(shape.call.collective)];
+    if (last != nullptr && same(last->shape, shape)) return last->prepared;
+    return search(shape);
+  }
+
+ private:
+  struct Entry {
+    CallShape shape;  // its pointers lead into the vectors below
+    std::vector<std::size_t> counts, displacements;
+    std::uint64_t hash = 0;
+    std::size_t bytes = 0;  // of memory, roughly
+    PreparedCall prepared;
+  };
+  static constexpr std::size_t sets = 64, ways = 4;
+  static constexpr std::size_t max_bytes = std::size_t{64} << 20;
+
+  bool same(const CallShape& a, const CallShape& b) const {
+    return a.call.count == b.call.count && a.call.element_bytes == b.call.element_bytes && a.call.root == b.call.root &&
+           a.in_place == b.in_place && a.call.commutative == b.call.commutative &&
+           a.call.collective == b.call.collective && same_list(a.call.counts, b.call.counts) &&
+           same_list(a.displacements, b.displacements);
+  }
+  bool same_list(const std::size_t* a, const std::size_t* b) const {
+    return (a == nullptr && b == nullptr) || same_values(a, b);
+  }
+  bool same_values(const std::size_t* a, const std::size_t* b) const;
+  std::uint64_t hash(const CallShape& shape) const;
+  const PreparedCall& search(const CallShape& shape);
+  std::unique_ptr<Entry> make(const CallShape& shape);
+  void prepare(Entry& entry);
+  void store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> entry);
+  void forget(std::unique_ptr<Entry>& slot);
+
+  Planner& planner_;
+  int rank_;
+  int ranks_;
+  std::array<const Entry*, collective_count> last_{};
+  std::array<std::unique_ptr<Entry>, sets * ways> entries_;
+  std::size_t bytes_ = 0;
+  std::size_t next_victim_ = 0;
+};
+
+}  // namespace plait

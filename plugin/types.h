@@ -1,0 +1,44 @@
+// What the door knows of MPI's handles: sizes and layout of datatypes, and which operators combine which elements.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "core/element.h"
+
+namespace plait {
+
+inline constexpr std::size_t op_count = static_cast<std::size_t>(Op::count_);
+
+// Facts of one committed datatype. Predefined ones live for ever, others until the user frees the type.
+struct Datatype {
+  MPI_Datatype handle = MPI_DATATYPE_NULL;
+  std::size_t size = 0;      // bytes of data
+  std::ptrdiff_t extent = 0; // bytes from one element to the next
+  std::ptrdiff_t true_lower_bound = 0;
+  std::size_t true_extent = 0;
+  bool contiguous = false;   // any number of elements lies in memory exactly as it is packed
+  bool predefined = false;
+  // By Op: how a predefined operator combines elements of this type. No `apply` where the kernel is missing or where the
+  // host refuses the combination: then the host gets the call, and raises the error if there is one.
+  std::array<Reducer, op_count> reducers{};
+};
+
+// Makes the tables of predefined handles. Once, before any other function here, and not while another thread uses MPI:
+// it changes the error handler of MPI_COMM_WORLD for the time of its questions to the host.
+void start_types();
+// Gives back what MPI holds for us. Once, before MPI ends.
+void stop_types();
+
+// The facts of a type; nullptr for MPI_DATATYPE_NULL and for a type that is not committed, which the host must report.
+// A look-up for predefined types; for others an attribute of the type, made at its first use. Thread-safe.
+const Datatype* find_datatype(MPI_Datatype type);
+
+// The predefined operator behind a handle. MPI_REPLACE and MPI_NO_OP are predefined as well, but reduce nothing.
+std::optional<Op> predefined_op(MPI_Op op);
+bool usable_in_reductions(MPI_Op op);
+
+}  // namespace plait

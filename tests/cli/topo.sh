@@ -1,0 +1,77 @@
+#!/bin/sh
+# plait topo and plait config from a user's side: output, exit codes, one line on bad input.
+# usage: topo.sh PLAIT DATA_DIRECTORY FAKE_IBVERBS
+plait=$1
+data=$2
+fake=$(dirname "$3")
+failures=0
+
+fail() {
+  echo "FAIL: $*"
+  failures=$((failures + 1))
+}
+
+# refused WORDS COMMAND...: exits 2 with nothing on standard output and one line on standard error that has WORDS.
+refused() {
+  words=$1
+  shift
+  message=$("$@" 2>&1 >/dev/null)
+  code=$?
+  [ "$code" -eq 2 ] || fail "$*: exit code $code, expected 2"
+  [ "$(printf '%s\n' "$message" | wc -l)" -eq 1 ] || fail "$*: more than one line: $message"
+  case $message in
+    *"$words"*) ;;
+    *) fail "$*: '$message' does not say '$words'" ;;
+  esac
+  [ -z "$("$@" 2>/dev/null)" ] || fail "$*: wrote to standard output"
+}
+
+# prints WORDS COMMAND...: exits 0 and its output has WORDS.
+prints() {
+  words=$1
+  shift
+  output=$("$@" 2>&1) || fail "$*: exit code $?"
+  case $output in
+    *"$words"*) ;;
+    *) fail "$*: no '$words' in: $output" ;;
+  esac
+}
+
+refused "expected a subcommand" "$plait"
+refused "found 'frob'" "$plait" frob
+refused "--frob" "$plait" topo --frob
+refused "plait topo --help" "$plait" topo extra
+refused "expected one such as" "$plait" topo --synthetic "two packages"
+refused "expected one such as" "$plait" topo --synthetic "$(printf 'two\nlines')"
+refused "at most 4096" "$plait" topo --synthetic "core:100000 pu:1"
+refused "missing" "$plait" topo --synthetic
+refused "No such file" "$plait" topo --xml /nonexistent/machine.xml
+refused "is a directory" "$plait" topo --xml "$data"
+refused "not an hwloc XML file" "$plait" topo --xml "$0"
+refused "excludes" "$plait" topo --xml "$data/irregular.xml" --synthetic core:2
+refused "--frob" "$plait" config --frob
+
+unreadable=$(mktemp) && chmod 000 "$unreadable"
+[ -r "$unreadable" ] || refused "Permission denied" "$plait" topo --xml "$unreadable"
+rm -f "$unreadable"
+
+prints "2 x Package 0-1" "$plait" topo --synthetic "package:2 core:4 pu:2"
+prints "4 x Core 0-3, 1 PU each" "$plait" topo --xml "$data/irregular.xml"
+prints "processing unit" "$plait" topo
+prints "HCA" "$plait" topo
+prints "HCA fake_0 port 1: active, InfiniBand, 100 GB/s, LID 1, GID ::1" env LD_LIBRARY_PATH="$fake" "$plait" topo
+prints "HCA fake_0 port 2: down, InfiniBand, LID 2" env LD_LIBRARY_PATH="$fake" "$plait" topo
+prints '"cores": 16' "$plait" topo --json --xml "$data/two_packages.xml"
+prints '"job": null' "$plait" topo --json
+prints "PLAIT_DISABLE" "$plait" config
+prints '"origin": "environment"' env PLAIT_DISABLE=1 "$plait" config --json
+prints "plait 0" "$plait" --version
+prints "topo" "$plait" --help
+
+if [ -w /dev/full ]; then
+  "$plait" topo >/dev/full 2>/dev/null
+  [ $? -eq 1 ] || fail "a full disk is not noticed"
+fi
+
+[ "$failures" -eq 0 ] && echo "ok"
+exit "$((failures > 0))"

@@ -1,0 +1,182 @@
+#include "core/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+namespace plait {
+namespace {
+
+LoadedConfig load(std::vector<std::string_view> environment) { return load_config(environment); }
+
+std::string only_warning(const LoadedConfig& loaded) {
+  EXPECT_EQ(loaded.warnings.size(), 1u);
+  return loaded.warnings.empty() ? std::string() : loaded.warnings[0];
+}
+
+TEST(Knobs, AreNamedOnceAndDocumented) {
+  std::set<std::string_view> names;
+  for (const Knob& knob : knobs()) {
+    EXPECT_TRUE(knob.name.starts_with("PLAIT_")) << knob.name;
+    EXPECT_TRUE(names.insert(knob.name).second) << knob.name;
+    EXPECT_FALSE(knob.type.empty()) << knob.name;
+    EXPECT_TRUE(knob.help.ends_with('.')) << knob.name;
+  }
+}
+
+// Config's initialisers and the table's defaults are written twice; they must say the same.
+TEST(Config, DefaultsAreThoseOfTheTable) {
+  const LoadedConfig loaded = load({});
+  EXPECT_TRUE(loaded.warnings.empty());
+  const Config& from_table = loaded.config;
+  const Config plain;
+  EXPECT_EQ(from_table.disable, plain.disable);
+  EXPECT_EQ(from_table.report, plain.report);
+  EXPECT_EQ(from_table.report_path, plain.report_path);
+  EXPECT_EQ(from_table.trace_path, plain.trace_path);
+  EXPECT_EQ(from_table.plan, plain.plan);
+  EXPECT_EQ(from_table.channels, plain.channels);
+  EXPECT_EQ(from_table.single_copy, plain.single_copy);
+  EXPECT_EQ(from_table.single_copy_threshold, plain.single_copy_threshold);
+  EXPECT_EQ(from_table.segment_bytes, plain.segment_bytes);
+  EXPECT_EQ(from_table.chunk_bytes, plain.chunk_bytes);
+  EXPECT_EQ(from_table.setup_calls, plain.setup_calls);
+  EXPECT_EQ(from_table.host_when_faster, plain.host_when_faster);
+  EXPECT_EQ(from_table.verbosity, plain.verbosity);
+}
+
+// Every default can be given explicitly, so that what `plait config` prints can be exported again.
+TEST(Config, TakesEveryDefaultAsAValue) {
+  for (const Knob& knob : knobs()) {
+    const std::string variable = std::string(knob.name) + "=" + std::string(knob.default_value);
+    EXPECT_TRUE(load({variable}).warnings.empty()) << variable;
+  }
+}
+
+TEST(Config, ReadsEachKnob) {
+  const LoadedConfig loaded =
+      load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
+            "PLAIT_CHANNELS=ucx,shm,ucx", "PLAIT_SINGLE_COPY=cma",
+            "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB",
+            "PLAIT_CHUNK_BYTES=4096", "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off", "PLAIT_VERBOSE=3"});
+  EXPECT_TRUE(loaded.warnings.empty());
+  const Config& config = loaded.config;
+  EXPECT_TRUE(config.disable);
+  EXPECT_EQ(config.trace_path, "/tmp/trace.json");
+  EXPECT_EQ(config.plan, "ring");
+  EXPECT_EQ(config.channels, (std::vector<std::string>{"ucx", "shm"}));
+  EXPECT_EQ(config.single_copy, "cma");
+  EXPECT_EQ(config.single_copy_threshold, 16384u);
+  EXPECT_EQ(config.segment_bytes, 64u << 20);
+  EXPECT_EQ(config.chunk_bytes, 4096u);
+  EXPECT_EQ(config.setup_calls, 0);
+  EXPECT_FALSE(config.host_when_faster);
+  EXPECT_EQ(config.verbosity, 3);
+}
+
+TEST(Config, TakesEverySpellingOfAFlag) {
+  for (const std::string word : {"1", "true", "yes", "on", "TRUE", "On"}) {
+    EXPECT_TRUE(load({"PLAIT_DISABLE=" + word}).config.disable) << word;
+  }
+  for (const std::string word : {"0", "false", "no", "off", "No"}) {
+    EXPECT_FALSE(load({"PLAIT_HOST=" + word}).config.host_when_faster) << word;
+  }
+}
+
+TEST(Config, ReportIsAFlagOrAPath) {
+  EXPECT_FALSE(load({"PLAIT_REPORT=0"}).config.report);
+  EXPECT_TRUE(load({"PLAIT_REPORT=1"}).config.report);
+  EXPECT_EQ(load({"PLAIT_REPORT=1"}).config.report_path, "");
+  const LoadedConfig to_file = load({"PLAIT_REPORT=report.json"});
+  EXPECT_TRUE(to_file.config.report);
+  EXPECT_EQ(to_file.config.report_path, "report.json");
+  EXPECT_EQ(load({"PLAIT_REPORT=./on"}).config.report_path, "./on");
+}
+
+TEST(Config, WarnsOnceAboutAnUnknownNameAndSuggestsTheNearest) {
+  const LoadedConfig loaded = load({"PLAIT_REPROT=1", "PLAIT_REPROT=1"});
+  const std::string warning = only_warning(loaded);
+  EXPECT_NE(warning.find("PLAIT_REPROT is not a variable of plait; did you mean PLAIT_REPORT?"),
+            std::string::npos)
+      << warning;
+  for (const Knob& knob : knobs())
+    EXPECT_NE(warning.find(knob.name), std::string::npos) << knob.name;
+  EXPECT_FALSE(loaded.config.report);
+}
+
+TEST(Config, SuggestsNothingWhenNothingIsNear) {
+  EXPECT_EQ(only_warning(load({"PLAIT_SOMETHING_QUITE_DIFFERENT=1"})).find("did you mean"),
+            std::string::npos);
+  EXPECT_EQ(only_warning(load({"PLAIT_" + std::string(100000, 'X') + "=1"})).find("did you mean"),
+            std::string::npos);
+}
+
+TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
+  for (const std::string variable :
+       {"PLAIT_DISABLE=maybe", "PLAIT_HOST=2", "PLAIT_SINGLE_COPY=xpmem", "PLAIT_SINGLE_COPY=CMA",
+        "PLAIT_SINGLE_COPY_THRESHOLD=big", "PLAIT_SEGMENT_BYTES=-1", "PLAIT_CHUNK_BYTES=1.5K",
+        "PLAIT_SETUP_CALLS=-1", "PLAIT_SETUP_CALLS=3x", "PLAIT_SETUP_CALLS=99999999999",
+        "PLAIT_VERBOSE=4", "PLAIT_CHANNELS=shm,tcp", "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,",
+        "PLAIT_CHANNELS=shm mpi"}) {
+    const LoadedConfig loaded = load({variable});
+    const std::string warning = only_warning(loaded);
+    EXPECT_TRUE(warning.starts_with(variable + " is ignored: expected ")) << warning;
+    EXPECT_EQ(loaded.config.setup_calls, 3);
+    EXPECT_EQ(loaded.config.verbosity, 1);
+    EXPECT_EQ(loaded.config.channels, (std::vector<std::string>{"shm", "mpi"}));
+    EXPECT_EQ(loaded.config.single_copy, "auto");
+    EXPECT_FALSE(loaded.config.disable);
+    EXPECT_TRUE(loaded.config.host_when_faster);
+  }
+}
+
+TEST(Config, AnEmptyValueIsNone) {
+  for (const Knob& knob : knobs())
+    EXPECT_TRUE(load({std::string(knob.name) + "="}).warnings.empty()) << knob.name;
+  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 2u);
+}
+
+TEST(Config, TheFirstOccurrenceCountsAsForGetenv) {
+  EXPECT_EQ(load({"PLAIT_PLAN=ring", "PLAIT_PLAN=tree"}).config.plan, "ring");
+}
+
+TEST(Config, ReadsOnlyItsOwnVariables) {
+  EXPECT_TRUE(
+      load({"PLAITS=1", "plait_report=1", "XPLAIT_DISABLE=1", "PLAIT_DISABLE", "", "=", "PLAIT=1"})
+          .warnings.empty());
+}
+
+TEST(Config, AWarningIsOneShortLineWhateverTheEnvironmentHolds) {
+  const std::string warning =
+      only_warning(load({"PLAIT_VERBOSE=a\nb\x1b[31m" + std::string(10000, 'x')}));
+  EXPECT_EQ(warning.find_first_of("\n\x1b"), std::string::npos);
+  EXPECT_LT(warning.size(), 200u);
+}
+
+TEST(Config, ReadsTheProcessEnvironment) {
+  ASSERT_EQ(::setenv("PLAIT_PLAN", "from the environment", 1), 0);
+  EXPECT_EQ(load_config_from_process().config.plan, "from the environment");
+  ASSERT_EQ(::unsetenv("PLAIT_PLAN"), 0);
+  EXPECT_EQ(load_config_from_process().config.plan, "");
+}
+
+TEST(EffectiveValues, SayWhereEachCameFrom) {
+  const std::vector<std::string_view> environment = {"PLAIT_CHUNK_BYTES=64K", "PLAIT_VERBOSE=loud",
+                                                     "PLAIT_PLAN="};
+  const std::vector<EffectiveValue> values = effective_values(environment);
+  ASSERT_EQ(values.size(), knobs().size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(values[i].name, knobs()[i].name);
+    if (values[i].name == "PLAIT_CHUNK_BYTES") {
+      EXPECT_EQ(values[i].value, "64K");
+      EXPECT_EQ(values[i].origin, "environment");
+    } else {
+      EXPECT_EQ(values[i].value, knobs()[i].default_value) << values[i].name;
+      EXPECT_EQ(values[i].origin, "default") << values[i].name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plait

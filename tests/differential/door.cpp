@@ -1,0 +1,39 @@
+#include "tests/differential/door.h"
+
+#include <dlfcn.h>
+
+#include "plait/plait.h"
+
+namespace plait::test {
+namespace {
+
+// Looked up by name: the test must also start, and say so, without the library.
+template <class Function>
+Function* find(const char* symbol) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, symbol));
+}
+
+struct Door {
+  decltype(&plait_set_enabled) set_enabled = find<decltype(plait_set_enabled)>("plait_set_enabled");
+  decltype(&plait_last_plan) plan = find<decltype(plait_last_plan)>("plait_last_plan");
+  decltype(&plait_last_channels) channels = find<decltype(plait_last_channels)>("plait_last_channels");
+};
+
+const Door& door() {
+  static const Door found;
+  return found;
+}
+
+}  // namespace
+
+bool plait_present() { return door().set_enabled && door().plan && door().channels; }
+
+void enable_plait(bool enabled) {
+  if (plait_present()) door().set_enabled(enabled ? 1 : 0);
+}
+
+const char* last_plan() { return plait_present() ? door().plan() : ""; }
+
+const char* last_channels() { return plait_present() ? door().channels() : ""; }
+
+}  // namespace plait::test

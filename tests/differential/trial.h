@@ -1,0 +1,119 @@
+// One call of a collective, made twice with the same input: by the host and by Plait.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/differential/basic.h"
+#include "tests/differential/layout.h"
+#include "tests/differential/memory.h"
+
+namespace plait::test {
+
+enum class Collective {
+  barrier, bcast, reduce, allreduce, allgather, allgatherv, gather, scatter, alltoall, reduce_scatter_block,
+  reduce_scatter,
+  count_,
+};
+inline constexpr std::size_t collective_count = static_cast<std::size_t>(Collective::count_);
+const char* name(Collective collective);
+bool reduces(Collective collective);
+bool rooted(Collective collective);
+bool may_be_in_place(Collective collective);
+
+// A communicator that the calls are made on. Ranks outside it have MPI_COMM_NULL.
+struct Party {
+  std::string name;
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = -1;
+  int ranks = 0;
+};
+
+// What the elements are and how they lie in memory.
+enum class Shape {
+  plain,    // arrays of the basic type
+  derived,  // of different types on each rank and side, with the same signature
+  mixed,    // the same of ints, doubles and chars
+};
+
+struct Case {
+  std::size_t number = 0;   // in the run
+  std::uint64_t seed = 0;   // of everything not said here
+  Collective collective = Collective::barrier;
+  std::size_t party = 0;
+  const Basic* basic = nullptr;
+  const Operator* op = nullptr;  // of a reduction
+  // Basic elements: of the vector, of one rank's contribution or share (about, where they differ), of one pair's message.
+  std::size_t count = 0;
+  int root = 0;  // modulo the ranks of the party
+  bool in_place = false;
+  Shape shape = Shape::plain;
+};
+std::string describe(const Case& test, const Party& party);
+
+enum class Road { host, plait };
+
+// Both calls' buffers. Made, run on both roads in any order, possibly with other trials in between, then judged.
+class Trial {
+ public:
+  Trial(const Case& test, const Party& party, const MixedTypes& mixed);
+
+  const Case& test() const { return test_; }
+  const Party& party() const { return party_; }
+  void run(Road road);
+
+  // What is wrong with the results on this rank.
+  std::optional<std::string> failure() const;
+  // Whether Plait has no reason to hand this call to the host.
+  bool must_be_accelerated() const;
+  const std::string& plan() const { return plan_; }
+  const std::string& channels() const { return channels_; }
+  // Bytes of all the buffers, about; the same on all ranks.
+  static std::size_t footprint(const Case& test, const Party& party);
+
+ private:
+  // One side of the call on this rank.
+  struct Side {
+    std::size_t elements = 0;  // basic ones, in all
+    std::optional<Layout> layout;  // none: this rank has no such side
+    std::vector<int> counts, displacements;  // in layouts, by rank: segments that lie apart
+    int items(std::size_t of) const { return static_cast<int>(of / layout->elements()); }
+  };
+
+  void settle_counts();
+  void settle_sides();
+  void place_segments();
+  Layout choose_layout(std::size_t elements);
+  Reach reach(const Side& side) const;
+  std::size_t misalignment();
+  // Elements [first, last) of the side's memory.
+  void write_input(const Side& side, Memory& memory, std::size_t first, std::size_t last);
+  void write_in_place(Memory& memory);
+  int call(Memory* receive, bool profiling_name);
+  bool is_root() const { return root_ == party_.rank; }
+  bool value_at(std::ptrdiff_t offset) const;
+  std::string difference() const;
+
+  const Case& test_;
+  const Party& party_;
+  const MixedTypes& mixed_;
+  Random common_, own_;  // the same on all ranks; this rank's
+  int root_ = 0;
+  bool in_place_;                     // on this rank
+  std::vector<std::size_t> counts_;   // elements by rank, where they differ
+  Side send_, receive_;
+  std::size_t defined_ = 0;           // elements of the receive side that the call defines
+  std::unique_ptr<Memory> input_, expected_, result_;
+  std::uint64_t input_sum_ = 0;
+  int host_code_ = MPI_SUCCESS, plait_code_ = MPI_SUCCESS;
+  bool input_kept_ = true;
+  std::string plan_, channels_;
+};
+
+}  // namespace plait::test

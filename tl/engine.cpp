@@ -1,0 +1,218 @@
+#include "tl/engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+
+#include "tl/memory.h"
+
+namespace plait {
+namespace {
+
+// A wait goes through these stages, counted in glances that found nothing (tens of nanoseconds each when spinning).
+constexpr std::uint32_t host_progress_every = 64;     // the first call comes after as many glances
+constexpr std::uint32_t patient_after = 16 * 1024;    // spinning: from here on yield now and then ...
+constexpr std::uint32_t patient_yield_every = 64;     // ... at every so many glances
+constexpr std::uint32_t clock_every = 256;            // a look at the clock, from the first 256 glances on
+constexpr std::uint64_t nap_after_ns = 5'000'000;
+// A nap is a hundredth of the wait so far, so that waiting in naps is late by about one percent at most.
+constexpr std::uint64_t shortest_nap_ns = 50'000;
+constexpr std::uint64_t longest_nap_ns = 1'000'000;
+
+// Long copies and reductions are cut so that the channels get a glance in between.
+constexpr std::uint64_t local_piece_bytes = 128 * 1024;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+bool is_local(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
+
+}  // namespace
+
+void Courtesy::wait(bool may_progress_host) {
+  ++glances_;
+  if (may_progress_host && policy_.host_progress != nullptr && glances_ % host_progress_every == 0)
+    policy_.host_progress(policy_.context);
+  if (policy_.yield || (glances_ > patient_after && glances_ % patient_yield_every == 0)) sched_yield();
+  else relax();
+  if (glances_ % clock_every == 0) nap_when_long();
+}
+
+void Courtesy::nap_when_long() {
+  const std::uint64_t now = monotonic_ns();
+  if (glances_ == clock_every) since_ns_ = now;
+  const std::uint64_t waited = now - since_ns_;
+  if (waited < nap_after_ns) return;
+  const std::uint64_t nap = std::clamp(waited / 100, shortest_nap_ns, longest_nap_ns);
+  const timespec duration{0, static_cast<long>(nap)};
+  nanosleep(&duration, nullptr);
+  glances_ -= host_progress_every;  // some glances and one call of the host's progress before the next nap
+}
+
+Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait) : channels_(channels), courtesy_(wait) {}
+
+Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace) {
+  schedule_ = &schedule;
+  buffers_ = &buffers;
+  reducer_ = reducer;
+  trace_ = trace;
+  prepare();
+  Status status = run_steps();
+  if (!status.ok()) {
+    for (Channel* channel : channels_)
+      if (channel != nullptr) channel->abandon();
+  }
+  return status;
+}
+
+void Engine::prepare() {
+  const std::size_t steps = schedule_->steps.size();
+  if (waiting_for_.size() < steps) {
+    waiting_for_.resize(steps);
+    transfers_.resize(steps);
+    ready_.steps.resize(steps);
+    local_.steps.resize(steps);
+    completed_.reserve(steps);
+  }
+  if (lane_next_.size() < schedule_->lanes.size()) lane_next_.resize(schedule_->lanes.size());
+  if (trace_ != nullptr && begin_ns_.size() < steps) begin_ns_.resize(steps);
+  std::fill_n(lane_next_.begin(), schedule_->lanes.size(), 0u);
+  ready_.head = ready_.tail = local_.head = local_.tail = 0;
+  local_done_ = 0;
+  remaining_ = static_cast<std::uint32_t>(steps);
+  for (std::uint32_t step = 0; step < steps; ++step) waiting_for_[step] = schedule_->steps[step].predecessors;
+  for (std::uint32_t step = 0; step < steps; ++step)
+    if (waiting_for_[step] == 0) offer(step);
+}
+
+Status Engine::run_steps() {
+  courtesy_.reset();
+  while (true) {
+    if (Status status = start_ready(); !status.ok()) return status;
+    if (remaining_ == 0) return {};
+    const bool worked = !local_.empty();
+    if (worked) run_local_piece();
+    Result<bool> moved = glance();
+    if (!moved.ok()) return moved.status();
+    if (worked || *moved) {
+      courtesy_.reset();
+    } else if (ready_.empty()) {
+      if (!in_flight_) return {Code::internal, "engine: no step of the schedule can start"};
+      const Channel* mpi = channels_[static_cast<std::size_t>(ChannelKind::mpi)];
+      courtesy_.wait(mpi == nullptr || mpi->active() == 0);
+    }
+  }
+}
+
+Status Engine::start_ready() {
+  while (!ready_.empty())
+    if (Status status = start_step(ready_.steps[ready_.head++]); !status.ok()) return status;
+  return {};
+}
+
+Status Engine::start_step(std::uint32_t index) {
+  const BoundStep& step = schedule_->steps[index];
+  Channel* channel = channels_[static_cast<std::size_t>(step.channel)];
+  if (channel == nullptr) return {Code::internal, "engine: step " + std::to_string(index) + " names an absent channel"};
+  Transfer& transfer = transfers_[index];
+  transfer.kind = step.kind;
+  transfer.incoming_left = step.incoming_left;
+  transfer.peer = step.peer;
+  transfer.step = index;
+  transfer.bytes = step.bytes;
+  transfer.element_bytes = schedule_->element_bytes;
+  transfer.memory = memory(step.kind == StepKind::send ? step.source : step.destination);
+  transfer.operand = memory(step.operand);
+  transfer.reducer = reducer_;
+  transfer.progressed = 0;
+  transfer.next = nullptr;
+  if (trace_ != nullptr) begin_ns_[index] = monotonic_ns();
+  Result<bool> done = channel->start(transfer);
+  if (!done.ok()) return done.status();
+
+  const SpanList lane = schedule_->lanes[static_cast<std::size_t>(step.lane)].steps;
+  const std::uint32_t position = ++lane_next_[static_cast<std::size_t>(step.lane)];
+  if (position < lane.count) {
+    const std::uint32_t follower = schedule_->lane_steps[lane.first + position];
+    if (waiting_for_[follower] == 0) ready_.push(follower);
+  }
+  if (*done) complete(index);
+  return {};
+}
+
+void Engine::run_local_piece() {
+  const std::uint32_t index = local_.steps[local_.head];
+  const BoundStep& step = schedule_->steps[index];
+  if (trace_ != nullptr && local_done_ == 0) begin_ns_[index] = monotonic_ns();
+  const std::size_t element = std::max<std::size_t>(schedule_->element_bytes, 1);
+  const std::uint64_t whole = std::max<std::uint64_t>(local_piece_bytes / element * element, element);
+  const std::uint64_t piece = std::min(whole, step.bytes - local_done_);
+  if (step.kind == StepKind::copy) copy(memory(step.destination), memory(step.source), local_done_, piece);
+  else reduce(*reducer_, memory(step.destination), memory(step.source), memory(step.operand), local_done_, piece);
+  local_done_ += piece;
+  if (local_done_ < step.bytes) return;
+  local_done_ = 0;
+  ++local_.head;
+  complete(index);
+}
+
+Result<bool> Engine::glance() {
+  bool moved = false;
+  in_flight_ = false;
+  for (Channel* channel : channels_) {
+    if (channel == nullptr || channel->active() == 0) continue;
+    in_flight_ = true;
+    completed_.clear();
+    Result<bool> progress = channel->progress(completed_);
+    if (!progress.ok()) return progress;
+    moved |= *progress;
+    for (const Transfer* transfer : completed_) complete(transfer->step);
+  }
+  return moved;
+}
+
+void Engine::complete(std::uint32_t index) {
+  if (trace_ != nullptr) record(index);
+  const SpanList successors = schedule_->steps[index].successors;
+  for (std::uint32_t i = 0; i < successors.count; ++i) {
+    const std::uint32_t successor = schedule_->successors[successors.first + i];
+    if (--waiting_for_[successor] == 0) offer(successor);
+  }
+  --remaining_;
+}
+
+// A step whose predecessors are complete starts at once, except that a send or receive waits for its turn in its lane;
+// the one before it passes the turn on when it starts.
+void Engine::offer(std::uint32_t index) {
+  const BoundStep& step = schedule_->steps[index];
+  if (is_local(step.kind)) {
+    local_.push(index);
+    return;
+  }
+  const SpanList lane = schedule_->lanes[static_cast<std::size_t>(step.lane)].steps;
+  const std::uint32_t position = lane_next_[static_cast<std::size_t>(step.lane)];
+  if (schedule_->lane_steps[lane.first + position] == index) ready_.push(index);
+}
+
+void Engine::record(std::uint32_t index) {
+  const BoundStep& step = schedule_->steps[index];
+  trace_->add({.begin_ns = begin_ns_[index],
+               .end_ns = monotonic_ns(),
+               .bytes = step.bytes,
+               .call = 0,
+               .step = index,
+               .peer = step.peer,
+               .kind = step.kind,
+               .channel = step.channel});
+}
+
+Memory Engine::memory(SpanList list) const { return {schedule_->spans.data() + list.first, list.count, buffers_}; }
+
+}  // namespace plait

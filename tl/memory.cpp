@@ -1,0 +1,87 @@
+#include "tl/memory.h"
+
+#include <cstring>
+
+namespace plait {
+namespace {
+
+void combine(const Reducer& reducer, std::byte* to, const std::byte* left, const std::byte* right, std::size_t bytes) {
+  const std::size_t count = bytes / reducer.element_bytes;
+  if (reducer.kernel != nullptr) reducer.kernel(to, left, right, count);
+  else reducer.apply(reducer, to, left, right, count);
+}
+
+}  // namespace
+
+void copy_in(const Memory& to, std::uint64_t offset, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (std::byte* base = contiguous_address(to)) {
+    std::memcpy(base + offset, from, bytes);
+    return;
+  }
+  const std::byte* source = static_cast<const std::byte*>(from);
+  for (MemoryCursor cursor(to, offset); bytes > 0;) {
+    const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
+    std::memcpy(cursor.data(), source, piece);
+    cursor.advance(piece);
+    source += piece;
+    bytes -= piece;
+  }
+}
+
+void copy_out(const Memory& from, std::uint64_t offset, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (const std::byte* base = contiguous_address(from)) {
+    std::memcpy(to, base + offset, bytes);
+    return;
+  }
+  std::byte* destination = static_cast<std::byte*>(to);
+  for (MemoryCursor cursor(from, offset); bytes > 0;) {
+    const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
+    std::memcpy(destination, cursor.data(), piece);
+    cursor.advance(piece);
+    destination += piece;
+    bytes -= piece;
+  }
+}
+
+void copy(const Memory& to, const Memory& from, std::uint64_t offset, std::size_t bytes) {
+  MemoryCursor source(from, offset);
+  while (bytes > 0) {
+    const std::size_t piece = std::min<std::size_t>(source.contiguous(), bytes);
+    copy_in(to, offset, source.data(), piece);
+    source.advance(piece);
+    offset += piece;
+    bytes -= piece;
+  }
+}
+
+void reduce(const Reducer& reducer, const Memory& to, const Memory& left, const Memory& right, std::uint64_t offset,
+            std::size_t bytes) {
+  MemoryCursor result(to, offset), first(left, offset), second(right, offset);
+  while (bytes > 0) {
+    const std::size_t piece =
+        std::min({result.contiguous(), first.contiguous(), second.contiguous(), std::uint64_t{bytes}});
+    combine(reducer, result.data(), first.data(), second.data(), piece);
+    result.advance(piece);
+    first.advance(piece);
+    second.advance(piece);
+    bytes -= piece;
+  }
+}
+
+void reduce_in(const Transfer& transfer, std::uint64_t offset, const std::byte* incoming, std::size_t bytes) {
+  MemoryCursor result(transfer.memory, offset), local(transfer.operand, offset);
+  while (bytes > 0) {
+    const std::size_t piece = std::min({result.contiguous(), local.contiguous(), std::uint64_t{bytes}});
+    const std::byte* left = transfer.incoming_left ? incoming : local.data();
+    const std::byte* right = transfer.incoming_left ? local.data() : incoming;
+    combine(*transfer.reducer, result.data(), left, right, piece);
+    result.advance(piece);
+    local.advance(piece);
+    incoming += piece;
+    bytes -= piece;
+  }
+}
+
+}  // namespace plait

@@ -1,0 +1,259 @@
+// Messages travel in pieces of one size rule, known to both sides, so that the k-th piece sent meets the k-th received
+// (MPI keeps the order of messages between two ranks with one tag). All pieces under way are tested by one call.
+#include "tl/mpi/mpi_channel.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tl/memory.h"
+
+namespace plait {
+namespace {
+
+constexpr int tag = 1;
+
+std::string error_text(int error) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  PMPI_Error_string(error, text, &length);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+// Buffers for pieces that cannot be sent or received in place. All are of one size, which only grows.
+class StagingPool {
+ public:
+  using Buffer = std::unique_ptr<std::byte[]>;
+
+  Buffer take(std::size_t bytes) {
+    if (bytes > buffer_bytes_) {
+      free_.clear();
+      buffer_bytes_ = bytes;
+      ++generation_;
+    }
+    if (free_.empty()) return Buffer(new std::byte[buffer_bytes_]);
+    Buffer buffer = std::move(free_.back());
+    free_.pop_back();
+    return buffer;
+  }
+  // `generation` as it was when the buffer was taken: those from before the last growth are too small now.
+  void give_back(Buffer buffer, std::uint32_t generation) {
+    if (generation == generation_) free_.push_back(std::move(buffer));
+  }
+  std::uint32_t generation() const { return generation_; }
+
+ private:
+  std::vector<Buffer> free_;
+  std::size_t buffer_bytes_ = 0;
+  std::uint32_t generation_ = 0;
+};
+
+// One message part under way.
+struct Piece {
+  Transfer* transfer;
+  std::uint64_t offset;
+  int bytes;
+  StagingPool::Buffer staging;  // empty: in place
+  std::uint32_t generation = 0;
+};
+
+// The messages to or from one peer, in order. The head's pieces are posted first.
+struct Lane {
+  Transfer* head = nullptr;
+  Transfer* tail = nullptr;
+  int under_way = 0;
+};
+
+class MpiChannel final : public Channel {
+ public:
+  MpiChannel(MPI_Comm communicator, MpiChannelOptions options) : communicator_(communicator), options_(options) {
+    int ranks = 0;
+    PMPI_Comm_size(communicator_, &ranks);
+    send_lanes_.resize(static_cast<std::size_t>(ranks));
+    receive_lanes_.resize(static_cast<std::size_t>(ranks));
+    options_.fragment_bytes = std::clamp<std::size_t>(options_.fragment_bytes, 1, 1u << 30);
+    options_.window = std::max(options_.window, 1);
+  }
+  ~MpiChannel() override { abandon(); }
+
+  ChannelKind kind() const override { return ChannelKind::mpi; }
+  int active() const override { return active_; }
+  Result<bool> start(Transfer& transfer) override;
+  Result<bool> progress(std::vector<Transfer*>& completed) override;
+  void abandon() override;
+
+ private:
+  Lane& lane_of(const Transfer& transfer) {
+    const std::size_t peer = static_cast<std::size_t>(transfer.peer);
+    return transfer.kind == StepKind::send ? send_lanes_[peer] : receive_lanes_[peer];
+  }
+  std::size_t piece_bytes(const Transfer& transfer) const;
+  Status fill_window(Lane& lane);
+  Status post_piece(Lane& lane, Transfer& transfer);
+  Status finish_piece(std::size_t index, const MPI_Status& status);
+  Status failure(const Transfer& transfer, int error) const;
+
+  MPI_Comm communicator_;
+  MpiChannelOptions options_;
+  std::vector<Lane> send_lanes_, receive_lanes_;  // by rank
+  std::vector<MPI_Request> requests_;             // those of pieces_, one each, without gaps
+  std::vector<Piece> pieces_;
+  std::vector<int> finished_;                     // what one MPI_Testsome reports
+  std::vector<MPI_Status> statuses_;
+  StagingPool staging_;
+  int active_ = 0;
+  bool abandoned_ = false;
+};
+
+Status MpiChannel::failure(const Transfer& transfer, int error) const {
+  return {Code::peer_failed, "mpi: " + std::string(transfer.kind == StepKind::send ? "send to" : "receive from") +
+                                 " rank " + std::to_string(transfer.peer) + ": " + error_text(error)};
+}
+
+Result<bool> MpiChannel::start(Transfer& transfer) {
+  if (abandoned_) return {Code::peer_failed, "mpi: the channel was given up after an earlier failure"};
+  if (transfer.peer < 0 || static_cast<std::size_t>(transfer.peer) >= send_lanes_.size())
+    return {Code::internal, "mpi: no rank " + std::to_string(transfer.peer)};
+  transfer.mark = 0;
+  transfer.next = nullptr;
+  Lane& lane = lane_of(transfer);
+  if (lane.head == nullptr) lane.head = &transfer;
+  else lane.tail->next = &transfer;
+  lane.tail = &transfer;
+  ++active_;
+  if (Status status = fill_window(lane); !status.ok()) return status;
+  return false;
+}
+
+// At least one element, else what fits the fragment.
+std::size_t MpiChannel::piece_bytes(const Transfer& transfer) const {
+  const std::size_t element = std::max<std::size_t>(transfer.element_bytes, 1);
+  return std::max(options_.fragment_bytes / element, std::size_t{1}) * element;
+}
+
+// A message leaves the lane when its last piece is posted; those pieces then complete it.
+Status MpiChannel::fill_window(Lane& lane) {
+  while (lane.head != nullptr && lane.under_way < options_.window) {
+    Transfer& transfer = *lane.head;
+    if (Status status = post_piece(lane, transfer); !status.ok()) return status;
+    if (transfer.progressed == transfer.bytes) lane.head = transfer.next;
+  }
+  return {};
+}
+
+Status MpiChannel::post_piece(Lane& lane, Transfer& transfer) {
+  const std::uint64_t offset = transfer.progressed;
+  const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), transfer.bytes - offset);
+  Piece piece{.transfer = &transfer, .offset = offset, .bytes = static_cast<int>(bytes), .staging = {}};
+  std::byte* address = nullptr;
+  MemoryCursor cursor(transfer.memory, offset);
+  if (transfer.kind != StepKind::recv_reduce && cursor.contiguous() >= bytes) {
+    if (bytes > 0) address = cursor.data();
+  } else if (bytes > 0) {
+    piece.staging = staging_.take(piece_bytes(transfer));
+    piece.generation = staging_.generation();
+    address = piece.staging.get();
+    if (transfer.kind == StepKind::send) copy_out(transfer.memory, offset, address, bytes);
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int error =
+      transfer.kind == StepKind::send
+          ? PMPI_Isend(address, piece.bytes, MPI_BYTE, transfer.peer, tag, communicator_, &request)
+          : PMPI_Irecv(address, piece.bytes, MPI_BYTE, transfer.peer, tag, communicator_, &request);
+  if (error != MPI_SUCCESS) return failure(transfer, error);
+  requests_.push_back(request);
+  pieces_.push_back(std::move(piece));
+  transfer.progressed += bytes;
+  ++transfer.mark;
+  ++lane.under_way;
+  return {};
+}
+
+Result<bool> MpiChannel::progress(std::vector<Transfer*>& completed) {
+  const std::size_t tested = requests_.size();
+  if (finished_.size() < tested) {
+    finished_.resize(tested);
+    statuses_.resize(tested);
+  }
+  int count = 0;
+  const int error =
+      PMPI_Testsome(static_cast<int>(tested), requests_.data(), &count, finished_.data(), statuses_.data());
+  if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS)
+    return {Code::peer_failed, "mpi: testing messages: " + error_text(error)};
+  if (count == MPI_UNDEFINED || count == 0) return false;
+  const std::size_t finished = static_cast<std::size_t>(count);
+  for (std::size_t i = 0; i < finished; ++i) {
+    if (error == MPI_ERR_IN_STATUS && statuses_[i].MPI_ERROR != MPI_SUCCESS)
+      return failure(*pieces_[static_cast<std::size_t>(finished_[i])].transfer, statuses_[i].MPI_ERROR);
+    if (Status status = finish_piece(static_cast<std::size_t>(finished_[i]), statuses_[i]); !status.ok()) return status;
+  }
+  // From the back, so that the piece moved into a gap is one that is still under way.
+  std::sort(finished_.begin(), finished_.begin() + count);
+  for (std::size_t i = finished; i-- > 0;) {
+    const std::size_t index = static_cast<std::size_t>(finished_[i]);
+    Transfer* transfer = pieces_[index].transfer;
+    if (transfer->mark == 0 && transfer->progressed == transfer->bytes) {
+      completed.push_back(transfer);
+      --active_;
+      transfer->mark = 1;  // several of its pieces may stand in this list; it is reported once
+    }
+    requests_[index] = requests_.back();
+    requests_.pop_back();
+    if (index + 1 < pieces_.size()) pieces_[index] = std::move(pieces_.back());
+    pieces_.pop_back();
+  }
+  return true;
+}
+
+Status MpiChannel::finish_piece(std::size_t index, const MPI_Status& status) {
+  Piece& piece = pieces_[index];
+  Transfer& transfer = *piece.transfer;
+  if (transfer.kind != StepKind::send) {
+    int bytes = 0;
+    PMPI_Get_count(&status, MPI_BYTE, &bytes);
+    if (bytes != piece.bytes)
+      return {Code::internal, "mpi: rank " + std::to_string(transfer.peer) + " sent a piece of " +
+                                  std::to_string(bytes) + " bytes, expected " + std::to_string(piece.bytes)};
+    if (transfer.kind == StepKind::recv_reduce && piece.bytes > 0)
+      reduce_in(transfer, piece.offset, piece.staging.get(), static_cast<std::size_t>(piece.bytes));
+    else if (piece.staging != nullptr)
+      copy_in(transfer.memory, piece.offset, piece.staging.get(), static_cast<std::size_t>(piece.bytes));
+  }
+  if (piece.staging != nullptr) staging_.give_back(std::move(piece.staging), piece.generation);
+  --transfer.mark;
+  Lane& lane = lane_of(transfer);
+  --lane.under_way;
+  return fill_window(lane);
+}
+
+// A receive that was cancelled completes at once. A send cannot be cancelled in practice: its request is let go, and a
+// staging buffer that MPI may still read is never freed.
+void MpiChannel::abandon() {
+  if (pieces_.empty() && active_ == 0) return;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL) continue;
+    int done = 0;
+    if (pieces_[i].transfer->kind != StepKind::send) {
+      PMPI_Cancel(&requests_[i]);
+      for (int glance = 0; glance < 1000 && done == 0; ++glance)
+        if (PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+    }
+    if (done == 0 && requests_[i] != MPI_REQUEST_NULL) {
+      PMPI_Request_free(&requests_[i]);
+      static_cast<void>(pieces_[i].staging.release());
+    }
+  }
+  requests_.clear();
+  pieces_.clear();
+  std::fill(send_lanes_.begin(), send_lanes_.end(), Lane{});
+  std::fill(receive_lanes_.begin(), receive_lanes_.end(), Lane{});
+  active_ = 0;
+  abandoned_ = true;
+}
+
+}  // namespace
+
+std::unique_ptr<Channel> make_mpi_channel(MPI_Comm communicator, MpiChannelOptions options) {
+  return std::make_unique<MpiChannel>(communicator, options);
+}
+
+}  // namespace plait

@@ -1,0 +1,123 @@
+// The layout of the segment: one ring of slots for each ordered pair of local ranks.
+//
+// A slot is a header, one cache line, and a data area. The writer fills the slot and then stores the fragment's number
+// + 1 into `sequence`; that is the only line a small message touches. The reader, in turn, counts what it has drained in
+// a line of its own, which the writer looks at only when it has no free slot left, or waits for a single copy to end.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "tl/channel.h"
+#include "tl/shm/single_copy.h"
+
+namespace plait::detail {
+
+inline constexpr std::size_t cache_line = 64;
+inline constexpr std::size_t inline_bytes = 56;
+
+enum class SlotKind : std::uint32_t {
+  fragment,     // `length` bytes of the message: inline when they fit, else in the data area
+  single_copy,  // the sender's `length` spans, for the reader to fetch: inline when they fit, else in the data area
+};
+
+struct alignas(cache_line) Slot {
+  std::atomic<std::uint32_t> sequence;  // number of the fragment it holds, + 1; wraps
+  std::uint32_t kind_and_length;        // kind in the top bit
+  alignas(8) std::byte payload[inline_bytes];
+
+  SlotKind kind() const { return static_cast<SlotKind>(kind_and_length >> 31); }
+  std::uint32_t length() const { return kind_and_length & 0x7fffffffu; }
+  void describe(SlotKind kind, std::size_t length) {
+    kind_and_length = static_cast<std::uint32_t>(kind) << 31 | static_cast<std::uint32_t>(length);
+  }
+  // Where `bytes` of content stand.
+  std::byte* content(std::size_t bytes) {
+    return bytes <= inline_bytes ? payload : reinterpret_cast<std::byte*>(this + 1);
+  }
+};
+static_assert(sizeof(Slot) == cache_line);
+
+struct RingControl {
+  alignas(cache_line) std::atomic<std::uint32_t> drained;  // fragments; written by the reader only
+  // A cooperative single copy: which message it is about (its fragment's number + 1, upper half) and how many of its
+  // pieces have been claimed by the two sides together (lower half).
+  alignas(cache_line) std::atomic<std::uint64_t> claims;
+  std::atomic<std::uint64_t> pushed;  // pieces the writer has pushed since the beginning
+};
+static_assert(sizeof(RingControl) == 2 * cache_line);
+
+inline std::uint64_t claims_of(std::uint32_t mark, std::uint32_t claimed) { return std::uint64_t{mark} << 32 | claimed; }
+
+// How the bytes of a pair are used. The number of slots is a power of two, so that the wrap-around of the 32-bit
+// fragment numbers does no harm.
+struct RingShape {
+  std::uint32_t slots = 0;
+  std::uint32_t area_bytes = 0;  // of one slot's data area, a multiple of the cache line
+
+  std::size_t stride() const { return sizeof(Slot) + area_bytes; }
+  std::size_t bytes() const { return sizeof(RingControl) + slots * stride(); }
+};
+
+inline constexpr std::size_t generous_pair_bytes = sizeof(RingControl) + 8 * (sizeof(Slot) + 32 * 1024);
+inline constexpr std::size_t least_pair_bytes = sizeof(RingControl) + 2 * (sizeof(Slot) + 64);
+
+constexpr std::size_t pair_count(int ranks) {
+  return ranks < 2 ? 1 : static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks - 1);
+}
+
+// No slots when `pair_bytes` is less than least_pair_bytes. Few large slots carry long messages with less overhead;
+// several let writer and reader work at the same time.
+constexpr RingShape ring_shape(std::size_t pair_bytes) {
+  struct Candidate {
+    std::uint32_t slots;
+    std::size_t least_area, largest_area;
+  };
+  constexpr Candidate candidates[] = {{8, 4096, 32 * 1024}, {4, 512, 32 * 1024}, {2, 64, 32 * 1024}};
+  for (const Candidate& candidate : candidates) {
+    const std::size_t fixed = sizeof(RingControl) + candidate.slots * sizeof(Slot);
+    if (pair_bytes < fixed + candidate.slots * candidate.least_area) continue;
+    const std::size_t area = (pair_bytes - fixed) / candidate.slots / cache_line * cache_line;
+    return {candidate.slots, static_cast<std::uint32_t>(area < candidate.largest_area ? area : candidate.largest_area)};
+  }
+  return {};
+}
+
+// One side's view of a ring.
+struct Ring {
+  RingControl* control = nullptr;
+  RingShape shape;
+  int peer_rank = -1;
+  int peer_process = -1;
+
+  Slot& slot(std::uint32_t fragment) const {
+    std::byte* slots = reinterpret_cast<std::byte*>(control + 1);
+    return *reinterpret_cast<Slot*>(slots + (fragment & (shape.slots - 1)) * shape.stride());
+  }
+  std::size_t span_capacity() const { return shape.area_bytes / sizeof(RemoteSpan); }
+};
+
+// Transfers linked through `next`, in message order.
+struct TransferQueue {
+  Transfer* head = nullptr;
+  Transfer* tail = nullptr;
+
+  bool empty() const { return head == nullptr; }
+  void push(Transfer& transfer) {
+    transfer.next = nullptr;
+    if (head == nullptr) head = &transfer;
+    else tail->next = &transfer;
+    tail = &transfer;
+  }
+  Transfer* pop() { return std::exchange(head, head->next); }
+};
+
+struct ShmTuning {
+  bool single_copy = false;
+  std::size_t single_copy_from = 0;  // bytes
+  bool cooperate = true;
+};
+
+}  // namespace plait::detail

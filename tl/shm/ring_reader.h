@@ -1,0 +1,56 @@
+// The receiving end of one ring.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tl/shm/ring.h"
+
+namespace plait::detail {
+
+class RingReader {
+ public:
+  RingReader() = default;
+  RingReader(Ring ring, ShmTuning tuning) : ring_(ring), tuning_(tuning) {}
+
+  // True when the whole message was there and is taken.
+  Result<bool> start(Transfer& transfer);
+  // At most one fragment, or one piece of a single copy. Completed transfers are appended.
+  Status progress(std::vector<Transfer*>& completed, bool& moved);
+  bool idle() const { return queue_.empty(); }
+  // Gives up the messages under way; returns when the peer no longer writes to their memory, or after a bounded time.
+  void forget();
+
+ private:
+  enum class Taken { nothing, part, whole };
+
+  // A single copy under way. Pieces not claimed by the peer are pulled from the front.
+  struct Pull {
+    bool active = false;
+    bool cooperative = false;
+    bool all_claimed = false;
+    std::uint32_t pieces = 0;
+    std::uint32_t pulled = 0;  // of them, by this side
+    std::uint64_t pushed_before = 0;  // pieces the peer had pushed before this message
+    std::vector<RemoteSpan> source;
+  };
+
+  Result<Taken> take(Transfer& transfer);
+  Status take_fragment(Transfer& transfer, Slot& slot);
+  void take_part_of_element(Transfer& transfer, const std::byte* data, std::size_t bytes);
+  Status begin_pull(Transfer& transfer, Slot& slot);
+  Result<Taken> pull_piece(Transfer& transfer);
+  bool claim(const Pieces& pieces);
+  void release_slot() { ring_.control->drained.store(++drained_, std::memory_order_release); }
+  Status wrong_message(const Transfer& transfer, const std::string& found) const;
+
+  Ring ring_;
+  ShmTuning tuning_;
+  std::uint32_t drained_ = 0;  // fragments
+  TransferQueue queue_;
+  Pull pull_;
+  std::vector<std::byte> bounce_;   // a piece on its way into a reduction
+  std::vector<std::byte> partial_;  // an element larger than a slot, as far as it has come
+};
+
+}  // namespace plait::detail

@@ -1,0 +1,135 @@
+// The node's shared segment. It never has a name that outlives a system call, so a killed rank leaves nothing behind.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "tl/shm/ring.h"
+#include "tl/shm/shm_channel.h"
+
+namespace plait {
+namespace {
+
+constexpr const char* directory = "/dev/shm";
+
+Status unavailable(const std::string& what, int error) {
+  return {Code::unavailable, "shm: " + what + ": " + std::strerror(error)};
+}
+
+// For kernels and file systems without O_TMPFILE: a name nobody can guess in advance or open, gone at once.
+int open_and_unlink() {
+  char name[] = "/dev/shm/plait-XXXXXX";
+  const int descriptor = mkostemp(name, O_CLOEXEC);  // exclusive, 0600
+  if (descriptor >= 0) unlink(name);
+  return descriptor;
+}
+
+int open_unnamed() {
+  const int descriptor = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return descriptor;
+  return open_and_unlink();
+}
+
+// Reserves the pages now, so that a full /dev/shm is an error here and not a SIGBUS at some later store. Returns errno.
+// Beyond the limit on file sizes the kernel also sends SIGXFSZ, which would end the job: it is held back and discarded.
+int reserve(int descriptor, std::size_t bytes) {
+  sigset_t file_size, previous, pending;
+  sigemptyset(&file_size);
+  sigaddset(&file_size, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &file_size, &previous);
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  if (error == EFBIG && sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1) {
+    const timespec at_once{0, 0};
+    sigtimedwait(&file_size, nullptr, &at_once);
+  }
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  return error;
+}
+
+std::byte* map(int descriptor, std::size_t bytes) {
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  return address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address);
+}
+
+}  // namespace
+
+std::size_t SharedSegment::default_bytes(int ranks) {
+  const std::size_t generous = detail::pair_count(ranks) * detail::generous_pair_bytes;
+  const std::size_t bound = (std::size_t{4} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{64} << 10);
+  const std::size_t least = detail::pair_count(ranks) * detail::least_pair_bytes;
+  const std::size_t bytes = std::max(std::min(generous, bound), least);
+  return (bytes + 4095) / 4096 * 4096;
+}
+
+Result<SharedSegment> SharedSegment::create(std::size_t bytes) {
+  SharedSegment segment;
+  segment.descriptor_ = open_unnamed();
+  if (segment.descriptor_ < 0) return unavailable("creating a segment in /dev/shm", errno);
+  if (const int error = reserve(segment.descriptor_, bytes); error != 0)
+    return unavailable("reserving " + std::to_string(bytes) + " bytes in /dev/shm", error);
+  segment.data_ = map(segment.descriptor_, bytes);
+  if (segment.data_ == nullptr) return unavailable("mapping " + std::to_string(bytes) + " bytes", errno);
+  segment.bytes_ = bytes;
+  segment.owned_ = true;
+  return segment;
+}
+
+Result<SharedSegment> SharedSegment::attach(int process, int descriptor, std::size_t bytes) {
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
+  SharedSegment segment;
+  segment.descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (segment.descriptor_ < 0) return unavailable("opening " + path, errno);
+  struct stat found;
+  if (fstat(segment.descriptor_, &found) != 0) return unavailable("looking at " + path, errno);
+  if (!S_ISREG(found.st_mode) || static_cast<std::size_t>(found.st_size) != bytes)
+    return {Code::unavailable, "shm: " + path + " is not a segment of " + std::to_string(bytes) + " bytes"};
+  segment.data_ = map(segment.descriptor_, bytes);
+  if (segment.data_ == nullptr) return unavailable("mapping " + path, errno);
+  segment.bytes_ = bytes;
+  segment.owned_ = true;
+  return segment;
+}
+
+SharedSegment SharedSegment::view(std::byte* data, std::size_t bytes) {
+  SharedSegment segment;
+  segment.data_ = data;
+  segment.bytes_ = bytes;
+  return segment;
+}
+
+SharedSegment::SharedSegment(SharedSegment&& other) noexcept { *this = std::move(other); }
+
+SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(owned_, other.owned_);
+  return *this;
+}
+
+SharedSegment::~SharedSegment() {
+  if (owned_) munmap(data_, bytes_);
+  close_descriptor();
+}
+
+void SharedSegment::close_descriptor() {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = -1;
+}
+
+bool can_read_process(int process, const void* address, std::uint64_t expected) {
+  std::uint64_t found = 0;
+  const iovec here{&found, sizeof found};
+  const iovec there{const_cast<void*>(address), sizeof found};
+  return process_vm_readv(process, &here, 1, &there, 1, 0) == static_cast<ssize_t>(sizeof found) && found == expected;
+}
+
+}  // namespace plait

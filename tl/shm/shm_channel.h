@@ -1,0 +1,63 @@
+// The channel within a node: rings of slots in one shared segment, and single copies through the kernel where allowed.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/status.h"
+#include "tl/channel.h"
+
+namespace plait {
+
+// The segment: created by the node's first rank, unnamed, mapped by the others through /proc/<pid>/fd/<n>, so that a
+// killed rank leaves nothing behind.
+class SharedSegment {
+ public:
+  // Bytes for `ranks` local ranks: at most 4 MiB + 64 KiB a rank unless `bytes` says otherwise.
+  static std::size_t default_bytes(int ranks);
+
+  // Unnamed, in /dev/shm, readable by this user only, all its pages reserved.
+  static Result<SharedSegment> create(std::size_t bytes);
+  // Opens what `create` made in process `process`, whose descriptor() was `descriptor`.
+  static Result<SharedSegment> attach(int process, int descriptor, std::size_t bytes);
+  // Memory of somebody else's (threads standing in for ranks); not unmapped here.
+  static SharedSegment view(std::byte* data, std::size_t bytes);
+
+  SharedSegment() = default;
+  SharedSegment(SharedSegment&& other) noexcept;
+  SharedSegment& operator=(SharedSegment&& other) noexcept;
+  ~SharedSegment();
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  int descriptor() const { return descriptor_; }
+  void close_descriptor();  // once everybody has attached
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  int descriptor_ = -1;
+  bool owned_ = false;
+};
+
+struct ShmChannelOptions {
+  bool single_copy = false;                // process_vm_readv works between all local ranks (agreed)
+  std::size_t single_copy_threshold = 0;   // bytes from which on it is used; 0: built-in
+  bool cooperate = true;                   // the waiting sender of a single copy copies as well
+};
+
+struct ShmPeer {
+  int rank;     // in the communicator
+  int process;  // its process id, as seen from here
+};
+
+// `peers` are the node's ranks in place order, the same on all of them; `self` is this process's index among them.
+// The segment's creator must have left it zeroed. Takes over the segment.
+Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::span<const ShmPeer> peers, int self,
+                                                  int communicator_ranks, ShmChannelOptions options);
+
+// Whether this process can read `address` of `process` with process_vm_readv and finds `expected` there.
+bool can_read_process(int process, const void* address, std::uint64_t expected);
+
+}  // namespace plait

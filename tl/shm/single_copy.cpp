@@ -1,0 +1,130 @@
+#include "tl/shm/single_copy.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "tl/memory.h"
+#include "tl/shm/ring.h"
+
+namespace plait::detail {
+namespace {
+
+// A glance moves one piece. Several to a message, so that both sides find work until the end.
+constexpr std::size_t largest_piece = 128 * 1024;
+constexpr std::size_t smallest_piece = 16 * 1024;
+constexpr std::size_t pieces_a_message = 8;
+
+// Spans handed to one system call; more are covered by further calls.
+constexpr std::size_t spans_a_call = 16;
+
+using SystemCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
+
+struct SpanBatch {
+  std::array<iovec, spans_a_call> spans;
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+
+  // False when it is full or has as many bytes as wanted.
+  bool add(std::byte* address, std::size_t span_bytes, std::size_t wanted) {
+    const std::size_t piece = std::min(span_bytes, wanted - bytes);
+    spans[count++] = {address, piece};
+    bytes += piece;
+    return bytes < wanted && count < spans_a_call;
+  }
+  void cut_to(std::size_t wanted) {
+    while (bytes > wanted) {
+      iovec& last = spans[count - 1];
+      const std::size_t excess = std::min(bytes - wanted, last.iov_len);
+      last.iov_len -= excess;
+      bytes -= excess;
+      if (last.iov_len == 0) --count;
+    }
+  }
+};
+
+SpanBatch local_batch(const Memory& memory, std::uint64_t offset, std::size_t wanted) {
+  SpanBatch batch;
+  MemoryCursor cursor(memory, offset);
+  while (batch.add(cursor.data(), cursor.contiguous(), wanted)) cursor.advance(cursor.contiguous());
+  return batch;
+}
+
+SpanBatch remote_batch(const std::vector<RemoteSpan>& remote, std::uint64_t offset, std::size_t wanted) {
+  SpanBatch batch;
+  for (const RemoteSpan& span : remote) {
+    if (offset >= span.bytes) {
+      offset -= span.bytes;
+      continue;
+    }
+    if (!batch.add(reinterpret_cast<std::byte*>(span.address + offset), span.bytes - offset, wanted)) break;
+    offset = 0;
+  }
+  return batch;
+}
+
+Status failure(const RemotePiece& piece, SystemCall call, const char* reason) {
+  return {Code::peer_failed, std::string("shm: ") + (call == process_vm_readv ? "reading" : "writing") +
+                                 " the memory of rank " + std::to_string(piece.ring->peer_rank) + " (process " +
+                                 std::to_string(piece.ring->peer_process) + "): " + reason};
+}
+
+Status transfer(RemotePiece piece, const Memory& local, std::uint64_t local_offset, SystemCall call) {
+  while (piece.bytes > 0) {
+    SpanBatch here = local_batch(local, local_offset, piece.bytes);
+    const SpanBatch there = remote_batch(*piece.remote, piece.offset, here.bytes);
+    here.cut_to(there.bytes);
+    const ssize_t done =
+        call(piece.ring->peer_process, here.spans.data(), here.count, there.spans.data(), there.count, 0);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return failure(piece, call, std::strerror(errno));
+    if (done == 0) return failure(piece, call, "nothing copied");
+    piece.offset += static_cast<std::uint64_t>(done);
+    local_offset += static_cast<std::uint64_t>(done);
+    piece.bytes -= static_cast<std::size_t>(done);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool write_spans(const Ring& ring, Slot& slot, const Memory& memory) {
+  if (memory.count > ring.span_capacity()) return false;
+  std::byte* to = slot.content(memory.count * sizeof(RemoteSpan));
+  for (std::uint32_t i = 0; i < memory.count; ++i) {
+    const BoundSpan& span = memory.spans[i];
+    const RemoteSpan remote{reinterpret_cast<std::uintptr_t>(memory.buffers->at(span.space) + span.offset), span.bytes};
+    std::memcpy(to + i * sizeof remote, &remote, sizeof remote);
+  }
+  slot.describe(SlotKind::single_copy, memory.count);
+  return true;
+}
+
+void read_spans(Slot& slot, std::vector<RemoteSpan>& spans) {
+  spans.resize(slot.length());
+  std::memcpy(spans.data(), slot.content(spans.size() * sizeof(RemoteSpan)), spans.size() * sizeof(RemoteSpan));
+}
+
+Pieces::Pieces(const Transfer& transfer) : total_(transfer.bytes) {
+  const std::size_t element = std::max<std::size_t>(transfer.element_bytes, 1);
+  const std::size_t wanted = std::clamp<std::size_t>(total_ / pieces_a_message, smallest_piece, largest_piece);
+  piece_ = std::max(wanted / element, std::size_t{1}) * element;
+}
+
+Status pull(const RemotePiece& piece, const Memory& local) {
+  return transfer(piece, local, piece.offset, process_vm_readv);
+}
+
+Status pull(const RemotePiece& piece, std::byte* local) {
+  const BoundSpan span{0, piece.bytes, Space::input};
+  const Buffers buffers{{local, nullptr, nullptr}};
+  return transfer(piece, {&span, 1, &buffers}, 0, process_vm_readv);
+}
+
+Status push(const RemotePiece& piece, const Memory& local) {
+  return transfer(piece, local, piece.offset, process_vm_writev);
+}
+
+}  // namespace plait::detail

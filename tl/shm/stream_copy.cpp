@@ -1,0 +1,59 @@
+#include "tl/shm/stream_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tl/memory.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace plait::detail {
+namespace {
+
+#if defined(__SSE2__)
+
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const std::size_t unaligned = std::min<std::size_t>(-reinterpret_cast<std::uintptr_t>(to) % 64, bytes);
+  std::memcpy(to, from, unaligned);
+  to += unaligned;
+  from += unaligned;
+  bytes -= unaligned;
+  for (; bytes >= 64; bytes -= 64, to += 64, from += 64) {
+    const __m128i* source = reinterpret_cast<const __m128i*>(from);
+    __m128i* destination = reinterpret_cast<__m128i*>(to);
+    const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1);
+    const __m128i c = _mm_loadu_si128(source + 2), d = _mm_loadu_si128(source + 3);
+    _mm_stream_si128(destination, a);
+    _mm_stream_si128(destination + 1, b);
+    _mm_stream_si128(destination + 2, c);
+    _mm_stream_si128(destination + 3, d);
+  }
+  std::memcpy(to, from, bytes);
+}
+
+// Streaming stores are not ordered by a release store.
+void fence() { _mm_sfence(); }
+
+#else
+
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+void fence() {}
+
+#endif
+
+}  // namespace
+
+void stream_out(const Memory& from, std::uint64_t offset, std::byte* to, std::size_t bytes) {
+  for (MemoryCursor cursor(from, offset); bytes > 0;) {
+    const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
+    stream(to, cursor.data(), piece);
+    cursor.advance(piece);
+    to += piece;
+    bytes -= piece;
+  }
+  fence();
+}
+
+}  // namespace plait::detail

@@ -1,0 +1,206 @@
+#include "topo/hierarchy.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <numeric>
+#include <utility>
+
+namespace plait {
+namespace {
+
+constexpr std::array kinds = {LevelKind::node, LevelKind::package, LevelKind::numa,
+                              LevelKind::l3,   LevelKind::core,    LevelKind::rank};
+
+// Ranks that are being split, level by level, into ever smaller groups of consecutive places.
+// Within a group ranks ascend, so that the children's order of first appearance is that of their smallest ranks.
+class Grouping {
+ public:
+  explicit Grouping(std::size_t ranks) : order(ranks), first(ranks > 0 ? 1 : 0) {
+    std::iota(order.begin(), order.end(), 0);
+    members_.reserve(ranks);
+  }
+
+  // Splits every group by `key_of(rank)`, but not the groups in which `known(rank)` is false for somebody.
+  template <class KeyOf, class Known>
+  void split(LevelKind kind, KeyOf key_of, Known known) {
+    std::vector<int> children;
+    children.reserve(first.size());
+    int most = 1, fewest = static_cast<int>(order.size());
+    for (std::size_t group = 0; group < first.size(); ++group) {
+      const auto before = children.size();
+      split_group(first[group], end_of(group), key_of, known, children);
+      const int count = static_cast<int>(children.size() - before);
+      most = std::max(most, count);
+      fewest = std::min(fewest, count);
+    }
+    if (most == 1) return;
+    levels.push_back({kind, children, most == fewest ? most : 0});
+    first = std::move(children);
+  }
+
+  std::vector<int> order;  // place -> rank
+  std::vector<int> first;  // first place of each group of the innermost level so far
+  std::vector<Level> levels;
+
+ private:
+  struct Run {
+    int begin, end;
+  };
+
+  int end_of(std::size_t group) const {
+    return group + 1 < first.size() ? first[group + 1] : static_cast<int>(order.size());
+  }
+
+  template <class KeyOf, class Known>
+  void split_group(int begin, int end, KeyOf key_of, Known known, std::vector<int>& children) {
+    const auto from = order.begin() + begin, to = order.begin() + end;
+    const auto key = key_of(*from);
+    const auto same = [&](int rank) { return key_of(rank) == key; };
+    if (!std::all_of(from, to, known) || std::all_of(from, to, same)) {
+      children.push_back(begin);
+      return;
+    }
+    members_.assign(from, to);
+    std::sort(members_.begin(), members_.end(),
+              [&](int a, int b) { return std::pair(key_of(a), a) < std::pair(key_of(b), b); });
+    find_runs(key_of);
+    int place = begin;
+    for (const Run& run : runs_) {
+      children.push_back(place);
+      place = static_cast<int>(
+          std::copy(members_.begin() + run.begin, members_.begin() + run.end, order.begin() + place) - order.begin());
+    }
+  }
+
+  // The runs of equal keys in `members_`, that with the smallest rank first.
+  template <class KeyOf>
+  void find_runs(KeyOf key_of) {
+    runs_.clear();
+    const int size = static_cast<int>(members_.size());
+    for (int begin = 0, end = 1; begin < size; begin = end++) {
+      while (end < size && key_of(members_[end]) == key_of(members_[begin])) ++end;
+      runs_.push_back({begin, end});
+    }
+    std::sort(runs_.begin(), runs_.end(),
+              [&](const Run& a, const Run& b) { return members_[a.begin] < members_[b.begin]; });
+  }
+
+  std::vector<int> members_;
+  std::vector<Run> runs_;
+};
+
+constexpr auto always = [](int) { return true; };
+
+std::string cardinalities(const Level& level, std::span<const int> parent_first) {
+  if (level.cardinality > 0) return std::to_string(level.cardinality);
+  constexpr std::size_t shown = 8;
+  std::string text;
+  auto child = level.group_first.begin();
+  for (std::size_t parent = 0; parent < parent_first.size(); ++parent) {
+    if (parent == shown) return text + ",..";
+    const auto next = parent + 1 < parent_first.size()
+                          ? std::lower_bound(child, level.group_first.end(), parent_first[parent + 1])
+                          : level.group_first.end();
+    if (parent > 0) text += ',';
+    text += std::to_string(next - child);
+    child = next;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view name(LevelKind kind) {
+  constexpr std::array<std::string_view, kinds.size()> names = {"node", "package", "numa", "l3", "core", "rank"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+Hierarchy Hierarchy::from_locations(std::span<const Location> locations) {
+  Grouping grouping(locations.size());
+  grouping.split(LevelKind::node, [&](int rank) { return locations[rank].host; }, always);
+  std::vector<int> node_first = grouping.first;
+
+  constexpr std::array<std::pair<LevelKind, std::int32_t Location::*>, 4> within_node = {{
+      {LevelKind::package, &Location::package},
+      {LevelKind::numa, &Location::numa},
+      {LevelKind::l3, &Location::l3},
+      {LevelKind::core, &Location::core},
+  }};
+  for (const auto& [kind, member] : within_node) {
+    const auto key_of = [&, index = member](int rank) { return locations[rank].*index; };
+    grouping.split(kind, key_of, [&](int rank) { return key_of(rank) >= 0; });
+  }
+  grouping.split(LevelKind::rank, [](int rank) { return rank; }, always);
+  return assemble(std::move(grouping.order), std::move(grouping.levels), std::move(node_first));
+}
+
+Hierarchy Hierarchy::uniform_of(std::span<const int> given) {
+  int stride = 1;
+  for (const int cardinality : given) {
+    assert(cardinality >= 1);
+    stride *= cardinality;
+  }
+  Grouping grouping(static_cast<std::size_t>(stride));
+  std::vector<int> node_first = grouping.first;
+  std::size_t depth = 0;
+  for (const int cardinality : given) {
+    if (cardinality == 1) continue;
+    stride /= cardinality;
+    grouping.split(kinds[std::min(depth, kinds.size() - 1)], [&](int rank) { return rank / stride; }, always);
+    if (depth++ == 0) node_first = grouping.first;
+  }
+  return assemble(std::move(grouping.order), std::move(grouping.levels), std::move(node_first));
+}
+
+Hierarchy Hierarchy::nodes_of(std::span<const int> ranks_per_node) {
+  std::vector<Location> locations;
+  for (std::size_t node = 0; node < ranks_per_node.size(); ++node) {
+    assert(ranks_per_node[node] >= 1);
+    Location location;
+    location.host.low = node;
+    locations.insert(locations.end(), static_cast<std::size_t>(ranks_per_node[node]), location);
+  }
+  return from_locations(locations);
+}
+
+Hierarchy Hierarchy::assemble(std::vector<int> order, std::vector<Level> levels, std::vector<int> node_first) {
+  Hierarchy result;
+  const int ranks = static_cast<int>(order.size());
+  result.levels_ = std::move(levels);
+  result.rank_at_ = std::move(order);
+  result.node_first_ = std::move(node_first);
+  result.node_first_.push_back(ranks);
+  result.place_of_.resize(result.rank_at_.size());
+  result.node_of_.resize(result.rank_at_.size());
+  for (int node = 0; node < result.nodes(); ++node) {
+    for (int place = result.node_first_[node]; place < result.node_first_[node + 1]; ++place) {
+      const int rank = result.rank_at_[place];
+      result.place_of_[rank] = place;
+      result.node_of_[rank] = node;
+    }
+  }
+  return result;
+}
+
+bool Hierarchy::uniform() const {
+  return std::all_of(levels_.begin(), levels_.end(), [](const Level& level) { return level.cardinality > 0; });
+}
+
+std::vector<int> Hierarchy::ranks_on_node(int node) const {
+  return {rank_at_.begin() + node_first_[node], rank_at_.begin() + node_first_[node + 1]};
+}
+
+std::string Hierarchy::describe() const {
+  static constexpr int whole = 0;
+  std::span<const int> parent_first(&whole, 1);
+  std::string text = "[";
+  for (const Level& level : levels_) {
+    if (text.size() > 1) text += ", ";
+    text += cardinalities(level, parent_first) + ' ' + std::string(name(level.kind));
+    parent_first = level.group_first;
+  }
+  return text + "]";
+}
+
+}  // namespace plait

@@ -1,0 +1,89 @@
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "topo/detail/cpu_quota.h"
+#include "topo/detail/hwloc_topology.h"
+#include "topo/discovery.h"
+
+namespace plait {
+namespace {
+
+// FNV-1a, 64 bits: an identity only has to be the same on all ranks of a node and differ between nodes.
+std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) {
+  std::uint64_t value = 0xcbf29ce484222325u ^ seed;
+  for (const char character : text) {
+    value ^= static_cast<unsigned char>(character);
+    value *= 0x100000001b3u;
+  }
+  return value;
+}
+
+// The text that changes with every boot of every machine. Without /proc the host name has to stand in for it.
+std::string boot_identity(const char* hostname) {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  return file >> text ? text : std::string("host ") + hostname;
+}
+
+std::string namespace_identity(const char* path) {
+  struct stat status;
+  return stat(path, &status) == 0 ? std::to_string(status.st_dev) + ':' + std::to_string(status.st_ino) : "unknown";
+}
+
+// Two differently seeded hashes of all that must agree for two processes to share memory and a NIC.
+HostId host_id(const std::string& boot) {
+  const std::string identity =
+      boot + ' ' + namespace_identity("/proc/self/ns/ipc") + ' ' + namespace_identity("/proc/self/ns/net");
+  return {hash(identity), hash(identity, 0x9e3779b97f4a7c15u)};
+}
+
+// The processors the calling thread may run on: the thread that enters MPI is the one whose place counts.
+detail::Bitmap binding_of_this_thread(hwloc_topology_t topology) {
+  detail::Bitmap binding(hwloc_bitmap_alloc());
+  if (binding && hwloc_get_cpubind(topology, binding.get(), HWLOC_CPUBIND_THREAD) != 0) binding.reset();
+  return binding;
+}
+
+void find_place(Location& location) {
+  const auto topology = detail::load_topology({});
+  if (!topology.ok()) return;
+  const auto binding = binding_of_this_thread(topology->get());
+  if (binding) detail::locate(topology->get(), binding.get(), location);
+}
+
+int processors_allowed() {
+  // The kernel's count, not hwloc's: it must hold when hwloc is shown another machine through HWLOC_SYNTHETIC.
+  constexpr int most = 1 << 16;
+  int allowed = 1;
+  if (cpu_set_t* set = CPU_ALLOC(most); set != nullptr) {
+    const std::size_t bytes = CPU_ALLOC_SIZE(most);
+    if (sched_getaffinity(0, bytes, set) == 0) allowed = CPU_COUNT_S(bytes, set);
+    CPU_FREE(set);
+  }
+  const int quota = detail::cgroup_processors("");
+  return std::max(1, quota > 0 ? std::min(quota, allowed) : allowed);
+}
+
+}  // namespace
+
+Location discover_location() {
+  Location location;
+  gethostname(location.hostname, sizeof location.hostname - 1);
+  const std::string boot = boot_identity(location.hostname);
+  location.machine = hash(boot);
+  location.host = host_id(boot);
+  location.process = getpid();
+  location.user = geteuid();
+  location.cores_allowed = processors_allowed();
+  find_place(location);
+  return location;
+}
+
+}  // namespace plait

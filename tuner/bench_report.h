@@ -1,0 +1,41 @@
+// What `plait bench` prints (docs/bench.md). Pure: no MPI.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/collective.h"
+#include "tuner/bench_job.h"
+#include "tuner/bench_measure.h"
+
+namespace plait {
+
+struct BenchRow {
+  Collective collective;
+  std::size_t bytes;
+  Measurement measured;
+  std::optional<double> bound_seconds;  // where a rate is given and the NIC bounds the collective
+
+  double ratio() const { return measured.host_seconds / measured.plait_seconds; }
+  std::optional<double> bound_share() const;
+};
+
+struct BenchHeading {
+  JobShape job;
+  int root = 0;
+  std::optional<double> rate_bytes_per_second;
+};
+
+enum class BenchFormat { table, markdown, json };
+
+// Rows appear one by one, as they are measured. All texts end with a newline.
+std::string bench_heading_text(const BenchHeading& heading, BenchFormat format);
+std::string bench_row_text(const BenchHeading& heading, const BenchRow& row, BenchFormat format);
+nlohmann::ordered_json bench_json(const BenchHeading& heading, const std::vector<BenchRow>& rows);
+
+// "allreduce of 1 MiB"; "barrier".
+std::string bench_row_name(const BenchRow& row);
+
+}  // namespace plait
