@@ -124,8 +124,7 @@ struct Mechanism {
 
 const Mechanism mechanisms[] = {
     {"slots", {}},
-    {"pull", {.single_copy = true, .single_copy_threshold = 1, .cooperate = false}},
-    {"pull+push", {.single_copy = true, .single_copy_threshold = 1}},
+    {"copy", {.single_copy = true, .single_copy_threshold = 1}},
     {"default", {.single_copy = true}},
 };
 

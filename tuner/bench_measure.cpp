@@ -23,6 +23,8 @@ constexpr int most_calls = 100000, most_calls_ahead = 1000;
 // Network interfaces may lend some hundred KiB after an idle time (a token bucket): twice that is sent before the clock
 // starts.
 constexpr double settling_bytes = 512 * 1024;
+// Small calls never use up what is lent, because they do not fill the network: no use in waiting for it.
+constexpr int most_untimed_beyond_a_batch = 8;
 
 enum class Side { host, plait };
 
@@ -141,7 +143,8 @@ class Comparison {
     const int quarter = std::max(1, timed / 4);
     if (options_.nic_bytes <= 0) return quarter;
     const double settling = std::ceil(settling_bytes / options_.nic_bytes);
-    return static_cast<int>(std::clamp(settling, static_cast<double>(quarter), static_cast<double>(timed)));
+    const int most = std::max(timed, most_untimed_beyond_a_batch);
+    return static_cast<int>(std::clamp(settling, static_cast<double>(quarter), static_cast<double>(most)));
   }
 
   Measurement summary(const std::vector<double>& host_times, const std::vector<double>& plait_times) {
@@ -150,9 +153,10 @@ class Comparison {
     result.plait_seconds = median(plait_times);
     result.batches = static_cast<int>(host_times.size());
     result.plan = plan_;
-    for (const std::string& channels : session_.gather_text_at_root(channels_)) {
-      add_channels(channels, result.channels);
-    }
+    auto lists = session_.gather_text_at_root(channels_);
+    // Ranks that use more channels know their order.
+    std::stable_sort(lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    for (const std::string& list : lists) add_channels(list, result.channels);
     return result;
   }
 

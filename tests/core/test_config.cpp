@@ -57,9 +57,9 @@ TEST(Config, TakesEveryDefaultAsAValue) {
 TEST(Config, ReadsEachKnob) {
   const LoadedConfig loaded =
       load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
-            "PLAIT_CHANNELS=ucx,shm,ucx", "PLAIT_SINGLE_COPY=cma",
-            "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB",
-            "PLAIT_CHUNK_BYTES=4096", "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off", "PLAIT_VERBOSE=3"});
+            "PLAIT_CHANNELS=ucx,shm,ucx", "PLAIT_SINGLE_COPY=cma", "PLAIT_SINGLE_COPY_THRESHOLD=16K",
+            "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096", "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off",
+            "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
   EXPECT_TRUE(config.disable);
@@ -97,28 +97,23 @@ TEST(Config, ReportIsAFlagOrAPath) {
 TEST(Config, WarnsOnceAboutAnUnknownNameAndSuggestsTheNearest) {
   const LoadedConfig loaded = load({"PLAIT_REPROT=1", "PLAIT_REPROT=1"});
   const std::string warning = only_warning(loaded);
-  EXPECT_NE(warning.find("PLAIT_REPROT is not a variable of plait; did you mean PLAIT_REPORT?"),
-            std::string::npos)
+  EXPECT_NE(warning.find("PLAIT_REPROT is not a variable of plait; did you mean PLAIT_REPORT?"), std::string::npos)
       << warning;
-  for (const Knob& knob : knobs())
-    EXPECT_NE(warning.find(knob.name), std::string::npos) << knob.name;
+  for (const Knob& knob : knobs()) EXPECT_NE(warning.find(knob.name), std::string::npos) << knob.name;
   EXPECT_FALSE(loaded.config.report);
 }
 
 TEST(Config, SuggestsNothingWhenNothingIsNear) {
-  EXPECT_EQ(only_warning(load({"PLAIT_SOMETHING_QUITE_DIFFERENT=1"})).find("did you mean"),
-            std::string::npos);
-  EXPECT_EQ(only_warning(load({"PLAIT_" + std::string(100000, 'X') + "=1"})).find("did you mean"),
-            std::string::npos);
+  EXPECT_EQ(only_warning(load({"PLAIT_SOMETHING_QUITE_DIFFERENT=1"})).find("did you mean"), std::string::npos);
+  EXPECT_EQ(only_warning(load({"PLAIT_" + std::string(100000, 'X') + "=1"})).find("did you mean"), std::string::npos);
 }
 
 TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
   for (const std::string variable :
        {"PLAIT_DISABLE=maybe", "PLAIT_HOST=2", "PLAIT_SINGLE_COPY=xpmem", "PLAIT_SINGLE_COPY=CMA",
-        "PLAIT_SINGLE_COPY_THRESHOLD=big", "PLAIT_SEGMENT_BYTES=-1", "PLAIT_CHUNK_BYTES=1.5K",
-        "PLAIT_SETUP_CALLS=-1", "PLAIT_SETUP_CALLS=3x", "PLAIT_SETUP_CALLS=99999999999",
-        "PLAIT_VERBOSE=4", "PLAIT_CHANNELS=shm,tcp", "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,",
-        "PLAIT_CHANNELS=shm mpi"}) {
+        "PLAIT_SINGLE_COPY_THRESHOLD=big", "PLAIT_SEGMENT_BYTES=-1", "PLAIT_CHUNK_BYTES=1.5K", "PLAIT_SETUP_CALLS=-1",
+        "PLAIT_SETUP_CALLS=3x", "PLAIT_SETUP_CALLS=99999999999", "PLAIT_VERBOSE=4", "PLAIT_CHANNELS=shm,tcp",
+        "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,", "PLAIT_CHANNELS=shm mpi"}) {
     const LoadedConfig loaded = load({variable});
     const std::string warning = only_warning(loaded);
     EXPECT_TRUE(warning.starts_with(variable + " is ignored: expected ")) << warning;
@@ -132,8 +127,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
 }
 
 TEST(Config, AnEmptyValueIsNone) {
-  for (const Knob& knob : knobs())
-    EXPECT_TRUE(load({std::string(knob.name) + "="}).warnings.empty()) << knob.name;
+  for (const Knob& knob : knobs()) EXPECT_TRUE(load({std::string(knob.name) + "="}).warnings.empty()) << knob.name;
   EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 2u);
 }
 
@@ -143,13 +137,11 @@ TEST(Config, TheFirstOccurrenceCountsAsForGetenv) {
 
 TEST(Config, ReadsOnlyItsOwnVariables) {
   EXPECT_TRUE(
-      load({"PLAITS=1", "plait_report=1", "XPLAIT_DISABLE=1", "PLAIT_DISABLE", "", "=", "PLAIT=1"})
-          .warnings.empty());
+      load({"PLAITS=1", "plait_report=1", "XPLAIT_DISABLE=1", "PLAIT_DISABLE", "", "=", "PLAIT=1"}).warnings.empty());
 }
 
 TEST(Config, AWarningIsOneShortLineWhateverTheEnvironmentHolds) {
-  const std::string warning =
-      only_warning(load({"PLAIT_VERBOSE=a\nb\x1b[31m" + std::string(10000, 'x')}));
+  const std::string warning = only_warning(load({"PLAIT_VERBOSE=a\nb\x1b[31m" + std::string(10000, 'x')}));
   EXPECT_EQ(warning.find_first_of("\n\x1b"), std::string::npos);
   EXPECT_LT(warning.size(), 200u);
 }
@@ -162,8 +154,7 @@ TEST(Config, ReadsTheProcessEnvironment) {
 }
 
 TEST(EffectiveValues, SayWhereEachCameFrom) {
-  const std::vector<std::string_view> environment = {"PLAIT_CHUNK_BYTES=64K", "PLAIT_VERBOSE=loud",
-                                                     "PLAIT_PLAN="};
+  const std::vector<std::string_view> environment = {"PLAIT_CHUNK_BYTES=64K", "PLAIT_VERBOSE=loud", "PLAIT_PLAN="};
   const std::vector<EffectiveValue> values = effective_values(environment);
   ASSERT_EQ(values.size(), knobs().size());
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -25,8 +25,7 @@ std::vector<Op> all_ops() {
 
 TEST(Element, NamesAreDistinct) {
   std::set<std::string_view> names;
-  for (const Element element : all_elements())
-    EXPECT_TRUE(names.insert(name(element)).second) << name(element);
+  for (const Element element : all_elements()) EXPECT_TRUE(names.insert(name(element)).second) << name(element);
   EXPECT_EQ(name(Element::i8), "i8");
   EXPECT_EQ(name(Element::u64), "u64");
   EXPECT_EQ(name(Element::f80), "f80");
@@ -118,8 +117,7 @@ bool legal(Op op, Element element) {
 TEST(ReduceKernel, ExistsWhereMpiDefinesTheCombination) {
   for (const Op op : all_ops()) {
     for (const Element element : all_elements()) {
-      EXPECT_EQ(reduce_kernel(op, element) != nullptr, legal(op, element))
-          << name(op) << " of " << name(element);
+      EXPECT_EQ(reduce_kernel(op, element) != nullptr, legal(op, element)) << name(op) << " of " << name(element);
     }
   }
 }
@@ -128,8 +126,7 @@ TEST(ReduceKernel, IsTheSameForEveryThread) {
   std::vector<ReduceKernel> kernels(8);
   std::vector<std::jthread> threads;
   threads.reserve(kernels.size());
-  for (ReduceKernel& kernel : kernels)
-    threads.emplace_back([&] { kernel = reduce_kernel(Op::sum, Element::f64); });
+  for (ReduceKernel& kernel : kernels) threads.emplace_back([&] { kernel = reduce_kernel(Op::sum, Element::f64); });
   threads.clear();
   EXPECT_EQ(std::set<ReduceKernel>(kernels.begin(), kernels.end()).size(), 1u);
 }

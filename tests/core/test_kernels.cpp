@@ -36,9 +36,9 @@ using Random = std::mt19937_64;
 // ---- Reference ----
 
 // The bytes that hold the value: x87's 80 bits stand in 16 bytes.
-constexpr bool is_x87 = std::numeric_limits<long double>::digits == 64;
+constexpr std::size_t long_double_bytes = std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
 template <class T>
-constexpr std::size_t value_bytes = is_x87&& std::is_same_v<T, long double> ? 10 : sizeof(T);
+constexpr std::size_t value_bytes = std::is_same_v<T, long double> ? long_double_bytes : sizeof(T);
 
 template <class T>
 T get(const std::byte* from) {
@@ -196,20 +196,14 @@ struct Drawing {
   Random& random;
   bool truth_only;  // C's bool holds 0 and 1, nothing else
 
-  std::size_t below(std::size_t end) {
-    return std::uniform_int_distribution<std::size_t>(0, end - 1)(random);
-  }
+  std::size_t below(std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random); }
 
   template <class T>
   T value() {
     if constexpr (std::is_integral_v<T>) {
       if (truth_only) return static_cast<T>(below(2));
-      const std::array<T, 6> special = {0,
-                                        0,
-                                        1,
-                                        static_cast<T>(-1),
-                                        std::numeric_limits<T>::min(),
-                                        std::numeric_limits<T>::max()};
+      const std::array<T, 6> special = {
+          0, 0, 1, static_cast<T>(-1), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
       return below(3) == 0 ? special[below(special.size())] : static_cast<T>(random());
     } else {
       using Limits = std::numeric_limits<std::conditional_t<std::is_same_v<T, Quad>, double, T>>;
@@ -335,9 +329,7 @@ class GuardedPages {
 
   std::byte* first() const { return first_; }
   // The last `bytes` but `gap`.
-  std::byte* last(std::size_t bytes, std::size_t gap = 0) const {
-    return first_ + size_ - gap - bytes;
-  }
+  std::byte* last(std::size_t bytes, std::size_t gap = 0) const { return first_ + size_ - gap - bytes; }
 
  private:
   std::byte* first_ = nullptr;
@@ -398,14 +390,12 @@ Case make_case(Op op, Element element) {
     for (std::byte& b : *operand) b = static_cast<std::byte>(random());  // padding is not zero
   }
   for (Bytes* operand : {&made.left, &made.right}) {
-    for (std::size_t i = 0; i < bytes; i += made.reference.extent)
-      made.reference.fill(operand->data() + i, drawing);
+    for (std::size_t i = 0; i < bytes; i += made.reference.extent) made.reference.fill(operand->data() + i, drawing);
   }
   made.expected = {made.before, made.left, made.right};
   for (Bytes& expected : made.expected) {
     for (std::size_t i = 0; i < bytes; i += made.reference.extent) {
-      made.reference.combine(
-          {op, expected.data() + i, made.left.data() + i, made.right.data() + i});
+      made.reference.combine({op, expected.data() + i, made.left.data() + i, made.right.data() + i});
     }
   }
   return made;
@@ -419,8 +409,7 @@ struct Placed {
 };
 
 // Runs the kernel there and compares all bytes of the result. Empty: as expected.
-std::string run(const Case& of, ReduceKernel kernel, InPlace in_place, Placed at,
-                std::size_t count) {
+std::string run(const Case& of, ReduceKernel kernel, InPlace in_place, Placed at, std::size_t count) {
   const std::size_t bytes = count * of.reference.extent;
   std::copy_n(of.left.data(), bytes, at.left);
   std::copy_n(of.right.data(), bytes, at.right);
@@ -436,10 +425,8 @@ std::string run(const Case& of, ReduceKernel kernel, InPlace in_place, Placed at
              " differs, in place " + std::to_string(static_cast<int>(in_place));
     }
   }
-  const bool left_kept =
-      in_place == InPlace::left || std::equal(at.left, at.left + bytes, of.left.data());
-  const bool right_kept =
-      in_place == InPlace::right || std::equal(at.right, at.right + bytes, of.right.data());
+  const bool left_kept = in_place == InPlace::left || std::equal(at.left, at.left + bytes, of.left.data());
+  const bool right_kept = in_place == InPlace::right || std::equal(at.right, at.right + bytes, of.right.data());
   return left_kept && right_kept ? "" : "an operand was written";
 }
 
@@ -451,8 +438,7 @@ class Kernels : public ::testing::TestWithParam<Op> {
   // Calls `check` for every element that has this operator, on every instruction set.
   template <class Check>
   void for_each_kernel(Check check) {
-    std::printf("seed %llu (--gtest_random_seed replays it)\n",
-                static_cast<unsigned long long>(seed()));
+    std::printf("seed %llu (--gtest_random_seed replays it)\n", static_cast<unsigned long long>(seed()));
     for (int e = 0; e < static_cast<int>(Element::count_); ++e) {
       const auto element = static_cast<Element>(e);
       if (reduce_kernel(GetParam(), element) == nullptr) continue;
@@ -460,8 +446,8 @@ class Kernels : public ::testing::TestWithParam<Op> {
       ASSERT_EQ(of.reference.extent, extent(element));
       for (const TargetKernels& target : targets()) {
         const ReduceKernel kernel = target.table.at(GetParam(), element);
-        const std::string where = std::string(target.target) + " " + std::string(name(GetParam())) +
-                                  " of " + std::string(name(element));
+        const std::string where =
+            std::string(target.target) + " " + std::string(name(GetParam())) + " of " + std::string(name(element));
         ASSERT_NE(kernel, nullptr) << where;
         check(of, kernel, where);
         if (HasFatalFailure()) return;
@@ -482,14 +468,12 @@ TEST_P(Kernels, AgreeWithTheReferenceAtEveryLengthAndAlignment) {
       const std::size_t bytes = count * of.reference.extent;
       for (std::size_t gap = 0; gap < 8; ++gap) {
         const auto other = [&] { return gap == 0 ? 0 : random() % 8; };
-        const Placed at = {result_.last(bytes, gap), left_.last(bytes, other()),
-                           right_.last(bytes, other())};
+        const Placed at = {result_.last(bytes, gap), left_.last(bytes, other()), right_.last(bytes, other())};
         std::fill_n(at.result + bytes, gap, sentinel);
         for (const InPlace in_place : {InPlace::none, InPlace::left, InPlace::right}) {
           ASSERT_EQ(run(of, kernel, in_place, at, count), "") << where << ", gap " << gap;
         }
-        ASSERT_TRUE(std::all_of(at.result + bytes, at.result + bytes + gap,
-                                [](std::byte b) { return b == sentinel; }))
+        ASSERT_TRUE(std::all_of(at.result + bytes, at.result + bytes + gap, [](std::byte b) { return b == sentinel; }))
             << where << ", gap " << gap << ": wrote past the end";
       }
     }
@@ -506,35 +490,27 @@ TEST_P(Kernels, StepNowhereBeforeTheStart) {
 }
 
 TEST_P(Kernels, TakeNullPointersForNothing) {
-  for_each_kernel([](const Case&, ReduceKernel kernel, const std::string&) {
-    kernel(nullptr, nullptr, nullptr, 0);
-  });
+  for_each_kernel([](const Case&, ReduceKernel kernel, const std::string&) { kernel(nullptr, nullptr, nullptr, 0); });
 }
 
-std::string op_name(const ::testing::TestParamInfo<Op>& info) {
-  return std::string(name(info.param));
-}
+std::string op_name(const ::testing::TestParamInfo<Op>& info) { return std::string(name(info.param)); }
 
 INSTANTIATE_TEST_SUITE_P(EveryOp, Kernels,
-                         ::testing::Values(Op::max, Op::min, Op::sum, Op::prod, Op::land, Op::band,
-                                           Op::lor, Op::bor, Op::lxor, Op::bxor, Op::maxloc,
-                                           Op::minloc),
+                         ::testing::Values(Op::max, Op::min, Op::sum, Op::prod, Op::land, Op::band, Op::lor, Op::bor,
+                                           Op::lxor, Op::bxor, Op::maxloc, Op::minloc),
                          op_name);
 
 TEST(KernelTables, CoverThisProcessorsBestAndTheFallback) {
   ASSERT_GE(targets().size(), 2u) << "one instruction set only: nothing to dispatch";
-  EXPECT_EQ(targets().front().table.at(Op::sum, Element::f64),
-            reduce_kernel(Op::sum, Element::f64));
-  for (const TargetKernels& target : targets())
-    std::printf("%s ", std::string(target.target).c_str());
+  EXPECT_EQ(targets().front().table.at(Op::sum, Element::f64), reduce_kernel(Op::sum, Element::f64));
+  for (const TargetKernels& target : targets()) std::printf("%s ", std::string(target.target).c_str());
   std::printf("\n");
 }
 
 // ---- What the header promises, in plain numbers ----
 
 template <class T>
-std::vector<T> reduced(ReduceKernel kernel, const std::vector<T>& left,
-                       const std::vector<T>& right) {
+std::vector<T> reduced(ReduceKernel kernel, const std::vector<T>& left, const std::vector<T>& right) {
   std::vector<T> result(left.size());
   kernel(result.data(), left.data(), right.data(), left.size());
   return result;
@@ -550,8 +526,8 @@ void expect_right_wins(Element element, T left, T right) {
   for (const TargetKernels& target : targets()) {
     for (const Op op : {Op::max, Op::min}) {
       for (const std::size_t count : {1u, 3u, 7u, 16u, 33u, 129u}) {
-        const auto result = reduced<T>(target.table.at(op, element), std::vector<T>(count, left),
-                                       std::vector<T>(count, right));
+        const auto result =
+            reduced<T>(target.table.at(op, element), std::vector<T>(count, left), std::vector<T>(count, right));
         for (const T& value : result) {
           ASSERT_EQ(bits(value), bits(right)) << target.target << " " << name(op) << " " << value;
         }
@@ -587,18 +563,16 @@ TEST(KernelValues, DenormalsAreNotFlushed) {
 
 TEST(KernelValues, IntegersWrapAround) {
   for (const TargetKernels& target : targets()) {
-    EXPECT_EQ(
-        reduced<std::int8_t>(target.table.at(Op::sum, Element::i8), {127, -128, 100}, {1, -1, 100}),
-        (std::vector<std::int8_t>{-128, 127, -56}));
-    EXPECT_EQ(
-        reduced<std::int8_t>(target.table.at(Op::prod, Element::i8), {-128, 16, -3}, {-1, 16, 5}),
-        (std::vector<std::int8_t>{-128, 0, -15}));
+    EXPECT_EQ(reduced<std::int8_t>(target.table.at(Op::sum, Element::i8), {127, -128, 100}, {1, -1, 100}),
+              (std::vector<std::int8_t>{-128, 127, -56}));
+    EXPECT_EQ(reduced<std::int8_t>(target.table.at(Op::prod, Element::i8), {-128, 16, -3}, {-1, 16, 5}),
+              (std::vector<std::int8_t>{-128, 0, -15}));
     constexpr auto largest = std::numeric_limits<std::int64_t>::max();
     EXPECT_EQ(reduced<std::int64_t>(target.table.at(Op::sum, Element::i64), {largest}, {1}),
               (std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min()}));
-    EXPECT_EQ(reduced<std::int64_t>(target.table.at(Op::prod, Element::i64), {largest, 1LL << 33},
-                                    {largest, 1LL << 33}),
-              (std::vector<std::int64_t>{1, 0}));
+    EXPECT_EQ(
+        reduced<std::int64_t>(target.table.at(Op::prod, Element::i64), {largest, 1LL << 33}, {largest, 1LL << 33}),
+        (std::vector<std::int64_t>{1, 0}));
   }
 }
 
@@ -652,9 +626,7 @@ TEST(KernelValues, TiesGoToTheSmallerIndex) {
 
 TEST(KernelValues, AnyNonZeroIsTrue) {
   const std::vector<std::int32_t> left = {0, 0, 256, -1, 2}, right = {0, 65536, 0, 1, 4};
-  const auto of = [&](Op op) {
-    return reduced<std::int32_t>(reduce_kernel(op, Element::logical32), left, right);
-  };
+  const auto of = [&](Op op) { return reduced<std::int32_t>(reduce_kernel(op, Element::logical32), left, right); };
   EXPECT_EQ(of(Op::land), (std::vector<std::int32_t>{0, 0, 0, 1, 1}));
   EXPECT_EQ(of(Op::lor), (std::vector<std::int32_t>{0, 1, 1, 1, 1}));
   EXPECT_EQ(of(Op::lxor), (std::vector<std::int32_t>{0, 1, 1, 0, 0}));

@@ -97,7 +97,7 @@ void mark(std::vector<bool>& bytes, std::size_t first, std::size_t count) {
 template <class T>
 constexpr std::size_t value_size = std::is_same_v<T, long double> && sizeof(T) == 16 ? 10 : sizeof(T);
 
-template <class T, std::size_t parts = 1>
+template <class T, std::size_t parts>
 std::vector<bool> value_bytes() {
   std::vector<bool> bytes(sizeof(T) * parts);
   for (std::size_t part = 0; part < parts; ++part) mark(bytes, part * sizeof(T), value_size<T>);
@@ -132,7 +132,7 @@ struct Row {
   MPI_Datatype handle;
   unsigned defined;
   Basic::Fill fill = nullptr;
-  std::vector<bool> value_bytes = {};
+  std::vector<bool> (*value_bytes)() = nullptr;  // as in Basic; none: all
 };
 
 #define PLAIT_TYPE(handle, ...) {#handle, handle, __VA_ARGS__}
@@ -166,21 +166,21 @@ std::vector<Row> c_rows() {
       PLAIT_TYPE(MPI_COUNT, c_integer, fill_integers<MPI_Count>),
       PLAIT_TYPE(MPI_FLOAT, floating, fill_reals<float>),
       PLAIT_TYPE(MPI_DOUBLE, floating, fill_reals<double>),
-      PLAIT_TYPE(MPI_LONG_DOUBLE, floating, fill_reals<long double>, value_bytes<long double>()),
+      PLAIT_TYPE(MPI_LONG_DOUBLE, floating, fill_reals<long double>, value_bytes<long double, 1>),
       PLAIT_TYPE(MPI_C_BOOL, logical, fill_truths<bool>),
       PLAIT_TYPE(MPI_CXX_BOOL, logical, fill_truths<bool>),
       PLAIT_TYPE(MPI_C_FLOAT_COMPLEX, complex, fill_complex<float>),
       PLAIT_TYPE(MPI_C_DOUBLE_COMPLEX, complex, fill_complex<double>),
-      PLAIT_TYPE(MPI_C_LONG_DOUBLE_COMPLEX, complex, fill_complex<long double>, value_bytes<long double, 2>()),
+      PLAIT_TYPE(MPI_C_LONG_DOUBLE_COMPLEX, complex, fill_complex<long double>, value_bytes<long double, 2>),
       PLAIT_TYPE(MPI_CXX_FLOAT_COMPLEX, complex, fill_complex<float>),
       PLAIT_TYPE(MPI_CXX_DOUBLE_COMPLEX, complex, fill_complex<double>),
-      PLAIT_TYPE(MPI_CXX_LONG_DOUBLE_COMPLEX, complex, fill_complex<long double>, value_bytes<long double, 2>()),
+      PLAIT_TYPE(MPI_CXX_LONG_DOUBLE_COMPLEX, complex, fill_complex<long double>, value_bytes<long double, 2>),
       PLAIT_TYPE(MPI_FLOAT_INT, location, fill_pairs<float, int>),
-      PLAIT_TYPE(MPI_DOUBLE_INT, location, fill_pairs<double, int>, pair_value_bytes<double, int>()),
-      PLAIT_TYPE(MPI_LONG_INT, location, fill_pairs<long, int>, pair_value_bytes<long, int>()),
+      PLAIT_TYPE(MPI_DOUBLE_INT, location, fill_pairs<double, int>, pair_value_bytes<double, int>),
+      PLAIT_TYPE(MPI_LONG_INT, location, fill_pairs<long, int>, pair_value_bytes<long, int>),
       PLAIT_TYPE(MPI_2INT, location, fill_pairs<int, int>),
-      PLAIT_TYPE(MPI_SHORT_INT, location, fill_pairs<short, int>, pair_value_bytes<short, int>()),
-      PLAIT_TYPE(MPI_LONG_DOUBLE_INT, location, fill_pairs<long double, int>, pair_value_bytes<long double, int>()),
+      PLAIT_TYPE(MPI_SHORT_INT, location, fill_pairs<short, int>, pair_value_bytes<short, int>),
+      PLAIT_TYPE(MPI_LONG_DOUBLE_INT, location, fill_pairs<long double, int>, pair_value_bytes<long double, int>),
   };
 }
 
@@ -297,9 +297,10 @@ void append(std::vector<Basic>& basics, const Row& row) {
                     .size = static_cast<std::size_t>(size),
                     .extent = bytes,
                     .fill = row.fill,
-                    .value_bytes = row.value_bytes,
+                    .value_bytes = row.value_bytes != nullptr ? row.value_bytes() : std::vector<bool>(),
                     .alignment = needed_alignment(row, bytes),
-                    .operators = accepted_operators(row)});
+                    .operators = accepted_operators(row),
+                    .dense = MPI_DATATYPE_NULL});
 }
 
 }  // namespace

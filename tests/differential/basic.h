@@ -36,6 +36,8 @@ struct Basic {
   std::vector<bool> value_bytes;  // those of an element that hold its value; empty: all
   std::size_t alignment = 1;      // that the host's own reductions rely on
   std::vector<Operator> operators;
+  // A type without gaps of the same elements and operators, for the host; none: the handle itself.
+  MPI_Datatype dense = MPI_DATATYPE_NULL;
 };
 
 // Every predefined type that this MPI has, with the operators that the host accepts for it, then the user-defined ones.

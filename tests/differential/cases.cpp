@@ -35,7 +35,8 @@ Cases::Cases(const std::vector<Basic>& basics, const std::vector<Party>& parties
     : basics_(basics), parties_(parties), scope_(std::move(scope)), seed_(seed) {
   for (std::size_t i = 0; i < basics_.size(); ++i) {
     if (!user_defined(basics_[i])) movable_.push_back(i);
-    if (!basics_[i].operators.empty()) reducible_.push_back(i);
+    const bool copes = !scope_.for_host || basics_[i].dense == MPI_DATATYPE_NULL;
+    if (!basics_[i].operators.empty() && copes) reducible_.push_back(i);
   }
   // A limit on sizes must come out alike on all ranks, also on those outside of a communicator.
   for (std::size_t i = 0; i < parties_.size(); ++i) party_ranks_.push_back(static_cast<std::size_t>(parties_[0].ranks));
@@ -62,7 +63,7 @@ Case Cases::at(std::size_t number) const {
 // ---- The enumerated ones ----
 
 void Cases::add(Case test) {
-  if (wanted(test.collective)) list_.push_back(fitted(test));
+  if (wanted(test.collective) && (!scope_.for_host || Trial::host_copes(test))) list_.push_back(fitted(test));
 }
 
 void Cases::add_at_sizes(Case test, const std::vector<std::size_t>& counts) {
@@ -195,7 +196,7 @@ void Cases::choose_elements(Case& test, Random& random) const {
     return;
   }
   test.basic = &basics_[movable_[random.below(movable_.size())]];
-  if (random.one_in(2)) test.shape = random.one_in(3) ? Shape::mixed : Shape::derived;
+  if (!scope_.for_host && random.one_in(2)) test.shape = random.one_in(3) ? Shape::mixed : Shape::derived;
 }
 
 Case Cases::random_case(Random& random) const {

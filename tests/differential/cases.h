@@ -14,6 +14,7 @@ struct Scope {
   std::vector<Collective> collectives;
   std::size_t max_bytes = 0;  // of one side of a call on one rank
   bool large = false;         // also tens of MiB
+  bool for_host = false;      // only calls that the host copes with
 };
 
 class Cases {

@@ -191,26 +191,47 @@ void Trial::write_input(const Side& side, Memory& memory, std::size_t first, std
   const int items = side.items(last - first);
   std::vector<std::uint64_t> packed(static_cast<std::size_t>(items) * layout.size() / 8 + 1);
   for (std::uint64_t& word : packed) word = own_.next();
+  unpack(side, memory, first, last, reinterpret_cast<const std::byte*>(packed.data()));
+}
+
+void Trial::unpack(const Side& side, Memory& memory, std::size_t first, std::size_t last,
+                   const std::byte* packed) const {
+  const Layout& layout = *side.layout;
+  const int items = side.items(last - first);
   int position = 0;
-  MPI_Unpack(packed.data(), static_cast<int>(packed.size() * 8), &position,
+  MPI_Unpack(packed, items * static_cast<int>(layout.size()), &position,
              memory.address() + side.items(first) * layout.extent(), items, layout.type(), MPI_COMM_SELF);
+}
+
+void Trial::pack(const Side& side, const Memory& memory, std::size_t first, std::size_t last,
+                 std::byte* packed) const {
+  const Layout& layout = *side.layout;
+  const int items = side.items(last - first);
+  int position = 0;
+  MPI_Pack(memory.address() + side.items(first) * layout.extent(), items, layout.type(), packed,
+           items * static_cast<int>(layout.size()), &position, MPI_COMM_SELF);
 }
 
 // What the receive side holds before the call: with MPI_IN_PLACE, or at the root of a bcast, the input.
 void Trial::write_in_place(Memory& memory) {
   if (test_.collective == Collective::bcast && is_root()) return write_input(receive_, memory, 0, receive_.elements);
   if (!in_place_) return;
+  const auto [first, last] = own_input();
+  write_input(receive_, memory, first, last);
+}
+
+// The elements of the receive side that hold this rank's input with MPI_IN_PLACE.
+std::pair<std::size_t, std::size_t> Trial::own_input() const {
   const auto rank = static_cast<std::size_t>(party_.rank);
   switch (test_.collective) {
     case Collective::gather:
-    case Collective::allgather:
-      return write_input(receive_, memory, rank * test_.count, (rank + 1) * test_.count);
+    case Collective::allgather: return {rank * test_.count, (rank + 1) * test_.count};
     case Collective::allgatherv: {
-      if (receive_.counts[rank] == 0) return;
+      if (receive_.counts[rank] == 0) return {0, 0};
       const std::size_t first = static_cast<std::size_t>(receive_.displacements[rank]) * receive_.layout->elements();
-      return write_input(receive_, memory, first, first + counts_[rank]);
+      return {first, first + counts_[rank]};
     }
-    default: return write_input(receive_, memory, 0, receive_.elements);
+    default: return {0, receive_.elements};
   }
 }
 
@@ -264,13 +285,84 @@ int Trial::call(Memory* memory, bool profiling_name) {
 
 #undef PLAIT_CALL
 
+std::vector<std::byte> Trial::packed_input() const {
+  const bool root_of_bcast = test_.collective == Collective::bcast && is_root();
+  const bool received = in_place_ && test_.collective != Collective::scatter;
+  if (!send_.layout && !root_of_bcast && !received) return {};
+  const Side& side = send_.layout ? send_ : receive_;
+  const Memory& memory = send_.layout ? *input_ : *expected_;
+  const auto [first, last] = send_.layout ? std::pair{std::size_t{0}, send_.elements}
+                             : root_of_bcast ? std::pair{std::size_t{0}, receive_.elements} : own_input();
+  std::vector<std::byte> packed((last - first) * element_bytes() + 1);
+  pack(side, memory, first, last, packed.data());
+  return packed;
+}
+
+void Trial::unpack_expected(const std::vector<std::byte>& packed) {
+  if (test_.collective != Collective::allgatherv)
+    return unpack(receive_, *expected_, 0, defined_, packed.data());
+  std::size_t done = 0;
+  for (std::size_t rank = 0; rank < counts_.size(); ++rank) {
+    const std::size_t first = static_cast<std::size_t>(receive_.displacements[rank]) * receive_.layout->elements();
+    if (counts_[rank] > 0) unpack(receive_, *expected_, first, first + counts_[rank], packed.data() + done);
+    done += counts_[rank] * element_bytes();
+  }
+}
+
+int Trial::reduce_packed(const std::byte* from, std::byte* to) {
+  const MPI_Datatype type = test_.basic->dense;
+  const MPI_Op op = test_.op->handle;
+  const int count = static_cast<int>(test_.count);
+  const std::vector<int> counts(counts_.begin(), counts_.end());
+  switch (test_.collective) {
+    case Collective::reduce: return MPI_Reduce(from, to, count, type, op, root_, party_.comm);
+    case Collective::allreduce: return MPI_Allreduce(from, to, count, type, op, party_.comm);
+    case Collective::reduce_scatter_block: return MPI_Reduce_scatter_block(from, to, count, type, op, party_.comm);
+    case Collective::reduce_scatter: return MPI_Reduce_scatter(from, to, counts.data(), type, op, party_.comm);
+    default: return MPI_ERR_OTHER;
+  }
+}
+
+int Trial::call_packed() {
+  const std::size_t element = element_bytes();
+  const int count = static_cast<int>(test_.count * element);
+  std::vector<std::byte> from = packed_input();
+  std::vector<std::byte> to(receive_.elements * element + 1);
+  std::vector<int> counts, displacements = {0};
+  for (const std::size_t elements : counts_) {
+    counts.push_back(static_cast<int>(elements * element));
+    displacements.push_back(displacements.back() + counts.back());
+  }
+  int code = MPI_ERR_OTHER;
+  const auto call = [&](auto function, auto... last) {
+    code = function(from.data(), count, MPI_BYTE, to.data(), count, MPI_BYTE, last...);
+  };
+  switch (test_.collective) {
+    case Collective::bcast:
+      if (is_root()) to = from;
+      code = MPI_Bcast(to.data(), count, MPI_BYTE, root_, party_.comm);
+      break;
+    case Collective::allgather: call(MPI_Allgather, party_.comm); break;
+    case Collective::gather: call(MPI_Gather, root_, party_.comm); break;
+    case Collective::scatter: call(MPI_Scatter, root_, party_.comm); break;
+    case Collective::alltoall: call(MPI_Alltoall, party_.comm); break;
+    case Collective::allgatherv:
+      code = MPI_Allgatherv(from.data(), counts[static_cast<std::size_t>(party_.rank)], MPI_BYTE, to.data(),
+                            counts.data(), displacements.data(), MPI_BYTE, party_.comm);
+      break;
+    default: code = reduce_packed(from.data(), to.data()); break;
+  }
+  if (receive_.layout) unpack_expected(to);
+  return code;
+}
+
 void Trial::run(Road road) {
   const bool profiling_name = derive(test_.seed, 2) % 4 == 0;
   // A rank that is late now and then finds the others' data waiting, or still on its way.
   if (own_.one_in(48)) usleep(static_cast<useconds_t>(own_.below(400)));
   enable_plait(road == Road::plait);
   if (road == Road::host) {
-    host_code_ = call(expected_.get(), profiling_name);
+    host_code_ = host_copes(test_) ? call(expected_.get(), profiling_name) : call_packed();
   } else {
     plait_code_ = call(result_.get(), profiling_name);
     plan_ = last_plan();

@@ -98,13 +98,17 @@ void append_user_basics(std::vector<Basic>& basics) {
                       .handle = matrix_types[i],
                       .size = 16,
                       .extent = static_cast<std::size_t>(places[i].extent),
-                      .operators = matrix_operators});
+                      .value_bytes = {},
+                      .operators = matrix_operators,
+                      .dense = i > 0 ? matrix_types[0] : MPI_DATATYPE_NULL});
   }
   basics.push_back({.name = "MPI_UINT64_T as affine map",
                     .handle = MPI_UINT64_T,
                     .size = 8,
                     .extent = 8,
-                    .operators = {{"composition", composition, Family::user}}});
+                    .value_bytes = {},
+                    .operators = {{"composition", composition, Family::user}},
+                    .dense = MPI_DATATYPE_NULL});
 }
 
 void free_user_basics() {

@@ -115,9 +115,10 @@ Result<std::size_t> measurable_bytes(Collective collective, std::size_t wanted, 
     const std::size_t bytes = round_up(wanted, unit);
     if (bytes <= largest_buffer_bytes / copies) return bytes;
   }
+  const std::size_t most = largest_buffer_bytes / copies / unit * unit;
   return {Code::invalid, std::string(name(collective)) + " of " + format_bytes(wanted) + " with " +
-                             std::to_string(ranks) + " ranks needs a buffer of 2 GiB or more; expected at most " +
-                             format_bytes(largest_buffer_bytes / copies / unit * unit)};
+                             std::to_string(ranks) + " ranks: expected at most " + std::to_string(most) +
+                             " bytes, because MPI counts with ints"};
 }
 
 void CollectiveCall::Release::operator()(std::byte* memory) const { ::operator delete(memory, alignment); }

@@ -35,8 +35,8 @@ Result<RingReader::Taken> RingReader::take(Transfer& transfer) {
   Slot& slot = ring_.slot(drained_);
   if (slot.sequence.load(std::memory_order_acquire) != drained_ + 1) return Taken::nothing;
   if (slot.kind() == SlotKind::single_copy) {
-    if (Status status = begin_pull(transfer, slot); !status.ok()) return status;
-    return pull_piece(transfer);
+    if (Status status = answer(transfer, slot); !status.ok()) return status;
+    return Taken::part;
   }
   if (Status status = take_fragment(transfer, slot); !status.ok()) return status;
   release_slot();
@@ -49,7 +49,7 @@ Status RingReader::take_fragment(Transfer& transfer, Slot& slot) {
     return wrong_message(transfer, "a fragment of " + std::to_string(bytes) + " bytes");
   const std::byte* data = slot.content(bytes);
   if (transfer.kind == StepKind::recv) copy_in(transfer.memory, transfer.progressed, data, bytes);
-  else if (transfer.element_bytes <= ring_.shape.area_bytes) reduce_in(transfer, transfer.progressed, data, bytes);
+  else if (transfer.element_bytes <= ring_.area_bytes()) reduce_in(transfer, transfer.progressed, data, bytes);
   else take_part_of_element(transfer, data, bytes);
   transfer.progressed += bytes;
   return {};
@@ -70,44 +70,35 @@ void RingReader::take_part_of_element(Transfer& transfer, const std::byte* data,
   }
 }
 
-Status RingReader::begin_pull(Transfer& transfer, Slot& slot) {
+// A reduction is faster from slots: the peer's core then moves the data close, and this one adds them up from there.
+Status RingReader::answer(Transfer& transfer, Slot& slot) {
   read_spans(slot, pull_.source);
   std::uint64_t announced = 0;
   for (const RemoteSpan& span : pull_.source) announced += span.bytes;
   if (announced != transfer.bytes || transfer.progressed != 0)
     return wrong_message(transfer, "the announcement of " + std::to_string(announced) + " bytes");
-  pull_.active = true;
-  pull_.all_claimed = false;
+  const std::uint32_t mark = drained_ + 1;
+  pull_.active = transfer.kind == StepKind::recv && write_spans(ring_, slot, transfer.memory);
   pull_.pulled = 0;
   pull_.pieces = Pieces(transfer).count();
-  // The peer can take part where the bytes go straight to their place.
-  pull_.cooperative =
-      tuning_.cooperate && transfer.kind == StepKind::recv && write_spans(ring_, slot, transfer.memory);
-  if (pull_.cooperative) ring_.control->claims.store(claims_of(drained_ + 1, 0), std::memory_order_release);
-  else if (transfer.kind == StepKind::recv_reduce) bounce_.resize(std::max(bounce_.size(), Pieces(transfer).largest()));
+  ring_.control->claims.store(claims_of(mark, pull_.active ? 0 : refused), std::memory_order_release);
+  if (!pull_.active) release_slot();
   return {};
 }
 
-bool RingReader::claim(const Pieces& pieces) {
-  if (pull_.all_claimed) return false;
-  const std::uint32_t before =
-      pull_.cooperative
-          ? static_cast<std::uint32_t>(ring_.control->claims.fetch_add(1, std::memory_order_acq_rel))
-          : pull_.pulled;
-  pull_.all_claimed = before >= pieces.count();
-  return !pull_.all_claimed;
+bool RingReader::claim() {
+  const std::uint64_t claims = ring_.control->claims.load(std::memory_order_acquire);
+  if (static_cast<std::uint32_t>(claims) >= pull_.pieces) return false;
+  return static_cast<std::uint32_t>(ring_.control->claims.fetch_add(1, std::memory_order_acq_rel)) < pull_.pieces;
 }
 
 Result<RingReader::Taken> RingReader::pull_piece(Transfer& transfer) {
   const Pieces pieces(transfer);
-  const bool claimed = claim(pieces);
+  const bool claimed = claim();
   if (claimed) {
     const std::uint32_t index = pull_.pulled++;
     const RemotePiece piece{&ring_, &pull_.source, pieces.offset(index), pieces.bytes(index)};
-    const bool reduced = transfer.kind == StepKind::recv_reduce;
-    Status status = reduced ? pull(piece, bounce_.data()) : pull(piece, transfer.memory);
-    if (!status.ok()) return status;
-    if (reduced) reduce_in(transfer, piece.offset, bounce_.data(), piece.bytes);
+    if (Status status = pull(piece, transfer.memory); !status.ok()) return status;
     if (pull_.pulled < pieces.count()) return Taken::part;
   }
   const std::uint64_t pushed_after = pull_.pushed_before + (pieces.count() - pull_.pulled);
@@ -122,7 +113,7 @@ Result<RingReader::Taken> RingReader::pull_piece(Transfer& transfer) {
 // Further claims are made impossible; the pieces that the peer has already claimed are waited for.
 void RingReader::forget() {
   queue_ = {};
-  if (!std::exchange(pull_.active, false) || !pull_.cooperative) return;
+  if (!std::exchange(pull_.active, false)) return;
   const std::uint64_t claims = ring_.control->claims.exchange(0, std::memory_order_acq_rel);
   const std::uint32_t claimed = std::min(static_cast<std::uint32_t>(claims), pull_.pieces);
   const std::uint64_t expected = pull_.pushed_before + (claimed - pull_.pulled);

@@ -11,7 +11,7 @@ namespace plait::detail {
 class RingReader {
  public:
   RingReader() = default;
-  RingReader(Ring ring, ShmTuning tuning) : ring_(ring), tuning_(tuning) {}
+  explicit RingReader(Ring ring) : ring_(ring) {}
 
   // True when the whole message was there and is taken.
   Result<bool> start(Transfer& transfer);
@@ -27,10 +27,8 @@ class RingReader {
   // A single copy under way. Pieces not claimed by the peer are pulled from the front.
   struct Pull {
     bool active = false;
-    bool cooperative = false;
-    bool all_claimed = false;
     std::uint32_t pieces = 0;
-    std::uint32_t pulled = 0;  // of them, by this side
+    std::uint32_t pulled = 0;         // of them, by this side
     std::uint64_t pushed_before = 0;  // pieces the peer had pushed before this message
     std::vector<RemoteSpan> source;
   };
@@ -38,18 +36,16 @@ class RingReader {
   Result<Taken> take(Transfer& transfer);
   Status take_fragment(Transfer& transfer, Slot& slot);
   void take_part_of_element(Transfer& transfer, const std::byte* data, std::size_t bytes);
-  Status begin_pull(Transfer& transfer, Slot& slot);
+  Status answer(Transfer& transfer, Slot& slot);
   Result<Taken> pull_piece(Transfer& transfer);
-  bool claim(const Pieces& pieces);
+  bool claim();
   void release_slot() { ring_.control->drained.store(++drained_, std::memory_order_release); }
   Status wrong_message(const Transfer& transfer, const std::string& found) const;
 
   Ring ring_;
-  ShmTuning tuning_;
-  std::uint32_t drained_ = 0;  // fragments
+  std::uint32_t drained_ = 0;  // slots
   TransferQueue queue_;
   Pull pull_;
-  std::vector<std::byte> bounce_;   // a piece on its way into a reduction
   std::vector<std::byte> partial_;  // an element larger than a slot, as far as it has come
 };
 

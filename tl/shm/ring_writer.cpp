@@ -8,39 +8,30 @@
 namespace plait::detail {
 namespace {
 
-// A message of several slots is cut finer at first sight of the peer's idleness: in this many fragments or more, none
-// smaller than this, so that the peer drains the first while the next is written.
-constexpr std::size_t fragments_a_message = 4;
-constexpr std::size_t smallest_fragment = 8 * 1024;
-
-// Fragment numbers wrap.
-bool reached(std::uint32_t counter, std::uint32_t mark) { return static_cast<std::int32_t>(counter - mark) >= 0; }
+// Slot numbers wrap.
+bool reached(std::uint32_t counter, std::uint64_t mark) {
+  return static_cast<std::int32_t>(counter - static_cast<std::uint32_t>(mark)) >= 0;
+}
 
 }  // namespace
 
 bool RingWriter::start(Transfer& transfer) {
-  const Written written = queue_.empty() ? write(transfer) : Written::nothing;
-  if (written == Written::whole) return true;
-  if (written == Written::announced) announced_.push(transfer);
-  else queue_.push(transfer);
+  transfer.mark = 0;
+  if (queue_.empty() && write(transfer) == Written::whole) return true;
+  queue_.push(transfer);
   return false;
 }
 
 Status RingWriter::progress(std::vector<Transfer*>& completed, bool& moved) {
-  if (!announced_.empty()) {
-    drained_ = ring_.control->drained.load(std::memory_order_acquire);
-    while (!announced_.empty() && reached(drained_, static_cast<std::uint32_t>(announced_.head->mark))) {
-      completed.push_back(announced_.pop());
-      pushed_ = 0;
-      moved = true;
-    }
-    if (!announced_.empty())
-      if (Status status = help(*announced_.head, moved); !status.ok()) return status;
+  if (awaiting_answer_) hear_answer(moved);
+  if (!accepted_.empty()) {
+    finish_accepted(completed, moved);
+    if (!accepted_.empty())
+      if (Status status = push_piece(*accepted_.head, moved); !status.ok()) return status;
   }
-  if (queue_.empty()) return {};
+  if (queue_.empty() || awaiting_answer_) return {};
   const Written written = write(*queue_.head);
   if (written == Written::whole) completed.push_back(queue_.pop());
-  else if (written == Written::announced) announced_.push(*queue_.pop());
   moved |= written != Written::nothing;
   return {};
 }
@@ -48,11 +39,7 @@ Status RingWriter::progress(std::vector<Transfer*>& completed, bool& moved) {
 RingWriter::Written RingWriter::write(Transfer& transfer) {
   if (!has_free_slot()) return Written::nothing;
   Slot& slot = ring_.slot(written_);
-  if (wants_single_copy(transfer) && write_spans(ring_, slot, transfer.memory)) {
-    publish(slot);
-    transfer.mark = written_;
-    return Written::announced;
-  }
+  if (transfer.bytes >= ring_.single_copy_from && transfer.mark == 0 && announce(transfer, slot)) return Written::part;
   const std::size_t bytes = std::min<std::uint64_t>(fragment_bytes(transfer), transfer.bytes - transfer.progressed);
   if (bytes < stream_from) copy_out(transfer.memory, transfer.progressed, slot.content(bytes), bytes);
   else stream_out(transfer.memory, transfer.progressed, slot.content(bytes), bytes);
@@ -68,24 +55,41 @@ bool RingWriter::has_free_slot() {
   return written_ - drained_ < ring_.shape.slots;
 }
 
-bool RingWriter::wants_single_copy(const Transfer& transfer) const {
-  return tuning_.single_copy && transfer.progressed == 0 && transfer.bytes >= tuning_.single_copy_from;
-}
-
-// Cut between elements, unless one is larger than a slot: then anywhere, and the reader puts it together.
+// Whole elements, unless one is larger than a slot: then the reader puts it together.
 std::size_t RingWriter::fragment_bytes(const Transfer& transfer) const {
-  const std::size_t area = std::max<std::size_t>(ring_.shape.area_bytes, inline_bytes);
-  const std::size_t least = std::min(smallest_fragment, area);
-  const std::size_t wanted = std::clamp<std::size_t>(transfer.bytes / fragments_a_message, least, area);
-  const std::size_t element = transfer.element_bytes;
-  if (element <= 1) return wanted;
-  if (element > area) return area;
-  return std::max(wanted / element, std::size_t{1}) * element;
+  const std::size_t area = ring_.area_bytes(), element = transfer.element_bytes;
+  return element <= 1 || element > area ? area : area / element * element;
 }
 
-// The announced message's other end: once the peer has published where it wants the bytes, this side copies pieces from
-// the back while the peer fetches them from the front.
-Status RingWriter::help(Transfer& transfer, bool& moved) {
+// ---- single copies
+
+// False when the message is in too many pieces for a slot.
+bool RingWriter::announce(Transfer& transfer, Slot& slot) {
+  if (!write_spans(ring_, slot, transfer.memory)) return false;
+  publish(slot);
+  transfer.mark = std::uint64_t{1} << 32 | written_;  // never 0: a message is announced once
+  awaiting_answer_ = true;
+  return true;
+}
+
+void RingWriter::hear_answer(bool& moved) {
+  const std::uint64_t claims = ring_.control->claims.load(std::memory_order_acquire);
+  if (claims >> 32 != static_cast<std::uint32_t>(queue_.head->mark)) return;
+  awaiting_answer_ = false;
+  moved = true;
+  if (static_cast<std::uint32_t>(claims) != refused) accepted_.push(*queue_.pop());
+}
+
+void RingWriter::finish_accepted(std::vector<Transfer*>& completed, bool& moved) {
+  drained_ = ring_.control->drained.load(std::memory_order_acquire);
+  while (!accepted_.empty() && reached(drained_, accepted_.head->mark)) {
+    completed.push_back(accepted_.pop());
+    pushed_ = 0;
+    moved = true;
+  }
+}
+
+Status RingWriter::push_piece(Transfer& transfer, bool& moved) {
   const std::uint32_t mark = static_cast<std::uint32_t>(transfer.mark);
   const Pieces pieces(transfer);
   std::uint64_t claims = ring_.control->claims.load(std::memory_order_acquire);
@@ -93,10 +97,11 @@ Status RingWriter::help(Transfer& transfer, bool& moved) {
   // A failed claim is left to the next glance. A successful one keeps the peer, and so the slot, waiting for this side.
   if (!ring_.control->claims.compare_exchange_strong(claims, claims + 1, std::memory_order_acq_rel)) return {};
   if (pushed_ == 0) read_spans(ring_.slot(mark - 1), target_);
-  const std::uint32_t index = pieces.count() - 1 - pushed_++;
-  Status status = push({&ring_, &target_, pieces.offset(index), pieces.bytes(index)}, transfer.memory);
-  if (!status.ok()) return status;
-  ring_.control->pushed.store(ring_.control->pushed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  const std::uint32_t index = pieces.count() - ++pushed_;
+  const RemotePiece piece{&ring_, &target_, pieces.offset(index), pieces.bytes(index)};
+  if (Status status = push(piece, transfer.memory); !status.ok()) return status;
+  const std::uint64_t pushed = ring_.control->pushed.load(std::memory_order_relaxed);  // only this side writes it
+  ring_.control->pushed.store(pushed + 1, std::memory_order_release);
   moved = true;
   return {};
 }

@@ -44,7 +44,6 @@ class SharedSegment {
 struct ShmChannelOptions {
   bool single_copy = false;                // process_vm_readv works between all local ranks (agreed)
   std::size_t single_copy_threshold = 0;   // bytes from which on it is used; 0: built-in
-  bool cooperate = true;                   // the waiting sender of a single copy copies as well
 };
 
 struct ShmPeer {

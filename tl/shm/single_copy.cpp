@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t largest_piece = 128 * 1024;
 constexpr std::size_t smallest_piece = 16 * 1024;
 constexpr std::size_t pieces_a_message = 8;
+constexpr std::size_t page = 4096;
 
 // Spans handed to one system call; more are covered by further calls.
 constexpr std::size_t spans_a_call = 16;
@@ -71,9 +72,9 @@ Status failure(const RemotePiece& piece, SystemCall call, const char* reason) {
                                  std::to_string(piece.ring->peer_process) + "): " + reason};
 }
 
-Status transfer(RemotePiece piece, const Memory& local, std::uint64_t local_offset, SystemCall call) {
+Status transfer(RemotePiece piece, const Memory& local, SystemCall call) {
   while (piece.bytes > 0) {
-    SpanBatch here = local_batch(local, local_offset, piece.bytes);
+    SpanBatch here = local_batch(local, piece.offset, piece.bytes);
     const SpanBatch there = remote_batch(*piece.remote, piece.offset, here.bytes);
     here.cut_to(there.bytes);
     const ssize_t done =
@@ -82,7 +83,6 @@ Status transfer(RemotePiece piece, const Memory& local, std::uint64_t local_offs
     if (done < 0) return failure(piece, call, std::strerror(errno));
     if (done == 0) return failure(piece, call, "nothing copied");
     piece.offset += static_cast<std::uint64_t>(done);
-    local_offset += static_cast<std::uint64_t>(done);
     piece.bytes -= static_cast<std::size_t>(done);
   }
   return {};
@@ -108,23 +108,12 @@ void read_spans(Slot& slot, std::vector<RemoteSpan>& spans) {
 }
 
 Pieces::Pieces(const Transfer& transfer) : total_(transfer.bytes) {
-  const std::size_t element = std::max<std::size_t>(transfer.element_bytes, 1);
-  const std::size_t wanted = std::clamp<std::size_t>(total_ / pieces_a_message, smallest_piece, largest_piece);
-  piece_ = std::max(wanted / element, std::size_t{1}) * element;
+  const std::uint64_t share = total_ / pieces_a_message / page * page;
+  piece_ = std::clamp<std::uint64_t>(share, smallest_piece, largest_piece);
 }
 
-Status pull(const RemotePiece& piece, const Memory& local) {
-  return transfer(piece, local, piece.offset, process_vm_readv);
-}
+Status pull(const RemotePiece& piece, const Memory& local) { return transfer(piece, local, process_vm_readv); }
 
-Status pull(const RemotePiece& piece, std::byte* local) {
-  const BoundSpan span{0, piece.bytes, Space::input};
-  const Buffers buffers{{local, nullptr, nullptr}};
-  return transfer(piece, {&span, 1, &buffers}, 0, process_vm_readv);
-}
-
-Status push(const RemotePiece& piece, const Memory& local) {
-  return transfer(piece, local, piece.offset, process_vm_writev);
-}
+Status push(const RemotePiece& piece, const Memory& local) { return transfer(piece, local, process_vm_writev); }
 
 }  // namespace plait::detail

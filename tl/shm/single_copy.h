@@ -36,7 +36,6 @@ class Pieces {
     const std::uint64_t left = total_ - offset(index);
     return left < piece_ ? static_cast<std::size_t>(left) : piece_;
   }
-  std::size_t largest() const { return piece_; }
 
  private:
   std::uint64_t total_;
@@ -51,9 +50,8 @@ struct RemotePiece {
   std::size_t bytes;
 };
 
-// From the peer's memory into the same bytes of `local`, or to `local`; and from `local` to the peer.
+// From the peer's memory into the same bytes of `local`, and from `local` to the peer.
 Status pull(const RemotePiece& piece, const Memory& local);
-Status pull(const RemotePiece& piece, std::byte* local);
 Status push(const RemotePiece& piece, const Memory& local);
 
 }  // namespace plait::detail

@@ -1,0 +1,264 @@
+// Compares Plait with the host MPI in one process: each collective call is made twice with the same input, once with
+// Plait turned off and once with it turned on, and all of the memory around the receive buffers must come out alike.
+//
+// Calls are made in groups, back to back on each road, so that ranks run ahead of each other as they do in programs.
+// Exit status: 0 all alike; 1 differences; 2 wrong command line; 3 Plait is not loaded; 4 a call did not end.
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/differential/cases.h"
+#include "tests/differential/door.h"
+#include "tests/differential/extras.h"
+#include "tests/differential/options.h"
+#include "tests/differential/parties.h"
+
+namespace plait::test {
+namespace {
+
+constexpr std::size_t default_side_bytes = std::size_t{4} << 20;
+constexpr std::size_t large_side_bytes = std::size_t{32} << 20;
+constexpr std::size_t group_bytes = std::size_t{24} << 20;  // of all buffers of a group; a larger case is alone
+constexpr std::size_t longest_group = 8;
+constexpr unsigned hang_limit_s = 60;
+constexpr int most_failures = 10;  // that one rank prints
+
+// ---- Calls that do not end, or crash ----
+
+std::array<char, 400> doing{};
+
+void announce(const std::string& what) { std::snprintf(doing.data(), doing.size(), "%s", what.c_str()); }
+
+// The calling thread may hold any lock, so that nothing but write() is safe.
+void say(const char* before) {
+  const bool told = write(STDERR_FILENO, before, std::strlen(before)) > 0 &&
+                    write(STDERR_FILENO, doing.data(), std::strlen(doing.data())) > 0;
+  if (told) (void)!write(STDERR_FILENO, "\n", 1);
+}
+
+void report_hang(int) {
+  say("\ndifferential: no end of ");
+  sleep(2);  // the other ranks are about to say what they wait for; the job ends with the first that exits
+  _exit(4);
+}
+
+void report_crash(int signal_number) {
+  say("\ndifferential: crash in ");
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
+void watch_signals() {
+  signal(SIGALRM, report_hang);
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) signal(number, report_crash);
+}
+
+// ---- The run ----
+
+class Run {
+ public:
+  Run(const Options& options, const Cases& cases, const std::vector<Party>& parties, const MixedTypes& mixed)
+      : options_(options), cases_(cases), parties_(parties), mixed_(mixed), next_(options.first) {
+    begin_s_ = MPI_Wtime();
+  }
+
+  void warm_up();
+  void run_cases();
+  void run_extras();
+  int conclude();
+
+ private:
+  bool go_on();
+  std::vector<Case> next_group();
+  void run_group(const std::vector<Case>& group);
+  void run_road(std::vector<std::unique_ptr<Trial>>& trials, Road road);
+  void judge(const Trial& trial);
+  void fail(const std::string& what, const std::string& why);
+
+  const Options& options_;
+  const Cases& cases_;
+  const std::vector<Party>& parties_;
+  const MixedTypes& mixed_;
+  std::size_t next_;
+  double begin_s_;
+  int failures_ = 0;
+  bool expected_plan_ran_ = false;
+  std::uint64_t plans_seen_ = 0;  // a checksum of what ran on communicators of all ranks
+  std::uint64_t answer_bits_ = 0;
+  std::map<std::string, std::size_t> plans_;  // cases by collective, plan and channels
+};
+
+int world_rank() {
+  static const int rank = [] {
+    int found = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &found);
+    return found;
+  }();
+  return rank;
+}
+
+void Run::fail(const std::string& what, const std::string& why) {
+  if (++failures_ > most_failures) return;
+  std::fprintf(stderr, "differential: rank %d: %s: %s\n", world_rank(), what.c_str(), why.c_str());
+}
+
+// A communicator is set up at one of its first calls.
+void Run::warm_up() {
+  enable_plait(true);
+  for (const Party& party : parties_)
+    for (int i = 0; i < 4 && party.comm != MPI_COMM_NULL; ++i) MPI_Barrier(party.comm);
+  enable_plait(false);
+}
+
+// Rank 0's clock and everyone's failures decide for all.
+bool Run::go_on() {
+  enable_plait(false);
+  const bool late = world_rank() == 0 && MPI_Wtime() - begin_s_ > options_.budget_s;
+  std::array<std::uint64_t, 4> state = {static_cast<std::uint64_t>(failures_), late ? 1u : 0u, plans_seen_, ~plans_seen_};
+  MPI_Allreduce(MPI_IN_PLACE, state.data(), 4, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+  // The largest and the smallest of all ranks' values.
+  if (state[2] != ~state[3]) {
+    fail("cases before " + std::to_string(next_), "the ranks ran different plans");
+    return false;
+  }
+  if (state[0] > most_failures) return false;
+  return options_.end ? next_ < *options_.end : state[1] == 0;
+}
+
+std::vector<Case> Run::next_group() {
+  const std::size_t length = 1 + derive(options_.seed, 6, next_) % longest_group;
+  std::vector<Case> group;
+  std::size_t bytes = 0;
+  while (group.size() < length && (!options_.end || next_ < *options_.end)) {
+    const Case test = cases_.at(next_);
+    // All ranks must come to the same groups, so that the size of the world stands for that of all parties.
+    bytes += Trial::footprint(test, parties_[0]);
+    if (bytes > group_bytes && !group.empty()) break;
+    group.push_back(test);
+    ++next_;
+  }
+  return group;
+}
+
+void Run::run_road(std::vector<std::unique_ptr<Trial>>& trials, Road road) {
+  for (const auto& trial : trials) {
+    announce(describe(trial->test(), trial->party()) + (road == Road::host ? " on the host" : " with plait") +
+             ", rank " + std::to_string(world_rank()) + " of the world");
+    trial->run(road);
+  }
+}
+
+void Run::run_group(const std::vector<Case>& group) {
+  std::vector<std::unique_ptr<Trial>> trials;
+  announce("preparing case " + std::to_string(group.front().number));
+  for (const Case& test : group)
+    if (const Party& party = parties_[test.party]; party.comm != MPI_COMM_NULL)
+      trials.push_back(std::make_unique<Trial>(test, party, mixed_));
+  const bool plait_first = derive(group.front().seed, 7) % 2 == 0;
+  run_road(trials, plait_first ? Road::plait : Road::host);
+  run_road(trials, plait_first ? Road::host : Road::plait);
+  for (const auto& trial : trials) judge(*trial);
+}
+
+void Run::judge(const Trial& trial) {
+  const std::string what = describe(trial.test(), trial.party());
+  const std::string plan = "plan \"" + trial.plan() + "\" over " + (trial.channels().empty() ? "no channel" : trial.channels());
+  if (const auto failure = trial.failure()) fail(what, *failure + ", " + plan);
+  const bool host = trial.plan() == "host";
+  if (!options_.reference) {
+    if (options_.expect_host && !host) fail(what, "not the host's, but " + plan);
+    if (!options_.expect_host && host && trial.must_be_accelerated()) fail(what, "Plait handed it to the host");
+  }
+  if (!host && trial.plan().find(options_.expected_plan) != std::string::npos) expected_plan_ran_ = true;
+  if (trial.party().ranks == parties_[0].ranks)
+    for (const char c : trial.plan()) plans_seen_ = derive(plans_seen_, static_cast<unsigned char>(c));
+  ++plans_[std::string(name(trial.test().collective)) + " \"" + trial.plan() + "\" " + trial.channels()];
+}
+
+void Run::run_cases() {
+  while (go_on()) {
+    alarm(hang_limit_s);
+    // Agreeing costs a call, so that a few groups go by between two.
+    for (int i = 0; i < 4 && (!options_.end || next_ < *options_.end); ++i) run_group(next_group());
+  }
+}
+
+void Run::run_extras() {
+  if (!options_.extras || options_.end) return;
+  alarm(hang_limit_s);
+  announce("check of an inter-communicator");
+  if (const std::string wrong = check_inter_communicator(); !wrong.empty()) fail("extras", wrong);
+  announce("check of many communicators");
+  if (const std::string wrong = check_many_communicators(); !wrong.empty()) fail("extras", wrong);
+  announce("check for the same answer everywhere");
+  if (const std::string wrong = check_same_answer(options_.seed, answer_bits_); !wrong.empty()) fail("extras", wrong);
+}
+
+int Run::conclude() {
+  std::array<int, 2> all = {failures_, expected_plan_ran_ ? 1 : 0};
+  MPI_Allreduce(MPI_IN_PLACE, all.data(), 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, all.data() + 1, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  const bool plan_missing = !options_.expected_plan.empty() && all[1] == 0;
+  if (world_rank() == 0) {
+    for (const auto& [label, count] : plans_) std::printf("  %8zu %s\n", count, label.c_str());
+    if (answer_bits_ != 0) std::printf("answer %016llx\n", static_cast<unsigned long long>(answer_bits_));
+    if (plan_missing) std::printf("no plan with \"%s\" in its name ran\n", options_.expected_plan.c_str());
+    std::printf("seed %llu, %d ranks, cases %zu to %zu (%zu enumerated), %.1f s, %d failures\n",
+                static_cast<unsigned long long>(options_.seed), parties_[0].ranks, options_.first, next_ - 1,
+                cases_.enumerated(), MPI_Wtime() - begin_s_, all[0]);
+  }
+  return all[0] > 0 || plan_missing ? 1 : 0;
+}
+
+int run(const Options& options) {
+  if (!options.reference && !plait_present()) {
+    if (world_rank() == 0)
+      std::fprintf(stderr, "differential: plait is not loaded: run with -x LD_PRELOAD=.../libplait.so\n");
+    return 3;
+  }
+  enable_plait(false);
+  watch_signals();
+  std::vector<Basic> basics = make_basics();
+  std::vector<Party> parties = make_parties();
+  int status = 0;
+  {
+    const MixedTypes mixed;
+    const Cases cases(basics, parties,
+                      {.collectives = options.collectives,
+                       .max_bytes = options.large ? large_side_bytes : default_side_bytes,
+                       .large = options.large,
+                       .for_host = options.reference || options.expect_host},
+                      options.seed);
+    Run run(options, cases, parties, mixed);
+    alarm(hang_limit_s);
+    announce("warm-up");
+    run.warm_up();
+    run.run_cases();
+    run.run_extras();
+    status = run.conclude();
+  }
+  free_parties(parties);
+  free_basics(basics);
+  alarm(0);
+  return status;
+}
+
+}  // namespace
+}  // namespace plait::test
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const auto options = plait::test::parse_options(argc, argv, plait::test::world_rank() == 0);
+  const int status = options ? plait::test::run(*options) : 2;
+  MPI_Finalize();
+  return status;
+}

@@ -1,0 +1,89 @@
+#include "tests/differential/options.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+
+namespace plait::test {
+namespace {
+
+constexpr const char* usage =
+    "usage: mpirun ... -x LD_PRELOAD=libplait.so differential [option]...\n"
+    "  --collectives A,B,..  only these (default: all)\n"
+    "  --budget SECONDS      stop starting cases after that time (20)\n"
+    "  --seed N              of everything random (1)\n"
+    "  --large               also buffers of tens of MiB\n"
+    "  --only N              case N alone\n"
+    "  --from N, --to N      cases N to N\n"
+    "  --expect-plan TEXT    fail unless a plan with TEXT in its name ran\n"
+    "  --expect-host         fail unless every call went to the host\n"
+    "  --no-extras           leave out what is not a case\n"
+    "  --reference           compare the host with itself, to test the test\n";
+
+std::optional<std::vector<Collective>> parse_collectives(const std::string& text) {
+  std::vector<Collective> found;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    std::size_t i = 0;
+    while (i < collective_count && word != name(static_cast<Collective>(i))) ++i;
+    if (i == collective_count) return std::nullopt;
+    found.push_back(static_cast<Collective>(i));
+  }
+  return found;
+}
+
+std::optional<std::uint64_t> parse_number(const std::string& text) {
+  char* end = nullptr;
+  const std::uint64_t number = std::strtoull(text.c_str(), &end, 0);
+  if (text.empty() || *end != '\0') return std::nullopt;
+  return number;
+}
+
+bool set_flag(Options& options, std::string_view option) {
+  if (option == "--large") return options.large = true;
+  if (option == "--expect-host") return options.expect_host = true;
+  if (option == "--reference") return options.reference = true;
+  if (option == "--no-extras") return !(options.extras = false);
+  return false;
+}
+
+bool set_value(Options& options, std::string_view option, const std::string& value) {
+  if (option == "--expect-plan") {
+    options.expected_plan = value;
+    return true;
+  }
+  if (option == "--collectives") {
+    const auto collectives = parse_collectives(value);
+    if (collectives) options.collectives = *collectives;
+    return collectives.has_value();
+  }
+  const auto number = parse_number(value);
+  if (!number) return false;
+  if (option == "--budget") options.budget_s = static_cast<double>(*number);
+  else if (option == "--seed") options.seed = *number;
+  else if (option == "--from") options.first = *number;
+  else if (option == "--to") options.end = *number + 1;
+  else if (option == "--only") options.first = *number, options.end = *number + 1;
+  else return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv, bool speak) {
+  Options options;
+  for (std::size_t i = 0; i < collective_count; ++i) options.collectives.push_back(static_cast<Collective>(i));
+  for (int i = 1; i < argc; ++i) {
+    if (set_flag(options, argv[i])) continue;
+    if (i + 1 < argc && set_value(options, argv[i], argv[i + 1])) {
+      ++i;
+      continue;
+    }
+    if (speak) std::fprintf(stderr, "differential: wrong argument '%s'\n%s", argv[i], usage);
+    return std::nullopt;
+  }
+  return options;
+}
+
+}  // namespace plait::test

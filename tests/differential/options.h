@@ -1,0 +1,30 @@
+// The test program's command line.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/differential/trial.h"
+
+namespace plait::test {
+
+struct Options {
+  std::vector<Collective> collectives;
+  double budget_s = 20;
+  std::uint64_t seed = 1;
+  bool large = false;
+  std::size_t first = 0;           // number of the first case
+  std::optional<std::size_t> end;  // one past the last; none: until the budget is spent
+  std::string expected_plan;       // part of the name of a plan that some case must run
+  bool expect_host = false;        // every call must go to the host
+  bool reference = false;          // the host against itself, without Plait
+  bool extras = true;
+};
+
+// Empty when the command line is wrong; the reason was printed when `speak`.
+std::optional<Options> parse_options(int argc, char** argv, bool speak);
+
+}  // namespace plait::test
