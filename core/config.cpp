@@ -107,16 +107,13 @@ constexpr auto table = std::to_array<Entry>({
       "standard error, a path as JSON into that file."},
      any_text,
      set_report},
-    {{"PLAIT_TRACE", "path", "",
-      "Record every accelerated call into this file; empty records nothing."},
+    {{"PLAIT_TRACE", "path", "", "Record every accelerated call into this file; empty records nothing."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.trace_path, v); }},
-    {{"PLAIT_PLAN", "name", "",
-      "Force the plan of this name wherever it applies; empty lets the planner choose."},
+    {{"PLAIT_PLAN", "name", "", "Force the plan of this name wherever it applies; empty lets the planner choose."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
-    {{"PLAIT_CHANNELS", "list", "shm,mpi",
-      "The channels that may be used, separated by commas: shm, ucx, mpi, cuda."},
+    {{"PLAIT_CHANNELS", "list", "shm,mpi", "The channels that may be used, separated by commas: shm, ucx, mpi, cuda."},
      "a list, separated by commas, of shm, ucx, mpi, cuda",
      set_channels},
     {{"PLAIT_SINGLE_COPY", "choice", "auto",
@@ -128,24 +125,19 @@ constexpr auto table = std::to_array<Entry>({
       "Messages of this size and more use the single copy; 0 is the built-in threshold."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.single_copy_threshold, v); }},
-    {{"PLAIT_SEGMENT_BYTES", "bytes", "0",
-      "Size of the shared segment of a node; 0 is the built-in rule."},
+    {{"PLAIT_SEGMENT_BYTES", "bytes", "0", "Size of the shared segment of a node; 0 is the built-in rule."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.segment_bytes, v); }},
-    {{"PLAIT_CHUNK_BYTES", "bytes", "0",
-      "Size of the pipeline's chunks; 0 lets the planner choose."},
+    {{"PLAIT_CHUNK_BYTES", "bytes", "0", "Size of the pipeline's chunks; 0 lets the planner choose."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.chunk_bytes, v); }},
-    {{"PLAIT_SETUP_CALLS", "count", "3",
-      "Eligible calls on a communicator before it is set up for acceleration."},
+    {{"PLAIT_SETUP_CALLS", "count", "3", "Eligible calls on a communicator before it is set up for acceleration."},
      a_count,
      [](Config& c, std::string_view v) { return set_count(c.setup_calls, v); }},
-    {{"PLAIT_HOST", "flag", "1",
-      "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
+    {{"PLAIT_HOST", "flag", "1", "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
-    {{"PLAIT_VERBOSE", "count", "1",
-      "Messages on standard error: 0 none, 1 warnings, 2 information, 3 debugging."},
+    {{"PLAIT_VERBOSE", "count", "1", "Messages on standard error: 0 none, 1 warnings, 2 information, 3 debugging."},
      "0, 1, 2 or 3",
      [](Config& c, std::string_view v) { return set_count(c.verbosity, v, 3); }},
 });
@@ -208,17 +200,13 @@ std::string unknown_name_warning(std::string_view name) {
   const std::string_view nearest = nearest_name(name);
   if (!nearest.empty()) result.append("; did you mean ").append(nearest);
   result.append(nearest.empty() ? "." : "?").append(" The variables are");
-  for (const Knob& knob : knob_list)
-    result.append(&knob == knob_list.data() ? " " : ", ").append(knob.name);
+  for (const Knob& knob : knob_list) result.append(&knob == knob_list.data() ? " " : ", ").append(knob.name);
   return result;
 }
 
 std::string invalid_value_warning(const Entry& entry, std::string_view value) {
   std::string result(entry.knob.name);
-  result.append("=")
-      .append(printable(value))
-      .append(" is ignored: expected ")
-      .append(entry.expected);
+  result.append("=").append(printable(value)).append(" is ignored: expected ").append(entry.expected);
   return result.append("; using ").append(entry.knob.default_value);
 }
 
@@ -242,15 +230,11 @@ std::vector<Setting> settings(std::span<const std::string_view> environment) {
     const std::size_t equals = variable.find('=');
     if (equals == std::string_view::npos) continue;
     Setting setting{.name = variable.substr(0, equals), .value = variable.substr(equals + 1)};
-    const auto entry =
-        std::ranges::find(table, setting.name, [](const Entry& e) { return e.knob.name; });
+    const auto entry = std::ranges::find(table, setting.name, [](const Entry& e) { return e.knob.name; });
     if (entry != table.end()) setting.entry = &*entry;
-    if (std::ranges::find(result, setting.name, &Setting::name) == result.end())
-      result.push_back(setting);
+    if (std::ranges::find(result, setting.name, &Setting::name) == result.end()) result.push_back(setting);
   }
-  std::erase_if(result, [](const Setting& setting) {
-    return setting.entry != nullptr && setting.value.empty();
-  });
+  std::erase_if(result, [](const Setting& setting) { return setting.entry != nullptr && setting.value.empty(); });
   return result;
 }
 

@@ -55,29 +55,23 @@ constexpr auto properties = std::to_array<Properties>({
 });
 static_assert(properties.size() == static_cast<std::size_t>(Element::count_));
 
-constexpr auto op_names =
-    std::to_array<std::string_view>({"max", "min", "sum", "prod", "land", "band", "lor", "bor",
-                                     "lxor", "bxor", "maxloc", "minloc"});
+constexpr auto op_names = std::to_array<std::string_view>(
+    {"max", "min", "sum", "prod", "land", "band", "lor", "bor", "lxor", "bxor", "maxloc", "minloc"});
 static_assert(op_names.size() == static_cast<std::size_t>(Op::count_));
 
-void apply_kernel(const Reducer& self, void* result, const void* left, const void* right,
-                  std::size_t count) {
+void apply_kernel(const Reducer& self, void* result, const void* left, const void* right, std::size_t count) {
   self.kernel(result, left, right, count);
 }
 
 }  // namespace
 
-std::string_view name(Element element) {
-  return properties[static_cast<std::size_t>(element)].name;
-}
+std::string_view name(Element element) { return properties[static_cast<std::size_t>(element)].name; }
 
 std::string_view name(Op op) { return op_names[static_cast<std::size_t>(op)]; }
 
 std::size_t extent(Element element) { return properties[static_cast<std::size_t>(element)].extent; }
 
-ReduceKernel reduce_kernel(Op op, Element element) {
-  return detail::kernel_table().at(op, element);
-}
+ReduceKernel reduce_kernel(Op op, Element element) { return detail::kernel_table().at(op, element); }
 
 Reducer make_reducer(Op op, Element element) {
   const ReduceKernel kernel = reduce_kernel(op, element);

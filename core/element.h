@@ -8,55 +8,24 @@
 
 namespace plait {
 
-// clang-format off: groups of types, a line each
+// Groups of types, a line each:
+// clang-format off
 enum class Element : std::uint8_t {
-  i8,
-  i16,
-  i32,
-  i64,
-  u8,
-  u16,
-  u32,
-  u64,
-  f32,
-  f64,
-  f80 /* long double */,
-  f128 /* __float128, Fortran REAL*16 */,
-  c32 /* complex of two f32 */,
-  c64,
-  c80,
-  c128,
-  bool8,  // C and C++ bool
-  logical8,
-  logical16,
-  logical32,
-  logical64,  // Fortran LOGICAL*1 .. LOGICAL*8: non-zero is true
-  byte8,      // MPI_BYTE: bitwise operators only
+  i8, i16, i32, i64,
+  u8, u16, u32, u64,
+  f32, f64, f80 /* long double */, f128 /* __float128, Fortran REAL*16 */,
+  c32 /* complex of two f32 */, c64, c80, c128,
+  bool8,                                      // C and C++ bool
+  logical8, logical16, logical32, logical64,  // Fortran LOGICAL*1 .. LOGICAL*8: non-zero is true
+  byte8,                                      // MPI_BYTE: bitwise operators only
   // Pairs for maxloc and minloc, laid out as the C struct {value; index} would be.
-  pair_f32_i32,
-  pair_f64_i32,
-  pair_i64_i32,
-  pair_i32_i32,
-  pair_i16_i32,
-  pair_f80_i32,
-  pair_f32_f32,
-  pair_f64_f64,  // Fortran 2REAL, 2DOUBLE PRECISION (2INTEGER is pair_i32_i32)
+  pair_f32_i32, pair_f64_i32, pair_i64_i32, pair_i32_i32, pair_i16_i32, pair_f80_i32,
+  pair_f32_f32, pair_f64_f64,  // Fortran 2REAL, 2DOUBLE PRECISION (2INTEGER is pair_i32_i32)
   count_,
 };
 
 enum class Op : std::uint8_t {
-  max,
-  min,
-  sum,
-  prod,
-  land,
-  band,
-  lor,
-  bor,
-  lxor,
-  bxor,
-  maxloc,
-  minloc,
+  max, min, sum, prod, land, band, lor, bor, lxor, bxor, maxloc, minloc,
   count_,
 };
 // clang-format on
@@ -92,8 +61,7 @@ ReduceKernel reduce_kernel(Op op, Element element);
 // How one call combines two operands: a predefined kernel, or a user's operator behind `apply`.
 struct Reducer {
   // result = left op right over `count` elements; aliasing as for ReduceKernel.
-  void (*apply)(const Reducer& self, void* result, const void* left, const void* right,
-                std::size_t count) = nullptr;
+  void (*apply)(const Reducer& self, void* result, const void* left, const void* right, std::size_t count) = nullptr;
   ReduceKernel kernel = nullptr;
   const void* context = nullptr;  // what a user-defined `apply` needs; not owned
   std::size_t element_bytes = 1;

@@ -77,8 +77,7 @@ struct ProdComplex {
 struct Max {
   template <class D, class V>
   static HWY_INLINE V apply(D, V left, V right) {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
-      return hn::IfThenElse(hn::Gt(left, right), left, right);
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::IfThenElse(hn::Gt(left, right), left, right);
     return hn::Max(left, right);
   }
 };
@@ -86,8 +85,7 @@ struct Max {
 struct Min {
   template <class D, class V>
   static HWY_INLINE V apply(D, V left, V right) {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
-      return hn::IfThenElse(hn::Lt(left, right), left, right);
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::IfThenElse(hn::Lt(left, right), left, right);
     return hn::Min(left, right);
   }
 };

@@ -65,8 +65,7 @@ void each(void* result, const void* left, const void* right, std::size_t count) 
   const auto* from_right = static_cast<const std::byte*>(right);
   for (std::size_t i = 0; i < count * Values; ++i) {
     const std::size_t offset = i * sizeof(T);
-    write<T>(to + offset,
-             Operator::apply(read<T>(from_left + offset), read<T>(from_right + offset)));
+    write<T>(to + offset, Operator::apply(read<T>(from_left + offset), read<T>(from_right + offset)));
   }
 }
 
@@ -108,9 +107,9 @@ void locate(void* result, const void* left, const void* right, std::size_t count
     const auto left_index = read<Index>(from_left + offset + index_offset);
     const auto right_index = read<Index>(from_right + offset + index_offset);
     // Not && and ||: which side wins is not predictable, so no branches.
-    const bool take_left = static_cast<bool>(
-        static_cast<int>(Better::of(left_value, right_value)) |
-        (static_cast<int>(left_value == right_value) & static_cast<int>(left_index < right_index)));
+    const bool take_left =
+        static_cast<bool>(static_cast<int>(Better::of(left_value, right_value)) |
+                          (static_cast<int>(left_value == right_value) & static_cast<int>(left_index < right_index)));
     write<Value>(to + offset, take_left ? left_value : right_value);
     write<Index>(to + offset + index_offset, take_left ? left_index : right_index);
   }

@@ -27,11 +27,9 @@ struct Suffix {
   double scale;
 };
 
-constexpr std::string_view bytes_expected =
-    "expected a whole number with an optional K, M, G or T, such as 64KiB";
+constexpr std::string_view bytes_expected = "expected a whole number with an optional K, M, G or T, such as 64KiB";
 constexpr std::string_view bytes_too_large = "larger than this machine can address";
-constexpr std::string_view rate_expected =
-    "expected a positive rate, such as 250mbit, 1gbit or 31MB (bytes a second)";
+constexpr std::string_view rate_expected = "expected a positive rate, such as 250mbit, 1gbit or 31MB (bytes a second)";
 
 Status refused(std::string_view text, std::string_view reason) {
   std::string message = "\"";
@@ -50,15 +48,13 @@ int binary_shift(std::string_view suffix) {
 
 std::string fixed(double value, int decimals) {
   std::array<char, 400> buffer;  // the longest double has 309 digits before the point
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
-                                 std::chars_format::fixed, decimals);
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, decimals);
   return {buffer.data(), end.ptr};
 }
 
 // Three significant digits for 1 <= value < 1000.
-std::string three_digits(double value) {
-  return fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
-}
+std::string three_digits(double value) { return fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0); }
 
 }  // namespace
 
@@ -72,8 +68,7 @@ Result<std::size_t> parse_bytes(std::string_view text) {
   if (suffix.size() > 1 && suffix[0] == ' ') suffix.erase(0, 1);  // as format_bytes writes it
   const int shift = binary_shift(suffix);
   if (shift < 0) return refused(text, bytes_expected);
-  if (number > (std::numeric_limits<std::size_t>::max() >> shift))
-    return refused(text, bytes_too_large);
+  if (number > (std::numeric_limits<std::size_t>::max() >> shift)) return refused(text, bytes_too_large);
   return static_cast<std::size_t>(number) << shift;
 }
 
@@ -98,8 +93,7 @@ Result<double> parse_rate(std::string_view text) {
   double number = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || !std::isfinite(number) || number <= 0)
-    return refused(text, rate_expected);
+  if (error != std::errc() || !std::isfinite(number) || number <= 0) return refused(text, rate_expected);
   const std::string suffix = lower({rest, static_cast<std::size_t>(end - rest)});
   for (const Suffix& known : suffixes) {
     if (suffix != known.text) continue;
@@ -110,8 +104,7 @@ Result<double> parse_rate(std::string_view text) {
 }
 
 std::string format_bytes(std::size_t bytes) {
-  static constexpr std::array<std::string_view, 7> units = {"B",   "KiB", "MiB", "GiB",
-                                                            "TiB", "PiB", "EiB"};
+  static constexpr std::array<std::string_view, 7> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
   // 1023.95 and more would be rounded to 1024.0, which is 1 of the next unit. Bytes are whole.
@@ -125,11 +118,9 @@ std::string format_bytes(std::size_t bytes) {
 }
 
 std::string format_seconds(double seconds) {
-  static constexpr std::array<Suffix, 4> units = {
-      {{" ns", 1e9}, {" us", 1e6}, {" ms", 1e3}, {" s", 1}}};
+  static constexpr std::array<Suffix, 4> units = {{{" ns", 1e9}, {" us", 1e6}, {" ms", 1e3}, {" s", 1}}};
   if (seconds == 0) return "0 s";
-  if (!std::isfinite(seconds))
-    return std::isnan(seconds) ? "nan s" : seconds < 0 ? "-inf s" : "inf s";
+  if (!std::isfinite(seconds)) return std::isnan(seconds) ? "nan s" : seconds < 0 ? "-inf s" : "inf s";
   if (seconds < 0) return std::string("-").append(format_seconds(-seconds));
   for (const Suffix& unit : units) {
     const double value = seconds * unit.scale;

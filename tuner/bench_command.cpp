@@ -62,7 +62,8 @@ Result<std::vector<Collective>> parse_collectives(const std::string& list) {
   std::string names;
   for (int index = 0; index < collective_count; ++index) {
     all.push_back(static_cast<Collective>(index));
-    names += (names.empty() ? "" : ", ") + std::string(name(all.back()));
+    if (!names.empty()) names += ", ";
+    names += name(all.back());
   }
   if (list == "all") return all;
   for (const std::string& word : split(list)) {

@@ -271,7 +271,10 @@ std::vector<Operator> accepted_operators(const Row& row) {
   if (row.fill == nullptr) return accepted;
   for (Operator op : predefined_operators()) {
     if (!host_accepts(row.handle, op.handle)) continue;
+    op.corrected = corrected_operator(row.name, op.name);
     op.required = (row.defined & bit(op.family)) != 0;
+    // Neither MPI nor the host says what the result is.
+    if (!op.required && op.corrected != MPI_OP_NULL) continue;
     accepted.push_back(op);
   }
   return accepted;

@@ -21,6 +21,8 @@ struct Operator {
   Family family = Family::sum;
   // MPI defines the combination; the host accepts some more, and what Plait does with those is its own affair.
   bool required = true;
+  // The operator as it should be, for the host, where the host's own is wrong; none: `handle`.
+  MPI_Op corrected = MPI_OP_NULL;
 };
 
 struct Basic {

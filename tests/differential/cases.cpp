@@ -193,6 +193,10 @@ void Cases::choose_elements(Case& test, Random& random) const {
   if (reduces(test.collective)) {
     test.basic = &basics_[reducible_[random.below(reducible_.size())]];
     test.op = &test.basic->operators[random.below(test.basic->operators.size())];
+    if (scope_.for_host && !Trial::host_copes(test)) {
+      test.basic = &basic("MPI_INT");
+      test.op = &test.basic->operators.front();
+    }
     return;
   }
   test.basic = &basics_[movable_[random.below(movable_.size())]];

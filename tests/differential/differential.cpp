@@ -30,7 +30,7 @@ constexpr std::size_t large_side_bytes = std::size_t{32} << 20;
 constexpr std::size_t group_bytes = std::size_t{24} << 20;  // of all buffers of a group; a larger case is alone
 constexpr std::size_t longest_group = 8;
 constexpr unsigned hang_limit_s = 60;
-constexpr int most_failures = 10;  // that one rank prints
+constexpr int most_failures = 4;  // that one rank prints
 
 // ---- Calls that do not end, or crash ----
 

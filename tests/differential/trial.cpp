@@ -239,9 +239,8 @@ std::pair<std::size_t, std::size_t> Trial::own_input() const {
 
 #define PLAIT_CALL(function, ...) (profiling_name ? PMPI_##function(__VA_ARGS__) : MPI_##function(__VA_ARGS__))
 
-int Trial::call(Memory* memory, bool profiling_name) {
+int Trial::call(Memory* memory, MPI_Op op, bool profiling_name) {
   const MPI_Comm comm = party_.comm;
-  const MPI_Op op = test_.op != nullptr ? test_.op->handle : MPI_OP_NULL;
   const int ranks = party_.ranks;
   const bool has_send = send_.layout.has_value(), has_receive = receive_.layout.has_value();
   const bool replaced = in_place_ && test_.collective != Collective::scatter;
@@ -361,10 +360,13 @@ void Trial::run(Road road) {
   // A rank that is late now and then finds the others' data waiting, or still on its way.
   if (own_.one_in(48)) usleep(static_cast<useconds_t>(own_.below(400)));
   enable_plait(road == Road::plait);
+  const MPI_Op op = test_.op != nullptr ? test_.op->handle : MPI_OP_NULL;
   if (road == Road::host) {
-    host_code_ = host_copes(test_) ? call(expected_.get(), profiling_name) : call_packed();
+    const MPI_Op corrected = test_.op != nullptr ? test_.op->corrected : MPI_OP_NULL;
+    if (host_copes(test_)) host_code_ = call(expected_.get(), op, profiling_name);
+    else host_code_ = corrected != MPI_OP_NULL ? call(expected_.get(), corrected, profiling_name) : call_packed();
   } else {
-    plait_code_ = call(result_.get(), profiling_name);
+    plait_code_ = call(result_.get(), op, profiling_name);
     plan_ = last_plan();
     channels_ = last_channels();
   }

@@ -77,9 +77,10 @@ class Trial {
   std::optional<std::string> failure() const;
   // Whether Plait has no reason to hand this call to the host.
   bool must_be_accelerated() const;
-  // Whether the host could make the call as Plait does.
+  // Whether the host makes the call right as it is.
   static bool host_copes(const Case& test) {
-    return test.shape == Shape::plain && (test.basic == nullptr || test.basic->dense == MPI_DATATYPE_NULL);
+    return test.shape == Shape::plain && (test.basic == nullptr || test.basic->dense == MPI_DATATYPE_NULL) &&
+           (test.op == nullptr || test.op->corrected == MPI_OP_NULL);
   }
   const std::string& plan() const { return plan_; }
   const std::string& channels() const { return channels_; }
@@ -106,7 +107,7 @@ class Trial {
   void write_in_place(Memory& memory);
   std::pair<std::size_t, std::size_t> own_input() const;
   std::size_t element_bytes() const { return test_.shape == Shape::mixed ? MixedTypes::size : test_.basic->size; }
-  int call(Memory* receive, bool profiling_name);
+  int call(Memory* receive, MPI_Op op, bool profiling_name);
   int call_packed();
   int reduce_packed(const std::byte* from, std::byte* to);
   void pack(const Side& side, const Memory& memory, std::size_t first, std::size_t last, std::byte* packed) const;

@@ -1,5 +1,6 @@
 #include "tests/differential/user_operators.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -84,7 +85,79 @@ void compose(void* left, void* right, int* count, MPI_Datatype*) {
 
 MPI_Op matrix_product = MPI_OP_NULL, matrix_sum = MPI_OP_NULL, composition = MPI_OP_NULL;
 
+// ---- Predefined operators as they should be ----
+
+template <class T, T (*combine)(T, T)>
+void combine_each(void* left, void* right, int* count, MPI_Datatype*) {
+  for (int i = 0; i < *count; ++i) {
+    T a, b;
+    std::memcpy(&a, static_cast<std::byte*>(left) + sizeof(T) * i, sizeof(T));
+    std::byte* to = static_cast<std::byte*>(right) + sizeof(T) * i;
+    std::memcpy(&b, to, sizeof(T));
+    b = combine(a, b);
+    std::memcpy(to, &b, sizeof(T));
+  }
+}
+
+template <class T>
+T add(T a, T b) { return static_cast<T>(a + b); }
+template <class T>
+T multiply(T a, T b) { return static_cast<T>(a * b); }
+template <class T>
+T larger(T a, T b) { return a > b ? a : b; }
+template <class T>
+T smaller(T a, T b) { return a < b ? a : b; }
+
+using Quad = __float128;
+struct QuadComplex {
+  Quad real, imaginary;
+};
+QuadComplex add_complex(QuadComplex a, QuadComplex b) { return {a.real + b.real, a.imaginary + b.imaginary}; }
+QuadComplex multiply_complex(QuadComplex a, QuadComplex b) {
+  return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
+}
+
+struct Correction {
+  std::vector<std::string> types;
+  const char* op;
+  MPI_User_function* function;
+};
+
+const std::vector<Correction>& corrections() {
+  static const std::vector<Correction> table = {
+      {{"MPI_CHAR", "MPI_SIGNED_CHAR", "MPI_INT8_T", "MPI_INTEGER1", "MPI_BYTE", "MPI_UNSIGNED_CHAR", "MPI_UINT8_T"},
+       "MPI_SUM",
+       combine_each<std::uint8_t, add>},
+      {{"MPI_SHORT", "MPI_INT16_T", "MPI_INTEGER2", "MPI_UNSIGNED_SHORT", "MPI_UINT16_T"},
+       "MPI_SUM",
+       combine_each<std::uint16_t, add>},
+      {{"MPI_UNSIGNED_LONG"}, "MPI_MAX", combine_each<unsigned long, larger>},
+      {{"MPI_UNSIGNED_LONG"}, "MPI_MIN", combine_each<unsigned long, smaller>},
+      {{"MPI_OFFSET"}, "MPI_MAX", combine_each<MPI_Offset, larger>},
+      {{"MPI_OFFSET"}, "MPI_MIN", combine_each<MPI_Offset, smaller>},
+      {{"MPI_REAL16"}, "MPI_SUM", combine_each<Quad, add>},
+      {{"MPI_REAL16"}, "MPI_PROD", combine_each<Quad, multiply>},
+      {{"MPI_REAL16"}, "MPI_MAX", combine_each<Quad, larger>},
+      {{"MPI_REAL16"}, "MPI_MIN", combine_each<Quad, smaller>},
+      {{"MPI_COMPLEX32"}, "MPI_SUM", combine_each<QuadComplex, add_complex>},
+      {{"MPI_COMPLEX32"}, "MPI_PROD", combine_each<QuadComplex, multiply_complex>}};
+  return table;
+}
+
+std::vector<MPI_Op> corrected;  // by correction; made at their first use
+
 }  // namespace
+
+MPI_Op corrected_operator(const std::string& type, const std::string& op) {
+  corrected.resize(corrections().size(), MPI_OP_NULL);
+  for (std::size_t i = 0; i < corrected.size(); ++i) {
+    const Correction& correction = corrections()[i];
+    if (op != correction.op || std::ranges::find(correction.types, type) == correction.types.end()) continue;
+    if (corrected[i] == MPI_OP_NULL) MPI_Op_create(correction.function, 1, &corrected[i]);
+    return corrected[i];
+  }
+  return MPI_OP_NULL;
+}
 
 void append_user_basics(std::vector<Basic>& basics) {
   MPI_Op_create(combine_matrices<product>, 0, &matrix_product);
@@ -113,6 +186,8 @@ void append_user_basics(std::vector<Basic>& basics) {
 
 void free_user_basics() {
   for (MPI_Op* op : {&matrix_product, &matrix_sum, &composition}) MPI_Op_free(op);
+  for (MPI_Op& op : corrected)
+    if (op != MPI_OP_NULL) MPI_Op_free(&op);
   for (MPI_Datatype& type : matrix_types) MPI_Type_free(&type);
 }
 

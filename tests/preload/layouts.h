@@ -16,6 +16,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
   std::size_t below(std::size_t limit) { return static_cast<std::size_t>(engine_() % limit); }
+  std::uint64_t next() { return engine_(); }
 
  private:
   std::mt19937_64 engine_;
@@ -37,6 +38,13 @@ class Layout {
   static Layout draw_unit(Random& random, MPI_Datatype basic, std::size_t elements);
   // A datatype that the caller made and keeps.
   static Layout of(MPI_Datatype type, MPI_Datatype basic, std::vector<std::ptrdiff_t> offsets, std::ptrdiff_t extent);
+
+  // The same datatype, named so many times.
+  Layout times(int count) const {
+    Layout layout = *this;
+    layout.count_ = count;
+    return layout;
+  }
 
   MPI_Datatype type() const { return *type_; }
   MPI_Datatype basic() const { return basic_; }

@@ -1,0 +1,8 @@
+// Counts the calls of operator new in this program, for promises not to allocate.
+#pragma once
+
+#include <cstddef>
+
+namespace plait {
+std::size_t allocations();
+}

@@ -1,0 +1,135 @@
+#include "tl/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "tests/tl/traffic.h"
+
+namespace plait {
+namespace {
+
+// A message of `bytes` in up to `most` spans with gaps, in spaces drawn at random; boundaries at multiples of 4.
+struct RandomMemory {
+  std::array<std::vector<std::byte>, 3> storage;
+  Buffers buffers;
+  std::vector<BoundSpan> spans;
+
+  RandomMemory(std::mt19937& random, std::size_t bytes, std::size_t most) {
+    std::array<std::size_t, 3> end{};
+    for (std::size_t pieces = 1 + random() % most; bytes > 0; --pieces) {
+      const Space space = static_cast<Space>(random() % 3);
+      const std::size_t piece = pieces <= 1 ? bytes : (1 + random() % (bytes / 4)) * 4;
+      end[static_cast<std::size_t>(space)] += 4 * (random() % 3);
+      spans.push_back({end[static_cast<std::size_t>(space)], piece, space});
+      end[static_cast<std::size_t>(space)] += piece;
+      bytes -= piece;
+    }
+    for (std::size_t s = 0; s < 3; ++s) {
+      storage[s].resize(end[s] + 1);
+      buffers.base[s] = storage[s].data();
+    }
+  }
+  Memory memory() const { return {spans.data(), static_cast<std::uint32_t>(spans.size()), &buffers}; }
+  std::vector<std::byte> flat() const {
+    std::vector<std::byte> bytes;
+    for (const BoundSpan& span : spans) {
+      const std::byte* from = buffers.at(span.space) + span.offset;
+      bytes.insert(bytes.end(), from, from + span.bytes);
+    }
+    return bytes;
+  }
+};
+
+std::vector<std::byte> random_bytes(std::mt19937& random, std::size_t bytes) {
+  std::vector<std::byte> result(bytes);
+  for (std::byte& byte : result) byte = static_cast<std::byte>(random());
+  return result;
+}
+
+TEST(Memory, CopiesInAndOutAtAnyOffset) {
+  for (std::uint32_t seed = 1; seed <= 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const std::size_t bytes = 4 * (1 + random() % 100);
+    RandomMemory memory(random, bytes, 8);
+    std::vector<std::byte> expected = memory.flat();
+    const std::size_t offset = random() % (bytes + 1), length = random() % (bytes - offset + 1);
+    const std::vector<std::byte> data = random_bytes(random, length);
+    copy_in(memory.memory(), offset, data.data(), length);
+    std::copy(data.begin(), data.end(), expected.begin() + static_cast<std::ptrdiff_t>(offset));
+    EXPECT_EQ(memory.flat(), expected);
+    std::vector<std::byte> back(length);
+    copy_out(memory.memory(), offset, back.data(), length);
+    EXPECT_EQ(back, data);
+  }
+}
+
+TEST(Memory, CopiesBetweenDifferentCuts) {
+  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const std::size_t bytes = 4 * (1 + random() % 100);
+    RandomMemory from(random, bytes, 8), to(random, bytes, 8);
+    const std::vector<std::byte> data = random_bytes(random, bytes);
+    copy_in(from.memory(), 0, data.data(), bytes);
+    const std::size_t middle = random() % (bytes + 1);
+    copy(to.memory(), from.memory(), 0, middle);
+    copy(to.memory(), from.memory(), middle, bytes - middle);
+    EXPECT_EQ(to.flat(), data);
+  }
+}
+
+std::vector<std::byte> combined(const std::vector<std::byte>& left, const std::vector<std::byte>& right) {
+  Reducer reducer;
+  reducer.element_bytes = 4;
+  std::vector<std::byte> result(left.size());
+  apply_noncommutative(reducer, result.data(), left.data(), right.data(), left.size() / 4);
+  return result;
+}
+
+TEST(Memory, ReducesWhateverTheCuts) {
+  Reducer reducer;
+  reducer.apply = apply_noncommutative;
+  reducer.element_bytes = 4;
+  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const std::size_t bytes = 4 * (1 + random() % 100);
+    RandomMemory left(random, bytes, 8), right(random, bytes, 8), to(random, bytes, 8);
+    const std::vector<std::byte> a = random_bytes(random, bytes), b = random_bytes(random, bytes);
+    copy_in(left.memory(), 0, a.data(), bytes);
+    copy_in(right.memory(), 0, b.data(), bytes);
+    const std::size_t middle = random() % (bytes / 4 + 1) * 4;
+    reduce(reducer, to.memory(), left.memory(), right.memory(), 0, middle);
+    reduce(reducer, to.memory(), left.memory(), right.memory(), middle, bytes - middle);
+    EXPECT_EQ(to.flat(), combined(a, b));
+
+    Transfer transfer;
+    transfer.memory = to.memory();
+    transfer.reducer = &reducer;
+    transfer.operand = left.memory();
+    transfer.incoming_left = false;
+    reduce_in(transfer, 0, b.data(), middle);
+    reduce_in(transfer, middle, b.data() + middle, bytes - middle);
+    EXPECT_EQ(to.flat(), combined(a, b));
+    transfer.operand = transfer.memory = right.memory();  // in place
+    transfer.incoming_left = true;
+    reduce_in(transfer, 0, a.data(), bytes);
+    EXPECT_EQ(right.flat(), combined(a, b));
+  }
+}
+
+TEST(Memory, NothingIsNothing) {
+  const Buffers none{};
+  const Memory empty{nullptr, 0, &none};
+  EXPECT_EQ(MemoryCursor(empty, 0).contiguous(), 0u);
+  copy_in(empty, 0, nullptr, 0);
+  copy_out(empty, 0, nullptr, 0);
+  copy(empty, empty, 0, 0);
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,161 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "tl/shm/shm_channel.h"
+
+namespace plait {
+namespace {
+
+// The exit status of `body` in a process of its own; -signal when one ended it.
+int in_child(const std::function<int()>& body) {
+  const int child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+bool contains(const Status& status, const std::string& text) {
+  return status.message().find(text) != std::string::npos;
+}
+
+int segments_with_a_name() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    if (entry.path().filename().string().starts_with("plait")) ++count;
+  return count;
+}
+
+TEST(SharedSegment, IsZeroedSharedAndNameless) {
+  auto segment = SharedSegment::create(1 << 20);
+  ASSERT_TRUE(segment.ok()) << segment.status().message();
+  EXPECT_EQ(segment->bytes(), std::size_t{1} << 20);
+  EXPECT_TRUE(std::all_of(segment->data(), segment->data() + segment->bytes(), [](std::byte b) { return b == std::byte{}; }));
+  EXPECT_EQ(segments_with_a_name(), 0);
+  const int parent = getpid(), descriptor = segment->descriptor();
+  EXPECT_EQ(in_child([&] {
+    auto attached = SharedSegment::attach(parent, descriptor, 1 << 20);
+    if (!attached.ok()) return 1;
+    attached->data()[12345] = std::byte{42};
+    return 0;
+  }), 0);
+  EXPECT_EQ(segment->data()[12345], std::byte{42});
+}
+
+TEST(SharedSegment, IsPrivateToTheUser) {
+  auto segment = SharedSegment::create(4096);
+  ASSERT_TRUE(segment.ok());
+  struct stat found;
+  ASSERT_EQ(fstat(segment->descriptor(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0600u);
+  EXPECT_EQ(fcntl(segment->descriptor(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+TEST(SharedSegment, StaysWhenTheDescriptorIsClosed) {
+  auto segment = SharedSegment::create(4096);
+  ASSERT_TRUE(segment.ok());
+  segment->close_descriptor();
+  EXPECT_EQ(segment->descriptor(), -1);
+  SharedSegment moved = std::move(*segment);
+  moved.data()[0] = std::byte{1};
+  EXPECT_EQ(moved.data()[0], std::byte{1});
+}
+
+TEST(SharedSegment, SaysWhyItCannotAttach) {
+  auto segment = SharedSegment::create(4096);
+  ASSERT_TRUE(segment.ok());
+  const std::string mine = "/proc/" + std::to_string(getpid()) + "/fd/";
+  const auto closed = SharedSegment::attach(getpid(), 999, 4096);
+  ASSERT_FALSE(closed.ok());
+  EXPECT_EQ(closed.status().code(), Code::unavailable);
+  EXPECT_TRUE(contains(closed.status(), mine + "999: No such file or directory")) << closed.status().message();
+  const auto other_size = SharedSegment::attach(getpid(), segment->descriptor(), 8192);
+  ASSERT_FALSE(other_size.ok());
+  EXPECT_TRUE(contains(other_size.status(), "is not a segment of 8192 bytes")) << other_size.status().message();
+  const int gone = fork();
+  if (gone == 0) _exit(0);
+  waitpid(gone, nullptr, 0);
+  EXPECT_FALSE(SharedSegment::attach(gone, 3, 4096).ok());
+}
+
+// The limit on file sizes must not end the job by SIGXFSZ.
+TEST(SharedSegment, SurvivesTheFileSizeLimit) {
+  EXPECT_EQ(in_child([] {
+    const rlimit limit{64 * 1024, 64 * 1024};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto segment = SharedSegment::create(1 << 20);
+    if (segment.ok() || segment.status().code() != Code::unavailable) return 1;
+    if (!contains(segment.status(), "File too large")) return 2;
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGXFSZ) == 1 ? 3 : 0;
+  }), 0);
+}
+
+// The child's own mount of /dev/shm, which needs privileges: 77 where they are missing.
+int with_tiny_shm(const std::function<int()>& body) {
+  return in_child([&] {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k") != 0)
+      return 77;
+    return body();
+  });
+}
+
+TEST(SharedSegment, NoticesAFullFileSystem) {
+  const int result = with_tiny_shm([] {
+    const auto segment = SharedSegment::create(1 << 20);
+    if (segment.ok()) return 1;
+    if (!contains(segment.status(), "No space left on device")) return 2;
+    return SharedSegment::create(32 * 1024).ok() ? 0 : 3;  // what was reserved has been given back
+  });
+  if (result == 77) GTEST_SKIP() << "no permission to mount";
+  EXPECT_EQ(result, 0);
+}
+
+TEST(SharedSegment, SaysThatShmIsMissing) {
+  const int result = with_tiny_shm([] {
+    if (mount("none", "/dev/shm", nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) return 77;
+    const auto segment = SharedSegment::create(4096);
+    return !segment.ok() && contains(segment.status(), "Read-only file system") ? 0 : 1;
+  });
+  if (result == 77) GTEST_SKIP() << "no permission to mount";
+  EXPECT_EQ(result, 0);
+}
+
+TEST(SharedSegment, AKilledProcessLeavesNothing) {
+  EXPECT_EQ(in_child([] {
+    auto segment = SharedSegment::create(1 << 20);
+    raise(SIGKILL);
+    return segment.ok() ? 0 : 1;
+  }), -SIGKILL);
+  EXPECT_EQ(segments_with_a_name(), 0);
+}
+
+TEST(CanReadProcess, OnlyWhereTheValueIsFound) {
+  const std::uint64_t value = 0x1234567890abcdef;
+  const int parent = getpid();
+  EXPECT_EQ(in_child([&] {
+    if (!can_read_process(parent, &value, value)) return 1;
+    if (can_read_process(parent, &value, value + 1)) return 2;
+    return can_read_process(parent, nullptr, value) ? 3 : 0;
+  }), 0);
+  const int gone = fork();
+  if (gone == 0) _exit(0);
+  waitpid(gone, nullptr, 0);
+  EXPECT_FALSE(can_read_process(gone, &value, value));
+}
+
+}  // namespace
+}  // namespace plait
