@@ -15,13 +15,12 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/element.h"
+#include "tests/tl/schedule_builder.h"
 #include "tl/engine.h"
 #include "tl/shm/shm_channel.h"
 
@@ -31,89 +30,46 @@ using namespace plait;
 
 constexpr std::size_t element_bytes = 4;
 
-// Steps in order; a step may wait for one earlier step.
-class ScheduleBuilder {
- public:
-  ScheduleBuilder() {
-    schedule_.element_bytes = element_bytes;
-    schedule_.lanes.resize(2);
-  }
-
-  std::uint32_t add(StepKind kind, int peer, BoundSpan memory, BoundSpan operand = {}, int after = -1) {
-    const std::uint32_t index = static_cast<std::uint32_t>(schedule_.steps.size());
-    BoundStep step{};
-    step.kind = kind;
-    step.channel = ChannelKind::shm;
-    step.incoming_left = peer == 0;
-    step.peer = peer;
-    step.bytes = memory.bytes;
-    step.lane = kind == StepKind::send ? 0 : 1;
-    (kind == StepKind::send ? step.source : step.destination) = span(memory);
-    if (kind == StepKind::recv_reduce) step.operand = span(operand);
-    lanes_[static_cast<std::size_t>(step.lane)].push_back(index);
-    schedule_.steps.push_back(step);
-    if (after >= 0) {
-      schedule_.steps.back().predecessors = 1;
-      schedule_.steps[static_cast<std::size_t>(after)].successors = {
-          static_cast<std::uint32_t>(schedule_.successors.size()), 1};
-      schedule_.successors.push_back(index);
-    }
-    return index;
-  }
-
-  BoundSchedule build() {
-    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-      schedule_.lanes[lane].steps = {static_cast<std::uint32_t>(schedule_.lane_steps.size()),
-                                     static_cast<std::uint32_t>(lanes_[lane].size())};
-      schedule_.lane_steps.insert(schedule_.lane_steps.end(), lanes_[lane].begin(), lanes_[lane].end());
-    }
-    return std::move(schedule_);
-  }
-
- private:
-  SpanList span(BoundSpan memory) {
-    schedule_.spans.push_back(memory);
-    return {static_cast<std::uint32_t>(schedule_.spans.size() - 1), 1};
-  }
-
-  BoundSchedule schedule_;
-  std::array<std::vector<std::uint32_t>, 2> lanes_;
-};
+constexpr ChannelKind shm = ChannelKind::shm;
 
 BoundSchedule exchange(int rank, std::size_t bytes) {
-  ScheduleBuilder builder;
-  builder.add(StepKind::send, 1 - rank, {0, bytes, Space::input});
-  builder.add(StepKind::recv_reduce, 1 - rank, {0, bytes, Space::output}, {0, bytes, Space::input});
+  const int peer = 1 - rank;
+  ScheduleBuilder builder(element_bytes);
+  builder.send(shm, peer, {{0, bytes, Space::input}});
+  builder.recv_reduce(shm, peer, {{0, bytes, Space::output}}, {{0, bytes, Space::input}}, peer == 0);
   return builder.build();
 }
 
 // The results of a chunk are sent after the next chunk's contribution, when the peer is likely to have them.
 BoundSchedule halves(int rank, std::size_t bytes, std::size_t chunks) {
-  ScheduleBuilder builder;
+  const int peer = 1 - rank;
   const std::size_t half = bytes / 2, chunk = half / chunks;
   const std::size_t mine = static_cast<std::size_t>(rank) * half, other = half - mine;
+  ScheduleBuilder builder(element_bytes);
   std::vector<std::uint32_t> reduced(chunks);
   for (std::size_t k = 0; k <= chunks; ++k) {
+    const std::size_t now = k * chunk, before = now - chunk;
     if (k < chunks) {
-      builder.add(StepKind::send, 1 - rank, {other + k * chunk, chunk, Space::input});
-      reduced[k] = builder.add(StepKind::recv_reduce, 1 - rank, {mine + k * chunk, chunk, Space::output},
-                               {mine + k * chunk, chunk, Space::input});
+      builder.send(shm, peer, {{other + now, chunk, Space::input}});
+      reduced[k] = builder.recv_reduce(shm, peer, {{mine + now, chunk, Space::output}},
+                                       {{mine + now, chunk, Space::input}}, peer == 0);
     }
     if (k == 0) continue;
-    const std::size_t at = (k - 1) * chunk;
-    builder.add(StepKind::send, 1 - rank, {mine + at, chunk, Space::output}, {}, static_cast<int>(reduced[k - 1]));
-    builder.add(StepKind::recv, 1 - rank, {other + at, chunk, Space::output});
+    builder.send(shm, peer, {{mine + before, chunk, Space::output}}, {reduced[k - 1]});
+    builder.recv(shm, peer, {{other + before, chunk, Space::output}});
   }
   return builder.build();
 }
 
 BoundSchedule allreduce(int rank, std::size_t bytes, std::size_t chunks) {
-  return bytes <= 4096 ? exchange(rank, bytes) : halves(rank, bytes, std::min(chunks, bytes / 8192));
+  if (bytes <= 4096) return exchange(rank, bytes);
+  return halves(rank, bytes, std::min(chunks, bytes / 8192));
 }
 
 BoundSchedule bcast(int rank, std::size_t bytes, std::size_t) {
-  ScheduleBuilder builder;
-  builder.add(rank == 0 ? StepKind::send : StepKind::recv, 1 - rank, {0, bytes, Space::output});
+  ScheduleBuilder builder(element_bytes);
+  if (rank == 0) builder.send(shm, 1, {{0, bytes, Space::output}});
+  else builder.recv(shm, 0, {{0, bytes, Space::output}});
   return builder.build();
 }
 
@@ -125,7 +81,7 @@ struct Mechanism {
 const Mechanism mechanisms[] = {
     {"slots", {}},
     {"copy", {.single_copy = true, .single_copy_threshold = 1}},
-    {"default", {.single_copy = true}},
+    {"built-in", {.single_copy = true}},
 };
 
 // What the two processes share besides the segments.
@@ -222,8 +178,6 @@ int main(int argc, char** argv) {
   void* page = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   Shared& shared = *new (page) Shared{};
   const int parent = getpid();
-  std::array<int, 2> pipe_ends{};
-  if (pipe(pipe_ends.data()) != 0) return 1;
   const int child = fork();
   const int rank = child == 0 ? 1 : 0;
   ShmPeer peers[2] = {{0, parent}, {1, child == 0 ? getpid() : child}};

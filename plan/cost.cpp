@@ -32,7 +32,8 @@ struct Task {
   std::uint32_t open = 0;        // predecessors not complete
   double ready = 0;              // when the last of them was
   std::uint32_t partner = 0;     // of a message: the other side's step
-  double arrival = -1;           // of a receive: when its data is there
+  double arrival = -1;           // of a receive: when its data begins to be there
+  double complete_from = 0;      // of a receive: when the last of it is there
   bool posted = false;
 };
 
@@ -156,20 +157,23 @@ class Simulation {
     return task.step->channel == ChannelKind::shm ? machine_.shm : machine_.network;
   }
 
+  // A message through shared memory is drained while it is being written; one over the network is there when its last
+  // byte is.
   double send(const Event& event, Task& task) {
     const Link& link = this->link(task);
-    const double posted =
-        occupy(cpu_free_[event.rank], event.time, link.overhead + link.cpu_seconds_per_byte * task.bytes);
-    double arrival = posted + link.latency;
-    if (task.step->channel != ChannelKind::shm) {
+    const double work = link.overhead + link.cpu_seconds_per_byte * task.bytes;
+    const double posted = occupy(cpu_free_[event.rank], event.time, work);
+    Task& receive = tasks_[static_cast<std::size_t>(task.step->peer)][task.partner];
+    if (task.step->channel == ChannelKind::shm) {
+      receive.arrival = posted - work + link.overhead + link.latency;
+      receive.complete_from = posted + link.latency;
+    } else {
       const double wire = machine_.nic_seconds_per_message + machine_.nic_seconds_per_byte * task.bytes;
       const double left = occupy(nic_out_[node(event.rank)], posted, wire);
       const double taken = occupy(nic_in_[node(static_cast<std::size_t>(task.step->peer))], left - wire, wire);
-      arrival = std::max(left, taken) + link.latency;
+      receive.arrival = receive.complete_from = std::max(left, taken) + link.latency;
     }
-    Task& receive = tasks_[static_cast<std::size_t>(task.step->peer)][task.partner];
-    receive.arrival = arrival;
-    if (receive.posted) push(arrival, static_cast<std::size_t>(task.step->peer), task.partner);
+    if (receive.posted) push(receive.arrival, static_cast<std::size_t>(task.step->peer), task.partner);
     return finish(event, posted);
   }
 
@@ -185,7 +189,9 @@ class Simulation {
     const Link& link = this->link(task);
     double work = link.overhead + link.cpu_seconds_per_byte * task.bytes;
     if (task.step->kind == StepKind::recv_reduce) work += machine_.reduce_seconds_per_byte * task.bytes;
-    return finish(event, occupy(cpu_free_[event.rank], event.time, work));
+    double& cpu_free = cpu_free_[event.rank];
+    cpu_free = std::max(occupy(cpu_free, event.time, work), task.complete_from);
+    return finish(event, cpu_free);
   }
 
   double finish(const Event& event, double time) {

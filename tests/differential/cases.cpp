@@ -77,11 +77,19 @@ void Cases::add_at_sizes(Case test, const std::vector<std::size_t>& counts) {
 }
 
 void Cases::add_types_and_operators() {
+  // One element and several: one of them in place.
   for (const std::size_t index : reducible_)
     for (const Operator& op : basics_[index].operators)
-      for (const Collective collective : reductions)
-        add_at_sizes({.collective = collective, .basic = &basics_[index], .op = &op, .root = static_cast<int>(index)},
-                     {1, 37});
+      for (const Collective collective : reductions) {
+        Case test{.collective = collective, .basic = &basics_[index], .op = &op, .root = static_cast<int>(index)};
+        bool in_place = derive(seed_, index, list_.size()) % 2 == 0;
+        for (const std::size_t count : {1, 37}) {
+          test.count = count;
+          test.in_place = in_place;
+          add(test);
+          in_place = !in_place;
+        }
+      }
 }
 
 void Cases::add_moved_types() {

@@ -16,7 +16,7 @@ constexpr const char* usage =
     "  --large               also buffers of tens of MiB\n"
     "  --only N              case N alone\n"
     "  --from N, --to N      cases N to N\n"
-    "  --expect-plan TEXT    fail unless a plan with TEXT in its name ran\n"
+    "  --expect-plan NAME    fail unless the plan of that name ran\n"
     "  --expect-host         fail unless every call went to the host\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";

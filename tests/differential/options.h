@@ -18,7 +18,7 @@ struct Options {
   bool large = false;
   std::size_t first = 0;           // number of the first case
   std::optional<std::size_t> end;  // one past the last; none: until the budget is spent
-  std::string expected_plan;       // part of the name of a plan that some case must run
+  std::string expected_plan;       // the name of a plan that some case must run, in whatever number of chunks
   bool expect_host = false;        // every call must go to the host
   bool reference = false;          // the host against itself, without Plait
   bool extras = true;

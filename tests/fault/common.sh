@@ -1,0 +1,51 @@
+# What the fault tests share. Sourced, after `library` is set.
+
+fail() {
+  echo "FAILED: $*"
+  [[ -z ${output:-} || ! -f $output ]] || sed 's/^/  | /' "$output"
+  exit 1
+}
+
+# 77 tells ctest that the test was skipped.
+require_namespaces() {
+  ((EUID == 0)) && unshare --mount true 2>/dev/null || exit 77
+}
+
+output=$(mktemp)
+# Every process of a job started here carries this in its environment.
+mark=FAULT_TEST=$$.$RANDOM
+trap 'rm -f "$output"' EXIT
+
+# Runs `job RANKS [mpirun argument]... -- program...` with Plait, its output in $output.
+job() {
+  local ranks=$1
+  shift
+  local arguments=()
+  while [[ $1 != -- ]]; do
+    arguments+=("$1")
+    shift
+  done
+  shift
+  # Open MPI's own files stay out of /dev/shm, which is the test's.
+  env "$mark" timeout --kill-after=5 "${limit_s:-60}" mpirun --oversubscribe --allow-run-as-root --bind-to none \
+    --mca mpi_yield_when_idle 1 --mca btl_vader_backing_directory /tmp --mca btl_vader_single_copy_mechanism none \
+    -x "LD_PRELOAD=${preload:-$library}" -x PLAIT_SETUP_CALLS=1 -x PLAIT_HOST=0 "${arguments[@]}" -n "$ranks" "$@" \
+    >"$output" 2>&1
+}
+
+job_processes() { grep -lszxF -- "$mark" /proc/[0-9]*/environ | awk -F/ '{print $3}' || true; }
+
+require_no_process() {
+  local deadline=$((SECONDS + 5))
+  while [[ -n $(job_processes) ]]; do
+    ((SECONDS < deadline)) || fail "processes are left: $(job_processes | tr '\n' ' ')"
+    sleep 0.1
+  done
+}
+
+require_empty_shm() { [[ -z $(ls -A /dev/shm) ]] || fail "/dev/shm holds $(ls -A /dev/shm)"; }
+
+require_line() { grep -q -- "$1" "$output" || fail "no '$1' in the output"; }
+
+# Seconds and hundredths as hundredths.
+now() { local t=${EPOCHREALTIME/./}; echo $((t / 10000)); }
