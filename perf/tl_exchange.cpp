@@ -1,6 +1,6 @@
-// What the shared-memory channel makes of the two patterns a two-rank collective consists of, by mechanism:
-//   allreduce  up to 4 KiB: both send all they have and reduce what comes;
-//              larger: send one half, reduce the other, send the result, receive the other result
+// What the shared-memory channel makes of the patterns a two-rank collective consists of, by mechanism:
+//   exchange   allreduce: both send all they have and reduce what comes
+//   halves     allreduce: send one half, reduce the other, send the result, receive the other result
 //   bcast      rank 0 sends, rank 1 receives
 // Two processes, pinned to two cores; one line a size: microseconds a call, from a common start to the later rank's
 // end, in the best of many short batches, since other work on the machine only ever makes it slower.
@@ -32,7 +32,7 @@ constexpr std::size_t element_bytes = 4;
 
 constexpr ChannelKind shm = ChannelKind::shm;
 
-BoundSchedule exchange(int rank, std::size_t bytes) {
+BoundSchedule exchange(int rank, std::size_t bytes, std::size_t) {
   const int peer = 1 - rank;
   ScheduleBuilder builder(element_bytes);
   builder.send(shm, peer, {{0, bytes, Space::input}});
@@ -61,17 +61,21 @@ BoundSchedule halves(int rank, std::size_t bytes, std::size_t chunks) {
   return builder.build();
 }
 
-BoundSchedule allreduce(int rank, std::size_t bytes, std::size_t chunks) {
-  if (bytes <= 4096) return exchange(rank, bytes);
-  return halves(rank, bytes, std::min(chunks, bytes / 8192));
-}
-
 BoundSchedule bcast(int rank, std::size_t bytes, std::size_t) {
   ScheduleBuilder builder(element_bytes);
   if (rank == 0) builder.send(shm, 1, {{0, bytes, Space::output}});
   else builder.recv(shm, 0, {{0, bytes, Space::output}});
   return builder.build();
 }
+
+struct Pattern {
+  const char* name;
+  BoundSchedule (*make)(int rank, std::size_t bytes, std::size_t chunks);
+  std::size_t least, most;  // bytes of the whole vector
+};
+
+const Pattern patterns[] = {{"exchange", exchange, 8, 64 * 1024}, {"halves", halves, 1024, ~std::size_t{0}},
+                            {"bcast", bcast, 8, ~std::size_t{0}}};
 
 struct Mechanism {
   const char* name;
@@ -192,14 +196,12 @@ int main(int argc, char** argv) {
     for (const Mechanism& mechanism : mechanisms) std::printf(" %10s", mechanism.name);
     std::printf("\n");
   }
-  const std::pair<const char*, BoundSchedule (*)(int, std::size_t, std::size_t)> patterns[] = {{"allreduce", allreduce},
-                                                                                               {"bcast", bcast}};
-  for (const auto& [pattern, make] : patterns) {
-    for (std::size_t bytes = 8; bytes <= largest; bytes *= 2) {
-      const BoundSchedule schedule = make(rank, bytes, chunks);
+  for (const Pattern& pattern : patterns) {
+    for (std::size_t bytes = pattern.least; bytes <= std::min(pattern.most, largest); bytes *= 2) {
+      const BoundSchedule schedule = pattern.make(rank, bytes, std::min(chunks, bytes / 128));
       std::vector<double> seconds;
       for (auto& channel : channels) seconds.push_back(process.measure(*channel, schedule, bytes));
-      if (rank == 0) report(pattern, bytes, seconds);
+      if (rank == 0) report(pattern.name, bytes, seconds);
     }
   }
   if (child == 0) return 0;

@@ -10,13 +10,13 @@ namespace plait {
 
 Machine default_machine() {
   Machine machine;
-  machine.shm = {.latency = 0.15e-6, .seconds_per_byte = 1 / 12e9, .overhead = 0.05e-6,
-                 .cpu_seconds_per_byte = 1 / 15e9};
+  machine.shm = {.latency = 0.3e-6, .seconds_per_byte = 1 / 12e9, .overhead = 0.05e-6,
+                 .cpu_seconds_per_byte = 1 / 30e9};
   machine.network = {.latency = 15e-6, .seconds_per_byte = 1 / 1.2e9, .overhead = 3e-6,
                      .cpu_seconds_per_byte = 1 / 6e9};
   machine.nic_seconds_per_byte = 1 / 1.2e9;
   machine.nic_seconds_per_message = 1e-6;
-  machine.reduce_seconds_per_byte = 1 / 10e9;
+  machine.reduce_seconds_per_byte = 1 / 30e9;
   machine.copy_seconds_per_byte = 1 / 12e9;
   return machine;
 }

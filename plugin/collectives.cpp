@@ -23,15 +23,14 @@ constexpr std::size_t max_element_bytes = 4096;  // slots and chunks hold many e
 
 // ---- Regions ----
 
-// Data that is only moved: it travels as the bytes of its type signature.
-Region moved(const void* address, std::size_t count, const Datatype& type) {
-  Region region;
+// Data that is only moved: it travels as the bytes of its type signature. Sets a fresh region in place: copies of it show in
+// the time of a small call.
+void move_all(Region& region, const void* address, std::size_t count, const Datatype& type) {
   region.address = static_cast<std::byte*>(const_cast<void*>(address));
   region.count = count;
   region.type = &type;
   region.bytes = count * type.size;
   region.direct = type.contiguous;
-  return region;
 }
 
 // Whether an address can be that of a region's data. MPI_BOTTOM belongs to types that hold the addresses themselves.
@@ -51,8 +50,8 @@ bool describe(Region& region, const Arguments& arguments, int segments = 1) {
   if (arguments.count < 0) return false;
   const Datatype* type = find_datatype(arguments.type);
   if (type == nullptr) return false;
-  region = moved(arguments.address, static_cast<std::size_t>(arguments.count) * static_cast<std::size_t>(segments),
-                 *type);
+  const std::size_t count = static_cast<std::size_t>(arguments.count) * static_cast<std::size_t>(segments);
+  move_all(region, arguments.address, count, *type);
   return sound(region);
 }
 
@@ -107,11 +106,10 @@ const char* combine(Communicator& communicator, Request& request, const Datatype
   return eligible;
 }
 
-Region operand(const Request& request, const void* address, std::size_t count, const Datatype& type) {
-  Region region = moved(address, count, type);
+void place(const Request& request, Region& region, const void* address, std::size_t count, const Datatype& type) {
+  move_all(region, address, count, type);
   region.bytes = count * request.call.element_bytes;
   region.direct = type.contiguous || request.reducer != &request.user.reducer();
-  return region;
 }
 
 struct Lengths {
@@ -126,16 +124,16 @@ bool place_operands(Request& request, const Operands& operands, const Datatype& 
   const bool in_place = operands.send == MPI_IN_PLACE || operands.send == operands.receive;
   if (operands.send == MPI_IN_PLACE && !lengths.has_output) return false;
   if (lengths.has_output) {
-    request.output = operand(request, operands.receive, lengths.output, type);
+    place(request, request.output, operands.receive, lengths.output, type);
     if (!sound(request.output)) return false;
   }
   if (!in_place || !lengths.has_output) {
-    request.input = operand(request, operands.send, lengths.input, type);
+    place(request, request.input, operands.send, lengths.input, type);
   } else if (lengths.whole) {
     request.input = request.output;
     request.sharing = Sharing::input_in_output;
   } else {
-    request.input = operand(request, operands.receive, lengths.input, type);
+    place(request, request.input, operands.receive, lengths.input, type);
     request.copy_input = true;
   }
   return sound(request.input);
@@ -282,8 +280,8 @@ void place_directly(Communicator& communicator, Request& request) {
 void place_own_segment(Communicator& communicator, Request& request) {
   const auto rank = static_cast<std::size_t>(communicator.rank);
   const Region& output = request.output;
-  request.input = moved(output.address + output.type->extent * output.segment_displacements[rank],
-                        static_cast<std::size_t>(output.segment_counts[rank]), *output.type);
+  move_all(request.input, output.address + output.type->extent * output.segment_displacements[rank],
+           static_cast<std::size_t>(output.segment_counts[rank]), *output.type);
   request.sharing = Sharing::input_in_output;
   for (std::size_t before = 0; before < rank; ++before) request.own_offset += communicator.counts[before];
 }
@@ -303,7 +301,8 @@ const char* prepare_allgatherv(Communicator& communicator, Request& request, con
     return wrong;
   const std::size_t all = sum(communicator.counts);
   if (all == 0) return no_data;
-  Region& output = request.output = moved(receive.address, all / type->size, *type);
+  Region& output = request.output;
+  move_all(output, receive.address, all / type->size, *type);
   output.segment_counts = receive.counts;
   output.segment_displacements = receive.displacements;
   output.segments = communicator.ranks;

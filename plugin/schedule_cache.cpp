@@ -49,7 +49,7 @@ const PreparedCall& ScheduleCache::search(const CallShape& shape) {
     std::unique_ptr<Entry>& entry = entries_[first + way];
     if (entry == nullptr) {
       slot = &entry;
-    } else if (entry->hash == wanted && same(entry->shape, shape)) {
+    } else if (entry->hash == wanted && same(entry->shape(), shape)) {
       last_[static_cast<std::size_t>(shape.call.collective)] = entry.get();
       return entry->prepared;
     }
@@ -61,15 +61,15 @@ const PreparedCall& ScheduleCache::search(const CallShape& shape) {
 
 std::unique_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape) {
   auto entry = std::make_unique<Entry>();
-  entry->shape = shape;
+  entry->call = shape.call;
+  entry->in_place = shape.in_place;
+  entry->displaced = shape.displacements != nullptr;
   entry->hash = hash(shape);
-  const auto keep = [&](std::vector<std::size_t>& values, const std::size_t*& list) {
-    if (list == nullptr) return;
-    values.assign(list, list + ranks_);
-    list = values.data();
-  };
-  keep(entry->counts, entry->shape.call.counts);
-  keep(entry->displacements, entry->shape.displacements);
+  if (shape.call.counts != nullptr) {
+    entry->counts.assign(shape.call.counts, shape.call.counts + ranks_);
+    entry->call.counts = entry->counts.data();
+  }
+  if (entry->displaced) entry->displacements.assign(shape.displacements, shape.displacements + ranks_);
   prepare(*entry);
   const BoundSchedule& schedule = entry->prepared.schedule;
   entry->bytes = sizeof(Entry) + bytes_of(schedule.steps) + bytes_of(schedule.spans) + bytes_of(schedule.successors) +
@@ -80,15 +80,15 @@ std::unique_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape
 
 void ScheduleCache::prepare(Entry& entry) {
   PreparedCall& prepared = entry.prepared;
-  const Call& call = entry.shape.call;
+  const Call& call = entry.call;
   prepared.payload = payload_bytes(call, ranks_);
   const Choice choice = planner_.choose(call);
   if (choice.plan == nullptr) {
     prepared.reason = intern(choice.reason);
   } else {
     Placement placement = dense_placement(call);
-    placement.in_place = entry.shape.in_place;
-    placement.displacements = entry.shape.displacements;
+    placement.in_place = entry.in_place;
+    placement.displacements = entry.shape().displacements;
     prepared.accelerated = true;
     prepared.plan = intern(choice.plan->name);
     prepared.schedule = bind(choice.plan->schedule, choice.plan->semantics, rank_, placement);
@@ -109,7 +109,7 @@ void ScheduleCache::store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> e
     for (std::unique_ptr<Entry>& other : entries_) forget(other);
   bytes_ += entry->bytes;
   slot = std::move(entry);
-  last_[static_cast<std::size_t>(slot->shape.call.collective)] = slot.get();
+  last_[static_cast<std::size_t>(slot->call.collective)] = slot.get();
 }
 
 void ScheduleCache::forget(std::unique_ptr<Entry>& slot) {

@@ -13,9 +13,9 @@
 namespace plait {
 
 // Everything that decides a bound schedule. `in_place` and `displacements` are local matters: they change where this
-// rank's bytes lie, never which plan runs.
+// rank's bytes lie, never which plan runs. The call is named, not copied: a copy shows in the time of a small call.
 struct CallShape {
-  Call call;
+  const Call& call;
   bool in_place = false;
   const std::size_t* displacements = nullptr;  // as in Placement, by rank; nullptr: dense
 };
@@ -38,17 +38,20 @@ class ScheduleCache {
   // Valid until the next find().
   const PreparedCall& find(const CallShape& shape) {
     const Entry* last = last_[static_cast<std::size_t>(shape.call.collective)];
-    if (last != nullptr && same(last->shape, shape)) return last->prepared;
+    if (last != nullptr && same(last->shape(), shape)) return last->prepared;
     return search(shape);
   }
 
  private:
   struct Entry {
-    CallShape shape;  // its pointers lead into the vectors below
+    Call call;  // its counts are those below
+    bool in_place = false;
+    bool displaced = false;
     std::vector<std::size_t> counts, displacements;
     std::uint64_t hash = 0;
     std::size_t bytes = 0;  // of memory, roughly
     PreparedCall prepared;
+    CallShape shape() const { return {call, in_place, displaced ? displacements.data() : nullptr}; }
   };
   static constexpr std::size_t sets = 64, ways = 4;
   static constexpr std::size_t max_bytes = std::size_t{64} << 20;

@@ -201,14 +201,11 @@ void Cases::choose_elements(Case& test, Random& random) const {
   if (reduces(test.collective)) {
     test.basic = &basics_[reducible_[random.below(reducible_.size())]];
     test.op = &test.basic->operators[random.below(test.basic->operators.size())];
-    if (scope_.for_host && !Trial::host_copes(test)) {
-      test.basic = &basic("MPI_INT");
-      test.op = &test.basic->operators.front();
-    }
     return;
   }
+  test.shape = Shape::plain;
   test.basic = &basics_[movable_[random.below(movable_.size())]];
-  if (!scope_.for_host && random.one_in(2)) test.shape = random.one_in(3) ? Shape::mixed : Shape::derived;
+  if (random.one_in(2)) test.shape = random.one_in(3) ? Shape::mixed : Shape::derived;
 }
 
 Case Cases::random_case(Random& random) const {
@@ -216,7 +213,8 @@ Case Cases::random_case(Random& random) const {
   test.collective = scope_.collectives[random.below(scope_.collectives.size())];
   test.party = random.one_in(3) ? random.below(parties_.size()) : 0;
   if (test.collective == Collective::barrier) return test;
-  choose_elements(test, random);
+  do choose_elements(test, random);
+  while (scope_.for_host && !Trial::host_copes(test));
   test.count = random_count(*test.basic, random);
   test.root = static_cast<int>(random.below(static_cast<std::size_t>(parties_[0].ranks)));
   test.in_place = may_be_in_place(test.collective) && random.one_in(3);

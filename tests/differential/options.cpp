@@ -18,6 +18,7 @@ constexpr const char* usage =
     "  --from N, --to N      cases N to N\n"
     "  --expect-plan NAME    fail unless the plan of that name ran\n"
     "  --expect-host         fail unless every call went to the host\n"
+    "  --any-road            let any call go to the host\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";
 
@@ -43,6 +44,7 @@ std::optional<std::uint64_t> parse_number(const std::string& text) {
 bool set_flag(Options& options, std::string_view option) {
   if (option == "--large") return options.large = true;
   if (option == "--expect-host") return options.expect_host = true;
+  if (option == "--any-road") return options.any_road = true;
   if (option == "--reference") return options.reference = true;
   if (option == "--no-extras") return !(options.extras = false);
   return false;

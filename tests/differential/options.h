@@ -20,6 +20,7 @@ struct Options {
   std::optional<std::size_t> end;  // one past the last; none: until the budget is spent
   std::string expected_plan;       // the name of a plan that some case must run, in whatever number of chunks
   bool expect_host = false;        // every call must go to the host
+  bool any_road = false;           // calls may go to the host or not
   bool reference = false;          // the host against itself, without Plait
   bool extras = true;
 };

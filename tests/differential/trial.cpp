@@ -48,6 +48,12 @@ bool may_be_in_place(Collective collective) {
   return collective != Collective::barrier && collective != Collective::bcast;
 }
 
+bool Trial::host_copes(const Case& test) {
+  if (test.basic == nullptr) return true;
+  if (test.op != nullptr) return test.basic->dense == MPI_DATATYPE_NULL && test.op->corrected == MPI_OP_NULL;
+  return test.shape == Shape::plain && test.basic->size <= 16;
+}
+
 std::string describe(const Case& test, const Party& party) {
   std::string text = "case " + std::to_string(test.number) + ": " + name(test.collective) + " on " + party.name + " of " +
                      std::to_string(party.ranks);

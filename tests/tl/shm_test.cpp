@@ -19,7 +19,7 @@ struct Case {
   std::size_t element_bytes;
   std::vector<std::size_t> sizes;
   ShmChannelOptions options = {};
-  int messages = 60;
+  int messages = 40;
 };
 
 void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
@@ -49,7 +49,7 @@ std::vector<Case> cases() {
       {"copy_all_least", 3, least, 4, mixed, copy_all, 60},  // most messages have too many spans for such a slot
       {"copy_some2", 2, 64 * kib, 4, mixed, copy_some, 200},
       {"copy_some5", 5, 20 * kib, 16, mixed, copy_some, 200},
-      {"built_in5", 5, 20 * kib, 4, {8, 65'536, 200'000, 1024 * kib}, built_in, 60},
+      {"built_in5", 5, 20 * kib, 4, {8, 65'536, 200'000, 1024 * kib}, built_in},
   };
 }
 
