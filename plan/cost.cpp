@@ -12,12 +12,12 @@ Machine default_machine() {
   Machine machine;
   machine.shm = {.latency = 0.3e-6, .seconds_per_byte = 1 / 12e9, .overhead = 0.05e-6,
                  .cpu_seconds_per_byte = 1 / 30e9};
-  machine.network = {.latency = 15e-6, .seconds_per_byte = 1 / 1.2e9, .overhead = 3e-6,
+  machine.network = {.latency = 15e-6, .seconds_per_byte = 1 / 1.2e9, .overhead = 5e-6,
                      .cpu_seconds_per_byte = 1 / 6e9};
   machine.nic_seconds_per_byte = 1 / 1.2e9;
   machine.nic_seconds_per_message = 1e-6;
   machine.reduce_seconds_per_byte = 1 / 30e9;
-  machine.copy_seconds_per_byte = 1 / 12e9;
+  machine.copy_seconds_per_byte = 1 / 30e9;
   return machine;
 }
 
@@ -61,6 +61,7 @@ class Simulation {
       events_.pop();
       last = std::max(last, execute(event));
     }
+    if (machine_.ranks_per_core > 1) last += work_ * machine_.ranks_per_core / static_cast<double>(tasks_.size());
     return last;
   }
 
@@ -143,7 +144,7 @@ class Simulation {
       default: {
         const double rate = task.step->kind == StepKind::copy ? machine_.copy_seconds_per_byte
                                                               : machine_.reduce_seconds_per_byte;
-        return finish(event, occupy(cpu_free_[event.rank], event.time, rate * task.bytes));
+        return finish(event, compute(event.rank, event.time, rate * task.bytes));
       }
     }
   }
@@ -151,6 +152,11 @@ class Simulation {
   static double occupy(double& free_at, double from, double duration) {
     free_at = std::max(free_at, from) + duration;
     return free_at;
+  }
+
+  double compute(std::size_t rank, double from, double duration) {
+    work_ += duration;
+    return occupy(cpu_free_[rank], from, duration);
   }
 
   const Link& link(const Task& task) const {
@@ -162,7 +168,7 @@ class Simulation {
   double send(const Event& event, Task& task) {
     const Link& link = this->link(task);
     const double work = link.overhead + link.cpu_seconds_per_byte * task.bytes;
-    const double posted = occupy(cpu_free_[event.rank], event.time, work);
+    const double posted = compute(event.rank, event.time, work);
     Task& receive = tasks_[static_cast<std::size_t>(task.step->peer)][task.partner];
     if (task.step->channel == ChannelKind::shm) {
       receive.arrival = posted - work + link.overhead + link.latency;
@@ -189,9 +195,9 @@ class Simulation {
     const Link& link = this->link(task);
     double work = link.overhead + link.cpu_seconds_per_byte * task.bytes;
     if (task.step->kind == StepKind::recv_reduce) work += machine_.reduce_seconds_per_byte * task.bytes;
-    double& cpu_free = cpu_free_[event.rank];
-    cpu_free = std::max(occupy(cpu_free, event.time, work), task.complete_from);
-    return finish(event, cpu_free);
+    const double taken = std::max(compute(event.rank, event.time, work), task.complete_from);
+    cpu_free_[event.rank] = taken;
+    return finish(event, taken);
   }
 
   double finish(const Event& event, double time) {
@@ -217,6 +223,7 @@ class Simulation {
   std::vector<double> cpu_free_, nic_out_, nic_in_;
   std::priority_queue<Event> events_;
   std::uint64_t sequence_ = 0;
+  double work_ = 0;  // processor time of all ranks
 };
 
 }  // namespace

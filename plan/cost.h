@@ -26,6 +26,8 @@ struct Machine {
   double nic_seconds_per_message = 0;  // likewise: the limit of its message rate
   double reduce_seconds_per_byte = 0;  // gamma
   double copy_seconds_per_byte = 0;
+  double ranks_per_core = 1;  // more than 1: ranks share cores, so that the work of all of them counts, not only the
+                              // longest chain of it
 };
 
 // Figures of an ordinary cluster of today (Ethernet or slower InfiniBand), used until a machine was measured.
@@ -39,7 +41,8 @@ struct SimulatedPlan {
 };
 
 // Seconds until the last rank is done. Deterministic. Every rank's processor runs one thing at a time, a node's NIC
-// sends one byte at a time and receives one at a time; a message leaves when its dependencies are complete.
+// sends one byte at a time and receives one at a time; a message leaves when its dependencies are complete. Where ranks
+// share cores, all work is done by so many cores less: the time that it takes them is added.
 double predict_seconds(const SimulatedPlan& plan, const Call& call, const Machine& machine);
 
 }  // namespace plait

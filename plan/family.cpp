@@ -169,6 +169,8 @@ Program each_level(Instruct what, Algorithm outermost, Algorithm inner, int leve
   return program;
 }
 
+constexpr int most_direct = 16;  // members beyond which a message to each of them is no candidate
+
 class Collector {
  public:
   Collector(const Hierarchy& hierarchy, bool commutative) : hierarchy_(hierarchy), commutative_(commutative) {}
@@ -244,6 +246,7 @@ void Collector::allreduce() {
   program(flat_grid, {{{all_reduce, 0, 0, recursive_doubling}}}, false);
   if (!commutative_) program(flat_grid, {{{reduce, 0, 0, binomial}, {broadcast, 0, 0, binomial}}}, true);
   if (commutative_) program(flat_grid, {{{all_reduce, 0, 0, ring}}}, true);
+  if (commutative_ && hierarchy_.ranks() <= most_direct) program(flat_grid, {{{all_reduce, 0, 0, direct}}}, false);
   if (!commutative_ && !place_is_rank()) return;
   for (const GridKind grid : deep_grids()) {
     program(grid, reduce_allreduce_broadcast(levels(grid), binomial, recursive_doubling), false);
@@ -252,6 +255,9 @@ void Collector::allreduce() {
     program(grid, reduce_allreduce_broadcast(levels(grid), chain, ring), true);
     program(grid, scatter_allreduce_gather(levels(grid), ring, ring), true);
     program(grid, scatter_allreduce_gather(levels(grid), ring, recursive_doubling), false);
+    if (hierarchy_.nodes() > most_direct) continue;
+    program(grid, reduce_allreduce_broadcast(levels(grid), binomial, direct), false);
+    program(grid, scatter_allreduce_gather(levels(grid), ring, direct), false);
   }
 }
 

@@ -6,12 +6,14 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/log.h"
 #include "plugin/host.h"
+#include "plugin/link_probe.h"
 #include "plugin/process.h"
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/shm_channel.h"
@@ -110,6 +112,7 @@ class Bootstrap {
   Status meet();
   Status check_cards();
   Status choose_channels();
+  Status look_at_network();
   Status share_memory();
   Status offer_segment(Offer& offer);
   Status take_segment(std::span<const Offer> offers);
@@ -118,6 +121,7 @@ class Bootstrap {
   Status finish(std::unique_ptr<Machinery>& machinery);
   std::unique_ptr<CommunicatorTrace> make_trace() const;
   bool yields() const;
+  double ranks_per_core() const;
   PlannerOptions planner_options() const;
 
   const Communicator& communicator_;
@@ -128,6 +132,7 @@ class Bootstrap {
   std::vector<int> neighbours_;  // ranks of this node, in place order
   SharedSegment segment_;
   bool use_shm_ = false, use_mpi_ = false;
+  double network_seconds_per_byte_ = 0;  // 0: there is no network
 };
 
 // Both become what holds on all ranks. False when the host failed at that.
@@ -179,6 +184,13 @@ Status Bootstrap::choose_channels() {
   return {};
 }
 
+Status Bootstrap::look_at_network() {
+  if (hierarchy_.nodes() < 2) return {};
+  const Result<double> measured = network_seconds_per_byte(comm(), hierarchy_);
+  if (measured.ok()) network_seconds_per_byte_ = *measured;
+  return measured.status();
+}
+
 Status Bootstrap::offer_segment(Offer& offer) {
   offer.process = static_cast<std::int32_t>(getpid());
   if (neighbours_.size() < 2 || neighbours_.front() != communicator_.rank) return {};
@@ -222,8 +234,7 @@ Status Bootstrap::open_shm(bool single_copy) {
   connections_.share = SegmentShare(segment_.bytes());
   Result<std::unique_ptr<Channel>> channel =
       make_shm_channel(std::move(segment_), peers, static_cast<int>(self), communicator_.ranks,
-                       {.single_copy = single_copy,
-                        .single_copy_threshold = process().config.single_copy_threshold});
+                       {.single_copy = single_copy, .single_copy_threshold = process().config.single_copy_threshold});
   if (!channel.ok()) return channel.status();
   connections_.shm = std::move(*channel);
   return {};
@@ -232,8 +243,11 @@ Status Bootstrap::open_shm(bool single_copy) {
 // Precondition: all ranks come here, those that are alone on their node as well, because all agree.
 Status Bootstrap::share_memory() {
   const std::uint64_t word = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
-  Offer mine{.process = 0, .descriptor = -1, .bytes = 0,
-             .word_address = reinterpret_cast<std::uintptr_t>(&word), .word = word};
+  Offer mine{.process = 0,
+             .descriptor = -1,
+             .bytes = 0,
+             .word_address = reinterpret_cast<std::uintptr_t>(&word),
+             .word = word};
   const Status offered = attempt([&] { return offer_segment(mine); });
   std::vector<Offer> offers(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
@@ -262,6 +276,16 @@ bool Bootstrap::yields() const {
   return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
 }
 
+// The most crowded machine's, of this communicator's ranks: the same on all of them.
+double Bootstrap::ranks_per_core() const {
+  std::map<std::uint64_t, int> ranks_on;
+  for (const Location& location : locations_) ++ranks_on[location.machine];
+  double most = 1;
+  for (const Location& location : locations_)
+    most = std::max(most, static_cast<double>(ranks_on[location.machine]) / std::max(location.cores_allowed, 1));
+  return most;
+}
+
 PlannerOptions Bootstrap::planner_options() const {
   const Config& config = process().config;
   PlannerOptions options;
@@ -269,6 +293,9 @@ PlannerOptions Bootstrap::planner_options() const {
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;
+  if (network_seconds_per_byte_ > 0)
+    options.machine.nic_seconds_per_byte = options.machine.network.seconds_per_byte = network_seconds_per_byte_;
+  options.machine.ranks_per_core = ranks_per_core();
   return options;
 }
 
@@ -301,6 +328,7 @@ Result<std::unique_ptr<Machinery>> Bootstrap::run() {
   if (!made.ok()) return made.status();
   connections_.messages = std::move(*made);
   if (Status status = meet(); !status.ok()) return status;
+  if (Status status = look_at_network(); !status.ok()) return status;
   if (use_shm_)
     if (Status status = share_memory(); !status.ok()) return status;
   std::unique_ptr<Machinery> machinery;

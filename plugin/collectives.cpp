@@ -10,8 +10,8 @@
 namespace plait::door {
 namespace {
 
-// Why a call is not eligible. A rank whose arguments are wrong hands them to the host alone, which is the error that the
-// program then sees; all other reasons are the same on all ranks.
+// Why a call is not eligible. A rank whose arguments are wrong hands them to the host alone, which is the error that
+// the program then sees; all other reasons are the same on all ranks.
 constexpr const char* eligible = nullptr;
 constexpr const char* wrong = "an argument that the host must check";
 constexpr const char* no_data = "no data";
@@ -23,8 +23,8 @@ constexpr std::size_t max_element_bytes = 4096;  // slots and chunks hold many e
 
 // ---- Regions ----
 
-// Data that is only moved: it travels as the bytes of its type signature. Sets a fresh region in place: copies of it show in
-// the time of a small call.
+// Data that is only moved: it travels as the bytes of its type signature. Sets a fresh region in place: copies of it
+// show in the time of a small call.
 void move_all(Region& region, const void* address, std::size_t count, const Datatype& type) {
   region.address = static_cast<std::byte*>(const_cast<void*>(address));
   region.count = count;
@@ -84,7 +84,8 @@ struct Operands {
   MPI_Op op;
 };
 
-// How elements are combined, and how they travel: of a predefined type as they lie in memory, holes included, else packed.
+// How elements are combined, and how they travel: of a predefined type as they lie in memory, holes included, else
+// packed.
 const char* combine(Communicator& communicator, Request& request, const Datatype& type, MPI_Op op) {
   if (!usable_in_reductions(op)) return wrong;
   if (const std::optional<Op> predefined = predefined_op(op)) {
@@ -145,7 +146,8 @@ const char* prepare_vector(Communicator& communicator, Request& request, const O
   if (type == nullptr || count < 0) return wrong;
   request.call.count = static_cast<std::size_t>(count);
   if (const char* reason = combine(communicator, request, *type, operands.op)) return reason;
-  if (!place_operands(request, operands, *type, {request.call.count, request.call.count, has_output, true})) return wrong;
+  if (!place_operands(request, operands, *type, {request.call.count, request.call.count, has_output, true}))
+    return wrong;
   return unless_empty(request.input.bytes);
 }
 
@@ -205,8 +207,10 @@ const char* prepare_allgather(Communicator& communicator, Request& request, cons
   const int ranks = communicator.ranks;
   if (!describe(request.output, receive, ranks)) return wrong;
   request.call.count = request.output.bytes / static_cast<std::size_t>(ranks);
-  if (send.address == MPI_IN_PLACE) place_input_in_output(request, communicator.rank, ranks);
-  else if (!describe(request.input, send) || request.input.bytes != request.call.count) return wrong;
+  if (send.address == MPI_IN_PLACE)
+    place_input_in_output(request, communicator.rank, ranks);
+  else if (!describe(request.input, send) || request.input.bytes != request.call.count)
+    return wrong;
   return unless_empty(request.call.count);
 }
 
@@ -308,8 +312,10 @@ const char* prepare_allgatherv(Communicator& communicator, Request& request, con
   output.segments = communicator.ranks;
   if (!sound(output)) return wrong;
   const std::size_t own = communicator.counts[static_cast<std::size_t>(communicator.rank)];
-  if (send.address == MPI_IN_PLACE) place_own_segment(communicator, request);
-  else if (!describe(request.input, send) || request.input.bytes != own) return wrong;
+  if (send.address == MPI_IN_PLACE)
+    place_own_segment(communicator, request);
+  else if (!describe(request.input, send) || request.input.bytes != own)
+    return wrong;
   if (output.direct) place_directly(communicator, request);
   return eligible;
 }

@@ -29,8 +29,10 @@ struct Registry {
   void remove(Communicator& communicator) {
     const std::scoped_lock lock(guard);
     if (communicator.next != nullptr) communicator.next->previous = communicator.previous;
-    if (communicator.previous != nullptr) communicator.previous->next = communicator.next;
-    else first = communicator.next;
+    if (communicator.previous != nullptr)
+      communicator.previous->next = communicator.next;
+    else
+      first = communicator.next;
   }
 };
 constinit Registry registry;
@@ -73,9 +75,7 @@ Communicator::Communicator(MPI_Comm comm) : handle(comm) {
 
 Communicator::~Communicator() = default;
 
-void start_communicators() {
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, destroy_communicator, &keyval, nullptr);
-}
+void start_communicators() { PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, destroy_communicator, &keyval, nullptr); }
 
 void stop_communicators() {
   if (keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&keyval);

@@ -1,5 +1,5 @@
-// What Plait knows of one of the program's communicators. It hangs on the communicator as an MPI attribute and dies with
-// it: with MPI_Comm_free, MPI_Comm_disconnect or MPI_Finalize.
+// What Plait knows of one of the program's communicators. It hangs on the communicator as an MPI attribute and dies
+// with it: with MPI_Comm_free, MPI_Comm_disconnect or MPI_Finalize.
 #pragma once
 
 #include <mpi.h>
@@ -19,10 +19,10 @@ struct Machinery;  // bootstrap.h
 // The same on all ranks of the communicator at every call: changes follow only from what MPI guarantees to be equal and
 // from what the ranks agreed on.
 enum class Road : std::uint8_t {
-  waiting,      // not enough eligible calls yet to be worth the set-up
+  waiting,  // not enough eligible calls yet to be worth the set-up
   accelerated,
-  host,         // for ever, for `host_reason`
-  broken,       // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
+  host,    // for ever, for `host_reason`
+  broken,  // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
 };
 
 struct Communicator {
@@ -33,12 +33,12 @@ struct Communicator {
 
   MPI_Comm handle;
   int rank = 0;
-  int ranks = 1;       // of both groups of an inter-communicator
+  int ranks = 1;  // of both groups of an inter-communicator
   bool inter = false;
   Road road = Road::waiting;
   const char* host_reason = "";  // interned
   int eligible_calls = 0;
-  int error = MPI_SUCCESS;       // of a broken one
+  int error = MPI_SUCCESS;               // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated
 
   // For the calls that pass lists; here so that they keep their memory. One collective runs at a time.
@@ -80,8 +80,8 @@ Communicator* find_communicator_slowly(MPI_Comm handle);
 
 }  // namespace detail
 
-// The state of a communicator, made at the first call; nullptr for MPI_COMM_NULL and for handles on which the host keeps
-// no attribute: those calls are the host's. A few nanoseconds for communicators used lately.
+// The state of a communicator, made at the first call; nullptr for MPI_COMM_NULL and for handles on which the host
+// keeps no attribute: those calls are the host's. A few nanoseconds for communicators used lately.
 inline Communicator* find_communicator(MPI_Comm handle) {
   const auto& line = detail::communicator_cache.line[detail::CommunicatorCache::index(handle)];
   if (line.handle == handle && line.generation == detail::communicator_generation.load(std::memory_order_acquire))

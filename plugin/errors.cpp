@@ -7,7 +7,8 @@
 namespace plait {
 namespace {
 
-// One code for all our errors, whose text is that of the latest: MPI never takes codes back, so that one each would grow.
+// One code for all our errors, whose text is that of the latest: MPI never takes codes back, so that one each would
+// grow.
 int error_code(const std::string& message) {
   static constinit std::mutex guard;
   static constinit int code = MPI_SUCCESS;

@@ -1,6 +1,6 @@
-// The MPI underneath, as the door reaches it. Its collectives and its start and end are reached only through this table:
-// by name they would come back to us, because the preload door defines both their MPI_ and their PMPI_ names. Every other
-// function of MPI is called by its PMPI_ name.
+// The MPI underneath, as the door reaches it. Its collectives and its start and end are reached only through this
+// table: by name they would come back to us, because the preload door defines both their MPI_ and their PMPI_ names.
+// Every other function of MPI is called by its PMPI_ name.
 #pragma once
 
 #include <mpi.h>

@@ -77,13 +77,19 @@ bool parts_in_order(const Contents& contents) {
     case MPI_COMBINER_RESIZED:
     case MPI_COMBINER_SUBARRAY:  // a whole array: in either order of its dimensions, memory is visited upwards
     case MPI_COMBINER_VECTOR:    // equal strides that leave no gap and start at the lower bound only go upwards
-    case MPI_COMBINER_HVECTOR: return true;
-    case MPI_COMBINER_INDEXED: return ascending(integers + 1, integers + 1 + integers[0], integers[0]);
-    case MPI_COMBINER_INDEXED_BLOCK: return ascending<int>(nullptr, integers + 2, integers[0]);
+    case MPI_COMBINER_HVECTOR:
+      return true;
+    case MPI_COMBINER_INDEXED:
+      return ascending(integers + 1, integers + 1 + integers[0], integers[0]);
+    case MPI_COMBINER_INDEXED_BLOCK:
+      return ascending<int>(nullptr, integers + 2, integers[0]);
     case MPI_COMBINER_HINDEXED:
-    case MPI_COMBINER_STRUCT: return ascending(integers + 1, addresses, integers[0]);
-    case MPI_COMBINER_HINDEXED_BLOCK: return ascending<MPI_Aint>(nullptr, addresses, integers[0]);
-    default: return false;
+    case MPI_COMBINER_STRUCT:
+      return ascending(integers + 1, addresses, integers[0]);
+    case MPI_COMBINER_HINDEXED_BLOCK:
+      return ascending<MPI_Aint>(nullptr, addresses, integers[0]);
+    default:
+      return false;
   }
 }
 

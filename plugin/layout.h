@@ -11,8 +11,8 @@ namespace plait {
 
 // One side of a call in this rank's memory. Layout is a local matter: the other ranks never know it (design rule 1).
 struct Region {
-  std::byte* address = nullptr;  // as the caller gave it; may be MPI_BOTTOM
-  std::size_t count = 0;         // elements of `type`, over all segments
+  std::byte* address = nullptr;    // as the caller gave it; may be MPI_BOTTOM
+  std::size_t count = 0;           // elements of `type`, over all segments
   const Datatype* type = nullptr;  // nullptr: this rank has no such side
   // Segments that lie apart (allgatherv): elements, and first element in extents, by rank. Not owned.
   const int* segment_counts = nullptr;

@@ -42,9 +42,9 @@ std::uint64_t fingerprint(const Config& config) {
   add(config.plan);
   for (const std::string& channel : config.channels) add(channel);
   add(config.single_copy);
-  for (const std::size_t value : {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
-                                  static_cast<std::size_t>(config.setup_calls),
-                                  static_cast<std::size_t>(config.host_when_faster)})
+  for (const std::size_t value :
+       {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
+        static_cast<std::size_t>(config.setup_calls), static_cast<std::size_t>(config.host_when_faster)})
     add(std::to_string(value));
   return hash_text(text);
 }
@@ -67,8 +67,8 @@ void agree(Process& process, int world_rank, int world_ranks) {
                           .tracing = !config.trace_path.empty(),
                           .reserved = 0};
   std::vector<Introduction> all(static_cast<std::size_t>(world_ranks), mine);
-  if (world_ranks > 1 && host().allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE,
-                                          MPI_COMM_WORLD) != MPI_SUCCESS)
+  if (world_ranks > 1 &&
+      host().allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD) != MPI_SUCCESS)
     return turn_off(process, "the ranks could not agree");
   bool disabled = false, differing = false;
   for (const Introduction& other : all) {
@@ -97,8 +97,10 @@ void start(bool agreeing) {
   made->concurrent = provided == MPI_THREAD_MULTIPLE;
   if (rank == 0)
     for (const std::string& warning : loaded.warnings) warn(warning);
-  if (agreeing) agree(*made, rank, ranks);
-  else if (made->config.disable) turn_off(*made, "PLAIT_DISABLE is set");
+  if (agreeing)
+    agree(*made, rank, ranks);
+  else if (made->config.disable)
+    turn_off(*made, "PLAIT_DISABLE is set");
   settings = made;
   const bool off = *made->off_reason != '\0';
   if (!off) {
@@ -126,8 +128,10 @@ const Process& process() { return *settings; }
 void begin_initialisation() { detail::phase.store(Phase::starting, std::memory_order_release); }
 
 void end_initialisation(bool initialised) {
-  if (initialised) start(true);
-  else detail::phase.store(Phase::before, std::memory_order_release);
+  if (initialised)
+    start(true);
+  else
+    detail::phase.store(Phase::before, std::memory_order_release);
 }
 
 void start_late() {

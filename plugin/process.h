@@ -1,4 +1,5 @@
-// What holds for the whole process: the settings, what the ranks of MPI_COMM_WORLD agreed on, and whether calls are taken.
+// What holds for the whole process: the settings, what the ranks of MPI_COMM_WORLD agreed on, and whether calls are
+// taken.
 #pragma once
 
 #include <mpi.h>
@@ -21,10 +22,10 @@ enum class Phase : std::uint8_t {
 
 struct Process {
   Config config;
-  bool reporting = false;     // some rank asked for the report: all take part in it
-  bool tracing = false;       // likewise
-  int ranks_on_machine = 0;   // of MPI_COMM_WORLD, on this rank's machine; 0: not known
-  bool concurrent = false;    // MPI_THREAD_MULTIPLE
+  bool reporting = false;         // some rank asked for the report: all take part in it
+  bool tracing = false;           // likewise
+  int ranks_on_machine = 0;       // of MPI_COMM_WORLD, on this rank's machine; 0: not known
+  bool concurrent = false;        // MPI_THREAD_MULTIPLE
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
   const char* off_reason = "";    // in Phase::off
 };
@@ -33,7 +34,7 @@ namespace detail {
 extern constinit std::atomic<Phase> phase;
 extern constinit std::atomic<bool> enabled;  // plait_set_enabled()
 extern constinit std::atomic<bool> reporting;
-}
+}  // namespace detail
 
 // The settings. Precondition: start_process() was called.
 const Process& process();
@@ -48,8 +49,8 @@ inline bool reporting() { return detail::reporting.load(std::memory_order_relaxe
 void begin_initialisation();
 void end_initialisation(bool initialised);
 
-// For a call that comes although no MPI_Init was seen (the library was loaded later): starts without an agreement, where
-// MPI is running. Thread-safe.
+// For a call that comes although no MPI_Init was seen (the library was loaded later): starts without an agreement,
+// where MPI is running. Thread-safe.
 void start_late();
 
 // Before the host's MPI_Finalize, on all ranks: frees all communicators' state, prints the report, writes the trace.

@@ -39,8 +39,10 @@ void UserReduction::apply(const Reducer& self, void* result, const void* left, c
     auto* to = static_cast<std::byte*>(result) + done * element;
     const auto* a = static_cast<const std::byte*>(left) + done * element;
     const auto* b = static_cast<const std::byte*>(right) + done * element;
-    if (reduction.type_->contiguous) reduction.combine(to, a, b, now);
-    else reduction.combine_packed(to, a, b, now);
+    if (reduction.type_->contiguous)
+      reduction.combine(to, a, b, now);
+    else
+      reduction.combine_packed(to, a, b, now);
   }
 }
 

@@ -15,8 +15,8 @@ namespace plait {
 // program's memory differs, both operands are unpacked, combined and packed again, a piece at a time.
 class UserReduction {
  public:
-  // `operands` is memory to work in, kept by the caller from call to call. Must stay at its address while `reducer()` is
-  // in use.
+  // `operands` is memory to work in, kept by the caller from call to call. Must stay at its address while `reducer()`
+  // is in use.
   void start(MPI_Op op, const Datatype& type, std::vector<std::byte>& operands);
   const Reducer& reducer() const { return reducer_; }
   int error() const { return error_; }  // the host's first error, MPI_SUCCESS if there was none

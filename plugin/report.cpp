@@ -3,14 +3,16 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "core/log.h"
@@ -51,23 +53,43 @@ std::string serialise_rows() {
 
 struct Line {
   int collective, ranks, size_class;
-  std::string plan, channels, reason;
+  std::string plan, reason;
   auto operator<=>(const Line&) const = default;
 };
+
+// Over all ranks: a collective of n ranks was counted n times.
 struct Sums {
-  double calls = 0, bytes = 0, nanoseconds = 0;
+  std::uint64_t calls = 0, bytes = 0, nanoseconds = 0;
+  std::set<std::string> channels;  // each rank knows of its own: some have no neighbour, some no part in the network
 };
 using Table = std::map<Line, Sums>;
+
+std::uint64_t shared(std::uint64_t sum, const Line& line) {
+  const auto ranks = static_cast<std::uint64_t>(std::max(line.ranks, 1));
+  return (sum + ranks / 2) / ranks;
+}
+
+// "shm,mpi" -> both of them.
+void add_channels(std::set<std::string>& channels, const std::string& names) {
+  std::istringstream list(names);
+  for (std::string name; std::getline(list, name, ',');) channels.insert(name);
+}
+
+std::string joined(const Sums& sums) {
+  std::string text;
+  for (const std::string& channel : sums.channels) text.append(text.empty() ? "" : ",").append(channel);
+  return text;
+}
 
 void merge(Table& table, const std::string& text) {
   const json list = json::parse(text, nullptr, false);
   if (!list.is_array()) return;
   for (const json& row : list) {
-    Sums& sums = table[{row[0], row[1], row[2], row[3], row[4], row[5]}];
-    const double ranks = std::max(row[1].get<int>(), 1);
-    sums.calls += row[6].get<double>() / ranks;
-    sums.bytes += row[7].get<double>() / ranks;
-    sums.nanoseconds += row[8].get<double>() / ranks;
+    Sums& sums = table[{row[0], row[1], row[2], row[3], row[5]}];
+    add_channels(sums.channels, row[4]);
+    sums.calls += row[6].get<std::uint64_t>();
+    sums.bytes += row[7].get<std::uint64_t>();
+    sums.nanoseconds += row[8].get<std::uint64_t>();
   }
 }
 
@@ -80,33 +102,41 @@ std::string size_range(int size_class) {
   return format_bytes(class_begin(size_class)) + " - " + format_bytes(class_end(size_class));
 }
 
-std::string format(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
+std::string seconds(std::uint64_t nanoseconds) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.6f", static_cast<double>(nanoseconds) * 1e-9);
+  return text.data();
 }
 
 Cells cells(const Line& line, const Sums& sums) {
+  const std::string channels = joined(sums);
   return {std::string(name(static_cast<Collective>(line.collective))),
           std::to_string(line.ranks),
           size_range(line.size_class),
-          format("%.0f", sums.calls),
-          format_bytes(static_cast<std::size_t>(sums.bytes)),
-          format("%.6f", sums.nanoseconds * 1e-9),
-          line.plan + (line.channels.empty() ? "" : " over " + line.channels),
+          std::to_string(shared(sums.calls, line)),
+          format_bytes(shared(sums.bytes, line)),
+          seconds(shared(sums.nanoseconds, line)),
+          channels.empty() ? line.plan : line.plan + " over " + channels,
           line.reason};
 }
 
 Cells total(const Table& table) {
-  Sums all, accelerated;
+  Sums all;
+  std::uint64_t accelerated = 0;
   for (const auto& [line, sums] : table) {
-    all.calls += sums.calls;
-    all.bytes += sums.bytes;
-    all.nanoseconds += sums.nanoseconds;
-    if (line.plan != "host") accelerated.calls += sums.calls;
+    all.calls += shared(sums.calls, line);
+    all.bytes += shared(sums.bytes, line);
+    all.nanoseconds += shared(sums.nanoseconds, line);
+    if (line.plan != "host") accelerated += shared(sums.calls, line);
   }
-  return {"total", "", "", format("%.0f", all.calls), format_bytes(static_cast<std::size_t>(all.bytes)),
-          format("%.6f", all.nanoseconds * 1e-9), format("%.0f accelerated", accelerated.calls), ""};
+  return {"total",
+          "",
+          "",
+          std::to_string(all.calls),
+          format_bytes(all.bytes),
+          seconds(all.nanoseconds),
+          std::to_string(accelerated) + " accelerated",
+          ""};
 }
 
 std::string aligned(const std::vector<Cells>& lines) {
@@ -149,11 +179,11 @@ void write(const Table& table, const std::string& path) {
                     {"ranks", line.ranks},
                     {"bytes_from", class_begin(line.size_class)},
                     {"bytes_below", class_end(line.size_class)},
-                    {"calls", static_cast<std::uint64_t>(sums.calls + 0.5)},
-                    {"bytes", static_cast<std::uint64_t>(sums.bytes + 0.5)},
-                    {"seconds", sums.nanoseconds * 1e-9},
+                    {"calls", shared(sums.calls, line)},
+                    {"bytes", shared(sums.bytes, line)},
+                    {"seconds", static_cast<double>(shared(sums.nanoseconds, line)) * 1e-9},
                     {"plan", line.plan},
-                    {"channels", line.channels},
+                    {"channels", joined(sums)},
                     {"reason", line.reason}});
   const std::string text = json{{"version", plait_version()}, {"ranks", ranks}, {"rows", list}}.dump(2) + "\n";
   std::FILE* file = std::fopen(path.c_str(), "w");
@@ -178,8 +208,10 @@ void finish_report(const Config& config) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;
-  if (config.report_path.empty()) print(table);
-  else write(table, config.report_path);
+  if (config.report_path.empty())
+    print(table);
+  else
+    write(table, config.report_path);
 }
 
 }  // namespace plait

@@ -14,7 +14,7 @@
 //     "bytes"       sum of the calls' sizes (as `payload_bytes` in plan/collective.h defines the size of a call)
 //     "seconds"     in the call, mean over the ranks, summed over the calls
 //     "plan"        the plan's name, or "host"
-//     "channels"    that carried the data, e.g. "shm,mpi"; "" for the host
+//     "channels"    that carried the data on any rank, e.g. "mpi,shm"; "" for the host
 //     "reason"      why the host had it; "" for a plan
 #pragma once
 

@@ -79,7 +79,8 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
   if (trace != nullptr) trace->steps.begin_call();
   const Status status = machinery.engine.run(prepared.schedule, bases.buffers, request.reducer,
                                              trace != nullptr ? &trace->steps : nullptr);
-  if (!status.ok()) [[unlikely]] return fail(communicator, status);
+  if (!status.ok()) [[unlikely]]
+    return fail(communicator, status);
   if (request.user.error() != MPI_SUCCESS) [[unlikely]]
     return raise_error(communicator.handle, request.user.error());
   if (bases.packed_output != nullptr)
@@ -121,7 +122,8 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
       if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = "not set up yet"};
       set_up_now(communicator);
     }
-    if (communicator.road == Road::host) [[unlikely]] return {.reason = communicator.host_reason};
+    if (communicator.road == Road::host) [[unlikely]]
+      return {.reason = communicator.host_reason};
     if (communicator.road == Road::broken) [[unlikely]]
       return {.code = raise_error(communicator.handle, communicator.error)};
     return run_prepared(communicator, request, begin_ns);
@@ -136,8 +138,10 @@ void count_host_call(const HostCall& call, std::uint64_t begin_ns) {
   const std::uint64_t end_ns = monotonic_ns();
   if (call.comm == MPI_COMM_NULL) return;
   int ranks = 1;
-  if (call.communicator != nullptr) ranks = call.communicator->ranks;
-  else if (phase() == Phase::over || PMPI_Comm_size(call.comm, &ranks) != MPI_SUCCESS) return;
+  if (call.communicator != nullptr)
+    ranks = call.communicator->ranks;
+  else if (phase() == Phase::over || PMPI_Comm_size(call.comm, &ranks) != MPI_SUCCESS)
+    return;
   const bool lists = call.collective == Collective::allgatherv || call.collective == Collective::reduce_scatter;
   const bool sized = call.call != nullptr && (!lists || call.call->counts != nullptr);
   const std::size_t bytes = sized ? payload_bytes(*call.call, ranks) : 0;

@@ -51,11 +51,12 @@ struct HostCall {
 void count_host_call(const HostCall& call, std::uint64_t begin_ns);
 
 // The way of every call. `prepare(communicator, request)` fills the request from the arguments, touching only what is
-// significant on this rank, and returns nullptr, or why the call is not eligible; it must come to the same answer on all
-// ranks. `call_host()` is the call as the program made it.
+// significant on this rank, and returns nullptr, or why the call is not eligible; it must come to the same answer on
+// all ranks. `call_host()` is the call as the program made it.
 template <class Prepare, class CallHost>
 int enter(Collective collective, MPI_Comm comm, Prepare&& prepare, CallHost&& call_host) {
-  if (phase() == Phase::before) [[unlikely]] start_late();
+  if (phase() == Phase::before) [[unlikely]]
+    start_late();
   Communicator* communicator = accepting() ? find_communicator(comm) : nullptr;
   const bool measuring = reporting();
   const bool hopeless = communicator == nullptr || communicator->road == Road::host;
@@ -78,7 +79,8 @@ int enter(Collective collective, MPI_Comm comm, Prepare&& prepare, CallHost&& ca
   }
   note_host_call();
   const int code = call_host();
-  if (measuring) count_host_call({collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
+  if (measuring)
+    count_host_call({collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
   return code;
 }
 

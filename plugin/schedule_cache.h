@@ -24,7 +24,7 @@ struct PreparedCall {
   bool accelerated = false;
   const char* plan = "host";  // interned, like the others
   const char* channels = "";
-  const char* reason = "";    // of the host
+  const char* reason = "";  // of the host
   BoundSchedule schedule;
   std::uint64_t payload = 0;  // payload_bytes()
   ReportRow* row = nullptr;   // where the call is counted; nullptr: nowhere

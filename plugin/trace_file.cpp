@@ -93,8 +93,10 @@ void add_steps(Events& events, const CommunicatorTrace& trace, int first_thread)
   for (const StepRecord& step : steps) {
     const auto free = std::ranges::find_if(row_end, [&](std::uint64_t end) { return end <= step.begin_ns; });
     const auto row = static_cast<std::size_t>(free - row_end.begin());
-    if (free == row_end.end()) row_end.push_back(step.end_ns);
-    else *free = step.end_ns;
+    if (free == row_end.end())
+      row_end.push_back(step.end_ns);
+    else
+      *free = step.end_ns;
     const int thread = first_thread + 1 + std::min(static_cast<int>(row), rows_a_communicator - 2);
     events.span(name(step.kind), {step.begin_ns, step.end_ns, thread}, step_arguments(step));
   }
@@ -141,8 +143,10 @@ std::string my_events(int rank) {
 CommunicatorTrace::CommunicatorTrace() : steps(steps_a_communicator) { calls.reserve(calls_a_communicator); }
 
 void CommunicatorTrace::add(const CallRecord& call) {
-  if (calls.size() < calls_a_communicator) calls.push_back(call);
-  else ++dropped_calls;
+  if (calls.size() < calls_a_communicator)
+    calls.push_back(call);
+  else
+    ++dropped_calls;
 }
 
 void keep_trace(std::unique_ptr<CommunicatorTrace> trace) {

@@ -35,7 +35,8 @@ struct CommunicatorTrace {
 // Takes over the record of a communicator that ends. Thread-safe.
 void keep_trace(std::unique_ptr<CommunicatorTrace> trace);
 
-// Collective over MPI_COMM_WORLD, before the host's MPI_Finalize and after the last keep_trace(): rank 0 writes the file.
+// Collective over MPI_COMM_WORLD, before the host's MPI_Finalize and after the last keep_trace(): rank 0 writes the
+// file.
 void finish_trace(const Config& config);
 
 }  // namespace plait

@@ -14,9 +14,23 @@ namespace {
 // How the bytes of a predefined type are to be understood; together with its size this gives the Element.
 enum class Kind : std::uint8_t {
   opaque,  // moved, not reduced
-  signed_integer, unsigned_integer, real, long_real, complex, long_complex, boolean, logical, byte,
-  pair_float_int, pair_double_int, pair_long_int, pair_two_int, pair_short_int, pair_long_double_int,
-  pair_two_real, pair_two_double,
+  signed_integer,
+  unsigned_integer,
+  real,
+  long_real,
+  complex,
+  long_complex,
+  boolean,
+  logical,
+  byte,
+  pair_float_int,
+  pair_double_int,
+  pair_long_int,
+  pair_two_int,
+  pair_short_int,
+  pair_long_double_int,
+  pair_two_real,
+  pair_two_double,
 };
 
 struct Named {
@@ -133,30 +147,46 @@ std::optional<Element> scalar_element(Kind kind, std::size_t bytes) {
       return pick(bytes, {{1, Element::i8}, {2, Element::i16}, {4, Element::i32}, {8, Element::i64}});
     case Kind::unsigned_integer:
       return pick(bytes, {{1, Element::u8}, {2, Element::u16}, {4, Element::u32}, {8, Element::u64}});
-    case Kind::real: return pick(bytes, {{4, Element::f32}, {8, Element::f64}, {16, Element::f128}});
-    case Kind::complex: return pick(bytes, {{8, Element::c32}, {16, Element::c64}, {32, Element::c128}});
+    case Kind::real:
+      return pick(bytes, {{4, Element::f32}, {8, Element::f64}, {16, Element::f128}});
+    case Kind::complex:
+      return pick(bytes, {{8, Element::c32}, {16, Element::c64}, {32, Element::c128}});
     case Kind::logical:
-      return pick(bytes, {{1, Element::logical8}, {2, Element::logical16}, {4, Element::logical32},
-                          {8, Element::logical64}});
-    case Kind::long_real: return Element::f80;
-    case Kind::long_complex: return Element::c80;
-    case Kind::boolean: return Element::bool8;
-    case Kind::byte: return Element::byte8;
-    default: return std::nullopt;
+      return pick(bytes,
+                  {{1, Element::logical8}, {2, Element::logical16}, {4, Element::logical32}, {8, Element::logical64}});
+    case Kind::long_real:
+      return Element::f80;
+    case Kind::long_complex:
+      return Element::c80;
+    case Kind::boolean:
+      return Element::bool8;
+    case Kind::byte:
+      return Element::byte8;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<Element> element_of(Kind kind, std::size_t bytes) {
   switch (kind) {
-    case Kind::pair_float_int: return Element::pair_f32_i32;
-    case Kind::pair_double_int: return Element::pair_f64_i32;
-    case Kind::pair_long_int: return sizeof(long) == 8 ? Element::pair_i64_i32 : Element::pair_i32_i32;
-    case Kind::pair_two_int: return Element::pair_i32_i32;
-    case Kind::pair_short_int: return Element::pair_i16_i32;
-    case Kind::pair_long_double_int: return Element::pair_f80_i32;
-    case Kind::pair_two_real: return Element::pair_f32_f32;
-    case Kind::pair_two_double: return Element::pair_f64_f64;
-    default: return scalar_element(kind, bytes);
+    case Kind::pair_float_int:
+      return Element::pair_f32_i32;
+    case Kind::pair_double_int:
+      return Element::pair_f64_i32;
+    case Kind::pair_long_int:
+      return sizeof(long) == 8 ? Element::pair_i64_i32 : Element::pair_i32_i32;
+    case Kind::pair_two_int:
+      return Element::pair_i32_i32;
+    case Kind::pair_short_int:
+      return Element::pair_i16_i32;
+    case Kind::pair_long_double_int:
+      return Element::pair_f80_i32;
+    case Kind::pair_two_real:
+      return Element::pair_f32_f32;
+    case Kind::pair_two_double:
+      return Element::pair_f64_f64;
+    default:
+      return scalar_element(kind, bytes);
   }
 }
 
@@ -168,9 +198,18 @@ struct NamedOp {
 };
 
 std::array<NamedOp, op_count> named_ops() {
-  return {{{MPI_SUM, Op::sum}, {MPI_MAX, Op::max}, {MPI_MIN, Op::min}, {MPI_PROD, Op::prod}, {MPI_LAND, Op::land},
-           {MPI_LOR, Op::lor}, {MPI_LXOR, Op::lxor}, {MPI_BAND, Op::band}, {MPI_BOR, Op::bor}, {MPI_BXOR, Op::bxor},
-           {MPI_MAXLOC, Op::maxloc}, {MPI_MINLOC, Op::minloc}}};
+  return {{{MPI_SUM, Op::sum},
+           {MPI_MAX, Op::max},
+           {MPI_MIN, Op::min},
+           {MPI_PROD, Op::prod},
+           {MPI_LAND, Op::land},
+           {MPI_LOR, Op::lor},
+           {MPI_LXOR, Op::lxor},
+           {MPI_BAND, Op::band},
+           {MPI_BOR, Op::bor},
+           {MPI_BXOR, Op::bxor},
+           {MPI_MAXLOC, Op::maxloc},
+           {MPI_MINLOC, Op::minloc}}};
 }
 
 // The host's own verdict on a combination: no elements are combined, but the arguments are checked.

@@ -16,14 +16,14 @@ inline constexpr std::size_t op_count = static_cast<std::size_t>(Op::count_);
 // Facts of one committed datatype. Predefined ones live for ever, others until the user frees the type.
 struct Datatype {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  std::size_t size = 0;      // bytes of data
-  std::ptrdiff_t extent = 0; // bytes from one element to the next
+  std::size_t size = 0;       // bytes of data
+  std::ptrdiff_t extent = 0;  // bytes from one element to the next
   std::ptrdiff_t true_lower_bound = 0;
   std::size_t true_extent = 0;
-  bool contiguous = false;   // any number of elements lies in memory exactly as it is packed
+  bool contiguous = false;  // any number of elements lies in memory exactly as it is packed
   bool predefined = false;
-  // By Op: how a predefined operator combines elements of this type. No `apply` where the kernel is missing or where the
-  // host refuses the combination: then the host gets the call, and raises the error if there is one.
+  // By Op: how a predefined operator combines elements of this type. No `apply` where the kernel is missing or where
+  // the host refuses the combination: then the host gets the call, and raises the error if there is one.
   std::array<Reducer, op_count> reducers{};
 };
 

@@ -14,8 +14,10 @@ class WorkMemory {
 
   // At least `bytes`, contents undefined, valid until the next reserve(). Throws std::bad_alloc.
   std::byte* reserve(std::size_t bytes) {
-    if (bytes > capacity_) grow(bytes);
-    else if (capacity_ > generous) shrink_when_unused(bytes);
+    if (bytes > capacity_)
+      grow(bytes);
+    else if (capacity_ > generous)
+      shrink_when_unused(bytes);
     return data_.get();
   }
 
@@ -24,7 +26,7 @@ class WorkMemory {
   static constexpr int patience = 16;                             // ... after so many calls that did not need it
 
   struct Free {
-    void operator()(std::byte* data) const { ::operator delete(data, std::align_val_t{alignment}); }
+    void operator()(std::byte* data) const { ::operator delete (data, std::align_val_t{alignment}); }
   };
 
   void grow(std::size_t bytes) {
@@ -41,7 +43,7 @@ class WorkMemory {
   void allocate(std::size_t bytes) {
     data_.reset();  // first, so that the old and the new are never held together
     capacity_ = 0;
-    data_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment})));
+    data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment})));
     capacity_ = bytes;
   }
 

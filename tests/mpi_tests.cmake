@@ -7,9 +7,9 @@ set(PLAIT_MPIRUN ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --bin
 # What the ranks of a test see: Plait from the first call on, and no call handed back because the host is faster.
 set(PLAIT_TEST_ENVIRONMENT PLAIT_SETUP_CALLS=1 PLAIT_HOST=0)
 
-# plait_job_test(NAME name RANKS n COMMAND program argument... [ENVIRONMENT K=V...] [MCA key value...]
+# plait_job_test(NAME name RANKS n COMMAND target argument... [ENVIRONMENT K=V...] [MCA key value...]
 #                [TIMEOUT seconds] [LABELS label...] [PLAIN])
-# Runs the program on n ranks of this machine with libplait.so loaded, or without it (PLAIN).
+# Runs the target's program on n ranks of this machine with libplait.so loaded, or without it (PLAIN).
 function(plait_job_test)
   cmake_parse_arguments(TEST "PLAIN" "NAME;RANKS;TIMEOUT" "COMMAND;ENVIRONMENT;MCA;LABELS" ${ARGN})
   set(exports "")
@@ -24,8 +24,10 @@ function(plait_job_test)
     list(POP_FRONT TEST_MCA key value)
     list(APPEND parameters --mca ${key} ${value})
   endwhile()
+  list(POP_FRONT TEST_COMMAND program)
   add_test(NAME ${TEST_NAME}
-           COMMAND ${PLAIT_MPIRUN} ${parameters} ${exports} ${MPIEXEC_NUMPROC_FLAG} ${TEST_RANKS} ${TEST_COMMAND})
+           COMMAND ${PLAIT_MPIRUN} ${parameters} ${exports} ${MPIEXEC_NUMPROC_FLAG} ${TEST_RANKS}
+                   $<TARGET_FILE:${program}> ${TEST_COMMAND})
   plait_job_properties(${TEST_NAME} "${TEST_TIMEOUT}" mpi ${TEST_LABELS})
 endfunction()
 

@@ -31,6 +31,7 @@ struct Memory {
 struct Transfer {
   StepKind kind = StepKind::send;
   bool incoming_left = false;
+  bool past_caches = false;            // the call's results are too large to be found in the caches afterwards
   std::int32_t peer = -1;
   std::uint32_t step = 0;  // the engine's index
   std::uint64_t bytes = 0;

@@ -38,9 +38,9 @@ void detail::resolve() {
   if (resolved.load(std::memory_order_relaxed)) return;
   Host host;
   void* found = nullptr;
-#define PLAIT_RESOLVE(Name, name, parameters, arguments)               \
-  found = host_function("PMPI_" #Name);                                \
-  host.name = reinterpret_cast<decltype(host.name)>(found);            \
+#define PLAIT_RESOLVE(Name, name, parameters, arguments)    \
+  found = host_function("PMPI_" #Name);                     \
+  host.name = reinterpret_cast<decltype(host.name)>(found); \
   tools[static_cast<std::size_t>(Function::name)] = tool_function("MPI_" #Name, found);
   PLAIT_INTERPOSED(PLAIT_RESOLVE)
 #undef PLAIT_RESOLVE

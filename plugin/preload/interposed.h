@@ -8,46 +8,46 @@
 #include <cstdint>
 
 // X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in plait::door.
-#define PLAIT_COLLECTIVES(X)                                                                                            \
-  X(Barrier, barrier, (MPI_Comm comm), (comm))                                                                          \
-  X(Bcast, bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),                                \
-    (buffer, count, type, root, comm))                                                                                  \
-  X(Reduce, reduce,                                                                                                     \
-    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),                \
-    (send, receive, count, type, op, root, comm))                                                                       \
-  X(Allreduce, allreduce,                                                                                               \
-    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),                          \
-    (send, receive, count, type, op, comm))                                                                             \
-  X(Allgather, allgather,                                                                                               \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,             \
-     MPI_Comm comm),                                                                                                    \
-    (send, send_count, send_type, receive, count, type, comm))                                                          \
-  X(Allgatherv, allgatherv,                                                                                             \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],                       \
-     const int displacements[], MPI_Datatype type, MPI_Comm comm),                                                      \
-    (send, send_count, send_type, receive, counts, displacements, type, comm))                                          \
-  X(Gather, gather,                                                                                                     \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type, int root,   \
-     MPI_Comm comm),                                                                                                    \
-    (send, send_count, send_type, receive, count, type, root, comm))                                                    \
-  X(Scatter, scatter,                                                                                                   \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type, int root,   \
-     MPI_Comm comm),                                                                                                    \
-    (send, send_count, send_type, receive, count, type, root, comm))                                                    \
-  X(Alltoall, alltoall,                                                                                                 \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,             \
-     MPI_Comm comm),                                                                                                    \
-    (send, send_count, send_type, receive, count, type, comm))                                                          \
-  X(Reduce_scatter_block, reduce_scatter_block,                                                                         \
-    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),                          \
-    (send, receive, count, type, op, comm))                                                                             \
-  X(Reduce_scatter, reduce_scatter,                                                                                     \
-    (const void* send, void* receive, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm),                 \
+#define PLAIT_COLLECTIVES(X)                                                                                          \
+  X(Barrier, barrier, (MPI_Comm comm), (comm))                                                                        \
+  X(Bcast, bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),                              \
+    (buffer, count, type, root, comm))                                                                                \
+  X(Reduce, reduce,                                                                                                   \
+    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),              \
+    (send, receive, count, type, op, root, comm))                                                                     \
+  X(Allreduce, allreduce, (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),  \
+    (send, receive, count, type, op, comm))                                                                           \
+  X(Allgather, allgather,                                                                                             \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,           \
+     MPI_Comm comm),                                                                                                  \
+    (send, send_count, send_type, receive, count, type, comm))                                                        \
+  X(Allgatherv, allgatherv,                                                                                           \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],                     \
+     const int displacements[], MPI_Datatype type, MPI_Comm comm),                                                    \
+    (send, send_count, send_type, receive, counts, displacements, type, comm))                                        \
+  X(Gather, gather,                                                                                                   \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type, int root, \
+     MPI_Comm comm),                                                                                                  \
+    (send, send_count, send_type, receive, count, type, root, comm))                                                  \
+  X(Scatter, scatter,                                                                                                 \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type, int root, \
+     MPI_Comm comm),                                                                                                  \
+    (send, send_count, send_type, receive, count, type, root, comm))                                                  \
+  X(Alltoall, alltoall,                                                                                               \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,           \
+     MPI_Comm comm),                                                                                                  \
+    (send, send_count, send_type, receive, count, type, comm))                                                        \
+  X(Reduce_scatter_block, reduce_scatter_block,                                                                       \
+    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),                        \
+    (send, receive, count, type, op, comm))                                                                           \
+  X(Reduce_scatter, reduce_scatter,                                                                                   \
+    (const void* send, void* receive, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm),               \
     (send, receive, counts, type, op, comm))
 
-#define PLAIT_FRAME(X)                                                                                                  \
-  X(Init, init, (int* argc, char*** argv), (argc, argv))                                                                \
-  X(Init_thread, init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided)) \
+#define PLAIT_FRAME(X)                                                                \
+  X(Init, init, (int* argc, char*** argv), (argc, argv))                              \
+  X(Init_thread, init_thread, (int* argc, char*** argv, int required, int* provided), \
+    (argc, argv, required, provided))                                                 \
   X(Finalize, finalize, (), ())
 
 #define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_COLLECTIVES(X)
@@ -67,16 +67,17 @@ extern constinit std::atomic<bool> resolved;
 extern constinit std::array<void*, function_count> tools;
 extern thread_local constinit std::uint32_t inside __attribute__((tls_model("initial-exec")));
 void resolve();
-}
+}  // namespace detail
 
-// Fills the table of the host's functions and finds the tools behind us, at the first call of any function: this library
-// is loaded into processes that have nothing to do with MPI (mpirun, shells), and does nothing there.
+// Fills the table of the host's functions and finds the tools behind us, at the first call of any function: this
+// library is loaded into processes that have nothing to do with MPI (mpirun, shells), and does nothing there.
 inline void ensure_resolved() {
-  if (!detail::resolved.load(std::memory_order_acquire)) [[unlikely]] detail::resolve();
+  if (!detail::resolved.load(std::memory_order_acquire)) [[unlikely]]
+    detail::resolve();
 }
 
-// The MPI_ function of a PMPI tool that was loaded behind us, while it runs; its call of the PMPI_ function comes back to
-// us. nullptr when there is none, or when the tool itself called us, which must not bring us back to it.
+// The MPI_ function of a PMPI tool that was loaded behind us, while it runs; its call of the PMPI_ function comes back
+// to us. nullptr when there is none, or when the tool itself called us, which must not bring us back to it.
 class ToolCall {
  public:
   explicit ToolCall(Function function) : bit_(1u << static_cast<unsigned>(function)) {

@@ -1,7 +1,8 @@
 // What libplait.so exports in MPI's place: both names of each function (docs/decisions/001-interpose-both-names.md).
 //
-// A program's call of MPI_X, and that of a tool behind us, arrive here. So do the calls of PMPI_X: from tools before us,
-// and from the host's own Fortran bindings, which have then turned Fortran's MPI_IN_PLACE, MPI_BOTTOM and handles into C's.
+// A program's call of MPI_X, and that of a tool behind us, arrive here. So do the calls of PMPI_X: from tools before
+// us, and from the host's own Fortran bindings, which have then turned Fortran's MPI_IN_PLACE, MPI_BOTTOM and handles
+// into C's.
 #include "plugin/collectives.h"
 #include "plugin/host.h"
 #include "plugin/preload/interposed.h"
@@ -40,16 +41,16 @@ int finalize() {
 
 extern "C" {
 
-#define PLAIT_DEFINE(space, Name, name, parameters, arguments)                                       \
-  PLAIT_EXPORT int PMPI_##Name parameters {                                                          \
-    plait::preload::ensure_resolved();                                                               \
-    return space::name arguments;                                                                    \
-  }                                                                                                  \
-  PLAIT_EXPORT int MPI_##Name parameters {                                                           \
-    plait::preload::ensure_resolved();                                                               \
-    const plait::preload::ToolCall call(plait::preload::Function::name);                             \
+#define PLAIT_DEFINE(space, Name, name, parameters, arguments)                                         \
+  PLAIT_EXPORT int PMPI_##Name parameters {                                                            \
+    plait::preload::ensure_resolved();                                                                 \
+    return space::name arguments;                                                                      \
+  }                                                                                                    \
+  PLAIT_EXPORT int MPI_##Name parameters {                                                             \
+    plait::preload::ensure_resolved();                                                                 \
+    const plait::preload::ToolCall call(plait::preload::Function::name);                               \
     if (call.tool() != nullptr) return reinterpret_cast<decltype(&MPI_##Name)>(call.tool()) arguments; \
-    return space::name arguments;                                                                    \
+    return space::name arguments;                                                                      \
   }
 #define PLAIT_DEFINE_FRAME(Name, name, parameters, arguments) \
   PLAIT_DEFINE(plait::preload, Name, name, parameters, arguments)

@@ -1,5 +1,5 @@
-/* A PMPI tool as they all are: it defines MPI_ functions, counts, and goes on by the PMPI_ names. Built twice, under two
- * names, to stand before and behind the plugin. */
+/* A PMPI tool as they all are: it defines MPI_ functions, counts, and goes on by the PMPI_ names. Built twice, under
+ * two names, to stand before and behind the plugin. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 // Wrong arguments give the error the host gives: the same class from the function, the same calls of the error handler.
-// Each case is made twice on an accelerated communicator: through the program's symbol, and through the MPI library's own.
+// Each case is made twice on an accelerated communicator: through the program's symbol, and through the MPI library's
+// own.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -59,13 +60,11 @@ struct Case {
 const std::array<Case, 18> cases = {{
     {"null communicator", [](const Functions& f, MPI_Comm) { return f.barrier(MPI_COMM_NULL); }},
     {"bcast, negative count", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), -1, MPI_INT, 0, c); }},
-    {"bcast, no type",
-     [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, MPI_DATATYPE_NULL, 0, c); }},
+    {"bcast, no type", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, MPI_DATATYPE_NULL, 0, c); }},
     {"bcast, no such root", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, MPI_INT, 99, c); }},
     {"bcast, negative root", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, MPI_INT, -5, c); }},
     {"bcast, in place", [](const Functions& f, MPI_Comm c) { return f.bcast(MPI_IN_PLACE, 1, MPI_INT, 0, c); }},
-    {"bcast, uncommitted type",
-     [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, uncommitted, 0, c); }},
+    {"bcast, uncommitted type", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, uncommitted, 0, c); }},
     {"allreduce, no operator",
      [](const Functions& f, MPI_Comm c) { return f.allreduce(a.data(), b.data(), 1, MPI_INT, MPI_OP_NULL, c); }},
     {"allreduce, operator for windows",
@@ -81,13 +80,9 @@ const std::array<Case, 18> cases = {{
     {"reduce, no such root",
      [](const Functions& f, MPI_Comm c) { return f.reduce(a.data(), b.data(), 1, MPI_INT, MPI_SUM, 99, c); }},
     {"gather, no such root",
-     [](const Functions& f, MPI_Comm c) {
-       return f.gather(a.data(), 1, MPI_INT, b.data(), 1, MPI_INT, 99, c);
-     }},
+     [](const Functions& f, MPI_Comm c) { return f.gather(a.data(), 1, MPI_INT, b.data(), 1, MPI_INT, 99, c); }},
     {"scatter, no such root",
-     [](const Functions& f, MPI_Comm c) {
-       return f.scatter(a.data(), 1, MPI_INT, b.data(), 1, MPI_INT, -9, c);
-     }},
+     [](const Functions& f, MPI_Comm c) { return f.scatter(a.data(), 1, MPI_INT, b.data(), 1, MPI_INT, -9, c); }},
     {"allgather, negative count",
      [](const Functions& f, MPI_Comm c) { return f.allgather(a.data(), 1, MPI_INT, b.data(), -1, MPI_INT, c); }},
     {"alltoall, no type",

@@ -98,13 +98,19 @@ Made make_struct(const Order& order) {
 
 Made make(Random& random, const Order& order) {
   switch (random.below(6)) {
-    case 0: return make_contiguous(order);
-    case 1: return make_vector(order, 1);  // contiguous by another name
-    case 2: return make_vector(order, 2 + static_cast<int>(random.below(3)));
-    case 3: return make_reversed(order);
-    case 4: return make_shifted(order);
+    case 0:
+      return make_contiguous(order);
+    case 1:
+      return make_vector(order, 1);  // contiguous by another name
+    case 2:
+      return make_vector(order, 2 + static_cast<int>(random.below(3)));
+    case 3:
+      return make_reversed(order);
+    case 4:
+      return make_shifted(order);
     // MPI's extent ends with the last element: a struct of one element has no gap before it.
-    default: return order.elements > 1 ? make_struct(order) : make_contiguous(order);
+    default:
+      return order.elements > 1 ? make_struct(order) : make_contiguous(order);
   }
 }
 
@@ -192,10 +198,14 @@ std::uint64_t Side::get(std::size_t element) const {
   if (layout_.basic() == MPI_DOUBLE) return read(double{});
   if (layout_.basic() == MPI_FLOAT) return read(float{});
   switch (layout_.basic_bytes()) {
-    case 1: return read(std::uint8_t{});
-    case 2: return read(std::uint16_t{});
-    case 4: return read(std::uint32_t{});
-    default: return read(std::uint64_t{});
+    case 1:
+      return read(std::uint8_t{});
+    case 2:
+      return read(std::uint16_t{});
+    case 4:
+      return read(std::uint32_t{});
+    default:
+      return read(std::uint64_t{});
   }
 }
 
@@ -208,10 +218,14 @@ void Side::set(std::size_t element, std::uint64_t number) {
   if (layout_.basic() == MPI_DOUBLE) return write(double{});
   if (layout_.basic() == MPI_FLOAT) return write(float{});
   switch (layout_.basic_bytes()) {
-    case 1: return write(std::uint8_t{});
-    case 2: return write(std::uint16_t{});
-    case 4: return write(std::uint32_t{});
-    default: return write(std::uint64_t{});
+    case 1:
+      return write(std::uint8_t{});
+    case 2:
+      return write(std::uint16_t{});
+    case 4:
+      return write(std::uint32_t{});
+    default:
+      return write(std::uint64_t{});
   }
 }
 

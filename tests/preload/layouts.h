@@ -1,5 +1,5 @@
-// Random datatypes that all have one type signature, and buffers whose every byte is accounted for. Where the elements lie
-// is worked out here, not asked of MPI.
+// Random datatypes that all have one type signature, and buffers whose every byte is accounted for. Where the elements
+// lie is worked out here, not asked of MPI.
 #pragma once
 
 #include <mpi.h>

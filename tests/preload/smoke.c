@@ -42,8 +42,10 @@ int main(int argc, char** argv) {
     if (rank == 0) printf("inter %s\n", plan_used());
     MPI_Comm_free(&inter);
   }
-  if (!right) printf("wrong\n");
-  else if (rank == 0) printf("right\n");
+  if (!right)
+    printf("wrong\n");
+  else if (rank == 0)
+    printf("right\n");
   MPI_Finalize();
   return !right;
 }

@@ -1,15 +1,15 @@
 // No rank ever takes another road than the rest, and whatever road it is, the data are right.
 //
-// Every collective is called with random arguments that MPI allows to differ between the ranks: datatypes, layouts, gaps,
-// displacements, MPI_BOTTOM, garbage where an argument is not significant. After each call the ranks compare what carried
-// it, and each compares every element of its buffer with the value it must have, and every gap with what was there before.
-// Runs with and without the plugin; without it, it tests itself against the host.
+// Every collective is called with random arguments that MPI allows to differ between the ranks: datatypes, layouts,
+// gaps, displacements, MPI_BOTTOM, garbage where an argument is not significant. After each call the ranks compare what
+// carried it, and each compares every element of its buffer with the value it must have, and every gap with what was
+// there before. Runs with and without the plugin; without it, it tests itself against the host.
 //
-// Open MPI's own algorithms do not bear datatypes that differ between the ranks: some choose by the size of the local one
-// (allgatherv) or cut by it (bcast), and then wait for each other for ever. So layouts differ only once a communicator is
-// accelerated, and the plugin must be told to leave it nothing then: PLAIT_HOST=0. Nor does its copy of a rank's own part
-// always get from one layout to another, and loses long data; so both sides of a call have one layout until then, and at
-// most a thousand elements.
+// Open MPI's own algorithms do not bear datatypes that differ between the ranks: some choose by the size of the local
+// one (allgatherv) or cut by it (bcast), and then wait for each other for ever. So layouts differ only once a
+// communicator is accelerated, and the plugin must be told to leave it nothing then: PLAIT_HOST=0. Nor does its copy of
+// a rank's own part always get from one layout to another, and loses long data; so both sides of a call have one layout
+// until then, and at most a thousand elements.
 //
 //   mpirun -n N test_road [calls] [seed]
 #include <dlfcn.h>
@@ -44,9 +44,9 @@ std::string last_plan() {
 struct Run {
   MPI_Comm comm;
   int rank, ranks;
-  Random agreed;  // draws the same on all ranks
-  Random own;     // draws for this rank alone
-  Random layouts; // draws the layouts of the current call
+  Random agreed;   // draws the same on all ranks
+  Random own;      // draws for this rank alone
+  Random layouts;  // draws the layouts of the current call
   std::uint64_t layout_seed = 0;
   std::uint64_t call = 0;
   std::string what;  // of the current call
@@ -63,8 +63,8 @@ struct Run {
 
 // Element `index` of what `rank` gives to `peer` in the current call; small enough for every type.
 std::uint64_t value(const Run& run, int rank, int peer, std::size_t index) {
-  std::uint64_t x = run.call * 1000003 + static_cast<std::uint64_t>(rank) * 8191 +
-                    static_cast<std::uint64_t>(peer) * 131 + index * 7;
+  std::uint64_t x =
+      run.call * 1000003 + static_cast<std::uint64_t>(rank) * 8191 + static_cast<std::uint64_t>(peer) * 131 + index * 7;
   x ^= x >> 15;
   return x * 2654435761u >> 7 & 0x7f;
 }
@@ -136,8 +136,10 @@ void call_gather(Run& run, bool to_all) {
   const std::size_t own = static_cast<std::size_t>(run.rank) * m.elements;
   Side send = own_side(run, m), receive = own_side(run, m, run.ranks);
   const Garbage none;
-  if (in_place) fill(run, receive, own, m.elements, run.rank, 0);
-  else fill(run, send, 0, m.elements, run.rank, 0);
+  if (in_place)
+    fill(run, receive, own, m.elements, run.rank, 0);
+  else
+    fill(run, send, 0, m.elements, run.rank, 0);
   const void* from = in_place ? MPI_IN_PLACE : send.address();
   const int from_count = in_place ? none.count : send.count();
   const MPI_Datatype from_type = in_place ? none.type : send.type();
@@ -163,10 +165,14 @@ void call_scatter(Run& run) {
   void* to = in_place ? MPI_IN_PLACE : receive.address();
   const int to_count = in_place ? none.count : receive.count();
   const MPI_Datatype to_type = in_place ? none.type : receive.type();
-  if (at_root) MPI_Scatter(send.address(), send.count(), send.type(), to, to_count, to_type, m.root, run.comm);
-  else MPI_Scatter(none.address, none.count, none.type, to, to_count, to_type, m.root, run.comm);
-  if (in_place) expect_segment(run, send, static_cast<std::size_t>(m.root) * m.elements, m.elements, m.root, m.root);
-  else expect_segment(run, receive, 0, m.elements, m.root, run.rank);
+  if (at_root)
+    MPI_Scatter(send.address(), send.count(), send.type(), to, to_count, to_type, m.root, run.comm);
+  else
+    MPI_Scatter(none.address, none.count, none.type, to, to_count, to_type, m.root, run.comm);
+  if (in_place)
+    expect_segment(run, send, static_cast<std::size_t>(m.root) * m.elements, m.elements, m.root, m.root);
+  else
+    expect_segment(run, receive, 0, m.elements, m.root, run.rank);
   expect_gaps(run, send);
   expect_gaps(run, receive);
 }
@@ -191,7 +197,8 @@ void call_allgatherv(Run& run) {
   const Movement m = draw_movement(run);
   const std::size_t unit = 1 + run.agreed.below(4);
   std::vector<int> units(static_cast<std::size_t>(run.ranks));
-  for (int& count : units) count = static_cast<int>(run.agreed.below(3) == 0 ? 0 : run.agreed.below(m.elements / unit + 1));
+  for (int& count : units)
+    count = static_cast<int>(run.agreed.below(3) == 0 ? 0 : run.agreed.below(m.elements / unit + 1));
   const auto self = static_cast<std::size_t>(run.rank);
   const std::size_t own = static_cast<std::size_t>(units[self]) * unit;
 
@@ -200,8 +207,10 @@ void call_allgatherv(Run& run) {
   Side receive(layout, road::end_of(units, displacements), run.own);
   Side send(run.accelerated() ? Layout::draw(run.own, m.basic, own) : layout.times(units[self]), 1, run.own);
   const auto first = [&](std::size_t rank) { return static_cast<std::size_t>(displacements[rank]) * unit; };
-  if (m.in_place) fill(run, receive, first(self), own, run.rank, 0);
-  else fill(run, send, 0, own, run.rank, 0);
+  if (m.in_place)
+    fill(run, receive, first(self), own, run.rank, 0);
+  else
+    fill(run, send, 0, own, run.rank, 0);
   const Garbage none;
   MPI_Allgatherv(m.in_place ? MPI_IN_PLACE : send.address(), m.in_place ? none.count : send.count(),
                  m.in_place ? none.type : send.type(), receive.address(), units.data(), displacements.data(),
@@ -234,9 +243,9 @@ void compose(void* in, void* inout, int* count, MPI_Datatype* type) {
 }
 
 struct Reduction {
-  Layout layout;        // of one element
+  Layout layout;  // of one element
   MPI_Op op = MPI_SUM;
-  int words = 1;        // basic elements in an element
+  int words = 1;  // basic elements in an element
   std::size_t count = 1;
   int root = 0;
   bool in_place = false;
@@ -289,8 +298,10 @@ std::array<std::uint64_t, 2> reduced(const Run& run, const Reduction& r, std::si
   };
   std::array<std::uint64_t, 2> result = {word(0, 0), r.words > 1 ? word(0, 1) : 0};
   for (int rank = 1; rank < run.ranks; ++rank) {
-    if (r.words == 1) result[0] = combine(r.op, result[0], word(rank, 0));
-    else result = {result[0] * word(rank, 0) % 251, (result[0] * word(rank, 1) + result[1]) % 251};
+    if (r.words == 1)
+      result[0] = combine(r.op, result[0], word(rank, 0));
+    else
+      result = {result[0] * word(rank, 0) % 251, (result[0] * word(rank, 1) + result[1]) % 251};
   }
   return result;
 }
@@ -309,8 +320,8 @@ void call_allreduce(Run& run) {
   Side send(r.layout, r.count, run.own), receive(r.layout, r.count, run.own);
   Side& from = r.in_place ? receive : send;
   fill(run, from, 0, r.count * static_cast<std::size_t>(r.words), run.rank, 0);
-  MPI_Allreduce(r.in_place ? MPI_IN_PLACE : send.address(), receive.address(), static_cast<int>(r.count),
-                send.type(), r.op, run.comm);
+  MPI_Allreduce(r.in_place ? MPI_IN_PLACE : send.address(), receive.address(), static_cast<int>(r.count), send.type(),
+                r.op, run.comm);
   expect_reduced(run, r, receive, 0, r.count);
 }
 
@@ -394,7 +405,14 @@ void one_call(Run& run) {
 }
 
 int run_on(MPI_Comm comm, std::uint64_t seed, int calls, int* accelerated) {
-  Run run{.comm = comm, .rank = 0, .ranks = 0, .agreed = Random(seed), .own = Random(0), .layouts = Random(0), .what = {}, .plans = {}};
+  Run run{.comm = comm,
+          .rank = 0,
+          .ranks = 0,
+          .agreed = Random(seed),
+          .own = Random(0),
+          .layouts = Random(0),
+          .what = {},
+          .plans = {}};
   MPI_Comm_rank(comm, &run.rank);
   MPI_Comm_size(comm, &run.ranks);
   run.own = Random(seed * 7919 + static_cast<std::uint64_t>(run.rank) + 1);
@@ -431,7 +449,8 @@ int main(int argc, char** argv) {
   int rank = 0, ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (rank == 0) std::printf("test_road: %d calls a communicator, seed %llu\n", calls, static_cast<unsigned long long>(seed));
+  if (rank == 0)
+    std::printf("test_road: %d calls a communicator, seed %llu\n", calls, static_cast<unsigned long long>(seed));
   make_operators();
 
   int accelerated = 0;

@@ -1,6 +1,7 @@
 // Builds bound schedules by hand, for the tests and benchmarks of tl/.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -74,6 +75,12 @@ class ScheduleBuilder {
   SpanList add_spans(const Spans& spans) {
     const SpanList place{static_cast<std::uint32_t>(schedule_.spans.size()), static_cast<std::uint32_t>(spans.size())};
     schedule_.spans.insert(schedule_.spans.end(), spans.begin(), spans.end());
+    for (const BoundSpan& span : spans) {
+      std::uint64_t& end = span.space == Space::input    ? schedule_.input_bytes
+                           : span.space == Space::output ? schedule_.output_bytes
+                                                         : schedule_.scratch_bytes;
+      end = std::max(end, span.offset + span.bytes);
+    }
     return place;
   }
   BoundStep local(StepKind kind, const Spans& spans) {

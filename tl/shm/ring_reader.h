@@ -13,10 +13,12 @@ class RingReader {
   RingReader() = default;
   explicit RingReader(Ring ring) : ring_(ring) {}
 
+  // `sending`: this process has sends under way, so that a single copy would take its core from them.
+
   // True when the whole message was there and is taken.
-  Result<bool> start(Transfer& transfer);
+  Result<bool> start(Transfer& transfer, bool sending);
   // At most one fragment, or one piece of a single copy. Completed transfers are appended.
-  Status progress(std::vector<Transfer*>& completed, bool& moved);
+  Status progress(std::vector<Transfer*>& completed, bool& moved, bool sending);
   bool idle() const { return queue_.empty(); }
   // Gives up the messages under way; returns when the peer no longer writes to their memory, or after a bounded time.
   void forget();
@@ -33,10 +35,10 @@ class RingReader {
     std::vector<RemoteSpan> source;
   };
 
-  Result<Taken> take(Transfer& transfer);
+  Result<Taken> take(Transfer& transfer, bool sending);
   Status take_fragment(Transfer& transfer, Slot& slot);
   void take_part_of_element(Transfer& transfer, const std::byte* data, std::size_t bytes);
-  Status answer(Transfer& transfer, Slot& slot);
+  Status answer(Transfer& transfer, Slot& slot, bool sending);
   Result<Taken> pull_piece(Transfer& transfer);
   bool claim();
   // A writer that runs ahead has filled the next slot already: its line is on its way while this one is worked on.

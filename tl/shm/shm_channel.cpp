@@ -24,6 +24,7 @@ class ActiveList {
  public:
   explicit ActiveList(std::size_t ends) : listed_(ends) { ends_.reserve(ends); }
 
+  bool empty() const { return ends_.empty(); }
   void add(std::size_t end) {
     if (!std::exchange(listed_[end], 1)) ends_.push_back(static_cast<std::uint32_t>(end));
   }
@@ -90,7 +91,7 @@ Result<bool> ShmChannel::start(Transfer& transfer) {
     if (writers_[peer].start(transfer)) return true;
     sending_.add(peer);
   } else {
-    Result<bool> done = readers_[peer].start(transfer);
+    Result<bool> done = readers_[peer].start(transfer, !sending_.empty());
     if (!done.ok() || *done) return done;
     receiving_.add(peer);
   }
@@ -103,8 +104,9 @@ Result<bool> ShmChannel::progress(std::vector<Transfer*>& completed) {
   const std::size_t completed_before = completed.size();
   Status status = sending_.advance([&](std::size_t peer) { return writers_[peer].progress(completed, moved); },
                                    [&](std::size_t peer) { return writers_[peer].idle(); });
+  const bool sending = !sending_.empty();
   if (status.ok())
-    status = receiving_.advance([&](std::size_t peer) { return readers_[peer].progress(completed, moved); },
+    status = receiving_.advance([&](std::size_t peer) { return readers_[peer].progress(completed, moved, sending); },
                                 [&](std::size_t peer) { return readers_[peer].idle(); });
   if (!status.ok()) return status;
   active_ -= static_cast<int>(completed.size() - completed_before);

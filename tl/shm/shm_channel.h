@@ -14,7 +14,8 @@ namespace plait {
 // killed rank leaves nothing behind.
 class SharedSegment {
  public:
-  // Bytes for `ranks` local ranks: at most 4 MiB + 64 KiB a rank unless `bytes` says otherwise.
+  // Bytes for `ranks` local ranks: 2 MiB for two, at most 4 MiB + 64 KiB a rank (beyond some 170 ranks a node: what
+  // make_shm_channel needs, 384 bytes for each ordered pair).
   static std::size_t default_bytes(int ranks);
 
   // Unnamed, in /dev/shm, readable by this user only, all its pages reserved.
@@ -43,7 +44,7 @@ class SharedSegment {
 
 struct ShmChannelOptions {
   bool single_copy = false;                // process_vm_readv works between all local ranks (agreed)
-  std::size_t single_copy_threshold = 0;   // bytes from which on it is used; 0: built-in
+  std::size_t single_copy_threshold = 0;   // bytes from which on it is offered; 0: built-in, by the size of the slots
 };
 
 struct ShmPeer {

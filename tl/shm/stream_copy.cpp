@@ -56,4 +56,15 @@ void stream_out(const Memory& from, std::uint64_t offset, std::byte* to, std::si
   fence();
 }
 
+void stream_in(const Memory& to, std::uint64_t offset, const std::byte* from, std::size_t bytes) {
+  for (MemoryCursor cursor(to, offset); bytes > 0;) {
+    const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
+    stream(cursor.data(), from, piece);
+    cursor.advance(piece);
+    from += piece;
+    bytes -= piece;
+  }
+  fence();
+}
+
 }  // namespace plait::detail

@@ -1,0 +1,17 @@
+// A first idea of the network's rate, at a communicator's set-up, until a machine file says more.
+#pragma once
+
+#include <mpi.h>
+
+#include "core/status.h"
+#include "topo/hierarchy.h"
+
+namespace plait {
+
+// Seconds that a byte takes through a node's NIC, the same on all ranks: the slowest of all nodes. Collective over
+// `comm`, whose errors must be returned; `hierarchy` must have two nodes or more. Measured once in a process's life, and
+// again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each node to the next, so
+// that a rate limiter that lends some hundred KiB after an idle time does not mislead.
+Result<double> network_seconds_per_byte(MPI_Comm comm, const Hierarchy& hierarchy);
+
+}  // namespace plait
