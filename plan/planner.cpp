@@ -26,6 +26,17 @@ constexpr double forced_bonus_seconds = 1e9;  // puts the plans that the user na
 
 int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 
+// The call that stands for all of its class: the smallest size, bytes, root 0, equal segments. The choice must not depend
+// on which call of a class a communicator happens to make first: communicators of the same ranks choose alike.
+Call representative(const Call& call, int ranks) {
+  Call canonical{.collective = call.collective, .commutative = call.commutative};
+  const int number = size_class(payload_bytes(call, ranks));
+  canonical.count = number == 0 ? 0 : std::size_t{1} << (number - 1);
+  canonical.element_bytes = number == 0 ? 0 : 1;
+  if (call.counts != nullptr) canonical.count = std::max<std::size_t>(canonical.count / static_cast<std::size_t>(ranks), 1);
+  return canonical;
+}
+
 struct Sized {
   Candidate candidate;
   int chunks;
@@ -81,8 +92,7 @@ Planner::Implementation::Decision Planner::Implementation::compute_decision(cons
   const auto ranks = static_cast<std::size_t>(hierarchy.ranks());
   if (call.collective == Collective::alltoall ? ranks * ranks * ranks > planning_limit : ranks * ranks > planning_limit)
     return {true, "communicator too large to plan for", {}};
-  Call canonical = call;
-  canonical.root = 0;
+  const Call canonical = representative(call, hierarchy.ranks());
   Decision best;
   double best_seconds = std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : candidates(call.collective, hierarchy, call.commutative)) {
@@ -103,7 +113,7 @@ bool Planner::Implementation::is_forced(const Candidate& candidate) const {
 // The number of chunks with the shortest predicted time. Messages shorter than about 16 KiB gain nothing, and once more
 // chunks make it slower, still more do as well.
 std::pair<int, double> Planner::Implementation::best_chunks(const Candidate& candidate, const Call& call) const {
-  const std::size_t bytes = payload_bytes(call, hierarchy.ranks());
+  const std::size_t bytes = call.count * call.element_bytes;
   std::pair<int, double> best = {1, std::numeric_limits<double>::infinity()};
   for (int chunks = 1; chunks <= most_chunks; chunks *= 2) {
     const std::size_t chunk = bytes / static_cast<std::size_t>(chunks);

@@ -19,7 +19,7 @@ struct WaitPolicy {
   void* context = nullptr;
 };
 
-// Courtesy in one wait: spins or yields first, naps after milliseconds. One object a wait; reset() when something moved.
+// Courtesy in a wait: spins or yields first, naps after milliseconds. reset() when something moved.
 class Courtesy {
  public:
   explicit Courtesy(const WaitPolicy& policy) : policy_(policy) {}

@@ -24,8 +24,10 @@ void fill_each(std::byte* to, std::size_t count, Value&& value) {
 // Wrap-around makes sums and products of any integers independent of the order. Logical operators want zeros as well.
 template <class T>
 void fill_integers(std::byte* to, std::size_t count, Family family, Random& random) {
-  if (family == Family::logical) fill_each<T>(to, count, [&] { return static_cast<T>(random.between(0, 2)); });
-  else fill_each<T>(to, count, [&] { return static_cast<T>(random.next()); });
+  if (family == Family::logical)
+    fill_each<T>(to, count, [&] { return static_cast<T>(random.between(0, 2)); });
+  else
+    fill_each<T>(to, count, [&] { return static_cast<T>(random.next()); });
 }
 
 template <class T>
@@ -54,8 +56,7 @@ void store_value(std::byte* to, T value) {
 
 template <class T>
 void fill_reals(std::byte* to, std::size_t count, Family family, Random& random) {
-  for (std::size_t i = 0; i < count; ++i)
-    store_value(to + i * sizeof(T), static_cast<T>(real_value(family, random)));
+  for (std::size_t i = 0; i < count; ++i) store_value(to + i * sizeof(T), static_cast<T>(real_value(family, random)));
 }
 
 // Factors are (2+i) times powers of two: no power of 2+i has a zero component, whose sign would depend on the order.
@@ -135,7 +136,8 @@ struct Row {
   std::vector<bool> (*value_bytes)() = nullptr;  // as in Basic; none: all
 };
 
-#define PLAIT_TYPE(handle, ...) {#handle, handle, __VA_ARGS__}
+#define PLAIT_TYPE(handle, ...) \
+  { #handle, handle, __VA_ARGS__ }
 
 std::vector<Row> c_rows() {
   return {
@@ -252,12 +254,18 @@ std::vector<Row> sized_fortran_rows() {
 #undef PLAIT_TYPE
 
 std::vector<Operator> predefined_operators() {
-  return {{"MPI_SUM", MPI_SUM, Family::sum},          {"MPI_PROD", MPI_PROD, Family::prod},
-          {"MPI_MAX", MPI_MAX, Family::order},        {"MPI_MIN", MPI_MIN, Family::order},
-          {"MPI_LAND", MPI_LAND, Family::logical},    {"MPI_LOR", MPI_LOR, Family::logical},
-          {"MPI_LXOR", MPI_LXOR, Family::logical},    {"MPI_BAND", MPI_BAND, Family::bitwise},
-          {"MPI_BOR", MPI_BOR, Family::bitwise},      {"MPI_BXOR", MPI_BXOR, Family::bitwise},
-          {"MPI_MAXLOC", MPI_MAXLOC, Family::location}, {"MPI_MINLOC", MPI_MINLOC, Family::location}};
+  return {{"MPI_SUM", MPI_SUM, Family::sum},
+          {"MPI_PROD", MPI_PROD, Family::prod},
+          {"MPI_MAX", MPI_MAX, Family::order},
+          {"MPI_MIN", MPI_MIN, Family::order},
+          {"MPI_LAND", MPI_LAND, Family::logical},
+          {"MPI_LOR", MPI_LOR, Family::logical},
+          {"MPI_LXOR", MPI_LXOR, Family::logical},
+          {"MPI_BAND", MPI_BAND, Family::bitwise},
+          {"MPI_BOR", MPI_BOR, Family::bitwise},
+          {"MPI_BXOR", MPI_BXOR, Family::bitwise},
+          {"MPI_MAXLOC", MPI_MAXLOC, Family::location},
+          {"MPI_MINLOC", MPI_MINLOC, Family::location}};
 }
 
 // The host checks the arguments of a reduction of no elements as well.

@@ -120,8 +120,9 @@ void Cases::add_sizes() {
       add_at_sizes({.collective = collective, .basic = moved, .root = ++root}, counts_around_borders(*moved));
   for (const Collective collective : reductions)
     for (const Basic* reduced : {&ints, &doubles})
-      add_at_sizes({.collective = collective, .basic = reduced, .op = &operator_named(*reduced, "MPI_SUM"), .root = ++root},
-                   counts_around_borders(*reduced));
+      add_at_sizes(
+          {.collective = collective, .basic = reduced, .op = &operator_named(*reduced, "MPI_SUM"), .root = ++root},
+          counts_around_borders(*reduced));
 }
 
 void Cases::add_roots() {
@@ -174,12 +175,9 @@ void Cases::add_parties() {
                      {12, 1200, 24000});
     for (const Collective collective : reductions)
       for (const Basic* reduced : {&ints, &matrices})
-        add_at_sizes({.collective = collective,
-                      .party = party,
-                      .basic = reduced,
-                      .op = &reduced->operators.front(),
-                      .root = 1},
-                     {12, 1200, 24000});
+        add_at_sizes(
+            {.collective = collective, .party = party, .basic = reduced, .op = &reduced->operators.front(), .root = 1},
+            {12, 1200, 24000});
   }
 }
 

@@ -5,11 +5,11 @@
 // Exit status: 0 all alike; 1 differences; 2 wrong command line; 3 Plait is not loaded; 4 a call did not end.
 #include <execinfo.h>
 #include <mpi.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -127,7 +127,8 @@ void Run::warm_up() {
 bool Run::go_on() {
   enable_plait(false);
   const bool late = world_rank() == 0 && MPI_Wtime() - begin_s_ > options_.budget_s;
-  std::array<std::uint64_t, 4> state = {static_cast<std::uint64_t>(failures_), late ? 1u : 0u, plans_seen_, ~plans_seen_};
+  std::array<std::uint64_t, 4> state = {static_cast<std::uint64_t>(failures_), late ? 1u : 0u, plans_seen_,
+                                        ~plans_seen_};
   MPI_Allreduce(MPI_IN_PLACE, state.data(), 4, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
   // The largest and the smallest of all ranks' values.
   if (state[2] != ~state[3]) {
@@ -182,12 +183,14 @@ bool is_plan(const std::string& name, const std::string& family) {
 
 void Run::judge(const Trial& trial) {
   const std::string what = describe(trial.test(), trial.party());
-  const std::string plan = "plan \"" + trial.plan() + "\" over " + (trial.channels().empty() ? "no channel" : trial.channels());
+  const std::string plan =
+      "plan \"" + trial.plan() + "\" over " + (trial.channels().empty() ? "no channel" : trial.channels());
   if (const auto failure = trial.failure()) fail(what, *failure + ", " + plan);
   const bool host = trial.plan() == "host";
   if (!options_.reference) {
     if (options_.expect_host && !host) fail(what, "not the host's, but " + plan);
-    if (!options_.expect_host && !options_.any_road && host && trial.must_be_accelerated()) fail(what, "Plait handed it to the host");
+    if (!options_.expect_host && !options_.any_road && host && trial.must_be_accelerated())
+      fail(what, "Plait handed it to the host");
   }
   if (is_plan(trial.plan(), options_.expected_plan)) expected_plan_ran_ = true;
   if (trial.party().ranks == parties_[0].ranks)
@@ -223,9 +226,10 @@ int Run::conclude() {
     for (const auto& [label, count] : plans_) std::printf("  %8zu %s\n", count, label.c_str());
     if (answer_bits_ != 0) std::printf("answer %016llx\n", static_cast<unsigned long long>(answer_bits_));
     if (plan_missing) std::printf("no plan named \"%s\" ran\n", options_.expected_plan.c_str());
-    std::printf("seed %llu, %d ranks, cases %zu to %zu (%zu enumerated), %.1f s (host %.1f s, plait %.1f s), %d failures\n",
-                static_cast<unsigned long long>(options_.seed), parties_[0].ranks, options_.first, next_ - 1,
-                cases_.enumerated(), MPI_Wtime() - begin_s_, host_s_, plait_s_, all[0]);
+    std::printf(
+        "seed %llu, %d ranks, cases %zu to %zu (%zu enumerated), %.1f s (host %.1f s, plait %.1f s), %d failures\n",
+        static_cast<unsigned long long>(options_.seed), parties_[0].ranks, options_.first, next_ - 1,
+        cases_.enumerated(), MPI_Wtime() - begin_s_, host_s_, plait_s_, all[0]);
   }
   return all[0] > 0 || plan_missing ? 1 : 0;
 }

@@ -108,8 +108,10 @@ std::string check_inter_communicator() {
     std::vector<int> gathered(static_cast<std::size_t>(remote), -1);
     MPI_Allgather(&rank, 1, MPI_INT, gathered.data(), 1, MPI_INT, inter);
     for (int i = 0; i < remote; ++i)
-      if (gathered[static_cast<std::size_t>(i)] != (lower ? lower_ranks : 0) + i) wrong = "allgather on an inter-communicator";
-    if (plait_present() && std::strcmp(last_plan(), "host") != 0) wrong = "an inter-communicator's call was not the host's";
+      if (gathered[static_cast<std::size_t>(i)] != (lower ? lower_ranks : 0) + i)
+        wrong = "allgather on an inter-communicator";
+    if (plait_present() && std::strcmp(last_plan(), "host") != 0)
+      wrong = "an inter-communicator's call was not the host's";
   }
   enable_plait(false);
   MPI_Comm_free(&inter);

@@ -94,8 +94,9 @@ Made nested(MPI_Datatype basic, std::size_t) {
   return {type, 6, "nested vectors"};
 }
 
-constexpr std::array makers = {duplicate, contiguous,       vector,               spaced_vector, backward_vector, indexed,
-                               swapped,   unaligned_struct, negative_lower_bound, column,        nested};
+constexpr std::array makers = {duplicate, contiguous, vector,           spaced_vector,        backward_vector,
+                               indexed,   swapped,    unaligned_struct, negative_lower_bound, column,
+                               nested};
 
 }  // namespace
 
@@ -137,9 +138,9 @@ MixedTypes::MixedTypes() {
     MPI_Aint extent;
   };
   constexpr std::array<Place, count> places = {{
-      {{0, 8, 16}, 24},   // as a C struct
-      {{0, 4, 12}, 13},   // packed
-      {{12, 4, 0}, 17},   // in reverse
+      {{0, 8, 16}, 24},  // as a C struct
+      {{0, 4, 12}, 13},  // packed
+      {{12, 4, 0}, 17},  // in reverse
   }};
   const std::array<int, 3> lengths = {1, 1, 1};
   const std::array<MPI_Datatype, 3> members = {MPI_INT, MPI_DOUBLE, MPI_CHAR};

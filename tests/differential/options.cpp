@@ -62,12 +62,18 @@ bool set_value(Options& options, std::string_view option, const std::string& val
   }
   const auto number = parse_number(value);
   if (!number) return false;
-  if (option == "--budget") options.budget_s = static_cast<double>(*number);
-  else if (option == "--seed") options.seed = *number;
-  else if (option == "--from") options.first = *number;
-  else if (option == "--to") options.end = *number + 1;
-  else if (option == "--only") options.first = *number, options.end = *number + 1;
-  else return false;
+  if (option == "--budget")
+    options.budget_s = static_cast<double>(*number);
+  else if (option == "--seed")
+    options.seed = *number;
+  else if (option == "--from")
+    options.first = *number;
+  else if (option == "--to")
+    options.end = *number + 1;
+  else if (option == "--only")
+    options.first = *number, options.end = *number + 1;
+  else
+    return false;
   return true;
 }
 

@@ -13,20 +13,25 @@ namespace plait::test {
 namespace {
 
 // Where a rank has no such argument, MPI must not look at it.
+// NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nothing is at
 void* const no_buffer = reinterpret_cast<void*>(std::uintptr_t{0xBAD});
 constexpr int no_count = -7;
 
 constexpr std::array<const char*, collective_count> names = {
-    "barrier", "bcast",   "reduce",   "allreduce",            "allgather",     "allgatherv",
-    "gather",  "scatter", "alltoall", "reduce_scatter_block", "reduce_scatter"};
+    "barrier",       "bcast",  "reduce",  "allreduce", "allgather",
+    "allgatherv",    "gather", "scatter", "alltoall",  "reduce_scatter_block",
+    "reduce_scatter"};
 
 std::size_t blocks(Collective collective, int ranks) {
   switch (collective) {
-    case Collective::barrier: return 0;
+    case Collective::barrier:
+      return 0;
     case Collective::bcast:
     case Collective::reduce:
-    case Collective::allreduce: return 1;
-    default: return static_cast<std::size_t>(ranks);
+    case Collective::allreduce:
+      return 1;
+    default:
+      return static_cast<std::size_t>(ranks);
   }
 }
 
@@ -55,11 +60,12 @@ bool Trial::host_copes(const Case& test) {
 }
 
 std::string describe(const Case& test, const Party& party) {
-  std::string text = "case " + std::to_string(test.number) + ": " + name(test.collective) + " on " + party.name + " of " +
-                     std::to_string(party.ranks);
+  std::string text = "case " + std::to_string(test.number) + ": " + name(test.collective) + " on " + party.name +
+                     " of " + std::to_string(party.ranks);
   if (test.collective == Collective::barrier) return text;
-  text += test.shape == Shape::plain ? ", " + test.basic->name
-                                     : test.shape == Shape::mixed ? ", mixed types" : ", layouts of " + test.basic->name;
+  text += test.shape == Shape::plain   ? ", " + test.basic->name
+          : test.shape == Shape::mixed ? ", mixed types"
+                                       : ", layouts of " + test.basic->name;
   if (test.op != nullptr) text += ", " + test.op->name;
   text += ", count " + std::to_string(test.count);
   if (rooted(test.collective)) text += ", root " + std::to_string(test.root % std::max(party.ranks, 1));
@@ -120,20 +126,43 @@ void Trial::settle_sides() {
   const std::size_t mine = counts_[static_cast<std::size_t>(party_.rank)];
   bool sends = true, receives = true;
   switch (test_.collective) {
-    case Collective::bcast: sends = false; receive_.elements = count; break;
-    case Collective::reduce: receives = is_root(); [[fallthrough]];
-    case Collective::allreduce: send_.elements = receive_.elements = count; break;
-    case Collective::gather: receives = is_root(); [[fallthrough]];
+    case Collective::bcast:
+      sends = false;
+      receive_.elements = count;
+      break;
+    case Collective::reduce:
+      receives = is_root();
+      [[fallthrough]];
+    case Collective::allreduce:
+      send_.elements = receive_.elements = count;
+      break;
+    case Collective::gather:
+      receives = is_root();
+      [[fallthrough]];
     case Collective::allgather:
-    case Collective::allgatherv: send_.elements = mine; receive_.elements = all; break;
-    case Collective::scatter: sends = is_root(); send_.elements = all; receive_.elements = mine; break;
-    case Collective::alltoall: send_.elements = receive_.elements = all; break;
+    case Collective::allgatherv:
+      send_.elements = mine;
+      receive_.elements = all;
+      break;
+    case Collective::scatter:
+      sends = is_root();
+      send_.elements = all;
+      receive_.elements = mine;
+      break;
+    case Collective::alltoall:
+      send_.elements = receive_.elements = all;
+      break;
     case Collective::reduce_scatter:
-    case Collective::reduce_scatter_block: send_.elements = all; receive_.elements = in_place_ ? all : mine; break;
-    default: break;
+    case Collective::reduce_scatter_block:
+      send_.elements = all;
+      receive_.elements = in_place_ ? all : mine;
+      break;
+    default:
+      break;
   }
   defined_ = test_.collective == Collective::reduce_scatter || test_.collective == Collective::reduce_scatter_block
-                 ? mine : receive_.elements;
+                 ? mine
+                 : receive_.elements;
   if (in_place_) (test_.collective == Collective::scatter ? receives : sends) = false;
   if (sends) send_.layout.emplace(choose_layout(send_.elements));
   if (receives) receive_.layout.emplace(choose_layout(receive_.elements));
@@ -160,7 +189,8 @@ void Trial::place_segments() {
   MPI_Aint end = 0;  // bytes
   for (const std::size_t rank : order) {
     const int items = receive_.items(counts_[rank]);
-    const MPI_Aint from = std::max<MPI_Aint>(0, end - layout.true_lower_bound() + layout.extent() - 1) / layout.extent();
+    const MPI_Aint from =
+        std::max<MPI_Aint>(0, end - layout.true_lower_bound() + layout.extent() - 1) / layout.extent();
     const int place = static_cast<int>(from) + (following ? 0 : own_.between(0, 3));
     receive_.counts[rank] = items;
     // An empty segment's place means nothing.
@@ -209,8 +239,7 @@ void Trial::unpack(const Side& side, Memory& memory, std::size_t first, std::siz
              memory.address() + side.items(first) * layout.extent(), items, layout.type(), MPI_COMM_SELF);
 }
 
-void Trial::pack(const Side& side, const Memory& memory, std::size_t first, std::size_t last,
-                 std::byte* packed) const {
+void Trial::pack(const Side& side, const Memory& memory, std::size_t first, std::size_t last, std::byte* packed) const {
   const Layout& layout = *side.layout;
   const int items = side.items(last - first);
   int position = 0;
@@ -231,13 +260,15 @@ std::pair<std::size_t, std::size_t> Trial::own_input() const {
   const auto rank = static_cast<std::size_t>(party_.rank);
   switch (test_.collective) {
     case Collective::gather:
-    case Collective::allgather: return {rank * test_.count, (rank + 1) * test_.count};
+    case Collective::allgather:
+      return {rank * test_.count, (rank + 1) * test_.count};
     case Collective::allgatherv: {
       if (receive_.counts[rank] == 0) return {0, 0};
       const std::size_t first = static_cast<std::size_t>(receive_.displacements[rank]) * receive_.layout->elements();
       return {first, first + counts_[rank]};
     }
-    default: return {0, receive_.elements};
+    default:
+      return {0, receive_.elements};
   }
 }
 
@@ -255,18 +286,18 @@ int Trial::call(Memory* memory, MPI_Op op, bool profiling_name) {
   const MPI_Datatype from_type = has_send ? send_.layout->type() : MPI_DATATYPE_NULL;
   const MPI_Datatype to_type = has_receive ? receive_.layout->type() : MPI_DATATYPE_NULL;
   const MPI_Datatype type = test_.basic != nullptr ? test_.basic->handle : MPI_DATATYPE_NULL;
-  const auto from_count = [&](int parts) {
-    return has_send ? send_.items(send_.elements) / parts : no_count;
-  };
-  const auto to_count = [&](int parts) {
-    return has_receive ? receive_.items(receive_.elements) / parts : no_count;
-  };
+  const auto from_count = [&](int parts) { return has_send ? send_.items(send_.elements) / parts : no_count; };
+  const auto to_count = [&](int parts) { return has_receive ? receive_.items(receive_.elements) / parts : no_count; };
   const int count = static_cast<int>(test_.count);
   switch (test_.collective) {
-    case Collective::barrier: return PLAIT_CALL(Barrier, comm);
-    case Collective::bcast: return PLAIT_CALL(Bcast, to, to_count(1), to_type, root_, comm);
-    case Collective::reduce: return PLAIT_CALL(Reduce, from, to, count, type, op, root_, comm);
-    case Collective::allreduce: return PLAIT_CALL(Allreduce, from, to, count, type, op, comm);
+    case Collective::barrier:
+      return PLAIT_CALL(Barrier, comm);
+    case Collective::bcast:
+      return PLAIT_CALL(Bcast, to, to_count(1), to_type, root_, comm);
+    case Collective::reduce:
+      return PLAIT_CALL(Reduce, from, to, count, type, op, root_, comm);
+    case Collective::allreduce:
+      return PLAIT_CALL(Allreduce, from, to, count, type, op, comm);
     case Collective::allgather:
       return PLAIT_CALL(Allgather, from, from_count(1), from_type, to, to_count(ranks), to_type, comm);
     case Collective::allgatherv:
@@ -278,12 +309,14 @@ int Trial::call(Memory* memory, MPI_Op op, bool profiling_name) {
       return PLAIT_CALL(Scatter, from, from_count(ranks), from_type, to, to_count(1), to_type, root_, comm);
     case Collective::alltoall:
       return PLAIT_CALL(Alltoall, from, from_count(ranks), from_type, to, to_count(ranks), to_type, comm);
-    case Collective::reduce_scatter_block: return PLAIT_CALL(Reduce_scatter_block, from, to, count, type, op, comm);
+    case Collective::reduce_scatter_block:
+      return PLAIT_CALL(Reduce_scatter_block, from, to, count, type, op, comm);
     case Collective::reduce_scatter: {
       const std::vector<int> counts(counts_.begin(), counts_.end());
       return PLAIT_CALL(Reduce_scatter, from, to, counts.data(), type, op, comm);
     }
-    case Collective::count_: break;
+    case Collective::count_:
+      break;
   }
   return MPI_ERR_OTHER;
 }
@@ -296,16 +329,16 @@ std::vector<std::byte> Trial::packed_input() const {
   if (!send_.layout && !root_of_bcast && !received) return {};
   const Side& side = send_.layout ? send_ : receive_;
   const Memory& memory = send_.layout ? *input_ : *expected_;
-  const auto [first, last] = send_.layout ? std::pair{std::size_t{0}, send_.elements}
-                             : root_of_bcast ? std::pair{std::size_t{0}, receive_.elements} : own_input();
+  const auto [first, last] = send_.layout    ? std::pair{std::size_t{0}, send_.elements}
+                             : root_of_bcast ? std::pair{std::size_t{0}, receive_.elements}
+                                             : own_input();
   std::vector<std::byte> packed((last - first) * element_bytes() + 1);
   pack(side, memory, first, last, packed.data());
   return packed;
 }
 
 void Trial::unpack_expected(const std::vector<std::byte>& packed) {
-  if (test_.collective != Collective::allgatherv)
-    return unpack(receive_, *expected_, 0, defined_, packed.data());
+  if (test_.collective != Collective::allgatherv) return unpack(receive_, *expected_, 0, defined_, packed.data());
   std::size_t done = 0;
   for (std::size_t rank = 0; rank < counts_.size(); ++rank) {
     const std::size_t first = static_cast<std::size_t>(receive_.displacements[rank]) * receive_.layout->elements();
@@ -320,11 +353,16 @@ int Trial::reduce_packed(const std::byte* from, std::byte* to) {
   const int count = static_cast<int>(test_.count);
   const std::vector<int> counts(counts_.begin(), counts_.end());
   switch (test_.collective) {
-    case Collective::reduce: return MPI_Reduce(from, to, count, type, op, root_, party_.comm);
-    case Collective::allreduce: return MPI_Allreduce(from, to, count, type, op, party_.comm);
-    case Collective::reduce_scatter_block: return MPI_Reduce_scatter_block(from, to, count, type, op, party_.comm);
-    case Collective::reduce_scatter: return MPI_Reduce_scatter(from, to, counts.data(), type, op, party_.comm);
-    default: return MPI_ERR_OTHER;
+    case Collective::reduce:
+      return MPI_Reduce(from, to, count, type, op, root_, party_.comm);
+    case Collective::allreduce:
+      return MPI_Allreduce(from, to, count, type, op, party_.comm);
+    case Collective::reduce_scatter_block:
+      return MPI_Reduce_scatter_block(from, to, count, type, op, party_.comm);
+    case Collective::reduce_scatter:
+      return MPI_Reduce_scatter(from, to, counts.data(), type, op, party_.comm);
+    default:
+      return MPI_ERR_OTHER;
   }
 }
 
@@ -347,15 +385,25 @@ int Trial::call_packed() {
       if (is_root()) to = from;
       code = MPI_Bcast(to.data(), count, MPI_BYTE, root_, party_.comm);
       break;
-    case Collective::allgather: call(MPI_Allgather, party_.comm); break;
-    case Collective::gather: call(MPI_Gather, root_, party_.comm); break;
-    case Collective::scatter: call(MPI_Scatter, root_, party_.comm); break;
-    case Collective::alltoall: call(MPI_Alltoall, party_.comm); break;
+    case Collective::allgather:
+      call(MPI_Allgather, party_.comm);
+      break;
+    case Collective::gather:
+      call(MPI_Gather, root_, party_.comm);
+      break;
+    case Collective::scatter:
+      call(MPI_Scatter, root_, party_.comm);
+      break;
+    case Collective::alltoall:
+      call(MPI_Alltoall, party_.comm);
+      break;
     case Collective::allgatherv:
       code = MPI_Allgatherv(from.data(), counts[static_cast<std::size_t>(party_.rank)], MPI_BYTE, to.data(),
                             counts.data(), displacements.data(), MPI_BYTE, party_.comm);
       break;
-    default: code = reduce_packed(from.data(), to.data()); break;
+    default:
+      code = reduce_packed(from.data(), to.data());
+      break;
   }
   if (receive_.layout) unpack_expected(to);
   return code;
@@ -369,8 +417,10 @@ void Trial::run(Road road) {
   const MPI_Op op = test_.op != nullptr ? test_.op->handle : MPI_OP_NULL;
   if (road == Road::host) {
     const MPI_Op corrected = test_.op != nullptr ? test_.op->corrected : MPI_OP_NULL;
-    if (host_copes(test_)) host_code_ = call(expected_.get(), op, profiling_name);
-    else host_code_ = corrected != MPI_OP_NULL ? call(expected_.get(), corrected, profiling_name) : call_packed();
+    if (host_copes(test_))
+      host_code_ = call(expected_.get(), op, profiling_name);
+    else
+      host_code_ = corrected != MPI_OP_NULL ? call(expected_.get(), corrected, profiling_name) : call_packed();
   } else {
     plait_code_ = call(result_.get(), op, profiling_name);
     plan_ = last_plan();
@@ -388,8 +438,8 @@ bool Trial::must_be_accelerated() const {
   return std::any_of(counts_.begin(), counts_.end(), [](std::size_t count) { return count > 0; });
 }
 
-// Whether the call defines this byte, or must leave it alone: not so for padding in a reduction's elements, and for what
-// MPI_IN_PLACE leaves behind the result of a reduce-scatter.
+// Whether the call defines this byte, or must leave it alone: not so for padding in a reduction's elements, and for
+// what MPI_IN_PLACE leaves behind the result of a reduce-scatter.
 bool Trial::value_at(std::ptrdiff_t offset) const {
   if (test_.op == nullptr || offset < receive_.layout->true_lower_bound()) return true;
   const auto at = static_cast<std::size_t>(offset - receive_.layout->true_lower_bound());

@@ -18,7 +18,16 @@
 namespace plait::test {
 
 enum class Collective {
-  barrier, bcast, reduce, allreduce, allgather, allgatherv, gather, scatter, alltoall, reduce_scatter_block,
+  barrier,
+  bcast,
+  reduce,
+  allreduce,
+  allgather,
+  allgatherv,
+  gather,
+  scatter,
+  alltoall,
+  reduce_scatter_block,
   reduce_scatter,
   count_,
 };
@@ -44,13 +53,14 @@ enum class Shape {
 };
 
 struct Case {
-  std::size_t number = 0;   // in the run
-  std::uint64_t seed = 0;   // of everything not said here
+  std::size_t number = 0;  // in the run
+  std::uint64_t seed = 0;  // of everything not said here
   Collective collective = Collective::barrier;
   std::size_t party = 0;
   const Basic* basic = nullptr;
   const Operator* op = nullptr;  // of a reduction
-  // Basic elements: of the vector, of one rank's contribution or share (about, where they differ), of one pair's message.
+  // Basic elements: of the vector, of one rank's contribution or share (about, where they differ), of one pair's
+  // message.
   std::size_t count = 0;
   int root = 0;  // modulo the ranks of the party
   bool in_place = false;
@@ -61,9 +71,10 @@ std::string describe(const Case& test, const Party& party);
 enum class Road { host, plait };
 
 // Both calls' buffers. The host is given packed data where it can't cope with the layouts: Open MPI 4.1 chooses its
-// algorithms by the local type's size, so that ranks with different types wait for each other for ever, and its segmented
-// reductions write over the heap when a type has a negative lower bound, and it writes over the stack when a message that
-// it receives into a datatype of its own (Bruck's algorithm) is cut within an element of more than 16 bytes.
+// algorithms by the local type's size, so that ranks with different types wait for each other for ever, and its
+// segmented reductions write over the heap when a type has a negative lower bound, and it writes over the stack when a
+// message that it receives into a datatype of its own (Bruck's algorithm) is cut within an element of more than 16
+// bytes.
 //
 // Made, run on both roads in any order, possibly with other trials in between, then judged.
 class Trial {
@@ -88,8 +99,8 @@ class Trial {
  private:
   // One side of the call on this rank.
   struct Side {
-    std::size_t elements = 0;  // basic ones, in all
-    std::optional<Layout> layout;  // none: this rank has no such side
+    std::size_t elements = 0;                // basic ones, in all
+    std::optional<Layout> layout;            // none: this rank has no such side
     std::vector<int> counts, displacements;  // in layouts, by rank: segments that lie apart
     int items(std::size_t of) const { return static_cast<int>(of / layout->elements()); }
   };
@@ -105,7 +116,7 @@ class Trial {
   void write_in_place(Memory& memory);
   std::pair<std::size_t, std::size_t> own_input() const;
   std::size_t element_bytes() const { return test_.shape == Shape::mixed ? MixedTypes::size : test_.basic->size; }
-  int call(Memory* receive, MPI_Op op, bool profiling_name);
+  int call(Memory* memory, MPI_Op op, bool profiling_name);
   int call_packed();
   int reduce_packed(const std::byte* from, std::byte* to);
   void pack(const Side& side, const Memory& memory, std::size_t first, std::size_t last, std::byte* packed) const;
@@ -121,10 +132,10 @@ class Trial {
   const MixedTypes& mixed_;
   Random common_, own_;  // the same on all ranks; this rank's
   int root_ = 0;
-  bool in_place_;                     // on this rank
-  std::vector<std::size_t> counts_;   // elements by rank, where they differ
+  bool in_place_;                    // on this rank
+  std::vector<std::size_t> counts_;  // elements by rank, where they differ
   Side send_, receive_;
-  std::size_t defined_ = 0;           // elements of the receive side that the call defines
+  std::size_t defined_ = 0;  // elements of the receive side that the call defines
   std::unique_ptr<Memory> input_, expected_, result_;
   std::uint64_t input_sum_ = 0;
   int host_code_ = MPI_SUCCESS, plait_code_ = MPI_SUCCESS;

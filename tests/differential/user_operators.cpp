@@ -21,9 +21,9 @@ struct Place {
   MPI_Aint lower_bound, extent;
 };
 constexpr std::array<Place, 3> places = {{
-    {{0, 4, 8, 12}, 0, 16},        // dense
-    {{20, 0, 8, 28}, 0, 40},       // out of order, with gaps
-    {{-16, 8, -8, 0}, -20, 36},    // around its address
+    {{0, 4, 8, 12}, 0, 16},      // dense
+    {{20, 0, 8, 28}, 0, 40},     // out of order, with gaps
+    {{-16, 8, -8, 0}, -20, 36},  // around its address
 }};
 constexpr std::array<const char*, 3> place_names = {"matrix", "matrix with gaps", "matrix with negative lower bound"};
 std::array<MPI_Datatype, 3> matrix_types;
@@ -100,13 +100,21 @@ void combine_each(void* left, void* right, int* count, MPI_Datatype*) {
 }
 
 template <class T>
-T add(T a, T b) { return static_cast<T>(a + b); }
+T add(T a, T b) {
+  return static_cast<T>(a + b);
+}
 template <class T>
-T multiply(T a, T b) { return static_cast<T>(a * b); }
+T multiply(T a, T b) {
+  return static_cast<T>(a * b);
+}
 template <class T>
-T larger(T a, T b) { return a > b ? a : b; }
+T larger(T a, T b) {
+  return a > b ? a : b;
+}
 template <class T>
-T smaller(T a, T b) { return a < b ? a : b; }
+T smaller(T a, T b) {
+  return a < b ? a : b;
+}
 
 using Quad = __float128;
 struct QuadComplex {

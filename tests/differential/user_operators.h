@@ -10,7 +10,8 @@
 
 namespace plait::test {
 
-// A user-defined operator in the place of a predefined one of Open MPI 4.1 that is wrong; MPI_OP_NULL where it is right:
+// A user-defined operator in the place of a predefined one of Open MPI 4.1 that is wrong; MPI_OP_NULL where it is
+// right:
 // - sums of 8 and 16 bit integers saturate in its vector instructions, and wrap around elsewhere;
 // - MPI_OFFSET is compared without its sign, and MPI_UNSIGNED_LONG with one;
 // - MPI_REAL16 and MPI_COMPLEX32 are taken for x87's long double, which no Fortran compiler uses for REAL(16) here.

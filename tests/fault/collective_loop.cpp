@@ -2,8 +2,8 @@
 //
 //   collective_loop [--seconds S] [--kill RANK] [--freeze RANK SECONDS] [--after SECONDS] [--expect-host]
 //
-// --kill, --freeze: a process of its own sends the rank a SIGKILL, or a SIGSTOP and later a SIGCONT, after the given time.
-// Rank 0 prints "done" and the plan of the last call, when all results were right.
+// --kill, --freeze: a process of its own sends the rank a SIGKILL, or a SIGSTOP and later a SIGCONT, after the given
+// time. Rank 0 prints "done" and the plan of the last call, when all results were right.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <signal.h>
@@ -34,12 +34,18 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     const auto value = [&] { return ++i < argc ? std::atof(argv[i]) : 0; };
-    if (option == "--seconds") options.seconds = value();
-    else if (option == "--after") options.after = value();
-    else if (option == "--kill") options.killed = static_cast<int>(value());
-    else if (option == "--freeze") options.frozen = static_cast<int>(value()), options.frozen_seconds = value();
-    else if (option == "--expect-host") options.expect_host = true;
-    else std::fprintf(stderr, "collective_loop: unknown option %s\n", argv[i]), std::exit(2);
+    if (option == "--seconds")
+      options.seconds = value();
+    else if (option == "--after")
+      options.after = value();
+    else if (option == "--kill")
+      options.killed = static_cast<int>(value());
+    else if (option == "--freeze")
+      options.frozen = static_cast<int>(value()), options.frozen_seconds = value();
+    else if (option == "--expect-host")
+      options.expect_host = true;
+    else
+      std::fprintf(stderr, "collective_loop: unknown option %s\n", argv[i]), std::exit(2);
   }
   return options;
 }
@@ -127,8 +133,8 @@ class Loop {
     const std::size_t all = count * static_cast<std::size_t>(ranks_);
     std::vector<std::int64_t> sent(all), received(all, -1);
     for (std::size_t i = 0; i < all; ++i) sent[i] = value(rank_, i / count);
-    MPI_Alltoall(sent.data(), static_cast<int>(count), MPI_INT64_T, received.data(), static_cast<int>(count), MPI_INT64_T,
-                 MPI_COMM_WORLD);
+    MPI_Alltoall(sent.data(), static_cast<int>(count), MPI_INT64_T, received.data(), static_cast<int>(count),
+                 MPI_INT64_T, MPI_COMM_WORLD);
     bool right = true;
     for (std::size_t i = 0; i < all; ++i)
       right = right && received[i] == value(static_cast<int>(i / count), static_cast<std::size_t>(rank_));

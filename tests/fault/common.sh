@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # What the fault tests share. Sourced, after `library` is set.
 
 fail() {

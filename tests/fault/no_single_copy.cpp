@@ -28,12 +28,12 @@ ssize_t refuse() {
 extern "C" {
 
 __attribute__((visibility("default"))) ssize_t process_vm_readv(pid_t, const iovec*, unsigned long, const iovec*,
-                                                                 unsigned long, unsigned long) {
+                                                                unsigned long, unsigned long) {
   return refuse();
 }
 
 __attribute__((visibility("default"))) ssize_t process_vm_writev(pid_t, const iovec*, unsigned long, const iovec*,
-                                                                  unsigned long, unsigned long) {
+                                                                 unsigned long, unsigned long) {
   return refuse();
 }
 }

@@ -41,7 +41,8 @@ TEST(SharedSegment, IsZeroedSharedAndNameless) {
   auto segment = SharedSegment::create(1 << 20);
   ASSERT_TRUE(segment.ok()) << segment.status().message();
   EXPECT_EQ(segment->bytes(), std::size_t{1} << 20);
-  EXPECT_TRUE(std::all_of(segment->data(), segment->data() + segment->bytes(), [](std::byte b) { return b == std::byte{}; }));
+  std::byte* const end = segment->data() + segment->bytes();
+  EXPECT_TRUE(std::all_of(segment->data(), end, [](std::byte b) { return b == std::byte{}; }));
   EXPECT_EQ(segments_with_a_name(), 0);
   const int parent = getpid(), descriptor = segment->descriptor();
   EXPECT_EQ(in_child([&] {

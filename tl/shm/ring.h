@@ -1,8 +1,8 @@
 // The layout of the segment: one ring of slots for each ordered pair of local ranks.
 //
-// A slot is a header, one cache line, and a data area. The writer fills the slot and then stores the fragment's number
-// + 1 into `sequence`; that is the only line a small message touches. The reader, in turn, counts what it has drained in
-// a line of its own, which the writer looks at only when it has no free slot left, or waits for a single copy to end.
+// A slot is a header, one cache line, and a data area. The writer fills the slot and then stores its number + 1 into
+// `sequence`; that is the only line a small message touches. The reader, in turn, counts what it has drained in a line
+// of its own, which the writer looks at only when it has no free slot left, or waits for a single copy to end.
 //
 // A long message may be announced for a single copy instead, if the writer's rule says so: the slot then names its
 // spans. The reader answers in `claims`. It accepts with its own spans in the slot: the two sides then claim the
