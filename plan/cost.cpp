@@ -179,10 +179,16 @@ class Simulation {
       const double wire = machine_.nic_seconds_per_message + machine_.nic_seconds_per_byte * task.bytes;
       const double left = occupy(nic_out_[node(event.rank)], posted, wire);
       const double taken = occupy(nic_in_[node(static_cast<std::size_t>(task.step->peer))], left - wire, wire);
-      receive.arrival = receive.complete_from = std::max(left, taken) + link.latency;
+      receive.arrival = receive.complete_from = std::max(left, taken) + network_latency();
     }
     if (receive.posted) push(receive.arrival, static_cast<std::size_t>(task.step->peer), task.partner);
     return finish(event, posted);
+  }
+
+  // A rank that shares its core must be given it before it sees the message.
+  double network_latency() const {
+    constexpr double turn_seconds = 20e-6;
+    return machine_.network.latency + (machine_.ranks_per_core - 1) * turn_seconds;
   }
 
   double receive(const Event& event, Task& task) {

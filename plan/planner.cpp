@@ -22,6 +22,8 @@ constexpr int most_chunks = 64;
 constexpr std::size_t simulation_limit = std::size_t{1} << 14;
 
 constexpr std::size_t shortest_chunk_bytes = std::size_t{16} << 10;
+constexpr std::size_t longest_message_bytes = std::size_t{64} << 10;
+constexpr double cutting_may_cost = 0.02;
 constexpr double forced_bonus_seconds = 1e9;  // puts the plans that the user named before all others
 
 int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
@@ -35,6 +37,19 @@ Call representative(const Call& call, int ranks) {
   canonical.element_bytes = number == 0 ? 0 : 1;
   if (call.counts != nullptr) canonical.count = std::max<std::size_t>(canonical.count / static_cast<std::size_t>(ranks), 1);
   return canonical;
+}
+
+// Into how many segments the size of a call is cut; 1 where the size is that of a segment.
+int vector_parts(const Semantics& semantics) {
+  switch (semantics.collective()) {
+    case Collective::barrier:
+    case Collective::bcast:
+    case Collective::reduce:
+    case Collective::allreduce:
+      return semantics.segments();
+    default:
+      return 1;
+  }
 }
 
 struct Sized {
@@ -111,7 +126,8 @@ bool Planner::Implementation::is_forced(const Candidate& candidate) const {
 }
 
 // The number of chunks with the shortest predicted time. Messages shorter than about 16 KiB gain nothing, and once more
-// chunks make it slower, still more do as well.
+// chunks make it slower, still more do as well. Long messages over the network are cut even where the model sees no gain
+// in it: a rank that gets its core late then holds up a piece, not the whole.
 std::pair<int, double> Planner::Implementation::best_chunks(const Candidate& candidate, const Call& call) const {
   const std::size_t bytes = call.count * call.element_bytes;
   std::pair<int, double> best = {1, std::numeric_limits<double>::infinity()};
@@ -124,7 +140,9 @@ std::pair<int, double> Planner::Implementation::best_chunks(const Candidate& can
     if (!lowered.ok()) break;
     const double predicted =
         predict_seconds({lowered->schedules, &lowered->semantics, &hierarchy}, call, options.machine);
-    if (predicted >= best.second) break;
+    const std::size_t message = chunk / static_cast<std::size_t>(vector_parts(lowered->semantics));
+    const bool cut_anyway = hierarchy.nodes() > 1 && 2 * message > longest_message_bytes;
+    if (predicted >= best.second * (cut_anyway ? 1 + cutting_may_cost : 1)) break;
     best = {chunks, predicted};
     const std::size_t blocks = lowered->semantics.blocks();
     if (!candidate.pipelined || options.chunk_bytes > 0 || chunk < shortest_chunk_bytes ||
