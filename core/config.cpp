@@ -55,7 +55,7 @@ bool set_text(std::string& field, std::string_view text) {
 }
 
 constexpr std::array<std::string_view, 3> single_copy_modes = {"auto", "cma", "none"};
-constexpr std::array<std::string_view, 4> channel_names = {"shm", "ucx", "mpi", "cuda"};
+constexpr std::array<std::string_view, 2> channel_names = {"shm", "mpi"};
 
 bool set_single_copy(Config& config, std::string_view text) {
   if (std::ranges::find(single_copy_modes, text) == single_copy_modes.end()) return false;
@@ -113,8 +113,8 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_PLAN", "name", "", "Force the plan of this name wherever it applies; empty lets the planner choose."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
-    {{"PLAIT_CHANNELS", "list", "shm,mpi", "The channels that may be used, separated by commas: shm, ucx, mpi, cuda."},
-     "a list, separated by commas, of shm, ucx, mpi, cuda",
+    {{"PLAIT_CHANNELS", "list", "shm,mpi", "The channels that may be used, separated by commas: shm, mpi."},
+     "a list, separated by commas, of shm, mpi",
      set_channels},
     {{"PLAIT_SINGLE_COPY", "choice", "auto",
       "How large messages cross between processes of a node: cma reads the sender's memory, none "

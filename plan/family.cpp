@@ -131,6 +131,37 @@ void ordered_reduce_scatter(Builder& builder, const Hierarchy&) {
   binomial_scatter(builder, ranks, own_segments(ranks));
 }
 
+// Along the hierarchy where places are in rank order: each node's ranks are then neighbours.
+std::vector<std::vector<int>> nodes_in_rank_order(const Hierarchy& hierarchy) {
+  std::vector<std::vector<int>> nodes;
+  const Grid grid = make_grid(hierarchy, GridKind::nodes, -1);
+  for (const int rank : grid.order) {
+    if (grid.coordinate[static_cast<std::size_t>(rank)].back() == 0) nodes.emplace_back();
+    nodes.back().push_back(rank);
+  }
+  return nodes;
+}
+
+void reduce_in_order(Builder& builder, const std::vector<std::vector<int>>& nodes) {
+  const Segments all = every_segment(builder.semantics());
+  for (const auto& members : nodes) tree_reduce(builder, members, all, Tree::binomial);
+  tree_reduce(builder, leaders_of(nodes), all, Tree::binomial);
+}
+
+void ordered_leader_reduce(Builder& builder, const Hierarchy& hierarchy) {
+  const Semantics& semantics = builder.semantics();
+  reduce_in_order(builder, nodes_in_rank_order(hierarchy));
+  for (int chunk = 0; chunk < semantics.chunks(); ++chunk)
+    builder.move(0, semantics.root(), blocks_of(semantics, every_segment(semantics), chunk));
+}
+
+void ordered_leader_reduce_scatter(Builder& builder, const Hierarchy& hierarchy) {
+  const auto nodes = nodes_in_rank_order(hierarchy);
+  reduce_in_order(builder, nodes);
+  direct_scatter(builder, leaders_of(nodes), nodes);
+  for (const auto& members : nodes) direct_scatter(builder, members, own_segments(members));
+}
+
 // Programs over all levels of a grid.
 
 using enum Instruct;
@@ -264,14 +295,13 @@ void Collector::allreduce() {
 void Collector::reduce_to_root() {
   if (!commutative_) {
     custom(GridKind::rank_order, "tree to rank 0, then root", ordered_reduce, true);
-    if (!place_is_rank()) return;
+    if (place_is_rank() && !deep_grids().empty())
+      custom(GridKind::nodes, "leaders in rank order, then root", ordered_leader_reduce, true);
+    return;
   }
-  if (commutative_) {
-    program(GridKind::flat, {{{reduce, 0, 0, binomial}}}, false);
-    program(GridKind::flat, {{{reduce, 0, 0, chain}}}, true);
-  }
+  program(GridKind::flat, {{{reduce, 0, 0, binomial}}}, false);
+  program(GridKind::flat, {{{reduce, 0, 0, chain}}}, true);
   for (const GridKind grid : deep_grids()) {
-    if (!commutative_) continue;
     program(grid, each_level(reduce, binomial, binomial, levels(grid), false), false);
     program(grid, each_level(reduce, chain, flat, levels(grid), false), true);
     program(grid, each_level(reduce, chain, chain, levels(grid), false), true);
@@ -310,7 +340,12 @@ void Collector::alltoall() {
 }
 
 void Collector::reduce_scatters() {
-  if (!commutative_) return custom(GridKind::rank_order, "tree to rank 0, then scatter", ordered_reduce_scatter, false);
+  if (!commutative_) {
+    custom(GridKind::rank_order, "tree to rank 0, then scatter", ordered_reduce_scatter, false);
+    if (place_is_rank() && !deep_grids().empty())
+      custom(GridKind::nodes, "leaders in rank order, then scatter", ordered_leader_reduce_scatter, false);
+    return;
+  }
   program(GridKind::flat, {{{reduce_scatter, 0, 0, direct}}}, false);
   program(GridKind::flat, {{{reduce_scatter, 0, 0, ring}}}, true);
   for (const GridKind grid : deep_grids())

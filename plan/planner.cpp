@@ -14,8 +14,10 @@ namespace plait {
 
 namespace {
 
-// Work that a rank may spend on planning: ranks times blocks of one plan's bookkeeping.
-constexpr std::size_t planning_limit = std::size_t{1} << 25;
+// Each rank lowers and simulates all ranks' schedules: a fraction of a second and some tens of megabytes for so many.
+constexpr int most_ranks = 256;
+// Between nodes the host's reduce_scatter of a few bytes ends in messages that nobody waits for (docs/performance.md).
+constexpr std::size_t host_reduce_scatter_bytes = 512;
 constexpr int most_chunks = 64;
 // A plan of more blocks times ranks than this is not cut into still more chunks: simulating it would take longer than
 // the collective gains.
@@ -85,6 +87,8 @@ struct Planner::Implementation {
   Decision compute_decision(const Call& call) const;
   std::pair<int, double> best_chunks(const Candidate& candidate, const Call& call) const;
   bool is_forced(const Candidate& candidate) const;
+  bool host_is_faster(const Call& call) const;
+  void check_forced_plan() const;
   const ReadyPlan* ready(const Call& call, const Sized& sized);
 };
 
@@ -104,9 +108,9 @@ const Planner::Implementation::Decision& Planner::Implementation::decide(const C
 }
 
 Planner::Implementation::Decision Planner::Implementation::compute_decision(const Call& call) const {
-  const auto ranks = static_cast<std::size_t>(hierarchy.ranks());
-  if (call.collective == Collective::alltoall ? ranks * ranks * ranks > planning_limit : ranks * ranks > planning_limit)
-    return {true, "communicator too large to plan for", {}};
+  if (hierarchy.ranks() > most_ranks) return {true, "communicator too large to plan for", {}};
+  if (options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
+    return {true, "the host is faster", {}};
   const Call canonical = representative(call, hierarchy.ranks());
   Decision best;
   double best_seconds = std::numeric_limits<double>::infinity();
@@ -119,6 +123,27 @@ Planner::Implementation::Decision Planner::Implementation::compute_decision(cons
   }
   if (best_seconds == std::numeric_limits<double>::infinity()) return {true, "no plan for this hierarchy", {}};
   return best;
+}
+
+bool Planner::Implementation::host_is_faster(const Call& call) const {
+  const bool reduce_scatter =
+      call.collective == Collective::reduce_scatter || call.collective == Collective::reduce_scatter_block;
+  const std::size_t segments = call.counts == nullptr ? static_cast<std::size_t>(hierarchy.ranks()) : 1;
+  return reduce_scatter && hierarchy.nodes() > 1 &&
+         payload_bytes(call, hierarchy.ranks()) * segments <= host_reduce_scatter_bytes;
+}
+
+// A name that fits no plan at all is a mistake; one that fits only some collectives is not.
+void Planner::Implementation::check_forced_plan() const {
+  if (options.forced_plan.empty() || !options.warns) return;
+  std::string known;
+  for (int c = 0; c < collective_count; ++c)
+    for (const bool commutative : {true, false})
+      for (const Candidate& candidate : candidates(static_cast<Collective>(c), hierarchy, commutative)) {
+        if (is_forced(candidate)) return;
+        if (known.find(candidate.name) == std::string::npos) known += (known.empty() ? "'" : ", '") + candidate.name + "'";
+      }
+  warn("PLAIT_PLAN='" + options.forced_plan + "' is part of no plan's name here; expected part of one of " + known);
 }
 
 bool Planner::Implementation::is_forced(const Candidate& candidate) const {
@@ -171,7 +196,9 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Sized& s
 
 Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options)
     : implementation_(
-          std::make_unique<Implementation>(Implementation{std::move(hierarchy), rank, std::move(options), {}, {}})) {}
+          std::make_unique<Implementation>(Implementation{std::move(hierarchy), rank, std::move(options), {}, {}})) {
+  if (implementation_->hierarchy.ranks() <= most_ranks) implementation_->check_forced_plan();
+}
 
 Planner::~Planner() = default;
 

@@ -10,14 +10,15 @@ namespace plait {
 
 namespace {
 
-// Sets of contributing ranks, kept once each: a set is a number. Combining two sets that are not disjoint, or, where
-// the order counts, not neighbours in rank order, is an error.
+// Which ranks contributed to a value, and by which combinations: a value is a number, the same for two values exactly when
+// they were combined in the same way, so that they have the same bits. Combining two that share a rank, or, where the order
+// counts, are not neighbours in rank order, is an error.
 class ContributionSets {
  public:
   static constexpr std::int32_t none = -1;
 
   ContributionSets(int ranks, bool ordered) : ranks_(ranks), ordered_(ordered) {
-    for (int rank = 0; rank < ranks; ++rank) intern(singleton(rank));
+    for (int rank = 0; rank < ranks; ++rank) sets_.push_back(singleton(rank));
   }
 
   std::int32_t of_rank(int rank) const { return rank; }
@@ -45,12 +46,6 @@ class ContributionSets {
     return set;
   }
 
-  std::int32_t intern(Set set) {
-    const auto [entry, is_new] = index_.try_emplace(set.bits, static_cast<std::int32_t>(sets_.size()));
-    if (is_new) sets_.push_back(std::move(set));
-    return entry->second;
-  }
-
   std::int32_t compute(std::int32_t left, std::int32_t right) {
     const Set& a = sets_[static_cast<std::size_t>(left)];
     const Set& b = sets_[static_cast<std::size_t>(right)];
@@ -62,13 +57,13 @@ class ContributionSets {
     }
     both.first = std::min(a.first, b.first);
     both.size = a.size + b.size;
-    return intern(std::move(both));
+    sets_.push_back(std::move(both));
+    return static_cast<std::int32_t>(sets_.size() - 1);
   }
 
   int ranks_;
   bool ordered_;
   std::vector<Set> sets_;
-  std::map<Bits, std::int32_t> index_;
   std::unordered_map<std::uint64_t, std::int32_t> combined_;
 };
 
@@ -160,7 +155,7 @@ class RankProof {
     const Step& step = schedule_.steps[index];
     if (is_message(step.kind) && (step.peer < 0 || step.peer >= semantics_.ranks() || step.peer == rank_))
       return violation(rank_, index, "peer " + std::to_string(step.peer) + " is no other rank");
-    if (step.after.first + step.after.count > schedule_.after.size())
+    if (std::size_t{step.after.first} + step.after.count > schedule_.after.size())
       return violation(rank_, index, "its order lies outside the schedule");
     for (std::uint32_t k = 0; k < step.after.count; ++k)
       if (schedule_.after[step.after.first + k] >= index)
@@ -409,7 +404,7 @@ class Execution {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
       for (std::uint32_t cell = 0; cell < semantics_.output_cells(static_cast<int>(rank)); ++cell)
         if (!is_right(static_cast<int>(rank), cell))
-          return {Code::invalid, "proof: rank " + std::to_string(rank) + " ends with the wrong contributions to block " +
+          return {Code::invalid, "proof: rank " + std::to_string(rank) + " ends with the wrong contributions, or other bits than another rank, in block " +
                                      std::to_string(semantics_.output_block(static_cast<int>(rank), cell))};
     return {};
   }
@@ -417,8 +412,10 @@ class Execution {
   bool is_right(int rank, std::uint32_t cell) {
     const std::int32_t set = set_of(rank, {Space::output, cell});
     if (set == ContributionSets::none) return false;
-    const int origin = semantics_.origin(semantics_.output_block(rank, cell));
-    return origin < 0 ? sets_.is_all(set) : set == sets_.of_rank(origin);
+    const BlockId block = semantics_.output_block(rank, cell);
+    const int origin = semantics_.origin(block);
+    if (origin >= 0) return set == sets_.of_rank(origin);
+    return sets_.is_all(set) && result_of_.try_emplace(block, set).first->second == set;
   }
 
   Status stuck(int rank) const {
@@ -435,6 +432,7 @@ class Execution {
   const std::vector<RankProof>& ranks_;
   bool in_place_;
   ContributionSets sets_;
+  std::unordered_map<BlockId, std::int32_t> result_of_;  // every rank that gets the block must get this
   std::vector<RankState> states_;
   std::vector<std::pair<int, std::size_t>> runnable_;
 };

@@ -293,6 +293,7 @@ PlannerOptions Bootstrap::planner_options() const {
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;
+  options.warns = process().first_rank;
   if (network_seconds_per_byte_ > 0)
     options.machine.nic_seconds_per_byte = options.machine.network.seconds_per_byte = network_seconds_per_byte_;
   options.machine.ranks_per_core = ranks_per_core();

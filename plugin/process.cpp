@@ -95,7 +95,8 @@ void start(bool agreeing) {
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   PMPI_Query_thread(&provided);
   made->concurrent = provided == MPI_THREAD_MULTIPLE;
-  if (rank == 0)
+  made->first_rank = rank == 0;
+  if (made->first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);
   if (agreeing)
     agree(*made, rank, ranks);

@@ -24,6 +24,7 @@ struct Process {
   Config config;
   bool reporting = false;         // some rank asked for the report: all take part in it
   bool tracing = false;           // likewise
+  bool first_rank = false;        // of MPI_COMM_WORLD: the one that warns of what all ranks see
   int ranks_on_machine = 0;       // of MPI_COMM_WORLD, on this rank's machine; 0: not known
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks

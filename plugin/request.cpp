@@ -23,7 +23,7 @@ void set_up_now(Communicator& communicator) {
   }
   communicator.road = Road::host;
   communicator.host_reason = intern(made.status().message());
-  if (communicator.rank == 0) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
+  if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
 }
 
 // ---- Memory ----

@@ -40,7 +40,8 @@ std::string namespace_identity(const char* path) {
 // Two differently seeded hashes of all that must agree for two processes to share memory and a NIC.
 HostId host_id(const std::string& boot) {
   const std::string identity =
-      boot + ' ' + namespace_identity("/proc/self/ns/ipc") + ' ' + namespace_identity("/proc/self/ns/net");
+      boot + ' ' + namespace_identity("/proc/self/ns/ipc") + ' ' + namespace_identity("/proc/self/ns/net") + ' ' +
+      namespace_identity("/proc/self/ns/pid");  // segments are attached through /proc
   return {hash(identity), hash(identity, 0x9e3779b97f4a7c15u)};
 }
 

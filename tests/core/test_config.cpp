@@ -57,7 +57,7 @@ TEST(Config, TakesEveryDefaultAsAValue) {
 TEST(Config, ReadsEachKnob) {
   const LoadedConfig loaded =
       load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
-            "PLAIT_CHANNELS=ucx,shm,ucx", "PLAIT_SINGLE_COPY=cma", "PLAIT_SINGLE_COPY_THRESHOLD=16K",
+            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SINGLE_COPY=cma", "PLAIT_SINGLE_COPY_THRESHOLD=16K",
             "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096", "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off",
             "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
@@ -65,7 +65,7 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_TRUE(config.disable);
   EXPECT_EQ(config.trace_path, "/tmp/trace.json");
   EXPECT_EQ(config.plan, "ring");
-  EXPECT_EQ(config.channels, (std::vector<std::string>{"ucx", "shm"}));
+  EXPECT_EQ(config.channels, (std::vector<std::string>{"mpi", "shm"}));
   EXPECT_EQ(config.single_copy, "cma");
   EXPECT_EQ(config.single_copy_threshold, 16384u);
   EXPECT_EQ(config.segment_bytes, 64u << 20);

@@ -38,7 +38,9 @@ void expect_proven(const Hierarchy& hierarchy, Collective collective, bool commu
                              << root << ": " << status.message();
   }
   EXPECT_TRUE(flat) << name(collective) << " on " << hierarchy.describe();
-  if (commutative) {
+  bool in_rank_order = true;  // only then can a hierarchy's groups keep the order of operands
+  for (int rank = 0; rank < hierarchy.ranks(); ++rank) in_rank_order &= hierarchy.place_of(rank) == rank;
+  if (commutative || in_rank_order) {
     EXPECT_EQ(hierarchical, hierarchy.levels().size() >= 2) << name(collective) << " on " << hierarchy.describe();
   }
 }
