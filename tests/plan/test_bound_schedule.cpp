@@ -137,7 +137,7 @@ SimulatedRank make_rank(const Problem& problem, const LoweredPlan& plan, int ran
   std::vector<Value> input(input_count(problem, rank));
   for (std::size_t i = 0; i < input.size(); ++i) input[i] = contribution(rank, i);
   made.input.resize(input.size() * sizeof(Value));
-  std::memcpy(made.input.data(), input.data(), made.input.size());
+  if (!input.empty()) std::memcpy(made.input.data(), input.data(), made.input.size());
   const std::size_t output = expected(problem, rank).size() * sizeof(Value);
   made.output.assign(output, std::byte{0xEE});
   made.scratch.resize(made.schedule.scratch_bytes);
@@ -177,6 +177,7 @@ void check(Problem problem, const Candidate& candidate, const Hierarchy& hierarc
   ASSERT_TRUE(SimulatedJob(ranks, seed, !problem.call.commutative).run());
   for (int r = 0; r < problem.ranks; ++r) {
     const std::vector<Value> wanted = expected(problem, r);
+    if (wanted.empty()) continue;
     ASSERT_EQ(std::memcmp(ranks[static_cast<std::size_t>(r)].output.data(), wanted.data(), wanted.size() * sizeof(Value)), 0)
         << "rank " << r;
   }
