@@ -12,9 +12,9 @@ Machine default_machine() {
   Machine machine;
   // Slots stay in the second-level cache: the rates are the cache's, and a message costs most of a microsecond. These
   // figures put the change from exchanges to halves at 64 KiB between two ranks, where perf/tl_exchange finds it.
-  machine.shm = {.latency = 0.8e-6, .seconds_per_byte = 1 / 12e9, .overhead = 0.05e-6,
+  machine.shm = {.latency = 0.8e-6, .overhead = 0.05e-6,
                  .cpu_seconds_per_byte = 1 / 80e9};
-  machine.network = {.latency = 15e-6, .seconds_per_byte = 1 / 1.2e9, .overhead = 5e-6,
+  machine.network = {.latency = 15e-6, .overhead = 5e-6,
                      .cpu_seconds_per_byte = 1 / 6e9};
   machine.nic_seconds_per_byte = 1 / 1.2e9;
   machine.nic_seconds_per_message = 1e-6;

@@ -13,7 +13,6 @@ namespace plait {
 // What moving and combining bytes costs over one channel.
 struct Link {
   double latency = 0;             // alpha: seconds from the start of a send to the arrival of its first byte
-  double seconds_per_byte = 0;    // beta: of one transfer alone
   double overhead = 0;            // seconds of the processor's time to post or to take one message, on either side
   double cpu_seconds_per_byte = 0;  // processor time a byte on either side
 };

@@ -25,7 +25,7 @@ struct SimulatedRank {
 };
 
 // Runs until nothing can move; returns whether every step of every rank is complete. Values are int32 and combined by
-// wrapping 3 * left + right when `ordered_operator`, else by their sum.
+// the larger of both when `ordered_operator`, else by their sum.
 class SimulatedJob {
  public:
   SimulatedJob(std::vector<SimulatedRank>& ranks, unsigned seed, bool ordered_operator)
@@ -96,8 +96,7 @@ class SimulatedJob {
       std::uint32_t a, b;
       std::memcpy(&a, left.data() + at, sizeof a);
       std::memcpy(&b, right.data() + at, sizeof b);
-      // Associative but not commutative when ordered: a pair (digits, value) packed as 8 + 24 bits would be needed for
-      // strings; concatenation of ranks is checked by the proof, so the sum suffices for the bytes here.
+      // That operands keep their order is the proof's business and the differential tests'; here it is the bytes' places.
       a = ordered_ ? std::max(a, b) : a + b;
       std::memcpy(result.data() + at, &a, sizeof a);
     }
