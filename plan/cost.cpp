@@ -8,21 +8,6 @@
 
 namespace plait {
 
-Machine default_machine() {
-  Machine machine;
-  // Slots stay in the second-level cache: the rates are the cache's, and a message costs most of a microsecond. These
-  // figures put the change from exchanges to halves at 64 KiB between two ranks, where perf/tl_exchange finds it.
-  machine.shm = {.latency = 0.8e-6, .overhead = 0.05e-6,
-                 .cpu_seconds_per_byte = 1 / 80e9};
-  machine.network = {.latency = 15e-6, .overhead = 5e-6,
-                     .cpu_seconds_per_byte = 1 / 6e9};
-  machine.nic_seconds_per_byte = 1 / 1.2e9;
-  machine.nic_seconds_per_message = 1e-6;
-  machine.reduce_seconds_per_byte = 1 / 80e9;
-  machine.copy_seconds_per_byte = 1 / 80e9;
-  return machine;
-}
-
 namespace {
 
 bool is_message(StepKind kind) { return kind != StepKind::copy && kind != StepKind::reduce; }
@@ -161,14 +146,14 @@ class Simulation {
     return occupy(cpu_free_[rank], from, duration);
   }
 
-  const Link& link(const Task& task) const {
-    return task.step->channel == ChannelKind::shm ? machine_.shm : machine_.network;
+  const LinkLevel& link(const Task& task) const {
+    return task.step->channel == ChannelKind::shm ? machine_.levels.back() : machine_.levels.front();
   }
 
   // A message through shared memory is drained while it is being written; one over the network is there when its last
   // byte is.
   double send(const Event& event, Task& task) {
-    const Link& link = this->link(task);
+    const LinkLevel& link = this->link(task);
     const double work = link.overhead + link.cpu_seconds_per_byte * task.bytes;
     const double posted = compute(event.rank, event.time, work);
     Task& receive = tasks_[static_cast<std::size_t>(task.step->peer)][task.partner];
@@ -176,7 +161,7 @@ class Simulation {
       receive.arrival = posted - work + link.overhead + link.latency;
       receive.complete_from = posted + link.latency;
     } else {
-      const double wire = machine_.nic_seconds_per_message + machine_.nic_seconds_per_byte * task.bytes;
+      const double wire = link.port_seconds_per_message + link.port_seconds_per_byte * task.bytes;
       const double left = occupy(nic_out_[node(event.rank)], posted, wire);
       const double taken = occupy(nic_in_[node(static_cast<std::size_t>(task.step->peer))], left - wire, wire);
       receive.arrival = receive.complete_from = std::max(left, taken) + network_latency();
@@ -188,7 +173,7 @@ class Simulation {
   // A rank that shares its core must be given it before it sees the message.
   double network_latency() const {
     constexpr double turn_seconds = 20e-6;
-    return machine_.network.latency + (machine_.ranks_per_core - 1) * turn_seconds;
+    return machine_.levels.front().latency + (machine_.ranks_per_core - 1) * turn_seconds;
   }
 
   double receive(const Event& event, Task& task) {
@@ -200,7 +185,7 @@ class Simulation {
       push(task.arrival, event.rank, event.task);
       return event.time;
     }
-    const Link& link = this->link(task);
+    const LinkLevel& link = this->link(task);
     double work = link.overhead + link.cpu_seconds_per_byte * task.bytes;
     if (task.step->kind == StepKind::recv_reduce) work += machine_.reduce_seconds_per_byte * task.bytes;
     const double taken = std::max(compute(event.rank, event.time, work), task.complete_from);

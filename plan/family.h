@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/algorithm/algorithms.h"
 #include "plan/builder.h"
 #include "plan/grid.h"
+#include "plan/lowering.h"
 #include "plan/program.h"
 #include "topo/hierarchy.h"
 

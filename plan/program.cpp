@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <numeric>
+#include <bit>
 #include <optional>
+#include <span>
 
 namespace plait {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> instruct_names = {"AR", "RS", "AG", "RD", "BC"};
-constexpr std::array<std::string_view, 7> algorithm_names = {"ring",     "rd",    "direct", "diss",
-                                                             "binomial", "chain", "flat"};
+constexpr std::array<std::string_view, all_instructs> instruct_names = {"AR", "RS", "AG", "RD", "BC", "GA", "SC"};
+constexpr std::array<std::string_view, algorithm_count> algorithm_names = {
+    "ring", "rd", "rh", "direct", "diss", "tree", "binomial", "4nomial", "8nomial", "chain", "flat"};
 
 std::optional<std::size_t> index_of(std::span<const std::string_view> names, std::string_view wanted) {
   const auto found = std::find(names.begin(), names.end(), wanted);
@@ -21,51 +21,73 @@ std::optional<std::size_t> index_of(std::span<const std::string_view> names, std
 }
 
 Algorithm default_algorithm(Instruct what) {
-  return what == Instruct::reduce || what == Instruct::broadcast ? Algorithm::binomial : Algorithm::ring;
+  return what <= Instruct::all_gather ? Algorithm::ring : Algorithm::binomial;
 }
 
-bool fits(Instruct what, Algorithm algorithm) {
-  switch (what) {
-    case Instruct::all_reduce:
-      return algorithm == Algorithm::ring || algorithm == Algorithm::recursive_doubling ||
-             algorithm == Algorithm::direct;
-    case Instruct::reduce_scatter:
-      return algorithm == Algorithm::ring || algorithm == Algorithm::direct;
-    case Instruct::all_gather:
-      return algorithm == Algorithm::ring || algorithm == Algorithm::direct || algorithm == Algorithm::dissemination;
-    default:
-      return algorithm == Algorithm::binomial || algorithm == Algorithm::chain || algorithm == Algorithm::flat;
-  }
-}
-
-Status bad(std::string_view word, const char* expected) {
+Status bad(std::string_view word, const std::string& expected) {
   return {Code::invalid, "program: '" + std::string(word) + "': expected " + expected};
 }
 
 // "AR.12(ring)"
 Result<Instruction> parse_instruction(std::string_view word) {
   const auto what = index_of(instruct_names, word.substr(0, 2));
-  if (!what || word.size() < 4 || word[2] != '.') return bad(word, "AR, RS, AG, RD or BC, a dot and levels");
+  if (!what || word.size() < 4 || word[2] != '.') return bad(word, "AR, RS, AG, RD, BC, GA or SC, a dot and levels");
   const auto open = word.find('(');
   const std::string_view levels = word.substr(3, open == word.npos ? word.npos : open - 3);
-  if (levels.empty()) return bad(word, "levels 1 to 9 after the dot");
+  if (levels.empty()) return bad(word, "levels 1 to 8 after the dot");
   for (std::size_t i = 0; i < levels.size(); ++i)
-    if (levels[i] < '1' || levels[i] > '9' || (i > 0 && levels[i] != levels[i - 1] + 1))
-      return bad(word, "consecutive levels between 1 and 9");
+    if (levels[i] < '1' || levels[i] > '0' + most_levels || (i > 0 && levels[i] != levels[i - 1] + 1))
+      return bad(word, "consecutive levels between 1 and 8");
   Instruction instruction{static_cast<Instruct>(*what), levels.front() - '1', levels.back() - '1',
-                          default_algorithm(static_cast<Instruct>(*what))};
+                          default_algorithm(static_cast<Instruct>(*what)), false};
   if (open == word.npos) return instruction;
   if (word.back() != ')') return bad(word, "a closing parenthesis");
   const auto algorithm = index_of(algorithm_names, word.substr(open + 1, word.size() - open - 2));
-  if (!algorithm || !fits(instruction.what, static_cast<Algorithm>(*algorithm)))
+  if (!algorithm || !fits(instruction.what, static_cast<Algorithm>(*algorithm), 2))
     return bad(word, "an algorithm that does this instruction");
   instruction.algorithm = static_cast<Algorithm>(*algorithm);
+  instruction.algorithm_given = true;
   return instruction;
+}
+
+std::string text_of(const Instruction& instruction) {
+  std::string result = std::string(name(instruction.what)) + '.';
+  for (int level = instruction.first; level <= instruction.last; ++level) result += static_cast<char>('1' + level);
+  return result;
 }
 
 }  // namespace
 
+std::string_view name(Instruct what) { return instruct_names[static_cast<std::size_t>(what)]; }
 std::string_view name(Algorithm algorithm) { return algorithm_names[static_cast<std::size_t>(algorithm)]; }
+
+bool fits(Instruct what, Algorithm algorithm, int members) {
+  const bool power_of_two = std::has_single_bit(static_cast<unsigned>(members));
+  switch (algorithm) {
+    case Algorithm::ring:
+      return what <= Instruct::all_gather;
+    case Algorithm::recursive_doubling:
+      return what == Instruct::all_reduce || (what == Instruct::all_gather && power_of_two);
+    case Algorithm::recursive_halving:
+      return (what == Instruct::all_reduce || what == Instruct::reduce_scatter) && power_of_two;
+    case Algorithm::direct:
+      return what != Instruct::reduce && what != Instruct::broadcast;
+    case Algorithm::dissemination:
+      return what == Instruct::all_gather;
+    case Algorithm::tree:
+      return what == Instruct::all_reduce;
+    case Algorithm::binomial:
+      return what >= Instruct::reduce;
+    default:
+      return what == Instruct::reduce || what == Instruct::broadcast;
+  }
+}
+
+bool scatters(Instruct what, Algorithm algorithm) {
+  if (what == Instruct::all_reduce)
+    return algorithm != Algorithm::recursive_doubling && algorithm != Algorithm::tree;
+  return what == Instruct::reduce_scatter || what == Instruct::scatter;
+}
 
 Result<Program> parse_program(std::string_view text) {
   Program program;
@@ -84,207 +106,16 @@ Result<Program> parse_program(std::string_view text) {
 
 std::string text(const Program& program) {
   std::string result;
-  for (const Instruction& instruction : program.instructions) {
-    if (!result.empty()) result += ' ';
-    result += instruct_names[static_cast<std::size_t>(instruction.what)];
-    result += '.';
-    for (int level = instruction.first; level <= instruction.last; ++level) result += static_cast<char>('1' + level);
-    result += '(' + std::string(name(instruction.algorithm)) + ')';
-  }
+  for (const Instruction& instruction : program.instructions)
+    result += (result.empty() ? "" : " ") + text_of(instruction) + '(' + std::string(name(instruction.algorithm)) + ')';
   return result;
 }
 
-namespace {
-
-int group_size(const Grid& grid, const Instruction& instruction) {
-  int size = 1;
-  for (int level = instruction.first; level <= instruction.last; ++level)
-    size *= grid.cardinality[static_cast<std::size_t>(level)];
-  return size;
-}
-
-bool scatters(const Instruction& instruction) {
-  return instruction.what == Instruct::reduce_scatter ||
-         (instruction.what == Instruct::all_reduce && instruction.algorithm != Algorithm::recursive_doubling);
-}
-
-// Runs the instructions in order, with the segments that each rank holds at each point.
-class Lowering {
- public:
-  Lowering(const Program& program, const Grid& grid, Builder& builder)
-      : program_(program), grid_(grid), builder_(builder), held_(static_cast<std::size_t>(grid.ranks())) {}
-
-  Status run() {
-    for (int rank = 0; rank < grid_.ranks(); ++rank) held_[static_cast<std::size_t>(rank)] = initially(rank);
-    for (const Instruction& instruction : program_.instructions) {
-      for (const std::vector<int>& group : groups(instruction))
-        if (group.size() > 1)
-          if (Status status = run(instruction, group); !status.ok()) return status;
-    }
-    return {};
-  }
-
- private:
-  Segments initially(int rank) const {
-    const Semantics& semantics = builder_.semantics();
-    Segments all(static_cast<std::size_t>(semantics.segments()));
-    std::iota(all.begin(), all.end(), 0);
-    if (reduces(semantics.collective())) return all;
-    if (semantics.collective() == Collective::bcast) return rank == semantics.root() ? all : Segments{};
-    return {rank};
-  }
-
-  Segments& held(int rank) { return held_[static_cast<std::size_t>(rank)]; }
-
-  // Ranks that agree on all coordinates outside the instruction's levels, each group in order of its coordinates.
-  std::vector<std::vector<int>> groups(const Instruction& instruction) const {
-    std::map<std::vector<int>, std::vector<int>> by_outside;
-    for (const int rank : grid_.order) {
-      std::vector<int> outside = grid_.coordinate[static_cast<std::size_t>(rank)];
-      std::fill(outside.begin() + instruction.first, outside.begin() + instruction.last + 1, 0);
-      by_outside[outside].push_back(rank);
-    }
-    std::vector<std::vector<int>> result;
-    for (auto& [outside, members] : by_outside) result.push_back(std::move(members));
-    return result;
-  }
-
-  Status run(const Instruction& instruction, const std::vector<int>& group) {
-    switch (instruction.what) {
-      case Instruct::broadcast:
-        return broadcast(instruction, group);
-      case Instruct::all_gather:
-        return all_gather(instruction, group);
-      default:
-        return reduction(instruction, group);
-    }
-  }
-
-  Status refuse(const Instruction& instruction, const std::string& why) const {
-    return {Code::unsupported, "program " + text(program_) + ": " + text({{instruction}}) + ": " + why};
-  }
-
-  Status reduction(const Instruction& instruction, const std::vector<int>& group) {
-    const Segments segments = held(group.front());
-    for (const int member : group)
-      if (held(member) != segments) return refuse(instruction, "members hold different rows");
-    if (segments.empty()) return {};
-    if (instruction.what == Instruct::reduce) {
-      tree_reduce(builder_, group, segments, tree_of(instruction.algorithm));
-      for (std::size_t i = 1; i < group.size(); ++i) held(group[i]).clear();
-      return {};
-    }
-    if (instruction.what == Instruct::all_reduce && instruction.algorithm == Algorithm::recursive_doubling) {
-      recursive_doubling_allreduce(builder_, group, segments);
-      return {};
-    }
-    return scattered_reduction(instruction, group, segments);
-  }
-
-  Status scattered_reduction(const Instruction& instruction, const std::vector<int>& group, const Segments& segments) {
-    const bool all = instruction.what == Instruct::all_reduce;
-    const std::vector<Segments> pieces = all ? cut(segments, group.size()) : pieces_of(instruction, group, segments);
-    if (pieces.empty()) return refuse(instruction, "the rows cannot be cut into a piece for each member");
-    if (instruction.algorithm == Algorithm::ring) ring_reduce_scatter(builder_, group, pieces);
-    else direct_reduce_scatter(builder_, group, pieces);
-    if (all) {
-      if (instruction.algorithm == Algorithm::ring) ring_allgather(builder_, group, pieces);
-      else direct_allgather(builder_, group, pieces);
-      return {};
-    }
-    for (std::size_t i = 0; i < group.size(); ++i) held(group[i]) = pieces[i];
-    return {};
-  }
-
-  // The piece of each member in a reduce-scatter. Where the collective itself says who ends with what, a member keeps
-  // the segments whose owners share its coordinates on these levels.
-  std::vector<Segments> pieces_of(const Instruction& instruction, const std::vector<int>& group,
-                                  const Segments& segments) const {
-    const Collective collective = builder_.semantics().collective();
-    if (collective != Collective::reduce_scatter && collective != Collective::reduce_scatter_block)
-      return cut(segments, group.size());
-    std::vector<Segments> pieces(group.size());
-    for (const int segment : segments) {
-      const auto owner = std::find_if(group.begin(), group.end(),
-                                      [&](int member) { return agree(member, segment, instruction); });
-      if (owner == group.end()) return {};
-      pieces[static_cast<std::size_t>(owner - group.begin())].push_back(segment);
-    }
-    return pieces;
-  }
-
-  bool agree(int one, int other, const Instruction& instruction) const {
-    const auto& a = grid_.coordinate[static_cast<std::size_t>(one)];
-    const auto& b = grid_.coordinate[static_cast<std::size_t>(other)];
-    return std::equal(a.begin() + instruction.first, a.begin() + instruction.last + 1, b.begin() + instruction.first);
-  }
-
-  static std::vector<Segments> cut(const Segments& segments, std::size_t parts) {
-    if (segments.size() % parts != 0) return {};
-    const auto length = static_cast<std::ptrdiff_t>(segments.size() / parts);
-    std::vector<Segments> pieces;
-    for (auto begin = segments.begin(); begin != segments.end(); begin += length)
-      pieces.emplace_back(begin, begin + length);
-    return pieces;
-  }
-
-  Status all_gather(const Instruction& instruction, const std::vector<int>& group) {
-    std::vector<Segments> pieces;
-    Segments all;
-    for (const int member : group) {
-      if (held(member).empty()) return refuse(instruction, "a member holds nothing");
-      pieces.push_back(held(member));
-      all.insert(all.end(), held(member).begin(), held(member).end());
-    }
-    std::sort(all.begin(), all.end());
-    if (std::adjacent_find(all.begin(), all.end()) != all.end()) return refuse(instruction, "members hold the same row");
-    if (instruction.algorithm == Algorithm::ring) ring_allgather(builder_, group, pieces);
-    else if (instruction.algorithm == Algorithm::direct) direct_allgather(builder_, group, pieces);
-    else dissemination_allgather(builder_, group, pieces);
-    for (const int member : group) held(member) = all;
-    return {};
-  }
-
-  Status broadcast(const Instruction& instruction, const std::vector<int>& group) {
-    const Segments segments = held(group.front());
-    if (segments.empty()) return {};
-    for (const int member : group)
-      if (member != group.front() && !held(member).empty()) return refuse(instruction, "a member holds data already");
-    tree_broadcast(builder_, group, segments, tree_of(instruction.algorithm));
-    for (const int member : group) held(member) = segments;
-    return {};
-  }
-
-  static Tree tree_of(Algorithm algorithm) {
-    if (algorithm == Algorithm::chain) return Tree::chain;
-    return algorithm == Algorithm::flat ? Tree::flat : Tree::binomial;
-  }
-
-  const Program& program_;
-  const Grid& grid_;
-  Builder& builder_;
-  std::vector<Segments> held_;  // by rank, ascending; empty: takes no part
-};
-
-}  // namespace
-
-Result<int> segments_needed(const Program& program, const Grid& grid) {
-  int segments = 1;
-  for (const Instruction& instruction : program.instructions) {
-    if (instruction.last >= grid.levels)
-      return Status(Code::invalid, "program " + text(program) + ": names level " + std::to_string(instruction.last + 1) +
-                                       " of " + std::to_string(grid.levels));
-    if (scatters(instruction)) segments *= group_size(grid, instruction);
-  }
-  return segments;
-}
-
-Status lower_program(const Program& program, const Grid& grid, Builder& builder) {
-  if (!grid.uniform && grid.levels > 1)
-    for (const Instruction& instruction : program.instructions)
-      if (instruction.what == Instruct::reduce_scatter || instruction.what == Instruct::all_gather)
-        return {Code::unsupported, "program " + text(program) + ": RS and AG need a uniform hierarchy"};
-  return Lowering(program, grid, builder).run();
+std::string text_without_algorithms(const Program& program) {
+  std::string result;
+  for (const Instruction& instruction : program.instructions)
+    result += (result.empty() ? "" : " ") + text_of(instruction);
+  return result;
 }
 
 }  // namespace plait

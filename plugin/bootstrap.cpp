@@ -295,7 +295,7 @@ PlannerOptions Bootstrap::planner_options() const {
   options.shared_memory = use_shm_;
   options.warns = process().first_rank;
   if (network_seconds_per_byte_ > 0)
-    options.machine.nic_seconds_per_byte = network_seconds_per_byte_;
+    options.machine.levels.front().port_seconds_per_byte = network_seconds_per_byte_;
   options.machine.ranks_per_core = ranks_per_core();
   return options;
 }

@@ -1,0 +1,46 @@
+// The links of a system: what moving and combining bytes costs, level by level.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+
+namespace plait {
+
+// What connects the children of a group at one level: the nodes of a cluster, the ranks of a node.
+struct LinkLevel {
+  std::string name;                     // "node", "rank"
+  double latency = 0;                   // alpha: seconds from the start of a send to the arrival of its first byte
+  double overhead = 0;                  // processor seconds to post or to take one message, on either side
+  double cpu_seconds_per_byte = 0;      // processor seconds a byte on either side
+  double port_seconds_per_byte = 0;     // beta of a child's port (a node's NIC, a GPU's link), in each direction; all
+                                        // ranks behind the port share it. 0: only the processors' time counts
+  double port_seconds_per_message = 0;  // likewise: the limit of its message rate
+  bool half_duplex = false;             // both directions share the port's rate
+  bool network = false;                 // messages that cross an outer level pass these ports as well
+};
+
+struct Machine {
+  std::string name;
+  std::vector<LinkLevel> levels;       // outermost first; a system of more levels repeats the innermost
+  double reduce_seconds_per_byte = 0;  // gamma
+  double copy_seconds_per_byte = 0;
+  double start_seconds_per_byte = 0;   // before the first message: a pass over the payload that some runtimes make
+  double ranks_per_core = 1;           // more than 1: ranks share cores, so that the work of all of them counts
+};
+
+// Two levels, node and rank: figures of an ordinary cluster of today (Ethernet or slower InfiniBand), used until a
+// machine was measured.
+Machine default_machine();
+
+// "default"; "a100" and "v100": the two systems of P² (Xie et al., MLSys 2022, section 4 and figure 9), with the paper's
+// rates; docs/p2.md says how they were read. Fails with the list of names.
+Result<Machine> machine_named(std::string_view name);
+
+// A machine file (docs/p2.md). Fails with what is wrong and where.
+Result<Machine> parse_machine(std::string_view json);
+std::string machine_json(const Machine& machine);
+
+}  // namespace plait

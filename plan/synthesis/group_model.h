@@ -1,0 +1,63 @@
+// What an instruction costs on the levels of one reduction group, next to all the other groups that do the same.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "plan/machine.h"
+#include "plan/program.h"
+#include "plan/synthesis/level_state.h"
+#include "plan/synthesis/placement.h"
+#include "topo/hierarchy.h"
+
+namespace plait {
+
+// One level of the group, with the link between its children.
+struct ModelLevel {
+  int cardinality = 1;  // children of a group; the most where groups differ
+  LinkLevel link;
+  double behind = 1;  // ranks of the system behind each child's port, whatever group they belong to
+};
+
+struct GroupModel {
+  std::vector<ModelLevel> levels;  // outermost first
+  int members = 1;                 // ranks of the group
+  double reduce_seconds_per_byte = 0;
+  double start_seconds_per_byte = 0;
+  double ranks_per_core = 1;
+  std::uint8_t uneven = 0;  // bit set of levels whose groups differ in size
+};
+
+// Of a matrix' reduction group on a system: system levels take the machine's links from the outermost inwards.
+GroupModel group_model(const Machine& machine, const GridRequest& request, const ParallelismMatrix& matrix);
+// Of a communicator. `ranks_behind_nodes`: ranks of the job on a node, over those of this communicator (siblings of a
+// split communicator share the NICs); 1 when the communicator has them all.
+GroupModel group_model(const Machine& machine, const Hierarchy& hierarchy, double siblings);
+
+// fixed + per_chunk_volume / chunks: a time (seconds) that partly shrinks when the payload is cut into chunks.
+struct Amount {
+  double fixed = 0;
+  double volume = 0;
+  double at(double chunks) const { return fixed + volume / chunks; }
+  Amount& operator+=(const Amount& other) {
+    fixed += other.fixed;
+    volume += other.volume;
+    return *this;
+  }
+};
+
+// Of one instruction, or the sum of several. A chunk needs `fill` from its first message to its last, and occupies each
+// level's busiest port for `load`; the last load is the busiest processor's.
+struct PipelineCost {
+  Amount fill;
+  std::array<Amount, most_levels + 1> load{};
+};
+
+// Seconds for `chunks` chunks: fill + (chunks - 1) x the slowest level.
+double pipeline_seconds(const PipelineCost& cost, int levels, int chunks);
+
+// Cost of an instruction in the state before it, for a collective over `bytes` bytes (of the whole vector; of all ranks'
+// segments together where ranks have segments of their own). Precondition: apply() allows it and the algorithm fits.
+PipelineCost instruction_cost(const GroupModel& model, double bytes, LevelState before, const Instruction& instruction);
+
+}  // namespace plait
