@@ -23,10 +23,10 @@ Outside look_outside(const SynthesisTask& task, LevelState state, int first, int
   for (int level = 0; level < task.levels; ++level) {
     if (level >= first && level <= last) continue;
     const LevelStatus status = state.at(level);
-    found.rooted |= status == rooted;
+    found.rooted |= status == LevelStatus::rooted;
     found.unreduced_below |= level > last && status == unreduced;
     const bool uneven = (task.uneven >> level & 1) != 0;
-    if (level > last && uneven && status != scattered && status != rooted) found.counterparts = false;
+    if (level > last && uneven && status != scattered && status != LevelStatus::rooted) found.counterparts = false;
   }
   return found;
 }
@@ -49,7 +49,7 @@ bool pieces_are_even(const SynthesisTask& task, int first, int last) {
 bool can_broadcast(LevelState state, int first, int last) {
   bool any = false;
   for (int level = first; level <= last; ++level) {
-    if (state.at(level) == rooted) any = true;
+    if (state.at(level) == LevelStatus::rooted) any = true;
     else if (state.at(level) != full) return false;
   }
   return any;
@@ -68,7 +68,7 @@ std::optional<LevelStatus> result_of(const SynthesisTask& task, LevelState state
       if (reduces && even && !task.ordered) return scattered;
       break;
     case Instruct::reduce:
-      if (reduces) return rooted;
+      if (reduces) return LevelStatus::rooted;
       break;
     case Instruct::all_gather:
       if (all_are(state, first, last, scattered) && even && idle_groups) return full;
@@ -77,10 +77,10 @@ std::optional<LevelStatus> result_of(const SynthesisTask& task, LevelState state
       if (can_broadcast(state, first, last) && idle_groups) return full;
       break;
     case Instruct::gather:
-      if (task.extended && all_are(state, first, last, scattered) && even) return rooted;
+      if (task.extended && all_are(state, first, last, scattered) && even) return LevelStatus::rooted;
       break;
     case Instruct::scatter:
-      if (task.extended && all_are(state, first, last, rooted) && even) return scattered;
+      if (task.extended && all_are(state, first, last, LevelStatus::rooted) && even) return scattered;
       break;
   }
   return std::nullopt;
@@ -108,10 +108,10 @@ SynthesisTask task_of(Collective collective, int levels, std::uint8_t uneven, bo
   };
   switch (collective) {
     case Collective::reduce:
-      from_to(unreduced, bits(rooted, full));
+      from_to(unreduced, bits(LevelStatus::rooted, full));
       break;
     case Collective::bcast:
-      from_to(rooted, bit(full));
+      from_to(LevelStatus::rooted, bit(full));
       break;
     case Collective::allgather:
     case Collective::allgatherv:
@@ -120,11 +120,11 @@ SynthesisTask task_of(Collective collective, int levels, std::uint8_t uneven, bo
       break;
     case Collective::gather:
       task.owned_pieces = true;
-      from_to(scattered, bits(rooted, full));
+      from_to(scattered, bits(LevelStatus::rooted, full));
       break;
     case Collective::scatter:
       task.owned_pieces = true;
-      from_to(rooted, bits(scattered, full));
+      from_to(LevelStatus::rooted, bits(scattered, full));
       break;
     case Collective::reduce_scatter:
     case Collective::reduce_scatter_block:
