@@ -10,7 +10,7 @@ namespace plait {
 enum class GridKind {
   flat,        // one level: all ranks, in place order
   rank_order,  // one level: all ranks, in rank order (for operators that do not commute)
-  nodes,       // two levels: the outermost groups, and the ranks within each
+  nodes,       // two levels: the nodes, and the ranks of each
   full,        // every level of the hierarchy
 };
 std::string_view name(GridKind kind);
@@ -20,6 +20,7 @@ struct Grid {
   bool uniform = true;
   std::vector<int> cardinality;              // by level: the largest number of children of a group
   std::vector<std::vector<int>> coordinate;  // [rank][level], outermost level first
+  std::vector<std::vector<int>> children;    // [rank][level]: size of the rank's group at that level
   std::vector<int> order;                    // all ranks by ascending coordinates
 
   int ranks() const { return static_cast<int>(order.size()); }
