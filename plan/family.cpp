@@ -229,6 +229,7 @@ class Collector {
   // Grids with two or more levels: `nodes`, and `full` where that is something else.
   std::vector<GridKind> deep_grids() const {
     if (hierarchy_.levels().size() < 2) return {};
+    if (!has_nodes_grid(hierarchy_)) return {GridKind::full};
     if (hierarchy_.levels().size() == 2) return {GridKind::nodes};
     return {GridKind::nodes, GridKind::full};
   }
@@ -295,7 +296,7 @@ void Collector::allreduce() {
 void Collector::reduce_to_root() {
   if (!commutative_) {
     custom(GridKind::rank_order, "tree to rank 0, then root", ordered_reduce, true);
-    if (place_is_rank() && !deep_grids().empty())
+    if (place_is_rank() && has_nodes_grid(hierarchy_))
       custom(GridKind::nodes, "leaders in rank order, then root", ordered_leader_reduce, true);
     return;
   }
@@ -325,24 +326,24 @@ void Collector::allgather() {
     program(grid, each_level(all_gather, dissemination, direct, levels(grid), true), false);
     program(grid, each_level(all_gather, ring, direct, levels(grid), true), true);
   }
-  if (!deep_grids().empty()) custom(GridKind::nodes, "leaders", leader_allgather, true);
+  if (has_nodes_grid(hierarchy_)) custom(GridKind::nodes, "leaders", leader_allgather, true);
 }
 
 void Collector::gather_or_scatter(bool gather) {
   custom(GridKind::flat, "direct", gather ? flat_gather : flat_scatter, false);
   custom(GridKind::flat, "binomial", gather ? tree_gather : tree_scatter, false);
-  if (!deep_grids().empty()) custom(GridKind::nodes, "leaders", gather ? leader_gather : leader_scatter, true);
+  if (has_nodes_grid(hierarchy_)) custom(GridKind::nodes, "leaders", gather ? leader_gather : leader_scatter, true);
 }
 
 void Collector::alltoall() {
   custom(GridKind::flat, "pairwise", pairwise, false);
-  if (!deep_grids().empty()) custom(GridKind::nodes, "leaders", leaders_exchange, false);
+  if (has_nodes_grid(hierarchy_)) custom(GridKind::nodes, "leaders", leaders_exchange, false);
 }
 
 void Collector::reduce_scatters() {
   if (!commutative_) {
     custom(GridKind::rank_order, "tree to rank 0, then scatter", ordered_reduce_scatter, false);
-    if (place_is_rank() && !deep_grids().empty())
+    if (place_is_rank() && has_nodes_grid(hierarchy_))
       custom(GridKind::nodes, "leaders in rank order, then scatter", ordered_leader_reduce_scatter, false);
     return;
   }
@@ -350,7 +351,7 @@ void Collector::reduce_scatters() {
   program(GridKind::flat, {{{reduce_scatter, 0, 0, ring}}}, true);
   for (const GridKind grid : deep_grids())
     program(grid, each_level(reduce_scatter, ring, ring, levels(grid), false), true);
-  if (!deep_grids().empty()) custom(GridKind::nodes, "leaders", leader_reduce_scatter, true);
+  if (has_nodes_grid(hierarchy_)) custom(GridKind::nodes, "leaders", leader_reduce_scatter, true);
 }
 
 // Whether every instruction's groups are of one size, as RS and AG need.
