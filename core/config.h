@@ -46,7 +46,7 @@ struct LoadedConfig {
 
 // Reads `environment`: entries "NAME=value", as in environ. Never fails: what is not understood
 // becomes a warning. Without PLAIT_SWITCH the switch is what stands before the node in SLURM_TOPOLOGY_ADDR, where
-// SLURM_TOPOLOGY_ADDR_PATTERN says "switch.node" or "switch.switch.node" and so on (Slurm's topology/tree; see srun(1)).
+// SLURM_TOPOLOGY_ADDR_PATTERN says "switch.node" or "switch.switch.node" and so on (Slurm's topology/tree, srun(1)).
 LoadedConfig load_config(std::span<const std::string_view> environment);
 LoadedConfig load_config_from_process();
 

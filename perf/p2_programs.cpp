@@ -55,7 +55,8 @@ enum class Kind { host, own_choice, program };
 struct Contestant {
   Kind kind = Kind::program;
   ProgramText program;
-  std::string state = "timed";  // "once": too slow to repeat; "skipped": too slow at a smaller size; "refused"
+  std::string state = "timed";  // "once": too slow to repeat; "skipped": too slow at a smaller size;
+                                // "refused": by plait_set_plan(), or handed to the host when it should run
   std::string ran;              // what Plait says it did
   std::vector<double> seconds;  // each the slowest rank's
 
@@ -183,7 +184,11 @@ class Race {
       contestant.state = "refused";
       return;
     }
-    double first_s = call(contestant);
+    const double first_s = call(contestant);
+    if (contestant.kind == Kind::program && agreed(contestant.ran == "host" ? 1 : 0) > 0) {
+      contestant.state = "refused";
+      return;
+    }
     for (int more = 1; contestant.kind == Kind::own_choice && more < calls_before_choice; ++more) call(contestant);
     if (first_s > too_slow * best_s_ && contestant.kind == Kind::program) {
       contestant.state = "once";
