@@ -29,11 +29,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double too_slow = 2.5;               // times the best so far: a first run is enough
-constexpr double too_slow_when_smaller = 2.5;  // times the best at a smaller size: not even that
-constexpr double contending = 1.2;             // times the best: repeated together with the first predicted ones
-constexpr std::size_t always_repeated = 10;    // of the first predicted
-constexpr int fewest_rounds = 3, most_rounds = 25;
+constexpr double too_slow = 1.5;               // times the best so far: a first run is enough
+constexpr double too_slow_when_smaller = 1.5;  // times the best at a smaller size: not even that
+constexpr std::size_t always_repeated = 10;    // of the first predicted, where they are not too slow
+constexpr std::size_t fastest_repeated = 12;   // of the others
+constexpr int fewest_rounds = 2, most_rounds = 25, calls_a_round = 2;
 constexpr int calls_before_choice = 8;  // Plait compares with the host in its first calls
 
 struct ProgramText {
@@ -140,7 +140,7 @@ class Race {
   ~Race() { MPI_Comm_free(&group_); }
 
   void run() {
-    for (Contestant& contestant : contestants_) first_runs(contestant);
+    for (std::size_t index = 0; index < contestants_.size(); ++index) first_runs(index);
     repeat();
   }
   const std::vector<Contestant>& contestants() const { return contestants_; }
@@ -174,9 +174,11 @@ class Race {
   }
 
   // The first call sets up, and uses up what an idle network lends; the second counts where it has a chance.
-  void first_runs(Contestant& contestant) {
+  void first_runs(std::size_t index) {
+    Contestant& contestant = contestants_[index];
     const auto smaller = slowness_.find(contestant.program.text);
-    if (contestant.kind == Kind::program && smaller != slowness_.end() && smaller->second > too_slow_when_smaller) {
+    const bool slow = smaller != slowness_.end() && smaller->second > too_slow_when_smaller;
+    if (index >= first_predicted_end() && slow) {
       contestant.state = "skipped";
       return;
     }
@@ -199,27 +201,36 @@ class Race {
     if (contestant.kind == Kind::program) best_s_ = std::min(best_s_, contestant.seconds[0]);
   }
 
-  bool contends(std::size_t index) const {
-    const Contestant& contestant = contestants_[index];
-    if (contestant.state != "timed") return false;
-    return index < contestants_.size() - task_.programs.size() + always_repeated ||
-           contestant.seconds[0] <= contending * best_s_;
+  // The index after the host, Plait's own choice and the first predicted programs.
+  std::size_t first_predicted_end() const { return contestants_.size() - task_.programs.size() + always_repeated; }
+
+  // What may be best: the host, Plait's own choice, the first predicted programs and the fastest so far.
+  std::vector<std::size_t> field() const {
+    std::vector<std::size_t> timed;
+    for (std::size_t index = 0; index < contestants_.size(); ++index)
+      if (contestants_[index].state == "timed") timed.push_back(index);
+    const auto rest = std::stable_partition(timed.begin(), timed.end(),
+                                            [&](std::size_t index) { return index < first_predicted_end(); });
+    std::stable_sort(rest, timed.end(), [&](std::size_t a, std::size_t b) {
+      return contestants_[a].seconds[0] < contestants_[b].seconds[0];
+    });
+    const auto most = static_cast<std::size_t>(rest - timed.begin()) + fastest_repeated;
+    if (timed.size() > most) timed.resize(most);
+    return timed;
   }
 
-  // Rounds over all that may be best, each beginning with another, so that what disturbs the machine hits all alike.
+  // In rounds, each beginning with another, so that what disturbs the machine hits all alike.
   void repeat() {
-    std::vector<std::size_t> field;
-    for (std::size_t index = 0; index < contestants_.size(); ++index)
-      if (contends(index)) field.push_back(index);
+    std::vector<std::size_t> repeated = field();
     const double begin_s = MPI_Wtime();
     for (int round = 0; round < most_rounds; ++round) {
       if (round >= fewest_rounds && agreed(MPI_Wtime() - begin_s) > budget_s_) break;
-      std::rotate(field.begin(), field.begin() + 1, field.end());
-      for (const std::size_t index : field) {
+      std::rotate(repeated.begin(), repeated.begin() + 1, repeated.end());
+      for (const std::size_t index : repeated) {
         Contestant& contestant = contestants_[index];
         if (!select(contestant)) fail(task_.id + ": " + contestant.program.plan + " was taken once and refused then");
         call(contestant);
-        contestant.seconds.push_back(call(contestant));
+        for (int timed = 0; timed < calls_a_round; ++timed) contestant.seconds.push_back(call(contestant));
       }
     }
   }
