@@ -88,7 +88,7 @@ struct Planner::Implementation {
   std::pair<int, double> best_chunks(const Candidate& candidate, const Call& call) const;
   bool is_forced(const Candidate& candidate) const;
   bool host_is_faster(const Call& call) const;
-  void check_forced_plan() const;
+  Status check_forced_plan() const;
   const ReadyPlan* ready(const Call& call, const Sized& sized);
 };
 
@@ -134,16 +134,16 @@ bool Planner::Implementation::host_is_faster(const Call& call) const {
 }
 
 // A name that fits no plan at all is a mistake; one that fits only some collectives is not.
-void Planner::Implementation::check_forced_plan() const {
-  if (options.forced_plan.empty() || !options.warns) return;
+Status Planner::Implementation::check_forced_plan() const {
+  if (options.forced_plan.empty()) return {};
   std::string known;
   for (int c = 0; c < collective_count; ++c)
     for (const bool commutative : {true, false})
       for (const Candidate& candidate : candidates(static_cast<Collective>(c), hierarchy, commutative)) {
-        if (is_forced(candidate)) return;
+        if (is_forced(candidate)) return {};
         if (known.find(candidate.name) == std::string::npos) known += (known.empty() ? "'" : ", '") + candidate.name + "'";
       }
-  warn("PLAIT_PLAN='" + options.forced_plan + "' is part of no plan's name here; expected part of one of " + known);
+  return {Code::invalid, "plan '" + options.forced_plan + "' is part of no plan's name here; expected part of one of " + known};
 }
 
 bool Planner::Implementation::is_forced(const Candidate& candidate) const {
@@ -197,12 +197,26 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Sized& s
 Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options)
     : implementation_(
           std::make_unique<Implementation>(Implementation{std::move(hierarchy), rank, std::move(options), {}, {}})) {
-  if (implementation_->hierarchy.ranks() <= most_ranks) implementation_->check_forced_plan();
+  if (implementation_->hierarchy.ranks() > most_ranks || !implementation_->options.warns) return;
+  if (const Status status = implementation_->check_forced_plan(); !status.ok()) warn("PLAIT_PLAN: " + status.message());
 }
 
 Planner::~Planner() = default;
 
 Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
+
+Status Planner::force(std::string plan) {
+  Implementation& planner = *implementation_;
+  std::swap(planner.options.forced_plan, plan);
+  Status status = planner.check_forced_plan();
+  if (status.ok())
+    planner.decisions.clear();
+  else
+    planner.options.forced_plan = std::move(plan);
+  return status;
+}
+
+const std::string& Planner::forced_plan() const { return implementation_->options.forced_plan; }
 
 const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
 

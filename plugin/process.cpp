@@ -12,6 +12,7 @@
 
 #include "core/log.h"
 #include "plait/plait.h"
+#include "plugin/axes.h"
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
@@ -146,6 +147,7 @@ void start_late() {
 }
 
 void finish() {
+  free_axes_groups();
   const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
   if (before != Phase::open && before != Phase::off) return;
   free_all_communicators();

@@ -12,20 +12,6 @@
 namespace plait {
 namespace {
 
-// ---- Set-up ----
-
-void set_up_now(Communicator& communicator) {
-  Result<std::unique_ptr<Machinery>> made = set_up(communicator);
-  if (made.ok()) {
-    communicator.machinery = std::move(*made);
-    communicator.road = Road::accelerated;
-    return;
-  }
-  communicator.road = Road::host;
-  communicator.host_reason = intern(made.status().message());
-  if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
-}
-
 // ---- Memory ----
 
 std::size_t padded(std::size_t bytes) {
@@ -114,6 +100,18 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
 }
 
 }  // namespace
+
+void set_up_now(Communicator& communicator) {
+  Result<std::unique_ptr<Machinery>> made = set_up(communicator);
+  if (made.ok()) {
+    communicator.machinery = std::move(*made);
+    communicator.road = Road::accelerated;
+    return;
+  }
+  communicator.road = Road::host;
+  communicator.host_reason = intern(made.status().message());
+  if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
+}
 
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   Status failure;

@@ -112,6 +112,10 @@ void ScheduleCache::store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> e
   last_[static_cast<std::size_t>(slot->call.collective)] = slot.get();
 }
 
+void ScheduleCache::clear() {
+  for (std::unique_ptr<Entry>& entry : entries_) forget(entry);
+}
+
 void ScheduleCache::forget(std::unique_ptr<Entry>& slot) {
   if (slot == nullptr) return;
   bytes_ -= slot->bytes;

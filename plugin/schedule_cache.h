@@ -42,6 +42,9 @@ class ScheduleCache {
     return search(shape);
   }
 
+  // Forgets all calls: the planner may answer differently from now on.
+  void clear();
+
  private:
   struct Entry {
     Call call;  // its counts are those below
