@@ -33,9 +33,9 @@ int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Data
   if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
   return guarded(comm, [&] {
     MPI_Comm group = MPI_COMM_NULL;
-    if (const int error = plait::axes_group(comm, {ndims, dims, naxes, axes}, group); error != MPI_SUCCESS) return error;
-    // By name: this is the door's own function, whatever the door.
-    const int error = PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, group);
+    int error = plait::axes_group(comm, {ndims, dims, naxes, axes}, group);
+    if (error != MPI_SUCCESS) return error;
+    error = PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, group);  // by name: the door's own, whatever the door
     return error == MPI_SUCCESS || group == comm ? error : plait::raise_error(comm, error);
   });
 }

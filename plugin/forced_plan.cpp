@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include "core/log.h"
 #include "plugin/bootstrap.h"
@@ -18,8 +18,9 @@ namespace {
 
 // Of the plan's text, and of the file that it names: nodes may hold different files of one name.
 std::int64_t fingerprint(const std::string& plan) {
-  std::string text = plan;
-  if (std::ifstream file(plan); file) text.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  std::ostringstream content;
+  if (std::ifstream file(plan); file) content << file.rdbuf();
+  const std::string text = plan + content.str();
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a
   return static_cast<std::int64_t>(hash >> 1);
@@ -55,7 +56,8 @@ int force_on_accelerated(Communicator& communicator, const std::string& plan) {
   const bool accepted = agreed && verdict.same && verdict.first_refusing == communicator.ranks;
   if (!accepted && mine.ok()) (void)planner.force(before);  // it held until now
   communicator.machinery->schedules.clear();
-  if (!agreed) return raise_error(communicator.handle, Status(Code::peer_failed, "the ranks could not agree on a plan"));
+  const MPI_Comm comm = communicator.handle;
+  if (!agreed) return raise_error(comm, Status(Code::peer_failed, "the ranks could not agree on a plan"));
   if (verdict.first_refusing < communicator.ranks)
     return refuse(mine.message(), communicator.rank == verdict.first_refusing);
   return verdict.same ? MPI_SUCCESS : refuse("the ranks name different plans", communicator.rank == 0);

@@ -1,5 +1,5 @@
-/* Plait's public C API for MPI programs: what a program may ask for its communicators. The functions are in libplait.so:
- * link with it before the MPI library, or look them up with dlsym() in a job that preloads it. */
+/* Plait's public C API for MPI programs: what a program may ask for its communicators. The functions are in
+ * libplait.so: link with it before the MPI library, or look them up with dlsym() in a job that preloads it. */
 #ifndef PLAIT_PLAIT_MPI_H
 #define PLAIT_PLAIT_MPI_H
 
@@ -19,8 +19,8 @@ extern "C" {
  * Collective over `comm`; blocks; all ranks give the same plan. The first call on a communicator connects its ranks, so
  * that the next collective is accelerated already. Threads may call it for different communicators at once.
  *
- * Returns MPI_SUCCESS, or MPI_ERR_ARG on all ranks when no collective of `comm` can use the plan or the ranks do not give
- * the same one; one rank prints why, the communicator's error handler is not called, and what held before holds on.
+ * Returns MPI_SUCCESS, or MPI_ERR_ARG on all ranks when no collective of `comm` can use the plan or the ranks do not
+ * give the same one; one rank prints why, the communicator's error handler is not called, and what held before holds on.
  * Other errors (MPI_ERR_COMM for no communicator) are raised as MPI's are. */
 PLAIT_API int plait_set_plan(MPI_Comm comm, const char* plan);
 
@@ -30,13 +30,13 @@ PLAIT_API int plait_set_plan(MPI_Comm comm, const char* plan);
  * all other dimensions, in the order of their ranks. The other arguments are MPI_Allreduce's, MPI_IN_PLACE too. naxes 0
  * reduces nothing: a copy.
  *
- * Collective over `comm`; blocks; all ranks give the same dims and axes. Threads may call it for different communicators
- * at once, for one communicator one after the other in the same order on all ranks. The first call for a set of axes
+ * Collective over `comm`; blocks; all ranks give the same dims and axes. Threads may call it for different
+ * communicators at once, for one communicator one after the other in the same order on all ranks. The first call for a set of axes
  * makes a communicator of each group of ranks; it is freed with `comm`, or at MPI_Finalize. A program with many small
  * grids on one communicator should know that these stay until then.
  *
- * Errors go through the communicator's error handler and are returned, as MPI's are: MPI_ERR_COMM for no communicator or
- * an inter-communicator; MPI_ERR_DIMS when ndims < 1, a dimension is < 1, or their product is not the size of `comm`;
+ * Errors go through the communicator's error handler and are returned, as MPI's are: MPI_ERR_COMM for no communicator
+ * or an inter-communicator; MPI_ERR_DIMS when ndims < 1, a dimension is < 1, or their product is not the size of `comm`;
  * MPI_ERR_ARG when naxes < 0, an axis does not exist or is named twice, or a list is missing; else what MPI_Allreduce
  * says. Nothing has been communicated then. */
 PLAIT_API int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,

@@ -1,5 +1,5 @@
-// plait_allreduce_axes() against a computation from all ranks' inputs, and plait_set_plan(). The job has 1, 4, 6, 8 or 12
-// ranks, which says what grids are tried.
+// plait_allreduce_axes() against a computation from all ranks' inputs, and plait_set_plan(). The job has 1, 4, 6, 8 or
+// 12 ranks, which says what grids are tried.
 //
 //   axes [late|disabled]     calls alone do not set a communicator up (PLAIT_SETUP_CALLS), or PLAIT_DISABLE is set
 #include <dlfcn.h>
