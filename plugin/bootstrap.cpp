@@ -15,6 +15,7 @@
 #include "plugin/host.h"
 #include "plugin/link_probe.h"
 #include "plugin/process.h"
+#include "plugin/report.h"
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/shm_channel.h"
 #include "topo/discovery.h"
@@ -314,6 +315,7 @@ PlannerOptions Bootstrap::planner_options() const {
   if (network_seconds_per_byte_ > 0)
     options.machine.levels.front().port_seconds_per_byte = network_seconds_per_byte_;
   options.machine.ranks_per_core = ranks_per_core();
+  note_links(network_seconds_per_byte_, options.machine.ranks_per_core);
   return options;
 }
 
@@ -329,6 +331,7 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
         std::to_string(siblings_));
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
                                           planner_options(), yield);
+  machinery->schedules.count_for(communicator_.grid);
   if (process().tracing) machinery->trace = make_trace();
   return {};
 }

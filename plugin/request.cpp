@@ -150,7 +150,8 @@ void count_host_call(const HostCall& call, std::uint64_t begin_ns) {
               .size_class = size_class(bytes),
               .plan = "host",
               .channels = "",
-              .reason = reason})
+              .reason = reason,
+              .grid = call.communicator != nullptr ? call.communicator->grid : ""})
       .add(bytes, end_ns - begin_ns);
 }
 

@@ -100,7 +100,8 @@ void ScheduleCache::prepare(Entry& entry) {
                               .size_class = size_class(prepared.payload),
                               .plan = prepared.plan,
                               .channels = prepared.channels,
-                              .reason = prepared.reason});
+                              .reason = prepared.reason,
+                              .grid = grid_});
 }
 
 void ScheduleCache::store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> entry) {

@@ -20,8 +20,8 @@ extern "C" {
  * that the next collective is accelerated already. Threads may call it for different communicators at once.
  *
  * Returns MPI_SUCCESS, or MPI_ERR_ARG on all ranks when no collective of `comm` can use the plan or the ranks do not
- * give the same one; one rank prints why, the communicator's error handler is not called, and what held before holds on.
- * Other errors (MPI_ERR_COMM for no communicator) are raised as MPI's are. */
+ * give the same one; one rank prints why, the communicator's error handler is not called, and what held before holds
+ * on. Other errors (MPI_ERR_COMM for no communicator) are raised as MPI's are. */
 PLAIT_API int plait_set_plan(MPI_Comm comm, const char* plan);
 
 /* One reduction over one or several axes of a process grid at once. The ranks of `comm` form a grid of dims[0] x ... x
@@ -31,14 +31,14 @@ PLAIT_API int plait_set_plan(MPI_Comm comm, const char* plan);
  * reduces nothing: a copy.
  *
  * Collective over `comm`; blocks; all ranks give the same dims and axes. Threads may call it for different
- * communicators at once, for one communicator one after the other in the same order on all ranks. The first call for a set of axes
- * makes a communicator of each group of ranks; it is freed with `comm`, or at MPI_Finalize. A program with many small
- * grids on one communicator should know that these stay until then.
+ * communicators at once, for one communicator one after the other in the same order on all ranks. The first call for a
+ * set of axes makes a communicator of each group of ranks; it is freed with `comm`, or at MPI_Finalize. A program with
+ * many small grids on one communicator should know that these stay until then.
  *
  * Errors go through the communicator's error handler and are returned, as MPI's are: MPI_ERR_COMM for no communicator
- * or an inter-communicator; MPI_ERR_DIMS when ndims < 1, a dimension is < 1, or their product is not the size of `comm`;
- * MPI_ERR_ARG when naxes < 0, an axis does not exist or is named twice, or a list is missing; else what MPI_Allreduce
- * says. Nothing has been communicated then. */
+ * or an inter-communicator; MPI_ERR_DIMS when ndims < 1, a dimension is < 1, or their product is not the size of
+ * `comm`; MPI_ERR_ARG when naxes < 0, an axis does not exist or is named twice, or a list is missing; else what
+ * MPI_Allreduce says. Nothing has been communicated then. */
 PLAIT_API int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
                                    MPI_Comm comm, int ndims, const int dims[], int naxes, const int axes[]);
 

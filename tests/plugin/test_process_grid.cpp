@@ -32,8 +32,7 @@ std::vector<int> members_of(const std::vector<int>& dims, unsigned subset, int r
   for (int other = 0; other < ranks_of(dims); ++other) {
     bool member = true;
     for (std::size_t d = 0; d < dims.size(); ++d)
-      if ((subset >> d & 1) == 0)
-        member &= rank / stride_of(dims, d) % dims[d] == other / stride_of(dims, d) % dims[d];
+      if ((subset >> d & 1) == 0) member &= rank / stride_of(dims, d) % dims[d] == other / stride_of(dims, d) % dims[d];
     if (member) members.push_back(other);
   }
   return members;

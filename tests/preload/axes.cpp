@@ -74,8 +74,8 @@ void multiply(void* in, void* in_out, int* count, MPI_Datatype*) {
   auto* b = static_cast<Matrix*>(in_out);
   constexpr std::int64_t prime = 9973;
   const auto dot = [&](const Matrix& x, const Matrix& y, std::size_t row, std::size_t column) {
-    return static_cast<std::int32_t>((std::int64_t{x.at[2 * row]} * y.at[column] +
-                                      std::int64_t{x.at[2 * row + 1]} * y.at[2 + column]) % prime);
+    return static_cast<std::int32_t>(
+        (std::int64_t{x.at[2 * row]} * y.at[column] + std::int64_t{x.at[2 * row + 1]} * y.at[2 + column]) % prime);
   };
   for (int i = 0; i < *count; ++i) {
     const Matrix x = a[i], y = b[i];
@@ -143,10 +143,10 @@ void try_one(const Trial& trial) {
   const std::vector<std::byte> input = input_of(trial.reduction, rank, trial.count);
   std::vector<std::byte> output = input;
   if (!trial.in_place) std::ranges::fill(output, std::byte{0x5a});
-  const int error = allreduce_axes(trial.in_place ? MPI_IN_PLACE : input.data(), output.data(), trial.count,
-                                   trial.reduction.type, trial.reduction.op, trial.comm,
-                                   static_cast<int>(trial.dims.size()), trial.dims.data(),
-                                   static_cast<int>(trial.axes.size()), trial.axes.data());
+  const int error =
+      allreduce_axes(trial.in_place ? MPI_IN_PLACE : input.data(), output.data(), trial.count, trial.reduction.type,
+                     trial.reduction.op, trial.comm, static_cast<int>(trial.dims.size()), trial.dims.data(),
+                     static_cast<int>(trial.axes.size()), trial.axes.data());
   std::string what = std::string(trial.reduction.name) + " x " + std::to_string(trial.count) + " on";
   for (const int dim : trial.dims) what += " " + std::to_string(dim);
   what += trial.in_place ? ", in place, axes" : ", axes";
@@ -175,12 +175,18 @@ void try_grid(MPI_Comm comm, const std::vector<int>& dims, const std::vector<Red
 
 std::vector<std::vector<int>> grids() {
   switch (world_ranks) {
-    case 1: return {{1}, {1, 1}};
-    case 4: return {{4}, {2, 2}, {1, 4}, {2, 1, 2}};
-    case 6: return {{2, 3}, {3, 2}, {1, 6, 1}};
-    case 8: return {{2, 2, 2}, {2, 4}, {4, 2}};
-    case 12: return {{2, 3, 2}, {3, 4}};
-    default: std::abort();
+    case 1:
+      return {{1}, {1, 1}};
+    case 4:
+      return {{4}, {2, 2}, {1, 4}, {2, 1, 2}};
+    case 6:
+      return {{2, 3}, {3, 2}, {1, 6, 1}};
+    case 8:
+      return {{2, 2, 2}, {2, 4}, {4, 2}};
+    case 12:
+      return {{2, 3, 2}, {3, 4}};
+    default:
+      std::abort();
   }
 }
 
