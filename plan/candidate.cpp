@@ -6,6 +6,7 @@
 
 #include "plan/algorithm/algorithms.h"
 #include "plan/lowering.h"
+#include "plan/plan_file.h"
 #include "plan/synthesis/search.h"
 
 namespace plait {
@@ -226,7 +227,39 @@ std::vector<Candidate> candidates(const Call& call, const CandidateContext& cont
   return found;
 }
 
+namespace {
+
+std::string listed(std::span<const int> numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "[" : " ") + std::to_string(number);
+  return text + "]";
+}
+
+Result<Candidate> programmed(const Program& program, int chunks, const Call& call, const CandidateContext& context) {
+  Synthesis synthesis = synthesis_for(call, context);
+  if (chunks > 0) synthesis.options.fewest_chunks = synthesis.options.most_chunks = chunks;
+  const Result<PricedProgram> priced = price_program(synthesis.task, synthesis.model, synthesis.options, program);
+  if (!priced.ok()) return priced.status();
+  return Sizing(call, context, synthesis).candidate(*priced, chunks > 0);
+}
+
+Result<Candidate> from_file(std::string_view json, const Call& call, const CandidateContext& context) {
+  const Result<PlanFile> plan = parse_plan_file(json);
+  if (!plan.ok()) return plan.status();
+  if (plan->collective != call.collective)
+    return Status(Code::invalid, "plan file: is for " + std::string(name(plan->collective)));
+  std::vector<int> here;
+  for (const Level& level : context.hierarchy.levels()) here.push_back(level.cardinality);
+  if (here != plan->hierarchy)
+    return Status(Code::invalid, "plan file: is for the hierarchy " + listed(plan->hierarchy) +
+                                     ", not for this communicator's " + context.hierarchy.describe());
+  return programmed(plan->program, plan->chunks, call, context);
+}
+
+}  // namespace
+
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context) {
+  if (text.starts_with('{')) return from_file(text, call, context);
   if (is_exchange(call.collective)) {
     for (Candidate& exchange : exchanges(1, context))
       if (exchange.name == text) return std::move(exchange);
@@ -235,11 +268,7 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
   const int chunks = take_chunks(text);
   const Result<Program> program = parse_program(text);
   if (!program.ok()) return program.status();
-  Synthesis synthesis = synthesis_for(call, context);
-  if (chunks > 0) synthesis.options.fewest_chunks = synthesis.options.most_chunks = chunks;
-  const Result<PricedProgram> priced = price_program(synthesis.task, synthesis.model, synthesis.options, *program);
-  if (!priced.ok()) return priced.status();
-  return Sizing(call, context, synthesis).candidate(*priced, chunks > 0);
+  return programmed(*program, chunks, call, context);
 }
 
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "plan/candidate.h"
 #include "plan/proof.h"
+#include "plan/synthesis/reference.h"
 
 namespace plait {
 
@@ -28,6 +29,27 @@ Call representative(const Call& call, int ranks) {
   canonical.element_bytes = number == 0 ? 0 : 1;
   if (call.counts != nullptr) canonical.count = std::max<std::size_t>(canonical.count / static_cast<std::size_t>(ranks), 1);
   return canonical;
+}
+
+// P²'s own rules say more exactly what is wrong with a reduction than the rules by level: which rank, and which chunk.
+Status explain(const Status& refusal, std::string_view plan, const CandidateContext& context) {
+  std::vector<int> cardinalities;
+  for (const Level& level : context.hierarchy.levels()) cardinalities.push_back(level.cardinality);
+  const Result<Program> program = parse_program(plan.substr(0, plan.rfind(" x")));
+  if (!program.ok() || !context.hierarchy.uniform()) return refusal;
+  for (const Instruction& instruction : program->instructions)
+    if (static_cast<int>(instruction.what) >= p2_instructs || instruction.last >= static_cast<int>(cardinalities.size()))
+      return refusal;
+  const Status reference = run_reference(*program, cardinalities);
+  return reference.code() == Code::invalid ? reference : refusal;
+}
+
+// Ok when the plan does the call's collective here, and its proof holds.
+Status check_plan(std::string_view plan, const Call& call, const CandidateContext& context) {
+  const Result<Candidate> named = named_candidate(plan, call, context);
+  if (!named.ok()) return explain(named.status(), plan, context);
+  const Result<LoweredPlan> lowered = lower(*named, call.collective, call.root, true, context.hierarchy, true);
+  return lowered.ok() ? prove(lowered->semantics, lowered->schedules, true) : lowered.status();
 }
 
 }  // namespace
@@ -56,7 +78,7 @@ struct Planner::Implementation {
     return {hierarchy, options.machine, options.siblings, options.chunk_bytes};
   }
   bool host_is_faster(const Call& call) const;
-  void check_forced_plan() const;
+  Status check_forced_plan() const;
   const ReadyPlan* ready(const Call& call, const Candidate& candidate);
 };
 
@@ -96,19 +118,18 @@ bool Planner::Implementation::host_is_faster(const Call& call) const {
          payload_bytes(call, hierarchy.ranks()) * segments <= host_reduce_scatter_bytes;
 }
 
-// A name that fits no collective at all is a mistake; one that fits only some is not.
-void Planner::Implementation::check_forced_plan() const {
-  if (options.forced_plan.empty() || !options.warns) return;
-  std::string first_reason;
+// A plan that fits no collective at all is a mistake; one that fits only some is not.
+Status Planner::Implementation::check_forced_plan() const {
+  if (options.forced_plan.empty()) return {};
+  Status first_reason;
   for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
                                       Collective::reduce_scatter_block, Collective::gather, Collective::scatter,
                                       Collective::alltoall}) {
-    const Result<Candidate> named =
-        named_candidate(options.forced_plan, {.collective = collective, .count = 1}, context());
-    if (named.ok()) return;
-    if (first_reason.empty()) first_reason = named.status().message();
+    const Status status = check_plan(options.forced_plan, {.collective = collective, .count = 1}, context());
+    if (status.ok()) return {};
+    if (first_reason.ok()) first_reason = status;
   }
-  warn("PLAIT_PLAN='" + options.forced_plan + "' is not used: " + first_reason);
+  return first_reason;
 }
 
 const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidate& candidate) {
@@ -131,12 +152,26 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
 Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options)
     : implementation_(
           std::make_unique<Implementation>(Implementation{std::move(hierarchy), rank, std::move(options), {}, {}})) {
-  if (implementation_->hierarchy.ranks() <= most_ranks) implementation_->check_forced_plan();
+  if (implementation_->hierarchy.ranks() > most_ranks || !implementation_->options.warns) return;
+  if (const Status status = implementation_->check_forced_plan(); !status.ok()) warn("PLAIT_PLAN: " + status.message());
 }
 
 Planner::~Planner() = default;
 
 Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
+
+Status Planner::force(std::string plan) {
+  Implementation& planner = *implementation_;
+  std::swap(planner.options.forced_plan, plan);
+  Status status = planner.check_forced_plan();
+  if (status.ok())
+    planner.decisions.clear();
+  else
+    planner.options.forced_plan = std::move(plan);
+  return status;
+}
+
+const std::string& Planner::forced_plan() const { return implementation_->options.forced_plan; }
 
 const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
 

@@ -50,6 +50,12 @@ class Planner {
   // The pointer stays valid for the planner's life.
   Choice choose(const Call& call);
 
+  // Takes this plan from now on where it applies, as PlannerOptions::forced_plan; empty: chooses again. Fails with the
+  // reason when no collective can use it, and then leaves things as they were. The same on every rank, as far as every
+  // rank reads the same file.
+  Status force(std::string plan);
+  const std::string& forced_plan() const;
+
   const Hierarchy& hierarchy() const;
 
  private:
