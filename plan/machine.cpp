@@ -95,7 +95,7 @@ class Members {
     const Json* found = take(member);
     if (!found) return *this;
     const double rate = is_amount(*found) ? found->get<double>() : -1;
-    if (rate < 0 || (rate > 0 && !std::isfinite(1 / rate))) return fail(member, "bytes a second, or 0 for no limit");
+    if (rate < 0 || (rate > 0 && !std::isnormal(1 / rate))) return fail(member, "bytes a second, or 0 for no limit");
     seconds_per_byte = rate > 0 ? 1 / rate : 0;
     return *this;
   }
@@ -132,7 +132,7 @@ class Members {
       if (std::find(known_.begin(), known_.end(), member) == known_.end()) {
         std::string list;
         for (const std::string& name : known_) list += (list.empty() ? "" : ", ") + name;
-        return wrong(prefix_ + "unknown member \"" + member + "\"", "one of " + list);
+        return wrong(prefix_ + "\"" + member + "\" is no member", "one of " + list);
       }
     }
     return {};
