@@ -1,5 +1,7 @@
 #include "plan/plan_file.h"
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace plait {
@@ -10,6 +12,7 @@ using Json = nlohmann::ordered_json;
 
 Status bad(const std::string& what) { return {Code::invalid, "plan file: " + what}; }
 
+constexpr std::size_t most_bytes = std::size_t{1} << 16;
 constexpr int most_chunks = 4096;
 constexpr int most_cardinality = 1 << 20;
 
@@ -60,6 +63,16 @@ std::string plan_file_json(const PlanFile& plan) {
   return json.dump(2) + '\n';
 }
 
-bool names_plan_file(std::string_view value) { return value.ends_with(".json"); }
+Result<std::string> read_plan(const std::string& value) {
+  if (!value.ends_with(".json")) return value;
+  std::ifstream file(value, std::ios::binary);
+  std::string content(most_bytes, '\0');
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  if (content.empty()) return bad("'" + value + "' cannot be read, or is empty");
+  if (content.size() == most_bytes) return bad("'" + value + "' is too long to be one");
+  if (content.find_first_not_of(" \t\r\n") != content.find('{')) return bad("'" + value + "': expected a JSON object");
+  return content.substr(content.find('{'));
+}
 
 }  // namespace plait

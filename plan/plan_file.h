@@ -22,7 +22,7 @@ struct PlanFile {
 Result<PlanFile> parse_plan_file(std::string_view json);
 std::string plan_file_json(const PlanFile& plan);
 
-// Whether PLAIT_PLAN's value names a file rather than a plan.
-bool names_plan_file(std::string_view value);
+// What PLAIT_PLAN's value says: the value itself, or the content of the file that it names (its name ends in ".json").
+Result<std::string> read_plan(const std::string& value);
 
 }  // namespace plait

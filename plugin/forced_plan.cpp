@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/log.h"
+#include "plan/plan_file.h"
 #include "plugin/bootstrap.h"
 #include "plugin/communicator.h"
 #include "plugin/errors.h"
@@ -47,10 +48,12 @@ int refuse(const std::string& reason, bool prints) {
   return MPI_ERR_ARG;
 }
 
-int force_on_accelerated(Communicator& communicator, const std::string& plan) {
+int force_on_accelerated(Communicator& communicator, const std::string& wanted) {
   Planner& planner = communicator.machinery->planner;
   const std::string before = planner.forced_plan();
-  const Status mine = planner.force(plan);
+  const Result<std::string> text = read_plan(wanted);  // nodes may hold different files of one name
+  const std::string plan = text.ok() ? *text : wanted;
+  const Status mine = text.ok() ? planner.force(plan) : text.status();
   Verdict verdict;
   const bool agreed = agree(communicator, mine, plan, verdict);
   const bool accepted = agreed && verdict.same && verdict.first_refusing == communicator.ranks;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "plan/plan_file.h"
 #include "plait/plait.h"
 #include "plugin/axes.h"
 #include "plugin/communicator.h"
@@ -104,11 +105,14 @@ void start(bool agreeing) {
   auto* made = new Process;
   LoadedConfig loaded = load_config_from_process();
   made->config = std::move(loaded.config);
+  const Result<std::string> plan = read_plan(made->config.plan);
+  made->config.plan = plan.ok() ? *plan : std::string();
   made->fingerprint = fingerprint(made->config);
   set_verbosity(static_cast<Verbosity>(made->config.verbosity));
   int rank = 0, ranks = 1, provided = MPI_THREAD_SINGLE;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (!plan.ok() && rank == 0) warn("PLAIT_PLAN: " + plan.status().message());
   PMPI_Query_thread(&provided);
   made->concurrent = provided == MPI_THREAD_MULTIPLE;
   made->first_rank = rank == 0;

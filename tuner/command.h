@@ -25,6 +25,8 @@ class Command {
 
 std::unique_ptr<Command> bench_command();
 std::unique_ptr<Command> config_command();
+std::unique_ptr<Command> place_command();
+std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> topo_command();
 
 }  // namespace plait

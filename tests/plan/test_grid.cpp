@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/family.h"
+#include "all_candidates.h"
 #include "plan/proof.h"
 
 namespace plait {

@@ -55,20 +55,65 @@ TEST(Planner, TheChoiceOfAClassDoesNotDependOnItsFirstCall) {
   }
 }
 
-TEST(Planner, AForcedPlanIsTaken) {
-  const std::vector<int> shape = {2, 2, 2, 2};
+PlannerOptions forcing(std::string plan) {
   PlannerOptions options;
-  options.forced_plan = "AR.1(ring)";
-  Planner planner(Hierarchy::nodes_of(shape), 0, options);
-  EXPECT_NE(chosen(planner, Collective::allreduce, 8).find("AR.1(ring)"), std::string::npos);
+  options.forced_plan = std::move(plan);
+  options.warns = false;
+  return options;
+}
+
+TEST(Planner, AForcedPlanIsTakenWhereItApplies) {
+  const std::vector<int> shape = {2, 2, 2, 2};
+  Planner planner(Hierarchy::nodes_of(shape), 0, forcing("RS.2(ring) AR.1(ring) AG.2(ring) x4"));
+  EXPECT_EQ(chosen(planner, Collective::allreduce, 8), "RS.2(ring) AR.1(ring) AG.2(ring) x4");
   EXPECT_EQ(chosen(planner, Collective::bcast, 8).find("ring"), std::string::npos);
 }
 
-TEST(Planner, SmallMessagesGoThroughLeadersOnly) {
+TEST(Planner, AProgramWithoutAlgorithmsGetsTheBestOnes) {
+  const std::vector<int> shape = {2, 2, 2, 2};
+  Planner planner(Hierarchy::nodes_of(shape), 0, forcing("RS.2 AR.1 AG.2"));
+  EXPECT_EQ(chosen(planner, Collective::allreduce, 8), "RS.2(ring) AR.1(rd) AG.2(ring)");
+  EXPECT_NE(chosen(planner, Collective::allreduce, 16 << 20).find("AG.2(ring) x"), std::string::npos);
+}
+
+TEST(Planner, APlanFileIsTakenOnItsHierarchyOnly) {
+  const std::string file = R"json({"plait_plan":1,"collective":"allreduce","hierarchy":[4,2],"program":"AR.2(ring) AR.1(rd)","chunks":2})json";
+  Planner fitting(Hierarchy::nodes_of(std::vector<int>{2, 2, 2, 2}), 0, forcing(file));
+  EXPECT_EQ(chosen(fitting, Collective::allreduce, 4096), "AR.2(ring) AR.1(rd) x2");
+  Planner other(Hierarchy::nodes_of(std::vector<int>{2, 2}), 0, forcing(file));
+  EXPECT_NE(chosen(other, Collective::allreduce, 4096), "AR.2(ring) AR.1(rd) x2");
+}
+
+// Refused with the first rule that it violates, where that shows.
+TEST(Planner, AnInvalidPlanIsRefusedWithItsReason) {
   const std::vector<int> shape = {2, 2, 2, 2};
   Planner planner(Hierarchy::nodes_of(shape), 0, {});
-  EXPECT_EQ(chosen(planner, Collective::allreduce, 8), "node:RD.2(binomial) AR.1(rd) BC.2(binomial)");
-  EXPECT_EQ(chosen(planner, Collective::barrier, 0), "node:RD.2(binomial) AR.1(rd) BC.2(binomial)");
+  const std::string unforced = chosen(planner, Collective::allreduce, 8);
+  const std::pair<const char*, std::vector<const char*>> cases[] = {
+      {"RS.2 AR.12 AG.2", {"AR.12", "rank", "chunk"}},
+      {"RS.2 AG.2", {"rank", "chunk", "contribution"}},
+      {"AR.3", {"level 3 of 2"}},
+      {"AR.1(fast)", {"AR.1(fast)", "algorithm"}},
+      {"nonsense", {"nonsense", "expected"}},
+      {R"({"plait_plan":1})", {"collective"}},
+      {"{", {"not JSON"}},
+  };
+  for (const auto& [plan, parts] : cases) {
+    const Status status = planner.force(plan);
+    EXPECT_FALSE(status.ok()) << plan;
+    for (const char* part : parts)
+      EXPECT_NE(status.message().find(part), std::string::npos) << plan << ": " << status.message();
+    EXPECT_EQ(chosen(planner, Collective::allreduce, 8), unforced);
+  }
+}
+
+TEST(Planner, SmallMessagesGoThroughLeadersWhereRanksShareCores) {
+  const std::vector<int> shape = {2, 2, 2, 2};
+  PlannerOptions options;
+  options.machine.ranks_per_core = 4;
+  Planner planner(Hierarchy::nodes_of(shape), 0, options);
+  EXPECT_EQ(chosen(planner, Collective::allreduce, 8), "RD.2(binomial) AR.1(rd) BC.2(binomial)");
+  EXPECT_EQ(chosen(planner, Collective::barrier, 0), "RD.2(binomial) AR.1(rd) BC.2(binomial)");
 }
 
 TEST(Planner, LargeMessagesArePipelined) {
@@ -76,6 +121,15 @@ TEST(Planner, LargeMessagesArePipelined) {
   Planner planner(Hierarchy::nodes_of(shape), 0, {});
   for (const Collective collective : {Collective::allreduce, Collective::bcast, Collective::reduce})
     EXPECT_NE(chosen(planner, collective, 4 << 20).find(" x"), std::string::npos) << chosen(planner, collective, 4 << 20);
+}
+
+// A NIC that siblings use as well makes the programs that spare it cheaper.
+TEST(Planner, SiblingsShareTheNic) {
+  const std::vector<int> shape = {1, 1, 1, 1};
+  PlannerOptions alone, crowded;
+  crowded.siblings = 16;
+  Planner one(Hierarchy::nodes_of(shape), 0, alone), other(Hierarchy::nodes_of(shape), 0, crowded);
+  EXPECT_NE(chosen(one, Collective::allreduce, 16 << 10), chosen(other, Collective::allreduce, 16 << 10));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "plan/family.h"
+#include "plan/candidate.h"
 #include "plan/proof.h"
 
 namespace plait {
@@ -38,6 +38,8 @@ TEST(Program, ValidityFollowsTheRules) {
   const std::vector<int> shape = {2, 4};
   const Hierarchy hierarchy = Hierarchy::uniform_of(shape);
   for (const Case& c : std::vector<Case>{{"AR.12", true},
+                                         {"AR.12(tree)", true},
+                                         {"AR.12(rh)", true},
                                          {"AR.2 AR.1", true},
                                          {"RS.2 AR.1 AG.2", true},
                                          {"RD.2 AR.1 BC.2", true},
@@ -51,8 +53,8 @@ TEST(Program, ValidityFollowsTheRules) {
                                          {"RS.2 AR.12", false},
                                          {"AR.3", false},
                                          {"BC.1 AR.12", false}}) {
-    const Candidate candidate{"test", GridKind::nodes, *parse_program(c.program), nullptr, true};
-    const auto plan = lower(candidate, Collective::allreduce, 0, 2, hierarchy, true);
+    const Candidate candidate{.name = "test", .program = *parse_program(c.program), .chunks = 2};
+    const auto plan = lower(candidate, Collective::allreduce, 0, true, hierarchy, true);
     const bool valid = plan.ok() && prove(plan->semantics, plan->schedules, true).ok();
     EXPECT_EQ(valid, c.valid) << c.program << ": " << plan.status().message();
   }

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "plan/family.h"
+#include "plan/candidate.h"
 #include "plan/proof.h"
 
 namespace plait {
@@ -11,8 +11,8 @@ namespace {
 
 LoweredPlan plan_for(Collective collective, const char* program_text, int ranks, int chunks = 1) {
   const std::vector<int> shape = {ranks};
-  Candidate candidate{"test", GridKind::flat, *parse_program(program_text), nullptr, true};
-  auto plan = lower(candidate, collective, 0, chunks, Hierarchy::uniform_of(shape), true);
+  const Candidate candidate{.name = "test", .program = *parse_program(program_text), .chunks = chunks};
+  auto plan = lower(candidate, collective, 0, true, Hierarchy::uniform_of(shape), true);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return std::move(plan).value();
 }

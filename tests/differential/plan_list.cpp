@@ -1,7 +1,7 @@
-// Prints the plan families of a hierarchy, a line each: the name, a tab, and the collectives that have it, with commas.
+// Prints the plans that small, middling and large calls on a hierarchy may get, a line each: the name, a tab, and the collectives that have it, with commas.
 //
-//   plan_families 5          five ranks on one node
-//   plan_families 3,2,1      ranks by node
+//   plan_list 5          five ranks on one node
+//   plan_list 3,2,1      ranks by node
 #include <charconv>
 #include <cstdio>
 #include <map>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plan/collective.h"
-#include "plan/family.h"
+#include "plan/candidate.h"
 #include "topo/hierarchy.h"
 
 namespace {
@@ -34,15 +34,19 @@ std::vector<int> parse_counts(std::string_view text) {
 int main(int argc, char** argv) {
   const std::vector<int> counts = parse_counts(argc == 2 ? argv[1] : "");
   if (counts.empty()) {
-    std::fprintf(stderr, "usage: plan_families RANKS[,RANKS]...\n");
+    std::fprintf(stderr, "usage: plan_list RANKS[,RANKS]...\n");
     return 2;
   }
   const plait::Hierarchy hierarchy = plait::Hierarchy::nodes_of(counts);
+  const plait::Machine machine = plait::default_machine();
   std::map<std::string, std::string> collectives_of;
   for (int i = 0; i < static_cast<int>(plait::Collective::count_); ++i) {
     const auto collective = static_cast<plait::Collective>(i);
-    for (const bool commutative : {true, false})
-      for (const plait::Candidate& candidate : plait::candidates(collective, hierarchy, commutative)) {
+    // Those with lists of counts have the plans of those without.
+    if (collective == plait::Collective::allgatherv || collective == plait::Collective::reduce_scatter) continue;
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{16} << 10, std::size_t{1} << 20})
+      for (const plait::Candidate& candidate : plait::candidates(
+               {.collective = collective, .count = bytes}, {.hierarchy = hierarchy, .machine = machine}, 2)) {
         std::string& collectives = collectives_of[candidate.name];
         const std::string name(plait::name(collective));
         if (("," + collectives + ",").find("," + name + ",") != std::string::npos) continue;

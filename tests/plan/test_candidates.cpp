@@ -1,0 +1,133 @@
+// The plans that are chosen are proven on every hierarchy of up to 64 ranks; every kind of program on small hierarchies and
+// on random ones that are not uniform.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "all_candidates.h"
+#include "plan/proof.h"
+
+namespace plait {
+namespace {
+
+// All ordered factorisations of `ranks` into at most `levels` factors of two or more, outermost first.
+void factorise(int ranks, int levels, std::vector<int>& prefix, std::vector<std::vector<int>>& all) {
+  if (ranks == 1) {
+    if (!prefix.empty()) all.push_back(prefix);
+    return;
+  }
+  if (levels == 0) return;
+  for (int factor = 2; factor <= ranks; ++factor) {
+    if (ranks % factor != 0) continue;
+    prefix.push_back(factor);
+    factorise(ranks / factor, levels - 1, prefix, all);
+    prefix.pop_back();
+  }
+}
+
+void expect_proven(const Hierarchy& hierarchy, const std::vector<Candidate>& found, Collective collective,
+                   bool commutative, int root) {
+  EXPECT_FALSE(found.empty()) << name(collective) << " on " << hierarchy.describe();
+  for (const Candidate& candidate : found) {
+    const auto plan = lower(candidate, collective, root, commutative, hierarchy, true);
+    ASSERT_TRUE(plan.ok()) << name(collective) << " " << candidate.name << " on " << hierarchy.describe() << ": "
+                           << plan.status().message();
+    const Status status = prove(plan->semantics, plan->schedules, commutative);
+    EXPECT_TRUE(status.ok()) << name(collective) << " " << candidate.name << " on " << hierarchy.describe() << " root "
+                             << root << ": " << status.message();
+  }
+}
+
+// What the planner would take for a small, a middling and a large call.
+void expect_choices_proven(const Hierarchy& hierarchy, int count, std::mt19937& random) {
+  const Machine machine = default_machine();
+  for (int c = 0; c < collective_count; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    const int root = rooted(collective) ? static_cast<int>(random() % static_cast<unsigned>(hierarchy.ranks())) : 0;
+    // The number of blocks of an all-to-all grows with the square of the ranks.
+    if (collective == Collective::alltoall && hierarchy.ranks() > 32 && random() % 8 != 0) continue;
+    for (const bool commutative : {true, false}) {
+      if (!commutative && !reduces(collective)) continue;
+      for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 14, std::size_t{1} << 18}) {
+        std::vector<std::size_t> counts(static_cast<std::size_t>(hierarchy.ranks()), bytes);
+        Call call = sized_call(collective, commutative, bytes);
+        if (collective == Collective::allgatherv || collective == Collective::reduce_scatter) call.counts = counts.data();
+        expect_proven(hierarchy, candidates(call, {.hierarchy = hierarchy, .machine = machine}, count), collective,
+                      commutative, root);
+      }
+    }
+  }
+}
+
+// Every kind of program that there is.
+void expect_all_proven(const Hierarchy& hierarchy, int chunks, std::mt19937& random) {
+  for (int c = 0; c < collective_count; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    const int root = rooted(collective) ? static_cast<int>(random() % static_cast<unsigned>(hierarchy.ranks())) : 0;
+    for (const bool commutative : {true, false}) {
+      if (!commutative && !reduces(collective)) continue;
+      const int instructions = hierarchy.levels().size() <= 2 ? 4 : 3;
+      expect_proven(hierarchy, all_candidates(collective, hierarchy, commutative, instructions, 60, chunks, random),
+                    collective, commutative, root);
+    }
+  }
+}
+
+class UniformHierarchies : public testing::TestWithParam<int> {};
+
+TEST_P(UniformHierarchies, ChosenPlansAreProven) {
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  std::vector<std::vector<int>> all;
+  std::vector<int> prefix;
+  factorise(GetParam(), 6, prefix, all);
+  for (const auto& cardinalities : all)
+    expect_choices_proven(Hierarchy::uniform_of(cardinalities), GetParam() <= 24 ? 3 : 1, random);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, UniformHierarchies, testing::Range(2, 65));
+
+TEST(SmallHierarchies, EveryProgramIsProven) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int ranks = 2; ranks <= 12; ++ranks) {
+    std::vector<std::vector<int>> all;
+    std::vector<int> prefix;
+    factorise(ranks, 3, prefix, all);
+    for (const auto& cardinalities : all) expect_all_proven(Hierarchy::uniform_of(cardinalities), 2, random);
+  }
+}
+
+TEST(RandomHierarchies, EveryProgramIsProven) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 60; ++round) {
+    const int ranks = 2 + static_cast<int>(random() % 15);
+    std::vector<Location> locations(static_cast<std::size_t>(ranks));
+    for (Location& location : locations) {
+      location.host.low = random() % 4;
+      location.package = static_cast<int>(random() % 2);
+      location.core = static_cast<int>(random() % 4);
+    }
+    const Hierarchy hierarchy = Hierarchy::from_locations(locations);
+    expect_all_proven(hierarchy, 1 + static_cast<int>(random() % 4), random);
+    expect_choices_proven(hierarchy, 3, random);
+  }
+}
+
+TEST(UnevenNodes, EveryRootIsProven) {
+  std::mt19937 random(1);
+  const std::vector<std::vector<int>> shapes = {{3, 2, 1}, {1, 2, 3}, {1, 1, 5}, {4, 1}, {7}, {1, 1, 1}};
+  for (const auto& shape : shapes) {
+    const Hierarchy hierarchy = Hierarchy::nodes_of(shape);
+    for (int root = 0; root < hierarchy.ranks(); ++root)
+      for (const Collective collective :
+           {Collective::bcast, Collective::reduce, Collective::gather, Collective::scatter})
+        expect_proven(hierarchy, all_candidates(collective, hierarchy, true, 4, 60, 2, random), collective, true, root);
+    expect_all_proven(hierarchy, 2, random);
+  }
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,233 @@
+#include "tuner/grid_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "core/units.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t most_matrices = 100'000;
+constexpr std::size_t longest_machine_file = 1 << 20;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+Status file_error(const std::string& path) {
+  return {Code::invalid, "--machine \"" + path + "\": " + std::strerror(errno)};
+}
+
+Result<std::string> read_machine_file(const std::string& path) {
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) return file_error(path);
+  std::string text(longest_machine_file + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) return file_error(path);
+  if (text.size() > longest_machine_file) {
+    return {Code::invalid, "--machine \"" + path + "\": larger than 1 MiB; expected a machine file"};
+  }
+  return text;
+}
+
+Result<AlgorithmChoice> parse_choice(const std::string& text) {
+  if (text == "all") return AlgorithmChoice::all;
+  if (text == "ring") return AlgorithmChoice::ring;
+  if (text == "tree") return AlgorithmChoice::tree;
+  return {Code::invalid, "--algorithms \"" + text + "\": expected all, ring or tree"};
+}
+
+Result<GridRequest> parse_request(const GridOptions& options) {
+  GridRequest request;
+  const auto fill = [](std::vector<int>& numbers, std::string_view option, const std::string& text) {
+    auto parsed = parse_numbers(option, text);
+    if (parsed.ok()) numbers = std::move(*parsed);
+    return parsed.status();
+  };
+  if (Status status = fill(request.system, "--system", options.system); !status.ok()) return status;
+  if (Status status = fill(request.axes, "--axes", options.axes); !status.ok()) return status;
+  if (Status status = fill(request.reduce, "--reduce", options.reduce); !status.ok()) return status;
+  if (Status status = check(request); !status.ok()) return status;
+  return request;
+}
+
+// Counts the ways to fill a matrix column by column. Every partial filling can be completed (columns and rows have the
+// same product), so that the work is bounded by what is counted.
+class MatrixCounter {
+ public:
+  MatrixCounter(const GridRequest& request, std::size_t most)
+      : system_(request.system), axes_(request.axes), most_(most) {}
+
+  std::size_t count() {
+    column(0);
+    return std::min(found_, most_ + 1);
+  }
+
+ private:
+  void column(std::size_t level) {
+    if (found_ > most_) return;
+    if (level + 1 >= system_.size())
+      ++found_;  // the last column takes what is left
+    else
+      entry(level, 0, system_[level]);
+  }
+  void entry(std::size_t level, std::size_t axis, int left) {
+    if (axis == axes_.size()) return column(level + 1);
+    const int whole = axes_[axis];
+    for (const int factor : divisors(std::gcd(left, whole))) {
+      if (found_ > most_) break;
+      if (!rest_holds(axis + 1, left / factor)) continue;
+      axes_[axis] = whole / factor;
+      entry(level, axis + 1, left / factor);
+    }
+    axes_[axis] = whole;
+  }
+  bool rest_holds(std::size_t axis, int factor) const {
+    std::int64_t product = 1;  // of less than 2^31, as the number of ranks
+    for (; axis < axes_.size(); ++axis) product *= axes_[axis];
+    return product % factor == 0;
+  }
+
+  const std::vector<int>& divisors(int number) {
+    const auto [entry, fresh] = divisors_.try_emplace(number);
+    for (std::int64_t low = 1; fresh && low * low <= number; ++low) {
+      if (number % low != 0) continue;
+      entry->second.push_back(static_cast<int>(low));
+      if (low * low != number) entry->second.push_back(static_cast<int>(number / low));
+    }
+    return entry->second;
+  }
+
+  std::map<int, std::vector<int>> divisors_;  // of the numbers met so far; references stay valid
+  std::vector<int> system_, axes_;            // axes_: what the columns so far leave of each
+  std::size_t most_;
+  std::size_t found_ = 0;
+};
+
+}  // namespace
+
+void add_grid_options(CLI::App& app, GridOptions& options) {
+  app.add_option("--system", options.system, "the system's cardinalities, outermost first, such as 4,16")->required();
+  app.add_option("--axes", options.axes, "sizes of the parallelism axes, such as 4,16")->required();
+  app.add_option("--bytes", options.bytes, "of the whole vector, such as 64K or 1G")->capture_default_str();
+  app.add_option("--machine", options.machine, "default, a100, v100, or a machine file (docs/p2.md)")
+      ->capture_default_str();
+  app.add_option("--algorithms", options.algorithms, "all, or what NCCL_ALGO leaves: ring, tree")
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "print JSON");
+}
+
+Result<Grid> understand_grid(const GridOptions& options) {
+  Grid grid;
+  auto request = parse_request(options);
+  if (!request.ok()) return request.status();
+  grid.request = std::move(*request);
+  const auto bytes = parse_bytes(options.bytes);
+  if (!bytes.ok()) return {Code::invalid, "--bytes: " + bytes.status().message()};
+  if (*bytes == 0) return {Code::invalid, "--bytes: \"" + options.bytes + "\": expected at least one byte"};
+  grid.bytes = static_cast<double>(*bytes);
+  const auto algorithms = parse_choice(options.algorithms);
+  if (!algorithms.ok()) return algorithms.status();
+  grid.algorithms = *algorithms;
+  auto machine = load_machine(options.machine);
+  if (!machine.ok()) return machine.status();
+  grid.machine = std::move(*machine);
+  if (matrix_count(grid.request, most_matrices) > most_matrices) {
+    return {Code::invalid, "--axes " + options.axes + ": more than " + grouped(most_matrices) +
+                               " matrices on --system " + options.system + "; expected fewer or smaller axes"};
+  }
+  grid.matrices = parallelism_matrices(grid.request.system, grid.request.axes);
+  return grid;
+}
+
+Result<std::vector<int>> parse_numbers(std::string_view option, std::string_view text) {
+  std::vector<int> numbers;
+  for (const std::string& word : split(text, ',')) {
+    int number = 0;
+    const char* end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, number);
+    if (error != std::errc() || rest != end) {
+      return {Code::invalid, std::string(option) + " \"" + std::string(text) + "\": \"" + word +
+                                 "\": expected whole numbers with commas between them, such as 4,16"};
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::vector<std::string> split(std::string_view list, char separator) {
+  std::vector<std::string> words;
+  for (std::size_t end; (end = list.find(separator)) != list.npos; list.remove_prefix(end + 1)) {
+    words.emplace_back(list.substr(0, end));
+  }
+  words.emplace_back(list);
+  return words;
+}
+
+Result<Machine> load_machine(const std::string& name_or_file) {
+  auto named = machine_named(name_or_file);
+  if (named.ok()) return named;
+  const auto text = read_machine_file(name_or_file);
+  if (!text.ok()) {
+    const bool looks_like_file = name_or_file.find_first_of("/.") != std::string::npos;
+    return looks_like_file ? text.status() : Status(Code::invalid, named.status().message() + ", or a machine file");
+  }
+  auto machine = parse_machine(*text);
+  if (!machine.ok()) return {Code::invalid, "--machine \"" + name_or_file + "\": " + machine.status().message()};
+  return machine;
+}
+
+std::size_t matrix_count(const GridRequest& request, std::size_t most) { return MatrixCounter(request, most).count(); }
+
+std::string text(const std::vector<int>& numbers) {
+  std::string result;
+  for (const int number : numbers) result += (result.empty() ? "" : " ") + std::to_string(number);
+  return '[' + result + ']';
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, 1, ',');
+  return digits;
+}
+
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return grouped(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.insert(0, width - text.size(), ' ');
+  return text;
+}
+
+nlohmann::ordered_json grid_json(const Grid& grid) {
+  return {{"system", grid.request.system},
+          {"axes", grid.request.axes},
+          {"reduce", grid.request.reduce},
+          {"bytes", static_cast<std::uint64_t>(grid.bytes)},
+          {"machine", grid.machine.name}};
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+  const auto failed = [&] { return Status(Code::unavailable, "\"" + path + "\": " + std::strerror(errno)); };
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return failed();
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  const Status status = written ? Status() : failed();
+  if (std::fclose(file) != 0 && status.ok()) return failed();
+  return status;
+}
+
+}  // namespace plait

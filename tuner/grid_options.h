@@ -1,0 +1,67 @@
+// What `plait synth` and `plait place` have in common on their command lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "plan/machine.h"
+#include "plan/synthesis/placement.h"
+
+namespace CLI {
+class App;
+}
+
+namespace plait {
+
+// As the user wrote them.
+struct GridOptions {
+  std::string system, axes, reduce;
+  std::string bytes = "1G";
+  std::string machine = "default";
+  std::string algorithms = "all";
+  bool json = false;
+};
+void add_grid_options(CLI::App& app, GridOptions& options);
+
+// Which algorithms may carry out instructions: any, or those that NCCL_ALGO=Ring and =Tree leave.
+enum class AlgorithmChoice { all, ring, tree };
+
+// As they are understood.
+struct Grid {
+  GridRequest request;
+  std::vector<ParallelismMatrix> matrices;
+  double bytes = 0;
+  Machine machine;
+  AlgorithmChoice algorithms = AlgorithmChoice::all;
+};
+// Fails (invalid) with the option and what was expected.
+Result<Grid> understand_grid(const GridOptions& options);
+
+// "4,16" -> {4, 16}. `option` names it in messages.
+Result<std::vector<int>> parse_numbers(std::string_view option, std::string_view text);
+std::vector<std::string> split(std::string_view list, char separator);
+
+// A built-in machine's name, or a machine file. Fails (invalid) with the reason.
+Result<Machine> load_machine(const std::string& name_or_file);
+
+// How many matrices there are, counted no further than `most` + 1: eight axes of eight have billions of them.
+// Precondition: check() is ok.
+std::size_t matrix_count(const GridRequest& request, std::size_t most);
+
+std::string text(const std::vector<int>& numbers);               // "[4 16]"
+std::string grouped(std::uint64_t number);                       // 4731279 -> "4,731,279"
+std::string plural(std::uint64_t count, std::string_view noun);  // "1 program", "47 programs"
+std::string padded(std::string text, std::size_t width);         // spaces in front
+
+// system, axes, reduce, bytes, machine.
+nlohmann::ordered_json grid_json(const Grid& grid);
+
+// The whole text reaches the file, or the Status (unavailable) says why not.
+Status write_file(const std::string& path, const std::string& text);
+
+}  // namespace plait
