@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "plan/bound_schedule.h"
 #include "plan/collective.h"
-#include "plan/cost.h"
+#include "plan/machine.h"
 #include "plan/schedule.h"
 #include "topo/hierarchy.h"
 
@@ -28,7 +28,7 @@ struct PlannerOptions {
 
 // A plan that was lowered and proven for this rank.
 struct ReadyPlan {
-  std::string name;  // "hier RD.2 AR.1(ring) BC.2 x8"
+  std::string name;  // "RD.2(chain) AR.1(ring) BC.2(chain) x8"
   Semantics semantics;
   Schedule schedule;
 };
