@@ -121,6 +121,7 @@ bool Planner::Implementation::host_is_faster(const Call& call) const {
 // A plan that fits no collective at all is a mistake; one that fits only some is not.
 Status Planner::Implementation::check_forced_plan() const {
   if (options.forced_plan.empty()) return {};
+  if (hierarchy.ranks() > most_ranks) return {Code::unsupported, "communicator too large to plan for"};
   Status first_reason;
   for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
                                       Collective::reduce_scatter_block, Collective::gather, Collective::scatter,

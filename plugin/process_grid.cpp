@@ -85,7 +85,7 @@ std::optional<std::vector<int>> grid_of(std::int64_t ranks, std::span<const Grid
     strides.push_back(axis.size * axis.stride);
   }
   std::ranges::sort(strides, std::greater<>());
-  strides.erase(std::ranges::unique(strides).begin(), strides.end());
+  strides.erase(std::unique(strides.begin(), strides.end()), strides.end());
   std::vector<int> dims;
   for (std::size_t i = 0; i + 1 < strides.size(); ++i) {
     if (strides[i] % strides[i + 1] != 0) return std::nullopt;
