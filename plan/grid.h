@@ -20,6 +20,7 @@ struct Grid {
   bool uniform = true;
   std::vector<int> cardinality;              // by level: the largest number of children of a group
   std::vector<std::vector<int>> coordinate;  // [rank][level], outermost level first
+  std::vector<std::vector<int>> children;    // [rank][level]: size of the rank's group at that level
   std::vector<int> order;                    // all ranks by ascending coordinates
 
   int ranks() const { return static_cast<int>(order.size()); }

@@ -15,6 +15,7 @@
 #include "plugin/host.h"
 #include "plugin/link_probe.h"
 #include "plugin/process.h"
+#include "plugin/report.h"
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/shm_channel.h"
 #include "topo/discovery.h"
@@ -83,6 +84,7 @@ Result<PrivateCommunicator> make_private(MPI_Comm user) {
 struct Card {
   Location location;
   std::uint64_t fingerprint;
+  std::int64_t ranks_on_node;  // of the job; 0: not known
   std::uint64_t mapped_bytes;
 };
 
@@ -94,6 +96,16 @@ struct Offer {
   std::uint64_t word_address;
   std::uint64_t word;
 };
+
+// Ranks of the job on a node over those of the communicator, on the node where they are most.
+double most_siblings(std::span<const Card> cards) {
+  std::map<HostId, int> members;
+  for (const Card& card : cards) ++members[card.location.host];
+  double most = 1;
+  for (const Card& card : cards)
+    most = std::max(most, static_cast<double>(card.ranks_on_node) / members[card.location.host]);
+  return most;
+}
 
 bool listed(std::string_view channel) {
   const auto& channels = process().config.channels;
@@ -128,6 +140,7 @@ class Bootstrap {
   Connections connections_;
   std::vector<Location> locations_;
   bool same_settings_ = true, affordable_ = true;
+  double siblings_ = 1;
   Hierarchy hierarchy_;
   std::vector<int> neighbours_;  // ranks of this node, in place order
   SharedSegment segment_;
@@ -153,7 +166,10 @@ Status Bootstrap::agree(const Status& mine, std::string_view failure) const {
 }
 
 Status Bootstrap::meet() {
-  Card mine{.location = own_location(), .fingerprint = process().fingerprint, .mapped_bytes = mapped_bytes.load()};
+  Card mine{.location = own_location(),
+            .fingerprint = process().fingerprint,
+            .ranks_on_node = process().ranks_on_node,
+            .mapped_bytes = mapped_bytes.load()};
   std::vector<Card> cards(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
   if (host().allgather(&mine, bytes, MPI_BYTE, cards.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
@@ -163,6 +179,7 @@ Status Bootstrap::meet() {
     same_settings_ &= card.fingerprint == mine.fingerprint;
     affordable_ &= card.mapped_bytes < max_mapped_bytes;
   }
+  siblings_ = most_siblings(cards);
   return check_cards();
 }
 
@@ -293,10 +310,12 @@ PlannerOptions Bootstrap::planner_options() const {
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;
+  options.siblings = siblings_;
   options.warns = process().first_rank;
   if (network_seconds_per_byte_ > 0)
     options.machine.levels.front().port_seconds_per_byte = network_seconds_per_byte_;
   options.machine.ranks_per_core = ranks_per_core();
+  note_links(network_seconds_per_byte_, options.machine.ranks_per_core);
   return options;
 }
 
@@ -308,8 +327,11 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   channels.shm = std::move(connections_.shm);
   channels.mpi = std::move(connections_.mpi);
   const bool yield = yields();
+  debug("set-up: " + std::to_string(communicator_.ranks) + " ranks " + hierarchy_.describe() + ", siblings " +
+        std::to_string(siblings_));
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
                                           planner_options(), yield);
+  machinery->schedules.count_for(communicator_.grid);
   if (process().tracing) machinery->trace = make_trace();
   return {};
 }

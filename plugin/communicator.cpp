@@ -1,10 +1,12 @@
 #include "plugin/communicator.h"
 
+#include <exception>
 #include <mutex>
 #include <new>
 
 #include "plugin/bootstrap.h"
 #include "plugin/process.h"
+#include "plugin/process_grid.h"
 
 namespace plait {
 
@@ -54,6 +56,29 @@ Communicator* make_communicator(MPI_Comm handle) {
   return nullptr;
 }
 
+// Ranks in MPI_COMM_WORLD of the communicator's; negative for those that are not in it.
+std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  std::vector<int> own, translated(static_cast<std::size_t>(ranks), MPI_UNDEFINED);
+  for (int rank = 0; rank < ranks; ++rank) own.push_back(rank);
+  PMPI_Comm_group(comm, &group);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  PMPI_Group_translate_ranks(group, ranks, own.data(), world, translated.data());
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  return translated;
+}
+
+// For the report only: no reason to fail where memory is short.
+const char* grid_text(MPI_Comm comm, int ranks) {
+  try {
+    const auto axes = grid_axes(world_ranks(comm, ranks));
+    return axes.has_value() ? intern(text(*axes)) : "";
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 Communicator::Communicator(MPI_Comm comm) : handle(comm) {
@@ -71,6 +96,7 @@ Communicator::Communicator(MPI_Comm comm) : handle(comm) {
     host_reason = "one rank";
   }
   if (inter || ranks == 1) road = Road::host;
+  if (!inter && ranks > 1 && reporting()) grid = grid_text(comm, ranks);
 }
 
 Communicator::~Communicator() = default;

@@ -37,6 +37,7 @@ struct Communicator {
   bool inter = false;
   Road road = Road::waiting;
   const char* host_reason = "";  // interned
+  const char* grid = "";         // interned: ReportKey::grid; "" where nothing is reported as well
   int eligible_calls = 0;
   int error = MPI_SUCCESS;               // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -12,12 +13,14 @@
 
 #include "core/log.h"
 #include "plait/plait.h"
+#include "plugin/axes.h"
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/report.h"
 #include "plugin/trace_file.h"
 #include "plugin/types.h"
+#include "topo/discovery.h"
 
 namespace plait {
 
@@ -51,16 +54,27 @@ std::uint64_t fingerprint(const Config& config) {
 
 // What each rank of MPI_COMM_WORLD tells the others at the start.
 struct Introduction {
+  HostId host;
   std::uint64_t machine;
   std::uint64_t fingerprint;
   std::uint32_t disabled, reporting, tracing, reserved;
 };
 
+std::vector<int> number_nodes(const std::vector<Introduction>& ranks) {
+  std::map<HostId, int> numbers;
+  std::vector<int> nodes;
+  nodes.reserve(ranks.size());
+  for (const Introduction& rank : ranks)
+    nodes.push_back(numbers.try_emplace(rank.host, static_cast<int>(numbers.size())).first->second);
+  return nodes;
+}
+
 void turn_off(Process& process, const char* reason) { process.off_reason = reason; }
 
 void agree(Process& process, int world_rank, int world_ranks) {
   const Config& config = process.config;
-  const Introduction mine{.machine = machine_identity(),
+  const Introduction mine{.host = discover_host(),
+                          .machine = machine_identity(),
                           .fingerprint = process.fingerprint,
                           .disabled = config.disable,
                           .reporting = config.report,
@@ -77,7 +91,9 @@ void agree(Process& process, int world_rank, int world_ranks) {
     process.reporting |= other.reporting != 0;
     process.tracing |= other.tracing != 0;
     process.ranks_on_machine += other.machine == mine.machine ? 1 : 0;
+    process.ranks_on_node += other.host == mine.host ? 1 : 0;
   }
+  process.world_nodes = number_nodes(all);
   if (disabled) return turn_off(process, "PLAIT_DISABLE is set");
   if (!differing) return;
   turn_off(process, "settings differ between ranks");
@@ -146,6 +162,7 @@ void start_late() {
 }
 
 void finish() {
+  free_axes_groups();
   const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
   if (before != Phase::open && before != Phase::off) return;
   free_all_communicators();

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "core/config.h"
 
@@ -26,6 +27,8 @@ struct Process {
   bool tracing = false;           // likewise
   bool first_rank = false;        // of MPI_COMM_WORLD: the one that warns of what all ranks see
   int ranks_on_machine = 0;       // of MPI_COMM_WORLD, on this rank's machine; 0: not known
+  int ranks_on_node = 0;          // likewise, on this rank's node: emulated nodes are several on a machine
+  std::vector<int> world_nodes;   // node of each rank of MPI_COMM_WORLD, from 0 on by first ranks; empty: not known
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
   const char* off_reason = "";    // in Phase::off

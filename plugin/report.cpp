@@ -19,6 +19,8 @@
 #include "core/units.h"
 #include "plait/plait.h"
 #include "plugin/gather_text.h"
+#include "plugin/placement_advice.h"
+#include "plugin/process.h"
 
 namespace plait {
 namespace {
@@ -35,6 +37,18 @@ Rows& rows() {
   return *all;
 }
 
+// The best network that any communicator of this process saw, so that the advice does not claim too much, and the most
+// crowded cores.
+struct Links {
+  std::mutex guard;
+  double network = 0;  // seconds a byte; 0: not measured
+  double crowd = 1;    // ranks a core
+};
+Links& links() {
+  static auto* all = new Links;  // never destroyed, like the rows
+  return *all;
+}
+
 constexpr int class_bits = 3;
 
 std::size_t class_begin(int size_class) { return size_class < 0 ? 0 : std::size_t{1} << (class_bits * size_class); }
@@ -47,8 +61,10 @@ std::string serialise_rows() {
   const std::scoped_lock lock(rows().guard);
   for (const auto& [key, row] : rows().by_key)
     list.push_back({static_cast<int>(key.collective), key.ranks, key.size_class, key.plan, key.channels, key.reason,
-                    row->calls.load(), row->bytes.load(), row->nanoseconds.load()});
-  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+                    row->calls.load(), row->bytes.load(), row->nanoseconds.load(), key.grid});
+  const std::scoped_lock links_lock(links().guard);
+  const json all = {{"rows", list}, {"network", links().network}, {"crowd", links().crowd}};
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 struct Line {
@@ -63,6 +79,17 @@ struct Sums {
   std::set<std::string> channels;  // each rank knows of its own: some have no neighbour, some no part in the network
 };
 using Table = std::map<Line, Sums>;
+
+// What the advice on placement is made from: calls on the communicators of a process grid.
+struct GridLine {
+  std::string axes;
+  int collective, size_class;
+  auto operator<=>(const GridLine&) const = default;
+};
+struct Report {
+  Table table;
+  std::map<GridLine, Sums> grid;
+};
 
 std::uint64_t shared(std::uint64_t sum, const Line& line) {
   const auto ranks = static_cast<std::uint64_t>(std::max(line.ranks, 1));
@@ -81,16 +108,40 @@ std::string joined(const Sums& sums) {
   return text;
 }
 
-void merge(Table& table, const std::string& text) {
-  const json list = json::parse(text, nullptr, false);
-  if (!list.is_array()) return;
-  for (const json& row : list) {
-    Sums& sums = table[{row[0], row[1], row[2], row[3], row[5]}];
+void add(Sums& sums, const json& row) {
+  sums.calls += row[6].get<std::uint64_t>();
+  sums.bytes += row[7].get<std::uint64_t>();
+  sums.nanoseconds += row[8].get<std::uint64_t>();
+}
+
+void merge(Report& report, const std::string& text) {
+  const json all = json::parse(text, nullptr, false);
+  if (!all.is_object()) return;
+  note_links(all["network"], all["crowd"]);
+  for (const json& row : all["rows"]) {
+    Sums& sums = report.table[{row[0], row[1], row[2], row[3], row[5]}];
     add_channels(sums.channels, row[4]);
-    sums.calls += row[6].get<std::uint64_t>();
-    sums.bytes += row[7].get<std::uint64_t>();
-    sums.nanoseconds += row[8].get<std::uint64_t>();
+    add(sums, row);
+    if (row[9] != "") add(report.grid[{row[9], row[0], row[2]}], row);
   }
+}
+
+// Every rank is in one communicator of each set of axes: what the ranks counted, over their number, is what each
+// communicator did.
+std::string advice(const Report& report) {
+  JobPlacement job{.nodes = process().world_nodes, .machine = default_machine(), .traffic = {}};
+  if (links().network > 0) job.machine.levels.front().port_seconds_per_byte = links().network;
+  job.machine.ranks_per_core = links().crowd;
+  for (const auto& [line, sums] : report.grid) {
+    const auto axes = parse_grid_axes(line.axes);
+    if (!axes.has_value() || sums.calls == 0) continue;
+    const auto calls = static_cast<double>(sums.calls);
+    job.traffic.push_back({.axes = *axes,
+                           .collective = static_cast<Collective>(line.collective),
+                           .calls = calls / static_cast<double>(std::max<std::size_t>(job.nodes.size(), 1)),
+                           .bytes = static_cast<double>(sums.bytes) / calls});
+  }
+  return placement_advice(job);
 }
 
 // ---- The table for people ----
@@ -159,18 +210,18 @@ std::string aligned(const std::vector<Cells>& lines) {
   return text;
 }
 
-void print(const Table& table) {
+void print(const Table& table, const std::string& advice) {
   std::vector<Cells> lines;
   lines.push_back({"collective", "ranks", "size", "calls", "bytes", "seconds", "plan", "to the host because"});
   for (const auto& [line, sums] : table) lines.push_back(cells(line, sums));
   lines.push_back(total(table));
-  const std::string text = aligned(lines);
+  const std::string text = aligned(lines) + (advice.empty() ? "" : "plait: " + advice + "\n");
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 // ---- The file for tools ----
 
-void write(const Table& table, const std::string& path) {
+void write(const Table& table, const std::string& advice, const std::string& path) {
   int ranks = 0;
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   json list = json::array();
@@ -185,7 +236,9 @@ void write(const Table& table, const std::string& path) {
                     {"plan", line.plan},
                     {"channels", joined(sums)},
                     {"reason", line.reason}});
-  const std::string text = json{{"version", plait_version()}, {"ranks", ranks}, {"rows", list}}.dump(2) + "\n";
+  json report = {{"version", plait_version()}, {"ranks", ranks}, {"rows", list}};
+  if (!advice.empty()) report["placement"] = advice;
+  const std::string text = report.dump(2) + "\n";
   std::FILE* file = std::fopen(path.c_str(), "w");
   const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if ((file != nullptr && std::fclose(file) != 0) || !written) warn("the report could not be written to " + path);
@@ -202,16 +255,24 @@ ReportRow& report_row(const ReportKey& key) {
   return *row;
 }
 
+void note_links(double network_seconds_per_byte, double ranks_per_core) {
+  const std::scoped_lock lock(links().guard);
+  double& network = links().network;
+  if (network_seconds_per_byte > 0 && (network == 0 || network_seconds_per_byte < network))
+    network = network_seconds_per_byte;
+  links().crowd = std::max(links().crowd, ranks_per_core);
+}
+
 void finish_report(const Config& config) {
-  Table table;
-  gather_text(serialise_rows(), [&](int, const std::string& text) { merge(table, text); });
+  Report report;
+  gather_text(serialise_rows(), [&](int, const std::string& text) { merge(report, text); });
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;
   if (config.report_path.empty())
-    print(table);
+    print(report.table, advice(report));
   else
-    write(table, config.report_path);
+    write(report.table, advice(report), config.report_path);
 }
 
 }  // namespace plait

@@ -6,6 +6,7 @@
 // With PLAIT_REPORT=file.json the file holds one object:
 //   "version"  the version of Plait, a string
 //   "ranks"    of MPI_COMM_WORLD
+//   "placement"  a sentence, where another placement of the ranks on the nodes would be faster (placement_advice.h)
 //   "rows"     a list, in the order of the printed table, of objects with
 //     "collective"  "allreduce", ...
 //     "ranks"       of the communicator (of both groups of an inter-communicator)
@@ -36,6 +37,7 @@ struct ReportKey {
   const char* plan = "host";
   const char* channels = "";
   const char* reason = "";
+  const char* grid = "";  // text() of the communicator's grid_axes(); of none: ""
   auto operator<=>(const ReportKey&) const = default;
 };
 
@@ -54,6 +56,9 @@ int size_class(std::size_t bytes);
 
 // The row of a key; made when it is new. Thread-safe; the row lives for ever.
 ReportRow& report_row(const ReportKey& key);
+
+// What a communicator's set-up found out about the links: for the advice on placement. Thread-safe.
+void note_links(double network_seconds_per_byte, double ranks_per_core);
 
 // Collective over MPI_COMM_WORLD, before the host's MPI_Finalize: rank 0 prints or writes the table.
 void finish_report(const Config& config);

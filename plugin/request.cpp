@@ -12,20 +12,6 @@
 namespace plait {
 namespace {
 
-// ---- Set-up ----
-
-void set_up_now(Communicator& communicator) {
-  Result<std::unique_ptr<Machinery>> made = set_up(communicator);
-  if (made.ok()) {
-    communicator.machinery = std::move(*made);
-    communicator.road = Road::accelerated;
-    return;
-  }
-  communicator.road = Road::host;
-  communicator.host_reason = intern(made.status().message());
-  if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
-}
-
 // ---- Memory ----
 
 std::size_t padded(std::size_t bytes) {
@@ -115,6 +101,18 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
 
 }  // namespace
 
+void set_up_now(Communicator& communicator) {
+  Result<std::unique_ptr<Machinery>> made = set_up(communicator);
+  if (made.ok()) {
+    communicator.machinery = std::move(*made);
+    communicator.road = Road::accelerated;
+    return;
+  }
+  communicator.road = Road::host;
+  communicator.host_reason = intern(made.status().message());
+  if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
+}
+
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   Status failure;
   try {
@@ -152,7 +150,8 @@ void count_host_call(const HostCall& call, std::uint64_t begin_ns) {
               .size_class = size_class(bytes),
               .plan = "host",
               .channels = "",
-              .reason = reason})
+              .reason = reason,
+              .grid = call.communicator != nullptr ? call.communicator->grid : ""})
       .add(bytes, end_ns - begin_ns);
 }
 

@@ -100,7 +100,8 @@ void ScheduleCache::prepare(Entry& entry) {
                               .size_class = size_class(prepared.payload),
                               .plan = prepared.plan,
                               .channels = prepared.channels,
-                              .reason = prepared.reason});
+                              .reason = prepared.reason,
+                              .grid = grid_});
 }
 
 void ScheduleCache::store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> entry) {
@@ -110,6 +111,10 @@ void ScheduleCache::store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> e
   bytes_ += entry->bytes;
   slot = std::move(entry);
   last_[static_cast<std::size_t>(slot->call.collective)] = slot.get();
+}
+
+void ScheduleCache::clear() {
+  for (std::unique_ptr<Entry>& entry : entries_) forget(entry);
 }
 
 void ScheduleCache::forget(std::unique_ptr<Entry>& slot) {

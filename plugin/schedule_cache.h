@@ -42,6 +42,12 @@ class ScheduleCache {
     return search(shape);
   }
 
+  // ReportKey::grid of the calls that are new from now on.
+  void count_for(const char* grid) { grid_ = grid; }
+
+  // Forgets all calls: the planner may answer differently from now on.
+  void clear();
+
  private:
   struct Entry {
     Call call;  // its counts are those below
@@ -76,6 +82,7 @@ class ScheduleCache {
   Planner& planner_;
   int rank_;
   int ranks_;
+  const char* grid_ = "";
   std::array<const Entry*, collective_count> last_{};
   std::array<std::unique_ptr<Entry>, sets * ways> entries_;
   std::size_t bytes_ = 0;

@@ -57,6 +57,9 @@ struct MachineTopology {
 // Numbers include processors that this process may not use. Bad text or a bad file is `invalid`, with what is expected.
 Result<MachineTopology> load_machine(const TopologySource& source);
 
+// Of this process, without the rest of its location: takes microseconds.
+HostId discover_host();
+
 // The location of this process, by the calling thread's binding. Never fails: what cannot be found stays unknown (-1).
 // Takes milliseconds and keeps nothing: call it once and keep the result.
 Location discover_location();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -79,6 +80,12 @@ int processors_allowed() {
 }
 
 }  // namespace
+
+HostId discover_host() {
+  std::array<char, 64> hostname{};
+  gethostname(hostname.data(), hostname.size() - 1);
+  return host_id(boot_identity(hostname.data()));
+}
 
 Location discover_location() {
   Location location;

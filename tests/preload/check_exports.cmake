@@ -22,7 +22,7 @@ foreach(function Init Init_thread Finalize Barrier Bcast Reduce Allreduce Allgat
     endif()
   endforeach()
 endforeach()
-foreach(name plait_version plait_set_enabled plait_last_plan plait_last_channels)
+foreach(name plait_version plait_set_enabled plait_last_plan plait_last_channels plait_set_plan plait_allreduce_axes)
   if(NOT name IN_LIST names)
     message(FATAL_ERROR "${LIBRARY} does not export ${name}")
   endif()

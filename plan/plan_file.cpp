@@ -1,0 +1,65 @@
+#include "plan/plan_file.h"
+
+#include <nlohmann/json.hpp>
+
+namespace plait {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Status bad(const std::string& what) { return {Code::invalid, "plan file: " + what}; }
+
+constexpr int most_chunks = 4096;
+constexpr int most_cardinality = 1 << 20;
+
+Status read_hierarchy(const Json& json, std::vector<int>& cardinalities) {
+  const std::string expected = "'hierarchy': expected an array of 1 to 8 cardinalities of at least 2";
+  if (!json.is_array() || json.empty() || json.size() > most_levels) return bad(expected);
+  for (const Json& cardinality : json) {
+    if (!cardinality.is_number_integer() || cardinality < 2 || cardinality > most_cardinality) return bad(expected);
+    cardinalities.push_back(cardinality.get<int>());
+  }
+  return {};
+}
+
+Status read(const Json& json, PlanFile& plan) {
+  if (!json.is_object()) return bad("expected a JSON object");
+  if (json.value("plait_plan", Json()) != 1) return bad("'plait_plan': expected 1");
+  for (const char* member : {"collective", "program"})
+    if (!json.contains(member) || !json[member].is_string()) return bad("'" + std::string(member) + "': expected a string");
+  const auto collective = collective_named(json["collective"].get<std::string>());
+  if (!collective) return bad("'collective': no collective is named '" + json["collective"].get<std::string>() + "'");
+  plan.collective = *collective;
+  Result<Program> program = parse_program(json["program"].get<std::string>());
+  if (!program.ok()) return bad("'program': " + program.status().message());
+  plan.program = std::move(*program);
+  const Json chunks = json.value("chunks", Json(1));
+  if (!chunks.is_number_integer() || chunks < 1 || chunks > most_chunks)
+    return bad("'chunks': expected a number between 1 and " + std::to_string(most_chunks));
+  plan.chunks = chunks.get<int>();
+  return read_hierarchy(json.value("hierarchy", Json()), plan.hierarchy);
+}
+
+}  // namespace
+
+Result<PlanFile> parse_plan_file(std::string_view text) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (json.is_discarded()) return bad("not JSON");
+  PlanFile plan;
+  if (Status status = read(json, plan); !status.ok()) return status;
+  return plan;
+}
+
+std::string plan_file_json(const PlanFile& plan) {
+  const Json json = {{"plait_plan", 1},
+                     {"collective", name(plan.collective)},
+                     {"hierarchy", plan.hierarchy},
+                     {"program", text(plan.program)},
+                     {"chunks", plan.chunks}};
+  return json.dump(2) + '\n';
+}
+
+bool names_plan_file(std::string_view value) { return value.ends_with(".json"); }
+
+}  // namespace plait

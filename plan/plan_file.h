@@ -1,0 +1,28 @@
+// A plan in a file, as `plait synth --save` writes it (docs/p2.md).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "plan/collective.h"
+#include "plan/program.h"
+
+namespace plait {
+
+struct PlanFile {
+  Collective collective = Collective::allreduce;
+  std::vector<int> hierarchy;  // cardinalities of the communicators that it is for, outermost first
+  Program program;
+  int chunks = 1;
+};
+
+// Fails with the member that is wrong and what was expected. Nothing is proven here.
+Result<PlanFile> parse_plan_file(std::string_view json);
+std::string plan_file_json(const PlanFile& plan);
+
+// Whether PLAIT_PLAN's value names a file rather than a plan.
+bool names_plan_file(std::string_view value);
+
+}  // namespace plait

@@ -1,0 +1,43 @@
+// The public C API's functions that take MPI's types.
+#include "plait/plait_mpi.h"
+
+#include <exception>
+
+#include "plugin/axes.h"
+#include "plugin/errors.h"
+#include "plugin/forced_plan.h"
+
+namespace {
+
+// No exception leaves a C function: what is thrown here is a lack of memory.
+template <class Work>
+int guarded(MPI_Comm comm, Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception&) {
+    return plait::raise_error(comm, MPI_ERR_NO_MEM);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int plait_set_plan(MPI_Comm comm, const char* plan) {
+  if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  return guarded(comm, [&] { return plait::force_plan(comm, plan != nullptr ? plan : ""); });
+}
+
+int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                         int ndims, const int dims[], int naxes, const int axes[]) {
+  if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  return guarded(comm, [&] {
+    MPI_Comm group = MPI_COMM_NULL;
+    int error = plait::axes_group(comm, {ndims, dims, naxes, axes}, group);
+    if (error != MPI_SUCCESS) return error;
+    error = PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, group);  // by name: the door's own, whatever the door
+    return error == MPI_SUCCESS || group == comm ? error : plait::raise_error(comm, error);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,25 @@
+// The groups of ranks that plait_allreduce_axes() reduces over: communicators of ours, made at first use and kept with
+// the program's communicator.
+#pragma once
+
+#include <mpi.h>
+
+namespace plait {
+
+// As the program gives it; see plait_mpi.h.
+struct AxesRequest {
+  int ndims;
+  const int* dims;
+  int naxes;
+  const int* axes;
+};
+
+// The communicator of the calling rank's group; `comm` itself when it has all ranks. Collective over `comm`. Errors
+// have been raised on `comm` when it returns; later ones on the group's communicator are returned. Works whether or not
+// Plait takes calls. Precondition: not MPI_COMM_NULL. May throw std::bad_alloc.
+int axes_group(MPI_Comm comm, const AxesRequest& request, MPI_Comm& group);
+
+// Before the host's MPI_Finalize: frees the groups of all communicators that are still alive.
+void free_axes_groups();
+
+}  // namespace plait

@@ -1,0 +1,85 @@
+#include "plugin/forced_plan.h"
+
+#include <array>
+#include <cstdint>
+#include <fstream>
+#include <sstream>
+
+#include "core/log.h"
+#include "plugin/bootstrap.h"
+#include "plugin/communicator.h"
+#include "plugin/errors.h"
+#include "plugin/host.h"
+#include "plugin/process.h"
+#include "plugin/request.h"
+
+namespace plait {
+namespace {
+
+// Of the plan's text, and of the file that it names: nodes may hold different files of one name.
+std::int64_t fingerprint(const std::string& plan) {
+  std::ostringstream content;
+  if (std::ifstream file(plan); file) content << file.rdbuf();
+  const std::string text = plan + content.str();
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a
+  return static_cast<std::int64_t>(hash >> 1);
+}
+
+struct Verdict {
+  int first_refusing = 0;  // the lowest rank that cannot use its plan; the number of ranks: none
+  bool same = false;       // all ranks named the same plan
+};
+
+// Collective. False when the host failed at it.
+bool agree(const Communicator& communicator, const Status& mine, const std::string& plan, Verdict& verdict) {
+  const std::int64_t print = fingerprint(plan);
+  const std::array<std::int64_t, 3> own = {mine.ok() ? communicator.ranks : communicator.rank, print, -print};
+  std::array<std::int64_t, 3> lowest{};
+  const MPI_Comm comm = communicator.machinery->connections.messages.handle();
+  if (host().allreduce(own.data(), lowest.data(), 3, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS) return false;
+  verdict = {static_cast<int>(lowest[0]), lowest[1] == -lowest[2]};
+  return true;
+}
+
+int refuse(const std::string& reason, bool prints) {
+  if (prints) warn("plait_set_plan: " + reason);
+  return MPI_ERR_ARG;
+}
+
+int force_on_accelerated(Communicator& communicator, const std::string& plan) {
+  Planner& planner = communicator.machinery->planner;
+  const std::string before = planner.forced_plan();
+  const Status mine = planner.force(plan);
+  Verdict verdict;
+  const bool agreed = agree(communicator, mine, plan, verdict);
+  const bool accepted = agreed && verdict.same && verdict.first_refusing == communicator.ranks;
+  if (!accepted && mine.ok()) (void)planner.force(before);  // it held until now
+  communicator.machinery->schedules.clear();
+  const MPI_Comm comm = communicator.handle;
+  if (!agreed) return raise_error(comm, Status(Code::peer_failed, "the ranks could not agree on a plan"));
+  if (verdict.first_refusing < communicator.ranks)
+    return refuse(mine.message(), communicator.rank == verdict.first_refusing);
+  return verdict.same ? MPI_SUCCESS : refuse("the ranks name different plans", communicator.rank == 0);
+}
+
+}  // namespace
+
+int force_plan(MPI_Comm comm, const std::string& plan) {
+  if (phase() == Phase::before && host().allreduce != nullptr) start_late();
+  Communicator* communicator = phase() == Phase::open ? find_communicator(comm) : nullptr;
+  if (communicator == nullptr) {
+    if (plan.empty()) return MPI_SUCCESS;
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
+    return refuse("Plait does not run in this job", rank == 0);
+  }
+  if (communicator->road == Road::waiting) set_up_now(*communicator);
+  if (communicator->road == Road::broken) return raise_error(comm, communicator->error);
+  if (communicator->road == Road::accelerated) return force_on_accelerated(*communicator, plan);
+  if (plan.empty()) return MPI_SUCCESS;
+  return refuse(std::string("the host MPI has this communicator's collectives: ") + communicator->host_reason,
+                communicator->rank == 0);
+}
+
+}  // namespace plait
