@@ -134,6 +134,11 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_SETUP_CALLS", "count", "3", "Eligible calls on a communicator before it is set up for acceleration."},
      a_count,
      [](Config& c, std::string_view v) { return set_count(c.setup_calls, v); }},
+    {{"PLAIT_SWITCH", "name", "",
+      "Name of the network switch this process's node hangs on, the same on all nodes of the switch; empty takes it "
+      "from Slurm."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.leaf_switch, v); }},
     {{"PLAIT_HOST", "flag", "1", "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
@@ -238,6 +243,33 @@ std::vector<Setting> settings(std::span<const std::string_view> environment) {
   return result;
 }
 
+// The first occurrence of a variable, as for getenv; empty: none.
+std::string_view value_of(std::span<const std::string_view> environment, std::string_view name) {
+  for (const std::string_view variable : environment) {
+    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('=')) {
+      return variable.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+// Whether Slurm's pattern is one or more switches and then the node.
+bool switches_then_node(std::string_view pattern) {
+  static constexpr std::string_view component = "switch.";
+  if (!pattern.starts_with(component)) return false;
+  while (pattern.starts_with(component)) pattern.remove_prefix(component.size());
+  return pattern == "node";
+}
+
+// "top.leaf3" of the address "top.leaf3.node7"; empty where Slurm gives no switches, or names have dots of their own.
+std::string slurm_switch(std::span<const std::string_view> environment) {
+  const std::string_view address = value_of(environment, "SLURM_TOPOLOGY_ADDR");
+  const std::string_view pattern = value_of(environment, "SLURM_TOPOLOGY_ADDR_PATTERN");
+  const bool same_depth = std::ranges::count(address, '.') == std::ranges::count(pattern, '.');
+  if (!switches_then_node(pattern) || !same_depth) return {};
+  return std::string(address.substr(0, address.rfind('.')));
+}
+
 Config default_config() {
   Config config;
   for (const Entry& entry : table) entry.set(config, entry.knob.default_value);
@@ -257,6 +289,7 @@ LoadedConfig load_config(std::span<const std::string_view> environment) {
       loaded.warnings.push_back(invalid_value_warning(*setting.entry, setting.value));
     }
   }
+  if (loaded.config.leaf_switch.empty()) loaded.config.leaf_switch = slurm_switch(environment);
   return loaded;
 }
 

@@ -33,6 +33,7 @@ struct Config {
   std::size_t segment_bytes = 0;                       // PLAIT_SEGMENT_BYTES: a node's shared segment; 0: rule
   std::size_t chunk_bytes = 0;                         // PLAIT_CHUNK_BYTES: pipeline chunk; 0: planner's choice
   int setup_calls = 3;                                 // PLAIT_SETUP_CALLS: eligible calls before set-up
+  std::string leaf_switch;                             // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
   bool host_when_faster = true;                        // PLAIT_HOST: 0 never hands a supported call to the host
   int verbosity = 1;                                   // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug
 };
@@ -44,7 +45,8 @@ struct LoadedConfig {
 };
 
 // Reads `environment`: entries "NAME=value", as in environ. Never fails: what is not understood
-// becomes a warning.
+// becomes a warning. Without PLAIT_SWITCH the switch is what stands before the node in SLURM_TOPOLOGY_ADDR, where
+// SLURM_TOPOLOGY_ADDR_PATTERN says "switch.node" or "switch.switch.node" and so on (Slurm's topology/tree, srun(1)).
 LoadedConfig load_config(std::span<const std::string_view> environment);
 LoadedConfig load_config_from_process();
 

@@ -12,22 +12,33 @@ std::string_view name(GridKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+bool has_nodes_grid(const Hierarchy& hierarchy) {
+  return hierarchy.levels().size() >= 2 && hierarchy.nodes() < hierarchy.ranks();
+}
+
 namespace {
+
+// The outermost groups of the grid `nodes`: a level of switches above the nodes is not theirs.
+std::vector<int> outer_groups(const Hierarchy& hierarchy) {
+  if (hierarchy.nodes() < 2) return hierarchy.levels().front().group_first;
+  return {hierarchy.node_first().begin(), hierarchy.node_first().end()};
+}
 
 // First places of the groups at each level of the grid, outermost first; the last level splits into single places.
 std::vector<std::vector<int>> boundaries(const Hierarchy& hierarchy, GridKind kind) {
   std::vector<int> singles(static_cast<std::size_t>(hierarchy.ranks()));
   std::iota(singles.begin(), singles.end(), 0);
   if (kind == GridKind::flat || kind == GridKind::rank_order) return {singles};
+  if (kind == GridKind::nodes) return {outer_groups(hierarchy), singles};
   std::vector<std::vector<int>> result;
   for (const Level& level : hierarchy.levels()) result.push_back(level.group_first);
-  if (kind == GridKind::nodes) result = {result.front(), singles};
   return result;
 }
 
 // Coordinate of each place at one level: its group's index within the parent's group.
 void number_children(const std::vector<int>& parents, const std::vector<int>& children,
-                     std::vector<std::vector<int>>& coordinate_of_place, std::vector<int>& counts) {
+                     std::vector<std::vector<int>>& coordinate_of_place,
+                     std::vector<std::vector<int>>& children_of_place, std::vector<int>& counts) {
   std::size_t parent = 0, child = 0;
   int index = 0;
   for (int place = 0; place < static_cast<int>(coordinate_of_place.size()); ++place) {
@@ -42,6 +53,11 @@ void number_children(const std::vector<int>& parents, const std::vector<int>& ch
     coordinate_of_place[static_cast<std::size_t>(place)].push_back(index);
     if (counts.size() <= parent) counts.push_back(0);
     counts[parent] = index + 1;
+  }
+  parent = 0;
+  for (int place = 0; place < static_cast<int>(coordinate_of_place.size()); ++place) {
+    if (parent + 1 < parents.size() && parents[parent + 1] == place) ++parent;
+    children_of_place[static_cast<std::size_t>(place)].push_back(counts[parent]);
   }
 }
 
@@ -66,22 +82,25 @@ Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader) {
   const std::vector<std::vector<int>> levels = boundaries(hierarchy, kind);
   assert(!levels.empty());
   std::vector<std::vector<int>> coordinate_of_place(static_cast<std::size_t>(hierarchy.ranks()));
+  std::vector<std::vector<int>> children_of_place(coordinate_of_place.size());
   Grid grid;
   grid.levels = static_cast<int>(levels.size());
   std::vector<int> parents = {0};
   for (const std::vector<int>& children : levels) {
     std::vector<int> counts;
-    number_children(parents, children, coordinate_of_place, counts);
+    number_children(parents, children, coordinate_of_place, children_of_place, counts);
     grid.cardinality.push_back(*std::max_element(counts.begin(), counts.end()));
     grid.uniform = grid.uniform && std::count(counts.begin(), counts.end(), counts.front()) ==
                                        static_cast<std::ptrdiff_t>(counts.size());
     parents = children;
   }
   grid.coordinate.resize(coordinate_of_place.size());
+  grid.children.resize(coordinate_of_place.size());
   grid.order.resize(coordinate_of_place.size());
   for (int place = 0; place < hierarchy.ranks(); ++place) {
     const int rank = kind == GridKind::rank_order ? place : hierarchy.rank_at(place);
     grid.coordinate[static_cast<std::size_t>(rank)] = coordinate_of_place[static_cast<std::size_t>(place)];
+    grid.children[static_cast<std::size_t>(rank)] = children_of_place[static_cast<std::size_t>(place)];
   }
   if (leader >= 0 && kind != GridKind::rank_order) lead(grid, leader);
   std::iota(grid.order.begin(), grid.order.end(), 0);

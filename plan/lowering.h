@@ -2,19 +2,23 @@
 #pragma once
 
 #include "core/status.h"
-#include "plan/algorithm/algorithms.h"
 #include "plan/builder.h"
 #include "plan/grid.h"
 #include "plan/program.h"
+#include "plan/synthesis/level_state.h"
 
 namespace plait {
 
-// Segments into which the vector must be cut for this program; fails when it names a level that the grid lacks.
-Result<int> segments_needed(const Program& program, const Grid& grid);
+// Bit set of the grid's levels whose groups differ in size.
+std::uint8_t uneven_levels(const Grid& grid);
 
-// Emits the program's messages. The collective is allreduce or barrier, reduce, bcast, allgather(v), or
-// reduce_scatter(_block); reduce and bcast use the rank with all coordinates 0 as root. Fails when an instruction does
-// not apply to the data at that point (P²'s rules of validity), or when RS or AG meet a grid that is not uniform.
-Status lower_program(const Program& program, const Grid& grid, Builder& builder);
+// Segments into which the vector must be cut for this program. Fails when the program is not valid for the collective
+// on this grid (P²'s rules by level, see SynthesisTask), with the first instruction that is not.
+Result<int> segments_needed(const Program& program, const Grid& grid, Collective collective, bool ordered);
+
+// Emits the program's messages, for all collectives but alltoall. Rooted collectives use the rank with all coordinates 0
+// as root; an ordered reduction to another root than that brings the result there at the end.
+// Precondition: segments_needed() is ok and was used for the builder's semantics.
+void lower_program(const Program& program, const Grid& grid, bool ordered, Builder& builder);
 
 }  // namespace plait

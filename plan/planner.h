@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "plan/bound_schedule.h"
 #include "plan/collective.h"
-#include "plan/cost.h"
+#include "plan/machine.h"
 #include "plan/schedule.h"
 #include "topo/hierarchy.h"
 
@@ -22,12 +22,13 @@ struct PlannerOptions {
   bool host_when_faster = true;
   bool warns = true;            // tells the user of a forced plan that does not exist; one process of a job should
   bool shared_memory = true;    // a shm channel connects the ranks of each node
+  double siblings = 1;          // ranks of the job on a node, over those of this communicator: they share the NIC
   Machine machine = default_machine();
 };
 
 // A plan that was lowered and proven for this rank.
 struct ReadyPlan {
-  std::string name;  // "hier RD.2 AR.1(ring) BC.2 x8"
+  std::string name;  // "RD.2(chain) AR.1(ring) BC.2(chain) x8"
   Semantics semantics;
   Schedule schedule;
 };

@@ -12,6 +12,9 @@ namespace {
 constexpr std::array kinds = {LevelKind::node, LevelKind::package, LevelKind::numa,
                               LevelKind::l3,   LevelKind::core,    LevelKind::rank};
 
+constexpr std::array<std::string_view, kinds.size() + 1> kind_names = {"switch", "node", "package", "numa",
+                                                                       "l3",     "core", "rank"};
+
 // Ranks that are being split, level by level, into ever smaller groups of consecutive places.
 // Within a group ranks ascend, so that the children's order of first appearance is that of their smallest ranks.
 class Grouping {
@@ -92,6 +95,26 @@ class Grouping {
 
 constexpr auto always = [](int) { return true; };
 
+// Whether the switches say something that the nodes do not, and nothing that contradicts them: each rank's is known,
+// each node hangs on one, and some switch has several nodes.
+bool switches_group_nodes(std::span<const Location> locations) {
+  std::vector<std::pair<HostId, std::uint64_t>> nodes;
+  std::vector<std::uint64_t> switches;
+  nodes.reserve(locations.size());
+  for (const Location& location : locations) {
+    if (location.leaf_switch == 0) return false;
+    nodes.emplace_back(location.host, location.leaf_switch);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    if (node > 0 && nodes[node].first == nodes[node - 1].first) return false;
+    switches.push_back(nodes[node].second);
+  }
+  std::sort(switches.begin(), switches.end());
+  return std::adjacent_find(switches.begin(), switches.end()) != switches.end();
+}
+
 std::string cardinalities(const Level& level, std::span<const int> parent_first) {
   if (level.cardinality > 0) return std::to_string(level.cardinality);
   constexpr std::size_t shown = 8;
@@ -112,12 +135,14 @@ std::string cardinalities(const Level& level, std::span<const int> parent_first)
 }  // namespace
 
 std::string_view name(LevelKind kind) {
-  constexpr std::array<std::string_view, kinds.size()> names = {"node", "package", "numa", "l3", "core", "rank"};
-  return names[static_cast<std::size_t>(kind)];
+  return kind_names[static_cast<std::size_t>(kind)];
 }
 
 Hierarchy Hierarchy::from_locations(std::span<const Location> locations) {
   Grouping grouping(locations.size());
+  if (switches_group_nodes(locations)) {
+    grouping.split(LevelKind::leaf_switch, [&](int rank) { return locations[rank].leaf_switch; }, always);
+  }
   grouping.split(LevelKind::node, [&](int rank) { return locations[rank].host; }, always);
   std::vector<int> node_first = grouping.first;
 

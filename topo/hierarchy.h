@@ -11,8 +11,8 @@
 
 namespace plait {
 
-enum class LevelKind : std::uint8_t { node, package, numa, l3, core, rank };
-std::string_view name(LevelKind kind);
+enum class LevelKind : std::uint8_t { leaf_switch, node, package, numa, l3, core, rank };
+std::string_view name(LevelKind kind);  // "switch", "node", ...
 
 // One level: how each group of the level above is split. Places are positions in place order, 0 .. ranks-1.
 struct Level {
@@ -32,7 +32,8 @@ class Hierarchy {
   // `locations[r]` is rank r's. Ranks that nothing distinguishes further are split by a last level of kind `rank`,
   // in rank order. Within a group the children are ordered by their smallest rank, so that the result does not depend
   // on how hosts happen to be numbered; rank 0 always has place 0.
-  // A group is split at a level only when the level is known for all of its members.
+  // A group is split at a level only when the level is known for all of its members; by switch, moreover, only when
+  // the ranks of each node agree on theirs and some switch has several nodes.
   static Hierarchy from_locations(std::span<const Location> locations);
 
   // A uniform hierarchy of these cardinalities (outermost first, ones dropped), rank = place. For tools and tests.
@@ -51,6 +52,8 @@ class Hierarchy {
   // Index of the node that `rank` is on, 0 .. nodes()-1 in place order.
   int node_of(int rank) const { return node_of_[rank]; }
   int nodes() const { return static_cast<int>(node_first_.size()) - 1; }
+  // First place of each node, ascending. Not the outermost level's where that is `switch`, or where there is one node.
+  std::span<const int> node_first() const { return std::span(node_first_).first(node_first_.size() - 1); }
   // Ranks of one node, in place order.
   std::vector<int> ranks_on_node(int node) const;
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/config.h"
 #include "topo/detail/cpu_quota.h"
 #include "topo/detail/hwloc_topology.h"
 #include "topo/discovery.h"
@@ -52,6 +53,11 @@ detail::Bitmap binding_of_this_thread(hwloc_topology_t topology) {
   return binding;
 }
 
+std::uint64_t leaf_switch() {
+  const std::string name = load_config_from_process().config.leaf_switch;
+  return name.empty() ? 0 : std::max<std::uint64_t>(1, hash(name));
+}
+
 void find_place(Location& location) {
   const auto topology = detail::load_topology({});
   if (!topology.ok()) return;
@@ -80,6 +86,7 @@ Location discover_location() {
   const std::string boot = boot_identity(location.hostname);
   location.machine = hash(boot);
   location.host = host_id(boot);
+  location.leaf_switch = leaf_switch();
   location.process = getpid();
   location.user = geteuid();
   location.cores_allowed = processors_allowed();

@@ -18,6 +18,7 @@ struct HostId {
 struct Location {
   HostId host;
   std::uint64_t machine = 0;  // hash of the boot id only: emulated nodes on one machine have it in common
+  std::uint64_t leaf_switch = 0;  // hash of the name of the network switch the node hangs on; 0: unknown
   // Logical hwloc indices, machine-wide; -1 where the binding does not say (an unbound rank, or one bound to several).
   std::int32_t package = -1;
   std::int32_t numa = -1;

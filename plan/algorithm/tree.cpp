@@ -9,14 +9,25 @@ struct Edge {
   std::size_t parent, child;
 };
 
+std::vector<Edge> knomial_edges(std::size_t size, std::size_t radix) {
+  std::vector<Edge> result;
+  for (std::size_t span = 1; span < size; span *= radix)
+    for (std::size_t digit = 1; digit < radix; ++digit)
+      for (std::size_t child = digit * span; child < size; child += radix * span)
+        result.push_back({child - digit * span, child});
+  return result;
+}
+
 // Edges in the order in which a reduction uses them; a broadcast uses them backwards.
 std::vector<Edge> edges(std::size_t size, Tree tree) {
   std::vector<Edge> result;
   switch (tree) {
     case Tree::binomial:
-      for (std::size_t span = 1; span < size; span *= 2)
-        for (std::size_t child = span; child < size; child += 2 * span) result.push_back({child - span, child});
-      break;
+      return knomial_edges(size, 2);
+    case Tree::knomial4:
+      return knomial_edges(size, 4);
+    case Tree::knomial8:
+      return knomial_edges(size, 8);
     case Tree::chain:
       for (std::size_t child = size - 1; child > 0; --child) result.push_back({child - 1, child});
       break;

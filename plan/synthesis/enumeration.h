@@ -1,4 +1,4 @@
-// All programs of a task, counted or listed.
+// All programs of a task, counted or listed. A program ends where it first meets the goal.
 #pragma once
 
 #include <cstdint>

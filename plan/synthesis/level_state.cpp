@@ -45,6 +45,20 @@ bool pieces_are_even(const SynthesisTask& task, int first, int last) {
   return true;
 }
 
+bool may_end(const SynthesisTask& task, LevelStatus status) {
+  return (task.goal >> static_cast<int>(status) & 1) != 0;
+}
+
+// Never both: what was gathered would only be scattered again.
+bool may_gather(const SynthesisTask& task) {
+  const bool begins_scattered = task.levels > 0 && task.start.at(0) == scattered;
+  return task.extended && (may_end(task, LevelStatus::rooted) || begins_scattered);
+}
+bool may_scatter(const SynthesisTask& task) {
+  const bool begins_rooted = task.levels > 0 && task.start.at(0) == LevelStatus::rooted;
+  return task.extended && (may_end(task, scattered) || begins_rooted);
+}
+
 // Some level is rooted, the others full.
 bool can_broadcast(LevelState state, int first, int last) {
   bool any = false;
@@ -77,10 +91,10 @@ std::optional<LevelStatus> result_of(const SynthesisTask& task, LevelState state
       if (can_broadcast(state, first, last) && idle_groups) return full;
       break;
     case Instruct::gather:
-      if (task.extended && all_are(state, first, last, scattered) && even) return LevelStatus::rooted;
+      if (may_gather(task) && all_are(state, first, last, scattered) && even) return LevelStatus::rooted;
       break;
     case Instruct::scatter:
-      if (task.extended && all_are(state, first, last, LevelStatus::rooted) && even) return scattered;
+      if (may_scatter(task) && all_are(state, first, last, LevelStatus::rooted) && even) return scattered;
       break;
   }
   return std::nullopt;

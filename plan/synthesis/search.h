@@ -22,11 +22,14 @@ struct SearchOptions {
   int fewest_chunks = 1;            // powers of two
   int most_chunks = 64;
   std::uint32_t algorithms = ~0u;   // bit set of the algorithms that may be used
+  double tolerance = 0.01;          // 0: exact. Else a program that is faster by less than this share of the time need
+                                    // not be found, and the effort for each number of chunks is bounded
 };
 
-// The `count` cheapest, ascending; fewer where there are no more. Exact for the cost model: fill + (chunks - 1) x slowest
-// level, with the best chunks. Two results may differ in algorithms only. Best first search over (state, cost) with
-// dominance; a state is expanded only while it may still lead to one of the results.
+// The `count` cheapest, ascending; fewer where there are no more. For each number of chunks an A* search over the level
+// states, with fill + (chunks - 1) x one level's load as the cost of an edge: a sum that never exceeds the pipeline's time,
+// fill + (chunks - 1) x slowest level. Paths come in ascending order of that sum, and the search ends when it reaches the
+// times of the results. Two results may differ in algorithms only.
 std::vector<PricedProgram> cheapest_programs(const SynthesisTask& task, const GroupModel& model,
                                              const SearchOptions& options, int count);
 

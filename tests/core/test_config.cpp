@@ -42,6 +42,7 @@ TEST(Config, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(from_table.segment_bytes, plain.segment_bytes);
   EXPECT_EQ(from_table.chunk_bytes, plain.chunk_bytes);
   EXPECT_EQ(from_table.setup_calls, plain.setup_calls);
+  EXPECT_EQ(from_table.leaf_switch, plain.leaf_switch);
   EXPECT_EQ(from_table.host_when_faster, plain.host_when_faster);
   EXPECT_EQ(from_table.verbosity, plain.verbosity);
 }
@@ -73,6 +74,29 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.setup_calls, 0);
   EXPECT_FALSE(config.host_when_faster);
   EXPECT_EQ(config.verbosity, 3);
+}
+
+TEST(Config, TakesTheSwitchFromSlurm) {
+  const auto leaf_switch = [](std::string address, std::string pattern) {
+    const std::string first = "SLURM_TOPOLOGY_ADDR=" + address, second = "SLURM_TOPOLOGY_ADDR_PATTERN=" + pattern;
+    const LoadedConfig loaded = load({second, first});
+    EXPECT_TRUE(loaded.warnings.empty());
+    return loaded.config.leaf_switch;
+  };
+  EXPECT_EQ(leaf_switch("s3.node7", "switch.node"), "s3");
+  EXPECT_EQ(leaf_switch("top.s3.node7", "switch.switch.node"), "top.s3");
+  EXPECT_EQ(leaf_switch("node7", "node"), "");
+  EXPECT_EQ(leaf_switch("b1.node7", "block.node"), "");
+  EXPECT_EQ(leaf_switch("s3.node7", "switch.switch"), "");
+  EXPECT_EQ(leaf_switch("s3.node7.example", "switch.node"), "") << "which dot separates the components is unknown";
+  EXPECT_EQ(leaf_switch("", ""), "");
+  EXPECT_EQ(load({"SLURM_TOPOLOGY_ADDR=s3.node7"}).config.leaf_switch, "");
+}
+
+TEST(Config, SwitchOfTheUserComesBeforeSlurms) {
+  EXPECT_EQ(load({"SLURM_TOPOLOGY_ADDR=s3.node7", "SLURM_TOPOLOGY_ADDR_PATTERN=switch.node", "PLAIT_SWITCH=left"})
+                .config.leaf_switch,
+            "left");
 }
 
 TEST(Config, TakesEverySpellingOfAFlag) {

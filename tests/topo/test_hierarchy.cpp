@@ -25,6 +25,11 @@ Location at(std::uint64_t host, int package, int numa, int l3, int core) {
   return location;
 }
 
+Location on_switch(std::uint64_t leaf_switch, Location location) {
+  location.leaf_switch = leaf_switch;
+  return location;
+}
+
 Location unbound(std::uint64_t host) { return at(host, -1, -1, -1, -1); }
 
 Hierarchy of(const std::vector<Location>& locations) { return Hierarchy::from_locations(locations); }
@@ -112,6 +117,52 @@ TEST(Hierarchy, PartlyBoundRanksAreSplitAsFarAsTheyAreKnown) {
   EXPECT_EQ(hierarchy.describe(), "[2 package, 2 rank]");
 }
 
+// ---- Switches ----
+
+TEST(HierarchySwitch, SplitsOutermostAndTheNodesStayNodes) {
+  std::vector<Location> locations;
+  for (int rank = 0; rank < 8; ++rank) locations.push_back(on_switch(70 - rank / 4, unbound(rank / 2)));
+  const auto hierarchy = of(locations);
+  EXPECT_EQ(hierarchy.describe(), "[2 switch, 2 node, 2 rank]");
+  EXPECT_EQ(hierarchy.nodes(), 4);
+  EXPECT_EQ(hierarchy.node_of(5), 2);
+  EXPECT_EQ(hierarchy.ranks_on_node(3), (std::vector<int>{6, 7}));
+  EXPECT_EQ(std::vector<int>(hierarchy.node_first().begin(), hierarchy.node_first().end()),
+            (std::vector<int>{0, 2, 4, 6}));
+}
+
+TEST(HierarchySwitch, RanksOfOneSwitchAreConsecutiveInPlaceOrder) {
+  const auto hierarchy = of({on_switch(9, unbound(1)), on_switch(5, unbound(2)), on_switch(5, unbound(4)),
+                             on_switch(9, unbound(3))});
+  EXPECT_EQ(hierarchy.describe(), "[2 switch, 2 node]");
+  EXPECT_EQ(order_of(hierarchy), (std::vector<int>{0, 3, 1, 2}));
+  EXPECT_EQ(hierarchy.nodes(), 4);
+}
+
+TEST(HierarchySwitch, UnevenSwitches) {
+  const auto hierarchy = of({on_switch(1, unbound(1)), on_switch(1, unbound(2)), on_switch(2, unbound(3)),
+                             on_switch(2, unbound(3))});
+  EXPECT_EQ(hierarchy.describe(), "[2 switch, 2,1 node, 1,1,2 rank]");
+  EXPECT_EQ(hierarchy.nodes(), 3);
+}
+
+TEST(HierarchySwitch, SaysNothingWhereItIsUnknownForOneRank) {
+  EXPECT_EQ(of({on_switch(1, unbound(1)), on_switch(1, unbound(2)), on_switch(2, unbound(3)), unbound(4)}).describe(),
+            "[4 node]");
+}
+
+TEST(HierarchySwitch, SaysNothingWhereThereIsOneOrOneANode) {
+  EXPECT_EQ(of({on_switch(1, unbound(1)), on_switch(1, unbound(2))}).describe(), "[2 node]");
+  EXPECT_EQ(of({on_switch(1, unbound(1)), on_switch(2, unbound(2))}).describe(), "[2 node]");
+  EXPECT_EQ(of({on_switch(1, unbound(1)), on_switch(1, unbound(1))}).describe(), "[2 rank]");
+}
+
+TEST(HierarchySwitch, IsNotBelievedWhereItSplitsANode) {
+  const auto hierarchy = of({on_switch(1, unbound(1)), on_switch(2, unbound(1)), on_switch(2, unbound(2)),
+                             on_switch(1, unbound(3))});
+  EXPECT_EQ(hierarchy.describe(), "[3 node, 2,1,1 rank]");
+}
+
 TEST(Hierarchy, UnevenNodes) {
   const auto hierarchy = Hierarchy::nodes_of(std::vector<int>{3, 2, 1});
   EXPECT_EQ(hierarchy.describe(), "[3 node, 3,2,1 rank]");
@@ -154,6 +205,7 @@ std::vector<Location> random_job(std::mt19937& random) {
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
   std::vector<Location> locations;
   const int nodes = pick(1, 5), cores_per_l3 = pick(1, 3), l3_per_numa = pick(1, 2), unknown_percent = pick(0, 2) * 10;
+  const int switches = pick(0, 3);
   for (int node = 0; node < nodes; ++node) {
     for (int ranks = pick(1, 9); ranks > 0; --ranks) {
       const int core = pick(0, 11), l3 = core / cores_per_l3, numa = l3 / l3_per_numa;
@@ -162,6 +214,7 @@ std::vector<Location> random_job(std::mt19937& random) {
         if (pick(0, 99) >= unknown_percent) break;
         *index = -1;
       }
+      if (switches > 0) location.leaf_switch = 1 + node % switches;
       locations.push_back(location);
     }
   }
@@ -219,7 +272,7 @@ void expect_level_splits(const Hierarchy& hierarchy, const std::vector<int>& par
 void expect_well_formed(const Hierarchy& hierarchy) {
   expect_permutation(hierarchy);
   std::vector<int> parents = {0};
-  LevelKind before = LevelKind::node;
+  LevelKind before = LevelKind::leaf_switch;
   for (const Level& level : hierarchy.levels()) {
     EXPECT_TRUE(std::is_sorted(level.group_first.begin(), level.group_first.end(), std::less_equal<int>()) ||
                 level.group_first.size() < 2);

@@ -1,4 +1,4 @@
-#include "plan/cost.h"
+#include "tests/plan/simulation.h"
 
 #include <algorithm>
 #include <queue>
@@ -58,6 +58,7 @@ class Simulation {
     std::uint64_t sequence;
     std::size_t rank;
     std::uint32_t task;
+    bool at_receiver = false;  // the first byte of a network message reaches the receive `task`'s NIC
     bool operator<(const Event& other) const {
       return time != other.time ? time > other.time : sequence > other.sequence;
     }
@@ -115,13 +116,14 @@ class Simulation {
     }
   }
 
-  void push(double time, std::size_t rank, std::uint32_t task) {
-    events_.push({time, sequence_++, rank, task});
+  void push(double time, std::size_t rank, std::uint32_t task, bool at_receiver = false) {
+    events_.push({time, sequence_++, rank, task, at_receiver});
   }
 
   // Carries out a task that may start, or a receive whose data has arrived; returns when it ends.
   double execute(const Event& event) {
     Task& task = tasks_[event.rank][event.task];
+    if (event.at_receiver) return take_from_wire(event, task);
     switch (task.step->kind) {
       case StepKind::send:
         return send(event, task);
@@ -157,17 +159,34 @@ class Simulation {
     const double work = link.overhead + link.cpu_seconds_per_byte * task.bytes;
     const double posted = compute(event.rank, event.time, work);
     Task& receive = tasks_[static_cast<std::size_t>(task.step->peer)][task.partner];
+    const auto peer = static_cast<std::size_t>(task.step->peer);
     if (task.step->channel == ChannelKind::shm) {
-      receive.arrival = posted - work + link.overhead + link.latency;
       receive.complete_from = posted + link.latency;
+      arrive(receive, peer, task.partner, posted - work + link.overhead + link.latency);
     } else {
-      const double wire = link.port_seconds_per_message + link.port_seconds_per_byte * task.bytes;
+      const double wire = wire_seconds(task);
       const double left = occupy(nic_out_[node(event.rank)], posted, wire);
-      const double taken = occupy(nic_in_[node(static_cast<std::size_t>(task.step->peer))], left - wire, wire);
-      receive.arrival = receive.complete_from = std::max(left, taken) + network_latency();
+      push(left - wire, peer, task.partner, true);
     }
-    if (receive.posted) push(receive.arrival, static_cast<std::size_t>(task.step->peer), task.partner);
     return finish(event, posted);
+  }
+
+  double wire_seconds(const Task& task) const {
+    const LinkLevel& link = this->link(task);
+    return link.port_seconds_per_message + link.port_seconds_per_byte * task.bytes;
+  }
+
+  // The receiving NIC takes messages in the order in which they reach it.
+  double take_from_wire(const Event& event, Task& receive) {
+    const double taken = occupy(nic_in_[node(event.rank)], event.time, wire_seconds(receive));
+    receive.complete_from = taken + network_latency();
+    arrive(receive, event.rank, event.task, receive.complete_from);
+    return event.time;
+  }
+
+  void arrive(Task& receive, std::size_t rank, std::uint32_t index, double time) {
+    receive.arrival = time;
+    if (receive.posted) push(time, rank, index);
   }
 
   // A rank that shares its core must be given it before it sees the message.

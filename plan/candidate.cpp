@@ -1,0 +1,262 @@
+#include "plan/candidate.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+
+#include "plan/algorithm/algorithms.h"
+#include "plan/lowering.h"
+#include "plan/synthesis/search.h"
+
+namespace plait {
+
+namespace {
+
+constexpr int most_chunks = 64;
+constexpr std::size_t shortest_chunk_bytes = std::size_t{16} << 10;
+// Long messages over the network are cut even where the model sees no gain in it: a rank that gets its core late then
+// holds up a piece, not the whole.
+constexpr std::size_t longest_message_bytes = std::size_t{64} << 10;
+constexpr double cutting_may_cost = 0.02;
+// A plan of more blocks times ranks than this is not cut into still more chunks: planning it would take longer than the
+// collective gains.
+constexpr std::size_t most_cells = std::size_t{1} << 14;
+
+// The ranks of each node in place order; the first is its leader.
+std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
+  std::vector<std::vector<int>> nodes;
+  for (int node = 0; node < hierarchy.nodes(); ++node) nodes.push_back(hierarchy.ranks_on_node(node));
+  return nodes;
+}
+
+void pairwise(Builder& builder, const Hierarchy& hierarchy) {
+  pairwise_alltoall(builder, make_grid(hierarchy, GridKind::flat, -1).order);
+}
+
+void leaders(Builder& builder, const Hierarchy& hierarchy) { leader_alltoall(builder, nodes_of(hierarchy)); }
+
+int most_ranks_on_a_node(const Hierarchy& hierarchy) {
+  std::size_t most = 0;
+  for (int node = 0; node < hierarchy.nodes(); ++node) most = std::max(most, hierarchy.ranks_on_node(node).size());
+  return static_cast<int>(most);
+}
+
+// What the busiest rank and NIC do for their messages to other ranks of the node and to other nodes.
+struct ExchangeLoad {
+  double near = 0, far = 0;          // messages of a rank
+  double near_bytes = 0, far_bytes = 0;
+  double nic_messages = 0, nic_bytes = 0;
+  double hops = 1;                   // latencies of the network on the way
+};
+
+double exchange_seconds(const ExchangeLoad& load, const CandidateContext& context) {
+  const Machine& machine = context.machine;
+  const LinkLevel &network = machine.levels.front(), &local = machine.levels.back();
+  const bool crosses = context.hierarchy.nodes() > 1;
+  const double crowd = machine.ranks_per_core > 1 ? 1 + machine.ranks_per_core : 1;
+  const double processor = 2 * (load.near * local.overhead + load.near_bytes * local.cpu_seconds_per_byte +
+                                load.far * network.overhead + load.far_bytes * network.cpu_seconds_per_byte);
+  const double nic = (load.nic_messages * network.port_seconds_per_message +
+                      load.nic_bytes * network.port_seconds_per_byte) * context.siblings;
+  return processor * crowd + nic + local.latency + (crosses ? load.hops * network.latency : 0);
+}
+
+double pairwise_seconds(double bytes, const CandidateContext& context) {
+  const double ranks = context.hierarchy.ranks(), here = most_ranks_on_a_node(context.hierarchy), away = ranks - here;
+  return exchange_seconds({.near = here - 1, .far = away, .near_bytes = (here - 1) * bytes, .far_bytes = away * bytes,
+                           .nic_messages = here * away, .nic_bytes = here * away * bytes}, context);
+}
+
+// The leader's work: it collects and hands out what crosses the network.
+double leaders_seconds(double bytes, const CandidateContext& context) {
+  const double ranks = context.hierarchy.ranks(), here = most_ranks_on_a_node(context.hierarchy), away = ranks - here;
+  const double nodes = context.hierarchy.nodes(), crossing = here * away * bytes;
+  return exchange_seconds({.near = 3 * (here - 1), .far = nodes - 1, .near_bytes = (here - 1) * bytes + 2 * crossing,
+                           .far_bytes = crossing, .nic_messages = nodes - 1, .nic_bytes = crossing}, context) +
+         2 * context.machine.levels.back().latency;
+}
+
+// `bytes`: of one pair's message.
+std::vector<Candidate> exchanges(double bytes, const CandidateContext& context) {
+  const Hierarchy& hierarchy = context.hierarchy;
+  std::vector<Candidate> found = {{"pairwise", GridKind::flat, {}, pairwise, 1, pairwise_seconds(bytes, context)}};
+  if (hierarchy.nodes() > 1 && hierarchy.nodes() < hierarchy.ranks())
+    found.push_back({"leaders", GridKind::nodes, {}, leaders, 1, leaders_seconds(bytes, context)});
+  std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
+  return found;
+}
+
+bool place_is_rank(const Hierarchy& hierarchy) {
+  for (int rank = 0; rank < hierarchy.ranks(); ++rank)
+    if (hierarchy.place_of(rank) != rank) return false;
+  return true;
+}
+
+bool is_exchange(Collective collective) { return collective == Collective::alltoall; }
+
+bool ordered(const Call& call) { return !call.commutative && reduces(call.collective); }
+
+// All levels; but an operator that does not commute needs places in rank order, or else one level of all ranks.
+GridKind grid_for(const Call& call, const Hierarchy& hierarchy) {
+  return ordered(call) && !place_is_rank(hierarchy) ? GridKind::rank_order : GridKind::full;
+}
+
+// Of the whole vector, or of all ranks' segments together.
+double bytes_of(const Call& call, int ranks) {
+  const double bytes = static_cast<double>(payload_bytes(call, ranks));
+  switch (call.collective) {
+    case Collective::allgather:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::reduce_scatter_block:
+      return bytes * ranks;
+    default:
+      return bytes;
+  }
+}
+
+struct Synthesis {
+  SynthesisTask task;
+  GroupModel model;
+  SearchOptions options;
+};
+
+// One level of all ranks, as the cost model sees it: the links are those of the outermost level.
+GroupModel flattened(const GroupModel& model) {
+  GroupModel flat = model;
+  flat.levels.resize(1);
+  flat.levels.front().cardinality = model.members;
+  flat.uneven = 0;
+  return flat;
+}
+
+Synthesis synthesis_for(const Call& call, const CandidateContext& context) {
+  Synthesis synthesis;
+  synthesis.model = group_model(context.machine, context.hierarchy, context.siblings);
+  if (grid_for(call, context.hierarchy) == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
+  synthesis.task = task_of(call.collective, static_cast<int>(synthesis.model.levels.size()), synthesis.model.uneven,
+                           ordered(call));
+  SearchOptions& options = synthesis.options;
+  options.bytes = bytes_of(call, context.hierarchy.ranks());
+  const auto chunks_of = [&](std::size_t chunk_bytes) {
+    const auto chunks = static_cast<unsigned>(std::min<double>(options.bytes / static_cast<double>(chunk_bytes), most_chunks));
+    return static_cast<int>(std::bit_floor(std::max(chunks, 1u)));
+  };
+  options.most_chunks = chunks_of(shortest_chunk_bytes);
+  if (context.chunk_bytes > 0) options.fewest_chunks = options.most_chunks = chunks_of(context.chunk_bytes);
+  return synthesis;
+}
+
+std::string with_chunks(const std::string& name, int chunks) {
+  return chunks == 1 ? name : name + " x" + std::to_string(chunks);
+}
+
+class Sizing {
+ public:
+  Sizing(const Call& call, const CandidateContext& context, const Synthesis& synthesis)
+      : call_(call),
+        context_(context),
+        synthesis_(synthesis),
+        kind_(grid_for(call, context.hierarchy)),
+        grid_(make_grid(context.hierarchy, kind_, -1)) {}
+
+  // Nothing when the program cannot be lowered here.
+  Result<Candidate> candidate(const PricedProgram& priced, bool chunks_given) const {
+    const Result<int> segments = segments_needed(priced.program, grid_, call_.collective, ordered(call_));
+    if (!segments.ok()) return segments.status();
+    const int chunks = chunks_given ? priced.chunks : chunks_for(priced, *segments);
+    return Candidate{with_chunks(text(priced.program), chunks), kind_, priced.program, nullptr, chunks, priced.seconds};
+  }
+
+ private:
+  int chunks_for(const PricedProgram& priced, int segments) const {
+    const auto cells = [&](int chunks) {
+      return static_cast<std::size_t>(segments) * static_cast<std::size_t>(chunks) *
+             static_cast<std::size_t>(grid_.ranks());
+    };
+    int chunks = priced.chunks;
+    while (chunks > 1 && cells(chunks) > most_cells) chunks /= 2;
+    if (context_.chunk_bytes > 0) return chunks;
+    while (chunks < synthesis_.options.most_chunks && cells(2 * chunks) <= most_cells && has_long_messages(segments, chunks) &&
+           seconds(priced.program, 2 * chunks) <= (1 + cutting_may_cost) * seconds(priced.program, chunks))
+      chunks *= 2;
+    return chunks;
+  }
+
+  bool has_long_messages(int segments, int chunks) const {
+    return context_.hierarchy.nodes() > 1 &&
+           synthesis_.options.bytes / segments / chunks > static_cast<double>(longest_message_bytes);
+  }
+
+  double seconds(const Program& program, int chunks) const {
+    SearchOptions options = synthesis_.options;
+    options.fewest_chunks = options.most_chunks = chunks;
+    const auto priced = price_program(synthesis_.task, synthesis_.model, options, program);
+    return priced.ok() ? priced->seconds : 0;
+  }
+
+  const Call& call_;
+  const CandidateContext& context_;
+  const Synthesis& synthesis_;
+  GridKind kind_;
+  Grid grid_;
+};
+
+// "RS.2 AR.1 AG.2 x8": the number behind the program, taken off; 0 where there is none.
+int take_chunks(std::string_view& text) {
+  const auto space = text.rfind(' ');
+  if (space == text.npos || space + 2 > text.size() || text[space + 1] != 'x') return 0;
+  const std::string_view digits = text.substr(space + 2);
+  int chunks = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), chunks);
+  if (error != std::errc() || end != digits.data() + digits.size() || chunks < 1 || chunks > 4096) return 0;
+  text = text.substr(0, space);
+  return chunks;
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
+  if (is_exchange(call.collective)) return exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context);
+  const Synthesis synthesis = synthesis_for(call, context);
+  const Sizing sizing(call, context, synthesis);
+  std::vector<Candidate> found;
+  for (const PricedProgram& priced : cheapest_programs(synthesis.task, synthesis.model, synthesis.options, count))
+    if (Result<Candidate> candidate = sizing.candidate(priced, false); candidate.ok()) found.push_back(std::move(*candidate));
+  return found;
+}
+
+Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context) {
+  if (is_exchange(call.collective)) {
+    for (Candidate& exchange : exchanges(1, context))
+      if (exchange.name == text) return std::move(exchange);
+    return Status(Code::invalid, "'" + std::string(text) + "' is no plan of alltoall: expected pairwise or leaders");
+  }
+  const int chunks = take_chunks(text);
+  const Result<Program> program = parse_program(text);
+  if (!program.ok()) return program.status();
+  Synthesis synthesis = synthesis_for(call, context);
+  if (chunks > 0) synthesis.options.fewest_chunks = synthesis.options.most_chunks = chunks;
+  const Result<PricedProgram> priced = price_program(synthesis.task, synthesis.model, synthesis.options, *program);
+  if (!priced.ok()) return priced.status();
+  return Sizing(call, context, synthesis).candidate(*priced, chunks > 0);
+}
+
+Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
+                          const Hierarchy& hierarchy, bool shared_memory) {
+  const bool in_order = !commutative && reduces(collective);
+  const Grid grid = make_grid(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1);
+  const Result<int> segments = candidate.emit != nullptr
+                                   ? Result<int>(1)
+                                   : segments_needed(candidate.program, grid, collective, in_order);
+  if (!segments.ok()) return segments.status();
+  const Semantics semantics(collective, hierarchy.ranks(), root, *segments, candidate.chunks);
+  std::vector<int> node_of;
+  for (int rank = 0; rank < hierarchy.ranks(); ++rank) node_of.push_back(hierarchy.node_of(rank));
+  Builder builder(semantics, node_of, shared_memory);
+  if (candidate.emit != nullptr) candidate.emit(builder, hierarchy);
+  else lower_program(candidate.program, grid, in_order, builder);
+  return builder.finish();
+}
+
+}  // namespace plait

@@ -1,0 +1,45 @@
+// The ways to do a collective on a hierarchy: synthesized programs, and the exchanges that are no P² programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "plan/builder.h"
+#include "plan/grid.h"
+#include "plan/machine.h"
+#include "plan/program.h"
+#include "topo/hierarchy.h"
+
+namespace plait {
+
+struct Candidate {
+  std::string name;  // "RS.2(ring) AR.1(ring) AG.2(ring) x4", "leaders"
+  GridKind grid = GridKind::full;
+  Program program;  // empty: `emit` instead
+  void (*emit)(Builder& builder, const Hierarchy& hierarchy) = nullptr;
+  int chunks = 1;
+  double seconds = 0;  // predicted
+};
+
+// The system that candidates are weighed for.
+struct CandidateContext {
+  const Hierarchy& hierarchy;
+  const Machine& machine;
+  double siblings = 1;          // ranks of the job on a node, over those of this communicator
+  std::size_t chunk_bytes = 0;  // 0: by the cost model
+};
+
+// The `count` that the cost model finds cheapest for the call, ascending; for alltoall all that there are. At least one
+// for each collective and each hierarchy of two or more ranks.
+std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count);
+
+// The candidate that a user named: a program, with or without algorithms, and "x8" for eight chunks behind it (else the
+// model's number); or an exchange's name. Fails with what is wrong with it for this call's collective.
+Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context);
+
+// All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.
+Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
+                          const Hierarchy& hierarchy, bool shared_memory);
+
+}  // namespace plait
