@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::uint32_t bit(Algorithm algorithm) { return 1u << static_cast<unsigned>(algorithm); }
 
+// Levels whose programs, 1,395 of three, are all priced rather than searched, which is exact.
+constexpr int most_levels_listed = 3;
+
 // The rings for AR, RS and AG, the chain for RD and BC: what NCCL does.
 constexpr std::uint32_t ring_algorithms = bit(Algorithm::ring) | bit(Algorithm::chain);
 constexpr std::uint32_t tree_algorithms = ring_algorithms | bit(Algorithm::tree);
@@ -109,15 +112,16 @@ PricedPrograms priced_programs(const Grid& grid, const GridGroup& group, const P
 
 Result<PricedProgram> best_program(const Grid& grid, const GridGroup& group) {
   if (group.levels.empty()) return PricedProgram{};
-  if (grid.algorithms != AlgorithmChoice::tree) {
-    auto found = cheapest_programs(group.task, group.model, search_options(grid), 1);
-    if (found.empty()) return no_program(grid);
-    return std::move(found.front());
+  const int levels = static_cast<int>(group.levels.size());
+  if (levels <= most_levels_listed || grid.algorithms == AlgorithmChoice::tree) {
+    auto priced = priced_programs(grid, group, {.most_instructions = 2 * levels, .top = 1});
+    if (priced.cheapest.empty()) return no_program(grid);
+    return std::move(priced.cheapest.front());
   }
-  const int longest = 2 * static_cast<int>(group.levels.size());
-  auto priced = priced_programs(grid, group, {.most_instructions = longest, .top = 1});
-  if (priced.cheapest.empty()) return no_program(grid);
-  return std::move(priced.cheapest.front());
+  const auto plain = plain_allreduce(grid, group);
+  auto found = cheapest_programs(group.task, group.model, search_options(grid), 1);
+  if (found.empty() || (plain.ok() && cheaper(*plain, found.front()))) return plain;
+  return std::move(found.front());
 }
 
 Result<PricedProgram> plain_allreduce(const Grid& grid, const GridGroup& group) {

@@ -350,7 +350,7 @@ class Search {
 
   PipelineCost whole_cost(const Program& program) const {
     PipelineCost sum;
-    sum.fill.volume = model_.start_seconds_per_byte * options_.bytes;
+    sum.fill.fixed = model_.start_seconds_per_byte * options_.bytes;
     LevelState state = task_.start;
     for (const Instruction& instruction : program.instructions) {
       add(sum, instruction_cost(model_, options_.bytes, state, instruction), task_.levels);
@@ -369,7 +369,7 @@ class Search {
     // Many programs differ by less than the tolerance once they are pipelined: the first ones found are as good.
     const std::uint32_t budget = options_.tolerance == 0 ? ~0u : chunks == 1 ? most_expansions : few_expansions;
     std::uint32_t expansions = 0;
-    consider({task_.start, -1, 0, nullptr, model_.start_seconds_per_byte * options_.bytes / chunks});
+    consider({task_.start, -1, 0, nullptr, model_.start_seconds_per_byte * options_.bytes});
     while (!open_.empty()) {
       std::pop_heap(open_.begin(), open_.end());
       const Candidate next = open_.back();
@@ -448,7 +448,7 @@ Result<PricedProgram> price_program(const SynthesisTask& task, const GroupModel&
                                     const Program& program) {
   // One partial cost for every useful choice of algorithms so far.
   std::vector<std::pair<PipelineCost, std::vector<Algorithm>>> partial(1);
-  partial.front().first.fill.volume = model.start_seconds_per_byte * options.bytes;
+  partial.front().first.fill.fixed = model.start_seconds_per_byte * options.bytes;
   LevelState state = task.start;
   for (const Instruction& instruction : program.instructions) {
     const auto refuse = [&](const std::string& why) {

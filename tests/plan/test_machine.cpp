@@ -33,7 +33,7 @@ void expect_same(const Machine& one, const Machine& other) {
   EXPECT_EQ(one.ranks_per_core, other.ranks_per_core);
 }
 
-TEST(Machine, BuiltInOnesComeBackFromTheirFiles) {
+TEST(MachineFile, BuiltInOnesComeBackFromTheirFiles) {
   for (const char* name : {"default", "a100", "v100"}) {
     const auto machine = machine_named(name);
     ASSERT_TRUE(machine.ok()) << name;
@@ -47,7 +47,7 @@ TEST(Machine, BuiltInOnesComeBackFromTheirFiles) {
   }
 }
 
-TEST(Machine, ThePapersSystemsDifferInTheirLinks) {
+TEST(MachineFile, ThePapersSystemsDifferInTheirLinks) {
   const auto a100 = machine_named("a100");
   const auto v100 = machine_named("v100");
   EXPECT_TRUE(a100->levels[1].half_duplex);
@@ -56,14 +56,14 @@ TEST(Machine, ThePapersSystemsDifferInTheirLinks) {
   EXPECT_GT(a100->start_seconds_per_byte, 0);
 }
 
-TEST(Machine, UnknownNamesAreToldWhichThereAre) {
+TEST(MachineFile, UnknownNamesAreToldWhichThereAre) {
   const auto machine = machine_named("h100");
   ASSERT_FALSE(machine.ok());
   EXPECT_EQ(machine.status().code(), Code::invalid);
   EXPECT_EQ(machine.status().message(), "machine \"h100\": expected one of default, a100, v100");
 }
 
-TEST(Machine, AbsentMembersMeanNoCost) {
+TEST(MachineFile, AbsentMembersMeanNoCost) {
   const auto machine = parse_machine(R"({"plait_machine":1,"name":"m","levels":[{"name":"node"}]})");
   ASSERT_TRUE(machine.ok()) << machine.status().message();
   Machine expected;
@@ -73,7 +73,7 @@ TEST(Machine, AbsentMembersMeanNoCost) {
   expect_same(expected, *machine);
 }
 
-TEST(Machine, RatesBecomeSecondsAByte) {
+TEST(MachineFile, RatesBecomeSecondsAByte) {
   const auto machine = parse_machine(R"({"plait_machine":1,"name":"m","reduce_bytes_per_second":2e9,"ranks_per_core":4,
       "levels":[{"name":"node","port_bytes_per_second":1e9,"duplex":"half","network":true},
                 {"name":"rank","port_bytes_per_second":0,"duplex":"full"}]})");
@@ -97,7 +97,7 @@ std::string file_with(const std::string& members, const std::string& top = "") {
   return R"({"plait_machine":1,"name":"m")" + top + R"(,"levels":[{"name":"node"},{)" + members + "}]}";
 }
 
-TEST(Machine, BrokenFilesSayWhereAndWhatWasExpected) {
+TEST(MachineFile, BrokenFilesSayWhereAndWhatWasExpected) {
   std::string nine = R"({"plait_machine":1,"name":"m","levels":[{"name":"0"})";
   for (int level = 1; level < 9; ++level) nine += R"(,{"name":"x"})";
   const std::vector<Refused> cases = {
@@ -144,7 +144,7 @@ TEST(Machine, BrokenFilesSayWhereAndWhatWasExpected) {
 }
 
 // Whatever the bytes, there is a machine that can be written again, or a message.
-TEST(Machine, GarbageIsRefusedOrUnderstoodNeverThrown) {
+TEST(MachineFile, GarbageIsRefusedOrUnderstoodNeverThrown) {
   const unsigned seed = 20250611;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -183,7 +183,7 @@ TEST(Machine, GarbageIsRefusedOrUnderstoodNeverThrown) {
   EXPECT_GT(understood, 100);
 }
 
-TEST(Machine, DeepNestingDoesNotExhaustTheStack) {
+TEST(MachineFile, DeepNestingDoesNotExhaustTheStack) {
   EXPECT_FALSE(parse_machine(std::string(1'000'000, '[')).ok());
   EXPECT_FALSE(parse_machine(std::string(500'000, '[') + std::string(500'000, ']')).ok());
 }

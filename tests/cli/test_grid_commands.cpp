@@ -366,7 +366,7 @@ TEST(Place, MapByNamesTheSimpleOptionWhereThereIsOne) {
 
 TEST(Place, BadInputIsNamed) {
   const std::string grid = "--system 2,4 --axes 2,4 ";
-  expect_refused(place(grid), "expected --reduce or --weights");
+  expect_refused(place("--system 2,4 --axes 2,4"), "expected --reduce or --weights");
   expect_refused(place("--system 2,4 --axes 2,3 --reduce 0"), "");
   expect_refused(place(grid + "--reduce 2"), "");
   expect_refused(place(grid + "--weights 0"), "--weights: \"0\": expected axis:weight");
