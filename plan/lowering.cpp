@@ -331,6 +331,17 @@ std::uint8_t uneven_levels(const Grid& grid) {
   return uneven;
 }
 
+bool fits(const Instruction& instruction, const Grid& grid) {
+  const bool whole = instruction.first == 0 && instruction.last == grid.levels - 1;
+  const int largest = group_size(grid, instruction);
+  bool uneven = false;
+  for (int level = instruction.first; level <= instruction.last; ++level)
+    uneven |= (uneven_levels(grid) >> level & 1) != 0;
+  // Of groups that differ in size some have no power of two: three fits only what any number does.
+  return fits(instruction.what, instruction.algorithm, largest) &&
+         (whole || !uneven || fits(instruction.what, instruction.algorithm, 3));
+}
+
 Result<int> segments_needed(const Program& program, const Grid& grid, Collective collective, bool ordered) {
   const SynthesisTask task = task_of(collective, grid.levels, uneven_levels(grid), ordered);
   LevelState state = task.start;
@@ -340,7 +351,7 @@ Result<int> segments_needed(const Program& program, const Grid& grid, Collective
     if (instruction.last >= grid.levels)
       return refuse(program, instruction,
                     "names level " + std::to_string(instruction.last + 1) + " of " + std::to_string(grid.levels));
-    if (!fits(instruction.what, instruction.algorithm, group_size(grid, instruction)))
+    if (!fits(instruction, grid))
       return refuse(program, instruction, "cannot be done by '" + std::string(name(instruction.algorithm)) +
                                               "' in groups of " + std::to_string(group_size(grid, instruction)));
     const auto next = apply(task, state, instruction.what, instruction.first, instruction.last);

@@ -12,6 +12,9 @@ namespace plait {
 // Bit set of the grid's levels whose groups differ in size.
 std::uint8_t uneven_levels(const Grid& grid);
 
+// Whether the instruction's algorithm can serve every one of its groups.
+bool fits(const Instruction& instruction, const Grid& grid);
+
 // Segments into which the vector must be cut for this program. Fails when the program is not valid for the collective
 // on this grid (P²'s rules by level, see SynthesisTask), with the first instruction that is not.
 Result<int> segments_needed(const Program& program, const Grid& grid, Collective collective, bool ordered);

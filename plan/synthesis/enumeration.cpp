@@ -1,7 +1,6 @@
 #include "plan/synthesis/enumeration.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace plait {
 
@@ -63,10 +62,6 @@ class GraphBuilder {
   Graph graph_;
 };
 
-std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
-  return a > std::numeric_limits<std::uint64_t>::max() - b ? std::numeric_limits<std::uint64_t>::max() : a + b;
-}
-
 // Depth first over the programs of one size, never into a branch without a program.
 class Listing {
  public:
@@ -121,9 +116,9 @@ std::vector<std::uint64_t> count_programs(const SynthesisTask& task, int most_in
     std::uint64_t complete = 0;
     std::vector<std::uint64_t> next(graph.nodes.size());
     for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-      if (graph.nodes[node].goal) complete = saturating_sum(complete, ways[node]);
+      if (graph.nodes[node].goal) complete += ways[node];
       for (const Transition& transition : graph.nodes[node].transitions)
-        next[transition.to] = saturating_sum(next[transition.to], ways[node]);
+        next[transition.to] += ways[node];
     }
     counts.push_back(complete);
     ways = std::move(next);

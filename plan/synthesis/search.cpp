@@ -26,8 +26,7 @@ Timed best_chunks(const PipelineCost& cost, int levels, const SearchOptions& opt
   Timed best;
   for (int chunks = options.fewest_chunks; chunks <= options.most_chunks; chunks *= 2) {
     const double seconds = pipeline_seconds(cost, levels, chunks);
-    if (seconds >= best.seconds) break;  // fill shrinks ever more slowly, the rest grows: there is one minimum
-    best = {seconds, chunks};
+    if (seconds < best.seconds) best = {seconds, chunks};
   }
   return best;
 }
@@ -48,7 +47,7 @@ bool power_of_two(int number) { return std::has_single_bit(static_cast<unsigned>
 struct Extent {
   int members = 1;
   bool several_levels = false;
-  bool aligned = true;  // within the outermost level, groups of powers of two
+  bool aligned = true;  // all of one size, and within the outermost level of powers of two
 };
 
 Extent extent_of(const GroupModel& model, int first, int last) {
@@ -57,7 +56,7 @@ Extent extent_of(const GroupModel& model, int first, int last) {
   for (int l = first; l <= last; ++l) {
     const int cardinality = model.levels[static_cast<std::size_t>(l)].cardinality;
     extent.members *= cardinality;
-    extent.aligned = extent.aligned && (l == first || power_of_two(cardinality));
+    extent.aligned = extent.aligned && (l == first || power_of_two(cardinality)) && (model.uneven >> l & 1) == 0;
   }
   if (first == 0 && last == static_cast<int>(model.levels.size()) - 1) extent.members = model.members;
   return extent;
@@ -362,7 +361,7 @@ class Search {
   void run_with(int chunks, int level) {
     measure_ = {chunks, level, task_.levels, options_.bytes};
     potentials_.emplace(task_, model_, shapes_, measure_);
-    most_visits_ = chunks == 1 ? count_ : most_visits * count_;
+    most_visits_ = chunks == 1 ? count_ : options_.tolerance == 0 ? ~0u : most_visits * count_;
     labels_.clear();
     open_.clear();
     std::fill(visits_.begin(), visits_.end(), 0);
@@ -418,8 +417,9 @@ class Search {
     for (; labels_[static_cast<std::size_t>(index)].parent >= 0; index = labels_[static_cast<std::size_t>(index)].parent)
       result.program.instructions.push_back(labels_[static_cast<std::size_t>(index)].shape->instruction);
     std::reverse(result.program.instructions.begin(), result.program.instructions.end());
-    result.chunks = measure_.chunks;
-    result.seconds = pipeline_seconds(whole_cost(result.program), task_.levels, measure_.chunks);
+    const Timed timed = best_chunks(whole_cost(result.program), task_.levels, options_);
+    result.chunks = timed.chunks;
+    result.seconds = timed.seconds;
     return result;
   }
 

@@ -33,12 +33,9 @@ inline std::vector<Candidate> all_candidates(Collective collective, const Hierar
   for (std::size_t i = 0; i < list.size(); ++i) {
     Candidate candidate{.name = "", .grid = kind, .program = list.program(i), .chunks = chunks};
     for (Instruction& instruction : candidate.program.instructions) {
-      int members = 1;
-      for (int l = instruction.first; l <= instruction.last; ++l) members *= grid.cardinality[static_cast<std::size_t>(l)];
-      if (instruction.first == 0 && instruction.last == grid.levels - 1) members = grid.ranks();
       const bool only_exchanges = ordered && instruction.what == Instruct::all_reduce;
       do instruction.algorithm = static_cast<Algorithm>(random() % algorithm_count);
-      while (!fits(instruction.what, instruction.algorithm, members) ||
+      while (!fits(instruction, grid) ||
              (only_exchanges && instruction.algorithm != Algorithm::recursive_doubling));
     }
     candidate.name = text(candidate.program);
