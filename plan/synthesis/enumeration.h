@@ -10,8 +10,8 @@
 namespace plait {
 
 // Programs by size: element s is the number of programs of s instructions, s <= most_instructions. Dynamic programming
-// over the level states. None is longer than 2n instructions for n levels, and 64 bits
-// hold the number of all.
+// over the level states. A reduction over n levels takes 2n instructions at the most, other tasks 3n; 64 bits hold the
+// number of all.
 std::vector<std::uint64_t> count_programs(const SynthesisTask& task, int most_instructions);
 
 // Programs of up to `most_instructions`, without algorithms, in one array: sizes ascending, then in the order of

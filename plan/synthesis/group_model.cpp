@@ -229,7 +229,9 @@ class Shaping {
   }
   double combine_cost() const {
     if (!reduces()) return 0;
-    return model_.reduce_seconds_per_byte / times();  // half of an all-reduce's messages are combined
+    // Half of an all-reduce's messages bring results, but all of those between partners that exchange whole vectors.
+    return algorithm_ == Algorithm::recursive_doubling ? model_.reduce_seconds_per_byte
+                                                       : model_.reduce_seconds_per_byte / times();
   }
 
   template <class TrafficOf>
