@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <tuple>
+#include <vector>
 
 #include "core/log.h"
 #include "plan/candidate.h"
@@ -14,10 +17,12 @@ namespace plait {
 
 namespace {
 
-// Each rank lowers and simulates all ranks' schedules: a fraction of a second and some tens of megabytes for so many.
+// Each rank lowers and proves all ranks' schedules: a fraction of a second and some tens of megabytes for so many.
 constexpr int most_ranks = 256;
 // Between nodes the host's reduce_scatter of a few bytes ends in messages that nobody waits for (docs/performance.md).
 constexpr std::size_t host_reduce_scatter_bytes = 512;
+constexpr std::size_t most_shapes = 64;  // that a store keeps while no communicator has them
+
 int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 
 // The call that stands for all of its class: the smallest size, bytes, root 0, equal segments. The choice must not depend
@@ -54,23 +59,76 @@ Status check_plan(std::string_view plan, const Call& call, const CandidateContex
 
 }  // namespace
 
-struct Planner::Implementation {
-  // The choice does not depend on the root or on the exact size, so that it is made once a class.
+namespace {
+
+struct Decision {
+  bool host = false;
+  std::string_view reason;
+  Candidate candidate;
+};
+
+// What the communicators of one shape share. The choice does not depend on the root or on the exact size, so that it is
+// made once a class.
+struct Shelf {
   using ClassKey = std::tuple<Collective, int /* size class */, bool /* commutative */>;
-  using PlanKey = std::tuple<Collective, int /* root */, bool /* commutative */, std::string /* label */>;
+  using PlanKey = std::tuple<Collective, int /* root */, bool /* commutative */, std::string /* name */>;
 
-  struct Decision {
-    bool host = false;
-    std::string_view reason;
-    Candidate candidate;
-  };
+  std::mutex guard;
+  std::map<ClassKey, Decision> decisions;
+  std::map<PlanKey, std::unique_ptr<ReadyPlan>> plans;
+};
 
+template <class T>
+void append(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// All that a choice or a plan of this rank depends on.
+std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions& options) {
+  std::string key = options.forced_plan + '\n' + machine_json(options.machine);
+  append(key, rank);
+  append(key, options.chunk_bytes);
+  append(key, options.host_when_faster);
+  append(key, options.shared_memory);
+  append(key, options.siblings);
+  for (int place = 0; place < hierarchy.ranks(); ++place) append(key, hierarchy.rank_at(place));
+  for (const Level& level : hierarchy.levels()) {
+    append(key, level.kind);
+    for (const int first : level.group_first) append(key, first);
+  }
+  append(key, hierarchy.nodes());
+  return key;
+}
+
+}  // namespace
+
+struct PlanStore::Implementation {
+  std::mutex guard;
+  std::map<std::string, std::shared_ptr<Shelf>> shelves;
+
+  std::shared_ptr<Shelf> shelf(const std::string& key) {
+    const std::scoped_lock lock(guard);
+    if (shelves.size() >= most_shapes)
+      std::erase_if(shelves, [](const auto& entry) { return entry.second.use_count() == 1; });
+    std::shared_ptr<Shelf>& found = shelves[key];
+    if (found == nullptr) found = std::make_shared<Shelf>();
+    return found;
+  }
+};
+
+PlanStore::PlanStore() : implementation_(std::make_unique<Implementation>()) {}
+PlanStore::~PlanStore() = default;
+
+struct Planner::Implementation {
   Hierarchy hierarchy;
   int rank;
   PlannerOptions options;
-  std::map<ClassKey, Decision> decisions;
-  std::map<PlanKey, std::unique_ptr<ReadyPlan>> plans;
+  PlanStore::Implementation* store;
+  std::shared_ptr<Shelf> shelf = {};
 
+  void take_shelf() {
+    shelf = store != nullptr ? store->shelf(shape_key(hierarchy, rank, options)) : std::make_shared<Shelf>();
+  }
   Choice choose(const Call& call);
   const Decision& decide(const Call& call);
   Decision compute_decision(const Call& call) const;
@@ -83,6 +141,7 @@ struct Planner::Implementation {
 };
 
 Choice Planner::Implementation::choose(const Call& call) {
+  const std::scoped_lock lock(shelf->guard);
   const Decision& decision = decide(call);
   if (decision.host) return {nullptr, decision.reason};
   const ReadyPlan* plan = ready(call, decision.candidate);
@@ -90,14 +149,14 @@ Choice Planner::Implementation::choose(const Call& call) {
   return {plan, {}};
 }
 
-const Planner::Implementation::Decision& Planner::Implementation::decide(const Call& call) {
-  const ClassKey key{call.collective, size_class(payload_bytes(call, hierarchy.ranks())), call.commutative};
-  const auto [entry, is_new] = decisions.try_emplace(key);
+const Decision& Planner::Implementation::decide(const Call& call) {
+  const Shelf::ClassKey key{call.collective, size_class(payload_bytes(call, hierarchy.ranks())), call.commutative};
+  const auto [entry, is_new] = shelf->decisions.try_emplace(key);
   if (is_new) entry->second = compute_decision(call);
   return entry->second;
 }
 
-Planner::Implementation::Decision Planner::Implementation::compute_decision(const Call& call) const {
+Decision Planner::Implementation::compute_decision(const Call& call) const {
   if (hierarchy.ranks() > most_ranks) return {true, "communicator too large to plan for", {}};
   if (options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
     return {true, "the host is faster", {}};
@@ -135,8 +194,8 @@ Status Planner::Implementation::check_forced_plan() const {
 
 const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidate& candidate) {
   const int root = rooted(call.collective) ? call.root : 0;
-  const PlanKey key{call.collective, root, call.commutative, candidate.name};
-  const auto [entry, is_new] = plans.try_emplace(key);
+  const Shelf::PlanKey key{call.collective, root, call.commutative, candidate.name};
+  const auto [entry, is_new] = shelf->plans.try_emplace(key);
   if (!is_new) return entry->second.get();
   Result<LoweredPlan> lowered =
       lower(candidate, call.collective, root, call.commutative, hierarchy, options.shared_memory);
@@ -150,11 +209,15 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
   return entry->second.get();
 }
 
-Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options)
-    : implementation_(
-          std::make_unique<Implementation>(Implementation{std::move(hierarchy), rank, std::move(options), {}, {}})) {
-  if (implementation_->hierarchy.ranks() > most_ranks || !implementation_->options.warns) return;
-  if (const Status status = implementation_->check_forced_plan(); !status.ok()) warn("PLAIT_PLAN: " + status.message());
+Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store)
+    : implementation_(std::make_unique<Implementation>(
+          Implementation{std::move(hierarchy), rank, std::move(options),
+                         store != nullptr ? store->implementation_.get() : nullptr})) {
+  Implementation& planner = *implementation_;
+  planner.take_shelf();
+  if (planner.hierarchy.ranks() > most_ranks || !planner.options.warns) return;
+  if (const Status status = planner.check_forced_plan(); !status.ok())
+    warn("PLAIT_PLAN='" + planner.options.forced_plan + "' is not used: " + status.message());
 }
 
 Planner::~Planner() = default;
@@ -166,7 +229,7 @@ Status Planner::force(std::string plan) {
   std::swap(planner.options.forced_plan, plan);
   Status status = planner.check_forced_plan();
   if (status.ok())
-    planner.decisions.clear();
+    planner.take_shelf();
   else
     planner.options.forced_plan = std::move(plan);
   return status;

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 
 #include "core/status.h"
 #include "plan/bound_schedule.h"
@@ -39,15 +38,29 @@ struct Choice {
   std::string_view reason;
 };
 
+// Decisions and proven plans by the shape of communicators, so that a new communicator of a known shape plans nothing.
+// Thread-safe. One a process; it must outlive no planner: they share what they use.
+class PlanStore {
+ public:
+  PlanStore();
+  ~PlanStore();
+
+ private:
+  friend class Planner;
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
 // Pure apart from its cache: the same calls give the same choices on every rank. Not thread-safe (a communicator runs
 // one collective at a time).
 class Planner {
  public:
-  Planner(Hierarchy hierarchy, int rank, PlannerOptions options);
+  // `store` may be null: nothing is shared then.
+  Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store = nullptr);
   ~Planner();
 
   // The choice for a call; slow the first time for a (collective, root, size class), a look-up afterwards.
-  // The pointer stays valid for the planner's life.
+  // The pointer stays valid until force(), or for the planner's life.
   Choice choose(const Call& call);
 
   // Takes this plan from now on where it applies, as PlannerOptions::forced_plan; empty: chooses again. Fails with the

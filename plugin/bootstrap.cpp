@@ -375,7 +375,7 @@ SegmentShare::~SegmentShare() { mapped_bytes -= bytes_; }
 
 Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield)
     : connections(std::move(made)),
-      planner(std::move(hierarchy), rank, std::move(options)),
+      planner(std::move(hierarchy), rank, std::move(options), &process().plans),
       engine({connections.shm.get(), connections.mpi.get()},
              {.yield = yield, .host_progress = progress_host, .context = this}),
       schedules(planner, rank, planner.hierarchy().ranks()) {}

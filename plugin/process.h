@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "plan/planner.h"
 
 namespace plait {
 
@@ -32,6 +33,7 @@ struct Process {
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
   const char* off_reason = "";    // in Phase::off
+  mutable PlanStore plans;        // of all communicators
 };
 
 namespace detail {

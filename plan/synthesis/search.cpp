@@ -307,8 +307,9 @@ class Search {
     // First near the number that suits the program found so far: it bounds what the other numbers must beat.
     const PipelineCost first = whole_cost(results_.best().program);
     const int likely = best_chunks(first, task_.levels, options_).chunks;
-    for (int chunks = likely; chunks <= options_.most_chunks; chunks *= 2) pipelined(chunks);
-    for (int chunks = likely / 2; chunks > options_.fewest_chunks; chunks /= 2) pipelined(chunks);
+    pipelined(likely);
+    for (int chunks = 2 * likely; chunks <= options_.most_chunks && pipelined(chunks); chunks *= 2) {}
+    for (int chunks = likely / 2; chunks > options_.fewest_chunks && pipelined(chunks); chunks /= 2) {}
     return results_.release();
   }
 
@@ -343,8 +344,11 @@ class Search {
     return slowest;
   }
 
-  void pipelined(int chunks) {
+  // Whether going on in the same direction is worth while.
+  bool pipelined(int chunks) {
+    const double before = results_.best().seconds;
     if (chunks > options_.fewest_chunks) run_with(chunks, slowest_level(results_.best(), chunks));
+    return options_.tolerance == 0 || results_.best().seconds < before;
   }
 
   PipelineCost whole_cost(const Program& program) const {

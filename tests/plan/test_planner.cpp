@@ -123,6 +123,20 @@ TEST(Planner, LargeMessagesArePipelined) {
     EXPECT_NE(chosen(planner, collective, 4 << 20).find(" x"), std::string::npos) << chosen(planner, collective, 4 << 20);
 }
 
+TEST(Planner, CommunicatorsOfOneShapeShareTheirPlans) {
+  const std::vector<int> shape = {2, 2}, other_shape = {1, 3};
+  const Call call{.collective = Collective::allreduce, .count = 4096};
+  PlanStore store;
+  Planner one(Hierarchy::nodes_of(shape), 1, {}, &store), same(Hierarchy::nodes_of(shape), 1, {}, &store);
+  Planner other(Hierarchy::nodes_of(other_shape), 1, {}, &store), alone(Hierarchy::nodes_of(shape), 1, {});
+  EXPECT_EQ(one.choose(call).plan, same.choose(call).plan);
+  EXPECT_NE(one.choose(call).plan, other.choose(call).plan);
+  EXPECT_NE(one.choose(call).plan, alone.choose(call).plan);
+  EXPECT_TRUE(same.force("AR.12(ring)").ok());
+  EXPECT_EQ(same.choose(call).plan->name.substr(0, 11), "AR.12(ring)");
+  EXPECT_NE(one.choose(call).plan->name.substr(0, 11), "AR.12(ring)");
+}
+
 // A NIC that siblings use as well makes the programs that spare it cheaper.
 TEST(Planner, SiblingsShareTheNic) {
   const std::vector<int> shape = {1, 1, 1, 1};
