@@ -110,7 +110,10 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_TRACE", "path", "", "Record every accelerated call into this file; empty records nothing."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.trace_path, v); }},
-    {{"PLAIT_PLAN", "name", "", "Force the plan of this name wherever it applies; empty lets the planner choose."},
+    {{"PLAIT_PLAN", "plan", "",
+      "Force this plan wherever it applies: a program such as 'RS.2 AR.1 AG.2' (with algorithms and chunks: "
+      "'AR.12(ring) x8'), pairwise or leaders for alltoall, or a plan file's name (*.json, docs/p2.md); empty lets the "
+      "planner choose."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
     {{"PLAIT_CHANNELS", "list", "shm,mpi", "The channels that may be used, separated by commas: shm, mpi."},
