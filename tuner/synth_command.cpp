@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "core/units.h"
+#include "plan/plan_file.h"
+#include "plan/synthesis/reference.h"
 #include "tuner/command.h"
 #include "tuner/grid_options.h"
 #include "tuner/grid_programs.h"
@@ -30,10 +33,12 @@ struct SynthOptions {
   std::string save;
   int max_size = 5;
   int top = 10;
+  bool master = false;
 };
 
 struct MatrixPrograms {
   std::vector<int> cardinalities;  // of the reduction group's levels
+  std::uint64_t with_master = 0;   // programs when Master forms count as instructions of their own, where asked for
   PricedPrograms programs;
 };
 
@@ -60,8 +65,16 @@ Status check_range(const char* option, int value, int least, int most) {
                              " to " + std::to_string(most)};
 }
 
+// Which programs there are does not depend on the cardinalities, so that two ranks a level are enough to count them.
+constexpr std::size_t most_master_levels = 3;
+std::uint64_t count_with_master(std::size_t levels, int most_instructions) {
+  const std::vector<int> smallest(levels, 2);
+  const auto counts = count_reference(smallest, most_instructions, true);
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
 // Groups that span the same levels of the system have the same programs at the same prices.
-SynthResult synthesize(const Grid& grid, Collective collective, const ProgramLimits& limits) {
+SynthResult synthesize(const Grid& grid, Collective collective, const ProgramLimits& limits, bool master) {
   const auto begin = std::chrono::steady_clock::now();
   std::map<std::vector<std::pair<int, int>>, MatrixPrograms> known;
   SynthResult result;
@@ -71,6 +84,7 @@ SynthResult synthesize(const Grid& grid, Collective collective, const ProgramLim
     for (const GroupLevel& level : group.levels) key.emplace_back(level.cardinality, level.system_level);
     const auto [entry, fresh] = known.try_emplace(key);
     if (fresh) {
+      if (master) entry->second.with_master = count_with_master(group.levels.size(), limits.most_instructions);
       for (const GroupLevel& level : group.levels) entry->second.cardinalities.push_back(level.cardinality);
       entry->second.programs = priced_programs(grid, group, limits);
     }
@@ -98,10 +112,12 @@ Json to_json(const Grid& grid, Collective collective, const SynthResult& result)
     const MatrixPrograms& found = result.matrices[index];
     Json programs = Json::array();
     for (const PricedProgram& priced : found.programs.cheapest) programs.push_back(program_json(priced));
-    json["matrices"].push_back({{"matrix", grid.matrices[index].rows},
-                                {"hierarchy", found.cardinalities},
-                                {"count", found.programs.count},
-                                {"programs", std::move(programs)}});
+    Json matrix = {{"matrix", grid.matrices[index].rows},
+                   {"hierarchy", found.cardinalities},
+                   {"count", found.programs.count},
+                   {"programs", std::move(programs)}};
+    if (found.with_master > 0) matrix["count_with_master"] = found.with_master;
+    json["matrices"].push_back(std::move(matrix));
   }
   json["total"] = result.total;
   json["elapsed_seconds"] = result.elapsed_seconds;
@@ -114,7 +130,9 @@ void print_matrix(const ParallelismMatrix& matrix, const MatrixPrograms& found) 
     std::cout << ", groups of one rank: 0 programs, nothing to do\n";
     return;
   }
-  std::cout << ", groups " << text(found.cardinalities) << ": " << plural(found.programs.count, "program") << '\n';
+  std::cout << ", groups " << text(found.cardinalities) << ": " << plural(found.programs.count, "program");
+  if (found.with_master > 0) std::cout << ", " << grouped(found.with_master) << " with Master forms";
+  std::cout << '\n';
   std::size_t width = 0;
   for (const auto& priced : found.programs.cheapest) {
     width = std::max(width, text_without_algorithms(priced.program).size());
@@ -146,12 +164,7 @@ Status save_plan(const std::string& path, Collective collective, const MatrixPro
     return {Code::invalid, "--save: the first matrix has no program to save (groups of one rank, or --top 0)"};
   }
   const PricedProgram& best = found.programs.cheapest.front();
-  const Json json = {{"plait_plan", 1},
-                     {"collective", name(collective)},
-                     {"hierarchy", found.cardinalities},
-                     {"program", text(best.program)},
-                     {"chunks", best.chunks}};
-  const Status written = write_file(path, json.dump() + '\n');
+  const Status written = write_file(path, plan_file_json({collective, found.cardinalities, best.program, best.chunks}));
   return written.ok() ? written : Status(written.code(), "--save " + written.message());
 }
 
@@ -168,6 +181,7 @@ class SynthCommand : public Command {
     app.add_option("--max-size", options_.max_size, "instructions a program may have")->capture_default_str();
     app.add_option("--top", options_.top, "programs to show of each matrix")->capture_default_str();
     app.add_option("--collective", options_.collective, "over the reduction axes")->capture_default_str();
+    app.add_flag("--master", options_.master, "count the programs with the paper's Master forms, too (up to 3 levels)");
     app.add_option("--save", options_.save, "write the first matrix' best program as a plan file");
   }
 
@@ -180,8 +194,9 @@ class SynthCommand : public Command {
     if (!top.ok()) return top;
     const auto grid = understand_grid(options_.grid);
     if (!grid.ok()) return grid.status();
+    if (const Status master = check_master(*grid, *collective); !master.ok()) return master;
     const ProgramLimits limits{.most_instructions = options_.max_size, .top = static_cast<std::size_t>(options_.top)};
-    const SynthResult result = synthesize(*grid, *collective, limits);
+    const SynthResult result = synthesize(*grid, *collective, limits, options_.master);
     if (!options_.save.empty()) {
       const Status saved = save_plan(options_.save, *collective, result.matrices.front());
       if (!saved.ok()) return saved;
@@ -195,6 +210,16 @@ class SynthCommand : public Command {
   }
 
  private:
+  Status check_master(const Grid& grid, Collective collective) const {
+    if (!options_.master) return {};
+    if (collective != Collective::allreduce) return {Code::invalid, "--master: counts programs of allreduce only"};
+    for (const ParallelismMatrix& matrix : grid.matrices)
+      if (const std::size_t levels = group_levels(matrix, grid.request.reduce).size(); levels > most_master_levels)
+        return {Code::invalid, "--master: " + std::to_string(levels) + " levels in a group; expected at most " +
+                                   std::to_string(most_master_levels)};
+    return {};
+  }
+
   SynthOptions options_;
 };
 

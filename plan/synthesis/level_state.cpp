@@ -11,29 +11,23 @@ constexpr std::uint8_t bits(LevelStatus one, LevelStatus other) { return bit(one
 
 using enum LevelStatus;
 
-// What an instruction finds outside its range.
-struct Outside {
-  bool rooted = false;
-  bool unreduced_below = false;  // at a level deeper than the range
-  bool counterparts = true;      // every rank of one group below has its partner in the others
-};
+// A state's bits are looked at all levels at once: two bits a level, `low` has the lower one of each.
+constexpr unsigned low = 0x5555u;
 
-Outside look_outside(const SynthesisTask& task, LevelState state, int first, int last) {
-  Outside found;
-  for (int level = 0; level < task.levels; ++level) {
-    if (level >= first && level <= last) continue;
-    const LevelStatus status = state.at(level);
-    found.rooted |= status == LevelStatus::rooted;
-    found.unreduced_below |= level > last && status == unreduced;
-    const bool uneven = (task.uneven >> level & 1) != 0;
-    if (level > last && uneven && status != scattered && status != LevelStatus::rooted) found.counterparts = false;
-  }
-  return found;
+constexpr unsigned mask_of(int first, int last) { return (1u << 2 * (last + 1)) - (1u << 2 * first); }
+constexpr unsigned rooted_levels(unsigned state) { return state & state >> 1 & low; }
+constexpr unsigned unreduced_levels(unsigned state) { return ~(state | state >> 1) & low; }
+constexpr bool all_are(unsigned state, unsigned mask, LevelStatus wanted) {
+  return (state & mask) == (low * static_cast<unsigned>(wanted) & mask);
 }
+static_assert(static_cast<int>(unreduced) == 0 && static_cast<int>(full) == 1 && static_cast<int>(scattered) == 2);
 
-bool all_are(LevelState state, int first, int last, LevelStatus wanted) {
-  for (int level = first; level <= last; ++level)
-    if (state.at(level) != wanted) return false;
+// Every rank of one group below the range has its partner in the others.
+bool has_counterparts(const SynthesisTask& task, LevelState state, int last) {
+  for (int level = last + 1; task.uneven != 0 && level < task.levels; ++level) {
+    const LevelStatus status = state.at(level);
+    if ((task.uneven >> level & 1) != 0 && status != scattered && status != LevelStatus::rooted) return false;
+  }
   return true;
 }
 
@@ -59,42 +53,36 @@ bool may_scatter(const SynthesisTask& task) {
   return task.extended && (may_end(task, scattered) || begins_rooted);
 }
 
-// Some level is rooted, the others full.
-bool can_broadcast(LevelState state, int first, int last) {
-  bool any = false;
-  for (int level = first; level <= last; ++level) {
-    if (state.at(level) == LevelStatus::rooted) any = true;
-    else if (state.at(level) != full) return false;
-  }
-  return any;
-}
-
-std::optional<LevelStatus> result_of(const SynthesisTask& task, LevelState state, Instruct what, int first, int last,
-                                     const Outside& outside) {
-  const bool reduces = all_are(state, first, last, unreduced) && (!task.ordered || !outside.unreduced_below);
-  const bool even = pieces_are_even(task, first, last);
-  const bool idle_groups = task.extended || !outside.rooted;
+std::optional<LevelStatus> result_of(const SynthesisTask& task, unsigned state, Instruct what, int first, int last) {
+  const unsigned mask = mask_of(first, last), everything = mask_of(0, task.levels - 1);
+  const unsigned below = everything & ~mask_of(0, last);
+  const bool idle_groups = task.extended || (rooted_levels(state) & ~mask) == 0;
+  const bool in_order = !task.ordered || (unreduced_levels(state) & below) == 0;
   switch (what) {
     case Instruct::all_reduce:
-      if (reduces) return full;
+      if (all_are(state, mask, unreduced) && in_order) return full;
       break;
     case Instruct::reduce_scatter:
-      if (reduces && even && !task.ordered) return scattered;
+      if (all_are(state, mask, unreduced) && !task.ordered && pieces_are_even(task, first, last)) return scattered;
       break;
     case Instruct::reduce:
-      if (reduces) return LevelStatus::rooted;
+      if (all_are(state, mask, unreduced) && in_order) return LevelStatus::rooted;
       break;
     case Instruct::all_gather:
-      if (all_are(state, first, last, scattered) && even && idle_groups) return full;
+      if (all_are(state, mask, scattered) && idle_groups && pieces_are_even(task, first, last)) return full;
       break;
-    case Instruct::broadcast:
-      if (can_broadcast(state, first, last) && idle_groups) return full;
+    case Instruct::broadcast: {
+      const bool rooted_or_full = (state & low & mask) == (low & mask);
+      if (rooted_or_full && (rooted_levels(state) & mask) != 0 && idle_groups) return full;
       break;
+    }
     case Instruct::gather:
-      if (may_gather(task) && all_are(state, first, last, scattered) && even) return LevelStatus::rooted;
+      if (all_are(state, mask, scattered) && may_gather(task) && pieces_are_even(task, first, last))
+        return LevelStatus::rooted;
       break;
     case Instruct::scatter:
-      if (may_scatter(task) && all_are(state, first, last, LevelStatus::rooted) && even) return scattered;
+      if (all_are(state, mask, LevelStatus::rooted) && may_scatter(task) && pieces_are_even(task, first, last))
+        return scattered;
       break;
   }
   return std::nullopt;
@@ -152,9 +140,8 @@ SynthesisTask task_of(Collective collective, int levels, std::uint8_t uneven, bo
 }
 
 std::optional<LevelState> apply(const SynthesisTask& task, LevelState state, Instruct what, int first, int last) {
-  const Outside outside = look_outside(task, state, first, last);
-  if (!outside.counterparts) return std::nullopt;
-  const std::optional<LevelStatus> result = result_of(task, state, what, first, last, outside);
+  if (!has_counterparts(task, state, last)) return std::nullopt;
+  const std::optional<LevelStatus> result = result_of(task, state.index(), what, first, last);
   if (!result) return std::nullopt;
   for (int level = first; level <= last; ++level) state.set(level, *result);
   return state;
