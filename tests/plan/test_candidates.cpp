@@ -5,25 +5,11 @@
 #include <random>
 
 #include "all_candidates.h"
+#include "factorisations.h"
 #include "plan/proof.h"
 
 namespace plait {
 namespace {
-
-// All ordered factorisations of `ranks` into at most `levels` factors of two or more, outermost first.
-void factorise(int ranks, int levels, std::vector<int>& prefix, std::vector<std::vector<int>>& all) {
-  if (ranks == 1) {
-    if (!prefix.empty()) all.push_back(prefix);
-    return;
-  }
-  if (levels == 0) return;
-  for (int factor = 2; factor <= ranks; ++factor) {
-    if (ranks % factor != 0) continue;
-    prefix.push_back(factor);
-    factorise(ranks / factor, levels - 1, prefix, all);
-    prefix.pop_back();
-  }
-}
 
 void expect_proven(const Hierarchy& hierarchy, const std::vector<Candidate>& found, Collective collective,
                    bool commutative, int root) {
@@ -77,10 +63,7 @@ class UniformHierarchies : public testing::TestWithParam<int> {};
 
 TEST_P(UniformHierarchies, ChosenPlansAreProven) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
-  std::vector<std::vector<int>> all;
-  std::vector<int> prefix;
-  factorise(GetParam(), 6, prefix, all);
-  for (const auto& cardinalities : all)
+  for (const auto& cardinalities : factorisations(GetParam(), 6))
     expect_choices_proven(Hierarchy::uniform_of(cardinalities), GetParam() <= 24 ? 3 : 1, random);
 }
 
@@ -91,10 +74,8 @@ TEST(SmallHierarchies, EveryProgramIsProven) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int ranks = 2; ranks <= 12; ++ranks) {
-    std::vector<std::vector<int>> all;
-    std::vector<int> prefix;
-    factorise(ranks, 3, prefix, all);
-    for (const auto& cardinalities : all) expect_all_proven(Hierarchy::uniform_of(cardinalities), 2, random);
+    for (const auto& cardinalities : factorisations(ranks, 3))
+      expect_all_proven(Hierarchy::uniform_of(cardinalities), 2, random);
   }
 }
 
