@@ -22,6 +22,8 @@ constexpr double cutting_may_cost = 0.02;
 // A plan of more blocks times ranks than this is not cut into still more chunks: planning it would take longer than the
 // collective gains.
 constexpr std::size_t most_cells = std::size_t{1} << 14;
+// Of blocks times ranks that a plan may have at all, as a user may name it.
+constexpr std::int64_t most_lowered_cells = std::int64_t{1} << 22;
 
 // The ranks of each node in place order; the first is its leader.
 std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
@@ -52,7 +54,10 @@ struct ExchangeLoad {
 
 double exchange_seconds(const ExchangeLoad& load, const CandidateContext& context) {
   const Machine& machine = context.machine;
-  const LinkLevel &network = machine.levels.front(), &local = machine.levels.back();
+  const auto innermost_network = std::find_if(machine.levels.rbegin(), machine.levels.rend(),
+                                              [](const LinkLevel& level) { return level.network; });
+  const LinkLevel& local = machine.levels.back();
+  const LinkLevel& network = innermost_network != machine.levels.rend() ? *innermost_network : local;
   const bool crosses = context.hierarchy.nodes() > 1;
   const double crowd = machine.ranks_per_core > 1 ? 1 + machine.ranks_per_core : 1;
   const double processor = 2 * (load.near * local.overhead + load.near_bytes * local.cpu_seconds_per_byte +
@@ -135,8 +140,8 @@ Synthesis synthesis_for(const Call& call, const CandidateContext& context) {
   Synthesis synthesis;
   synthesis.model = group_model(context.machine, context.hierarchy, context.siblings);
   if (grid_for(call, context.hierarchy) == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
-  synthesis.task = task_of(call.collective, static_cast<int>(synthesis.model.levels.size()), synthesis.model.uneven,
-                           ordered(call));
+  const Grid grid = make_grid(context.hierarchy, grid_for(call, context.hierarchy), -1);
+  synthesis.task = task_on(grid, call.collective, ordered(call));
   SearchOptions& options = synthesis.options;
   options.bytes = bytes_of(call, context.hierarchy.ranks());
   const auto chunks_of = [&](std::size_t chunk_bytes) {
@@ -279,6 +284,9 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
                                    ? Result<int>(1)
                                    : segments_needed(candidate.program, grid, collective, in_order);
   if (!segments.ok()) return segments.status();
+  if (candidate.emit == nullptr && std::int64_t{*segments} * candidate.chunks * hierarchy.ranks() > most_lowered_cells)
+    return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
+                                         std::to_string(hierarchy.ranks()) + " ranks into too many blocks");
   const Semantics semantics(collective, hierarchy.ranks(), root, *segments, candidate.chunks);
   std::vector<int> node_of;
   for (int rank = 0; rank < hierarchy.ranks(); ++rank) node_of.push_back(hierarchy.node_of(rank));

@@ -37,10 +37,18 @@ int group_size(const Grid& grid, const Instruction& instruction) {
   return size;
 }
 
-// The least common multiple of a level's group sizes: into so many pieces its data can be cut evenly for each group.
+constexpr int most_pieces_a_child = 4;
+constexpr std::int64_t most_segments = 1 << 14;
+
+// The least common multiple of a level's group sizes: into so many pieces its data can be cut evenly for each group. 0
+// when that takes more than a few pieces a child.
 int even_pieces(const Grid& grid, int level) {
+  const int most = most_pieces_a_child * grid.cardinality[static_cast<std::size_t>(level)];
   int pieces = 1;
-  for (const auto& sizes : grid.children) pieces = std::lcm(pieces, sizes[static_cast<std::size_t>(level)]);
+  for (const auto& sizes : grid.children) {
+    pieces = std::lcm(pieces, sizes[static_cast<std::size_t>(level)]);
+    if (pieces > most) return 0;
+  }
   return pieces;
 }
 
@@ -94,7 +102,7 @@ class Lowering {
         grid_(grid),
         builder_(builder),
         ownership_(program, grid, builder.semantics()),
-        task_(task_of(builder.semantics().collective(), grid.levels, uneven_levels(grid), ordered)),
+        task_(task_on(grid, builder.semantics().collective(), ordered)),
         state_(task_.start) {}
 
   void run() {
@@ -303,14 +311,15 @@ Status refuse(const Program& program, const Instruction& instruction, const std:
 }
 
 // Segments after which every all-reduce that cuts its data finds a piece for each member.
-int refine(const Program& program, const Grid& grid, const SynthesisTask& task, int segments) {
+std::int64_t refine(const Program& program, const Grid& grid, const SynthesisTask& task, std::int64_t segments) {
   LevelState state = task.start;
   for (const Instruction& instruction : program.instructions) {
+    if (segments > most_segments) break;
     if (instruction.what == Instruct::all_reduce) {
-      int held = segments;
+      std::int64_t held = segments;
       for (int level = 0; level < grid.levels; ++level)
         if (state.at(level) == LevelStatus::scattered) held /= even_pieces(grid, level);
-      int wanted = scatters(instruction.what, instruction.algorithm) ? group_size(grid, instruction) : 1;
+      std::int64_t wanted = scatters(instruction.what, instruction.algorithm) ? group_size(grid, instruction) : 1;
       if (instruction.algorithm == Algorithm::tree) wanted = 2;
       segments *= wanted / std::gcd(held, wanted);
     }
@@ -342,11 +351,18 @@ bool fits(const Instruction& instruction, const Grid& grid) {
          (whole || !uneven || fits(instruction.what, instruction.algorithm, 3));
 }
 
+SynthesisTask task_on(const Grid& grid, Collective collective, bool ordered) {
+  SynthesisTask task = task_of(collective, grid.levels, uneven_levels(grid), ordered);
+  for (int level = 0; level < grid.levels; ++level)
+    if (even_pieces(grid, level) == 0) task.uncut |= static_cast<std::uint8_t>(1u << level);
+  return task;
+}
+
 Result<int> segments_needed(const Program& program, const Grid& grid, Collective collective, bool ordered) {
-  const SynthesisTask task = task_of(collective, grid.levels, uneven_levels(grid), ordered);
+  const SynthesisTask task = task_on(grid, collective, ordered);
   LevelState state = task.start;
   std::vector<bool> scattered(static_cast<std::size_t>(grid.levels));
-  int segments = 1;
+  std::int64_t segments = 1;
   for (const Instruction& instruction : program.instructions) {
     if (instruction.last >= grid.levels)
       return refuse(program, instruction,
@@ -357,7 +373,7 @@ Result<int> segments_needed(const Program& program, const Grid& grid, Collective
     const auto next = apply(task, state, instruction.what, instruction.first, instruction.last);
     if (!next) return refuse(program, instruction, "does not apply to what the ranks hold at that point");
     for (int level = instruction.first; scatters_levels(instruction) && level <= instruction.last; ++level) {
-      if (!scattered[static_cast<std::size_t>(level)]) segments *= even_pieces(grid, level);
+      if (!scattered[static_cast<std::size_t>(level)] && !task.owned_pieces) segments *= even_pieces(grid, level);
       scattered[static_cast<std::size_t>(level)] = true;
     }
     state = *next;
@@ -365,8 +381,11 @@ Result<int> segments_needed(const Program& program, const Grid& grid, Collective
   if (!task.is_goal(state))
     return Status(Code::invalid, "program " + text_without_algorithms(program) + ": does not end with the result of " +
                                      std::string(name(collective)));
-  if (owns_segments(collective)) return grid.ranks();
-  return refine(program, grid, task, segments);
+  if (task.owned_pieces) return grid.ranks();
+  segments = refine(program, grid, task, segments);
+  if (segments <= most_segments) return static_cast<int>(segments);
+  return Status(Code::unsupported, "program " + text_without_algorithms(program) + ": cuts the data into more than " +
+                                       std::to_string(most_segments) + " pieces");
 }
 
 void lower_program(const Program& program, const Grid& grid, bool ordered, Builder& builder) {

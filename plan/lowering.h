@@ -12,6 +12,9 @@ namespace plait {
 // Bit set of the grid's levels whose groups differ in size.
 std::uint8_t uneven_levels(const Grid& grid);
 
+// The collective's task on this grid.
+SynthesisTask task_on(const Grid& grid, Collective collective, bool ordered);
+
 // Whether the instruction's algorithm can serve every one of its groups.
 bool fits(const Instruction& instruction, const Grid& grid);
 

@@ -24,9 +24,8 @@ struct GpuSystem {
 };
 
 constexpr std::array gpu_systems = {
-    // 16 A100 a node on an NVSwitch, 270 GB/s each; 100 Gbit/s a node, of which the paper takes 60 to 64 % (7.5 to 8
-    // GB/s)
-    // to be usable. 7 GB/s, both directions together, fits its measured times best.
+    // 16 A100 a node on an NVSwitch, 270 GB/s each; 100 Gbit/s a node, of which the paper takes 60 to 64 % to be usable
+    // (7.5 to 8 GB/s). 7 GB/s, both directions together, fits its measured times best.
     GpuSystem{"a100", 7.0e9, true, 270e9, true},
     // 8 V100 a node in an NVLink ring, 135 GB/s in each direction; the same network. PCIe's 32 GB/s lie between the two
     // and limit nothing.

@@ -33,6 +33,7 @@ Status read(const Json& json, PlanFile& plan) {
     if (!json.contains(member) || !json[member].is_string()) return bad("'" + std::string(member) + "': expected a string");
   const auto collective = collective_named(json["collective"].get<std::string>());
   if (!collective) return bad("'collective': no collective is named '" + json["collective"].get<std::string>() + "'");
+  if (*collective == Collective::alltoall) return bad("'collective': alltoall has no programs");
   plan.collective = *collective;
   Result<Program> program = parse_program(json["program"].get<std::string>());
   if (!program.ok()) return bad("'program': " + program.status().message());

@@ -1,15 +1,18 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <vector>
 
 #include "core/log.h"
 #include "plan/candidate.h"
+#include "plan/plan_file.h"
 #include "plan/proof.h"
 #include "plan/synthesis/reference.h"
 
@@ -22,6 +25,14 @@ constexpr int most_ranks = 256;
 // Between nodes the host's reduce_scatter of a few bytes ends in messages that nobody waits for (docs/performance.md).
 constexpr std::size_t host_reduce_scatter_bytes = 512;
 constexpr std::size_t most_shapes = 64;  // that a store keeps while no communicator has them
+constexpr int most_candidates = 3;
+
+// The collectives that a plan may be for, the likeliest first: of several reasons against it the first is told.
+constexpr std::array by_interest = {Collective::allreduce,  Collective::reduce,     Collective::bcast,
+                                    Collective::allgather,  Collective::allgatherv, Collective::reduce_scatter_block,
+                                    Collective::reduce_scatter, Collective::gather, Collective::scatter,
+                                    Collective::barrier,    Collective::alltoall};
+static_assert(by_interest.size() == collective_count);
 
 int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 
@@ -36,35 +47,45 @@ Call representative(const Call& call, int ranks) {
   return canonical;
 }
 
-// P²'s own rules say more exactly what is wrong with a reduction than the rules by level: which rank, and which chunk.
+// The program that a plan's text or a plan file's holds; an empty one when there is none.
+Program program_in(std::string_view plan) {
+  if (plan.starts_with('{')) {
+    const Result<PlanFile> file = parse_plan_file(plan);
+    return file.ok() ? file->program : Program();
+  }
+  const Result<Program> program = parse_program(plan.substr(0, plan.rfind(" x")));
+  return program.ok() ? *program : Program();
+}
+
+// P²'s own rules say more exactly what is wrong with a reduction than the rules by level: which rank (by place), and
+// which chunk.
 Status explain(const Status& refusal, std::string_view plan, const CandidateContext& context) {
   std::vector<int> cardinalities;
   for (const Level& level : context.hierarchy.levels()) cardinalities.push_back(level.cardinality);
-  const Result<Program> program = parse_program(plan.substr(0, plan.rfind(" x")));
-  if (!program.ok() || !context.hierarchy.uniform()) return refusal;
-  for (const Instruction& instruction : program->instructions)
+  const Program program = program_in(plan);
+  if (program.instructions.empty() || !context.hierarchy.uniform()) return refusal;
+  for (const Instruction& instruction : program.instructions)
     if (static_cast<int>(instruction.what) >= p2_instructs || instruction.last >= static_cast<int>(cardinalities.size()))
       return refusal;
-  const Status reference = run_reference(*program, cardinalities);
-  return reference.code() == Code::invalid ? reference : refusal;
+  const Status reference = run_reference(program, cardinalities);
+  if (reference.code() != Code::invalid) return refusal;
+  return {Code::invalid, "program " + text_without_algorithms(program) + ": " + reference.message()};
 }
 
 // Ok when the plan does the call's collective here, and its proof holds.
 Status check_plan(std::string_view plan, const Call& call, const CandidateContext& context) {
   const Result<Candidate> named = named_candidate(plan, call, context);
-  if (!named.ok()) return explain(named.status(), plan, context);
+  if (!named.ok()) return call.collective == Collective::allreduce ? explain(named.status(), plan, context) : named.status();
   const Result<LoweredPlan> lowered = lower(*named, call.collective, call.root, true, context.hierarchy, true);
   return lowered.ok() ? prove(lowered->semantics, lowered->schedules, true) : lowered.status();
 }
 
-}  // namespace
-
-namespace {
+// What a warning calls it: a plan file's text is long.
+std::string label(const std::string& plan) { return plan.starts_with('{') ? "plan file" : "'" + plan + "'"; }
 
 struct Decision {
-  bool host = false;
-  std::string_view reason;
-  Candidate candidate;
+  std::string_view host_reason;        // not empty: the host should have the call
+  std::vector<Candidate> candidates;   // the cheapest first; the first that can be proven is taken
 };
 
 // What the communicators of one shape share. The choice does not depend on the root or on the exact size, so that it is
@@ -105,6 +126,12 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
 struct PlanStore::Implementation {
   std::mutex guard;
   std::map<std::string, std::shared_ptr<Shelf>> shelves;
+  std::set<std::string> warnings;  // that were told already: many communicators have the same reason
+
+  bool is_new_warning(const std::string& text) {
+    const std::scoped_lock lock(guard);
+    return warnings.insert(text).second;
+  }
 
   std::shared_ptr<Shelf> shelf(const std::string& key) {
     const std::scoped_lock lock(guard);
@@ -136,37 +163,38 @@ struct Planner::Implementation {
     return {hierarchy, options.machine, options.siblings, options.chunk_bytes};
   }
   bool host_is_faster(const Call& call) const;
-  Status check_forced_plan() const;
+  Status check(const std::string& plan) const;
   const ReadyPlan* ready(const Call& call, const Candidate& candidate);
 };
 
 Choice Planner::Implementation::choose(const Call& call) {
   const std::scoped_lock lock(shelf->guard);
   const Decision& decision = decide(call);
-  if (decision.host) return {nullptr, decision.reason};
-  const ReadyPlan* plan = ready(call, decision.candidate);
-  if (plan == nullptr) return {nullptr, "plan refused by its proof"};
-  return {plan, {}};
+  if (!decision.host_reason.empty()) return {nullptr, decision.host_reason};
+  for (const Candidate& candidate : decision.candidates)
+    if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return {plan, {}};
+  return {nullptr, "plan refused by its proof"};
 }
 
 const Decision& Planner::Implementation::decide(const Call& call) {
   const Shelf::ClassKey key{call.collective, size_class(payload_bytes(call, hierarchy.ranks())), call.commutative};
-  const auto [entry, is_new] = shelf->decisions.try_emplace(key);
-  if (is_new) entry->second = compute_decision(call);
-  return entry->second;
+  const auto found = shelf->decisions.find(key);
+  if (found != shelf->decisions.end()) return found->second;
+  return shelf->decisions.emplace(key, compute_decision(representative(call, hierarchy.ranks()))).first->second;
 }
 
+// `call` stands for its class: all ranks must decide alike, whichever calls they have seen before.
 Decision Planner::Implementation::compute_decision(const Call& call) const {
-  if (hierarchy.ranks() > most_ranks) return {true, "communicator too large to plan for", {}};
-  if (options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
-    return {true, "the host is faster", {}};
-  const Call canonical = representative(call, hierarchy.ranks());
+  if (hierarchy.ranks() > most_ranks) return {"communicator too large to plan for", {}};
+  if (options.host_when_faster && options.forced_plan.empty() && host_is_faster(call)) return {"the host is faster", {}};
+  Decision decision;
   if (!options.forced_plan.empty())
-    if (Result<Candidate> forced = named_candidate(options.forced_plan, canonical, context()); forced.ok())
-      return {false, {}, std::move(*forced)};
-  std::vector<Candidate> found = candidates(canonical, context(), 1);
-  if (found.empty()) return {true, "no plan for this hierarchy", {}};
-  return {false, {}, std::move(found.front())};
+    if (Result<Candidate> forced = named_candidate(options.forced_plan, call, context()); forced.ok())
+      decision.candidates.push_back(std::move(*forced));
+  for (Candidate& candidate : candidates(call, context(), most_candidates))
+    decision.candidates.push_back(std::move(candidate));
+  if (decision.candidates.empty()) decision.host_reason = "no plan for this hierarchy";
+  return decision;
 }
 
 bool Planner::Implementation::host_is_faster(const Call& call) const {
@@ -177,15 +205,20 @@ bool Planner::Implementation::host_is_faster(const Call& call) const {
          payload_bytes(call, hierarchy.ranks()) * segments <= host_reduce_scatter_bytes;
 }
 
-// A plan that fits no collective at all is a mistake; one that fits only some is not.
-Status Planner::Implementation::check_forced_plan() const {
-  if (options.forced_plan.empty()) return {};
+// A plan that fits no collective at all is a mistake; one that fits only some is not. A plan file is for one collective.
+Status Planner::Implementation::check(const std::string& plan) const {
+  if (plan.empty()) return {};
   if (hierarchy.ranks() > most_ranks) return {Code::unsupported, "communicator too large to plan for"};
+  Collective only = Collective::count_;
+  if (plan.starts_with('{')) {
+    const Result<PlanFile> file = parse_plan_file(plan);
+    if (!file.ok()) return file.status();
+    only = file->collective;
+  }
   Status first_reason;
-  for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
-                                      Collective::reduce_scatter_block, Collective::gather, Collective::scatter,
-                                      Collective::alltoall}) {
-    const Status status = check_plan(options.forced_plan, {.collective = collective, .count = 1}, context());
+  for (const Collective collective : by_interest) {
+    if (only != Collective::count_ && collective != only) continue;
+    const Status status = check_plan(plan, {.collective = collective, .count = 1}, context());
     if (status.ok()) return {};
     if (first_reason.ok()) first_reason = status;
   }
@@ -195,18 +228,18 @@ Status Planner::Implementation::check_forced_plan() const {
 const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidate& candidate) {
   const int root = rooted(call.collective) ? call.root : 0;
   const Shelf::PlanKey key{call.collective, root, call.commutative, candidate.name};
-  const auto [entry, is_new] = shelf->plans.try_emplace(key);
-  if (!is_new) return entry->second.get();
+  if (const auto found = shelf->plans.find(key); found != shelf->plans.end()) return found->second.get();
   Result<LoweredPlan> lowered =
       lower(candidate, call.collective, root, call.commutative, hierarchy, options.shared_memory);
   const Status status = lowered.ok() ? prove(lowered->semantics, lowered->schedules, call.commutative) : lowered.status();
   if (!status.ok()) {
-    warn("plan " + candidate.name + " for " + std::string(name(call.collective)) + " is not used: " + status.message());
-    return nullptr;
+    if (options.warns)
+      warn("plan " + candidate.name + " for " + std::string(name(call.collective)) + " is not used: " + status.message());
+    return shelf->plans.emplace(key, nullptr).first->second.get();
   }
-  entry->second = std::make_unique<ReadyPlan>(
+  auto plan = std::make_unique<ReadyPlan>(
       ReadyPlan{candidate.name, lowered->semantics, std::move(lowered->schedules[static_cast<std::size_t>(rank)])});
-  return entry->second.get();
+  return shelf->plans.emplace(key, std::move(plan)).first->second.get();
 }
 
 Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store)
@@ -215,27 +248,23 @@ Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStor
                          store != nullptr ? store->implementation_.get() : nullptr})) {
   Implementation& planner = *implementation_;
   planner.take_shelf();
-  if (planner.hierarchy.ranks() > most_ranks || !planner.options.warns) return;
-  if (const Status status = planner.check_forced_plan(); !status.ok())
-    warn("PLAIT_PLAN='" + planner.options.forced_plan + "' is not used: " + status.message());
+  if (!planner.options.warns) return;
+  const Status status = planner.check(planner.options.forced_plan);
+  if (status.ok()) return;
+  const std::string warning = "PLAIT_PLAN: " + label(planner.options.forced_plan) + " is not used: " + status.message();
+  if (planner.store == nullptr || planner.store->is_new_warning(warning)) warn(warning);
 }
 
 Planner::~Planner() = default;
 
 Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
 
-Status Planner::force(std::string plan) {
-  Implementation& planner = *implementation_;
-  std::swap(planner.options.forced_plan, plan);
-  Status status = planner.check_forced_plan();
-  if (status.ok())
-    planner.take_shelf();
-  else
-    planner.options.forced_plan = std::move(plan);
-  return status;
-}
+Status Planner::check(const std::string& plan) const { return implementation_->check(plan); }
 
-const std::string& Planner::forced_plan() const { return implementation_->options.forced_plan; }
+void Planner::force(std::string plan) {
+  implementation_->options.forced_plan = std::move(plan);
+  implementation_->take_shelf();
+}
 
 const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
 

@@ -63,11 +63,11 @@ class Planner {
   // The pointer stays valid until force(), or for the planner's life.
   Choice choose(const Call& call);
 
-  // Takes this plan from now on where it applies, as PlannerOptions::forced_plan; empty: chooses again. Fails with the
-  // reason when no collective can use it, and then leaves things as they were. The same on every rank, as far as every
-  // rank reads the same file.
-  Status force(std::string plan);
-  const std::string& forced_plan() const;
+  // Ok when some collective can use this plan here (text as in PlannerOptions::forced_plan); else the first reason why
+  // none can: the violated rule and where it shows. Lowers and proves it; changes nothing.
+  Status check(const std::string& plan) const;
+  // Takes this plan from now on wherever it applies; empty: chooses again.
+  void force(std::string plan);
 
   const Hierarchy& hierarchy() const;
 

@@ -145,7 +145,7 @@ class Bootstrap {
   std::vector<int> neighbours_;  // ranks of this node, in place order
   SharedSegment segment_;
   bool use_shm_ = false, use_mpi_ = false;
-  double network_seconds_per_byte_ = 0;  // 0: there is no network
+  NetworkRates network_;  // zeros: there is no network
 };
 
 // Both become what holds on all ranks. False when the host failed at that.
@@ -203,8 +203,8 @@ Status Bootstrap::choose_channels() {
 
 Status Bootstrap::look_at_network() {
   if (hierarchy_.nodes() < 2) return {};
-  const Result<double> measured = network_seconds_per_byte(comm(), hierarchy_);
-  if (measured.ok()) network_seconds_per_byte_ = *measured;
+  const Result<NetworkRates> measured = network_rates(comm(), hierarchy_);
+  if (measured.ok()) network_ = *measured;
   return measured.status();
 }
 
@@ -312,10 +312,15 @@ PlannerOptions Bootstrap::planner_options() const {
   options.shared_memory = use_shm_;
   options.siblings = siblings_;
   options.warns = process().first_rank;
-  if (network_seconds_per_byte_ > 0)
-    options.machine.levels.front().port_seconds_per_byte = network_seconds_per_byte_;
+  if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
+  if (network_.across_switches > 0) {
+    LinkLevel between_switches = options.machine.levels.front();
+    between_switches.name = name(LevelKind::leaf_switch);
+    between_switches.port_seconds_per_byte = network_.across_switches;
+    options.machine.levels.insert(options.machine.levels.begin(), between_switches);
+  }
   options.machine.ranks_per_core = ranks_per_core();
-  note_links(network_seconds_per_byte_, options.machine.ranks_per_core);
+  note_links(network_.node, options.machine.ranks_per_core);
   return options;
 }
 

@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <fstream>
-#include <sstream>
 
 #include "core/log.h"
 #include "plan/plan_file.h"
@@ -17,11 +15,7 @@
 namespace plait {
 namespace {
 
-// Of the plan's text, and of the file that it names: nodes may hold different files of one name.
-std::int64_t fingerprint(const std::string& plan) {
-  std::ostringstream content;
-  if (std::ifstream file(plan); file) content << file.rdbuf();
-  const std::string text = plan + content.str();
+std::int64_t fingerprint(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a
   return static_cast<std::int64_t>(hash >> 1);
@@ -50,15 +44,15 @@ int refuse(const std::string& reason, bool prints) {
 
 int force_on_accelerated(Communicator& communicator, const std::string& wanted) {
   Planner& planner = communicator.machinery->planner;
-  const std::string before = planner.forced_plan();
   const Result<std::string> text = read_plan(wanted);  // nodes may hold different files of one name
   const std::string plan = text.ok() ? *text : wanted;
-  const Status mine = text.ok() ? planner.force(plan) : text.status();
+  const Status mine = text.ok() ? planner.check(plan) : text.status();
   Verdict verdict;
   const bool agreed = agree(communicator, mine, plan, verdict);
-  const bool accepted = agreed && verdict.same && verdict.first_refusing == communicator.ranks;
-  if (!accepted && mine.ok()) (void)planner.force(before);  // it held until now
-  communicator.machinery->schedules.clear();
+  if (agreed && verdict.same && verdict.first_refusing == communicator.ranks) {
+    planner.force(plan);
+    communicator.machinery->schedules.clear();
+  }
   const MPI_Comm comm = communicator.handle;
   if (!agreed) return raise_error(comm, Status(Code::peer_failed, "the ranks could not agree on a plan"));
   if (verdict.first_refusing < communicator.ranks)

@@ -18,7 +18,7 @@ constexpr int pieces = untimed_pieces + timed_pieces;
 constexpr int tag = 1;
 
 // What this process measured or was told; 0: nothing yet. Only a hint for the next communicator, whose ranks agree on it.
-constinit std::atomic<double> known_seconds_per_byte{0};
+constinit std::atomic<double> known_node_rate{0}, known_switch_rate{0};
 
 constexpr double failed = -1;
 
@@ -51,32 +51,54 @@ double measure(MPI_Comm comm, const Hierarchy& hierarchy, int node) {
   return well ? coarse((end - begin) / (double{piece_bytes} * timed_pieces)) : failed;
 }
 
-// The largest of all ranks' figures; an error where one failed.
-Result<double> slowest(MPI_Comm comm, double mine) {
-  const std::array<double, 2> own = {mine, mine == failed ? 1.0 : 0.0};
-  std::array<double, 2> all = {0, 0};
-  if (host().allreduce(own.data(), all.data(), 2, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS || all[1] != 0)
-    return Status(Code::peer_failed, "the ranks could not agree on the network's rate");
-  return all[0];
+// Whether the node's messages come from one on another switch.
+bool comes_across(const Hierarchy& hierarchy, int node) {
+  const Level& outermost = hierarchy.levels().front();
+  if (outermost.kind != LevelKind::leaf_switch) return false;
+  const auto switch_of = [&](int one) {
+    const auto& first = outermost.group_first;
+    return std::upper_bound(first.begin(), first.end(), hierarchy.node_first()[static_cast<std::size_t>(one)]) -
+           first.begin();
+  };
+  return switch_of(node) != switch_of((node + hierarchy.nodes() - 1) % hierarchy.nodes());
 }
 
-double measure_or_fail(MPI_Comm comm, const Hierarchy& hierarchy) {
+// The largest of all ranks' figures; an error where one failed.
+Result<NetworkRates> slowest(MPI_Comm comm, const NetworkRates& mine) {
+  const bool bad = mine.node == failed || mine.across_switches == failed;
+  const std::array<double, 3> own = {mine.node, mine.across_switches, bad ? 1.0 : 0.0};
+  std::array<double, 3> all = {0, 0, 0};
+  if (host().allreduce(own.data(), all.data(), 3, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS || all[2] != 0)
+    return Status(Code::peer_failed, "the ranks could not agree on the network's rate");
+  return NetworkRates{all[0], all[1]};
+}
+
+NetworkRates measure_or_fail(MPI_Comm comm, const Hierarchy& hierarchy) {
   try {
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     const int node = hierarchy.node_of(rank);
-    return hierarchy.ranks_on_node(node).front() == rank ? measure(comm, hierarchy, node) : 0;
+    if (hierarchy.ranks_on_node(node).front() != rank) return {};
+    const double measured = measure(comm, hierarchy, node);
+    return comes_across(hierarchy, node) ? NetworkRates{0, measured} : NetworkRates{measured, 0};
   } catch (const std::exception&) {
-    return failed;
+    return {failed, failed};
   }
 }
 
 }  // namespace
 
-Result<double> network_seconds_per_byte(MPI_Comm comm, const Hierarchy& hierarchy) {
-  Result<double> agreed = slowest(comm, known_seconds_per_byte.load());
-  if (agreed.ok() && *agreed == 0) agreed = slowest(comm, measure_or_fail(comm, hierarchy));
-  if (agreed.ok()) known_seconds_per_byte.store(*agreed);
+Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy) {
+  const bool switches = hierarchy.levels().front().kind == LevelKind::leaf_switch;
+  Result<NetworkRates> agreed = slowest(comm, {known_node_rate.load(), known_switch_rate.load()});
+  if (!agreed.ok()) return agreed;
+  const bool known = agreed->node > 0 && (!switches || agreed->across_switches > 0);
+  if (!known) agreed = slowest(comm, measure_or_fail(comm, hierarchy));
+  if (!agreed.ok()) return agreed;
+  if (agreed->node == 0) agreed->node = agreed->across_switches;  // no two neighbours share a switch
+  known_node_rate.store(agreed->node);
+  if (agreed->across_switches > 0) known_switch_rate.store(agreed->across_switches);
+  if (!switches) agreed->across_switches = 0;
   return agreed;
 }
 

@@ -8,10 +8,15 @@
 
 namespace plait {
 
-// Seconds that a byte takes through a node's NIC, the same on all ranks: the slowest of all nodes. Collective over
-// `comm`, whose errors must be returned; `hierarchy` must have two nodes or more. Measured once in a process's life, and
+// Seconds that a byte takes, the same on all ranks: the slowest of all nodes.
+struct NetworkRates {
+  double node = 0;              // through a node's NIC
+  double across_switches = 0;  // between nodes on different switches; 0: no switches are known, or one only
+};
+
+// Collective over `comm`, whose errors must be returned; `hierarchy` must have two nodes or more. Measured once in a process's life, and
 // again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each node to the next, so
 // that a rate limiter that lends some hundred KiB after an idle time does not mislead.
-Result<double> network_seconds_per_byte(MPI_Comm comm, const Hierarchy& hierarchy);
+Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy);
 
 }  // namespace plait

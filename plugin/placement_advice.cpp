@@ -16,6 +16,8 @@
 namespace plait {
 namespace {
 
+// Of larger jobs the matrices are too many to look at while the job waits for its end.
+constexpr std::size_t most_flows = 64, most_dimensions = 4;
 constexpr double least_gain = 1.2;
 constexpr double most_claimed = 10;       // beyond it, the figure depends on a node's memory, which nobody measured
 constexpr double simple_may_cost = 1.02;  // a mapping that mpirun knows by name is worth as much
@@ -86,7 +88,8 @@ std::optional<Job> understand(const JobPlacement& placement) {
   job.dims = *dims;
   for (const GridTraffic& traffic : placement.traffic)
     if (modelled(traffic.collective) && !traffic.axes.empty()) job.flows.push_back(flow_of(traffic, job.dims));
-  if (job.flows.empty() || !check({job.system, job.dims, job.flows.front().dimensions}).ok()) return std::nullopt;
+  std::erase_if(job.flows, [](const Flow& flow) { return flow.bytes == 0; });
+  if (job.flows.empty() || job.flows.size() > most_flows || job.dims.size() > most_dimensions || !check({job.system, job.dims, job.flows.front().dimensions}).ok()) return std::nullopt;
   return job;
 }
 
@@ -218,11 +221,12 @@ std::string comma_separated(const std::vector<int>& values) {
   return text;
 }
 
-// The bytes reduced over each dimension, as shares of all: "0:0.7,1:0.3".
+// The bytes reduced over each dimension, as shares of all: "0:0.7,1:0.3". Those over several count for each in part.
 std::string weights(const Job& job) {
   std::vector<double> bytes(job.dims.size(), 0.0);
   for (const Flow& flow : job.flows)
-    for (const int d : flow.dimensions) bytes[static_cast<std::size_t>(d)] += flow.calls * flow.bytes;
+    for (const int d : flow.dimensions)
+      bytes[static_cast<std::size_t>(d)] += flow.calls * flow.bytes / static_cast<double>(flow.dimensions.size());
   const double all = std::accumulate(bytes.begin(), bytes.end(), 0.0);
   std::string text;
   for (std::size_t d = 0; d < bytes.size(); ++d)

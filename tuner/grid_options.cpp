@@ -129,8 +129,8 @@ void add_grid_options(CLI::App& app, GridOptions& options) {
   app.add_flag("--json", options.json, "print JSON");
 }
 
-Result<Grid> understand_grid(const GridOptions& options) {
-  Grid grid;
+Result<PlacedGrid> understand_grid(const GridOptions& options) {
+  PlacedGrid grid;
   auto request = parse_request(options);
   if (!request.ok()) return request.status();
   grid.request = std::move(*request);
@@ -212,7 +212,7 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-nlohmann::ordered_json grid_json(const Grid& grid) {
+nlohmann::ordered_json grid_json(const PlacedGrid& grid) {
   return {{"system", grid.request.system},
           {"axes", grid.request.axes},
           {"reduce", grid.request.reduce},

@@ -32,7 +32,7 @@ void add_grid_options(CLI::App& app, GridOptions& options);
 enum class AlgorithmChoice { all, ring, tree };
 
 // As they are understood.
-struct Grid {
+struct PlacedGrid {
   GridRequest request;
   std::vector<ParallelismMatrix> matrices;
   double bytes = 0;
@@ -40,7 +40,7 @@ struct Grid {
   AlgorithmChoice algorithms = AlgorithmChoice::all;
 };
 // Fails (invalid) with the option and what was expected.
-Result<Grid> understand_grid(const GridOptions& options);
+Result<PlacedGrid> understand_grid(const GridOptions& options);
 
 // "4,16" -> {4, 16}. `option` names it in messages.
 Result<std::vector<int>> parse_numbers(std::string_view option, std::string_view text);
@@ -59,7 +59,7 @@ std::string plural(std::uint64_t count, std::string_view noun);  // "1 program",
 std::string padded(std::string text, std::size_t width);         // spaces in front
 
 // system, axes, reduce, bytes, machine.
-nlohmann::ordered_json grid_json(const Grid& grid);
+nlohmann::ordered_json grid_json(const PlacedGrid& grid);
 
 // The whole text reaches the file, or the Status (unavailable) says why not.
 Status write_file(const std::string& path, const std::string& text);

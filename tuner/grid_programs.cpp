@@ -19,7 +19,7 @@ constexpr int most_levels_listed = 3;
 constexpr std::uint32_t ring_algorithms = bit(Algorithm::ring) | bit(Algorithm::chain);
 constexpr std::uint32_t tree_algorithms = ring_algorithms | bit(Algorithm::tree);
 
-SearchOptions search_options(const Grid& grid) {
+SearchOptions search_options(const PlacedGrid& grid) {
   SearchOptions options;
   options.bytes = grid.bytes;
   if (grid.algorithms == AlgorithmChoice::ring) options.algorithms = ring_algorithms;
@@ -40,7 +40,7 @@ bool cheaper(const PricedProgram& one, const PricedProgram& other) { return one.
 
 class Pricing {
  public:
-  Pricing(const Grid& grid, const GridGroup& group) : grid_(grid), group_(group), options_(search_options(grid)) {}
+  Pricing(const PlacedGrid& grid, const GridGroup& group) : grid_(grid), group_(group), options_(search_options(grid)) {}
 
   // Programs that the algorithms cannot carry out have no price and are left out.
   void add(const Program& program) {
@@ -70,21 +70,21 @@ class Pricing {
   }
 
  private:
-  const Grid& grid_;
+  const PlacedGrid& grid_;
   const GridGroup& group_;
   SearchOptions options_;
   std::set<std::string> seen_;
   std::vector<PricedProgram> priced_;
 };
 
-Status no_program(const Grid& grid) {
+Status no_program(const PlacedGrid& grid) {
   return {Code::unsupported,
           std::string("no program with --algorithms ") + (grid.algorithms == AlgorithmChoice::tree ? "tree" : "ring")};
 }
 
 }  // namespace
 
-GridGroup group_of(const Grid& grid, const ParallelismMatrix& matrix, std::span<const int> reduce,
+GridGroup group_of(const PlacedGrid& grid, const ParallelismMatrix& matrix, std::span<const int> reduce,
                    Collective collective) {
   GridRequest request = grid.request;
   request.reduce.assign(reduce.begin(), reduce.end());
@@ -96,7 +96,7 @@ GridGroup group_of(const Grid& grid, const ParallelismMatrix& matrix, std::span<
   return group;
 }
 
-PricedPrograms priced_programs(const Grid& grid, const GridGroup& group, const ProgramLimits& limits) {
+PricedPrograms priced_programs(const PlacedGrid& grid, const GridGroup& group, const ProgramLimits& limits) {
   PricedPrograms result;
   if (group.levels.empty()) return result;
   for (const std::uint64_t count : count_programs(group.task, limits.most_instructions)) {
@@ -110,7 +110,7 @@ PricedPrograms priced_programs(const Grid& grid, const GridGroup& group, const P
   return result;
 }
 
-Result<PricedProgram> best_program(const Grid& grid, const GridGroup& group) {
+Result<PricedProgram> best_program(const PlacedGrid& grid, const GridGroup& group) {
   if (group.levels.empty()) return PricedProgram{};
   const int levels = static_cast<int>(group.levels.size());
   if (levels <= most_levels_listed || grid.algorithms == AlgorithmChoice::tree) {
@@ -124,7 +124,7 @@ Result<PricedProgram> best_program(const Grid& grid, const GridGroup& group) {
   return std::move(found.front());
 }
 
-Result<PricedProgram> plain_allreduce(const Grid& grid, const GridGroup& group) {
+Result<PricedProgram> plain_allreduce(const PlacedGrid& grid, const GridGroup& group) {
   if (group.levels.empty()) return PricedProgram{};
   Program program;
   program.instructions.push_back({.what = Instruct::all_reduce, .last = static_cast<int>(group.levels.size()) - 1});

@@ -19,7 +19,7 @@ struct GridGroup {
   GroupModel model;
   SynthesisTask task;
 };
-GridGroup group_of(const Grid& grid, const ParallelismMatrix& matrix, std::span<const int> reduce,
+GridGroup group_of(const PlacedGrid& grid, const ParallelismMatrix& matrix, std::span<const int> reduce,
                    Collective collective);
 
 // Programs by their number of instructions, and how many of the cheapest to show.
@@ -37,14 +37,14 @@ struct PricedPrograms {
 // those that the search over the level states finds.
 inline constexpr std::size_t most_listed = 5000;
 
-PricedPrograms priced_programs(const Grid& grid, const GridGroup& group, const ProgramLimits& limits);
+PricedPrograms priced_programs(const PlacedGrid& grid, const GridGroup& group, const ProgramLimits& limits);
 
 // The cheapest program of any length. A group of one rank has none: an empty one of 0 seconds. Fails (unsupported) when
 // the algorithms allow none.
-Result<PricedProgram> best_program(const Grid& grid, const GridGroup& group);
+Result<PricedProgram> best_program(const PlacedGrid& grid, const GridGroup& group);
 
 // One all-reduce over all levels: what a program without a hierarchy does.
-Result<PricedProgram> plain_allreduce(const Grid& grid, const GridGroup& group);
+Result<PricedProgram> plain_allreduce(const PlacedGrid& grid, const GridGroup& group);
 
 std::uint64_t saturating_sum(std::uint64_t one, std::uint64_t other);
 

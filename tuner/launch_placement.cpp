@@ -103,8 +103,8 @@ LaunchOptions launch_options(std::span<const int> devices, int ranks_per_host) {
     block &= device == rank;
     cyclic &= device == rank % hosts * ranks_per_host + rank / hosts;
   }
-  if (block) return {"--map-by slot", "--distribution=block", ""};
-  if (cyclic) return {"--map-by node", "--distribution=cyclic", ""};
+  if (block) return {"--map-by slot", "--distribution=block:block", ""};
+  if (cyclic) return {"--map-by node", "--distribution=cyclic:block", ""};
   return {"", "", slot_order(devices, ranks_per_host)};
 }
 

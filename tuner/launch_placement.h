@@ -28,7 +28,7 @@ std::string rankfile(std::span<const int> devices, std::span<const HostSlots> ho
 // A placement as launchers are told of it. `mpirun` and `slurm` are options; "" where only a file can say it.
 struct LaunchOptions {
   std::string mpirun;  // "--map-by slot"
-  std::string slurm;   // "--distribution=block"
+  std::string slurm;   // "--distribution=block:block"
   std::string
       cpu_bind;  // Slurm with a host file: the slot of each rank of a host in turn, "0,4,8,12"; "" when ascending
 };

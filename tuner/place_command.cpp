@@ -57,7 +57,7 @@ struct PlacedMatrix {
 };
 
 struct PlaceTask {
-  Grid grid;
+  PlacedGrid grid;
   std::vector<Reduction> reductions;
   std::vector<HostSlots> hosts;  // of --hosts; else made up for --map-by
   int ranks_per_host = 1;
@@ -166,7 +166,7 @@ Result<PlaceTask> understand(const PlaceOptions& options) {
 // Groups that span the same levels of the system cost the same.
 class TimesBySpan {
  public:
-  explicit TimesBySpan(const Grid& grid) : grid_(grid) {}
+  explicit TimesBySpan(const PlacedGrid& grid) : grid_(grid) {}
 
   Result<ReductionTimes> times(const ParallelismMatrix& matrix, const std::vector<int>& axes) {
     std::vector<std::pair<int, int>> key;
@@ -184,7 +184,7 @@ class TimesBySpan {
   }
 
  private:
-  const Grid& grid_;
+  const PlacedGrid& grid_;
   std::map<std::vector<std::pair<int, int>>, ReductionTimes> known_;
 };
 

@@ -74,7 +74,7 @@ std::uint64_t count_with_master(std::size_t levels, int most_instructions) {
 }
 
 // Groups that span the same levels of the system have the same programs at the same prices.
-SynthResult synthesize(const Grid& grid, Collective collective, const ProgramLimits& limits, bool master) {
+SynthResult synthesize(const PlacedGrid& grid, Collective collective, const ProgramLimits& limits, bool master) {
   const auto begin = std::chrono::steady_clock::now();
   std::map<std::vector<std::pair<int, int>>, MatrixPrograms> known;
   SynthResult result;
@@ -104,7 +104,7 @@ Json program_json(const PricedProgram& priced) {
           {"seconds", priced.seconds}};
 }
 
-Json to_json(const Grid& grid, Collective collective, const SynthResult& result) {
+Json to_json(const PlacedGrid& grid, Collective collective, const SynthResult& result) {
   Json json = grid_json(grid);
   json["collective"] = name(collective);
   json["matrices"] = Json::array();
@@ -145,7 +145,7 @@ void print_matrix(const ParallelismMatrix& matrix, const MatrixPrograms& found) 
   }
 }
 
-void print_text(const Grid& grid, Collective collective, const SynthResult& result) {
+void print_text(const PlacedGrid& grid, Collective collective, const SynthResult& result) {
   std::cout << "system " << text(grid.request.system) << ", axes " << text(grid.request.axes) << ", "
             << name(collective) << " over " << (grid.request.reduce.size() == 1 ? "axis " : "axes ")
             << text(grid.request.reduce) << ", " << format_bytes(static_cast<std::size_t>(grid.bytes)) << ", machine "
@@ -210,7 +210,7 @@ class SynthCommand : public Command {
   }
 
  private:
-  Status check_master(const Grid& grid, Collective collective) const {
+  Status check_master(const PlacedGrid& grid, Collective collective) const {
     if (!options_.master) return {};
     if (collective != Collective::allreduce) return {Code::invalid, "--master: counts programs of allreduce only"};
     for (const ParallelismMatrix& matrix : grid.matrices)

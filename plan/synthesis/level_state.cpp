@@ -33,10 +33,9 @@ bool has_counterparts(const SynthesisTask& task, LevelState state, int last) {
 
 // Pieces over several levels at once would be of unequal sizes.
 bool pieces_are_even(const SynthesisTask& task, int first, int last) {
-  if (task.owned_pieces || first == last) return true;
-  for (int level = first; level <= last; ++level)
-    if ((task.uneven >> level & 1) != 0) return false;
-  return true;
+  if (task.owned_pieces) return true;
+  const unsigned levels = (1u << (last + 1)) - (1u << first);
+  return ((first == last ? task.uncut : task.uneven) & levels) == 0;
 }
 
 bool may_end(const SynthesisTask& task, LevelStatus status) {
@@ -100,6 +99,7 @@ SynthesisTask reduction_task(int levels) {
 }
 
 SynthesisTask task_of(Collective collective, int levels, std::uint8_t uneven, bool ordered) {
+  assert(collective != Collective::alltoall);
   SynthesisTask task = reduction_task(levels);
   task.extended = true;
   task.uneven = uneven;

@@ -46,6 +46,7 @@ struct SynthesisTask {
   bool ordered = false;       // the operator does not commute: inner levels are reduced before outer ones, never scattered
   bool owned_pieces = false;  // the collective says which rank ends (or begins) with which piece
   std::uint8_t uneven = 0;    // bit set of levels whose groups differ in size
+  std::uint8_t uncut = 0;     // bit set of levels that must not be scattered: no few pieces are even for all their groups
 
   bool is_goal(LevelState state) const {
     for (int level = 0; level < levels; ++level)

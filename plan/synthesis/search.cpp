@@ -315,7 +315,7 @@ class Search {
 
  private:
   static constexpr std::uint32_t most_visits = 4;  // of a state, for each result that is asked for
-  static constexpr std::uint32_t most_expansions = 4096, few_expansions = 128;
+  static constexpr std::uint32_t most_expansions = 4096, few_expansions = 512;
 
   struct Label {
     LevelState state;

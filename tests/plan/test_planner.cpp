@@ -96,10 +96,13 @@ TEST(Planner, AnInvalidPlanIsRefusedWithItsReason) {
       {"AR.1(fast)", {"AR.1(fast)", "algorithm"}},
       {"nonsense", {"nonsense", "expected"}},
       {R"({"plait_plan":1})", {"collective"}},
+      {R"({"plait_plan":1,"collective":"alltoall","hierarchy":[4,2],"program":"AR.12"})", {"alltoall"}},
+      {R"({"plait_plan":1,"collective":"allreduce","hierarchy":[4,2],"program":"RS.2 AG.2"})", {"rank", "chunk"}},
+      {R"({"plait_plan":1,"collective":"allreduce","hierarchy":[2,4],"program":"AR.12"})", {"[2 4]"}},
       {"{", {"not JSON"}},
   };
   for (const auto& [plan, parts] : cases) {
-    const Status status = planner.force(plan);
+    const Status status = planner.check(plan);
     EXPECT_FALSE(status.ok()) << plan;
     for (const char* part : parts)
       EXPECT_NE(status.message().find(part), std::string::npos) << plan << ": " << status.message();
@@ -132,9 +135,40 @@ TEST(Planner, CommunicatorsOfOneShapeShareTheirPlans) {
   EXPECT_EQ(one.choose(call).plan, same.choose(call).plan);
   EXPECT_NE(one.choose(call).plan, other.choose(call).plan);
   EXPECT_NE(one.choose(call).plan, alone.choose(call).plan);
-  EXPECT_TRUE(same.force("AR.12(ring)").ok());
+  EXPECT_TRUE(same.check("AR.12(ring)").ok());
+  same.force("AR.12(ring)");
   EXPECT_EQ(same.choose(call).plan->name.substr(0, 11), "AR.12(ring)");
   EXPECT_NE(one.choose(call).plan->name.substr(0, 11), "AR.12(ring)");
+}
+
+// What one communicator of a shape saw before must not decide for another: other ranks may have seen other calls.
+TEST(Planner, AStoresHistoryDoesNotDecide) {
+  const std::vector<int> shape = {1, 1};
+  for (std::size_t first = 1; first <= 1024; first = first * 3 / 2 + 1) {
+    PlanStore store;
+    Planner before(Hierarchy::nodes_of(shape), 0, {}, &store), after(Hierarchy::nodes_of(shape), 0, {}, &store);
+    Planner fresh(Hierarchy::nodes_of(shape), 0, {});
+    chosen(before, Collective::reduce_scatter_block, 4 * first);
+    for (std::size_t elements = 1; elements <= 1024; ++elements)
+      EXPECT_EQ(chosen(after, Collective::reduce_scatter_block, 4 * elements),
+                chosen(fresh, Collective::reduce_scatter_block, 4 * elements))
+          << first << " " << elements;
+  }
+}
+
+// Their least common multiple is beyond all bounds: such nodes work through their leaders.
+TEST(Planner, NodesOfSizesWithoutACommonFactorHavePlans) {
+  for (const std::vector<int>& shape : {std::vector<int>{7, 5, 3}, {31, 29, 23, 17}, {29, 27, 25, 23, 22, 19, 17}}) {
+    Planner planner(Hierarchy::nodes_of(shape), 1, {});
+    for (const Collective collective : {Collective::allreduce, Collective::bcast, Collective::reduce})
+      EXPECT_NE(planner.choose({.collective = collective, .count = std::size_t{4} << 20}).plan, nullptr)
+          << name(collective);
+  }
+}
+
+TEST(Planner, TooManyBlocksAreRefused) {
+  Planner planner(Hierarchy::nodes_of(std::vector<int>(64, 4)), 1, {});
+  EXPECT_FALSE(planner.check("AR.12(ring) x4096").ok());
 }
 
 // A NIC that siblings use as well makes the programs that spare it cheaper.
