@@ -11,6 +11,7 @@
 #include "plan/planner.h"
 #include "plan/synthesis/enumeration.h"
 #include "plan/synthesis/search.h"
+#include "topo/discovery.h"
 
 namespace {
 
@@ -42,7 +43,8 @@ void cheapest(const std::vector<int>& system, const char* asked) {
   const auto matrices = parallelism_matrices(request.system, request.axes);
   const GroupModel model = group_model(default_machine(), request, matrices.front());
   const SynthesisTask task = reduction_task(static_cast<int>(system.size()));
-  for (const auto& [bytes, size] : {std::pair(8.0, "8 B"), std::pair(32768.0, "32 KiB"), std::pair(67108864.0, "64 MiB")}) {
+  for (const auto& [bytes, size] :
+       {std::pair(8.0, "8 B"), std::pair(32768.0, "32 KiB"), std::pair(67108864.0, "64 MiB")}) {
     SearchOptions options{.bytes = bytes};
     if (bytes < 1e6) options.most_chunks = bytes > 16384 ? 2 : 1;
     row("cheapest program for " + listed(system) + ", " + size, asked,
@@ -79,6 +81,7 @@ int main() {
   cheapest({4, 2, 2, 2, 2, 2}, "1 ms");
   row("listing the 66,755 programs of 4 levels", "20 ms",
       median_seconds(11, [] { list_programs(reduction_task(4), 8, 100000); }));
+  row("a process' own location, once in its life (hwloc)", "-", median_seconds(11, [] { discover_location(); }));
   new_communicator(8, "8 B");
   new_communicator(64 << 10, "64 KiB");
   new_communicator(1 << 20, "1 MiB");

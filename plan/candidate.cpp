@@ -46,10 +46,10 @@ int most_ranks_on_a_node(const Hierarchy& hierarchy) {
 
 // What the busiest rank and NIC do for their messages to other ranks of the node and to other nodes.
 struct ExchangeLoad {
-  double near = 0, far = 0;          // messages of a rank
+  double near = 0, far = 0;  // messages of a rank
   double near_bytes = 0, far_bytes = 0;
   double nic_messages = 0, nic_bytes = 0;
-  double hops = 1;                   // latencies of the network on the way
+  double hops = 1;  // latencies of the network on the way
 };
 
 double exchange_seconds(const ExchangeLoad& load, const CandidateContext& context) {
@@ -62,23 +62,34 @@ double exchange_seconds(const ExchangeLoad& load, const CandidateContext& contex
   const double crowd = machine.ranks_per_core > 1 ? 1 + machine.ranks_per_core : 1;
   const double processor = 2 * (load.near * local.overhead + load.near_bytes * local.cpu_seconds_per_byte +
                                 load.far * network.overhead + load.far_bytes * network.cpu_seconds_per_byte);
-  const double nic = (load.nic_messages * network.port_seconds_per_message +
-                      load.nic_bytes * network.port_seconds_per_byte) * context.siblings;
+  const double nic =
+      (load.nic_messages * network.port_seconds_per_message + load.nic_bytes * network.port_seconds_per_byte) *
+      context.siblings;
   return processor * crowd + nic + local.latency + (crosses ? load.hops * network.latency : 0);
 }
 
 double pairwise_seconds(double bytes, const CandidateContext& context) {
   const double ranks = context.hierarchy.ranks(), here = most_ranks_on_a_node(context.hierarchy), away = ranks - here;
-  return exchange_seconds({.near = here - 1, .far = away, .near_bytes = (here - 1) * bytes, .far_bytes = away * bytes,
-                           .nic_messages = here * away, .nic_bytes = here * away * bytes}, context);
+  return exchange_seconds({.near = here - 1,
+                           .far = away,
+                           .near_bytes = (here - 1) * bytes,
+                           .far_bytes = away * bytes,
+                           .nic_messages = here * away,
+                           .nic_bytes = here * away * bytes},
+                          context);
 }
 
 // The leader's work: it collects and hands out what crosses the network.
 double leaders_seconds(double bytes, const CandidateContext& context) {
   const double ranks = context.hierarchy.ranks(), here = most_ranks_on_a_node(context.hierarchy), away = ranks - here;
   const double nodes = context.hierarchy.nodes(), crossing = here * away * bytes;
-  return exchange_seconds({.near = 3 * (here - 1), .far = nodes - 1, .near_bytes = (here - 1) * bytes + 2 * crossing,
-                           .far_bytes = crossing, .nic_messages = nodes - 1, .nic_bytes = crossing}, context) +
+  return exchange_seconds({.near = 3 * (here - 1),
+                           .far = nodes - 1,
+                           .near_bytes = (here - 1) * bytes + 2 * crossing,
+                           .far_bytes = crossing,
+                           .nic_messages = nodes - 1,
+                           .nic_bytes = crossing},
+                          context) +
          2 * context.machine.levels.back().latency;
 }
 
@@ -87,7 +98,7 @@ std::vector<Candidate> exchanges(double bytes, const CandidateContext& context) 
   const Hierarchy& hierarchy = context.hierarchy;
   std::vector<Candidate> found = {{"pairwise", GridKind::flat, {}, pairwise, 1, pairwise_seconds(bytes, context)}};
   if (hierarchy.nodes() > 1 && hierarchy.nodes() < hierarchy.ranks())
-    found.push_back({"leaders", GridKind::nodes, {}, leaders, 1, leaders_seconds(bytes, context)});
+    found.push_back({"leaders", GridKind::flat, {}, leaders, 1, leaders_seconds(bytes, context)});
   std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
   return found;
 }
@@ -145,7 +156,8 @@ Synthesis synthesis_for(const Call& call, const CandidateContext& context) {
   SearchOptions& options = synthesis.options;
   options.bytes = bytes_of(call, context.hierarchy.ranks());
   const auto chunks_of = [&](std::size_t chunk_bytes) {
-    const auto chunks = static_cast<unsigned>(std::min<double>(options.bytes / static_cast<double>(chunk_bytes), most_chunks));
+    const auto chunks =
+        static_cast<unsigned>(std::min<double>(options.bytes / static_cast<double>(chunk_bytes), most_chunks));
     return static_cast<int>(std::bit_floor(std::max(chunks, 1u)));
   };
   options.most_chunks = chunks_of(shortest_chunk_bytes);
@@ -183,7 +195,8 @@ class Sizing {
     int chunks = priced.chunks;
     while (chunks > 1 && cells(chunks) > most_cells) chunks /= 2;
     if (context_.chunk_bytes > 0) return chunks;
-    while (chunks < synthesis_.options.most_chunks && cells(2 * chunks) <= most_cells && has_long_messages(segments, chunks) &&
+    while (chunks < synthesis_.options.most_chunks && cells(2 * chunks) <= most_cells &&
+           has_long_messages(segments, chunks) &&
            seconds(priced.program, 2 * chunks) <= (1 + cutting_may_cost) * seconds(priced.program, chunks))
       chunks *= 2;
     return chunks;
@@ -223,12 +236,14 @@ int take_chunks(std::string_view& text) {
 }  // namespace
 
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
-  if (is_exchange(call.collective)) return exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context);
+  if (is_exchange(call.collective))
+    return exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context);
   const Synthesis synthesis = synthesis_for(call, context);
   const Sizing sizing(call, context, synthesis);
   std::vector<Candidate> found;
   for (const PricedProgram& priced : cheapest_programs(synthesis.task, synthesis.model, synthesis.options, count))
-    if (Result<Candidate> candidate = sizing.candidate(priced, false); candidate.ok()) found.push_back(std::move(*candidate));
+    if (Result<Candidate> candidate = sizing.candidate(priced, false); candidate.ok())
+      found.push_back(std::move(*candidate));
   return found;
 }
 
@@ -280,9 +295,8 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
                           const Hierarchy& hierarchy, bool shared_memory) {
   const bool in_order = !commutative && reduces(collective);
   const Grid grid = make_grid(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1);
-  const Result<int> segments = candidate.emit != nullptr
-                                   ? Result<int>(1)
-                                   : segments_needed(candidate.program, grid, collective, in_order);
+  const Result<int> segments =
+      candidate.emit != nullptr ? Result<int>(1) : segments_needed(candidate.program, grid, collective, in_order);
   if (!segments.ok()) return segments.status();
   if (candidate.emit == nullptr && std::int64_t{*segments} * candidate.chunks * hierarchy.ranks() > most_lowered_cells)
     return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
@@ -291,8 +305,10 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
   std::vector<int> node_of;
   for (int rank = 0; rank < hierarchy.ranks(); ++rank) node_of.push_back(hierarchy.node_of(rank));
   Builder builder(semantics, node_of, shared_memory);
-  if (candidate.emit != nullptr) candidate.emit(builder, hierarchy);
-  else lower_program(candidate.program, grid, in_order, builder);
+  if (candidate.emit != nullptr)
+    candidate.emit(builder, hierarchy);
+  else
+    lower_program(candidate.program, grid, in_order, builder);
   return builder.finish();
 }
 

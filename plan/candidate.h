@@ -35,7 +35,8 @@ struct CandidateContext {
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count);
 
 // The candidate that a user named: a program, with or without algorithms, and "x8" for eight chunks behind it (else the
-// model's number); the text of a plan file; or an exchange's name. Fails with what is wrong with it for this call's collective.
+// model's number); the text of a plan file; or an exchange's name. Fails with what is wrong with it for this call's
+// collective.
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context);
 
 // All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.

@@ -1,35 +1,18 @@
 #include "plan/grid.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <numeric>
 
 namespace plait {
 
-std::string_view name(GridKind kind) {
-  constexpr std::array<std::string_view, 4> names = {"flat", "rank", "node", "hier"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-bool has_nodes_grid(const Hierarchy& hierarchy) {
-  return hierarchy.levels().size() >= 2 && hierarchy.nodes() < hierarchy.ranks();
-}
-
 namespace {
-
-// The outermost groups of the grid `nodes`: a level of switches above the nodes is not theirs.
-std::vector<int> outer_groups(const Hierarchy& hierarchy) {
-  if (hierarchy.nodes() < 2) return hierarchy.levels().front().group_first;
-  return {hierarchy.node_first().begin(), hierarchy.node_first().end()};
-}
 
 // First places of the groups at each level of the grid, outermost first; the last level splits into single places.
 std::vector<std::vector<int>> boundaries(const Hierarchy& hierarchy, GridKind kind) {
   std::vector<int> singles(static_cast<std::size_t>(hierarchy.ranks()));
   std::iota(singles.begin(), singles.end(), 0);
   if (kind == GridKind::flat || kind == GridKind::rank_order) return {singles};
-  if (kind == GridKind::nodes) return {outer_groups(hierarchy), singles};
   std::vector<std::vector<int>> result;
   for (const Level& level : hierarchy.levels()) result.push_back(level.group_first);
   return result;
@@ -90,8 +73,6 @@ Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader) {
     std::vector<int> counts;
     number_children(parents, children, coordinate_of_place, children_of_place, counts);
     grid.cardinality.push_back(*std::max_element(counts.begin(), counts.end()));
-    grid.uniform = grid.uniform && std::count(counts.begin(), counts.end(), counts.front()) ==
-                                       static_cast<std::ptrdiff_t>(counts.size());
     parents = children;
   }
   grid.coordinate.resize(coordinate_of_place.size());

@@ -10,14 +10,11 @@ namespace plait {
 enum class GridKind {
   flat,        // one level: all ranks, in place order
   rank_order,  // one level: all ranks, in rank order (for operators that do not commute)
-  nodes,       // two levels: the nodes (on one node its outermost groups), and the ranks within each
   full,        // every level of the hierarchy
 };
-std::string_view name(GridKind kind);
 
 struct Grid {
   int levels = 0;
-  bool uniform = true;
   std::vector<int> cardinality;              // by level: the largest number of children of a group
   std::vector<std::vector<int>> coordinate;  // [rank][level], outermost level first
   std::vector<std::vector<int>> children;    // [rank][level]: size of the rank's group at that level
@@ -26,11 +23,8 @@ struct Grid {
   int ranks() const { return static_cast<int>(order.size()); }
 };
 
-// Whether the groups of the grid `nodes` have members to tell apart and there are several of them.
-bool has_nodes_grid(const Hierarchy& hierarchy);
-
 // `leader` gets coordinate 0 at every level, by changing places with the child that had it; -1: nobody is moved.
-// `nodes` needs has_nodes_grid(), `full` a hierarchy of at least two levels; rank_order ignores `leader`.
+// rank_order ignores `leader`.
 Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader);
 
 }  // namespace plait

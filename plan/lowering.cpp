@@ -52,8 +52,9 @@ int even_pieces(const Grid& grid, int level) {
   return pieces;
 }
 
-// How segments are dealt out along the levels. A segment has a digit at every level that the program scatters; the digit
-// says which child of each group at that level keeps the segment when the level is scattered, always the same one.
+// How segments are dealt out along the levels. A segment has a digit at every level that the program scatters; the
+// digit says which child of each group at that level keeps the segment when the level is scattered, always the same
+// one.
 class Ownership {
  public:
   Ownership(const Program& program, const Grid& grid, const Semantics& semantics)
@@ -154,7 +155,8 @@ class Lowering {
     std::vector<int> key = grid_.coordinate[static_cast<std::size_t>(rank)];
     for (int level = 0; level < grid_.levels; ++level) {
       const LevelStatus status = state_.at(level);
-      const bool chosen = level > instruction.last && (status == LevelStatus::scattered || status == LevelStatus::rooted);
+      const bool chosen =
+          level > instruction.last && (status == LevelStatus::scattered || status == LevelStatus::rooted);
       if (covers(instruction, level) || chosen) key[static_cast<std::size_t>(level)] = 0;
     }
     return key;
@@ -243,28 +245,37 @@ class Lowering {
       return double_tree_allreduce(builder_, outermost_groups(instruction, group.members), group.segments);
     const std::vector<Segments> parts = cut(group.segments, group.members.size());
     reduce_scatter(instruction.algorithm, group.members, parts);
-    all_gather(instruction.algorithm == Algorithm::recursive_halving ? Algorithm::recursive_doubling
-                                                                     : instruction.algorithm,
-               group.members, parts);
+    all_gather(
+        instruction.algorithm == Algorithm::recursive_halving ? Algorithm::recursive_doubling : instruction.algorithm,
+        group.members, parts);
   }
 
   void reduce_scatter(Algorithm algorithm, Group members, const std::vector<Segments>& parts) {
-    if (algorithm == Algorithm::ring) ring_reduce_scatter(builder_, members, parts);
-    else if (algorithm == Algorithm::recursive_halving) recursive_halving_reduce_scatter(builder_, members, parts);
-    else direct_reduce_scatter(builder_, members, parts);
+    if (algorithm == Algorithm::ring)
+      ring_reduce_scatter(builder_, members, parts);
+    else if (algorithm == Algorithm::recursive_halving)
+      recursive_halving_reduce_scatter(builder_, members, parts);
+    else
+      direct_reduce_scatter(builder_, members, parts);
   }
 
   void all_gather(Algorithm algorithm, Group members, const std::vector<Segments>& parts) {
-    if (algorithm == Algorithm::ring) ring_allgather(builder_, members, parts);
-    else if (algorithm == Algorithm::recursive_doubling) recursive_doubling_allgather(builder_, members, parts);
-    else if (algorithm == Algorithm::dissemination) dissemination_allgather(builder_, members, parts);
-    else direct_allgather(builder_, members, parts);
+    if (algorithm == Algorithm::ring)
+      ring_allgather(builder_, members, parts);
+    else if (algorithm == Algorithm::recursive_doubling)
+      recursive_doubling_allgather(builder_, members, parts);
+    else if (algorithm == Algorithm::dissemination)
+      dissemination_allgather(builder_, members, parts);
+    else
+      direct_allgather(builder_, members, parts);
   }
 
-  std::vector<std::vector<int>> outermost_groups(const Instruction& instruction, const std::vector<int>& members) const {
+  std::vector<std::vector<int>> outermost_groups(const Instruction& instruction,
+                                                 const std::vector<int>& members) const {
     std::vector<std::vector<int>> result;
     for (const int member : members) {
-      if (result.empty() || coordinate(result.back().front(), instruction.first) != coordinate(member, instruction.first))
+      if (result.empty() ||
+          coordinate(result.back().front(), instruction.first) != coordinate(member, instruction.first))
         result.emplace_back();
       result.back().push_back(member);
     }
@@ -306,8 +317,8 @@ class Lowering {
 };
 
 Status refuse(const Program& program, const Instruction& instruction, const std::string& why) {
-  return {Code::invalid, "program " + text_without_algorithms(program) + ": " +
-                             text_without_algorithms({{instruction}}) + " " + why};
+  return {Code::invalid,
+          "program " + text_without_algorithms(program) + ": " + text_without_algorithms({{instruction}}) + " " + why};
 }
 
 // Segments after which every all-reduce that cuts its data finds a piece for each member.
@@ -368,8 +379,9 @@ Result<int> segments_needed(const Program& program, const Grid& grid, Collective
       return refuse(program, instruction,
                     "names level " + std::to_string(instruction.last + 1) + " of " + std::to_string(grid.levels));
     if (!fits(instruction, grid))
-      return refuse(program, instruction, "cannot be done by '" + std::string(name(instruction.algorithm)) +
-                                              "' in groups of " + std::to_string(group_size(grid, instruction)));
+      return refuse(program, instruction,
+                    "cannot be done by '" + std::string(name(instruction.algorithm)) + "' in groups of " +
+                        std::to_string(group_size(grid, instruction)));
     const auto next = apply(task, state, instruction.what, instruction.first, instruction.last);
     if (!next) return refuse(program, instruction, "does not apply to what the ranks hold at that point");
     for (int level = instruction.first; scatters_levels(instruction) && level <= instruction.last; ++level) {

@@ -22,9 +22,9 @@ bool fits(const Instruction& instruction, const Grid& grid);
 // on this grid (P²'s rules by level, see SynthesisTask), with the first instruction that is not.
 Result<int> segments_needed(const Program& program, const Grid& grid, Collective collective, bool ordered);
 
-// Emits the program's messages, for all collectives but alltoall. Rooted collectives use the rank with all coordinates 0
-// as root; an ordered reduction to another root than that brings the result there at the end.
-// Precondition: segments_needed() is ok and was used for the builder's semantics.
+// Emits the program's messages, for all collectives but alltoall. Rooted collectives use the rank with all coordinates
+// 0 as root; an ordered reduction to another root than that brings the result there at the end. Precondition:
+// segments_needed() is ok and was used for the builder's semantics.
 void lower_program(const Program& program, const Grid& grid, bool ordered, Builder& builder);
 
 }  // namespace plait

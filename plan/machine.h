@@ -27,16 +27,16 @@ struct Machine {
   std::vector<LinkLevel> levels;       // outermost first; a system of more levels repeats the innermost
   double reduce_seconds_per_byte = 0;  // gamma
   double copy_seconds_per_byte = 0;
-  double start_seconds_per_byte = 0;   // before the first message: a pass over the payload that some runtimes make
-  double ranks_per_core = 1;           // more than 1: ranks share cores, so that the work of all of them counts
+  double start_seconds_per_byte = 0;  // before the first message: a pass over the payload that some runtimes make
+  double ranks_per_core = 1;          // more than 1: ranks share cores, so that the work of all of them counts
 };
 
 // Two levels, node and rank: figures of an ordinary cluster of today (Ethernet or slower InfiniBand), used until a
 // machine was measured.
 Machine default_machine();
 
-// "default"; "a100" and "v100": the two systems of P² (Xie et al., MLSys 2022, section 4 and figure 9), with the paper's
-// rates; docs/p2.md says how they were read. Fails with the list of names.
+// "default"; "a100" and "v100": the two systems of P² (Xie et al., MLSys 2022, section 4 and figure 9), with the
+// paper's rates; docs/p2.md says how they were read. Fails with the list of names.
 Result<Machine> machine_named(std::string_view name);
 
 // A machine file (docs/p2.md). Fails with what is wrong and where.

@@ -30,7 +30,8 @@ Status read(const Json& json, PlanFile& plan) {
   if (!json.is_object()) return bad("expected a JSON object");
   if (json.value("plait_plan", Json()) != 1) return bad("'plait_plan': expected 1");
   for (const char* member : {"collective", "program"})
-    if (!json.contains(member) || !json[member].is_string()) return bad("'" + std::string(member) + "': expected a string");
+    if (!json.contains(member) || !json[member].is_string())
+      return bad("'" + std::string(member) + "': expected a string");
   const auto collective = collective_named(json["collective"].get<std::string>());
   if (!collective) return bad("'collective': no collective is named '" + json["collective"].get<std::string>() + "'");
   if (*collective == Collective::alltoall) return bad("'collective': alltoall has no programs");

@@ -28,22 +28,24 @@ constexpr std::size_t most_shapes = 64;  // that a store keeps while no communic
 constexpr int most_candidates = 3;
 
 // The collectives that a plan may be for, the likeliest first: of several reasons against it the first is told.
-constexpr std::array by_interest = {Collective::allreduce,  Collective::reduce,     Collective::bcast,
-                                    Collective::allgather,  Collective::allgatherv, Collective::reduce_scatter_block,
-                                    Collective::reduce_scatter, Collective::gather, Collective::scatter,
-                                    Collective::barrier,    Collective::alltoall};
+constexpr std::array by_interest = {
+    Collective::allreduce,      Collective::reduce,     Collective::bcast,
+    Collective::allgather,      Collective::allgatherv, Collective::reduce_scatter_block,
+    Collective::reduce_scatter, Collective::gather,     Collective::scatter,
+    Collective::barrier,        Collective::alltoall};
 static_assert(by_interest.size() == collective_count);
 
 int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 
-// The call that stands for all of its class: the smallest size, bytes, root 0, equal segments. The choice must not depend
-// on which call of a class a communicator happens to make first: communicators of the same ranks choose alike.
+// The call that stands for all of its class: the smallest size, bytes, root 0, equal segments. The choice must not
+// depend on which call of a class a communicator happens to make first: communicators of the same ranks choose alike.
 Call representative(const Call& call, int ranks) {
   Call canonical{.collective = call.collective, .commutative = call.commutative};
   const int number = size_class(payload_bytes(call, ranks));
   canonical.count = number == 0 ? 0 : std::size_t{1} << (number - 1);
   canonical.element_bytes = number == 0 ? 0 : 1;
-  if (call.counts != nullptr) canonical.count = std::max<std::size_t>(canonical.count / static_cast<std::size_t>(ranks), 1);
+  if (call.counts != nullptr)
+    canonical.count = std::max<std::size_t>(canonical.count / static_cast<std::size_t>(ranks), 1);
   return canonical;
 }
 
@@ -65,7 +67,8 @@ Status explain(const Status& refusal, std::string_view plan, const CandidateCont
   const Program program = program_in(plan);
   if (program.instructions.empty() || !context.hierarchy.uniform()) return refusal;
   for (const Instruction& instruction : program.instructions)
-    if (static_cast<int>(instruction.what) >= p2_instructs || instruction.last >= static_cast<int>(cardinalities.size()))
+    if (static_cast<int>(instruction.what) >= p2_instructs ||
+        instruction.last >= static_cast<int>(cardinalities.size()))
       return refusal;
   const Status reference = run_reference(program, cardinalities);
   if (reference.code() != Code::invalid) return refusal;
@@ -75,7 +78,8 @@ Status explain(const Status& refusal, std::string_view plan, const CandidateCont
 // Ok when the plan does the call's collective here, and its proof holds.
 Status check_plan(std::string_view plan, const Call& call, const CandidateContext& context) {
   const Result<Candidate> named = named_candidate(plan, call, context);
-  if (!named.ok()) return call.collective == Collective::allreduce ? explain(named.status(), plan, context) : named.status();
+  if (!named.ok())
+    return call.collective == Collective::allreduce ? explain(named.status(), plan, context) : named.status();
   const Result<LoweredPlan> lowered = lower(*named, call.collective, call.root, true, context.hierarchy, true);
   return lowered.ok() ? prove(lowered->semantics, lowered->schedules, true) : lowered.status();
 }
@@ -84,8 +88,8 @@ Status check_plan(std::string_view plan, const Call& call, const CandidateContex
 std::string label(const std::string& plan) { return plan.starts_with('{') ? "plan file" : "'" + plan + "'"; }
 
 struct Decision {
-  std::string_view host_reason;        // not empty: the host should have the call
-  std::vector<Candidate> candidates;   // the cheapest first; the first that can be proven is taken
+  std::string_view host_reason;       // not empty: the host should have the call
+  std::vector<Candidate> candidates;  // the cheapest first; the first that can be proven is taken
 };
 
 // What the communicators of one shape share. The choice does not depend on the root or on the exact size, so that it is
@@ -159,9 +163,7 @@ struct Planner::Implementation {
   Choice choose(const Call& call);
   const Decision& decide(const Call& call);
   Decision compute_decision(const Call& call) const;
-  CandidateContext context() const {
-    return {hierarchy, options.machine, options.siblings, options.chunk_bytes};
-  }
+  CandidateContext context() const { return {hierarchy, options.machine, options.siblings, options.chunk_bytes}; }
   bool host_is_faster(const Call& call) const;
   Status check(const std::string& plan) const;
   const ReadyPlan* ready(const Call& call, const Candidate& candidate);
@@ -186,7 +188,8 @@ const Decision& Planner::Implementation::decide(const Call& call) {
 // `call` stands for its class: all ranks must decide alike, whichever calls they have seen before.
 Decision Planner::Implementation::compute_decision(const Call& call) const {
   if (hierarchy.ranks() > most_ranks) return {"communicator too large to plan for", {}};
-  if (options.host_when_faster && options.forced_plan.empty() && host_is_faster(call)) return {"the host is faster", {}};
+  if (options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
+    return {"the host is faster", {}};
   Decision decision;
   if (!options.forced_plan.empty())
     if (Result<Candidate> forced = named_candidate(options.forced_plan, call, context()); forced.ok())
@@ -205,7 +208,8 @@ bool Planner::Implementation::host_is_faster(const Call& call) const {
          payload_bytes(call, hierarchy.ranks()) * segments <= host_reduce_scatter_bytes;
 }
 
-// A plan that fits no collective at all is a mistake; one that fits only some is not. A plan file is for one collective.
+// A plan that fits no collective at all is a mistake; one that fits only some is not. A plan file is for one
+// collective.
 Status Planner::Implementation::check(const std::string& plan) const {
   if (plan.empty()) return {};
   if (hierarchy.ranks() > most_ranks) return {Code::unsupported, "communicator too large to plan for"};
@@ -231,10 +235,12 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
   if (const auto found = shelf->plans.find(key); found != shelf->plans.end()) return found->second.get();
   Result<LoweredPlan> lowered =
       lower(candidate, call.collective, root, call.commutative, hierarchy, options.shared_memory);
-  const Status status = lowered.ok() ? prove(lowered->semantics, lowered->schedules, call.commutative) : lowered.status();
+  const Status status =
+      lowered.ok() ? prove(lowered->semantics, lowered->schedules, call.commutative) : lowered.status();
   if (!status.ok()) {
     if (options.warns)
-      warn("plan " + candidate.name + " for " + std::string(name(call.collective)) + " is not used: " + status.message());
+      warn("plan " + candidate.name + " for " + std::string(name(call.collective)) +
+           " is not used: " + status.message());
     return shelf->plans.emplace(key, nullptr).first->second.get();
   }
   auto plan = std::make_unique<ReadyPlan>(
@@ -243,9 +249,8 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
 }
 
 Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store)
-    : implementation_(std::make_unique<Implementation>(
-          Implementation{std::move(hierarchy), rank, std::move(options),
-                         store != nullptr ? store->implementation_.get() : nullptr})) {
+    : implementation_(std::make_unique<Implementation>(Implementation{
+          std::move(hierarchy), rank, std::move(options), store != nullptr ? store->implementation_.get() : nullptr})) {
   Implementation& planner = *implementation_;
   planner.take_shelf();
   if (!planner.options.warns) return;

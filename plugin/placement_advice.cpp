@@ -89,7 +89,9 @@ std::optional<Job> understand(const JobPlacement& placement) {
   for (const GridTraffic& traffic : placement.traffic)
     if (modelled(traffic.collective) && !traffic.axes.empty()) job.flows.push_back(flow_of(traffic, job.dims));
   std::erase_if(job.flows, [](const Flow& flow) { return flow.bytes == 0; });
-  if (job.flows.empty() || job.flows.size() > most_flows || job.dims.size() > most_dimensions || !check({job.system, job.dims, job.flows.front().dimensions}).ok()) return std::nullopt;
+  if (job.flows.empty() || job.flows.size() > most_flows || job.dims.size() > most_dimensions ||
+      !check({job.system, job.dims, job.flows.front().dimensions}).ok())
+    return std::nullopt;
   return job;
 }
 

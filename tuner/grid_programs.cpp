@@ -40,7 +40,8 @@ bool cheaper(const PricedProgram& one, const PricedProgram& other) { return one.
 
 class Pricing {
  public:
-  Pricing(const PlacedGrid& grid, const GridGroup& group) : grid_(grid), group_(group), options_(search_options(grid)) {}
+  Pricing(const PlacedGrid& grid, const GridGroup& group)
+      : grid_(grid), group_(group), options_(search_options(grid)) {}
 
   // Programs that the algorithms cannot carry out have no price and are left out.
   void add(const Program& program) {

@@ -30,8 +30,9 @@ void ring_allgather(Builder& builder, Group group, Pieces pieces);
 void direct_reduce_scatter(Builder& builder, Group group, Pieces pieces);
 void direct_allgather(Builder& builder, Group group, Pieces pieces);
 
-// Recursive halving and doubling (Thakur et al., IJHPCA 19(1), 2005), for powers of two: log2 g stages, each member sends
-// (g-1)/g S. Halving begins between neighbours and doubling ends there, so that the longest messages are the nearest.
+// Recursive halving and doubling (Thakur et al., IJHPCA 19(1), 2005), for powers of two: log2 g stages, each member
+// sends (g-1)/g S. Halving begins between neighbours and doubling ends there, so that the longest messages are the
+// nearest.
 void recursive_halving_reduce_scatter(Builder& builder, Group group, Pieces pieces);
 void recursive_doubling_allgather(Builder& builder, Group group, Pieces pieces);
 
@@ -43,13 +44,13 @@ void dissemination_allgather(Builder& builder, Group group, Pieces pieces);
 // 2005).
 void recursive_doubling_allreduce(Builder& builder, Group group, const Segments& segments);
 
-// Double binary tree (Sanders et al., Parallel Computing 35(12), 2009) between the first members of `groups`: each of two
-// trees carries half of the segments, and inner nodes of one are leaves of the other. Chains within each group. Each
-// member sends and receives at most 2 S.
+// Double binary tree (Sanders et al., Parallel Computing 35(12), 2009) between the first members of `groups`: each of
+// two trees carries half of the segments, and inner nodes of one are leaves of the other. Chains within each group.
+// Each member sends and receives at most 2 S.
 void double_tree_allreduce(Builder& builder, std::span<const std::vector<int>> groups, const Segments& segments);
 
-// To and from group[0]. Binomial: ceil(log2 g) stages; k-nomial: ceil(log_k g), each of up to k-1 messages. Chain: g-1 hops, a pipeline over the chunks. Flat: all with the
-// root. The reductions keep the order of operands.
+// To and from group[0]. Binomial: ceil(log2 g) stages; k-nomial: ceil(log_k g), each of up to k-1 messages. Chain: g-1
+// hops, a pipeline over the chunks. Flat: all with the root. The reductions keep the order of operands.
 enum class Tree { binomial, knomial4, knomial8, chain, flat };
 void tree_reduce(Builder& builder, Group group, const Segments& segments, Tree tree);
 void tree_broadcast(Builder& builder, Group group, const Segments& segments, Tree tree);

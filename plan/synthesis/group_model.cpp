@@ -30,8 +30,8 @@ void add_level(GroupModel& model, int cardinality, LinkLevel link, double behind
   model.members *= cardinality;
 }
 
-// The machine's level of that name; else the innermost network for what lies between nodes, the innermost of all for what
-// lies within one.
+// The machine's level of that name; else the innermost network for what lies between nodes, the innermost of all for
+// what lies within one.
 const LinkLevel& link_of(const Machine& machine, LevelKind kind, bool within_node) {
   const auto named = std::find_if(machine.levels.begin(), machine.levels.end(),
                                   [&](const LinkLevel& level) { return level.name == name(kind); });
@@ -186,15 +186,19 @@ class Shaping {
         ring();
         break;
       case Algorithm::recursive_doubling:
-        if (what_ == Instruct::all_reduce) exchanges();
-        else halves();
+        if (what_ == Instruct::all_reduce)
+          exchanges();
+        else
+          halves();
         break;
       case Algorithm::recursive_halving:
         halves();
         break;
       case Algorithm::direct:
-        if (what_ == Instruct::gather || what_ == Instruct::scatter) pieces_from_root(false);
-        else direct();
+        if (what_ == Instruct::gather || what_ == Instruct::scatter)
+          pieces_from_root(false);
+        else
+          direct();
         break;
       case Algorithm::dissemination:
         dissemination();
@@ -203,8 +207,10 @@ class Shaping {
         double_tree();
         break;
       case Algorithm::binomial:
-        if (what_ == Instruct::gather || what_ == Instruct::scatter) pieces_from_root(true);
-        else root_tree(2);
+        if (what_ == Instruct::gather || what_ == Instruct::scatter)
+          pieces_from_root(true);
+        else
+          root_tree(2);
         break;
       case Algorithm::knomial4:
         root_tree(4);
@@ -254,8 +260,8 @@ class Shaping {
     shape_.ports[static_cast<std::size_t>(level)].own += ways * volume * port.groups * port.seconds_per_byte;
   }
 
-  // The busiest processor: messages of each side and the bytes that it sends and takes over such a link. `mean` is what a
-  // member does on average, in multiples of that: where ranks share cores, all their work must be done.
+  // The busiest processor: messages of each side and the bytes that it sends and takes over such a link. `mean` is what
+  // a member does on average, in multiples of that: where ranks share cores, all their work must be done.
   void compute(double messages, double volume, const Port& one, const Port& other, double mean = 1) {
     const double shared = model_.ranks_per_core > 1 ? model_.ranks_per_core * mean : 0;
     const double fixed = messages * (one.overhead + other.overhead);
@@ -405,9 +411,7 @@ class Shaping {
   void flat() {
     const double g = view_.members;
     shape_.widest_port = true;
-    charge([&](const Port& port, bool) {
-      return Traffic{g - port.below, g - port.below, false};
-    });
+    charge([&](const Port& port, bool) { return Traffic{g - port.below, g - port.below, false}; });
     wait(1, view_.outermost());
     const double near = view_.outermost().below - 1, far = g - view_.outermost().below;
     shape_.wait += (far - 1) * view_.outermost().overhead + near * view_.innermost().overhead;

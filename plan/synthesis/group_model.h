@@ -56,8 +56,8 @@ struct PipelineCost {
 // Seconds for `chunks` chunks: fill + (chunks - 1) x the slowest level.
 double pipeline_seconds(const PipelineCost& cost, int levels, int chunks);
 
-// What an instruction with an algorithm costs, as far as it does not depend on the state that it finds: a few products then
-// give its cost for a state. Bytes are those of all pieces of one group together.
+// What an instruction with an algorithm costs, as far as it does not depend on the state that it finds: a few products
+// then give its cost for a state. Bytes are those of all pieces of one group together.
 struct InstructionShape {
   struct PortUse {
     double messages = 0;  // seconds a chunk: the port's message rate
@@ -70,25 +70,26 @@ struct InstructionShape {
     double at(double active) const { return own + shared * active; }
   };
   Instruction instruction;
-  double wait = 0;            // seconds of latency and overhead on the way of a chunk
-  Work queueing;              // seconds a chunk, in the fill
-  Work fill_bytes;            // seconds a byte, in the fill
-  Work busy, busy_bytes;      // of the busiest processor: seconds a chunk, seconds a byte
-  bool widest_port = false;   // the fill is the longest of the ports' times, not the sum of the levels' own ones
+  double wait = 0;           // seconds of latency and overhead on the way of a chunk
+  Work queueing;             // seconds a chunk, in the fill
+  Work fill_bytes;           // seconds a byte, in the fill
+  Work busy, busy_bytes;     // of the busiest processor: seconds a chunk, seconds a byte
+  bool widest_port = false;  // the fill is the longest of the ports' times, not the sum of the levels' own ones
   std::array<PortUse, most_levels> ports{};
 };
 InstructionShape shape_of(const GroupModel& model, const Instruction& instruction);
 
 // What the state before an instruction over levels first..last makes of its shape.
 struct StateView {
-  double share = 1;   // of the payload that a group works on
-  double active = 1;  // share of the ranks that hold anything
+  double share = 1;                        // of the payload that a group works on
+  double active = 1;                       // share of the ranks that hold anything
   std::array<double, most_levels> idle{};  // by level: 1 over the groups behind its ports that hold nothing
 };
 StateView view_of(const GroupModel& model, LevelState before, int first, int last);
 
-// Cost of an instruction in the state before it, for a collective over `bytes` bytes (of the whole vector; of all ranks'
-// segments together where ranks have segments of their own). Precondition: apply() allows it and the algorithm fits.
+// Cost of an instruction in the state before it, for a collective over `bytes` bytes (of the whole vector; of all
+// ranks' segments together where ranks have segments of their own). Precondition: apply() allows it and the algorithm
+// fits.
 PipelineCost instruction_cost(const GroupModel& model, double bytes, LevelState before, const Instruction& instruction);
 PipelineCost cost_of(const InstructionShape& shape, const StateView& view, double bytes, int levels);
 

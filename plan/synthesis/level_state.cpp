@@ -6,7 +6,9 @@ namespace plait {
 
 namespace {
 
-constexpr std::uint8_t bit(LevelStatus status) { return static_cast<std::uint8_t>(1u << static_cast<unsigned>(status)); }
+constexpr std::uint8_t bit(LevelStatus status) {
+  return static_cast<std::uint8_t>(1u << static_cast<unsigned>(status));
+}
 constexpr std::uint8_t bits(LevelStatus one, LevelStatus other) { return bit(one) | bit(other); }
 
 using enum LevelStatus;
@@ -38,9 +40,7 @@ bool pieces_are_even(const SynthesisTask& task, int first, int last) {
   return ((first == last ? task.uncut : task.uneven) & levels) == 0;
 }
 
-bool may_end(const SynthesisTask& task, LevelStatus status) {
-  return (task.goal >> static_cast<int>(status) & 1) != 0;
-}
+bool may_end(const SynthesisTask& task, LevelStatus status) { return (task.goal >> static_cast<int>(status) & 1) != 0; }
 
 // Never both: what was gathered would only be scattered again.
 bool may_gather(const SynthesisTask& task) {

@@ -40,13 +40,13 @@ class LevelState {
 struct SynthesisTask {
   int levels = 0;
   LevelState start;
-  std::uint8_t goal = 0;      // bit set of the statuses that each level may end with
-  bool extended = false;      // gather and scatter as well, and instructions whose idle groups (those that hold nothing)
-                              // take no part: for the other collectives than the paper's reductions
-  bool ordered = false;       // the operator does not commute: inner levels are reduced before outer ones, never scattered
+  std::uint8_t goal = 0;  // bit set of the statuses that each level may end with
+  bool extended = false;  // gather and scatter as well, and instructions whose idle groups (those that hold nothing)
+                          // take no part: for the other collectives than the paper's reductions
+  bool ordered = false;   // the operator does not commute: inner levels are reduced before outer ones, never scattered
   bool owned_pieces = false;  // the collective says which rank ends (or begins) with which piece
   std::uint8_t uneven = 0;    // bit set of levels whose groups differ in size
-  std::uint8_t uncut = 0;     // bit set of levels that must not be scattered: no few pieces are even for all their groups
+  std::uint8_t uncut = 0;  // bit set of levels that must not be scattered: no few pieces are even for all their groups
 
   bool is_goal(LevelState state) const {
     for (int level = 0; level < levels; ++level)

@@ -24,8 +24,8 @@ struct GridRequest {
   std::vector<int> reduce;
 };
 
-// Ok, or what is wrong: factors that are not positive or do not multiply to the same number of ranks, more than 8 levels
-// or axes, an axis that does not exist or is named twice.
+// Ok, or what is wrong: factors that are not positive or do not multiply to the same number of ranks, more than 8
+// levels or axes, an axis that does not exist or is named twice.
 Status check(const GridRequest& request);
 
 // All matrices, in ascending order of their rows. Precondition: check() is ok.

@@ -134,11 +134,11 @@ class ShapeTable {
   std::vector<std::uint32_t> first_;
 };
 
-// A cost that adds up along a program, at a given number of chunks: the fill of one chunk, and one level's load for each of
-// the others. It never exceeds the time of the pipeline, and equals it when that level is the slowest.
+// A cost that adds up along a program, at a given number of chunks: the fill of one chunk, and one level's load for
+// each of the others. It never exceeds the time of the pipeline, and equals it when that level is the slowest.
 struct Measure {
   int chunks = 1;
-  int level = 0;   // whose load counts; the number of levels: the processors'
+  int level = 0;  // whose load counts; the number of levels: the processors'
   int levels = 0;
   double bytes = 0;
 
@@ -160,15 +160,16 @@ struct Measure {
   }
 };
 
-// What every way from a state to the goal costs at least: a potential for each level and status, such that no instruction
-// costs less than the potentials that it takes away, whatever the state of the other levels. Found level by level: each
-// takes what the levels before it left of the cheapest instructions that cover it.
+// What every way from a state to the goal costs at least: a potential for each level and status, such that no
+// instruction costs less than the potentials that it takes away, whatever the state of the other levels. Found level by
+// level: each takes what the levels before it left of the cheapest instructions that cover it.
 class Potentials {
  public:
   Potentials(const SynthesisTask& task, const GroupModel& model, const ShapeTable& shapes, const Measure& measure)
       : task_(task) {
     rest_.clear();
-    for (const InstructionShape& shape : shapes.all()) rest_.push_back({&shape.instruction, least(model, shape, measure)});
+    for (const InstructionShape& shape : shapes.all())
+      rest_.push_back({&shape.instruction, least(model, shape, measure)});
     for (int level = 0; level < task.levels; ++level) settle(level);
   }
 
@@ -287,9 +288,9 @@ class Results {
   std::vector<PricedProgram> found_;
 };
 
-// The number of chunks fixed, and the time bounded from below by fill + (chunks - 1) x one level's load, a cost is a plain
-// sum over the instructions: its shortest paths come in ascending order, and once that bound exceeds the best times found,
-// nothing better is left. The bound is tight when the level is the slowest one.
+// The number of chunks fixed, and the time bounded from below by fill + (chunks - 1) x one level's load, a cost is a
+// plain sum over the instructions: its shortest paths come in ascending order, and once that bound exceeds the best
+// times found, nothing better is left. The bound is tight when the level is the slowest one.
 class Search {
  public:
   Search(const SynthesisTask& task, const GroupModel& model, const SearchOptions& options, std::size_t count)
@@ -308,8 +309,10 @@ class Search {
     const PipelineCost first = whole_cost(results_.best().program);
     const int likely = best_chunks(first, task_.levels, options_).chunks;
     pipelined(likely);
-    for (int chunks = 2 * likely; chunks <= options_.most_chunks && pipelined(chunks); chunks *= 2) {}
-    for (int chunks = likely / 2; chunks > options_.fewest_chunks && pipelined(chunks); chunks /= 2) {}
+    for (int chunks = 2 * likely; chunks <= options_.most_chunks && pipelined(chunks); chunks *= 2) {
+    }
+    for (int chunks = likely / 2; chunks > options_.fewest_chunks && pipelined(chunks); chunks /= 2) {
+    }
     return results_.release();
   }
 
@@ -418,7 +421,8 @@ class Search {
 
   PricedProgram priced(std::int32_t index) const {
     PricedProgram result;
-    for (; labels_[static_cast<std::size_t>(index)].parent >= 0; index = labels_[static_cast<std::size_t>(index)].parent)
+    for (; labels_[static_cast<std::size_t>(index)].parent >= 0;
+         index = labels_[static_cast<std::size_t>(index)].parent)
       result.program.instructions.push_back(labels_[static_cast<std::size_t>(index)].shape->instruction);
     std::reverse(result.program.instructions.begin(), result.program.instructions.end());
     const Timed timed = best_chunks(whole_cost(result.program), task_.levels, options_);
@@ -468,9 +472,9 @@ Result<PricedProgram> price_program(const SynthesisTask& task, const GroupModel&
     for (int a = 0; a < algorithm_count; ++a) {
       Instruction with = instruction;
       with.algorithm = static_cast<Algorithm>(a);
-      const bool wanted = instruction.algorithm_given ? with.algorithm == instruction.algorithm
-                                                      : (options.algorithms >> a & 1u) != 0 &&
-                                                            worth_trying(with.what, with.algorithm, extent);
+      const bool wanted = instruction.algorithm_given
+                              ? with.algorithm == instruction.algorithm
+                              : (options.algorithms >> a & 1u) != 0 && worth_trying(with.what, with.algorithm, extent);
       if (!wanted || (task.ordered && !keeps_order(with)) || !fits(with.what, with.algorithm, extent.members)) continue;
       const PipelineCost cost = instruction_cost(model, options.bytes, state, with);
       for (const auto& [before, algorithms] : partial) {

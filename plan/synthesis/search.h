@@ -18,20 +18,20 @@ struct PricedProgram {
 };
 
 struct SearchOptions {
-  double bytes = 0;                 // of the whole vector
-  int fewest_chunks = 1;            // powers of two
+  double bytes = 0;       // of the whole vector
+  int fewest_chunks = 1;  // powers of two
   int most_chunks = 64;
   // Bit set of the algorithms that may be used. The double tree is NCCL's, for comparisons: what goes up and what comes
   // down share the ports less well than the model has it (measured up to 1.4 times its prediction).
   std::uint32_t algorithms = ~(1u << static_cast<int>(Algorithm::tree));
-  double tolerance = 0.01;          // 0: exact. Else a program that is faster by less than this share of the time need
-                                    // not be found, and the effort for each number of chunks is bounded
+  double tolerance = 0.01;  // 0: exact. Else a program that is faster by less than this share of the time need
+                            // not be found, and the effort for each number of chunks is bounded
 };
 
 // The `count` cheapest, ascending; fewer where there are no more. For each number of chunks an A* search over the level
-// states, with fill + (chunks - 1) x one level's load as the cost of an edge: a sum that never exceeds the pipeline's time,
-// fill + (chunks - 1) x slowest level. Paths come in ascending order of that sum, and the search ends when it reaches the
-// times of the results. Two results may differ in algorithms only.
+// states, with fill + (chunks - 1) x one level's load as the cost of an edge: a sum that never exceeds the pipeline's
+// time, fill + (chunks - 1) x slowest level. Paths come in ascending order of that sum, and the search ends when it
+// reaches the times of the results. Two results may differ in algorithms only.
 std::vector<PricedProgram> cheapest_programs(const SynthesisTask& task, const GroupModel& model,
                                              const SearchOptions& options, int count);
 

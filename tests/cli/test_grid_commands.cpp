@@ -351,9 +351,11 @@ TEST(Place, RankfilePutsEachRankOnItsDevice) {
 
 TEST(Place, MapByNamesTheSimpleOptionWhereThereIsOne) {
   const auto slot = place("--system 2,4 --axes 2,4 --reduce 1 --map-by");
-  EXPECT_NE(slot.output.find("mpirun --map-by slot\nsrun --distribution=block:block\n"), std::string::npos) << slot.output;
+  EXPECT_NE(slot.output.find("mpirun --map-by slot\nsrun --distribution=block:block\n"), std::string::npos)
+      << slot.output;
   const auto node = place("--system 4,2 --axes 2,4 --reduce 0 --map-by");
-  EXPECT_NE(node.output.find("mpirun --map-by node\nsrun --distribution=cyclic:block\n"), std::string::npos) << node.output;
+  EXPECT_NE(node.output.find("mpirun --map-by node\nsrun --distribution=cyclic:block\n"), std::string::npos)
+      << node.output;
   const auto other = place("--system 2,4 --axes 2,4 --reduce 0 --map-by --hosts a:4,b:4");
   EXPECT_NE(other.output.find("a rankfile is needed"), std::string::npos) << other.output;
   EXPECT_NE(other.output.find("SLURM_HOSTFILE naming a file of these lines:\na\na\nb\nb\na\na\nb\nb\n"),

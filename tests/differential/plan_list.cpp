@@ -1,4 +1,5 @@
-// Prints the plans that small, middling and large calls on a hierarchy may get, a line each: the name, a tab, and the collectives that have it, with commas.
+// Prints the plans that small, middling and large calls on a hierarchy may get, a line each: the name, a tab, and the
+// collectives that have it, with commas.
 //
 //   plan_list 5          five ranks on one node
 //   plan_list 3,2,1      ranks by node
@@ -9,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/collective.h"
 #include "plan/candidate.h"
+#include "plan/collective.h"
 #include "topo/hierarchy.h"
 
 namespace {
@@ -45,8 +46,8 @@ int main(int argc, char** argv) {
     // Those with lists of counts have the plans of those without.
     if (collective == plait::Collective::allgatherv || collective == plait::Collective::reduce_scatter) continue;
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{16} << 10, std::size_t{1} << 20})
-      for (const plait::Candidate& candidate : plait::candidates(
-               {.collective = collective, .count = bytes}, {.hierarchy = hierarchy, .machine = machine}, 2)) {
+      for (const plait::Candidate& candidate : plait::candidates({.collective = collective, .count = bytes},
+                                                                 {.hierarchy = hierarchy, .machine = machine}, 2)) {
         std::string& collectives = collectives_of[candidate.name];
         const std::string name(plait::name(collective));
         if (("," + collectives + ",").find("," + name + ",") != std::string::npos) continue;

@@ -11,7 +11,9 @@ namespace {
 
 using Value = std::uint32_t;
 
-Value contribution(int rank, std::size_t index) { return static_cast<Value>(rank * 1000003 + static_cast<int>(index) * 7 + 1); }
+Value contribution(int rank, std::size_t index) {
+  return static_cast<Value>(rank * 1000003 + static_cast<int>(index) * 7 + 1);
+}
 
 struct Problem {
   Call call;
@@ -40,15 +42,21 @@ std::size_t start_of(const Problem& problem, int segment) {
 
 std::size_t input_count(const Problem& problem, int rank) {
   switch (problem.call.collective) {
-    case Collective::barrier: return 0;
-    case Collective::bcast: return rank == problem.call.root ? problem.call.count : 0;
+    case Collective::barrier:
+      return 0;
+    case Collective::bcast:
+      return rank == problem.call.root ? problem.call.count : 0;
     case Collective::reduce:
-    case Collective::allreduce: return problem.call.count;
-    case Collective::scatter: return rank == problem.call.root ? total(problem) : 0;
+    case Collective::allreduce:
+      return problem.call.count;
+    case Collective::scatter:
+      return rank == problem.call.root ? total(problem) : 0;
     case Collective::alltoall:
     case Collective::reduce_scatter:
-    case Collective::reduce_scatter_block: return total(problem);
-    default: return segment_count(problem, rank);
+    case Collective::reduce_scatter_block:
+      return total(problem);
+    default:
+      return segment_count(problem, rank);
   }
 }
 
@@ -68,7 +76,8 @@ std::vector<Value> expected(const Problem& problem, int rank) {
   };
   const auto reduced = [&](std::size_t index) { return call.commutative ? sum(index) : largest(index); };
   switch (call.collective) {
-    case Collective::barrier: break;
+    case Collective::barrier:
+      break;
     case Collective::bcast:
       if (rank != call.root)
         for (std::size_t i = 0; i < call.count; ++i) result.push_back(contribution(call.root, i));
@@ -88,7 +97,8 @@ std::vector<Value> expected(const Problem& problem, int rank) {
       for (int r = 0; r < problem.ranks; ++r) end = std::max(end, start_of(problem, r) + segment_count(problem, r));
       result.assign(end, 0xEEEEEEEE);
       for (int r = 0; r < problem.ranks; ++r)
-        for (std::size_t i = 0; i < segment_count(problem, r); ++i) result[start_of(problem, r) + i] = contribution(r, i);
+        for (std::size_t i = 0; i < segment_count(problem, r); ++i)
+          result[start_of(problem, r) + i] = contribution(r, i);
       break;
     }
     case Collective::scatter:
@@ -101,7 +111,8 @@ std::vector<Value> expected(const Problem& problem, int rank) {
           result.push_back(contribution(r, static_cast<std::size_t>(rank) * call.count + i));
       break;
     default:
-      for (std::size_t i = 0; i < segment_count(problem, rank); ++i) result.push_back(reduced(start_of(problem, rank) + i));
+      for (std::size_t i = 0; i < segment_count(problem, rank); ++i)
+        result.push_back(reduced(start_of(problem, rank) + i));
   }
   return result;
 }
@@ -110,19 +121,23 @@ bool may_share_memory(Collective collective, int rank, int root) {
   switch (collective) {
     case Collective::allreduce:
     case Collective::allgather:
-    case Collective::allgatherv: return true;
+    case Collective::allgatherv:
+      return true;
     case Collective::reduce:
     case Collective::gather:
-    case Collective::scatter: return rank == root;
-    default: return false;
+    case Collective::scatter:
+      return rank == root;
+    default:
+      return false;
   }
 }
 
-// In place, the input lies in the output from this element on; scatter's root has it the other way round and is left out.
+// In place, the input lies in the output from this element on; scatter's root has it the other way round and is left
+// out.
 std::size_t shared_from(const Problem& problem, int rank) {
   const Collective collective = problem.call.collective;
-  const bool own_segment = collective == Collective::allgather || collective == Collective::allgatherv ||
-                           collective == Collective::gather;
+  const bool own_segment =
+      collective == Collective::allgather || collective == Collective::allgatherv || collective == Collective::gather;
   return own_segment ? start_of(problem, rank) : 0;
 }
 
@@ -151,7 +166,11 @@ SimulatedRank make_rank(const Problem& problem, const LoweredPlan& plan, int ran
 
 Problem random_problem(Collective collective, int ranks, bool commutative, std::mt19937& random) {
   constexpr std::size_t sizes[] = {1, 2, 3, 15, 16, 17, 63, 64, 65, 200, 1000};
-  Problem problem{{.collective = collective, .element_bytes = sizeof(Value), .commutative = commutative}, {}, {}, ranks, random() % 2 == 0};
+  Problem problem{{.collective = collective, .element_bytes = sizeof(Value), .commutative = commutative},
+                  {},
+                  {},
+                  ranks,
+                  random() % 2 == 0};
   if (rooted(collective)) problem.call.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
   problem.call.count = collective == Collective::barrier ? 0 : sizes[random() % std::size(sizes)];
   if (collective == Collective::barrier) problem.call.element_bytes = 0;
@@ -168,9 +187,10 @@ Problem random_problem(Collective collective, int ranks, bool commutative, std::
 
 void check(Problem problem, const Candidate& candidate, const Hierarchy& hierarchy, unsigned seed) {
   if (!problem.counts.empty()) problem.call.counts = problem.counts.data();
-  SCOPED_TRACE(std::string(name(problem.call.collective)) + " " + candidate.name + " on " + hierarchy.describe() + " count " +
-               std::to_string(problem.call.count) + " root " + std::to_string(problem.call.root));
-  const auto plan = lower(candidate, problem.call.collective, problem.call.root, problem.call.commutative, hierarchy, true);
+  SCOPED_TRACE(std::string(name(problem.call.collective)) + " " + candidate.name + " on " + hierarchy.describe() +
+               " count " + std::to_string(problem.call.count) + " root " + std::to_string(problem.call.root));
+  const auto plan =
+      lower(candidate, problem.call.collective, problem.call.root, problem.call.commutative, hierarchy, true);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   std::vector<SimulatedRank> ranks;
   for (int r = 0; r < problem.ranks; ++r) ranks.push_back(make_rank(problem, *plan, r));
@@ -178,7 +198,8 @@ void check(Problem problem, const Candidate& candidate, const Hierarchy& hierarc
   for (int r = 0; r < problem.ranks; ++r) {
     const std::vector<Value> wanted = expected(problem, r);
     if (wanted.empty()) continue;
-    ASSERT_EQ(std::memcmp(ranks[static_cast<std::size_t>(r)].output.data(), wanted.data(), wanted.size() * sizeof(Value)), 0)
+    ASSERT_EQ(
+        std::memcmp(ranks[static_cast<std::size_t>(r)].output.data(), wanted.data(), wanted.size() * sizeof(Value)), 0)
         << "rank " << r;
   }
 }

@@ -1,5 +1,5 @@
-// The plans that are chosen are proven on every hierarchy of up to 64 ranks; every kind of program on small hierarchies and
-// on random ones that are not uniform.
+// The plans that are chosen are proven on every hierarchy of up to 64 ranks; every kind of program on small hierarchies
+// and on random ones that are not uniform.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -37,7 +37,8 @@ void expect_choices_proven(const Hierarchy& hierarchy, int count, std::mt19937& 
       for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 14, std::size_t{1} << 18}) {
         std::vector<std::size_t> counts(static_cast<std::size_t>(hierarchy.ranks()), bytes);
         Call call = sized_call(collective, commutative, bytes);
-        if (collective == Collective::allgatherv || collective == Collective::reduce_scatter) call.counts = counts.data();
+        if (collective == Collective::allgatherv || collective == Collective::reduce_scatter)
+          call.counts = counts.data();
         expect_proven(hierarchy, candidates(call, {.hierarchy = hierarchy, .machine = machine}, count), collective,
                       commutative, root);
       }

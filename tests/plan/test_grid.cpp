@@ -26,30 +26,11 @@ Hierarchy on_switches(const std::vector<Node>& nodes) {
   return Hierarchy::from_locations(locations);
 }
 
-TEST(GridOnSwitches, NodesAreTheNodes) {
+TEST(GridOnSwitches, SwitchesAreTheOutermostLevel) {
   const Hierarchy hierarchy = on_switches({{1, 2}, {1, 2}, {2, 2}, {2, 2}});
-  const Grid nodes = make_grid(hierarchy, GridKind::nodes, -1), full = make_grid(hierarchy, GridKind::full, -1);
-  EXPECT_EQ(nodes.cardinality, (std::vector<int>{4, 2}));
-  EXPECT_EQ(nodes.coordinate[5], (std::vector<int>{2, 1}));
+  const Grid full = make_grid(hierarchy, GridKind::full, -1);
   EXPECT_EQ(full.cardinality, (std::vector<int>{2, 2, 2}));
   EXPECT_EQ(full.coordinate[5], (std::vector<int>{1, 0, 1}));
-}
-
-TEST(GridOnSwitches, OneRankANodeHasNoGridOfNodes) {
-  EXPECT_FALSE(has_nodes_grid(on_switches({{1, 1}, {1, 1}, {2, 1}, {2, 1}})));
-  EXPECT_FALSE(has_nodes_grid(Hierarchy::nodes_of(std::vector<int>{1, 1, 1})));
-  EXPECT_TRUE(has_nodes_grid(on_switches({{1, 1}, {1, 1}, {2, 1}, {2, 2}})));
-  EXPECT_TRUE(has_nodes_grid(Hierarchy::nodes_of(std::vector<int>{2, 1})));
-}
-
-TEST(GridOnSwitches, OneNodeIsCutAtItsOutermostGroups) {
-  std::vector<Location> locations(4);
-  for (int rank = 0; rank < 4; ++rank) {
-    locations[static_cast<std::size_t>(rank)].package = rank / 2;
-    locations[static_cast<std::size_t>(rank)].core = rank;
-  }
-  EXPECT_EQ(make_grid(Hierarchy::from_locations(locations), GridKind::nodes, -1).cardinality,
-            (std::vector<int>{2, 2}));
 }
 
 TEST(GridOnSwitches, EveryCandidateIsProven) {

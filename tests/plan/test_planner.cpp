@@ -77,7 +77,8 @@ TEST(Planner, AProgramWithoutAlgorithmsGetsTheBestOnes) {
 }
 
 TEST(Planner, APlanFileIsTakenOnItsHierarchyOnly) {
-  const std::string file = R"json({"plait_plan":1,"collective":"allreduce","hierarchy":[4,2],"program":"AR.2(ring) AR.1(rd)","chunks":2})json";
+  const std::string file =
+      R"json({"plait_plan":1,"collective":"allreduce","hierarchy":[4,2],"program":"AR.2(ring) AR.1(rd)","chunks":2})json";
   Planner fitting(Hierarchy::nodes_of(std::vector<int>{2, 2, 2, 2}), 0, forcing(file));
   EXPECT_EQ(chosen(fitting, Collective::allreduce, 4096), "AR.2(ring) AR.1(rd) x2");
   Planner other(Hierarchy::nodes_of(std::vector<int>{2, 2}), 0, forcing(file));
@@ -123,7 +124,8 @@ TEST(Planner, LargeMessagesArePipelined) {
   const std::vector<int> shape = {2, 2, 2, 2};
   Planner planner(Hierarchy::nodes_of(shape), 0, {});
   for (const Collective collective : {Collective::allreduce, Collective::bcast, Collective::reduce})
-    EXPECT_NE(chosen(planner, collective, 4 << 20).find(" x"), std::string::npos) << chosen(planner, collective, 4 << 20);
+    EXPECT_NE(chosen(planner, collective, 4 << 20).find(" x"), std::string::npos)
+        << chosen(planner, collective, 4 << 20);
 }
 
 TEST(Planner, CommunicatorsOfOneShapeShareTheirPlans) {

@@ -126,11 +126,23 @@ TEST(Proof, SurvivesRandomDamage) {
     Schedule& schedule = plan.schedules[pick(3)];
     Step& step = schedule.steps[pick(schedule.steps.size())];
     switch (round % 5) {
-      case 0: step.peer = static_cast<int>(random() % 5) - 1; break;
-      case 1: schedule.runs[pick(schedule.runs.size())] = {static_cast<Space>(random() % 3), static_cast<std::uint32_t>(random() % 9), static_cast<std::uint32_t>(random() % 4)}; break;
-      case 2: step.kind = static_cast<StepKind>(random() % 5); break;
-      case 3: step.after = {static_cast<std::uint32_t>(random() % 9), static_cast<std::uint32_t>(random() % 9)}; break;
-      case 4: schedule.steps.erase(schedule.steps.begin() + static_cast<std::ptrdiff_t>(pick(schedule.steps.size()))); break;
+      case 0:
+        step.peer = static_cast<int>(random() % 5) - 1;
+        break;
+      case 1:
+        schedule.runs[pick(schedule.runs.size())] = {static_cast<Space>(random() % 3),
+                                                     static_cast<std::uint32_t>(random() % 9),
+                                                     static_cast<std::uint32_t>(random() % 4)};
+        break;
+      case 2:
+        step.kind = static_cast<StepKind>(random() % 5);
+        break;
+      case 3:
+        step.after = {static_cast<std::uint32_t>(random() % 9), static_cast<std::uint32_t>(random() % 9)};
+        break;
+      case 4:
+        schedule.steps.erase(schedule.steps.begin() + static_cast<std::ptrdiff_t>(pick(schedule.steps.size())));
+        break;
     }
     (void)prove(plan.semantics, plan.schedules, true).ok();
   }

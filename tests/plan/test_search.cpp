@@ -60,7 +60,8 @@ void expect_cheapest(const SynthesisTask& task, const GroupModel& model, const S
   }
   const auto found = cheapest_programs(task, model, options, 1);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_LE(found.front().seconds, best * (1 + options.tolerance + 1e-9)) << text(found.front().program) << " not " << name;
+  EXPECT_LE(found.front().seconds, best * (1 + options.tolerance + 1e-9))
+      << text(found.front().program) << " not " << name;
   const auto again = price_program(task, model, options, found.front().program);
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_NEAR(again->seconds / found.front().seconds, 1, 1e-9) << text(found.front().program);
@@ -74,11 +75,12 @@ TEST(Search, FindsTheCheapestOfAllPrograms) {
   for (int round = 0; round < 6; ++round)
     for (const auto& shape : shapes) {
       const GroupModel model = random_model(shape, random);
-      const SearchOptions options{.bytes = random_between(random, 1, 1e9), .most_chunks = 1 << random() % 7, .tolerance = 0};
+      const SearchOptions options{
+          .bytes = random_between(random, 1, 1e9), .most_chunks = 1 << random() % 7, .tolerance = 0};
       expect_cheapest(reduction_task(static_cast<int>(shape.size())), model, options);
       if (shape.size() > 2) continue;
-      for (const Collective collective : {Collective::reduce, Collective::bcast, Collective::allgather, Collective::gather,
-                                          Collective::scatter, Collective::reduce_scatter_block})
+      for (const Collective collective : {Collective::reduce, Collective::bcast, Collective::allgather,
+                                          Collective::gather, Collective::scatter, Collective::reduce_scatter_block})
         expect_cheapest(task_of(collective, static_cast<int>(shape.size()), 0, false), model, options);
     }
 }
@@ -136,7 +138,8 @@ TEST(Search, AskedForAlgorithmsOnly) {
   const auto ring = 1u << static_cast<int>(Algorithm::ring);
   for (const PricedProgram& priced :
        cheapest_programs(reduction_task(2), random_model({4, 3}, random), {.bytes = 1e6, .algorithms = ring}, 5))
-    for (const Instruction& instruction : priced.program.instructions) EXPECT_EQ(instruction.algorithm, Algorithm::ring);
+    for (const Instruction& instruction : priced.program.instructions)
+      EXPECT_EQ(instruction.algorithm, Algorithm::ring);
 }
 
 // The schedules that a program is lowered to, message by message, against the model by level.
