@@ -20,10 +20,6 @@ std::optional<std::size_t> index_of(std::span<const std::string_view> names, std
   return static_cast<std::size_t>(found - names.begin());
 }
 
-Algorithm default_algorithm(Instruct what) {
-  return what <= Instruct::all_gather ? Algorithm::ring : Algorithm::binomial;
-}
-
 Status bad(std::string_view word, const std::string& expected) {
   return {Code::invalid, "program: '" + std::string(word) + "': expected " + expected};
 }
@@ -60,6 +56,10 @@ std::string text_of(const Instruction& instruction) {
 
 std::string_view name(Instruct what) { return instruct_names[static_cast<std::size_t>(what)]; }
 std::string_view name(Algorithm algorithm) { return algorithm_names[static_cast<std::size_t>(algorithm)]; }
+
+Algorithm default_algorithm(Instruct what) {
+  return what <= Instruct::all_gather ? Algorithm::ring : Algorithm::binomial;
+}
 
 bool fits(Instruct what, Algorithm algorithm, int members) {
   const bool power_of_two = std::has_single_bit(static_cast<unsigned>(members));

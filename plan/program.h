@@ -37,6 +37,8 @@ std::string_view name(Algorithm algorithm);  // "ring", "rd", ...
 
 // Whether the algorithm can do this instruction in a group of so many members.
 bool fits(Instruct what, Algorithm algorithm, int members);
+// The one that a program's text means when it names none.
+Algorithm default_algorithm(Instruct what);
 // Whether it cuts the data into a piece for each member.
 bool scatters(Instruct what, Algorithm algorithm);
 

@@ -15,11 +15,7 @@
 namespace plait {
 namespace {
 
-std::int64_t fingerprint(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a
-  return static_cast<std::int64_t>(hash >> 1);
-}
+std::int64_t fingerprint(const std::string& text) { return static_cast<std::int64_t>(hash_text(text) >> 1); }
 
 struct Verdict {
   int first_refusing = 0;  // the lowest rank that cannot use its plan; the number of ranks: none

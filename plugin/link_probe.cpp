@@ -28,6 +28,17 @@ double coarse(double seconds_per_byte) {
   return std::exp2(std::ceil(std::log2(std::clamp(seconds_per_byte, 1e-12, 1e-6))));
 }
 
+// How much slower it is between switches counts more than how fast it is: to the nearest half power of two.
+NetworkRates coarse(const NetworkRates& measured) {
+  const bool both = measured.node > 0 && measured.across_switches > 0;
+  NetworkRates rates;
+  rates.node = coarse(measured.node > 0 ? measured.node : measured.across_switches);
+  if (measured.across_switches == 0) return rates;
+  const double ratio = both ? std::max(measured.across_switches / measured.node, 1.0) : 1.0;
+  rates.across_switches = rates.node * std::exp2(std::round(2 * std::log2(ratio)) / 2);
+  return rates;
+}
+
 // Each node's first rank sends to the next node's and times what it receives from the one before. `failed` on an error.
 double measure(MPI_Comm comm, const Hierarchy& hierarchy, int node) {
   const int nodes = hierarchy.nodes();
@@ -48,7 +59,7 @@ double measure(MPI_Comm comm, const Hierarchy& hierarchy, int node) {
   well &= PMPI_Waitall(timed_pieces, requests.data() + untimed_pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   const double end = PMPI_Wtime();
   well &= PMPI_Waitall(pieces, requests.data() + pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
-  return well ? coarse((end - begin) / (double{piece_bytes} * timed_pieces)) : failed;
+  return well ? (end - begin) / (double{piece_bytes} * timed_pieces) : failed;
 }
 
 // Whether the node's messages come from one on another switch.
@@ -93,9 +104,11 @@ Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy) {
   Result<NetworkRates> agreed = slowest(comm, {known_node_rate.load(), known_switch_rate.load()});
   if (!agreed.ok()) return agreed;
   const bool known = agreed->node > 0 && (!switches || agreed->across_switches > 0);
-  if (!known) agreed = slowest(comm, measure_or_fail(comm, hierarchy));
+  if (!known) {
+    agreed = slowest(comm, measure_or_fail(comm, hierarchy));
+    if (agreed.ok()) agreed = coarse(*agreed);
+  }
   if (!agreed.ok()) return agreed;
-  if (agreed->node == 0) agreed->node = agreed->across_switches;  // no two neighbours share a switch
   known_node_rate.store(agreed->node);
   if (agreed->across_switches > 0) known_switch_rate.store(agreed->across_switches);
   if (!switches) agreed->across_switches = 0;

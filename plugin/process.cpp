@@ -30,14 +30,14 @@ constinit std::atomic<bool> detail::enabled{true};
 constinit std::atomic<bool> detail::reporting{false};
 thread_local constinit LastCall detail::last_call;
 
+std::uint64_t hash_text(std::string_view text, std::uint64_t hash) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
 namespace {
 
 constinit Process* settings = nullptr;  // never destroyed: calls may come until the process ends
-
-std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325u) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a
-  return hash;
-}
 
 // Of everything that decides which road a call takes. Where the report goes and how much is said may differ.
 std::uint64_t fingerprint(const Config& config) {

@@ -72,6 +72,9 @@ extern thread_local constinit LastCall last_call __attribute__((tls_model("initi
 }
 inline void note_host_call() { detail::last_call = {.plan = "host", .channels = ""}; }
 
+// FNV-1a: the same on every machine.
+std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325u);
+
 // The same for all processes of one running kernel, emulated nodes included: they share its cores and its clock.
 std::uint64_t machine_identity();
 

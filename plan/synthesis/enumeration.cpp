@@ -130,8 +130,7 @@ Program ProgramList::program(std::size_t index) const {
   Program result;
   for (std::uint32_t i = first_[index]; i < first_[index + 1]; ++i) {
     const Instruct what = static_cast<Instruct>(codes_[i].what);
-    const Algorithm algorithm = what <= Instruct::all_gather ? Algorithm::ring : Algorithm::binomial;
-    result.instructions.push_back({what, codes_[i].first, codes_[i].last, algorithm, false});
+    result.instructions.push_back({what, codes_[i].first, codes_[i].last, default_algorithm(what), false});
   }
   return result;
 }

@@ -452,63 +452,111 @@ std::vector<PricedProgram> cheapest_programs(const SynthesisTask& task, const Gr
   return Search(task, model, options, static_cast<std::size_t>(count)).run();
 }
 
-Result<PricedProgram> price_program(const SynthesisTask& task, const GroupModel& model, const SearchOptions& options,
-                                    const Program& program) {
-  // One partial cost for every useful choice of algorithms so far.
-  std::vector<std::pair<PipelineCost, std::vector<Algorithm>>> partial(1);
-  partial.front().first.fill.fixed = model.start_seconds_per_byte * options.bytes;
-  LevelState state = task.start;
-  for (const Instruction& instruction : program.instructions) {
-    const auto refuse = [&](const std::string& why) {
-      return Status(Code::invalid, "program " + text_without_algorithms(program) + ": " +
-                                       text_without_algorithms({{instruction}}) + " " + why);
-    };
-    if (instruction.last >= task.levels)
-      return refuse("names level " + std::to_string(instruction.last + 1) + " of " + std::to_string(task.levels));
-    const auto next = apply(task, state, instruction.what, instruction.first, instruction.last);
-    if (!next) return refuse("does not apply to what the ranks hold at that point");
-    const Extent extent = extent_of(model, instruction.first, instruction.last);
-    decltype(partial) longer;
+namespace {
+
+// The cost of a program's first instructions with these algorithms.
+struct Partial {
+  PipelineCost cost;
+  std::vector<Algorithm> algorithms;
+};
+
+class Pricing {
+ public:
+  Pricing(const SynthesisTask& task, const GroupModel& model, const SearchOptions& options, const Program& program)
+      : task_(task), model_(model), options_(options), program_(program), partials_(1), state_(task.start) {
+    partials_.front().cost.fill.fixed = model.start_seconds_per_byte * options.bytes;
+  }
+
+  Result<PricedProgram> run() {
+    for (const Instruction& instruction : program_.instructions)
+      if (Status status = extend(instruction); !status.ok()) return status;
+    if (!task_.is_goal(state_))
+      return Status(Code::invalid, "program " + text_without_algorithms(program_) + ": does not end with the result");
+    return best();
+  }
+
+ private:
+  Status refuse(const Instruction& instruction, const std::string& why) const {
+    return {Code::invalid, "program " + text_without_algorithms(program_) + ": " +
+                               text_without_algorithms({{instruction}}) + " " + why};
+  }
+
+  Status extend(const Instruction& instruction) {
+    if (instruction.last >= task_.levels)
+      return refuse(instruction,
+                    "names level " + std::to_string(instruction.last + 1) + " of " + std::to_string(task_.levels));
+    const auto next = apply(task_, state_, instruction.what, instruction.first, instruction.last);
+    if (!next) return refuse(instruction, "does not apply to what the ranks hold at that point");
+    const Extent extent = extent_of(model_, instruction.first, instruction.last);
+    std::vector<Partial> longer;
     for (int a = 0; a < algorithm_count; ++a) {
       Instruction with = instruction;
       with.algorithm = static_cast<Algorithm>(a);
-      const bool wanted = instruction.algorithm_given
-                              ? with.algorithm == instruction.algorithm
-                              : (options.algorithms >> a & 1u) != 0 && worth_trying(with.what, with.algorithm, extent);
-      if (!wanted || (task.ordered && !keeps_order(with)) || !fits(with.what, with.algorithm, extent.members)) continue;
-      const PipelineCost cost = instruction_cost(model, options.bytes, state, with);
-      for (const auto& [before, algorithms] : partial) {
-        auto& entry = longer.emplace_back(before, algorithms);
-        add(entry.first, cost, task.levels);
-        entry.second.push_back(with.algorithm);
+      if (is_choice(instruction, with, extent)) append_to_all(with, longer);
+    }
+    if (longer.empty())
+      return refuse(instruction, "has no algorithm that fits its groups of " + std::to_string(extent.members));
+    partials_ = useful(std::move(longer));
+    state_ = *next;
+    return {};
+  }
+
+  bool is_choice(const Instruction& wanted, const Instruction& with, const Extent& extent) const {
+    if (!fits(with.what, with.algorithm, extent.members) || (task_.ordered && !keeps_order(with))) return false;
+    if (wanted.algorithm_given) return with.algorithm == wanted.algorithm;
+    const bool allowed = (options_.algorithms >> static_cast<int>(with.algorithm) & 1u) != 0;
+    return allowed && worth_trying(with.what, with.algorithm, extent);
+  }
+
+  void append_to_all(const Instruction& with, std::vector<Partial>& longer) const {
+    const PipelineCost cost = instruction_cost(model_, options_.bytes, state_, with);
+    for (const Partial& before : partials_) {
+      Partial& extended = longer.emplace_back(before);
+      add(extended.cost, cost, task_.levels);
+      extended.algorithms.push_back(with.algorithm);
+    }
+  }
+
+  // Without those that are nowhere better than another one.
+  std::vector<Partial> useful(std::vector<Partial> all) const {
+    std::vector<Partial> kept;
+    for (Partial& one : all) {
+      const auto beats_it = [&](const Partial& other) { return dominates(other.cost, one.cost, task_.levels); };
+      if (std::any_of(kept.begin(), kept.end(), beats_it)) continue;
+      std::erase_if(kept, [&](const Partial& other) { return dominates(one.cost, other.cost, task_.levels); });
+      kept.push_back(std::move(one));
+    }
+    return kept;
+  }
+
+  PricedProgram best() const {
+    PricedProgram result{program_, 1, std::numeric_limits<double>::infinity()};
+    for (const Partial& partial : partials_) {
+      const Timed timed = best_chunks(partial.cost, task_.levels, options_);
+      if (timed.seconds >= result.seconds) continue;
+      result.seconds = timed.seconds;
+      result.chunks = timed.chunks;
+      for (std::size_t i = 0; i < partial.algorithms.size(); ++i) {
+        result.program.instructions[i].algorithm = partial.algorithms[i];
+        result.program.instructions[i].algorithm_given = true;
       }
     }
-    if (longer.empty()) return refuse("has no algorithm that fits its groups of " + std::to_string(extent.members));
-    partial.clear();
-    for (auto& one : longer) {
-      const bool useless = std::any_of(partial.begin(), partial.end(), [&](const auto& other) {
-        return dominates(other.first, one.first, task.levels);
-      });
-      if (useless) continue;
-      std::erase_if(partial, [&](const auto& other) { return dominates(one.first, other.first, task.levels); });
-      partial.push_back(std::move(one));
-    }
-    state = *next;
+    return result;
   }
-  if (!task.is_goal(state))
-    return Status(Code::invalid, "program " + text_without_algorithms(program) + ": does not end with the result");
-  PricedProgram best{program, 1, std::numeric_limits<double>::infinity()};
-  for (const auto& [cost, algorithms] : partial) {
-    const Timed timed = best_chunks(cost, task.levels, options);
-    if (timed.seconds >= best.seconds) continue;
-    best.seconds = timed.seconds;
-    best.chunks = timed.chunks;
-    for (std::size_t i = 0; i < algorithms.size(); ++i) {
-      best.program.instructions[i].algorithm = algorithms[i];
-      best.program.instructions[i].algorithm_given = true;
-    }
-  }
-  return best;
+
+  const SynthesisTask& task_;
+  const GroupModel& model_;
+  const SearchOptions& options_;
+  const Program& program_;
+  std::vector<Partial> partials_;
+  LevelState state_;
+};
+
+}  // namespace
+
+Result<PricedProgram> price_program(const SynthesisTask& task, const GroupModel& model, const SearchOptions& options,
+                                    const Program& program) {
+  return Pricing(task, model, options, program).run();
 }
 
 }  // namespace plait
