@@ -133,6 +133,8 @@ double bytes_of(const Call& call, int ranks) {
 }
 
 struct Synthesis {
+  GridKind kind = GridKind::full;
+  Grid grid;
   SynthesisTask task;
   GroupModel model;
   SearchOptions options;
@@ -149,10 +151,11 @@ GroupModel flattened(const GroupModel& model) {
 
 Synthesis synthesis_for(const Call& call, const CandidateContext& context) {
   Synthesis synthesis;
+  synthesis.kind = grid_for(call, context.hierarchy);
+  synthesis.grid = make_grid(context.hierarchy, synthesis.kind, -1);
+  synthesis.task = task_on(synthesis.grid, call.collective, ordered(call));
   synthesis.model = group_model(context.machine, context.hierarchy, context.siblings);
-  if (grid_for(call, context.hierarchy) == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
-  const Grid grid = make_grid(context.hierarchy, grid_for(call, context.hierarchy), -1);
-  synthesis.task = task_on(grid, call.collective, ordered(call));
+  if (synthesis.kind == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
   SearchOptions& options = synthesis.options;
   options.bytes = bytes_of(call, context.hierarchy.ranks());
   const auto chunks_of = [&](std::size_t chunk_bytes) {
@@ -172,25 +175,22 @@ std::string with_chunks(const std::string& name, int chunks) {
 class Sizing {
  public:
   Sizing(const Call& call, const CandidateContext& context, const Synthesis& synthesis)
-      : call_(call),
-        context_(context),
-        synthesis_(synthesis),
-        kind_(grid_for(call, context.hierarchy)),
-        grid_(make_grid(context.hierarchy, kind_, -1)) {}
+      : call_(call), context_(context), synthesis_(synthesis) {}
 
   // Nothing when the program cannot be lowered here.
   Result<Candidate> candidate(const PricedProgram& priced, bool chunks_given) const {
-    const Result<int> segments = segments_needed(priced.program, grid_, call_.collective, ordered(call_));
+    const Result<int> segments = segments_needed(priced.program, synthesis_.grid, call_.collective, ordered(call_));
     if (!segments.ok()) return segments.status();
     const int chunks = chunks_given ? priced.chunks : chunks_for(priced, *segments);
-    return Candidate{with_chunks(text(priced.program), chunks), kind_, priced.program, nullptr, chunks, priced.seconds};
+    return Candidate{with_chunks(text(priced.program), chunks), synthesis_.kind, priced.program, nullptr, chunks,
+                     priced.seconds};
   }
 
  private:
   int chunks_for(const PricedProgram& priced, int segments) const {
     const auto cells = [&](int chunks) {
       return static_cast<std::size_t>(segments) * static_cast<std::size_t>(chunks) *
-             static_cast<std::size_t>(grid_.ranks());
+             static_cast<std::size_t>(synthesis_.grid.ranks());
     };
     int chunks = priced.chunks;
     while (chunks > 1 && cells(chunks) > most_cells) chunks /= 2;
@@ -217,8 +217,6 @@ class Sizing {
   const Call& call_;
   const CandidateContext& context_;
   const Synthesis& synthesis_;
-  GridKind kind_;
-  Grid grid_;
 };
 
 // "RS.2 AR.1 AG.2 x8": the number behind the program, taken off; 0 where there is none.

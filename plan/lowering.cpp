@@ -11,20 +11,6 @@ namespace plait {
 
 namespace {
 
-bool owns_segments(Collective collective) {
-  switch (collective) {
-    case Collective::allgather:
-    case Collective::allgatherv:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatter_block:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool scatters_levels(const Instruction& instruction) {
   return instruction.what == Instruct::reduce_scatter || instruction.what == Instruct::scatter;
 }
@@ -57,8 +43,8 @@ int even_pieces(const Grid& grid, int level) {
 // one.
 class Ownership {
  public:
-  Ownership(const Program& program, const Grid& grid, const Semantics& semantics)
-      : grid_(grid), by_rank_(owns_segments(semantics.collective())) {
+  // `by_rank`: each rank has a segment of its own.
+  Ownership(const Program& program, const Grid& grid, int segments, bool by_rank) : grid_(grid), by_rank_(by_rank) {
     if (by_rank_) return;
     std::vector<int> order;  // levels in the order in which they are scattered: the first cut is into contiguous halves
     for (const Instruction& instruction : program.instructions)
@@ -66,7 +52,7 @@ class Ownership {
         if (std::find(order.begin(), order.end(), level) == order.end()) order.push_back(level);
     radix_.assign(static_cast<std::size_t>(grid.levels), 1);
     stride_.assign(static_cast<std::size_t>(grid.levels), 1);
-    int stride = semantics.segments();
+    int stride = segments;
     for (const int level : order) {
       const auto l = static_cast<std::size_t>(level);
       radix_[l] = even_pieces(grid, level);
@@ -90,7 +76,7 @@ class Ownership {
   std::vector<int> radix_, stride_;  // by level
 };
 
-// One group of an instruction, and what it works on: each member's piece and all of them.
+// One group of an instruction, and the segments that it works on.
 struct WorkGroup {
   std::vector<int> members;
   Segments segments;
@@ -102,8 +88,8 @@ class Lowering {
       : program_(program),
         grid_(grid),
         builder_(builder),
-        ownership_(program, grid, builder.semantics()),
         task_(task_on(grid, builder.semantics().collective(), ordered)),
+        ownership_(program, grid, builder.semantics().segments(), task_.owned_pieces),
         state_(task_.start) {}
 
   void run() {
@@ -311,8 +297,8 @@ class Lowering {
   const Program& program_;
   const Grid& grid_;
   Builder& builder_;
-  Ownership ownership_;
   SynthesisTask task_;
+  Ownership ownership_;
   LevelState state_;
 };
 

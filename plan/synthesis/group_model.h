@@ -30,8 +30,8 @@ struct GroupModel {
 
 // Of a matrix' reduction group on a system: system levels take the machine's links from the outermost inwards.
 GroupModel group_model(const Machine& machine, const GridRequest& request, const ParallelismMatrix& matrix);
-// Of a communicator. `ranks_behind_nodes`: ranks of the job on a node, over those of this communicator (siblings of a
-// split communicator share the NICs); 1 when the communicator has them all.
+// Of a communicator. `siblings`: ranks of the job on a node, over those of this communicator (those of a split
+// communicator share the NICs); 1 when the communicator has them all.
 GroupModel group_model(const Machine& machine, const Hierarchy& hierarchy, double siblings);
 
 // fixed + per_chunk_volume / chunks: a time (seconds) that partly shrinks when the payload is cut into chunks.

@@ -22,7 +22,7 @@ struct SearchOptions {
   int fewest_chunks = 1;  // powers of two
   int most_chunks = 64;
   // Bit set of the algorithms that may be used. The double tree is NCCL's, for comparisons: what goes up and what comes
-  // down share the ports less well than the model has it (measured up to 1.4 times its prediction).
+  // down share the ports less well than the model has it (perf/p2 measured up to 1.4 times its prediction).
   std::uint32_t algorithms = ~(1u << static_cast<int>(Algorithm::tree));
   double tolerance = 0.01;  // 0: exact. Else a program that is faster by less than this share of the time need
                             // not be found, and the effort for each number of chunks is bounded

@@ -2,38 +2,7 @@
 # plait synth and plait place from a user's side: exit codes, and one line on bad input.
 # usage: grid.sh PLAIT
 plait=$1
-failures=0
-
-fail() {
-  echo "FAIL: $*"
-  failures=$((failures + 1))
-}
-
-# refused WORDS COMMAND...: exits 2 with nothing on standard output and one line on standard error that has WORDS.
-refused() {
-  words=$1
-  shift
-  message=$("$@" 2>&1 >/dev/null)
-  code=$?
-  [ "$code" -eq 2 ] || fail "$*: exit code $code, expected 2"
-  [ "$(printf '%s\n' "$message" | wc -l)" -eq 1 ] || fail "$*: more than one line: $message"
-  case $message in
-    *"$words"*) ;;
-    *) fail "$*: '$message' does not say '$words'" ;;
-  esac
-  [ -z "$("$@" 2>/dev/null)" ] || fail "$*: wrote to standard output"
-}
-
-# prints WORDS COMMAND...: exits 0 and its output has WORDS.
-prints() {
-  words=$1
-  shift
-  output=$("$@" 2>&1) || fail "$*: exit code $?"
-  case $output in
-    *"$words"*) ;;
-    *) fail "$*: no '$words' in: $output" ;;
-  esac
-}
+. "$(dirname "$0")/common.sh"
 
 refused "--axes is required" "$plait" synth --system 4,16
 refused "plait synth: " "$plait" synth --system 4,16 --axes 4,15 --reduce 0

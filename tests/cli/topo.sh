@@ -4,38 +4,7 @@
 plait=$1
 data=$2
 fake=$(dirname "$3")
-failures=0
-
-fail() {
-  echo "FAIL: $*"
-  failures=$((failures + 1))
-}
-
-# refused WORDS COMMAND...: exits 2 with nothing on standard output and one line on standard error that has WORDS.
-refused() {
-  words=$1
-  shift
-  message=$("$@" 2>&1 >/dev/null)
-  code=$?
-  [ "$code" -eq 2 ] || fail "$*: exit code $code, expected 2"
-  [ "$(printf '%s\n' "$message" | wc -l)" -eq 1 ] || fail "$*: more than one line: $message"
-  case $message in
-    *"$words"*) ;;
-    *) fail "$*: '$message' does not say '$words'" ;;
-  esac
-  [ -z "$("$@" 2>/dev/null)" ] || fail "$*: wrote to standard output"
-}
-
-# prints WORDS COMMAND...: exits 0 and its output has WORDS.
-prints() {
-  words=$1
-  shift
-  output=$("$@" 2>&1) || fail "$*: exit code $?"
-  case $output in
-    *"$words"*) ;;
-    *) fail "$*: no '$words' in: $output" ;;
-  esac
-}
+. "$(dirname "$0")/common.sh"
 
 refused "expected a subcommand" "$plait"
 refused "found 'frob'" "$plait" frob
