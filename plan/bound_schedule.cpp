@@ -46,8 +46,7 @@ class Binder {
 
   std::uint64_t offset_of(Space space, std::uint32_t cell) const {
     if (space == Space::scratch) return scratch_offsets_[cell];
-    const std::uint32_t cells =
-        space == Space::input ? semantics_.input_cells(rank_) : semantics_.output_cells(rank_);
+    const std::uint32_t cells = space == Space::input ? semantics_.input_cells(rank_) : semantics_.output_cells(rank_);
     return sizes_.buffer_offset(block_of(space, cell), cell, cells);
   }
 
@@ -113,6 +112,7 @@ class Binder {
                     .channel = step.channel,
                     .incoming_left = step.incoming_left,
                     .peer = step.peer,
+                    .group = step.group < 0 ? -1 : add_group(schedule_.groups[static_cast<std::size_t>(step.group)]),
                     .predecessors = step.after.count,
                     .successors = {},
                     .source = add_spans(step.source),
@@ -120,16 +120,48 @@ class Binder {
                     .destination = add_spans(step.destination),
                     .bytes = 0,
                     .lane = -1};
-    bound.bytes = total(step.kind == StepKind::send || step.kind == StepKind::copy ? bound.source : bound.destination);
-    const bool message = step.kind != StepKind::copy && step.kind != StepKind::reduce;
-    if ((message && bound.bytes == 0 && !keep_empty) || copies_onto_itself(step)) make_no_op(bound);
+    if (step.kind == StepKind::group)
+      bound.bytes = bound_.groups[static_cast<std::size_t>(bound.group)].bytes;
+    else
+      bound.bytes =
+          total(step.kind == StepKind::send || step.kind == StepKind::copy ? bound.source : bound.destination);
+    if ((!is_local(step.kind) && bound.bytes == 0 && !keep_empty) || copies_onto_itself(step)) make_no_op(bound);
     bound_.steps.push_back(bound);
+  }
+
+  std::int32_t add_group(const GroupStep& step) {
+    BoundGroup& group = bound_.groups.emplace_back();
+    group.kind = step.kind;
+    group.takes_own = step.takes_own;
+    group.root = step.root;
+    for (std::uint32_t i = 0; i < step.members.count; ++i) {
+      group.members.push_back(schedule_.group_members[step.members.first + i]);
+      if (group.members.back() == rank_) group.self = static_cast<std::int32_t>(i);
+    }
+    std::uint32_t next = step.blocks.first;
+    const auto take = [&](std::uint32_t blocks) {
+      for (const std::uint32_t end = next + blocks; next < end; ++next)
+        group.bytes += sizes_.bytes(schedule_.group_blocks[next]);
+    };
+    if (step.kind == GroupKind::all_to_all) {
+      take(step.blocks.count / step.members.count);
+    } else if (has_pieces(step.kind)) {
+      for (std::uint32_t i = 0; i < step.pieces.count; ++i) {
+        group.piece_offsets.push_back(group.bytes);
+        take(schedule_.group_pieces[step.pieces.first + i]);
+      }
+      group.piece_offsets.push_back(group.bytes);
+    } else {
+      take(step.blocks.count);
+    }
+    return static_cast<std::int32_t>(bound_.groups.size() - 1);
   }
 
   // A step that moves nothing stays as a local step of no bytes, because others may be ordered by it.
   static void make_no_op(BoundStep& step) {
     step.kind = StepKind::copy;
     step.peer = -1;
+    step.group = -1;
     step.source = step.operand = step.destination = {};
     step.bytes = 0;
   }
@@ -148,10 +180,11 @@ class Binder {
   }
 
   void collect_lanes() {
+    // Group steps are a lane without a peer.
     std::map<std::tuple<ChannelKind, std::int32_t, bool>, std::vector<std::uint32_t>> lanes;
     for (std::uint32_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
-      if (step.kind == StepKind::copy || step.kind == StepKind::reduce) continue;
+      if (is_local(step.kind)) continue;
       lanes[{step.channel, step.peer, step.kind == StepKind::send}].push_back(i);
       bound_.channels_used |= 1U << static_cast<unsigned>(step.channel);
     }

@@ -35,19 +35,31 @@ struct SpanList {
   std::uint32_t count = 0;
 };
 
+// A group step over bytes. The members' pieces follow each other in the order of the members.
+struct BoundGroup {
+  GroupKind kind = GroupKind::all_reduce;
+  bool takes_own = true;
+  std::int32_t root = 0;              // index among the members
+  std::int32_t self = 0;              // likewise
+  std::vector<std::int32_t> members;  // ranks
+  std::uint64_t bytes = 0;            // of the vector, or of all pieces together; of an all_to_all: of one pair's piece
+  std::vector<std::uint64_t> piece_offsets;  // where has_pieces(): of each member's piece, and the end
+};
+
 struct BoundStep {
   StepKind kind;
   ChannelKind channel;
   bool incoming_left;
   std::int32_t peer;
+  std::int32_t group;          // index into BoundSchedule::groups; -1
   std::uint32_t predecessors;  // steps that must complete before this one starts
   SpanList successors;         // into BoundSchedule::successors: steps that wait for this one
   SpanList source, operand, destination;
   std::uint64_t bytes;  // of the message, or of the copy
-  std::int32_t lane;    // send, recv, recv_reduce: index into BoundSchedule::lanes; -1 for local steps
+  std::int32_t lane;    // send, recv, recv_reduce, group: index into BoundSchedule::lanes; -1 for local steps
 };
 
-// The sends to, or the receives from, one peer over one channel: their order of starting.
+// The sends to, or the receives from, one peer over one channel, or the group steps: their order of starting.
 struct Lane {
   SpanList steps;  // into BoundSchedule::lane_steps
 };
@@ -58,11 +70,12 @@ struct BoundSchedule {
   std::vector<std::uint32_t> successors;
   std::vector<Lane> lanes;
   std::vector<std::uint32_t> lane_steps;
+  std::vector<BoundGroup> groups;
   std::uint64_t scratch_bytes = 0;
-  std::uint64_t input_bytes = 0;   // from the buffer's base to the end of the last byte touched
+  std::uint64_t input_bytes = 0;  // from the buffer's base to the end of the last byte touched
   std::uint64_t output_bytes = 0;
-  std::size_t element_bytes = 1;   // messages are cut only at multiples of it
-  std::uint32_t channels_used = 0; // bit k: ChannelKind k
+  std::size_t element_bytes = 1;    // messages are cut only at multiples of it
+  std::uint32_t channels_used = 0;  // bit k: ChannelKind k
 };
 
 // `rank` is whose schedule it is. Adjacent spans are merged; messages of no bytes are dropped on both sides (except

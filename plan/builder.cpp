@@ -56,7 +56,8 @@ Result<LoweredPlan> Builder::finish() {
       const BlockId block = semantics_.output_block(rank, cell);
       const Holding& held = holding(rank, block);
       if (!held.present)
-        return Status(Code::invalid, "plan: rank " + std::to_string(rank) + " never gets block " + std::to_string(block));
+        return Status(Code::invalid,
+                      "plan: rank " + std::to_string(rank) + " never gets block " + std::to_string(block));
       if (held.space != Space::output) elsewhere.push_back(block);
     }
     add_copy(rank, elsewhere);
@@ -115,9 +116,9 @@ void Builder::add_send(int rank, int to, std::span<const BlockId> blocks, const 
 }
 
 // Where the combination of what a rank holds and what arrives is put. A value that was combined before stays where it
-// is, an input is never overwritten, and in an exchange the result must not go where the rank's own value is still being
-// sent from (in place, the output is the input): both sides would wait for each other if a send only completes with its
-// receive.
+// is, an input is never overwritten, and in an exchange the result must not go where the rank's own value is still
+// being sent from (in place, the output is the input): both sides would wait for each other if a send only completes
+// with its receive.
 Builder::Holding Builder::combining_place(int rank, BlockId block, Arrival arrival) {
   const Holding& held = holding(rank, block);
   if (arrival == Arrival::combine) return held.space == Space::input ? landing_place(rank, block) : held;
@@ -189,8 +190,7 @@ void Builder::writes(int rank, const Holding& where) {
     depend_on(static_cast<std::int32_t>(reader_pool_[static_cast<std::size_t>(reader)].step));
 }
 
-void Builder::finish_step(int rank, Step step, const std::vector<Holding>& read,
-                          const std::vector<Holding>& written) {
+void Builder::finish_step(int rank, Step step, const std::vector<Holding>& read, const std::vector<Holding>& written) {
   pending_after_.clear();
   for (const Holding& where : read) reads(rank, where);
   for (const Holding& where : written) writes(rank, where);

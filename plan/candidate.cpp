@@ -149,13 +149,20 @@ GroupModel flattened(const GroupModel& model) {
   return flat;
 }
 
+Grid grid_on(const Hierarchy& hierarchy, GridKind kind, int leader, bool shared_memory) {
+  Grid grid = make_grid(hierarchy, kind, leader);
+  if (!shared_memory) grid.first_in_node = grid.levels;
+  return grid;
+}
+
 Synthesis synthesis_for(const Call& call, const CandidateContext& context) {
   Synthesis synthesis;
   synthesis.kind = grid_for(call, context.hierarchy);
-  synthesis.grid = make_grid(context.hierarchy, synthesis.kind, -1);
+  synthesis.grid = grid_on(context.hierarchy, synthesis.kind, -1, context.shared_memory);
   synthesis.task = task_on(synthesis.grid, call.collective, ordered(call));
   synthesis.model = group_model(context.machine, context.hierarchy, context.siblings);
   if (synthesis.kind == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
+  synthesis.model.first_in_node = synthesis.grid.first_in_node;
   SearchOptions& options = synthesis.options;
   options.bytes = bytes_of(call, context.hierarchy.ranks());
   const auto chunks_of = [&](std::size_t chunk_bytes) {
@@ -182,8 +189,8 @@ class Sizing {
     const Result<int> segments = segments_needed(priced.program, synthesis_.grid, call_.collective, ordered(call_));
     if (!segments.ok()) return segments.status();
     const int chunks = chunks_given ? priced.chunks : chunks_for(priced, *segments);
-    return Candidate{with_chunks(text(priced.program), chunks), synthesis_.kind, priced.program, nullptr, chunks,
-                     priced.seconds};
+    return Candidate{
+        with_chunks(text(priced.program), chunks), synthesis_.kind, priced.program, nullptr, chunks, priced.seconds};
   }
 
  private:
@@ -292,7 +299,7 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy, bool shared_memory) {
   const bool in_order = !commutative && reduces(collective);
-  const Grid grid = make_grid(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1);
+  const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1, shared_memory);
   const Result<int> segments =
       candidate.emit != nullptr ? Result<int>(1) : segments_needed(candidate.program, grid, collective, in_order);
   if (!segments.ok()) return segments.status();

@@ -28,6 +28,7 @@ struct CandidateContext {
   const Machine& machine;
   double siblings = 1;          // ranks of the job on a node, over those of this communicator
   std::size_t chunk_bytes = 0;  // 0: by the cost model
+  bool shared_memory = true;    // a shm channel connects the ranks of each node
 };
 
 // The `count` that the cost model finds cheapest for the call, ascending; for alltoall all that there are. At least one

@@ -44,6 +44,16 @@ void number_children(const std::vector<int>& parents, const std::vector<int>& ch
   }
 }
 
+// The level whose parents' groups are the nodes.
+int first_level_in_node(const Hierarchy& hierarchy, const std::vector<std::vector<int>>& levels) {
+  std::vector<int> parents = {0};
+  for (std::size_t level = 0; level < levels.size(); ++level) {
+    if (std::ranges::equal(parents, hierarchy.node_first())) return static_cast<int>(level);
+    parents = levels[level];
+  }
+  return static_cast<int>(levels.size());
+}
+
 // Moves `leader` to coordinate 0 at each level, within the groups that contain it.
 void lead(Grid& grid, int leader) {
   const std::vector<int> path = grid.coordinate[static_cast<std::size_t>(leader)];
@@ -52,8 +62,10 @@ void lead(Grid& grid, int leader) {
       int& mine = coordinate[static_cast<std::size_t>(level)];
       const int leaders = path[static_cast<std::size_t>(level)];
       const bool on_path = mine == leaders;
-      if (on_path) mine = 0;
-      else if (mine == 0) mine = leaders;
+      if (on_path)
+        mine = 0;
+      else if (mine == 0)
+        mine = leaders;
       if (!on_path) break;  // deeper levels belong to another group
     }
   }
@@ -83,6 +95,7 @@ Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader) {
     grid.coordinate[static_cast<std::size_t>(rank)] = coordinate_of_place[static_cast<std::size_t>(place)];
     grid.children[static_cast<std::size_t>(rank)] = children_of_place[static_cast<std::size_t>(place)];
   }
+  grid.first_in_node = first_level_in_node(hierarchy, levels);
   if (leader >= 0 && kind != GridKind::rank_order) lead(grid, leader);
   std::iota(grid.order.begin(), grid.order.end(), 0);
   std::sort(grid.order.begin(), grid.order.end(), [&](int a, int b) {

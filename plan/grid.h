@@ -19,6 +19,7 @@ struct Grid {
   std::vector<std::vector<int>> coordinate;  // [rank][level], outermost level first
   std::vector<std::vector<int>> children;    // [rank][level]: size of the rank's group at that level
   std::vector<int> order;                    // all ranks by ascending coordinates
+  int first_in_node = 0;  // levels from here on split a node, and only they do; `levels` where none does
 
   int ranks() const { return static_cast<int>(order.size()); }
 };

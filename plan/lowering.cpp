@@ -1,6 +1,7 @@
 #include "plan/lowering.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <map>
 #include <numeric>
@@ -201,7 +202,40 @@ class Lowering {
     return result;
   }
 
+  // Ranks of the node of `rank`, where a node is what the levels from first_in_node on split.
+  std::size_t ranks_beside(int rank) const {
+    std::size_t beside = 0;
+    for (const int other : grid_.order) {
+      bool same = true;
+      for (int level = 0; level < grid_.first_in_node; ++level)
+        same = same && coordinate(rank, level) == coordinate(other, level);
+      if (same) ++beside;
+    }
+    return beside;
+  }
+
+  // Where some ranks of the node take no part, the others exchange messages.
+  void together(const Instruction& instruction, const WorkGroup& group) {
+    if (group.members.size() < ranks_beside(group.members.front())) {
+      Instruction apart = instruction;
+      apart.algorithm = default_algorithm(instruction.what);
+      return emit(apart, group);
+    }
+    constexpr std::array kinds = {GroupKind::all_reduce, GroupKind::reduce_scatter, GroupKind::all_gather,
+                                  GroupKind::reduce,     GroupKind::broadcast,      GroupKind::gather,
+                                  GroupKind::scatter};
+    const GroupKind kind = kinds[static_cast<std::size_t>(instruction.what)];
+    std::vector<Segments> parts = {group.segments};
+    if (has_pieces(kind)) parts = pieces(instruction, group);
+    for (int chunk = 0; chunk < builder_.semantics().chunks(); ++chunk) {
+      std::vector<std::vector<BlockId>> blocks;
+      for (const Segments& part : parts) blocks.push_back(blocks_of(builder_.semantics(), part, chunk));
+      builder_.together({kind, group.members, 0, blocks});
+    }
+  }
+
   void emit(const Instruction& instruction, const WorkGroup& group) {
+    if (instruction.algorithm == Algorithm::shared) return together(instruction, group);
     switch (instruction.what) {
       case Instruct::all_reduce:
         return all_reduce(instruction, group);
@@ -343,6 +377,9 @@ bool fits(const Instruction& instruction, const Grid& grid) {
   bool uneven = false;
   for (int level = instruction.first; level <= instruction.last; ++level)
     uneven |= (uneven_levels(grid) >> level & 1) != 0;
+  if (instruction.algorithm == Algorithm::shared)
+    return grid.first_in_node < grid.levels && instruction.first == grid.first_in_node &&
+           instruction.last == grid.levels - 1;
   // Of groups that differ in size some have no power of two: three fits only what any number does.
   return fits(instruction.what, instruction.algorithm, largest) &&
          (whole || !uneven || fits(instruction.what, instruction.algorithm, 3));

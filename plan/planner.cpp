@@ -163,7 +163,9 @@ struct Planner::Implementation {
   Choice choose(const Call& call);
   const Decision& decide(const Call& call);
   Decision compute_decision(const Call& call) const;
-  CandidateContext context() const { return {hierarchy, options.machine, options.siblings, options.chunk_bytes}; }
+  CandidateContext context() const {
+    return {hierarchy, options.machine, options.siblings, options.chunk_bytes, options.shared_memory};
+  }
   bool host_is_faster(const Call& call) const;
   Status check(const std::string& plan) const;
   const ReadyPlan* ready(const Call& call, const Candidate& candidate);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, all_instructs> instruct_names = {"AR", "RS", "AG", "RD", "BC", "GA", "SC"};
 constexpr std::array<std::string_view, algorithm_count> algorithm_names = {
-    "ring", "rd", "rh", "direct", "diss", "tree", "binomial", "4nomial", "8nomial", "chain", "flat"};
+    "ring", "rd", "rh", "direct", "diss", "tree", "binomial", "4nomial", "8nomial", "chain", "flat", "shared"};
 
 std::optional<std::size_t> index_of(std::span<const std::string_view> names, std::string_view wanted) {
   const auto found = std::find(names.begin(), names.end(), wanted);
@@ -78,6 +78,8 @@ bool fits(Instruct what, Algorithm algorithm, int members) {
       return what == Instruct::all_reduce;
     case Algorithm::binomial:
       return what >= Instruct::reduce;
+    case Algorithm::shared:
+      return true;
     default:
       return what == Instruct::reduce || what == Instruct::broadcast;
   }
@@ -85,7 +87,7 @@ bool fits(Instruct what, Algorithm algorithm, int members) {
 
 bool scatters(Instruct what, Algorithm algorithm) {
   if (what == Instruct::all_reduce)
-    return algorithm != Algorithm::recursive_doubling && algorithm != Algorithm::tree;
+    return algorithm != Algorithm::recursive_doubling && algorithm != Algorithm::tree && algorithm != Algorithm::shared;
   return what == Instruct::reduce_scatter || what == Instruct::scatter;
 }
 

@@ -31,8 +31,9 @@ enum class Algorithm : std::uint8_t {
   knomial8,            // RD, BC
   chain,               // RD, BC
   flat,                // RD, BC
+  shared,              // all: one operation of all ranks of a node in their shared memory
 };
-inline constexpr int algorithm_count = 11;
+inline constexpr int algorithm_count = 12;
 std::string_view name(Algorithm algorithm);  // "ring", "rd", ...
 
 // Whether the algorithm can do this instruction in a group of so many members.

@@ -6,13 +6,15 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "plan/group_view.h"
+
 namespace plait {
 
 namespace {
 
-// Which ranks contributed to a value, and by which combinations: a value is a number, the same for two values exactly when
-// they were combined in the same way, so that they have the same bits. Combining two that share a rank, or, where the order
-// counts, are not neighbours in rank order, is an error.
+// Which ranks contributed to a value, and by which combinations: a value is a number, the same for two values exactly
+// when they were combined in the same way, so that they have the same bits. Combining two that share a rank, or, where
+// the order counts, are not neighbours in rank order, is an error.
 class ContributionSets {
  public:
   static constexpr std::int32_t none = -1;
@@ -75,7 +77,7 @@ Status violation(int rank, std::size_t step, const std::string& what) {
   return {Code::invalid, "proof: " + at(rank, step) + what};
 }
 
-bool is_message(StepKind kind) { return kind != StepKind::copy && kind != StepKind::reduce; }
+bool is_message(StepKind kind) { return !is_local(kind) && kind != StepKind::group; }
 
 struct Cell {
   Space space;
@@ -114,6 +116,12 @@ class RankProof {
     if (cell.space == Space::scratch) return schedule_.scratch[cell.index];
     return cell.space == Space::input ? semantics_.input_block(rank_, cell.index)
                                       : semantics_.output_block(rank_, cell.index);
+  }
+
+  std::vector<BlockId> blocks_of(RunList list) const {
+    std::vector<BlockId> blocks;
+    for (const Cell cell : cells_of(list)) blocks.push_back(block_of(cell));
+    return blocks;
   }
 
   // The memory behind a cell: with `in_place`, an input cell may be an output cell.
@@ -162,7 +170,31 @@ class RankProof {
         return violation(rank_, index, "waits for a step that is not earlier");
     for (const RunList list : {step.source, step.operand, step.destination})
       if (Status status = check_bounds(index, list); !status.ok()) return status;
+    if (step.kind == StepKind::group)
+      if (Status status = check_group(index, step); !status.ok()) return status;
     return check_operands(index, step);
+  }
+
+  template <class T>
+  static bool lies_within(RunList list, const std::vector<T>& values) {
+    return std::size_t{list.first} + list.count <= values.size();
+  }
+
+  // Who takes part, and that the blocks it gives and gets are those of its kind.
+  Status check_group(std::size_t index, const Step& step) const {
+    if (step.group < 0 || static_cast<std::size_t>(step.group) >= schedule_.groups.size())
+      return violation(rank_, index, "names no group");
+    const GroupStep& group = schedule_.groups[static_cast<std::size_t>(step.group)];
+    if (!lies_within(group.members, schedule_.group_members) || !lies_within(group.blocks, schedule_.group_blocks) ||
+        !lies_within(group.pieces, schedule_.group_pieces))
+      return violation(rank_, index, "its group lies outside the schedule");
+    const GroupView view(schedule_, group, rank_);
+    if (!view.members_are_ranks(semantics_.ranks())) return violation(rank_, index, "its group has no proper members");
+    if (!view.pieces_fit()) return violation(rank_, index, "its group's pieces are not its blocks");
+    if (blocks_of(step.source) != view.given()) return violation(rank_, index, "does not give its group's blocks");
+    if (group.kind != GroupKind::all_to_all && blocks_of(step.destination) != view.taken())
+      return violation(rank_, index, "does not get its group's blocks");
+    return {};
   }
 
   Status check_bounds(std::size_t index, RunList list) const {
@@ -173,7 +205,8 @@ class RankProof {
       const std::size_t limit = run.space == Space::input    ? inputs_
                                 : run.space == Space::output ? outputs_
                                                              : schedule_.scratch.size();
-      if (std::size_t{run.first} + run.count > limit) return violation(rank_, index, "touches a cell beyond its buffer");
+      if (std::size_t{run.first} + run.count > limit)
+        return violation(rank_, index, "touches a cell beyond its buffer");
     }
     return {};
   }
@@ -184,7 +217,9 @@ class RankProof {
     const bool has_source = step.kind == StepKind::send || step.kind == StepKind::copy || step.kind == StepKind::reduce;
     const bool has_operand = step.kind == StepKind::recv_reduce || step.kind == StepKind::reduce;
     const bool has_destination = step.kind != StepKind::send;
-    if (has_source == source.empty() || has_operand == operand.empty() || has_destination == destination.empty())
+    const bool group = step.kind == StepKind::group;
+    if (!group &&
+        (has_source == source.empty() || has_operand == operand.empty() || has_destination == destination.empty()))
       return violation(rank_, index, "lacks an operand or has one too many");
     std::map<std::size_t, std::size_t> position_of;  // memory -> index in the destination
     for (std::size_t i = 0; i < destination.size(); ++i) {
@@ -193,7 +228,7 @@ class RankProof {
         return violation(rank_, index, "writes a cell twice");
     }
     for (const auto* read : {&source, &operand})
-      if (has_destination && !read->empty())
+      if (has_destination && !group && !read->empty())
         if (Status status = check_read(index, *read, destination, position_of); !status.ok()) return status;
     return {};
   }
@@ -233,9 +268,9 @@ class RankProof {
 
   Status unordered(std::size_t step, std::size_t other, Cell cell) const {
     constexpr const char* spaces[] = {"input", "output", "scratch"};
-    return violation(rank_, step, "not ordered after step " + std::to_string(other) + " although both touch " +
-                                      spaces[static_cast<std::size_t>(cell.space)] + " cell " +
-                                      std::to_string(cell.index));
+    return violation(rank_, step,
+                     "not ordered after step " + std::to_string(other) + " although both touch " +
+                         spaces[static_cast<std::size_t>(cell.space)] + " cell " + std::to_string(cell.index));
   }
 
   const Semantics& semantics_;
@@ -269,17 +304,20 @@ class Execution {
   }
 
  private:
+  using LaneKey = std::tuple<ChannelKind, int, bool>;  // channel, peer, is it the sending side
+  static constexpr LaneKey group_lane{ChannelKind::shm, -1, false};
+
   struct Lane {
     std::vector<std::size_t> steps;
     std::size_t started = 0;  // how many have started, in order
     std::size_t met = 0;      // how many of the started have met their other side
   };
   struct RankState {
-    std::vector<std::int32_t> set;                   // by memory cell; none: undefined
-    std::vector<std::uint32_t> open;                 // by step: predecessors not complete
-    std::vector<std::vector<std::size_t>> waiting;   // by step: those that wait for it
+    std::vector<std::int32_t> set;                  // by memory cell; none: undefined
+    std::vector<std::uint32_t> open;                // by step: predecessors not complete
+    std::vector<std::vector<std::size_t>> waiting;  // by step: those that wait for it
     std::vector<bool> offered;
-    std::map<std::tuple<ChannelKind, int, bool>, Lane> lanes;  // channel, peer, is it the sending side
+    std::map<LaneKey, Lane> lanes;
     std::size_t completed = 0;
   };
 
@@ -299,14 +337,20 @@ class Execution {
       for (std::uint32_t k = 0; k < step.after.count; ++k)
         state.waiting[proof.schedule().after[step.after.first + k]].push_back(i);
       if (is_message(step.kind)) state.lanes[{step.channel, step.peer, step.kind == StepKind::send}].steps.push_back(i);
+      if (step.kind == StepKind::group) state.lanes[group_lane].steps.push_back(i);
     }
   }
 
   void offer(int rank, std::size_t index) {
     const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
     states_[static_cast<std::size_t>(rank)].offered[index] = true;
-    if (!is_message(step.kind)) {
+    if (is_local(step.kind)) {
       runnable_.push_back({rank, index});
+      return;
+    }
+    if (step.kind == StepKind::group) {
+      advance(states_[static_cast<std::size_t>(rank)], group_lane);
+      meet_group(rank);
       return;
     }
     const bool sends = step.kind == StepKind::send;
@@ -318,6 +362,102 @@ class Execution {
   void advance(RankState& state, std::tuple<ChannelKind, int, bool> key) {
     Lane& lane = state.lanes[key];
     while (lane.started < lane.steps.size() && state.offered[lane.steps[lane.started]]) ++lane.started;
+  }
+
+  GroupView group_of(int rank, std::size_t index) const {
+    const Schedule& schedule = ranks_[static_cast<std::size_t>(rank)].schedule();
+    return {schedule, schedule.groups[static_cast<std::size_t>(schedule.steps[index].group)], rank};
+  }
+  Lane& groups_of(int rank) { return states_[static_cast<std::size_t>(rank)].lanes[group_lane]; }
+
+  // All members' next group steps happen at once, when all have started theirs.
+  void meet_group(int rank) {
+    while (true) {
+      const Lane& own = groups_of(rank);
+      if (own.met == own.started) return;
+      const auto members = group_of(rank, own.steps[own.met]).members();
+      for (const int member : members) {
+        const Lane& other = groups_of(member);
+        if (other.met == other.started || other.met != own.met) return;
+      }
+      runnable_.push_back({rank, own.steps[own.met]});  // executing it completes all members' steps
+      for (const int member : members) ++groups_of(member).met;
+    }
+  }
+
+  Status execute_group(int rank, std::size_t index) {
+    const std::vector<std::size_t>& own = groups_of(rank).steps;
+    const auto position = static_cast<std::size_t>(std::lower_bound(own.begin(), own.end(), index) - own.begin());
+    const GroupView view = group_of(rank, index);
+    std::vector<std::size_t> steps;
+    for (const int member : view.members()) {
+      steps.push_back(groups_of(member).steps[position]);
+      if (!view.agrees_with(group_of(member, steps.back())))
+        return violation(member, steps.back(), "is not the group step of rank " + std::to_string(rank));
+    }
+    std::vector<std::unordered_map<BlockId, std::int32_t>> given(steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (Status status = collect_given(view.members()[i], steps[i], given[i]); !status.ok()) return status;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (Status status = take(view, given, i, steps[i]); !status.ok()) return status;
+    for (std::size_t i = 0; i < steps.size(); ++i) complete(view.members()[i], steps[i]);
+    return {};
+  }
+
+  Status collect_given(int rank, std::size_t index, std::unordered_map<BlockId, std::int32_t>& given) {
+    const RankProof& proof = ranks_[static_cast<std::size_t>(rank)];
+    for (const Cell cell : proof.cells_of(proof.step(index).source)) {
+      const std::int32_t set = set_of(rank, cell);
+      if (set == ContributionSets::none) return violation(rank, index, "reads a cell that was never written");
+      given[proof.block_of(cell)] = set;
+    }
+    return {};
+  }
+
+  // What the member `taker` gets: the combination of all, or what exactly one member gives.
+  Status take(const GroupView& view, const std::vector<std::unordered_map<BlockId, std::int32_t>>& given,
+              std::size_t taker, std::size_t index) {
+    const int rank = view.members()[taker];
+    const RankProof& proof = ranks_[static_cast<std::size_t>(rank)];
+    for (const Cell cell : proof.cells_of(proof.step(index).destination)) {
+      const BlockId block = proof.block_of(cell);
+      std::int32_t set = ContributionSets::none;
+      for (const auto& blocks : given) {
+        const auto found = blocks.find(block);
+        if (found == blocks.end()) continue;
+        if (set == ContributionSets::none) {
+          set = found->second;
+          continue;
+        }
+        if (!reduces(view.kind()))
+          return violation(rank, index, "gets block " + std::to_string(block) + " from two members");
+        set = sets_.combine(set, found->second);
+        if (set == ContributionSets::none)
+          return violation(rank, index,
+                           "combines a contribution twice, or out of order, in block " + std::to_string(block));
+      }
+      if (set == ContributionSets::none)
+        return violation(rank, index, "gets block " + std::to_string(block) + " from nobody");
+      set_of(rank, cell) = set;
+    }
+    return check_order_of_pieces(view, taker, index);
+  }
+
+  // Of an all_to_all: the pieces arrive in the order of the members.
+  Status check_order_of_pieces(const GroupView& view, std::size_t taker, std::size_t index) {
+    if (view.kind() != GroupKind::all_to_all) return {};
+    const int rank = view.members()[taker];
+    const std::vector<std::size_t>& own = groups_of(rank).steps;
+    const auto position = static_cast<std::size_t>(std::lower_bound(own.begin(), own.end(), index) - own.begin());
+    std::vector<BlockId> expected;
+    for (const int giver : view.members()) {
+      const GroupView row = group_of(giver, groups_of(giver).steps[position]);
+      const std::size_t piece = row.blocks().size() / view.members().size();
+      for (std::size_t i = 0; i < piece; ++i) expected.push_back(row.blocks()[taker * piece + i]);
+    }
+    const RankProof& proof = ranks_[static_cast<std::size_t>(rank)];
+    if (proof.blocks_of(proof.step(index).destination) == expected) return {};
+    return violation(rank, index, "does not get its group's blocks");
   }
 
   void meet(ChannelKind channel, int sender, int receiver) {
@@ -332,7 +472,8 @@ class Execution {
 
   Status execute(int rank, std::size_t index) {
     const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
-    if (!is_message(step.kind)) {
+    if (step.kind == StepKind::group) return execute_group(rank, index);
+    if (is_local(step.kind)) {
       if (Status status = deliver(rank, index, rank, index); !status.ok()) return status;
       complete(rank, index);
       return {};
@@ -363,23 +504,26 @@ class Execution {
     const auto destination = taker.cells_of(step.destination);
     const auto operand = taker.cells_of(step.operand);
     if (source.size() != destination.size())
-      return violation(to, to_index, "receives " + std::to_string(source.size()) + " blocks from rank " +
-                                         std::to_string(from) + " but has room for " +
-                                         std::to_string(destination.size()));
+      return violation(to, to_index,
+                       "receives " + std::to_string(source.size()) + " blocks from rank " + std::to_string(from) +
+                           " but has room for " + std::to_string(destination.size()));
     for (std::size_t i = 0; i < source.size(); ++i) {
       if (giver.block_of(source[i]) != taker.block_of(destination[i]))
-        return violation(to, to_index, "gets block " + std::to_string(giver.block_of(source[i])) + " for block " +
-                                           std::to_string(taker.block_of(destination[i])));
+        return violation(to, to_index,
+                         "gets block " + std::to_string(giver.block_of(source[i])) + " for block " +
+                             std::to_string(taker.block_of(destination[i])));
       std::int32_t set = set_of(from, source[i]);
       if (set == ContributionSets::none) return violation(from, from_index, "reads a cell that was never written");
       if (!operand.empty()) {
         const std::int32_t own = set_of(to, operand[i]);
-        if (own == ContributionSets::none) return violation(to, to_index, "combines with a cell that was never written");
+        if (own == ContributionSets::none)
+          return violation(to, to_index, "combines with a cell that was never written");
         const bool left = step.kind == StepKind::reduce || step.incoming_left;
         set = left ? sets_.combine(set, own) : sets_.combine(own, set);
         if (set == ContributionSets::none)
-          return violation(to, to_index, "combines a contribution twice, or out of order, in block " +
-                                             std::to_string(taker.block_of(destination[i])));
+          return violation(to, to_index,
+                           "combines a contribution twice, or out of order, in block " +
+                               std::to_string(taker.block_of(destination[i])));
       }
       set_of(to, destination[i]) = set;
     }
@@ -404,7 +548,8 @@ class Execution {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
       for (std::uint32_t cell = 0; cell < semantics_.output_cells(static_cast<int>(rank)); ++cell)
         if (!is_right(static_cast<int>(rank), cell))
-          return {Code::invalid, "proof: rank " + std::to_string(rank) + " ends with the wrong contributions, or other bits than another rank, in block " +
+          return {Code::invalid, "proof: rank " + std::to_string(rank) +
+                                     " ends with the wrong contributions, or other bits than another rank, in block " +
                                      std::to_string(semantics_.output_block(static_cast<int>(rank), cell))};
     return {};
   }
@@ -423,8 +568,9 @@ class Execution {
     for (const auto& [key, lane] : state.lanes)
       if (lane.met < lane.steps.size())
         return violation(rank, lane.steps[lane.met],
-                         "waits for ever for rank " + std::to_string(std::get<1>(key)) +
-                             (std::get<2>(key) ? " to receive" : " to send"));
+                         key == group_lane ? "waits for ever for its group"
+                                           : "waits for ever for rank " + std::to_string(std::get<1>(key)) +
+                                                 (std::get<2>(key) ? " to receive" : " to send"));
     return {Code::invalid, "proof: rank " + std::to_string(rank) + " never finishes"};
   }
 

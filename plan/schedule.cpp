@@ -7,7 +7,13 @@ namespace plait {
 std::string_view name(ChannelKind kind) { return kind == ChannelKind::shm ? "shm" : "mpi"; }
 
 std::string_view name(StepKind kind) {
-  constexpr std::array<std::string_view, 5> names = {"send", "recv", "recv_reduce", "copy", "reduce"};
+  constexpr std::array<std::string_view, 6> names = {"send", "recv", "recv_reduce", "copy", "reduce", "group"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name(GroupKind kind) {
+  constexpr std::array<std::string_view, 8> names = {"all_reduce", "reduce", "reduce_scatter", "broadcast",
+                                                     "all_gather", "gather", "scatter",        "all_to_all"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -33,6 +39,7 @@ std::string describe(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     text += std::to_string(i) + " " + std::string(name(step.kind));
+    if (step.group >= 0) text += " " + std::string(name(schedule.groups[static_cast<std::size_t>(step.group)].kind));
     if (step.peer >= 0) text += " " + std::string(name(step.channel)) + " rank " + std::to_string(step.peer);
     if (step.source.count > 0) text += " from" + describe(schedule, step.source);
     if (step.operand.count > 0) text += " with" + describe(schedule, step.operand);

@@ -12,10 +12,10 @@ namespace plait {
 namespace {
 
 // A wait goes through these stages, counted in glances that found nothing (tens of nanoseconds each when spinning).
-constexpr std::uint32_t host_progress_every = 64;     // the first call comes after as many glances
-constexpr std::uint32_t patient_after = 16 * 1024;    // spinning: from here on yield now and then ...
-constexpr std::uint32_t patient_yield_every = 64;     // ... at every so many glances
-constexpr std::uint32_t clock_every = 256;            // a look at the clock, from the first 256 glances on
+constexpr std::uint32_t host_progress_every = 64;   // the first call comes after as many glances
+constexpr std::uint32_t patient_after = 16 * 1024;  // spinning: from here on yield now and then ...
+constexpr std::uint32_t patient_yield_every = 64;   // ... at every so many glances
+constexpr std::uint32_t clock_every = 256;          // a look at the clock, from the first 256 glances on
 constexpr std::uint64_t nap_after_ns = 5'000'000;
 // A nap is a hundredth of the wait so far, so that waiting in naps is late by about one percent at most.
 constexpr std::uint64_t shortest_nap_ns = 50'000;
@@ -36,16 +36,16 @@ void relax() {
 #endif
 }
 
-bool is_local(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
-
 }  // namespace
 
 void Courtesy::wait(bool may_progress_host) {
   ++glances_;
   if (may_progress_host && policy_.host_progress != nullptr && glances_ % host_progress_every == 0)
     policy_.host_progress(policy_.context);
-  if (policy_.yield || (glances_ > patient_after && glances_ % patient_yield_every == 0)) sched_yield();
-  else relax();
+  if (policy_.yield || (glances_ > patient_after && glances_ % patient_yield_every == 0))
+    sched_yield();
+  else
+    relax();
   if (glances_ % clock_every == 0) nap_when_long();
 }
 
@@ -134,7 +134,8 @@ Status Engine::start_step(std::uint32_t index) {
   transfer.bytes = step.bytes;
   transfer.element_bytes = schedule_->element_bytes;
   transfer.memory = memory(step.kind == StepKind::send ? step.source : step.destination);
-  transfer.operand = memory(step.operand);
+  transfer.operand = memory(step.kind == StepKind::group ? step.source : step.operand);
+  transfer.group = step.group < 0 ? nullptr : &schedule_->groups[static_cast<std::size_t>(step.group)];
   transfer.reducer = reducer_;
   transfer.progressed = 0;
   transfer.next = nullptr;
@@ -159,8 +160,10 @@ void Engine::run_local_piece() {
   const std::size_t element = std::max<std::size_t>(schedule_->element_bytes, 1);
   const std::uint64_t whole = std::max<std::uint64_t>(local_piece_bytes / element * element, element);
   const std::uint64_t piece = std::min(whole, step.bytes - local_done_);
-  if (step.kind == StepKind::copy) copy(memory(step.destination), memory(step.source), local_done_, piece);
-  else reduce(*reducer_, memory(step.destination), memory(step.source), memory(step.operand), local_done_, piece);
+  if (step.kind == StepKind::copy)
+    copy(memory(step.destination), memory(step.source), local_done_, piece);
+  else
+    reduce(*reducer_, memory(step.destination), memory(step.source), memory(step.operand), local_done_, piece);
   local_done_ += piece;
   if (local_done_ < step.bytes) return;
   local_done_ = 0;

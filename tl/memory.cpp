@@ -7,8 +7,10 @@ namespace {
 
 void combine(const Reducer& reducer, std::byte* to, const std::byte* left, const std::byte* right, std::size_t bytes) {
   const std::size_t count = bytes / reducer.element_bytes;
-  if (reducer.kernel != nullptr) reducer.kernel(to, left, right, count);
-  else reducer.apply(reducer, to, left, right, count);
+  if (reducer.kernel != nullptr)
+    reducer.kernel(to, left, right, count);
+  else
+    reducer.apply(reducer, to, left, right, count);
 }
 
 }  // namespace
@@ -46,12 +48,19 @@ void copy_out(const Memory& from, std::uint64_t offset, void* to, std::size_t by
 }
 
 void copy(const Memory& to, const Memory& from, std::uint64_t offset, std::size_t bytes) {
-  MemoryCursor source(from, offset);
+  copy_between(to, offset, from, offset, bytes);
+}
+
+void copy_between(const Memory& to, std::uint64_t to_offset, const Memory& from, std::uint64_t from_offset,
+                  std::size_t bytes) {
+  if (bytes == 0) return;
+  MemoryCursor source(from, from_offset), target(to, to_offset);
   while (bytes > 0) {
-    const std::size_t piece = std::min<std::size_t>(source.contiguous(), bytes);
-    copy_in(to, offset, source.data(), piece);
+    const auto piece =
+        static_cast<std::size_t>(std::min({source.contiguous(), target.contiguous(), std::uint64_t{bytes}}));
+    if (target.data() != source.data()) std::memcpy(target.data(), source.data(), piece);
     source.advance(piece);
-    offset += piece;
+    target.advance(piece);
     bytes -= piece;
   }
 }

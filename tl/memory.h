@@ -40,6 +40,10 @@ void copy_in(const Memory& to, std::uint64_t offset, const void* from, std::size
 void copy_out(const Memory& from, std::uint64_t offset, void* to, std::size_t bytes);
 void copy(const Memory& to, const Memory& from, std::uint64_t offset, std::size_t bytes);
 
+// Between different offsets; a copy onto itself does nothing.
+void copy_between(const Memory& to, std::uint64_t to_offset, const Memory& from, std::uint64_t from_offset,
+                  std::size_t bytes);
+
 // to = left op right. `bytes`, `offset` and all spans are multiples of the reducer's element.
 void reduce(const Reducer& reducer, const Memory& to, const Memory& left, const Memory& right, std::uint64_t offset,
             std::size_t bytes);

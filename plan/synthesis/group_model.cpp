@@ -16,6 +16,9 @@ double crowded_latency(const LinkLevel& link, double ranks_per_core) {
   return link.latency + (link.network ? (ranks_per_core - 1) * turn_seconds : 0);
 }
 
+// Reading another rank's line in a group step, in multiples of a message's overhead.
+constexpr double glances_a_message = 0.25;
+
 GroupModel model_of(const Machine& machine) {
   GroupModel model;
   model.reduce_seconds_per_byte = machine.reduce_seconds_per_byte;
@@ -224,6 +227,9 @@ class Shaping {
       case Algorithm::flat:
         flat();
         break;
+      case Algorithm::shared:
+        together();
+        break;
     }
     return shape_;
   }
@@ -417,6 +423,20 @@ class Shaping {
     shape_.wait += (far - 1) * view_.outermost().overhead + near * view_.innermost().overhead;
     compute_one_sided(far, view_.outermost());
     if (near > 0) compute_one_sided(near, view_.innermost());
+  }
+
+  // Each member writes once what it gives and reads once what it gets; long vectors are reduced and copied in shares,
+  // all members at the same time (tl/shm/node_group.h).
+  void together() {
+    const double g = view_.members, others = (g - 1) / g;
+    const Port& port = view_.innermost();
+    wait(1, view_.outermost());
+    shape_.wait += (g - 1) * glances_a_message * port.overhead;
+    double volume = others;
+    if (what_ == Instruct::all_reduce || what_ == Instruct::reduce) volume = 1.5 * others;
+    if (what_ == Instruct::broadcast) volume = 1;
+    compute(1 + (g - 1) * glances_a_message, volume, port, port);
+    shape_.fill_bytes = shape_.busy_bytes;
   }
 
   // The root sends or takes each member's piece.

@@ -26,6 +26,8 @@ struct GroupModel {
   double start_seconds_per_byte = 0;
   double ranks_per_core = 1;
   std::uint8_t uneven = 0;  // bit set of levels whose groups differ in size
+  // Levels from here on split a node whose ranks have shared memory (Algorithm::shared); none by default.
+  int first_in_node = most_levels;
 };
 
 // Of a matrix' reduction group on a system: system levels take the machine's links from the outermost inwards.

@@ -47,12 +47,14 @@ bool power_of_two(int number) { return std::has_single_bit(static_cast<unsigned>
 struct Extent {
   int members = 1;
   bool several_levels = false;
-  bool aligned = true;  // all of one size, and within the outermost level of powers of two
+  bool whole_node = false;  // all ranks of a node, with shared memory among them
+  bool aligned = true;      // all of one size, and within the outermost level of powers of two
 };
 
 Extent extent_of(const GroupModel& model, int first, int last) {
   Extent extent;
   extent.several_levels = first < last;
+  extent.whole_node = first == model.first_in_node && last == static_cast<int>(model.levels.size()) - 1;
   for (int l = first; l <= last; ++l) {
     const int cardinality = model.levels[static_cast<std::size_t>(l)].cardinality;
     extent.members *= cardinality;
@@ -62,6 +64,10 @@ Extent extent_of(const GroupModel& model, int first, int last) {
   return extent;
 }
 
+bool possible(Instruct what, Algorithm algorithm, const Extent& extent) {
+  return fits(what, algorithm, extent.members) && (algorithm != Algorithm::shared || extent.whole_node);
+}
+
 // Of algorithms that are the same in such groups, one is enough; trees that cross levels without regard to them are
 // never better than one tree a level.
 bool worth_trying(Instruct what, Algorithm algorithm, const Extent& extent) {
@@ -69,6 +75,7 @@ bool worth_trying(Instruct what, Algorithm algorithm, const Extent& extent) {
   switch (algorithm) {
     case Algorithm::ring:
     case Algorithm::tree:
+    case Algorithm::shared:
       return true;
     case Algorithm::recursive_doubling:
       return what == Instruct::all_reduce || (members > 2 && extent.aligned);
@@ -92,7 +99,8 @@ bool worth_trying(Instruct what, Algorithm algorithm, const Extent& extent) {
 }
 
 bool keeps_order(const Instruction& instruction) {
-  return instruction.what != Instruct::all_reduce || instruction.algorithm == Algorithm::recursive_doubling;
+  return instruction.what != Instruct::all_reduce || instruction.algorithm == Algorithm::recursive_doubling ||
+         instruction.algorithm == Algorithm::shared;
 }
 
 // All instructions with every algorithm worth trying, by range and kind.
@@ -123,7 +131,7 @@ class ShapeTable {
     if (!task.extended && static_cast<int>(what) >= p2_instructs) return;
     for (int a = 0; a < algorithm_count; ++a) {
       const Instruction instruction{what, first, last, static_cast<Algorithm>(a)};
-      if ((algorithms >> a & 1u) != 0 && fits(what, instruction.algorithm, extent.members) &&
+      if ((algorithms >> a & 1u) != 0 && possible(what, instruction.algorithm, extent) &&
           worth_trying(what, instruction.algorithm, extent) && (!task.ordered || keeps_order(instruction)))
         shapes_.push_back(shape_of(model, instruction));
     }
@@ -502,7 +510,7 @@ class Pricing {
   }
 
   bool is_choice(const Instruction& wanted, const Instruction& with, const Extent& extent) const {
-    if (!fits(with.what, with.algorithm, extent.members) || (task_.ordered && !keeps_order(with))) return false;
+    if (!possible(with.what, with.algorithm, extent) || (task_.ordered && !keeps_order(with))) return false;
     if (wanted.algorithm_given) return with.algorithm == wanted.algorithm;
     const bool allowed = (options_.algorithms >> static_cast<int>(with.algorithm) & 1u) != 0;
     return allowed && worth_trying(with.what, with.algorithm, extent);

@@ -1,9 +1,11 @@
 // All ranks of a job in one process: their bound schedules run on real bytes, in an order that a seed decides.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -68,7 +70,82 @@ class SimulatedJob {
     if (step.lane < 0) return true;
     const Lane& lane = schedule.lanes[static_cast<std::size_t>(step.lane)];
     if (schedule.lane_steps[lane.steps.first + lane_next_[r][static_cast<std::size_t>(step.lane)]] != i) return false;
+    if (step.kind == StepKind::group) return all_can_run(schedule.groups[static_cast<std::size_t>(step.group)]);
     return step.kind == StepKind::send || !wires_[wire_to(r, step)].empty();
+  }
+
+  // The group step that is the rank's next; nothing when it must wait for other steps.
+  std::optional<std::uint32_t> next_group_step(std::size_t r) const {
+    const BoundSchedule& schedule = ranks_[r].schedule;
+    for (std::size_t l = 0; l < schedule.lanes.size(); ++l) {
+      const SpanList steps = schedule.lanes[l].steps;
+      if (lane_next_[r][l] == steps.count) continue;
+      const std::uint32_t next = schedule.lane_steps[steps.first + lane_next_[r][l]];
+      if (schedule.steps[next].kind == StepKind::group && open_[r][next] == 0) return next;
+    }
+    return std::nullopt;
+  }
+
+  bool all_can_run(const BoundGroup& group) const {
+    return std::all_of(group.members.begin(), group.members.end(), [&](std::int32_t member) {
+      return next_group_step(static_cast<std::size_t>(member)).has_value();
+    });
+  }
+
+  // What each member gives is there before any gets something.
+  void execute_group(const BoundGroup& group) {
+    std::vector<std::uint32_t> steps;
+    std::vector<std::vector<std::byte>> given;
+    for (const std::int32_t member : group.members) {
+      const auto r = static_cast<std::size_t>(member);
+      steps.push_back(*next_group_step(r));
+      given.push_back(gather(ranks_[r], ranks_[r].schedule.steps[steps.back()].source));
+    }
+    std::vector<std::byte> all = given.front();
+    for (std::size_t m = 1; m < given.size(); ++m) {
+      if (reduces(group.kind))
+        all = combined(all, given[m]);
+      else
+        all.insert(all.end(), given[m].begin(), given[m].end());
+    }
+    for (std::size_t m = 0; m < steps.size(); ++m) {
+      const auto r = static_cast<std::size_t>(group.members[m]);
+      const BoundStep& step = ranks_[r].schedule.steps[steps[m]];
+      const BoundGroup& own = ranks_[r].schedule.groups[static_cast<std::size_t>(step.group)];
+      scatter(ranks_[r], step.destination, taken(own, all));
+      complete(r, steps[m]);
+    }
+  }
+
+  // Out of what all give, one after the other, or combined.
+  std::vector<std::byte> taken(const BoundGroup& group, const std::vector<std::byte>& all) const {
+    const auto self = static_cast<std::size_t>(group.self);
+    const auto cut = [&](std::uint64_t first, std::uint64_t bytes) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+      return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(bytes));
+    };
+    const std::vector<std::uint64_t>& at = group.piece_offsets;
+    std::vector<std::byte> bytes;
+    switch (group.kind) {
+      case GroupKind::reduce_scatter:
+      case GroupKind::scatter:
+        return cut(at[self], group.takes_own ? at[self + 1] - at[self] : 0);
+      case GroupKind::all_to_all:
+        for (std::size_t m = 0; m < group.members.size(); ++m) {
+          const auto piece = cut((m * group.members.size() + self) * group.bytes, group.bytes);
+          bytes.insert(bytes.end(), piece.begin(), piece.end());
+        }
+        return bytes;
+      case GroupKind::all_gather:
+      case GroupKind::gather:
+        bytes = all;
+        if (!group.takes_own)
+          bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at[self]),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(at[self + 1]));
+        return bytes;
+      default:
+        return all;
+    }
   }
 
   std::vector<std::byte> gather(SimulatedRank& rank, SpanList list) {
@@ -96,7 +173,8 @@ class SimulatedJob {
       std::uint32_t a, b;
       std::memcpy(&a, left.data() + at, sizeof a);
       std::memcpy(&b, right.data() + at, sizeof b);
-      // That operands keep their order is the proof's business and the differential tests'; here it is the bytes' places.
+      // That operands keep their order is the proof's business and the differential tests'; here it is the bytes'
+      // places.
       a = ordered_ ? std::max(a, b) : a + b;
       std::memcpy(result.data() + at, &a, sizeof a);
     }
@@ -107,6 +185,8 @@ class SimulatedJob {
     SimulatedRank& rank = ranks_[r];
     const BoundStep& step = rank.schedule.steps[i];
     switch (step.kind) {
+      case StepKind::group:
+        return execute_group(rank.schedule.groups[static_cast<std::size_t>(step.group)]);
       case StepKind::send:
         wires_[wire_to(r, step)].push_back(gather(rank, step.source));
         break;
@@ -127,6 +207,12 @@ class SimulatedJob {
         scatter(rank, step.destination, bytes);
       }
     }
+    complete(r, i);
+  }
+
+  void complete(std::size_t r, std::uint32_t i) {
+    const SimulatedRank& rank = ranks_[r];
+    const BoundStep& step = rank.schedule.steps[i];
     done_[r][i] = true;
     if (step.lane >= 0) ++lane_next_[r][static_cast<std::size_t>(step.lane)];
     for (std::uint32_t k = 0; k < step.successors.count; ++k)

@@ -68,8 +68,10 @@ class FakeChannel final : public Channel {
   static void deliver(Transfer& transfer) {
     if (transfer.kind == StepKind::send) return;
     const std::vector<std::byte> data(transfer.bytes, static_cast<std::byte>(transfer.peer));
-    if (transfer.kind == StepKind::recv) copy_in(transfer.memory, 0, data.data(), data.size());
-    else reduce_in(transfer, 0, data.data(), data.size());
+    if (transfer.kind == StepKind::recv)
+      copy_in(transfer.memory, 0, data.data(), data.size());
+    else
+      reduce_in(transfer, 0, data.data(), data.size());
   }
 
   std::mt19937 random_;
@@ -100,12 +102,18 @@ BoundSchedule random_schedule(std::mt19937& random, std::uint32_t steps) {
     const ScheduleBuilder::Steps earlier(after.begin(), after.end());
     const int peer = 1 + static_cast<int>(random() % 3);
     switch (random() % 5) {
-      case 0: builder.send(shm, peer, {byte_at(Space::input, 0)}, earlier); break;
-      case 1: builder.recv(shm, peer, {byte_at(Space::output, k)}, earlier); break;
+      case 0:
+        builder.send(shm, peer, {byte_at(Space::input, 0)}, earlier);
+        break;
+      case 1:
+        builder.recv(shm, peer, {byte_at(Space::output, k)}, earlier);
+        break;
       case 2:
         builder.recv_reduce(shm, peer, {byte_at(Space::output, k)}, {byte_at(Space::input, 0)}, false, earlier);
         break;
-      case 3: builder.copy({byte_at(Space::output, k)}, {byte_at(Space::input, 0)}, earlier); break;
+      case 3:
+        builder.copy({byte_at(Space::output, k)}, {byte_at(Space::input, 0)}, earlier);
+        break;
       default:
         builder.reduce({byte_at(Space::output, k)}, {byte_at(Space::input, 0)}, {byte_at(Space::input, 0)}, earlier);
     }

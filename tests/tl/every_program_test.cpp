@@ -123,7 +123,7 @@ class Job {
  private:
   int ranks() const { return hierarchy_.ranks(); }
   int levels() const { return static_cast<int>(hierarchy_.levels().size()); }
-  std::size_t channel_bytes() const { return detail::pair_count(ranks()) * pair_bytes; }
+  std::size_t channel_bytes() const { return segment_for(ranks(), pair_bytes); }
 
   // The ranks prepare as many programs as they are, one each, then all of them run them all.
   std::string run_rank(int rank, std::byte* memory, const std::vector<ShmPeer>& peers) {
@@ -162,8 +162,10 @@ class Job {
     draw_vectors(trial, ranks(), random);
     auto plan = lower(trial.candidate, Collective::allreduce, 0, true, hierarchy_, true);
     const Status status = plan.ok() ? prove(plan->semantics, plan->schedules, true) : plan.status();
-    if (status.ok()) trial.plan = std::move(*plan);
-    else report(trial.describe() + (plan.ok() ? ": not proven: " : ": not lowered: ") + status.message());
+    if (status.ok())
+      trial.plan = std::move(*plan);
+    else
+      report(trial.describe() + (plan.ok() ? ": not proven: " : ": not lowered: ") + status.message());
     return trial;
   }
 
@@ -185,8 +187,10 @@ class Job {
                                 : input != trial.inputs[r] ? "its input has changed"
                                 : beyond                   ? "wrote beyond its memory"
                                                            : "";
-    if (problem.empty()) ++right_results_;
-    else report(trial.describe() + ", rank " + std::to_string(rank) + ": " + problem);
+    if (problem.empty())
+      ++right_results_;
+    else
+      report(trial.describe() + ", rank " + std::to_string(rank) + ": " + problem);
   }
 
   static std::string first_wrong(const Trial& trial, const Bytes& found) {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <functional>
@@ -12,9 +13,16 @@
 #include <thread>
 #include <vector>
 
+#include "tl/shm/segment_shape.h"
 #include "tl/shm/shm_channel.h"
 
 namespace plait {
+
+// A segment whose rings have `pair_bytes` each.
+inline std::size_t segment_for(int ranks, std::size_t pair_bytes) {
+  const std::size_t rings = detail::pair_count(ranks) * pair_bytes, boards = static_cast<std::size_t>(ranks);
+  return rings + std::clamp(rings, boards * detail::least_board_bytes, boards * detail::generous_board_bytes);
+}
 
 // Empty, or what went wrong.
 using RankBody = std::function<std::string(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers)>;
@@ -40,8 +48,7 @@ inline int run_processes(int ranks, std::size_t segment_bytes, const RankBody& b
       peers.push_back({peer, processes[peer]});
     }
     auto attached = SharedSegment::attach(parent, descriptor, segment_bytes + 4096);
-    const std::string problem =
-        attached.ok() ? body(rank, std::move(*attached), peers) : attached.status().message();
+    const std::string problem = attached.ok() ? body(rank, std::move(*attached), peers) : attached.status().message();
     if (!problem.empty()) std::fprintf(stderr, "rank %d: %s\n", rank, problem.c_str());
     _exit(problem.empty() ? 0 : 1);
   }

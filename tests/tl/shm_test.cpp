@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::size_t kib = 1024;
 
-std::size_t segment_for(int ranks, std::size_t pair_bytes) { return detail::pair_count(ranks) * pair_bytes; }
-
 struct Case {
   const char* name;
   int ranks;

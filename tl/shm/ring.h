@@ -120,8 +120,10 @@ struct TransferQueue {
   bool empty() const { return head == nullptr; }
   void push(Transfer& transfer) {
     transfer.next = nullptr;
-    if (head == nullptr) head = &transfer;
-    else tail->next = &transfer;
+    if (head == nullptr)
+      head = &transfer;
+    else
+      tail->next = &transfer;
     tail = &transfer;
   }
   Transfer* pop() { return std::exchange(head, head->next); }

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "tl/shm/ring.h"
+#include "tl/shm/segment_shape.h"
 #include "tl/shm/shm_channel.h"
 
 namespace plait {
@@ -62,9 +62,10 @@ std::byte* map(int descriptor, std::size_t bytes) {
 }  // namespace
 
 std::size_t SharedSegment::default_bytes(int ranks) {
-  const std::size_t generous = detail::pair_count(ranks) * detail::generous_pair_bytes;
+  const std::size_t generous = detail::pair_count(ranks) * detail::generous_pair_bytes +
+                               static_cast<std::size_t>(ranks) * detail::generous_board_bytes;
   const std::size_t bound = (std::size_t{4} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{64} << 10);
-  const std::size_t least = detail::pair_count(ranks) * detail::least_pair_bytes;
+  const std::size_t least = detail::least_segment_bytes(ranks);
   const std::size_t bytes = std::max(std::min(generous, bound), least);
   return (bytes + 4095) / 4096 * 4096;
 }

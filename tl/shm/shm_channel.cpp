@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "tl/shm/node_group.h"
 #include "tl/shm/ring_reader.h"
 #include "tl/shm/ring_writer.h"
+#include "tl/shm/segment_shape.h"
 
 namespace plait {
 namespace {
@@ -49,19 +51,25 @@ class ActiveList {
 
 class ShmChannel final : public Channel {
  public:
-  ShmChannel(SharedSegment segment, std::size_t local_ranks, int communicator_ranks)
+  ShmChannel(SharedSegment segment, std::size_t local_ranks, int communicator_ranks, int self_rank)
       : segment_(std::move(segment)),
         index_of_rank_(static_cast<std::size_t>(communicator_ranks), -1),
         writers_(local_ranks),
         readers_(local_ranks),
         sending_(local_ranks),
-        receiving_(local_ranks) {}
+        receiving_(local_ranks),
+        self_rank_(self_rank) {}
   ~ShmChannel() override { abandon(); }
 
   void connect(std::size_t index, int rank, detail::RingWriter writer, detail::RingReader reader) {
     index_of_rank_[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(index);
     writers_[index] = std::move(writer);
     readers_[index] = std::move(reader);
+  }
+  void gather_node(const std::vector<detail::Board>& boards, detail::BoardShape shape, std::size_t self,
+                   const PeerBuffers* buffers) {
+    index_of_rank_[static_cast<std::size_t>(self_rank_)] = static_cast<std::int32_t>(self);
+    group_ = detail::NodeGroup(boards, shape, self, &index_of_rank_, buffers);
   }
   std::byte* data() const { return segment_.data(); }
 
@@ -77,14 +85,21 @@ class ShmChannel final : public Channel {
   std::vector<detail::RingWriter> writers_;  // by local index; this rank's own are not connected
   std::vector<detail::RingReader> readers_;
   ActiveList sending_, receiving_;
+  detail::NodeGroup group_;
+  int self_rank_;
   int active_ = 0;
   bool abandoned_ = false;
 };
 
 Result<bool> ShmChannel::start(Transfer& transfer) {
   if (abandoned_) return {Code::peer_failed, "shm: the channel was given up after an earlier failure"};
+  if (transfer.kind == StepKind::group) {
+    Result<bool> done = group_.start(transfer);
+    if (done.ok() && !*done) ++active_;
+    return done;
+  }
   const std::size_t rank = static_cast<std::size_t>(transfer.peer);
-  if (rank >= index_of_rank_.size() || index_of_rank_[rank] < 0)
+  if (transfer.peer == self_rank_ || rank >= index_of_rank_.size() || index_of_rank_[rank] < 0)
     return {Code::internal, "shm: rank " + std::to_string(transfer.peer) + " is not another rank of this node"};
   const std::size_t peer = static_cast<std::size_t>(index_of_rank_[rank]);
   if (transfer.kind == StepKind::send) {
@@ -102,8 +117,11 @@ Result<bool> ShmChannel::start(Transfer& transfer) {
 Result<bool> ShmChannel::progress(std::vector<Transfer*>& completed) {
   bool moved = false;
   const std::size_t completed_before = completed.size();
-  Status status = sending_.advance([&](std::size_t peer) { return writers_[peer].progress(completed, moved); },
-                                   [&](std::size_t peer) { return writers_[peer].idle(); });
+  Status status;
+  if (!group_.idle()) status = group_.progress(completed, moved);
+  if (!status.ok()) return status;
+  status = sending_.advance([&](std::size_t peer) { return writers_[peer].progress(completed, moved); },
+                            [&](std::size_t peer) { return writers_[peer].idle(); });
   const bool sending = !sending_.empty();
   if (status.ok())
     status = receiving_.advance([&](std::size_t peer) { return readers_[peer].progress(completed, moved, sending); },
@@ -115,6 +133,7 @@ Result<bool> ShmChannel::progress(std::vector<Transfer*>& completed) {
 
 void ShmChannel::abandon() {
   if (active_ == 0) return;
+  group_.forget();
   for (detail::RingWriter& writer : writers_) writer.forget();
   for (detail::RingReader& reader : readers_) reader.forget();
   active_ = 0;
@@ -126,31 +145,34 @@ void ShmChannel::abandon() {
 Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::span<const ShmPeer> peers, int self,
                                                   int communicator_ranks, ShmChannelOptions options) {
   const std::size_t ranks = peers.size();
-  const std::size_t pairs = detail::pair_count(static_cast<int>(ranks));
-  const detail::RingShape shape = detail::ring_shape(segment.bytes() / pairs / detail::cache_line * detail::cache_line);
-  if (shape.slots == 0)
+  const detail::SegmentShape shape = detail::segment_shape(segment.bytes(), static_cast<int>(ranks));
+  if (shape.ring.slots == 0 || shape.board.stage_bytes == 0)
     return {Code::invalid, "shm: a segment of " + std::to_string(segment.bytes()) + " bytes is too small for " +
                                std::to_string(ranks) + " ranks, which need " +
-                               std::to_string(pairs * detail::least_pair_bytes)};
+                               std::to_string(detail::least_segment_bytes(static_cast<int>(ranks)))};
   std::uint64_t single_copy_from = ~std::uint64_t{0};
   if (options.single_copy)
-    single_copy_from = options.single_copy_threshold != 0 ? options.single_copy_threshold
-                                                          : built_in_single_copy_threshold(shape);
-  auto channel = std::make_unique<ShmChannel>(std::move(segment), ranks, communicator_ranks);
+    single_copy_from =
+        options.single_copy_threshold != 0 ? options.single_copy_threshold : built_in_single_copy_threshold(shape.ring);
   const std::size_t me = static_cast<std::size_t>(self);
+  auto channel = std::make_unique<ShmChannel>(std::move(segment), ranks, communicator_ranks, peers[me].rank);
   for (std::size_t peer = 0; peer < ranks; ++peer) {
     if (peer == me) continue;
     const auto ring = [&](std::size_t from, std::size_t to) {
       const std::size_t pair = from * (ranks - 1) + (to < from ? to : to - 1);
-      std::byte* base = channel->data() + pair * shape.bytes();
+      std::byte* base = channel->data() + ranks * shape.board.bytes() + pair * shape.ring.bytes();
       return detail::Ring{.control = reinterpret_cast<detail::RingControl*>(base),
-                          .shape = shape,
+                          .shape = shape.ring,
                           .peer_rank = peers[peer].rank,
                           .peer_process = peers[peer].process,
                           .single_copy_from = single_copy_from};
     };
     channel->connect(peer, peers[peer].rank, detail::RingWriter(ring(me, peer)), detail::RingReader(ring(peer, me)));
   }
+  std::vector<detail::Board> boards;
+  for (std::size_t local = 0; local < ranks; ++local)
+    boards.emplace_back(channel->data() + local * shape.board.bytes(), shape.board);
+  channel->gather_node(boards, shape.board, me, options.buffers);
   return std::unique_ptr<Channel>(std::move(channel));
 }
 

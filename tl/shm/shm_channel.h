@@ -7,6 +7,7 @@
 
 #include "core/status.h"
 #include "tl/channel.h"
+#include "tl/shm/peer_buffers.h"
 
 namespace plait {
 
@@ -15,7 +16,7 @@ namespace plait {
 class SharedSegment {
  public:
   // Bytes for `ranks` local ranks: 2 MiB for two, at most 4 MiB + 64 KiB a rank (beyond some 170 ranks a node: what
-  // make_shm_channel needs, 384 bytes for each ordered pair).
+  // make_shm_channel needs, 384 bytes for each ordered pair and 17 KiB for each rank).
   static std::size_t default_bytes(int ranks);
 
   // Unnamed, in /dev/shm, readable by this user only, all its pages reserved.
@@ -43,8 +44,10 @@ class SharedSegment {
 };
 
 struct ShmChannelOptions {
-  bool single_copy = false;                // process_vm_readv works between all local ranks (agreed)
-  std::size_t single_copy_threshold = 0;   // bytes from which on it is offered; 0: built-in, by the size of the slots
+  bool single_copy = false;               // process_vm_readv works between all local ranks (agreed)
+  std::size_t single_copy_threshold = 0;  // bytes from which on it is offered; 0: built-in, by the size of the slots
+  // How group steps reach other ranks' buffers; nullptr: not at all, on all ranks. Not owned, outlives the channel.
+  const PeerBuffers* buffers = nullptr;
 };
 
 struct ShmPeer {

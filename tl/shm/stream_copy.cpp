@@ -14,7 +14,7 @@ namespace {
 
 #if defined(__SSE2__)
 
-void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+void stream_unordered(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::size_t unaligned = std::min<std::size_t>(-reinterpret_cast<std::uintptr_t>(to) % 64, bytes);
   std::memcpy(to, from, unaligned);
   to += unaligned;
@@ -38,17 +38,22 @@ void fence() { _mm_sfence(); }
 
 #else
 
-void stream(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+void stream_unordered(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 void fence() {}
 
 #endif
 
 }  // namespace
 
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+  stream_unordered(to, from, bytes);
+  fence();
+}
+
 void stream_out(const Memory& from, std::uint64_t offset, std::byte* to, std::size_t bytes) {
   for (MemoryCursor cursor(from, offset); bytes > 0;) {
     const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
-    stream(to, cursor.data(), piece);
+    stream_unordered(to, cursor.data(), piece);
     cursor.advance(piece);
     to += piece;
     bytes -= piece;
@@ -59,7 +64,7 @@ void stream_out(const Memory& from, std::uint64_t offset, std::byte* to, std::si
 void stream_in(const Memory& to, std::uint64_t offset, const std::byte* from, std::size_t bytes) {
   for (MemoryCursor cursor(to, offset); bytes > 0;) {
     const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
-    stream(cursor.data(), from, piece);
+    stream_unordered(cursor.data(), from, piece);
     cursor.advance(piece);
     from += piece;
     bytes -= piece;

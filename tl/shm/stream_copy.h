@@ -14,6 +14,9 @@ namespace plait::detail {
 // reader about as long either way (0.34 / 1.1 / 2.1 us).
 inline constexpr std::size_t stream_from = 1536;
 
+// memcpy past the caches. Whoever sees a later release store of this thread sees all the bytes.
+void stream(std::byte* to, const std::byte* from, std::size_t bytes);
+
 // copy_out() and copy_in() past the caches. Whoever sees a later release store of this thread sees all the bytes.
 void stream_out(const Memory& from, std::uint64_t offset, std::byte* to, std::size_t bytes);
 void stream_in(const Memory& to, std::uint64_t offset, const std::byte* from, std::size_t bytes);

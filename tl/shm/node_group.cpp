@@ -1,0 +1,261 @@
+#include "tl/shm/node_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tl/memory.h"
+#include "tl/shm/many_tmp.h"
+#include "tl/shm/stream_copy.h"
+
+namespace plait::detail {
+
+namespace {
+
+// An all-reduce at once makes every member read what all have: above this, shares are cheaper.
+constexpr std::uint64_t most_reduced_at_once = 32 * 1024;
+
+}  // namespace
+
+NodeGroup::NodeGroup(std::vector<Board> boards, BoardShape shape, std::size_t self,
+                     const std::vector<std::int32_t>* index_of_rank, const PeerBuffers* buffers)
+    : boards_(std::move(boards)),
+      shape_(shape),
+      self_(self),
+      index_of_rank_(index_of_rank),
+      buffers_(buffers),
+      finished_(boards_.size()),
+      announcements_(boards_.size()),
+      sources_(boards_.size()),
+      results_(boards_.size()) {
+  locals_.reserve(boards_.size());
+}
+
+Result<bool> NodeGroup::start(Transfer& transfer) {
+  if (current_ != nullptr) {
+    waiting_.push(transfer);
+    return false;
+  }
+  if (transfer.group->members.size() != boards_.size())
+    return {Code::internal, "shm: a group step of " + std::to_string(transfer.group->members.size()) +
+                                " ranks on a node of " + std::to_string(boards_.size())};
+  if (!begin(transfer)) return false;
+  current_ = nullptr;
+  return true;
+}
+
+Status NodeGroup::progress(std::vector<Transfer*>& completed, bool& moved) {
+  if (!advance(moved)) return {};
+  completed.push_back(std::exchange(current_, nullptr));
+  while (!waiting_.empty()) {
+    Transfer& next = *waiting_.pop();
+    Result<bool> done = start(next);
+    if (!done.ok()) return done.status();
+    if (!*done) return {};
+    completed.push_back(&next);
+  }
+  return {};
+}
+
+void NodeGroup::forget() {
+  current_ = nullptr;
+  waiting_ = {};
+}
+
+// ---- The way of a step ----
+
+bool NodeGroup::begin(Transfer& transfer) {
+  current_ = &transfer;
+  group_ = transfer.group;
+  locals_.clear();
+  for (const std::int32_t rank : group_->members)
+    locals_.push_back(static_cast<std::uint32_t>((*index_of_rank_)[static_cast<std::size_t>(rank)]));
+  published_ = false;
+  arrived_ = 0;
+  bool moved = false;
+  if (fits_slot()) {
+    way_ = Way::at_once;
+  } else if (buffers_ != nullptr) {
+    way_ = Way::announced;
+  } else {
+    begin_stages();
+  }
+  return advance(moved);
+}
+
+bool NodeGroup::advance(bool& moved) {
+  switch (way_) {
+    case Way::at_once:
+      return run_at_once(moved);
+    case Way::announced:
+      return run_announced(moved);
+    case Way::leaving:
+      return run_leaving(moved);
+    case Way::in_stages:
+      return run_stages(moved);
+  }
+  return false;
+}
+
+// The slots may be used again.
+void NodeGroup::finish() { own_control().finished.store(++operation_, std::memory_order_release); }
+
+// ---- What the kinds have in common ----
+
+bool NodeGroup::gives() const {
+  const bool from_root = group_->kind == GroupKind::broadcast || group_->kind == GroupKind::scatter;
+  return !from_root || is_root();
+}
+
+bool NodeGroup::takes_from(std::size_t member) const {
+  if (member == me()) return false;
+  const bool from_root = group_->kind == GroupKind::broadcast || group_->kind == GroupKind::scatter;
+  const bool to_root = group_->kind == GroupKind::reduce || group_->kind == GroupKind::gather;
+  return (!from_root || member == root()) && (!to_root || is_root());
+}
+
+std::uint64_t NodeGroup::given_bytes(std::size_t member) const {
+  if (group_->kind == GroupKind::all_gather || group_->kind == GroupKind::gather) return piece_bytes(member);
+  return group_->kind == GroupKind::all_to_all ? members() * group_->bytes : group_->bytes;
+}
+
+// Where the bytes from a member stand in the destination of an all_gather or a gather.
+std::uint64_t NodeGroup::landing_offset(std::size_t member) const {
+  const bool behind_own = !group_->takes_own && member > me();
+  return piece_offset(member) - (behind_own ? piece_bytes(me()) : 0);
+}
+
+// Of `bytes` that members share out, where a share begins: at whole elements, and whole cache lines where there are
+// enough.
+std::uint64_t NodeGroup::share_offset(std::uint64_t bytes, std::size_t share) const {
+  if (share == members()) return bytes;
+  const std::uint64_t element = current_->element_bytes;
+  const std::uint64_t unit = bytes >= 16 * cache_line * members() && cache_line % element == 0 ? cache_line : element;
+  return bytes / unit * share / members() * unit;
+}
+
+// What a member keeps of its own piece, where it lies elsewhere in the end.
+void NodeGroup::copy_own_piece() {
+  const std::size_t self = me();
+  switch (group_->kind) {
+    case GroupKind::all_gather:
+    case GroupKind::gather:
+      if (group_->takes_own && (group_->kind == GroupKind::all_gather || is_root()))
+        copy_between(current_->memory, landing_offset(self), current_->operand, 0, piece_bytes(self));
+      break;
+    case GroupKind::scatter:
+      if (is_root() && group_->takes_own)
+        copy_between(current_->memory, 0, current_->operand, piece_offset(self), piece_bytes(self));
+      break;
+    case GroupKind::all_to_all:
+      copy_between(current_->memory, self * group_->bytes, current_->operand, self * group_->bytes, group_->bytes);
+      break;
+    default:
+      break;
+  }
+}
+
+// ---- At once ----
+
+// All members find the same.
+bool NodeGroup::fits_slot() const {
+  std::uint64_t most = 0;
+  for (std::size_t member = 0; member < members(); ++member) most = std::max(most, given_bytes(member));
+  if (most <= inline_bytes) return true;
+  if (group_->kind == GroupKind::all_reduce && most * members() > most_reduced_at_once) return false;
+  return most <= shape_.slot_area;
+}
+
+bool NodeGroup::run_at_once(bool& moved) {
+  if (!published_) {
+    if (gives()) {
+      if (!slot_is_free()) return false;
+      const auto bytes = static_cast<std::size_t>(given_bytes(me()));
+      copy_out(current_->operand, 0, boards_[self_].content(operation_, bytes), bytes);
+      publish();
+    }
+    published_ = moved = true;
+  }
+  if (!all_arrived([this](std::size_t member) { return takes_from(member); })) return false;
+  take_at_once();
+  finish();
+  return moved = true;
+}
+
+void NodeGroup::publish() { boards_[self_].slot(operation_).sequence.store(operation_ + 1, std::memory_order_release); }
+
+// Everybody has finished the operation that used the slot before.
+bool NodeGroup::slot_is_free() {
+  const std::uint32_t wanted = operation_ + 1 - board_slots;
+  for (std::size_t local = 0; local < boards_.size(); ++local) {
+    if (reached(finished_[local], wanted) || local == self_) continue;
+    finished_[local] = boards_[local].control().finished.load(std::memory_order_acquire);
+    if (!reached(finished_[local], wanted)) return false;
+  }
+  return true;
+}
+
+void NodeGroup::take_at_once() {
+  const Memory& to = current_->memory;
+  const auto content = [this](std::size_t member) {
+    return board(member).content(operation_, static_cast<std::size_t>(given_bytes(member)));
+  };
+  switch (group_->kind) {
+    case GroupKind::all_reduce:
+    case GroupKind::reduce:
+    case GroupKind::reduce_scatter: {
+      if (group_->kind == GroupKind::reduce && !is_root()) return;
+      const bool pieces = group_->kind == GroupKind::reduce_scatter;
+      for (std::size_t member = 0; member < members(); ++member)
+        sources_[member] = content(member) + (pieces ? piece_offset(me()) : 0);
+      return reduce_into(to, 0, pieces ? piece_bytes(me()) : group_->bytes);
+    }
+    case GroupKind::broadcast:
+      if (!is_root()) copy_in(to, 0, content(root()), group_->bytes);
+      return;
+    case GroupKind::all_gather:
+    case GroupKind::gather:
+      for (std::size_t member = 0; member < members(); ++member)
+        if (takes_from(member)) copy_in(to, landing_offset(member), content(member), piece_bytes(member));
+      return copy_own_piece();
+    case GroupKind::scatter:
+      if (is_root()) return copy_own_piece();
+      return copy_in(to, 0, content(root()) + piece_offset(me()), piece_bytes(me()));
+    case GroupKind::all_to_all:
+      for (std::size_t member = 0; member < members(); ++member)
+        if (member != me()) copy_in(to, member * group_->bytes, content(member) + me() * group_->bytes, group_->bytes);
+      return copy_own_piece();
+  }
+}
+
+// The combination of `sources_`, which are contiguous, into [offset, offset + bytes) of `to`.
+void NodeGroup::reduce_into(const Memory& to, std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  std::size_t done = 0;
+  for (MemoryCursor cursor(to, offset); done < bytes;) {
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(cursor.contiguous(), bytes - done));
+    results_[0] = cursor.data();
+    reduce_sources(1, piece, false);
+    for (const std::byte*& source : sources_) source += piece;
+    cursor.advance(piece);
+    done += piece;
+  }
+}
+
+// Elements of `sources_` into the first `results` of `results_`.
+void NodeGroup::reduce_sources(std::size_t results, std::size_t bytes, bool streaming) {
+  reduce_many(*current_->reducer, {.results = results_.data(),
+                                   .result_count = results,
+                                   .sources = sources_.data(),
+                                   .source_count = members(),
+                                   .elements = bytes / current_->element_bytes,
+                                   .streaming = streaming});
+}
+
+void NodeGroup::put(const Memory& to, std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
+  if (current_->past_caches)
+    stream_in(to, offset, from, bytes);
+  else
+    copy_in(to, offset, from, bytes);
+}
+
+}  // namespace plait::detail

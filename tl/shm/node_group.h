@@ -1,0 +1,152 @@
+// Group steps of the ranks of one node, over their boards (tl/shm/board.h).
+//
+// A step takes one of three ways, the same on all ranks:
+//  - at once: what each member gives fits into its slot. It is written there, and read by those who need it. One write
+//    and one read a peer.
+//  - directly: the members' buffers lie in memory that they share. Each says where, then does its share of the work
+//    straight from all sources into all destinations, and waits until all have done theirs. One read of every source
+//    byte, one write of every result byte.
+//  - in stages: everything else. Rounds of three parts, of which different rounds overlap: each member copies what
+//    others need into its stage, reduces its share, and copies out what it needs.
+// A member whose buffers are private knows that there is no direct way and begins with the stages at once; those with
+// shared buffers learn it from the slots.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/status.h"
+#include "tl/channel.h"
+#include "tl/shm/board.h"
+#include "tl/shm/peer_buffers.h"
+
+namespace plait::detail {
+
+class NodeGroup {
+ public:
+  NodeGroup() = default;
+  // `boards` by local index; `index_of_rank` leads there, and outlives this, as `buffers` does, which may be null.
+  NodeGroup(std::vector<Board> boards, BoardShape shape, std::size_t self,
+            const std::vector<std::int32_t>* index_of_rank, const PeerBuffers* buffers);
+
+  // True when the step is complete. Does not block.
+  Result<bool> start(Transfer& transfer);
+  // One glance, or one piece of work. Completed transfers are appended.
+  Status progress(std::vector<Transfer*>& completed, bool& moved);
+  bool idle() const { return current_ == nullptr; }
+  void forget();
+
+ private:
+  enum class Way : std::uint8_t { at_once, announced, leaving, in_stages };
+
+  // What a member says of its buffers: their names where the others can reach them.
+  struct Announcement {
+    std::uint64_t source = 0, destination = 0;
+    std::uint32_t has_source = 0, has_destination = 0;
+    std::uint32_t has_own = 0;  // BoundGroup::takes_own
+  };
+  static_assert(sizeof(Announcement) <= inline_bytes);
+
+  // A part of one member's stage in one round, and the bytes of the piece or of the vector that it holds.
+  struct Part {
+    std::uint64_t offset = 0;
+    std::size_t bytes = 0;
+    std::size_t at = 0;  // in the stage
+  };
+
+  bool begin(Transfer& transfer);
+  bool advance(bool& moved);
+  void finish();
+
+  std::size_t members() const { return locals_.size(); }
+  std::size_t me() const { return static_cast<std::size_t>(group_->self); }
+  std::size_t root() const { return static_cast<std::size_t>(group_->root); }
+  bool is_root() const { return group_->root == group_->self; }
+  const Board& board(std::size_t member) const { return boards_[locals_[member]]; }
+  BoardControl& own_control() const { return boards_[self_].control(); }
+  std::uint64_t piece_offset(std::size_t member) const { return group_->piece_offsets[member]; }
+  std::uint64_t piece_bytes(std::size_t member) const { return piece_offset(member + 1) - piece_offset(member); }
+  bool gives() const;
+  bool takes_from(std::size_t member) const;
+  std::uint64_t given_bytes(std::size_t member) const;
+  std::uint64_t landing_offset(std::size_t member) const;
+  std::uint64_t share_offset(std::uint64_t bytes, std::size_t share) const;
+  void copy_own_piece();
+  void reduce_into(const Memory& to, std::uint64_t offset, std::uint64_t bytes);
+  void reduce_sources(std::size_t results, std::size_t bytes, bool streaming);
+  void put(const Memory& to, std::uint64_t offset, const std::byte* from, std::uint64_t bytes);
+
+  // At once, and what the announcements have in common with it.
+  bool fits_slot() const;
+  bool run_at_once(bool& moved);
+  bool slot_is_free();
+  void publish();
+  template <class Wanted>
+  bool all_arrived(Wanted&& wanted) {
+    for (; arrived_ < members(); ++arrived_) {
+      if (arrived_ == me() || !wanted(arrived_)) continue;
+      if (board(arrived_).slot(operation_).sequence.load(std::memory_order_acquire) != operation_ + 1) return false;
+      finished_[locals_[arrived_]] = operation_;  // who has begun this operation has finished those before
+    }
+    return true;
+  }
+  void take_at_once();
+
+  // Directly.
+  bool run_announced(bool& moved);
+  bool run_leaving(bool& moved);
+  Announcement own_announcement() const;
+  bool allows_direct(std::size_t member, const Announcement& buffers) const;
+  const std::byte* source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const;
+  std::byte* destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const;
+  void work_directly();
+  void reduce_directly();
+  void broadcast_directly();
+  void move_directly();
+  void gather_directly();
+  void copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const;
+
+  // In stages.
+  bool has_reduction() const;
+  bool copies_in() const;
+  bool copies_out() const;
+  bool shows_result() const;
+  bool cut_by_taker() const;
+  void begin_stages();
+  std::uint64_t longest_piece() const;
+  bool run_stages(bool& moved);
+  bool run_one_part();
+  bool can_copy_out() const;
+  bool all_reached(std::atomic<std::uint32_t> BoardControl::*counter, std::uint32_t wanted, bool only_givers) const;
+  Part part(std::uint32_t round, std::size_t owner) const;
+  std::uint64_t given_offset(std::size_t taker) const;
+  void copy_in_round(std::uint32_t round);
+  void reduce_round(std::uint32_t round);
+  void copy_out_round(std::uint32_t round);
+
+  std::vector<Board> boards_;
+  BoardShape shape_;
+  std::size_t self_ = 0;
+  const std::vector<std::int32_t>* index_of_rank_ = nullptr;
+  const PeerBuffers* buffers_ = nullptr;
+
+  std::uint32_t operation_ = 0;          // number of the current or next one
+  std::vector<std::uint32_t> finished_;  // by local index: operations known to be finished
+  Transfer* current_ = nullptr;
+  TransferQueue waiting_;
+  const BoundGroup* group_ = nullptr;  // of the current one
+  std::vector<std::uint32_t> locals_;  // by member: local index
+  Way way_ = Way::at_once;
+  bool published_ = false;
+  std::size_t arrived_ = 0;  // members that need not be looked at again
+  std::vector<Announcement> announcements_;
+  std::vector<const std::byte*> sources_;
+  std::vector<std::byte*> results_;
+
+  std::uint32_t first_round_ = 0, end_round_ = 0;               // of the current or next operation in stages
+  std::uint32_t copied_in_ = 0, reduced_ = 0, copied_out_ = 0;  // own rounds
+  std::size_t slice_ = 0;           // bytes that a round has of the vector, or of each piece
+  std::size_t takers_a_round_ = 1;  // whose pieces a stage has room for
+};
+
+}  // namespace plait::detail

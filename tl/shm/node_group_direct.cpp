@@ -1,0 +1,201 @@
+// Group steps between buffers that all members can reach.
+#include <algorithm>
+#include <cstring>
+
+#include "tl/memory.h"
+#include "tl/shm/node_group.h"
+#include "tl/shm/stream_copy.h"
+
+namespace plait::detail {
+namespace {
+
+std::uint64_t length(const Memory& memory) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < memory.count; ++i) bytes += memory.spans[i].bytes;
+  return bytes;
+}
+
+}  // namespace
+
+NodeGroup::Announcement NodeGroup::own_announcement() const {
+  Announcement announcement;
+  const auto describe = [this](const Memory& memory, std::uint64_t& name, std::uint32_t& has) {
+    const std::byte* address = contiguous_address(memory);
+    if (address == nullptr) return;
+    const auto found = buffers_->name(address, length(memory));
+    has = found.has_value();
+    name = found.value_or(0);
+  };
+  describe(current_->operand, announcement.source, announcement.has_source);
+  describe(current_->memory, announcement.destination, announcement.has_destination);
+  announcement.has_own = group_->takes_own;
+  return announcement;
+}
+
+// Whether the step can be direct as far as this member's buffers matter.
+bool NodeGroup::allows_direct(std::size_t member, const Announcement& buffers) const {
+  const bool at_root = member == root();
+  switch (group_->kind) {
+    case GroupKind::all_reduce:
+      return buffers.has_source != 0 && buffers.has_destination != 0;
+    case GroupKind::reduce:
+      return buffers.has_source != 0 && (!at_root || buffers.has_destination != 0);
+    case GroupKind::broadcast:
+    case GroupKind::scatter:
+      return !at_root || buffers.has_source != 0;
+    case GroupKind::gather:
+      return !at_root || buffers.has_destination != 0;
+    case GroupKind::reduce_scatter:
+    case GroupKind::all_gather:
+    case GroupKind::all_to_all:
+      return buffers.has_source != 0;
+  }
+  return false;
+}
+
+bool NodeGroup::run_announced(bool& moved) {
+  if (!published_) {
+    if (!slot_is_free()) return false;
+    Announcement& own = announcements_[me()] = own_announcement();
+    std::memcpy(boards_[self_].slot(operation_).payload, &own, sizeof own);
+    publish();
+    published_ = moved = true;
+    if (!allows_direct(me(), own)) {
+      begin_stages();
+      return run_stages(moved);
+    }
+  }
+  if (!all_arrived([](std::size_t) { return true; })) return false;
+  moved = true;
+  bool direct = true;
+  for (std::size_t member = 0; member < members(); ++member) {
+    if (member != me())
+      std::memcpy(&announcements_[member], board(member).slot(operation_).payload, sizeof(Announcement));
+    direct = direct && allows_direct(member, announcements_[member]);
+  }
+  if (!direct) {
+    begin_stages();
+    return run_stages(moved);
+  }
+  work_directly();
+  finish();
+  way_ = Way::leaving;
+  arrived_ = 0;
+  return run_leaving(moved);
+}
+
+// The others may still read or write this member's buffers.
+bool NodeGroup::run_leaving(bool& moved) {
+  for (; arrived_ < members(); ++arrived_) {
+    if (arrived_ == me()) continue;
+    std::uint32_t& known = finished_[locals_[arrived_]];
+    known = board(arrived_).control().finished.load(std::memory_order_acquire);
+    if (!reached(known, operation_)) return false;
+  }
+  return moved = true;
+}
+
+const std::byte* NodeGroup::source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const {
+  if (member == me()) return contiguous_address(current_->operand) + offset;
+  return buffers_->find(locals_[member], announcements_[member].source + offset, bytes);
+}
+
+std::byte* NodeGroup::destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const {
+  if (member == me()) return contiguous_address(current_->memory) + offset;
+  return buffers_->find(locals_[member], announcements_[member].destination + offset, bytes);
+}
+
+void NodeGroup::work_directly() {
+  switch (group_->kind) {
+    case GroupKind::all_reduce:
+    case GroupKind::reduce:
+    case GroupKind::reduce_scatter:
+      return reduce_directly();
+    case GroupKind::broadcast:
+      return broadcast_directly();
+    default:
+      return move_directly();
+  }
+}
+
+// Each member's share straight into all results; of a reduce_scatter its own piece.
+void NodeGroup::reduce_directly() {
+  const bool pieces = group_->kind == GroupKind::reduce_scatter;
+  const std::uint64_t begin = pieces ? piece_offset(me()) : share_offset(group_->bytes, me());
+  const std::uint64_t end = pieces ? piece_offset(me() + 1) : share_offset(group_->bytes, me() + 1);
+  if (begin == end) return;
+  if (pieces && contiguous_address(current_->memory) == nullptr) {
+    for (std::size_t member = 0; member < members(); ++member) sources_[member] = source_of(member, begin, end - begin);
+    return reduce_into(current_->memory, 0, end - begin);
+  }
+  std::size_t results = 0;
+  for (std::size_t member = 0; member < members(); ++member) {
+    sources_[member] = source_of(member, begin, end - begin);
+    if (pieces && member == me()) results_[results++] = contiguous_address(current_->memory);
+    if (group_->kind == GroupKind::all_reduce || (group_->kind == GroupKind::reduce && member == root()))
+      results_[results++] = destination_of(member, begin, end - begin);
+  }
+  reduce_sources(results, end - begin, current_->past_caches);
+}
+
+// Where all results can be reached every member copies its share to all of them, else each fetches its own.
+void NodeGroup::broadcast_directly() {
+  const bool shared_out = std::all_of(announcements_.begin(), announcements_.end(), [&](const Announcement& buffers) {
+    return &buffers == &announcements_[root()] || buffers.has_destination != 0;
+  });
+  if (!shared_out) {
+    if (is_root()) return;
+    return put(current_->memory, 0, source_of(root(), 0, group_->bytes), group_->bytes);
+  }
+  const std::uint64_t begin = share_offset(group_->bytes, me()), end = share_offset(group_->bytes, me() + 1);
+  if (begin == end) return;
+  const std::byte* from = source_of(root(), begin, end - begin);
+  for (std::size_t member = 0; member < members(); ++member)
+    if (member != root()) copy_straight(destination_of(member, begin, end - begin), from, end - begin);
+}
+
+void NodeGroup::move_directly() {
+  const std::size_t self = me();
+  copy_own_piece();
+  switch (group_->kind) {
+    case GroupKind::all_gather:
+      // Everybody begins with its neighbour, so that no source is read by all at the same time.
+      for (std::size_t distance = 1; distance < members(); ++distance) {
+        const std::size_t member = (self + distance) % members();
+        put(current_->memory, landing_offset(member), source_of(member, 0, piece_bytes(member)), piece_bytes(member));
+      }
+      return;
+    case GroupKind::gather:
+      return gather_directly();
+    case GroupKind::scatter:
+      if (is_root()) return;
+      return put(current_->memory, 0, source_of(root(), piece_offset(self), piece_bytes(self)), piece_bytes(self));
+    case GroupKind::all_to_all:
+      for (std::size_t distance = 1; distance < members(); ++distance) {
+        const std::size_t member = (self + distance) % members();
+        put(current_->memory, member * group_->bytes, source_of(member, self * group_->bytes, group_->bytes),
+            group_->bytes);
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+// Each member puts its piece where the root wants it; the root's own may stay out of its destination.
+void NodeGroup::gather_directly() {
+  const std::uint64_t bytes = piece_bytes(me());
+  if (is_root() || bytes == 0) return;
+  const bool closed_up = announcements_[root()].has_own == 0 && me() > root();
+  const std::uint64_t offset = piece_offset(me()) - (closed_up ? piece_bytes(root()) : 0);
+  copy_out(current_->operand, 0, destination_of(root(), offset, bytes), static_cast<std::size_t>(bytes));
+}
+
+void NodeGroup::copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const {
+  if (current_->past_caches)
+    stream(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
+
+}  // namespace plait::detail

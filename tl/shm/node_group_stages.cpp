@@ -1,0 +1,201 @@
+// Group steps through the stages: for buffers that not all members can reach.
+#include <algorithm>
+
+#include "tl/memory.h"
+#include "tl/shm/node_group.h"
+#include "tl/shm/stream_copy.h"
+
+namespace plait::detail {
+
+bool NodeGroup::has_reduction() const { return reduces(group_->kind); }
+
+bool NodeGroup::copies_in() const { return gives() && (group_->kind != GroupKind::gather || !is_root()); }
+
+bool NodeGroup::copies_out() const {
+  switch (group_->kind) {
+    case GroupKind::reduce_scatter:
+      return false;
+    case GroupKind::reduce:
+    case GroupKind::gather:
+      return is_root();
+    case GroupKind::broadcast:
+    case GroupKind::scatter:
+      return !is_root();
+    default:
+      return true;
+  }
+}
+
+// Whether each round has room for a piece of several members: those that go to one member only.
+bool NodeGroup::cut_by_taker() const {
+  return group_->kind == GroupKind::reduce_scatter || group_->kind == GroupKind::scatter ||
+         group_->kind == GroupKind::all_to_all;
+}
+
+// Of the vector, or of the piece that is most.
+std::uint64_t NodeGroup::longest_piece() const {
+  if (!has_pieces(group_->kind)) return group_->bytes;
+  std::uint64_t longest = 0;
+  for (std::size_t member = 0; member < members(); ++member) longest = std::max(longest, piece_bytes(member));
+  return longest;
+}
+
+void NodeGroup::begin_stages() {
+  way_ = Way::in_stages;
+  const std::size_t unit = has_reduction() ? current_->element_bytes : 1;
+  slice_ = shape_.stage_bytes / unit * unit;
+  takers_a_round_ = members();
+  if (cut_by_taker()) {
+    slice_ = std::max(shape_.stage_bytes / members() / unit * unit, unit);
+    if (slice_ >= cache_line && cache_line % unit == 0) slice_ = slice_ / cache_line * cache_line;
+    takers_a_round_ = std::min(members(), shape_.stage_bytes / slice_);
+  }
+  const std::uint64_t parts = (members() + takers_a_round_ - 1) / takers_a_round_;
+  const std::uint64_t rounds = (longest_piece() + slice_ - 1) / slice_ * parts;
+  end_round_ = first_round_ + static_cast<std::uint32_t>(rounds);
+  // What this member has no part in is as good as done.
+  copied_in_ = copies_in() ? first_round_ : end_round_;
+  reduced_ = has_reduction() ? first_round_ : end_round_;
+  copied_out_ = copies_out() || has_reduction() ? first_round_ : end_round_;
+  BoardControl& control = own_control();
+  control.copied_in.store(copied_in_, std::memory_order_release);
+  control.reduced.store(reduced_, std::memory_order_release);
+  control.copied_out.store(copied_out_, std::memory_order_release);
+  copy_own_piece();
+}
+
+bool NodeGroup::all_reached(std::atomic<std::uint32_t> BoardControl::*counter, std::uint32_t wanted,
+                            bool only_givers) const {
+  for (std::size_t member = 0; member < members(); ++member) {
+    if (member == me() || (only_givers && !takes_from(member))) continue;
+    if (!reached((board(member).control().*counter).load(std::memory_order_acquire), wanted)) return false;
+  }
+  return true;
+}
+
+bool NodeGroup::run_stages(bool& moved) {
+  moved |= run_one_part();
+  if (copied_in_ != end_round_ || reduced_ != end_round_ || copied_out_ != end_round_) return false;
+  first_round_ = end_round_;
+  finish();
+  return true;
+}
+
+// The most advanced work first, so that others need not wait for it. False when nothing can be done now.
+bool NodeGroup::run_one_part() {
+  BoardControl& control = own_control();
+  if (copies_out() && copied_out_ != end_round_ && can_copy_out()) {
+    copy_out_round(copied_out_ - first_round_);
+    control.copied_out.store(++copied_out_, std::memory_order_release);
+    return true;
+  }
+  if (reduced_ != end_round_ && reduced_ != copied_in_ && all_reached(&BoardControl::copied_in, reduced_ + 1, false)) {
+    reduce_round(reduced_ - first_round_);
+    control.reduced.store(++reduced_, std::memory_order_release);
+    if (!copies_out()) control.copied_out.store(copied_out_ = reduced_, std::memory_order_release);
+    return true;
+  }
+  if (copied_in_ != end_round_ && all_reached(&BoardControl::copied_out, copied_in_ + 1 - board_stages, false)) {
+    copy_in_round(copied_in_ - first_round_);
+    control.copied_in.store(++copied_in_, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+bool NodeGroup::can_copy_out() const {
+  if (!has_reduction()) return all_reached(&BoardControl::copied_in, copied_out_ + 1, true);
+  return copied_out_ != reduced_ && all_reached(&BoardControl::reduced, copied_out_ + 1, false);
+}
+
+// What round `round` brings to the member `owner` (cut by taker), is its share to reduce (vectors), or comes from it
+// (all_gather, gather); of a broadcast all.
+NodeGroup::Part NodeGroup::part(std::uint32_t round, std::size_t owner) const {
+  if (cut_by_taker()) {
+    const std::size_t takes = (members() + takers_a_round_ - 1) / takers_a_round_;
+    if (owner / takers_a_round_ != round % takes) return {};
+    const std::uint64_t first = std::uint64_t{round / takes} * slice_;
+    const bool pairs = group_->kind == GroupKind::all_to_all;
+    const std::uint64_t bytes = pairs ? group_->bytes : piece_bytes(owner);
+    if (first >= bytes) return {};
+    return {first, static_cast<std::size_t>(std::min<std::uint64_t>(slice_, bytes - first)),
+            owner % takers_a_round_ * slice_};
+  }
+  const std::uint64_t first = std::uint64_t{round} * slice_;
+  const std::uint64_t all = has_pieces(group_->kind) ? piece_bytes(owner) : group_->bytes;
+  if (first >= all) return {};
+  const std::uint64_t bytes = std::min<std::uint64_t>(slice_, all - first);
+  if (!has_reduction()) return {first, static_cast<std::size_t>(bytes), 0};
+  const std::uint64_t begin = share_offset(bytes, owner);
+  return {first + begin, static_cast<std::size_t>(share_offset(bytes, owner + 1) - begin),
+          static_cast<std::size_t>(begin)};
+}
+
+// Where a part that is cut by taker begins among all that the giver has.
+std::uint64_t NodeGroup::given_offset(std::size_t taker) const {
+  return group_->kind == GroupKind::all_to_all ? taker * group_->bytes : piece_offset(taker);
+}
+
+void NodeGroup::copy_in_round(std::uint32_t round) {
+  std::byte* stage = boards_[self_].stage(first_round_ + round);
+  const auto fill = [&](const Part& part, std::uint64_t offset) {
+    if (part.bytes == 0) return;
+    if (part.bytes >= stream_from)
+      stream_out(current_->operand, offset, stage + part.at, part.bytes);
+    else
+      copy_out(current_->operand, offset, stage + part.at, part.bytes);
+  };
+  if (!cut_by_taker() && !has_reduction()) {
+    const Part own = part(round, me());
+    return fill(own, own.offset);
+  }
+  for (std::size_t member = 0; member < members(); ++member) {
+    if (member == me()) continue;
+    const Part theirs = part(round, member);
+    fill(theirs, cut_by_taker() ? given_offset(member) + theirs.offset : theirs.offset);
+  }
+}
+
+void NodeGroup::reduce_round(std::uint32_t round) {
+  const Part own = part(round, me());
+  const bool pieces = group_->kind == GroupKind::reduce_scatter;
+  const bool keeps = group_->kind != GroupKind::reduce || is_root();  // the result, or a share of it
+  const bool shows = shows_result();
+  const std::uint64_t at_source = (pieces ? piece_offset(me()) : 0) + own.offset;
+  MemoryCursor source(current_->operand, own.bytes > 0 ? at_source : 0);
+  MemoryCursor result(current_->memory, keeps && own.bytes > 0 ? own.offset : 0);
+  for (std::size_t done = 0; done < own.bytes;) {
+    std::uint64_t run = std::min<std::uint64_t>(source.contiguous(), own.bytes - done);
+    if (keeps) run = std::min(run, result.contiguous());
+    const auto bytes = static_cast<std::size_t>(run);
+    for (std::size_t member = 0; member < members(); ++member)
+      sources_[member] = member == me() ? source.data() : board(member).stage(first_round_ + round) + own.at + done;
+    std::size_t results = 0;
+    if (keeps) results_[results++] = result.data();
+    if (shows) results_[results++] = boards_[self_].stage(first_round_ + round) + own.at + done;
+    reduce_sources(results, bytes, current_->past_caches && !shows);
+    source.advance(bytes);
+    if (keeps) result.advance(bytes);
+    done += bytes;
+  }
+}
+
+// Whether others copy this member's share of the result.
+bool NodeGroup::shows_result() const {
+  return group_->kind == GroupKind::all_reduce || (group_->kind == GroupKind::reduce && !is_root());
+}
+
+void NodeGroup::copy_out_round(std::uint32_t round) {
+  for (std::size_t member = 0; member < members(); ++member) {
+    if (member == me() || (!has_reduction() && !takes_from(member))) continue;
+    const std::byte* stage = board(member).stage(first_round_ + round);
+    const Part theirs = part(round, cut_by_taker() ? me() : member);
+    if (theirs.bytes == 0) continue;
+    std::uint64_t offset = theirs.offset;
+    if (group_->kind == GroupKind::all_gather || group_->kind == GroupKind::gather) offset += landing_offset(member);
+    if (group_->kind == GroupKind::all_to_all) offset += member * group_->bytes;
+    put(current_->memory, offset, stage + theirs.at, theirs.bytes);
+  }
+}
+
+}  // namespace plait::detail

@@ -1,0 +1,23 @@
+// How the ranks of a node reach each other's buffers without a copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace plait {
+
+// Neither function allocates or makes a system call: everything is mapped when the channel is made.
+class PeerBuffers {
+ public:
+  virtual ~PeerBuffers() = default;
+
+  // The name by which peers find [address, address + bytes) of this process; nothing when they cannot.
+  virtual std::optional<std::uint64_t> name(const std::byte* address, std::size_t bytes) const = 0;
+
+  // Where the memory of that name of the local rank `peer` (an index in place order) is mapped here; nullptr when it is
+  // no memory that the peer shares.
+  virtual std::byte* find(std::size_t peer, std::uint64_t name, std::size_t bytes) const = 0;
+};
+
+}  // namespace plait

@@ -1,0 +1,34 @@
+// How a node's segment is divided: first the boards of all ranks, then the rings of all ordered pairs.
+#pragma once
+
+#include <algorithm>
+
+#include "tl/shm/board.h"
+#include "tl/shm/ring.h"
+
+namespace plait::detail {
+
+struct SegmentShape {
+  BoardShape board;
+  RingShape ring;
+};
+
+constexpr std::size_t least_segment_bytes(int ranks) {
+  return static_cast<std::size_t>(ranks) * least_board_bytes + pair_count(ranks) * least_pair_bytes;
+}
+
+// Half for the boards, but no more than they can use, and no less than they need; the rings have what is left.
+// No slots, or no stages, when there is not enough for both.
+constexpr SegmentShape segment_shape(std::size_t bytes, int ranks) {
+  if (bytes < least_segment_bytes(ranks)) return {};
+  const auto boards = static_cast<std::size_t>(ranks);
+  const std::size_t half = bytes / 2 / boards / cache_line * cache_line;
+  SegmentShape shape;
+  const std::size_t most = (bytes - pair_count(ranks) * least_pair_bytes) / boards / cache_line * cache_line;
+  shape.board = board_shape(std::min(most, std::clamp(half, least_board_bytes, generous_board_bytes)));
+  const std::size_t left = bytes - boards * shape.board.bytes();
+  shape.ring = ring_shape(left / pair_count(ranks) / cache_line * cache_line);
+  return shape;
+}
+
+}  // namespace plait::detail
