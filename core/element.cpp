@@ -77,6 +77,7 @@ Reducer make_reducer(Op op, Element element) {
   const ReduceKernel kernel = reduce_kernel(op, element);
   return {.apply = kernel == nullptr ? nullptr : apply_kernel,
           .kernel = kernel,
+          .many = detail::many_kernels().at(op, element),
           .context = nullptr,
           .element_bytes = extent(element)};
 }

@@ -58,16 +58,41 @@ using ReduceKernel = void (*)(void* result, const void* left, const void* right,
 // process.
 ReduceKernel reduce_kernel(Op op, Element element);
 
+// The arrays of one reduce_many().
+struct ManyOperands {
+  std::byte* const* results;
+  std::size_t result_count;  // 1 or more
+  const std::byte* const* sources;
+  std::size_t source_count;  // 1 or more
+  std::size_t elements;      // of each array
+  bool streaming;            // write the results past the caches
+};
+
+using ManyKernel = void (*)(const ManyOperands& operands);
+
 // How one call combines two operands: a predefined kernel, or a user's operator behind `apply`.
 struct Reducer {
   // result = left op right over `count` elements; aliasing as for ReduceKernel.
   void (*apply)(const Reducer& self, void* result, const void* left, const void* right, std::size_t count) = nullptr;
   ReduceKernel kernel = nullptr;
+  ManyKernel many = nullptr;      // nullptr: reduce_many() works with `kernel` or `apply`
   const void* context = nullptr;  // what a user-defined `apply` needs; not owned
   std::size_t element_bytes = 1;
 };
 
 // With a null `kernel` and `apply` where MPI does not define the combination.
 Reducer make_reducer(Op op, Element element);
+
+// results[j] = (((sources[0] op sources[1]) op sources[2]) ...), element by element and for every j,
+// in one pass over memory: the bits that the two-operand kernel gives when it is applied from the
+// left. One source is copied. A result may be one of the sources exactly (the same address);
+// otherwise results overlap neither sources nor each other. No alignment is required. What a
+// result's padding holds afterwards is not promised.
+//
+// Streamed results bypass the caches in whole vectors, in those results that are aligned as the
+// first one is; a later release store of this thread covers them.
+//
+// Thread-safe where the reducer is. Allocates only for a user's type of more than 4 KiB an element.
+void reduce_many(const Reducer& reducer, const ManyOperands& operands);
 
 }  // namespace plait

@@ -1,174 +1,24 @@
-// The vector kernels, compiled once for each instruction set with Highway. One loop serves all of
-// them: an operator is a few lines on vectors, and short counts and the ends of arrays go through
-// the same operator with narrower or overlapping vectors, so that an element's bits do not depend
-// on where in the array it stands. Nor do they depend on the vector's width: every operator is lane
-// by lane, and the build forbids contraction to fused multiply-add.
+// The vector kernels of two operands, compiled once for each instruction set with Highway. One loop
+// serves all operators, and short counts and the ends of arrays go through the same operator with
+// narrower or overlapping vectors.
 
-// SSSE3 without SSE4 is too old to be worth the code. EMU128 is miscompiled by GCC 12.2 (its bug
-// 106322), so the fallback for processors without SSE4 is Highway's one-lane SCALAR, under every
-// compiler.
-#define HWY_DISABLED_TARGETS HWY_SSSE3
-#define HWY_BROKEN_EMU128 1
+#include "core/kernel_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernels.cpp"
 #include "hwy/foreach_target.h"
 
-#include "hwy/highway.h"
-
-#include <cstddef>
-#include <cstdint>
-
-#include "core/kernels.h"
+#include "core/kernels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plait::detail::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-// ---- Operators: result lanes from left and right lanes ----
-
-struct Sum {
-  template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) {
-    return hn::Add(left, right);
-  }
-};
-
-struct Prod {
-  template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) {
-    return hn::Mul(left, right);
-  }
-};
-
-// There is no multiplication of bytes. Two of them make a 16-bit lane: the low bytes' product is
-// the low half of the lanes' product, the high bytes' product is formed after shifting them down.
-struct ProdBytes {
-  template <class D, class V>
-  static HWY_INLINE V apply(D d, V left, V right) {
-    if constexpr (hn::MaxLanes(D()) == 1) {
-      return hn::Set(d, static_cast<std::uint8_t>(hn::GetLane(left) * hn::GetLane(right)));
-    } else {
-      const hn::Repartition<std::uint16_t, D> wide;
-      const auto left_wide = hn::BitCast(wide, left);
-      const auto right_wide = hn::BitCast(wide, right);
-      const auto low = hn::And(hn::Mul(left_wide, right_wide), hn::Set(wide, 0x00ff));
-      const auto high = hn::Mul(hn::ShiftRight<8>(left_wide), hn::ShiftRight<8>(right_wide));
-      return hn::BitCast(d, hn::Or(low, hn::ShiftLeft<8>(high)));
-    }
-  }
-};
-
-#if HWY_TARGET != HWY_SCALAR
-// (a + bi)(c + di) = (ac - bd) + (ad + bc)i, without C99's rescue of infinities. Needs vectors of
-// two lanes.
-struct ProdComplex {
-  template <class D, class V>
-  static HWY_INLINE V apply(D d, V left, V right) {
-    const V by_real = hn::Mul(hn::DupEven(left), right);                       // ac, ad
-    const V by_imaginary = hn::Mul(hn::DupOdd(left), hn::Reverse2(d, right));  // bd, bc
-    return hn::OddEven(hn::Add(by_real, by_imaginary), hn::Sub(by_real, by_imaginary));
-  }
-};
-#endif
-
-// Floating point spells the comparison out: Highway leaves open what Max does with NaN and with
-// zeros of both signs.
-struct Max {
-  template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::IfThenElse(hn::Gt(left, right), left, right);
-    return hn::Max(left, right);
-  }
-};
-
-struct Min {
-  template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::IfThenElse(hn::Lt(left, right), left, right);
-    return hn::Min(left, right);
-  }
-};
-
-struct Band {
-  template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) {
-    return hn::And(left, right);
-  }
-};
-
-struct Bor {
-  template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) {
-    return hn::Or(left, right);
-  }
-};
-
-struct Bxor {
-  template <class D, class V>
-  static HWY_INLINE V apply(D, V left, V right) {
-    return hn::Xor(left, right);
-  }
-};
-
-struct Land {
-  template <class D, class V>
-  static HWY_INLINE V apply(D d, V left, V right) {
-    const V zero = hn::Zero(d);
-    return hn::IfThenZeroElse(hn::Or(hn::Eq(left, zero), hn::Eq(right, zero)), hn::Set(d, 1));
-  }
-};
-
-struct Lor {
-  template <class D, class V>
-  static HWY_INLINE V apply(D d, V left, V right) {
-    return hn::IfThenZeroElse(hn::Eq(hn::Or(left, right), hn::Zero(d)), hn::Set(d, 1));
-  }
-};
-
-struct Lxor {
-  template <class D, class V>
-  static HWY_INLINE V apply(D d, V left, V right) {
-    const V zero = hn::Zero(d);
-    return hn::IfThenElseZero(hn::Xor(hn::Eq(left, zero), hn::Eq(right, zero)), hn::Set(d, 1));
-  }
-};
-
 // ---- The loop ----
 
-// Addressed by bytes: no pointer need be aligned for the type it points to.
 struct Operands {
   std::uint8_t* result;
   const std::uint8_t* left;
   const std::uint8_t* right;
 };
-
-#if HWY_TARGET == HWY_SCALAR
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* from) {
-  hn::TFromD<D> lane;
-  hwy::CopyBytes<sizeof(lane)>(from, &lane);
-  return hn::Set(d, lane);
-}
-
-template <class D>
-HWY_INLINE void store(D, hn::Vec<D> value, std::uint8_t* to) {
-  const hn::TFromD<D> lane = hn::GetLane(value);
-  hwy::CopyBytes<sizeof(lane)>(&lane, to);
-}
-#else
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* from) {
-  const hn::Repartition<std::uint8_t, D> bytes;
-  return hn::BitCast(d, hn::LoadU(bytes, from));
-}
-
-template <class D>
-HWY_INLINE void store(D, hn::Vec<D> value, std::uint8_t* to) {
-  const hn::Repartition<std::uint8_t, D> bytes;
-  hn::StoreU(hn::BitCast(bytes, value), bytes, to);
-}
-#endif
 
 template <class Operator, class D>
 HWY_INLINE hn::Vec<D> combine(D d, const Operands& at, std::size_t offset) {
@@ -239,62 +89,14 @@ void reduce(void* result, const void* left, const void* right, std::size_t count
   few<Operator, T, ElementLanes, hn::MaxLanes(hn::ScalableTag<T>())>(at, size);
 }
 
-// ---- The table ----
-
-template <typename Signed, typename Unsigned>
-void add_integers(KernelTable& table, Element with_sign, Element without_sign) {
-  table.at(Op::max, with_sign) = reduce<Max, Signed>;
-  table.at(Op::min, with_sign) = reduce<Min, Signed>;
-  table.at(Op::max, without_sign) = reduce<Max, Unsigned>;
-  table.at(Op::min, without_sign) = reduce<Min, Unsigned>;
-  // The rest is the same for both: sums and products wrap around.
-  for (const Element element : {with_sign, without_sign}) {
-    table.at(Op::sum, element) = reduce<Sum, Unsigned>;
-    if constexpr (sizeof(Unsigned) == 1) {
-      table.at(Op::prod, element) = reduce<ProdBytes, Unsigned>;
-    } else {
-      table.at(Op::prod, element) = reduce<Prod, Unsigned>;
-    }
-    table.at(Op::band, element) = reduce<Band, Unsigned>;
-    table.at(Op::bor, element) = reduce<Bor, Unsigned>;
-    table.at(Op::bxor, element) = reduce<Bxor, Unsigned>;
-    table.at(Op::land, element) = reduce<Land, Unsigned>;
-    table.at(Op::lor, element) = reduce<Lor, Unsigned>;
-    table.at(Op::lxor, element) = reduce<Lxor, Unsigned>;
+struct TwoOperands {
+  template <class Operator, typename T, std::size_t ElementLanes = 1>
+  static ReduceKernel of() {
+    return reduce<Operator, T, ElementLanes>;
   }
-}
+};
 
-template <typename T>
-void add_floating(KernelTable& table, Element real, Element complex) {
-  table.at(Op::max, real) = reduce<Max, T>;
-  table.at(Op::min, real) = reduce<Min, T>;
-  table.at(Op::sum, real) = reduce<Sum, T>;
-  table.at(Op::prod, real) = reduce<Prod, T>;
-  table.at(Op::sum, complex) = reduce<Sum, T, 2>;
-#if HWY_TARGET != HWY_SCALAR  // which keeps the plain loop
-  table.at(Op::prod, complex) = reduce<ProdComplex, T, 2>;
-#endif
-}
-
-void copy_kernels(KernelTable& table, Element from, Element to, Op a, Op b, Op c) {
-  for (const Op op : {a, b, c}) table.at(op, to) = table.at(op, from);
-}
-
-void add_vector_kernels(KernelTable& table) {
-  add_integers<std::int8_t, std::uint8_t>(table, Element::i8, Element::u8);
-  add_integers<std::int16_t, std::uint16_t>(table, Element::i16, Element::u16);
-  add_integers<std::int32_t, std::uint32_t>(table, Element::i32, Element::u32);
-  add_integers<std::int64_t, std::uint64_t>(table, Element::i64, Element::u64);
-  add_floating<float>(table, Element::f32, Element::c32);
-  add_floating<double>(table, Element::f64, Element::c64);
-  // A truth value is an integer that is zero or not.
-  copy_kernels(table, Element::u8, Element::bool8, Op::land, Op::lor, Op::lxor);
-  copy_kernels(table, Element::u8, Element::logical8, Op::land, Op::lor, Op::lxor);
-  copy_kernels(table, Element::u16, Element::logical16, Op::land, Op::lor, Op::lxor);
-  copy_kernels(table, Element::u32, Element::logical32, Op::land, Op::lor, Op::lxor);
-  copy_kernels(table, Element::u64, Element::logical64, Op::land, Op::lor, Op::lxor);
-  copy_kernels(table, Element::u8, Element::byte8, Op::band, Op::bor, Op::bxor);
-}
+void add_vector_kernels(KernelTable& table) { add_family<TwoOperands>(table); }
 
 }  // namespace plait::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -318,14 +120,14 @@ const KernelTable& kernel_table() {
 std::vector<TargetKernels> kernel_tables_of_all_targets() {
   std::vector<TargetKernels> tables;
 #if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
-  tables.push_back({hwy::TargetName(HWY_TARGETS), kernel_table()});
+  tables.push_back({hwy::TargetName(HWY_TARGETS), kernel_table(), many_kernels()});
 #else
   const std::int64_t targets = (hwy::SupportedTargets() | HWY_STATIC_TARGET) & HWY_TARGETS;
   for (std::int64_t rest = targets; rest != 0; rest &= rest - 1) {
     const std::int64_t target = rest & -rest;
     hwy::ChosenTarget chosen;  // one of our own: the process's choice stays as it is
     chosen.Update(target);
-    TargetKernels& added = tables.emplace_back(TargetKernels{hwy::TargetName(target), {}});
+    TargetKernels& added = tables.emplace_back(TargetKernels{hwy::TargetName(target), {}, many_kernels_of(target)});
     add_scalar_kernels(added.table);
     HWY_DISPATCH_TABLE(add_vector_kernels)[chosen.GetIndex()](added.table);
   }

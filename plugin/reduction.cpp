@@ -21,7 +21,7 @@ void UserReduction::start(MPI_Op op, const Datatype& type, std::vector<std::byte
   operands_ = &operands;
   // Elements that run backwards in memory are taken one by one.
   piece_ = type.extent > 0 ? std::max<std::size_t>(piece_bytes / std::max<std::size_t>(type.size, 1), 1) : 1;
-  reducer_ = {.apply = apply, .kernel = nullptr, .context = this, .element_bytes = type.size};
+  reducer_ = {.apply = apply, .kernel = nullptr, .many = nullptr, .context = this, .element_bytes = type.size};
   const std::size_t needed = type.contiguous ? piece_ * type.size : 2 * aligned(span_bytes(piece_));
   if (operands.size() < needed) operands.resize(needed);
 }

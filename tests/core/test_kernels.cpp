@@ -4,9 +4,6 @@
 #include "core/kernels.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,342 +12,26 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <random>
-#include <span>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "core/element.h"
+#include "tests/core/kernel_reference.h"
 
 namespace plait {
 namespace {
 
 using detail::TargetKernels;
-using Quad = __float128;
-
-using Bytes = std::vector<std::byte>;
-using Random = std::mt19937_64;
-
-// ---- Reference ----
-
-// The bytes that hold the value: x87's 80 bits stand in 16 bytes.
-constexpr std::size_t long_double_bytes = std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
-template <class T>
-constexpr std::size_t value_bytes = std::is_same_v<T, long double> ? long_double_bytes : sizeof(T);
-
-template <class T>
-T get(const std::byte* from) {
-  T value{};
-  std::memcpy(&value, from, value_bytes<T>);
-  return value;
-}
-
-template <class T>
-void put(std::byte* to, const T& value) {
-  std::memcpy(to, &value, value_bytes<T>);
-}
-
-// All NaNs alike: which one a sum of two NaNs is, nobody promises.
-template <class T>
-T with_one_nan(T value) {
-  const bool is_nan = value != value;  // NOLINT(misc-redundant-expression): isnan has no __float128
-  return is_nan ? static_cast<T>(std::numeric_limits<double>::quiet_NaN()) : value;
-}
-
-template <class T>
-T integer_result(Op op, T left, T right) {
-  // Wide enough to hold the low bits of any result; a negative byte is meant to extend its sign.
-  const auto a = static_cast<std::uint64_t>(left);   // NOLINT(bugprone-signed-char-misuse)
-  const auto b = static_cast<std::uint64_t>(right);  // NOLINT(bugprone-signed-char-misuse)
-  switch (op) {
-    case Op::max:
-      return left < right ? right : left;
-    case Op::min:
-      return right < left ? right : left;
-    case Op::sum:
-      return static_cast<T>(a + b);
-    case Op::prod:
-      return static_cast<T>(a * b);
-    case Op::band:
-      return static_cast<T>(a & b);
-    case Op::bor:
-      return static_cast<T>(a | b);
-    case Op::bxor:
-      return static_cast<T>(a ^ b);
-    case Op::land:
-      return left != 0 && right != 0 ? 1 : 0;
-    case Op::lor:
-      return left != 0 || right != 0 ? 1 : 0;
-    case Op::lxor:
-      return (left != 0) != (right != 0) ? 1 : 0;
-    default:
-      break;
-  }
-  ADD_FAILURE() << "no reference for " << name(op);
-  return {};
-}
-
-template <class T>
-T floating_result(Op op, T left, T right) {
-  switch (op) {
-    case Op::max:
-      return left > right ? left : right;
-    case Op::min:
-      return left < right ? left : right;
-    case Op::sum:
-      return with_one_nan<T>(left + right);
-    case Op::prod:
-      return with_one_nan<T>(left * right);
-    default:
-      break;
-  }
-  ADD_FAILURE() << "no reference for " << name(op);
-  return {};
-}
-
-// One element's way through the reference. `result` keeps the padding it has.
-struct Step {
-  Op op;
-  std::byte* result;
-  const std::byte* left;
-  const std::byte* right;
-};
-
-template <class T>
-struct Real {
-  static constexpr std::size_t extent_bytes = sizeof(T);
-  static void combine(const Step& step) {
-    const T left = get<T>(step.left);
-    const T right = get<T>(step.right);
-    if constexpr (std::is_integral_v<T>) {
-      put(step.result, integer_result<T>(step.op, left, right));
-    } else {
-      put(step.result, floating_result<T>(step.op, left, right));
-    }
-  }
-  static void normalise(std::byte* element) {
-    if constexpr (!std::is_integral_v<T>) put(element, with_one_nan(get<T>(element)));
-  }
-  template <class Draw>
-  static void fill(std::byte* element, Draw&& draw) {
-    put(element, draw.template value<T>());
-  }
-};
-
-template <class T>
-struct Complex {
-  static constexpr std::size_t extent_bytes = 2 * sizeof(T);
-  static void combine(const Step& step) {
-    const T a = get<T>(step.left), b = get<T>(step.left + sizeof(T));
-    const T c = get<T>(step.right), d = get<T>(step.right + sizeof(T));
-    const bool sum = step.op == Op::sum;
-    put(step.result, with_one_nan<T>(sum ? a + c : a * c - b * d));
-    put(step.result + sizeof(T), with_one_nan<T>(sum ? b + d : a * d + b * c));
-  }
-  static void normalise(std::byte* element) {
-    Real<T>::normalise(element);
-    Real<T>::normalise(element + sizeof(T));
-  }
-  template <class Draw>
-  static void fill(std::byte* element, Draw&& draw) {
-    put(element, draw.template value<T>());
-    put(element + sizeof(T), draw.template value<T>());
-  }
-};
-
-template <class Value, class Index>
-struct Pair {
-  struct Layout {
-    Value value;
-    Index index;
-  };
-  static constexpr std::size_t extent_bytes = sizeof(Layout);
-  static constexpr std::size_t index_offset = offsetof(Layout, index);
-  static void combine(const Step& step) {
-    const auto left = get<Value>(step.left);
-    const auto right = get<Value>(step.right);
-    const auto left_index = get<Index>(step.left + index_offset);
-    const auto right_index = get<Index>(step.right + index_offset);
-    bool take_left = false;
-    if (left == right) {
-      take_left = left_index < right_index;
-    } else {
-      take_left = step.op == Op::maxloc ? left > right : left < right;
-    }
-    put(step.result, take_left ? left : right);
-    put(step.result + index_offset, take_left ? left_index : right_index);
-  }
-  static void normalise(std::byte*) {}  // one operand, unchanged
-  template <class Draw>
-  static void fill(std::byte* element, Draw&& draw) {
-    put(element, draw.template tied<Value>());
-    put(element + index_offset, draw.template tied<Index>());
-  }
-};
-
-// ---- Operands: mostly the values where something can go wrong ----
-
-struct Drawing {
-  Random& random;
-  bool truth_only;  // C's bool holds 0 and 1, nothing else
-
-  std::size_t below(std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random); }
-
-  template <class T>
-  T value() {
-    if constexpr (std::is_integral_v<T>) {
-      if (truth_only) return static_cast<T>(below(2));
-      const std::array<T, 6> special = {
-          0, 0, 1, static_cast<T>(-1), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
-      return below(3) == 0 ? special[below(special.size())] : static_cast<T>(random());
-    } else {
-      using Limits = std::numeric_limits<std::conditional_t<std::is_same_v<T, Quad>, double, T>>;
-      const std::array<T, 11> special = {0,
-                                         -T{0},
-                                         1,
-                                         static_cast<T>(Limits::denorm_min()),
-                                         static_cast<T>(-Limits::denorm_min()),
-                                         static_cast<T>(Limits::min()),
-                                         static_cast<T>(Limits::max()),
-                                         static_cast<T>(Limits::lowest()),
-                                         static_cast<T>(Limits::infinity()),
-                                         static_cast<T>(-Limits::infinity()),
-                                         static_cast<T>(Limits::quiet_NaN())};
-      if (below(3) == 0) return special[below(special.size())];
-      return static_cast<T>(std::normal_distribution<double>(0, 100)(random)) / static_cast<T>(3);
-    }
-  }
-
-  // Few distinct values, so that ties are frequent.
-  template <class T>
-  T tied() {
-    if (below(8) == 0) return value<T>();
-    return static_cast<T>(static_cast<int>(below(5)) - 2);
-  }
-};
-
-// The reference of one element type, without its type.
-struct Reference {
-  std::size_t extent;
-  void (*combine)(const Step&);
-  void (*normalise)(std::byte*);
-  void (*fill)(std::byte*, Drawing);
-};
-
-template <class Type>
-constexpr Reference reference_of() {
-  return {Type::extent_bytes, Type::combine, Type::normalise,
-          [](std::byte* element, Drawing d) { Type::fill(element, d); }};
-}
-
-Reference reference(Element element) {
-  switch (element) {
-    case Element::i8:
-      return reference_of<Real<std::int8_t>>();
-    case Element::i16:
-      return reference_of<Real<std::int16_t>>();
-    case Element::i32:
-      return reference_of<Real<std::int32_t>>();
-    case Element::i64:
-      return reference_of<Real<std::int64_t>>();
-    case Element::u8:
-    case Element::bool8:
-    case Element::logical8:
-    case Element::byte8:
-      return reference_of<Real<std::uint8_t>>();
-    case Element::u16:
-    case Element::logical16:
-      return reference_of<Real<std::uint16_t>>();
-    case Element::u32:
-    case Element::logical32:
-      return reference_of<Real<std::uint32_t>>();
-    case Element::u64:
-    case Element::logical64:
-      return reference_of<Real<std::uint64_t>>();
-    case Element::f32:
-      return reference_of<Real<float>>();
-    case Element::f64:
-      return reference_of<Real<double>>();
-    case Element::f80:
-      return reference_of<Real<long double>>();
-    case Element::f128:
-      return reference_of<Real<Quad>>();
-    case Element::c32:
-      return reference_of<Complex<float>>();
-    case Element::c64:
-      return reference_of<Complex<double>>();
-    case Element::c80:
-      return reference_of<Complex<long double>>();
-    case Element::c128:
-      return reference_of<Complex<Quad>>();
-    case Element::pair_f32_i32:
-      return reference_of<Pair<float, std::int32_t>>();
-    case Element::pair_f64_i32:
-      return reference_of<Pair<double, std::int32_t>>();
-    case Element::pair_i64_i32:
-      return reference_of<Pair<std::int64_t, std::int32_t>>();
-    case Element::pair_i32_i32:
-      return reference_of<Pair<std::int32_t, std::int32_t>>();
-    case Element::pair_i16_i32:
-      return reference_of<Pair<std::int16_t, std::int32_t>>();
-    case Element::pair_f80_i32:
-      return reference_of<Pair<long double, std::int32_t>>();
-    case Element::pair_f32_f32:
-      return reference_of<Pair<float, float>>();
-    case Element::pair_f64_f64:
-      return reference_of<Pair<double, double>>();
-    case Element::count_:
-      break;
-  }
-  return {};
-}
-
-bool makes_nans(Op op) { return op == Op::sum || op == Op::prod; }
-
-// ---- Memory ----
-
-// Some pages with an unreadable one on either side: a step outside is a crash, not luck.
-class GuardedPages {
- public:
-  explicit GuardedPages(std::size_t bytes) {
-    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    size_ = (bytes + page - 1) / page * page;
-    mapped_ = size_ + 2 * page;
-    void* memory = ::mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) std::abort();
-    first_ = static_cast<std::byte*>(memory) + page;
-    if (::mprotect(first_, size_, PROT_READ | PROT_WRITE) != 0) std::abort();
-  }
-  ~GuardedPages() { ::munmap(first_ - (mapped_ - size_) / 2, mapped_); }
-  GuardedPages(const GuardedPages&) = delete;
-  GuardedPages& operator=(const GuardedPages&) = delete;
-
-  std::byte* first() const { return first_; }
-  // The last `bytes` but `gap`.
-  std::byte* last(std::size_t bytes, std::size_t gap = 0) const { return first_ + size_ - gap - bytes; }
-
- private:
-  std::byte* first_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t mapped_ = 0;
-};
+using test::Bytes;
+using test::GuardedPages;
+using test::makes_nans;
+using test::Random;
+using test::Reference;
+using test::seed;
+using test::targets;
 
 // ---- The sweep ----
-
-std::uint64_t seed() {
-  static const std::uint64_t value = [] {
-    const auto given = static_cast<std::uint64_t>(::testing::GTEST_FLAG(random_seed));
-    return given != 0 ? given : std::random_device()() % 99999 + 1;
-  }();
-  return value;
-}
-
-const std::vector<TargetKernels>& targets() {
-  static const std::vector<TargetKernels> value = detail::kernel_tables_of_all_targets();
-  return value;
-}
 
 constexpr std::size_t longest_short = 130;
 constexpr std::array<std::size_t, 8> long_lengths = {191, 255, 256, 257, 511, 640, 1000, 4099};
@@ -378,19 +59,14 @@ Case make_case(Op op, Element element) {
   Random random(seed());
   Case made{.op = op,
             .element = element,
-            .reference = reference(element),
+            .reference = test::reference(element),
             .left = {},
             .right = {},
             .before = {},
             .expected = {}};
   const std::size_t bytes = long_lengths.back() * made.reference.extent;
-  const Drawing drawing{random, element == Element::bool8};
   for (Bytes* operand : {&made.left, &made.right, &made.before}) {
-    operand->resize(bytes);
-    for (std::byte& b : *operand) b = static_cast<std::byte>(random());  // padding is not zero
-  }
-  for (Bytes* operand : {&made.left, &made.right}) {
-    for (std::size_t i = 0; i < bytes; i += made.reference.extent) made.reference.fill(operand->data() + i, drawing);
+    *operand = test::draw_operand(element, long_lengths.back(), random);
   }
   made.expected = {made.before, made.left, made.right};
   for (Bytes& expected : made.expected) {
@@ -433,6 +109,30 @@ std::string run(const Case& of, ReduceKernel kernel, InPlace in_place, Placed at
 // A sentinel in the gap after an array that does not end at its guard page.
 constexpr std::byte sentinel{0xa5};
 
+// `count` elements, of those that have made `whole`. Empty: the same bits, and nothing written beyond them.
+std::string run_short(const Case& of, ReduceKernel kernel, const Bytes& whole, const Placed& at, std::byte* result,
+                      std::size_t count) {
+  const std::size_t bytes = count * of.reference.extent;
+  constexpr std::size_t beyond = 64;
+  std::fill_n(result, bytes + beyond, sentinel);
+  kernel(result, at.left, at.right, count);
+  const auto is_sentinel = [](std::byte b) { return b == sentinel; };
+  if (!std::all_of(result + bytes, result + bytes + beyond, is_sentinel)) return "wrote past the end";
+  if (std::memcmp(result, whole.data(), bytes) == 0) return "";
+  for (std::size_t i = 0; i < bytes; i += of.reference.extent) {  // the padding is the sentinel's
+    Bytes expected(whole.begin() + static_cast<std::ptrdiff_t>(i),
+                   whole.begin() + static_cast<std::ptrdiff_t>(i + of.reference.extent));
+    for (std::byte* element : {result + i, expected.data()}) {
+      of.reference.clear_padding(element);
+      if (makes_nans(of.op)) of.reference.normalise(element);
+    }
+    if (std::memcmp(result + i, expected.data(), expected.size()) != 0) {
+      return "element " + std::to_string(i / of.reference.extent) + " differs";
+    }
+  }
+  return "";
+}
+
 class Kernels : public ::testing::TestWithParam<Op> {
  protected:
   // Calls `check` for every element that has this operator, on every instruction set.
@@ -455,8 +155,8 @@ class Kernels : public ::testing::TestWithParam<Op> {
     }
   }
 
-  GuardedPages result_{long_lengths.back() * 32 + 64}, left_{long_lengths.back() * 32 + 64},
-      right_{long_lengths.back() * 32 + 64};
+  GuardedPages result_{long_lengths.back() * 32 + 128}, left_{long_lengths.back() * 32 + 128},
+      right_{long_lengths.back() * 32 + 128};
 };
 
 // The arrays end `gap` bytes before their guard pages: every alignment, and a crash for a step past
@@ -485,6 +185,31 @@ TEST_P(Kernels, StepNowhereBeforeTheStart) {
     for (const std::size_t count : lengths()) {
       const Placed at = {result_.first(), left_.first(), right_.first()};
       ASSERT_EQ(run(of, kernel, InPlace::none, at, count), "") << where;
+    }
+  });
+}
+
+// Every length up to the longest where elements are computed by vectors, many of them elsewhere, each at another
+// alignment of result and operands. What the kernel makes of the longest run, which is compared with the reference, is
+// what it must make of a shorter one: an element's bits do not depend on where it stands.
+TEST_P(Kernels, MakeTheSameOfAnElementAtEveryLengthAndAlignment) {
+  Random random(seed());
+  for_each_kernel([&](const Case& of, ReduceKernel kernel, const std::string& where) {
+    const std::size_t extent = of.reference.extent, longest = long_lengths.back();
+    Placed at = {result_.first(), left_.first(), right_.first()};
+    ASSERT_EQ(run(of, kernel, InPlace::none, at, longest), "") << where;
+    std::copy_n(of.left.data(), longest * extent, at.left);
+    kernel(at.result, at.left, at.right, longest);
+    const Bytes whole(at.result, at.result + longest * extent);
+    const std::size_t most_stride = detail::many_kernels().at(of.op, of.element) != nullptr ? 1 : 61;
+    for (std::size_t count = 0; count <= longest; count += 1 + random() % most_stride) {
+      if (count % 16 == 0 || most_stride > 1) {
+        at.left = left_.first() + random() % 64;
+        at.right = right_.first() + random() % 64;
+        std::copy_n(of.left.data(), longest * extent, at.left);
+        std::copy_n(of.right.data(), longest * extent, at.right);
+      }
+      ASSERT_EQ(run_short(of, kernel, whole, at, result_.first() + random() % 64, count), "") << where << " " << count;
     }
   });
 }

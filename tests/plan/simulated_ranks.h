@@ -26,12 +26,14 @@ struct SimulatedRank {
   }
 };
 
-// Runs until nothing can move; returns whether every step of every rank is complete. Values are int32 and combined by
-// the larger of both when `ordered_operator`, else by their sum.
+// Runs until nothing can move; returns whether every step of every rank is complete. Values are 32 bits and
+// combined by `combine`.
 class SimulatedJob {
  public:
-  SimulatedJob(std::vector<SimulatedRank>& ranks, unsigned seed, bool ordered_operator)
-      : ranks_(ranks), random_(seed), ordered_(ordered_operator) {}
+  using Combine = std::uint32_t (*)(std::uint32_t left, std::uint32_t right);
+
+  SimulatedJob(std::vector<SimulatedRank>& ranks, unsigned seed, Combine combine)
+      : ranks_(ranks), random_(seed), combine_(combine) {}
 
   bool run() {
     for (SimulatedRank& rank : ranks_) {
@@ -173,9 +175,7 @@ class SimulatedJob {
       std::uint32_t a, b;
       std::memcpy(&a, left.data() + at, sizeof a);
       std::memcpy(&b, right.data() + at, sizeof b);
-      // That operands keep their order is the proof's business and the differential tests'; here it is the bytes'
-      // places.
-      a = ordered_ ? std::max(a, b) : a + b;
+      a = combine_(a, b);
       std::memcpy(result.data() + at, &a, sizeof a);
     }
     return result;
@@ -221,7 +221,7 @@ class SimulatedJob {
 
   std::vector<SimulatedRank>& ranks_;
   std::mt19937 random_;
-  bool ordered_;
+  Combine combine_;
   std::vector<std::vector<std::uint32_t>> open_;
   std::vector<std::vector<bool>> done_;
   std::vector<std::vector<std::uint32_t>> lane_next_;

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/element.h"
+#include "core/kernels.h"
+
+namespace plait {
+namespace {
+
+// Two of them, and a block of each source and result, stay in the first-level cache.
+constexpr std::size_t block_bytes = 4096;
+
+void combine(const Reducer& reducer, std::byte* result, const std::byte* left, const std::byte* right,
+             std::size_t elements) {
+  if (reducer.kernel != nullptr) return reducer.kernel(result, left, right, elements);
+  reducer.apply(reducer, result, left, right, elements);
+}
+
+void copy(const ManyOperands& operands, std::size_t bytes) {
+  ManyOperands of_bytes = operands;
+  of_bytes.elements = bytes;
+  detail::many_kernels().copy(of_bytes);
+}
+
+// What the types without vector kernels take: a block's result is made in `scratch` (two blocks of
+// `block_elements`) and then written to every result, so that sources and results pass through the
+// caches once, and a result may be any of the sources.
+class Blocks {
+ public:
+  Blocks(const Reducer& reducer, const ManyOperands& operands, std::byte* scratch, std::size_t block_elements)
+      : reducer_(reducer), operands_(operands), scratch_(scratch), block_elements_(block_elements) {}
+
+  void run() const {
+    for (std::size_t done = 0; done < operands_.elements; done += block_elements_) {
+      const std::size_t elements = std::min(block_elements_, operands_.elements - done);
+      const std::size_t offset = done * reducer_.element_bytes;
+      write(fold(offset, elements), offset, elements * reducer_.element_bytes);
+    }
+  }
+
+ private:
+  // From one half of the scratch memory into the other: a user's operator can avoid a copy where its
+  // result is not its left operand.
+  const std::byte* fold(std::size_t offset, std::size_t elements) const {
+    const std::byte* left = operands_.sources[0] + offset;
+    for (std::size_t s = 1; s < operands_.source_count; ++s) {
+      std::byte* into = scratch_ + s % 2 * block_elements_ * reducer_.element_bytes;
+      combine(reducer_, into, left, operands_.sources[s] + offset, elements);
+      left = into;
+    }
+    return left;
+  }
+
+  void write(const std::byte* block, std::size_t offset, std::size_t bytes) const {
+    for (std::size_t r = 0; r < operands_.result_count; ++r) {
+      std::byte* const result = operands_.results[r] + offset;
+      copy({&result, 1, &block, 1, bytes, operands_.streaming}, bytes);
+    }
+  }
+
+  const Reducer& reducer_;
+  const ManyOperands& operands_;
+  std::byte* scratch_;
+  std::size_t block_elements_;
+};
+
+void reduce_in_blocks(const Reducer& reducer, const ManyOperands& operands) {
+  const std::size_t bytes = reducer.element_bytes;
+  if (bytes > block_bytes) {
+    std::vector<std::byte> scratch(2 * bytes);
+    return Blocks(reducer, operands, scratch.data(), 1).run();
+  }
+  alignas(64) std::byte scratch[2 * block_bytes];
+  const std::size_t block_elements = std::min(block_bytes / bytes, operands.elements);
+  std::memset(scratch, 0, 2 * block_elements * bytes);  // padding is not written by the kernels
+  Blocks(reducer, operands, scratch, block_elements).run();
+}
+
+}  // namespace
+
+void reduce_many(const Reducer& reducer, const ManyOperands& operands) {
+  if (operands.elements == 0 || reducer.element_bytes == 0) return;
+  if (operands.source_count == 1) {
+    copy(operands, operands.elements * reducer.element_bytes);
+  } else if (reducer.many != nullptr) {
+    reducer.many(operands);
+  } else if (operands.source_count == 2 && operands.result_count == 1 && !operands.streaming) {
+    combine(reducer, operands.results[0], operands.sources[0], operands.sources[1], operands.elements);
+  } else {
+    reduce_in_blocks(reducer, operands);
+  }
+  if (operands.streaming) detail::end_streaming();
+}
+
+}  // namespace plait
