@@ -17,6 +17,7 @@
 #include "plugin/process.h"
 #include "plugin/report.h"
 #include "tl/mpi/mpi_channel.h"
+#include "tl/shm/arena_buffers.h"
 #include "tl/shm/shm_channel.h"
 #include "topo/discovery.h"
 
@@ -95,6 +96,7 @@ struct Offer {
   std::uint64_t bytes;  // 0: no segment from this rank
   std::uint64_t word_address;
   std::uint64_t word;
+  ArenaOffer arena;
 };
 
 // Ranks of the job on a node over those of the communicator, on the node where they are most.
@@ -126,6 +128,7 @@ class Bootstrap {
   Status choose_channels();
   Status look_at_network();
   Status share_memory();
+  Status share_buffers(std::span<const Offer> offers);
   Status offer_segment(Offer& offer);
   Status take_segment(std::span<const Offer> offers);
   bool single_copy_works(std::span<const Offer> offers) const;
@@ -251,9 +254,28 @@ Status Bootstrap::open_shm(bool single_copy) {
   connections_.share = SegmentShare(segment_.bytes());
   Result<std::unique_ptr<Channel>> channel =
       make_shm_channel(std::move(segment_), peers, static_cast<int>(self), communicator_.ranks,
-                       {.single_copy = single_copy, .single_copy_threshold = process().config.single_copy_threshold});
+                       {.single_copy = single_copy, .single_copy_threshold = process().config.single_copy_threshold,
+                        .buffers = connections_.buffers.get()});
   if (!channel.ok()) return channel.status();
   connections_.shm = std::move(*channel);
+  return {};
+}
+
+// On all ranks or on none, because the way of a group step depends on it.
+Status Bootstrap::share_buffers(std::span<const Offer> offers) {
+  const Status mapped = attempt([&]() -> Status {
+    if (neighbours_.size() < 2) return {};
+    std::vector<ArenaOffer> arenas;
+    for (const int rank : neighbours_) arenas.push_back(offers[static_cast<std::size_t>(rank)].arena);
+    const auto self = std::ranges::find(neighbours_, communicator_.rank) - neighbours_.begin();
+    auto made = make_arena_buffers(arenas, static_cast<std::size_t>(self));
+    if (made.ok()) connections_.buffers = std::move(*made);
+    return made.status();
+  });
+  bool usable = mapped.ok(), unused = true;
+  if (!usable) debug("set-up: " + mapped.message());
+  if (!lowest(usable, unused)) return {Code::peer_failed, "the ranks could not agree"};
+  if (!usable) connections_.buffers.reset();
   return {};
 }
 
@@ -264,7 +286,8 @@ Status Bootstrap::share_memory() {
              .descriptor = -1,
              .bytes = 0,
              .word_address = reinterpret_cast<std::uintptr_t>(&word),
-             .word = word};
+             .word = word,
+             .arena = Arena::current_offer()};
   const Status offered = attempt([&] { return offer_segment(mine); });
   std::vector<Offer> offers(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
@@ -275,6 +298,7 @@ Status Bootstrap::share_memory() {
   bool attached = taken.ok(), single_copy = taken.ok() && single_copy_works(offers);
   if (!lowest(attached, single_copy)) return {Code::peer_failed, "the ranks could not agree"};
   if (!attached) return {Code::unavailable, "shared memory is not available on every node"};
+  if (Status status = share_buffers(offers); !status.ok()) return status;
   return agree(attempt([&] { return open_shm(single_copy); }), "shared memory cannot be used on every node");
 }
 
@@ -329,6 +353,7 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
   Connections channels;
   channels.share = std::move(connections_.share);
+  channels.buffers = std::move(connections_.buffers);
   channels.shm = std::move(connections_.shm);
   channels.mpi = std::move(connections_.mpi);
   const bool yield = yields();

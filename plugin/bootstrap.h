@@ -14,6 +14,7 @@
 #include "plugin/work_memory.h"
 #include "tl/channel.h"
 #include "tl/engine.h"
+#include "tl/shm/peer_buffers.h"
 
 namespace plait {
 
@@ -56,7 +57,8 @@ class SegmentShare {
 struct Connections {
   PrivateCommunicator messages;
   SegmentShare share;
-  std::unique_ptr<Channel> shm;  // nullptr: not used
+  std::unique_ptr<PeerBuffers> buffers;  // nullptr: the ranks do not reach each other's buffers
+  std::unique_ptr<Channel> shm;          // nullptr: not used
   std::unique_ptr<Channel> mpi;
 };
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "tl/memory.h"
-#include "tl/shm/many_tmp.h"
 #include "tl/shm/stream_copy.h"
 
 namespace plait::detail {

@@ -1,0 +1,331 @@
+// The process's arena and its mapping by other processes. One arena a process: GoogleTest's discovery runs each test in
+// a process of its own.
+#include "tl/shm/arena.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace plait {
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+Arena& make(std::size_t bytes = 0) {
+  const Status made = Arena::create(bytes);
+  EXPECT_TRUE(made.ok()) << made.message();
+  return *Arena::instance();
+}
+
+// Runs `body` in a child; its exit status.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+// Of this process's memory, in bytes: "VmRSS", "RssShmem".
+std::size_t status_bytes(const char* field) {
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  char line[256];
+  std::size_t kibibytes = 0;
+  const std::string name = std::string(field) + ":";
+  while (std::fgets(line, sizeof line, file) != nullptr)
+    if (std::strncmp(line, name.c_str(), name.size()) == 0) kibibytes = std::strtoul(line + name.size(), nullptr, 10);
+  std::fclose(file);
+  return kibibytes * 1024;
+}
+
+TEST(Arena, IsNotThereBeforeItIsMade) {
+  EXPECT_EQ(Arena::instance(), nullptr);
+  EXPECT_EQ(Arena::current_offer().bytes, 0u);
+  int here = 0;
+  EXPECT_FALSE(Arena::contains(&here));
+  EXPECT_FALSE(Arena::contains(nullptr));
+  EXPECT_FALSE(Arena::offset_of(&here, sizeof here).has_value());
+}
+
+TEST(Arena, GivesAlignedBlocksThatDoNotOverlap) {
+  Arena& arena = make(64 * mebibyte);
+  std::vector<std::pair<std::byte*, std::size_t>> blocks;
+  for (const std::size_t bytes : {1ul, 4096ul, 65536ul, 65537ul, 1'000'000ul, 5ul * mebibyte}) {
+    auto* block = static_cast<std::byte*>(arena.allocate(bytes, bytes == 65537 ? 1u << 16 : 64));
+    ASSERT_NE(block, nullptr);
+    EXPECT_TRUE(Arena::contains(block));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % Arena::page_bytes, 0u);
+    EXPECT_GE(Arena::usable_size(block), bytes);
+    blocks.emplace_back(block, Arena::usable_size(block));
+  }
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks[3].first) % (1u << 16), 0u);
+  std::sort(blocks.begin(), blocks.end());
+  for (std::size_t i = 1; i < blocks.size(); ++i)
+    EXPECT_LE(blocks[i - 1].first + blocks[i - 1].second, blocks[i].first);
+}
+
+TEST(Arena, SaysNoWhenItIsFullAndServesAgainWhenBlocksWereFreed) {
+  Arena& arena = make(4 * mebibyte);
+  std::vector<void*> blocks;
+  while (void* block = arena.allocate(256 * 1024)) blocks.push_back(block);
+  EXPECT_EQ(blocks.size(), 16u);
+  EXPECT_EQ(arena.allocate(8 * mebibyte), nullptr);
+  EXPECT_EQ(arena.allocate(~std::size_t{0}), nullptr);
+  for (void* block : blocks) EXPECT_TRUE(Arena::release(block));
+  EXPECT_NE(arena.allocate(4 * mebibyte), nullptr);
+}
+
+TEST(Arena, JoinsKeptAndReturnedMemoryForALargeBlock) {
+  Arena& arena = make(8 * mebibyte);
+  void* first = arena.allocate(5 * mebibyte);  // the other 3 MiB stay clean
+  EXPECT_TRUE(Arena::release(first));
+  EXPECT_NE(arena.allocate(8 * mebibyte), nullptr);
+}
+
+TEST(Arena, RefusesWhatIsNoBlock) {
+  Arena& arena = make(4 * mebibyte);
+  auto* block = static_cast<std::byte*>(arena.allocate(128 * 1024));
+  EXPECT_FALSE(Arena::release(block + 1));
+  EXPECT_FALSE(Arena::release(block + Arena::page_bytes));
+  EXPECT_EQ(Arena::usable_size(block + Arena::page_bytes), 0u);
+  EXPECT_TRUE(Arena::release(block));
+  EXPECT_FALSE(Arena::release(block));
+}
+
+TEST(Arena, ZeroesWhatWasUsedBefore) {
+  Arena& arena = make(4 * mebibyte);
+  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+  std::memset(block, 0xa5, mebibyte);
+  EXPECT_TRUE(Arena::release(block));
+  auto* again = static_cast<std::byte*>(arena.allocate_zeroed(mebibyte));
+  EXPECT_EQ(again, block);
+  EXPECT_TRUE(std::all_of(again, again + mebibyte, [](std::byte b) { return b == std::byte{0}; }));
+}
+
+TEST(Arena, KnowsWhereARangeLies) {
+  Arena& arena = make(4 * mebibyte);
+  auto* block = static_cast<std::byte*>(arena.allocate(4 * mebibyte));
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(Arena::offset_of(block, 4 * mebibyte), 0u);
+  EXPECT_EQ(Arena::offset_of(block + 100, 4 * mebibyte - 100), 100u);
+  EXPECT_FALSE(Arena::offset_of(block + 100, 4 * mebibyte).has_value());
+  EXPECT_FALSE(Arena::offset_of(block - 1, 1).has_value());
+  EXPECT_FALSE(Arena::offset_of(block, ~std::size_t{0}).has_value());
+}
+
+TEST(Arena, KeepsItsHighWaterAtTheProgramsAndGivesBackWhatIsFreed) {
+  Arena& arena = make();
+  constexpr std::size_t bytes = 16 * mebibyte;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 16; ++i) {
+    blocks.push_back(arena.allocate(bytes));
+    std::memset(blocks.back(), 1, bytes);
+  }
+  const std::size_t peak = status_bytes("RssShmem");
+  EXPECT_GE(peak, 16 * bytes);
+  // Other sizes than those freed, so that little fits: still no more than the peak and a 64th.
+  for (int i = 0; i < 8; ++i) Arena::release(blocks[static_cast<std::size_t>(2 * i)]);
+  for (int i = 0; i < 6; ++i) {
+    void* block = arena.allocate(bytes + mebibyte * 3);
+    std::memset(block, 1, bytes + mebibyte * 3);
+    blocks.push_back(block);
+    EXPECT_LE(status_bytes("RssShmem"), peak + peak / 64 + 2 * mebibyte);
+  }
+  for (void* block : blocks) Arena::release(block);
+  EXPECT_LE(status_bytes("RssShmem"), peak / 3);
+  EXPECT_EQ(arena.usage().bytes_in_use, 0u);
+}
+
+TEST(Arena, AllocatesAndFreesInALoopWithoutPageFaults) {
+  Arena& arena = make();
+  const auto cycle = [&] {
+    for (const std::size_t bytes : {100'000ul, 300'000ul, 5'000'000ul}) {
+      void* block = arena.allocate(bytes);
+      std::memset(block, 1, bytes);
+      Arena::release(block);
+    }
+  };
+  cycle();
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  for (int i = 0; i < 100; ++i) cycle();
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LE(after.ru_minflt - before.ru_minflt, 20);
+}
+
+TEST(Arena, ThreadsKeepTheirOwnContents) {
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  make(64 * mebibyte);
+  std::atomic<int> wrong{0};
+  const auto work = [&](unsigned thread) {
+    std::mt19937 random(seed + thread);
+    std::vector<std::pair<unsigned char*, std::size_t>> blocks;
+    for (int step = 0; step < 3000; ++step) {
+      if (blocks.size() < 8 && random() % 2 == 0) {
+        const std::size_t bytes = 1 + random() % (2 * mebibyte);
+        const bool zeroed = random() % 2 == 0;
+        Arena& arena = *Arena::instance();
+        auto* block = static_cast<unsigned char*>(zeroed ? arena.allocate_zeroed(bytes) : arena.allocate(bytes));
+        if (block == nullptr) continue;
+        if (zeroed && (block[0] != 0 || block[bytes / 2] != 0 || block[bytes - 1] != 0)) ++wrong;
+        const auto mark = static_cast<unsigned char>(thread * 16 + random() % 16);
+        block[0] = block[bytes / 2] = block[bytes - 1] = mark;
+        blocks.emplace_back(block, bytes);
+      } else if (!blocks.empty()) {
+        const auto chosen = blocks.begin() + static_cast<std::ptrdiff_t>(random() % blocks.size());
+        const auto [block, bytes] = *chosen;
+        if (block[0] / 16 != static_cast<int>(thread) || block[bytes / 2] != block[0] || block[bytes - 1] != block[0])
+          ++wrong;
+        if (!Arena::release(block)) ++wrong;
+        blocks.erase(chosen);
+      }
+    }
+    for (const auto& [block, bytes] : blocks) Arena::release(block);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 6; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(Arena::instance()->usage().bytes_in_use, 0u);
+  EXPECT_NE(Arena::instance()->allocate(64 * mebibyte), nullptr);  // all in one piece again
+}
+
+// ---- fork() ----
+
+TEST(ArenaFork, ChildAndParentWriteApart) {
+  Arena& arena = make(256 * mebibyte);
+  auto* block = static_cast<unsigned char*>(arena.allocate(mebibyte));
+  auto* untouched = static_cast<unsigned char*>(arena.allocate(mebibyte));
+  std::memset(block, 1, mebibyte);
+  int to_child[2], to_parent[2];
+  ASSERT_EQ(pipe(to_child) + pipe(to_parent), 0);
+  const pid_t child = fork();
+  char token = 0;
+  if (child == 0) {
+    int bad = Arena::instance() != nullptr || Arena::current_offer().bytes != 0 || !Arena::contains(block) ? 1 : 0;
+    block[5] = 7;
+    bad |= write(to_parent[1], &token, 1) == 1 && read(to_child[0], &token, 1) == 1 ? 0 : 2;
+    for (std::size_t i = 0; i < mebibyte; ++i) bad |= block[i] == (i == 5 ? 7 : 1) ? 0 : 4;
+    bad |= untouched[1000] == 0 ? 0 : 8;
+    bad |= Arena::release(block) && !Arena::release(block) ? 0 : 16;
+    _exit(bad);
+  }
+  EXPECT_EQ(read(to_parent[0], &token, 1), 1);
+  EXPECT_EQ(block[5], 1);
+  std::memset(block, 3, mebibyte);
+  std::memset(untouched, 3, mebibyte);
+  EXPECT_EQ(write(to_child[1], &token, 1), 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(block[mebibyte - 1], 3);
+  EXPECT_NE(arena.allocate(mebibyte), nullptr);
+}
+
+TEST(ArenaFork, GrandchildrenHaveTheirOwn) {
+  Arena& arena = make(64 * mebibyte);
+  auto* block = static_cast<unsigned char*>(arena.allocate(mebibyte));
+  block[0] = 1;
+  const int result = in_child([&] {
+    block[0] = 2;
+    const int inner = in_child([&] {
+      const int bad = block[0] == 2 ? 0 : 1;
+      block[0] = 3;
+      return bad | (Arena::release(block) ? 0 : 2);
+    });
+    return inner != 0 || block[0] != 2 ? 4 + inner : 0;
+  });
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(block[0], 1);
+}
+
+TEST(ArenaFork, WhileOtherThreadsAllocate) {
+  make(256 * mebibyte);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      while (!stop) {
+        void* block = Arena::instance()->allocate(3 * mebibyte);
+        if (block == nullptr) continue;
+        std::memset(block, 1, 65536);
+        Arena::release(block);
+      }
+    });
+  auto* block = static_cast<unsigned char*>(Arena::instance()->allocate(mebibyte));
+  block[0] = 42;
+  for (int i = 0; i < 100; ++i) {
+    const int result = in_child([&] { return block[0] == 42 && Arena::release(block) ? 0 : 1; });
+    ASSERT_EQ(result, 0) << "fork " << i;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+// ---- Peers ----
+
+TEST(PeerArena, WritesIntoTheOwnersMemory) {
+  Arena& arena = make(64 * mebibyte);
+  auto* block = static_cast<unsigned char*>(arena.allocate(mebibyte));
+  block[10] = 1;
+  const ArenaOffer offer = arena.offer();
+  const std::uint64_t offset = *Arena::offset_of(block, mebibyte);
+  const int result = in_child([&] {
+    const Result<PeerArena> first = PeerArena::attach(offer);
+    const Result<PeerArena> second = PeerArena::attach(offer);
+    if (!first.ok() || !second.ok()) return 1;
+    std::byte* there = first.value().at(offset, mebibyte);
+    if (there == nullptr || there != second.value().at(offset, mebibyte)) return 2;
+    first.value().ensure_mapped(offset + 5, mebibyte - 5);
+    if (there[10] != std::byte{1}) return 3;
+    there[11] = std::byte{2};
+    if (first.value().at(offset, 64 * mebibyte) != (offset == 0 ? there : nullptr)) return 4;
+    if (first.value().at(64 * mebibyte, 1) != nullptr || first.value().at(1, ~std::uint64_t{0}) != nullptr) return 5;
+    return 0;
+  });
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(block[11], 2);
+}
+
+TEST(PeerArena, OfThisProcessIsItsOwnMemory) {
+  Arena& arena = make(4 * mebibyte);
+  void* block = arena.allocate(100);
+  const Result<PeerArena> own = PeerArena::attach(arena.offer());
+  ASSERT_TRUE(own.ok());
+  EXPECT_EQ(own.value().at(*Arena::offset_of(block, 100), 100), block);
+}
+
+TEST(PeerArena, RefusesWhatWasNotOffered) {
+  Arena& arena = make(4 * mebibyte);
+  ArenaOffer offer = arena.offer();
+  const auto refused = [](const ArenaOffer& wrong) {
+    return in_child([&] {
+      const Result<PeerArena> peer = PeerArena::attach(wrong);
+      return !peer.ok() && peer.status().code() == Code::unavailable ? 0 : 1;
+    });
+  };
+  EXPECT_EQ(refused({}), 0);
+  offer.inode += 1;
+  EXPECT_EQ(refused(offer), 0);
+  offer = arena.offer();
+  offer.bytes *= 2;
+  EXPECT_EQ(refused(offer), 0);
+  offer = arena.offer();
+  offer.descriptor = 9999;
+  EXPECT_EQ(refused(offer), 0);
+}
+
+}  // namespace
+}  // namespace plait

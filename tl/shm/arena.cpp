@@ -1,0 +1,283 @@
+// The process's arena: its file in memory, and what of freed memory is kept for the next block.
+//
+// Freed pages stay with the process while they are likely to be used again, so that a loop that allocates and frees
+// makes no system calls and no page faults. Two bounds hold for them:
+//   - blocks and kept pages together never exceed what the blocks alone once were (and a little), so that the memory's
+//     high-water is that of the program: before it would rise on account of kept pages, they go back;
+//   - they are at most a quarter of that peak, so that a program that has become small gives its memory back.
+#include "tl/shm/arena.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "tl/shm/arena_fork.h"
+
+namespace plait {
+
+constinit detail::ArenaRange detail::arena_range;
+constinit std::atomic<Arena*> Arena::instance_{nullptr};
+constinit Arena* Arena::the_arena_ = nullptr;
+
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+// The file's and the mapping's huge pages are then the same ones.
+constexpr std::size_t base_alignment = 2 * mebibyte;
+constexpr std::uint32_t pages_of(std::size_t bytes) {
+  return static_cast<std::uint32_t>((bytes + Arena::page_bytes - 1) / Arena::page_bytes);
+}
+
+// Kept pages: at least this may be kept whatever the peak, ...
+constexpr std::uint32_t least_kept_pages = pages_of(32 * mebibyte);
+// ... and by this the kept pages may raise the high-water, plus a 64th of the peak.
+constexpr std::uint32_t slack_pages = pages_of(mebibyte);
+
+constexpr std::uint32_t no_page = ~std::uint32_t{0};
+
+alignas(Arena) std::byte storage[sizeof(Arena)];
+
+Status unavailable(const std::string& what, int error) {
+  return {Code::unavailable, "arena: " + what + ": " + std::strerror(error)};
+}
+
+std::size_t memory_bytes() {
+  struct sysinfo machine {};
+  return sysinfo(&machine) == 0 ? std::size_t{machine.totalram} * machine.mem_unit : std::size_t{1} << 30;
+}
+
+std::size_t limit(int resource) {
+  rlimit found{};
+  if (getrlimit(resource, &found) != 0 || found.rlim_cur == RLIM_INFINITY) return ~std::size_t{0};
+  return found.rlim_cur;
+}
+
+// Where address space is rationed most of it stays the program's; a file beyond the limit would raise SIGXFSZ.
+std::size_t fitting_bytes(std::size_t wanted) {
+  constexpr std::size_t most = std::size_t{1} << 43;  // page numbers have 32 bits
+  std::size_t bytes = std::min({wanted == 0 ? memory_bytes() : wanted, limit(RLIMIT_FSIZE), most});
+  if (const std::size_t space = limit(RLIMIT_AS); space != ~std::size_t{0}) bytes = std::min(bytes, space / 8);
+  return bytes / Arena::page_bytes * Arena::page_bytes;
+}
+
+// Under strict accounting malloc fails where an untouched page of a file would end the job by SIGBUS.
+bool strict_accounting() {
+  const int file = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char mode = '0';
+  const bool known = read(file, &mode, 1) == 1;
+  close(file);
+  return known && mode == '2';
+}
+
+// Only this user's processes may open it, through /proc, and nobody may cut it shorter below somebody's feet.
+int open_file(std::size_t bytes) {
+  constexpr unsigned not_executable = 8;  // MFD_NOEXEC_SEAL, since Linux 6.3
+  int file = memfd_create("plait", MFD_CLOEXEC | MFD_ALLOW_SEALING | not_executable);
+  if (file < 0 && errno == EINVAL) file = memfd_create("plait", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file < 0) return -1;
+  const bool made = fchmod(file, 0600) == 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0 &&
+                    fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  if (made) return file;
+  const int error = errno;
+  close(file);
+  errno = error;
+  return -1;
+}
+
+// At a multiple of base_alignment.
+std::byte* map_file(int file, std::size_t bytes) {
+  void* reserved = mmap(nullptr, bytes + base_alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return nullptr;
+  auto* begin = static_cast<std::byte*>(reserved);
+  const std::size_t skipped = -reinterpret_cast<std::uintptr_t>(begin) % base_alignment;
+  void* mapped = mmap(begin + skipped, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+  if (mapped == MAP_FAILED) {
+    munmap(reserved, bytes + base_alignment);
+    return nullptr;
+  }
+  if (skipped > 0) munmap(begin, skipped);
+  munmap(begin + skipped + bytes, base_alignment - skipped);
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // no harm where huge pages are not allowed in files
+  return static_cast<std::byte*>(mapped);
+}
+
+}  // namespace
+
+// ---- The lock ----
+
+// Around fork() the forking thread holds the lock itself, while other libraries' handlers may allocate.
+class Arena::Lock {
+ public:
+  explicit Lock(std::mutex& guard) : guard_(guard) { lock(); }
+  ~Lock() { unlock(); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  void lock() {
+    if (!detail::thread_is_forking) guard_.lock();
+  }
+  void unlock() {
+    if (!detail::thread_is_forking) guard_.unlock();
+  }
+
+ private:
+  std::mutex& guard_;
+};
+
+// ---- Its making ----
+
+Status Arena::create(std::size_t wanted) {
+  static constinit std::mutex creating;
+  const std::scoped_lock lock(creating);
+  if (the_arena_ != nullptr) return {};
+  if (strict_accounting())
+    return {Code::unavailable, "arena: not under strict accounting of memory (vm.overcommit_memory 2)"};
+  const std::size_t bytes = fitting_bytes(wanted);
+  if (bytes == 0) return {Code::unavailable, "arena: the limits leave no room for it"};
+  const int file = open_file(bytes);
+  if (file < 0) return unavailable("making a file in memory of " + std::to_string(bytes) + " bytes", errno);
+  std::byte* base = map_file(file, bytes);
+  struct stat found {};
+  auto* arena = new (storage) Arena;
+  if (base == nullptr || fstat(file, &found) != 0 || !arena->spans_.create(pages_of(bytes))) {
+    const int error = errno;
+    if (base != nullptr) munmap(base, bytes);
+    close(file);
+    arena->~Arena();
+    return unavailable("mapping " + std::to_string(bytes) + " bytes", error);
+  }
+  arena->base_ = base;
+  arena->offer_ = {
+      .process = getpid(), .descriptor = file, .bytes = bytes, .device = found.st_dev, .inode = found.st_ino};
+  the_arena_ = arena;
+  detail::arena_range.begin.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_relaxed);
+  detail::arena_range.bytes.store(bytes, std::memory_order_release);
+  pthread_atfork(ArenaFork::prepare, ArenaFork::parent, ArenaFork::child);
+  instance_.store(arena, std::memory_order_release);
+  return {};
+}
+
+// ---- Blocks ----
+
+void* Arena::allocate(std::size_t bytes, std::size_t alignment) { return take(bytes, alignment).address; }
+
+void* Arena::allocate_zeroed(std::size_t bytes) {
+  const Block block = take(bytes, page_bytes);
+  if (block.address != nullptr && !block.zeroed) std::memset(block.address, 0, bytes);
+  return block.address;
+}
+
+Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
+  if (bytes > offer_.bytes || alignment > base_alignment) return {};
+  const std::uint32_t pages = pages_of(bytes);
+  const std::uint32_t alignment_pages = std::max(pages_of(alignment), 1u);
+  Lock lock(guard_);
+  Span span = spans_.allocate(pages, alignment_pages);
+  if (span.pages == 0 && spans_.dirty_pages() > 0) {
+    // Dirty and clean neighbours are not one span: there may be room once all are clean.
+    give_back(lock, 0);
+    span = spans_.allocate(pages, alignment_pages);
+  }
+  if (span.pages == 0) return {};
+  peak_pages_ = std::max(peak_pages_, spans_.used_pages());
+  if (span.clean) give_back(lock, allowed_dirty_pages());
+  return {.address = address_of(span.first), .zeroed = span.clean};
+}
+
+bool Arena::release(void* block) {
+  Arena& arena = *the_arena_;
+  const int error = errno;
+  Lock lock(arena.guard_);
+  const std::uint32_t first = arena.page_of(block);
+  if (first == no_page || arena.spans_.used_at(first) == 0) return false;
+  arena.spans_.release(first);
+  arena.trim(lock);
+  errno = error;
+  return true;
+}
+
+std::size_t Arena::usable_size(const void* block) {
+  const Arena& arena = *the_arena_;
+  const Lock lock(arena.guard_);
+  const std::uint32_t first = arena.page_of(block);
+  return first == no_page ? 0 : std::size_t{arena.spans_.used_at(first)} * page_bytes;
+}
+
+bool Arena::resize(void* block, std::size_t bytes) {
+  Arena& arena = *the_arena_;
+  if (bytes > arena.offer_.bytes) return false;
+  Lock lock(arena.guard_);
+  const std::uint32_t first = arena.page_of(block);
+  if (first == no_page || arena.spans_.used_at(first) == 0) return false;
+  if (!arena.spans_.resize(first, pages_of(bytes))) return false;
+  arena.peak_pages_ = std::max(arena.peak_pages_, arena.spans_.used_pages());
+  arena.trim(lock);
+  return true;
+}
+
+ArenaUsage Arena::usage() const {
+  const Lock lock(guard_);
+  return {.bytes_in_use = std::size_t{spans_.used_pages()} * page_bytes,
+          .peak_bytes = std::size_t{peak_pages_} * page_bytes,
+          .cached_bytes = std::size_t{spans_.dirty_pages()} * page_bytes,
+          .blocks = spans_.used_spans()};
+}
+
+std::uint32_t Arena::page_of(const void* address) const {
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_);
+  return offset < offer_.bytes && offset % page_bytes == 0 ? static_cast<std::uint32_t>(offset / page_bytes) : no_page;
+}
+
+// ---- Memory back to the system ----
+
+std::uint32_t Arena::most_kept_pages() const { return std::max(least_kept_pages, peak_pages_ / 4); }
+
+// What may be kept now that blocks took new memory.
+std::uint32_t Arena::allowed_dirty_pages() const {
+  const std::uint32_t below_peak = peak_pages_ - spans_.used_pages();
+  return std::min(most_kept_pages(), below_peak + slack_pages + peak_pages_ / 64);
+}
+
+// Rarely, and then some more than needed: a program that frees much in small pieces would else come here with each.
+void Arena::trim(Lock& lock) {
+  const std::uint32_t most = most_kept_pages();
+  if (spans_.dirty_pages() > most) give_back(lock, most - most / 4);
+}
+
+// The lock is not held during the system calls.
+void Arena::give_back(Lock& lock, std::uint32_t most_dirty_pages) {
+  while (can_discard_ && spans_.dirty_pages() > most_dirty_pages) {
+    const Span span = spans_.take_dirty(spans_.dirty_pages() - most_dirty_pages);
+    lock.unlock();
+    const bool discarded = discard(span);
+    lock.lock();
+    if (discarded) {
+      spans_.give_clean(span);
+    } else {
+      spans_.give_dirty(span);
+      can_discard_ = false;
+    }
+  }
+}
+
+// madvise() before fallocate(): libraries that register memory with a network card watch for it. It refuses memory that
+// the program has locked.
+bool Arena::discard(Span span) const {
+  const std::size_t bytes = std::size_t{span.pages} * page_bytes;
+  if (private_) return madvise(address_of(span.first), bytes, MADV_DONTNEED) == 0;
+  if (madvise(address_of(span.first), bytes, MADV_REMOVE) == 0) return true;
+  return fallocate(offer_.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                   static_cast<off_t>(std::size_t{span.first} * page_bytes), static_cast<off_t>(bytes)) == 0;
+}
+
+}  // namespace plait

@@ -1,0 +1,160 @@
+// Memory of this process that its node's other ranks can map: one unnamed file in memory (memfd), mapped once, from
+// which MPI_Alloc_mem, plait_alloc and, where the user asked for it, malloc take their blocks. A peer of the same user
+// that maps it too reads and writes those blocks directly (docs/memory.md).
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+
+#include "core/status.h"
+#include "tl/shm/span_table.h"
+
+namespace plait {
+
+// What a process tells the ranks of its node, so that they can map its arena. Fixed from Arena::create() on.
+struct ArenaOffer {
+  std::int32_t process = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t bytes = 0;              // 0: there is no arena
+  std::uint64_t device = 0, inode = 0;  // what the descriptor must still be when a peer opens it
+  bool operator==(const ArenaOffer&) const = default;
+};
+static_assert(std::is_trivially_copyable_v<ArenaOffer>);
+
+struct ArenaUsage {
+  std::size_t bytes_in_use = 0;  // in blocks, whole pages
+  std::size_t peak_bytes = 0;    // the most that bytes_in_use ever was
+  std::size_t cached_bytes = 0;  // freed, and not given back to the system yet
+  std::size_t blocks = 0;
+};
+
+namespace detail {
+// Both 0 as long as there is no arena; set once.
+struct ArenaRange {
+  std::atomic<std::uintptr_t> begin{0};
+  std::atomic<std::size_t> bytes{0};
+};
+extern constinit ArenaRange arena_range __attribute__((visibility("hidden")));
+}  // namespace detail
+
+// This process's arena. All functions are thread-safe; none allocates from the heap. A block's pages are untouched (or
+// were last touched by the block that had them before), so that the first touch places them.
+//
+// After fork() the child has its own copies of all blocks and can release them; it gets no new ones, and its arena is
+// shared with nobody.
+class Arena {
+ public:
+  // Every block starts at a page, so at least at this.
+  static constexpr std::size_t page_bytes = SpanTable::page_bytes;
+
+  // Makes the arena, at most once in a process: of `bytes` of address space, rounded up to pages; 0: as much as the
+  // machine has memory. Memory is used only by blocks that are written to. Makes system calls.
+  static Status create(std::size_t bytes = 0);
+
+  // nullptr where there is none: not created, not possible, or in a child of fork(). One load.
+  static Arena* instance() { return instance_.load(std::memory_order_acquire); }
+
+  // Whether the address is in the arena's range, also in a child of fork(). Two loads, one compare.
+  static bool contains(const void* address) {
+    const std::size_t bytes = detail::arena_range.bytes.load(std::memory_order_acquire);
+    return reinterpret_cast<std::uintptr_t>(address) - detail::arena_range.begin.load(std::memory_order_relaxed) <
+           bytes;
+  }
+
+  // A block of at least `bytes`, aligned to a page and to `alignment`, a power of two; nullptr when the arena has no
+  // room. bytes 0 gives a block, too.
+  void* allocate(std::size_t bytes, std::size_t alignment = page_bytes);
+  // The same, filled with zeros.
+  void* allocate_zeroed(std::size_t bytes);
+
+  // These may be called in a child of fork() as well, where instance() is nullptr. Precondition: contains(block).
+
+  // Gives a block back. false, and nothing done: not the start of a block. Keeps errno.
+  static bool release(void* block);
+  // Of the block that starts there; 0: none does.
+  static std::size_t usable_size(const void* block);
+  // Makes a block longer or shorter where it stands. false, and nothing done: no room behind it.
+  static bool resize(void* block, std::size_t bytes);
+
+  // Where the range lies in the arena, for PeerArena::at(); empty unless all of it does. No lock.
+  static std::optional<std::uint64_t> offset_of(const void* address, std::size_t bytes) {
+    if (instance() == nullptr) return std::nullopt;
+    const std::uint64_t offset =
+        reinterpret_cast<std::uintptr_t>(address) - detail::arena_range.begin.load(std::memory_order_relaxed);
+    const std::uint64_t all = detail::arena_range.bytes.load(std::memory_order_relaxed);
+    if (offset >= all || bytes > all - offset) return std::nullopt;
+    return offset;
+  }
+
+  ArenaOffer offer() const { return offer_; }
+  // The offer of a process without an arena has 0 bytes.
+  static ArenaOffer current_offer() { return instance() == nullptr ? ArenaOffer{} : instance()->offer(); }
+
+  ArenaUsage usage() const;
+
+ private:
+  friend struct ArenaFork;
+  friend class PeerArena;
+  class Lock;
+  struct Block {
+    void* address = nullptr;
+    bool zeroed = false;
+  };
+
+  Arena() = default;
+  Block take(std::size_t bytes, std::size_t alignment);
+  std::uint32_t most_kept_pages() const;
+  std::uint32_t allowed_dirty_pages() const;
+  void trim(Lock& lock);
+  void give_back(Lock& lock, std::uint32_t most_dirty_pages);
+  bool discard(Span span) const;
+  std::uint32_t page_of(const void* address) const;
+  std::byte* address_of(std::uint32_t page) const { return base_ + std::size_t{page} * page_bytes; }
+
+  static constinit std::atomic<Arena*> instance_;
+  static constinit Arena* the_arena_;  // never destroyed: blocks are freed until the process ends
+
+  std::byte* base_ = nullptr;
+  ArenaOffer offer_;
+  bool private_ = false;  // in a child of fork(): anonymous memory
+  mutable std::mutex guard_;
+  SpanTable spans_;
+  std::uint32_t peak_pages_ = 0;
+  bool can_discard_ = true;
+};
+
+// Another process's arena, mapped here: once for all communicators, until the last PeerArena of it is gone. Not
+// inherited by children of fork(). at() and ensure_mapped() are thread-safe.
+class PeerArena {
+ public:
+  // Maps the arena. Makes system calls. Fails with `unavailable` where that process is gone, not of this user, of
+  // another PID namespace, or has closed the descriptor.
+  static Result<PeerArena> attach(const ArenaOffer& offer);
+
+  // nullptr: the range is not within the arena.
+  std::byte* at(std::uint64_t offset, std::uint64_t bytes) const {
+    if (offset > bytes_ || bytes > bytes_ - offset) return nullptr;
+    return base_ + offset;
+  }
+
+  // Enters the pages of a range into this process's page tables in few system calls, so that a first transfer does not
+  // fault at every page. Costs a look at a few bits when that was done before. Precondition: at(offset, bytes) is not
+  // nullptr.
+  void ensure_mapped(std::uint64_t offset, std::uint64_t bytes) const;
+
+ private:
+  struct Mapping;
+  PeerArena() = default;
+  std::shared_ptr<Mapping> mapping_;
+  std::byte* base_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace plait

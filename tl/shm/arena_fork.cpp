@@ -1,0 +1,109 @@
+#include "tl/shm/arena_fork.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "tl/shm/arena.h"
+
+namespace plait {
+
+thread_local constinit bool detail::thread_is_forking __attribute__((tls_model("initial-exec"))) = false;
+
+namespace {
+
+constexpr std::size_t page = Arena::page_bytes;
+
+// What the next fork's child will have in the arena's place; only between the handlers.
+constinit std::byte* copy = nullptr;
+
+// The program may have closed our descriptor, and its number may be another file by now.
+bool is_still(int descriptor, const ArenaOffer& offer) {
+  struct stat found {};
+  return fstat(descriptor, &found) == 0 && found.st_dev == offer.device && found.st_ino == offer.inode;
+}
+
+// Copies what was ever written to; the rest of the copy reads as zeros, too. Pages in swap count as written.
+void copy_span(int descriptor, const std::byte* base, std::size_t begin, std::size_t end) {
+  while (begin < end) {
+    off_t data = static_cast<off_t>(begin), hole = static_cast<off_t>(end);
+    if (descriptor >= 0) {
+      data = lseek(descriptor, data, SEEK_DATA);
+      if (data < 0 && errno == ENXIO) return;  // nothing up to the end of the file
+      if (data >= 0) hole = lseek(descriptor, data, SEEK_HOLE);
+      if (data < 0 || hole < 0) {  // no such question to this file: all of it
+        data = static_cast<off_t>(begin);
+        hole = static_cast<off_t>(end);
+      }
+    }
+    const std::size_t from = static_cast<std::size_t>(data);
+    const std::size_t to = std::min(static_cast<std::size_t>(hole), end);
+    if (from >= to) return;
+    std::memcpy(copy + from, base + from, to - from);
+    begin = to;
+  }
+}
+
+// The child cannot go on with memory that it shares with its parent.
+[[noreturn]] void give_up_child() {
+  constexpr char message[] = "plait: error: fork: no room for the child's copy of the arena\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  _exit(127);
+}
+
+}  // namespace
+
+void ArenaFork::prepare() {
+  Arena& arena = *Arena::the_arena_;
+  arena.guard_.lock();
+  detail::thread_is_forking = true;
+  if (arena.private_ || arena.spans_.used_pages() == 0) return;
+  const int error = errno;
+  const std::size_t bytes = arena.offer_.bytes;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory != MAP_FAILED) {
+    copy = static_cast<std::byte*>(memory);
+    const int descriptor = is_still(arena.offer_.descriptor, arena.offer_) ? arena.offer_.descriptor : -1;
+    for (Span span = arena.spans_.next_used(0); span.pages > 0; span = arena.spans_.next_used(span.first + span.pages))
+      copy_span(descriptor, arena.base_, span.first * page, (std::size_t{span.first} + span.pages) * page);
+  }
+  errno = error;
+}
+
+void ArenaFork::parent() {
+  Arena& arena = *Arena::the_arena_;
+  const int error = errno;
+  if (copy != nullptr) munmap(copy, arena.offer_.bytes);
+  copy = nullptr;
+  errno = error;
+  detail::thread_is_forking = false;
+  arena.guard_.unlock();
+}
+
+void ArenaFork::child() {
+  Arena& arena = *Arena::the_arena_;
+  const int error = errno;
+  if (!arena.private_) {
+    void* base = arena.base_;
+    const std::size_t bytes = arena.offer_.bytes;
+    const bool moved = copy != nullptr && mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base) != MAP_FAILED;
+    // Without a copy the child sees what the parent writes until its own first write to the page: enough for the
+    // children that only start another program, and a limit on address space that leaves no room is rare.
+    if (!moved && mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                       arena.offer_.descriptor, 0) == MAP_FAILED)
+      give_up_child();
+    if (is_still(arena.offer_.descriptor, arena.offer_)) close(arena.offer_.descriptor);
+    arena.private_ = true;
+    Arena::instance_.store(nullptr, std::memory_order_release);
+    copy = nullptr;
+  }
+  errno = error;
+  detail::thread_is_forking = false;
+  arena.guard_.unlock();
+}
+
+}  // namespace plait
