@@ -14,6 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CLUSTER = os.path.join(ROOT, "scripts/cluster")
 PAGE = os.path.join(ROOT, "docs/performance.md")
 FAREWELL_S = 15  # for a job to end in good order
+BEFORE_S = 3600  # for what --before waits for
 
 before = []  # what every job is started by: --before
 
@@ -123,10 +124,12 @@ class Job:
 
     def objects(self, patience_s):
         """Ends early when nothing comes for so long; what is no JSON is passed over."""
+        wait_s = patience_s + (BEFORE_S if before else 0)
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             rest = b""
-            while selector.select(patience_s):
+            while selector.select(wait_s):
+                wait_s = patience_s
                 piece = os.read(self.process.stdout.fileno(), 65536)
                 if not piece:
                     return

@@ -27,8 +27,8 @@ struct BenchRow {
 struct BenchHeading {
   JobShape job;
   int root = 0;
-  std::optional<double> rate_bytes_per_second;
-  std::optional<NodeLimits> limits;  // measured where all ranks are on one node
+  std::optional<double> rate_bytes_per_second = {};
+  std::optional<NodeLimits> limits = {};  // measured where all ranks are on one node
   BufferKind buffers = BufferKind::ordinary;
 
   bool bounded() const { return rate_bytes_per_second.has_value() || limits.has_value(); }
