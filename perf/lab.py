@@ -115,7 +115,9 @@ class Cluster:
 
 
 class Job:
-    """A running command; its lines of JSON as they come."""
+    """A running command, until the end of its `with`; its lines of JSON as they come."""
+
+    status = None
 
     def __init__(self, command, errors=subprocess.DEVNULL):
         self.process = subprocess.Popen(before + command, stdout=subprocess.PIPE, stderr=errors,
@@ -138,16 +140,18 @@ class Job:
                     if line.startswith(b"{"):
                         yield json.loads(line)
 
-    def end(self):
-        """Ends the job if it runs yet. Its exit status."""
+    def __enter__(self):
+        return self
+
+    def __exit__(self, error, *_):
+        """Gives the job a while to end, unless something went wrong here. `status` is its exit status then."""
+        try:
+            self.process.wait(FAREWELL_S if error is None else 0)
+        except subprocess.TimeoutExpired:
+            self._stop()
         atexit.unregister(self._stop)
-        if self.process.poll() is None:
-            try:
-                self.process.wait(FAREWELL_S)
-            except subprocess.TimeoutExpired:
-                self._stop()
         self.process.stdout.close()
-        return self.process.returncode
+        self.status = self.process.returncode
 
     def _stop(self):
         for number in (signal.SIGTERM, signal.SIGKILL):
