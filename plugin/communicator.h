@@ -70,7 +70,7 @@ struct CommunicatorCache {
   static constexpr std::size_t lines = 8;
   std::array<Line, lines> line{};
   static std::size_t index(MPI_Comm handle) {
-    const auto bits = reinterpret_cast<std::uintptr_t>(handle);
+    const auto bits = (std::uintptr_t)handle;  // a pointer or an integer, by MPI
     return (bits >> 6 ^ bits >> 10) % lines;
   }
 };

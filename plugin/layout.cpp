@@ -7,7 +7,7 @@
 namespace plait {
 namespace {
 
-constinit MPI_Comm quiet = nullptr;
+MPI_Comm quiet = MPI_COMM_NULL;
 
 // MPI_Pack counts bytes in an int, so that longer data is packed in pieces.
 constexpr std::size_t max_piece_bytes = std::size_t{1} << 30;
@@ -207,7 +207,7 @@ int unpack(const Region& region, const std::byte* packed) {
 MPI_Comm quiet_communicator() { return quiet; }
 
 void start_layout() {
-  if (quiet != nullptr) return;
+  if (quiet != MPI_COMM_NULL) return;
   MPI_Group self = MPI_GROUP_NULL;
   PMPI_Comm_group(MPI_COMM_SELF, &self);
   PMPI_Comm_create(MPI_COMM_SELF, self, &quiet);
@@ -216,8 +216,8 @@ void start_layout() {
 }
 
 void stop_layout() {
-  if (quiet != nullptr) PMPI_Comm_free(&quiet);
-  quiet = nullptr;
+  if (quiet != MPI_COMM_NULL) PMPI_Comm_free(&quiet);
+  quiet = MPI_COMM_NULL;
 }
 
 }  // namespace plait

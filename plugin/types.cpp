@@ -72,7 +72,10 @@ void add_c_types(NamedTypes& named) {
 
 // mpi.h has the sized types only where the host's Fortran compiler has them.
 void add_fortran_types(NamedTypes& named) {
-  named.add(Kind::opaque, {MPI_CHARACTER, MPI_2COMPLEX, MPI_2DOUBLE_COMPLEX});
+  named.add(Kind::opaque, {MPI_CHARACTER});
+#ifdef MPI_2COMPLEX  // Open MPI's
+  named.add(Kind::opaque, {MPI_2COMPLEX, MPI_2DOUBLE_COMPLEX});
+#endif
   named.add(Kind::signed_integer, {MPI_INTEGER});
   named.add(Kind::real, {MPI_REAL, MPI_DOUBLE_PRECISION});
   named.add(Kind::complex, {MPI_COMPLEX, MPI_DOUBLE_COMPLEX});
@@ -231,7 +234,7 @@ struct Tables {
 constinit Tables* tables = nullptr;  // never destroyed: calls may come until the process ends
 
 std::size_t slot_of(MPI_Datatype handle) {
-  const auto bits = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(handle));
+  const auto bits = (std::uint64_t)(std::uintptr_t)handle;  // a pointer or an integer, by MPI
   return static_cast<std::size_t>((bits * 0x9E3779B97F4A7C15u) >> 56) % slots;
 }
 

@@ -19,6 +19,8 @@
 #include "tuner/bench_measure.h"
 #include "tuner/bench_report.h"
 #include "tuner/command.h"
+#include "tuner/limit_measure.h"
+#include "tuner/limit_report.h"
 
 namespace plait {
 namespace {
@@ -26,6 +28,7 @@ namespace {
 enum Exit : int { success = 0, wrong_result = 1, bad_input = 2, too_slow = 3 };
 
 constexpr double longest_seconds = 86400;
+constexpr std::size_t most_limit_bytes = std::size_t{64} << 20;  // larger moves are as fast
 
 // As the user wrote them.
 struct Options {
@@ -37,7 +40,9 @@ struct Options {
   int root = 0;
   std::optional<int> nodes;
   std::optional<double> min_ratio, min_share;
+  std::string buffers = "private";
   bool json = false;
+  bool limits = false;
 };
 
 // As they are understood.
@@ -86,7 +91,7 @@ Result<std::vector<std::size_t>> parse_sizes(const std::string& list) {
 }
 
 // Sizes that are rounded to the same are measured once.
-Result<std::vector<CallSpec>> list_calls(const Options& options, int ranks) {
+Result<std::vector<CallSpec>> list_calls(const Options& options, BufferKind buffers, int ranks) {
   const auto collectives = parse_collectives(options.collectives);
   if (!collectives.ok()) return collectives.status();
   const auto sizes = parse_sizes(options.sizes);
@@ -98,7 +103,7 @@ Result<std::vector<CallSpec>> list_calls(const Options& options, int ranks) {
       if (!bytes.ok()) return {Code::invalid, "--sizes: " + bytes.status().message()};
       const auto same = [&](const CallSpec& call) { return call.collective == collective && call.bytes == *bytes; };
       if (std::any_of(calls.begin(), calls.end(), same)) continue;
-      calls.push_back({.collective = collective, .bytes = *bytes, .root = options.root});
+      calls.push_back({.collective = collective, .bytes = *bytes, .root = options.root, .buffers = buffers});
     }
   }
   return calls;
@@ -124,7 +129,14 @@ Result<BenchFormat> chosen_format(const Options& options) {
   if (options.json || options.format == "json") return BenchFormat::json;
   if (options.format == "markdown") return BenchFormat::markdown;
   if (options.format == "table") return BenchFormat::table;
-  return {Code::invalid, "--format \"" + options.format + "\": expected table, markdown or json"};
+  if (options.format == "lines") return BenchFormat::lines;
+  return {Code::invalid, "--format \"" + options.format + "\": expected table, markdown or json, or lines"};
+}
+
+Result<BufferKind> chosen_buffers(const Options& options) {
+  if (options.buffers == "private") return BufferKind::ordinary;
+  if (options.buffers == "shared") return BufferKind::shared;
+  return {Code::invalid, "--buffers \"" + options.buffers + "\": expected private or shared"};
 }
 
 JobShape discover_job(MpiSession& session) {
@@ -142,7 +154,10 @@ Result<Task> understand(const Options& options, MpiSession& session) {
   const auto format = chosen_format(options);
   if (!format.ok()) return format.status();
   task.format = *format;
-  auto calls = list_calls(options, session.ranks());
+  const auto buffers = chosen_buffers(options);
+  if (!buffers.ok()) return buffers.status();
+  task.heading.buffers = *buffers;
+  auto calls = list_calls(options, *buffers, session.ranks());
   if (!calls.ok()) return calls.status();
   task.calls = std::move(*calls);
   if (!options.rate.empty()) {
@@ -154,6 +169,9 @@ Result<Task> understand(const Options& options, MpiSession& session) {
   if (!job.ok()) return job.status();
   task.heading.job = std::move(*job);
   task.heading.root = options.root;
+  if (options.limits && task.heading.job.nodes() > 1) {
+    return {Code::invalid, "--limits: expected all ranks on one node"};
+  }
   if (options.min_share && task.heading.job.nodes() < 2) {
     return {Code::invalid,
             "--min-share: expected ranks on two or more nodes (--nodes says how many where they cannot be "
@@ -169,6 +187,8 @@ class BenchRun {
 
   Status run() {
     if (Status ready = warm_up(session_); !ready.ok()) return ready;
+    if (options_.limits) return report_limits();
+    measure_bounds();
     if (task_.format != BenchFormat::json) print(bench_heading_text(task_.heading, task_.format));
     for (const CallSpec& call : task_.calls) {
       show_progress(call);
@@ -200,6 +220,25 @@ class BenchRun {
   }
 
  private:
+  Status report_limits() {
+    const auto limits = measure_limits(session_, {.seconds = std::min(options_.seconds / 100, 0.1)});
+    if (!limits.ok()) return limits.status();
+    const bool json = task_.format == BenchFormat::json || task_.format == BenchFormat::lines;
+    print(json ? limits_json(*limits).dump(2) + '\n' : limits_text(*limits, task_.format == BenchFormat::markdown));
+    return {};
+  }
+
+  // On one node the memory bounds what is measured; where the ranks may not share any there is no bound.
+  void measure_bounds() {
+    if (task_.heading.job.nodes() > 1 || session_.ranks() < 2) return;
+    LimitOptions options = {.seconds = std::min(options_.seconds / 50, 0.01), .only_what_bounds = true};
+    options.largest_bytes = 0;
+    for (const CallSpec& call : task_.calls) options.largest_bytes = std::max(options.largest_bytes, call.bytes);
+    options.largest_bytes = std::clamp<std::size_t>(options.largest_bytes, 4096, most_limit_bytes);
+    auto limits = measure_limits(session_, options);
+    if (limits.ok()) task_.heading.limits = std::move(*limits);
+  }
+
   Result<BenchRow> measure_row(const CallSpec& call) {
     const double moved = nic_bytes(task_.heading.job, call.collective, call.bytes, call.root);
     auto measured = measure(session_, call, {.seconds = options_.seconds, .nic_bytes = moved});
@@ -207,6 +246,9 @@ class BenchRun {
     BenchRow row{call.collective, call.bytes, std::move(*measured), {}};
     if (task_.heading.rate_bytes_per_second && moved > 0) {
       row.bound_seconds = moved / *task_.heading.rate_bytes_per_second;
+    }
+    if (task_.heading.limits) {
+      row.bound_seconds = limit_seconds(*task_.heading.limits, call.collective, call.bytes, call.buffers);
     }
     return row;
   }
@@ -243,9 +285,13 @@ class BenchCommand : public Command {
     app.add_option("--root", options_.root, "the root of bcast, reduce, gather and scatter")->capture_default_str();
     app.add_option("--rate", options_.rate, "of a node's NIC, such as 250mbit or 12GB: prints the share of its bound");
     app.add_option("--nodes", options_.nodes, "equal nodes of consecutive ranks; default: as they are found");
+    app.add_option("--buffers", options_.buffers, "private (of malloc) or shared (of MPI_Alloc_mem)")
+        ->capture_default_str();
+    app.add_flag("--limits", options_.limits, "only measure what the memory of one node lets a collective do");
     app.add_option("--min-ratio", options_.min_ratio, "exit 3 when host time over Plait time is less anywhere");
     app.add_option("--min-share", options_.min_share, "exit 3 when the share of the NIC bound is less anywhere");
-    auto* format = app.add_option("--format", options_.format, "table, markdown or json")->capture_default_str();
+    auto* format = app.add_option("--format", options_.format, "table, markdown, json, or lines (of JSON, as measured)")
+                       ->capture_default_str();
     app.add_flag("--json", options_.json, "the same as --format json")->excludes(format);
   }
 

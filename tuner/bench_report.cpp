@@ -21,7 +21,8 @@ struct Column {
 // The plan's name comes last, because it may be long.
 std::vector<Column> columns(const BenchHeading& heading) {
   std::vector<Column> all = {{"collective", 20, true}, {"size", 9}, {"host us", 10}, {"Plait us", 10}, {"ratio", 7}};
-  if (heading.rate_bytes_per_second) all.push_back({"of bound", 9});
+  if (heading.limits) all.push_back({"limit us", 10});
+  if (heading.bounded()) all.push_back({heading.limits ? "of limit" : "of bound", 9});
   all.push_back({"plan", 4, true});
   return all;
 }
@@ -49,7 +50,8 @@ std::vector<std::string> cells(const BenchHeading& heading, const BenchRow& row)
   std::vector<std::string> all = {
       std::string(name(row.collective)), row.collective == Collective::barrier ? "-" : format_bytes(row.bytes),
       microseconds(measured.host_seconds), microseconds(measured.plait_seconds), decimals(row.ratio(), 2)};
-  if (heading.rate_bytes_per_second) {
+  if (heading.limits) all.push_back(row.bound_seconds ? microseconds(*row.bound_seconds) : "-");
+  if (heading.bounded()) {
     const auto share = row.bound_share();
     all.push_back(share ? decimals(*share * 100, 1) + " %" : "-");
   }
@@ -88,6 +90,7 @@ std::string job_line(const BenchHeading& heading) {
   if (heading.rate_bytes_per_second) {
     text += ", NICs of " + decimals(*heading.rate_bytes_per_second / 1e6, 2) + " MB/s";
   }
+  if (heading.buffers == BufferKind::shared) text += ", buffers of MPI_Alloc_mem";
   return text + ", root " + std::to_string(heading.root) + '\n';
 }
 
@@ -110,6 +113,16 @@ Json row_json(const BenchRow& row) {
           {"batches", row.measured.batches}};
 }
 
+Json heading_json(const BenchHeading& heading) {
+  const auto& rate = heading.rate_bytes_per_second;
+  return {{"ranks", heading.job.ranks()},
+          {"nodes", heading.job.nodes()},
+          {"mapping", mapping(heading.job)},
+          {"root", heading.root},
+          {"buffers", heading.buffers == BufferKind::shared ? "shared" : "private"},
+          {"rate_bytes_per_second", rate ? Json(*rate) : Json(nullptr)}};
+}
+
 }  // namespace
 
 std::optional<double> BenchRow::bound_share() const {
@@ -118,6 +131,7 @@ std::optional<double> BenchRow::bound_share() const {
 }
 
 std::string bench_heading_text(const BenchHeading& heading, BenchFormat format) {
+  if (format == BenchFormat::lines) return heading_json(heading).dump() + '\n';
   std::vector<std::string> titles, rules;
   for (const Column& column : columns(heading)) {
     titles.emplace_back(column.title);
@@ -128,19 +142,16 @@ std::string bench_heading_text(const BenchHeading& heading, BenchFormat format) 
 }
 
 std::string bench_row_text(const BenchHeading& heading, const BenchRow& row, BenchFormat format) {
+  if (format == BenchFormat::lines) return row_json(row).dump() + '\n';
   return line(heading, cells(heading, row), format);
 }
 
 Json bench_json(const BenchHeading& heading, const std::vector<BenchRow>& rows) {
   Json list = Json::array();
   for (const BenchRow& row : rows) list.push_back(row_json(row));
-  const auto& rate = heading.rate_bytes_per_second;
-  return {{"ranks", heading.job.ranks()},
-          {"nodes", heading.job.nodes()},
-          {"mapping", mapping(heading.job)},
-          {"root", heading.root},
-          {"rate_bytes_per_second", rate ? Json(*rate) : Json(nullptr)},
-          {"rows", std::move(list)}};
+  Json json = heading_json(heading);
+  json["rows"] = std::move(list);
+  return json;
 }
 
 std::string bench_row_name(const BenchRow& row) {

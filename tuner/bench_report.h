@@ -9,6 +9,7 @@
 #include "plan/collective.h"
 #include "tuner/bench_job.h"
 #include "tuner/bench_measure.h"
+#include "tuner/node_limits.h"
 
 namespace plait {
 
@@ -16,7 +17,8 @@ struct BenchRow {
   Collective collective;
   std::size_t bytes;
   Measurement measured;
-  std::optional<double> bound_seconds;  // where a rate is given and the NIC bounds the collective
+  // The least time that the NIC leaves the collective, where a rate is given; on one node the memory.
+  std::optional<double> bound_seconds;
 
   double ratio() const { return measured.host_seconds / measured.plait_seconds; }
   std::optional<double> bound_share() const;
@@ -25,12 +27,17 @@ struct BenchRow {
 struct BenchHeading {
   JobShape job;
   int root = 0;
-  std::optional<double> rate_bytes_per_second;
+  std::optional<double> rate_bytes_per_second = {};
+  std::optional<NodeLimits> limits = {};  // measured where all ranks are on one node
+  BufferKind buffers = BufferKind::ordinary;
+
+  bool bounded() const { return rate_bytes_per_second.has_value() || limits.has_value(); }
 };
 
-enum class BenchFormat { table, markdown, json };
+enum class BenchFormat { table, markdown, json, lines };
 
-// Rows appear one by one, as they are measured. All texts end with a newline.
+// Rows appear one by one, as they are measured; of `lines` each, and the heading, is a line of JSON. All texts end with
+// a newline.
 std::string bench_heading_text(const BenchHeading& heading, BenchFormat format);
 std::string bench_row_text(const BenchHeading& heading, const BenchRow& row, BenchFormat format);
 nlohmann::ordered_json bench_json(const BenchHeading& heading, const std::vector<BenchRow>& rows);

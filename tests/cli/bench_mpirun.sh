@@ -56,6 +56,9 @@ ends 2 "divides the 3 ranks" 3 --nodes 2
 ends 2 "--rate as well" 2 --min-share 0.5
 ends 2 "two or more nodes" 2 --min-share 0.5 --rate 1gbit
 ends 2 "table, markdown or json" 2 --format xml
+ends 2 "expected private or shared" 2 --buffers frob
+ends 2 "all ranks on one node" 2 --limits --nodes 2
+ends 2 "two or more ranks" 1 --limits
 ends 3 "has a ratio of" 2 --collectives bcast,allreduce --sizes 64 --seconds 0.01 --min-ratio 1e6
 ends 3 "share of the NIC bound" 2 --collectives bcast --sizes 64 --seconds 0.01 --nodes 2 --rate 1tbit --min-share 9
 
@@ -68,6 +71,22 @@ for ranks in 2 3 4; do
     has "$table" "
 $collective "
   done
+done
+
+# The same with buffers of MPI_Alloc_mem, as lines of JSON.
+lines=$("$mpiexec" -n 3 "$plait" bench --sizes 13,100K --seconds 0.01 --buffers shared --format lines) ||
+  fail "--buffers shared: exit code $?"
+[ "$(printf '%s\n' "$lines" | grep -c '^{"collective":')" -eq 21 ] || fail "not 21 rows: $lines"
+has "$lines" '"buffers":"shared"'
+has "$lines" '"collective":"reduce_scatter","bytes":102400'
+
+limits=$("$mpiexec" -n 2 "$plait" bench --limits --seconds 0.01) || fail "--limits: exit code $?"
+has "$limits" "copy, all"
+has "$limits" "64 MiB"
+has "$limits" "yielding on one core"
+limits=$("$mpiexec" -n 3 "$plait" bench --limits --json --seconds 0.01) || fail "--limits --json: exit code $?"
+for words in '"ranks": 3' '"yield_round_trip_us": ' '"copy_all": [' '"pull_one": ['; do
+  has "$limits" "$words"
 done
 
 json=$("$mpiexec" -n 4 "$plait" bench --json --collectives allreduce --sizes 64K --seconds 0.01 --nodes 2 --rate 1gbit) ||

@@ -17,7 +17,8 @@ namespace {
 using Element = std::int32_t;
 
 constexpr std::size_t largest_buffer_bytes = INT_MAX;  // counts and displacements of MPI are ints
-constexpr std::align_val_t alignment{64};              // a cache line, as a program that cares for speed has it
+constexpr std::size_t line_bytes = 64;                 // buffers are aligned as a program that cares for speed does it
+constexpr std::align_val_t alignment{line_bytes};
 
 bool scatters_sums(Collective collective) {
   return collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
@@ -121,7 +122,13 @@ Result<std::size_t> measurable_bytes(Collective collective, std::size_t wanted, 
                              " bytes, because MPI counts with ints"};
 }
 
-void CollectiveCall::Release::operator()(std::byte* memory) const { ::operator delete(memory, alignment); }
+void CollectiveCall::Release::operator()(std::byte* memory) const {
+  if (allocation != nullptr) {
+    MPI_Free_mem(allocation);
+  } else {
+    ::operator delete(memory, alignment);
+  }
+}
 
 CollectiveCall::CollectiveCall(const CallSpec& spec, int rank, int ranks) : spec_(spec), rank_(rank), ranks_(ranks) {
   const auto all = static_cast<std::size_t>(ranks);
@@ -142,12 +149,20 @@ Result<CollectiveCall> CollectiveCall::make(const CallSpec& spec, int rank, int 
   return {Code::unavailable, "no memory for " + std::string(name(spec.collective)) + " of " + format_bytes(spec.bytes)};
 }
 
-bool CollectiveCall::allocate() {
-  const auto reserve = [](Memory& memory, std::size_t bytes) {
-    if (bytes > 0) memory.reset(static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow)));
-    return bytes == 0 || memory != nullptr;
-  };
-  return reserve(input_, input_bytes()) && reserve(output_, output_bytes());
+bool CollectiveCall::allocate() { return reserve(input_, input_bytes()) && reserve(output_, output_bytes()); }
+
+bool CollectiveCall::reserve(Memory& memory, std::size_t bytes) const {
+  if (bytes == 0) return true;
+  if (spec_.buffers == BufferKind::ordinary) {
+    memory.reset(static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow)));
+    return memory != nullptr;
+  }
+  void* allocation = nullptr;
+  // A failure ends the job (MPI_ERRORS_ARE_FATAL).
+  MPI_Alloc_mem(static_cast<MPI_Aint>(bytes + line_bytes), MPI_INFO_NULL, &allocation);
+  const auto address = round_up(reinterpret_cast<std::uintptr_t>(allocation), line_bytes);
+  memory = Memory(reinterpret_cast<std::byte*>(address), Release{static_cast<std::byte*>(allocation)});
+  return true;
 }
 
 std::size_t CollectiveCall::input_bytes() const {

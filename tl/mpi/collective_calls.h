@@ -14,12 +14,17 @@
 
 namespace plait {
 
+// Where the buffers of a call come from: an ordinary allocation, or MPI_Alloc_mem, which may give memory that the ranks
+// of a node can map.
+enum class BufferKind { ordinary, shared };
+
 // `bytes` are: of the vector (bcast, reduce, allreduce), of the whole input vector of a rank (reduce_scatter(_block)),
 // of one rank's contribution or share (allgather(v), gather, scatter), of one pair's message (alltoall); 0 for barrier.
 struct CallSpec {
   Collective collective = Collective::barrier;
   std::size_t bytes = 0;
   int root = 0;  // of a rooted collective
+  BufferKind buffers = BufferKind::ordinary;
 };
 
 // The size that can be measured nearest to what is wanted: reductions work on 32-bit integers, and reduce_scatter_block
@@ -43,12 +48,16 @@ class CollectiveCall {
 
  private:
   struct Release {
+    std::byte* allocation;  // of MPI_Alloc_mem, where the memory is from there; else null
+    Release() : allocation(nullptr) {}
+    explicit Release(std::byte* of_mpi) : allocation(of_mpi) {}
     void operator()(std::byte* memory) const;
   };
   using Memory = std::unique_ptr<std::byte, Release>;
 
   CollectiveCall(const CallSpec& spec, int rank, int ranks);
   bool allocate();
+  bool reserve(Memory& memory, std::size_t bytes) const;
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
   // Of the message that `source` has for `destination`; 0 where it has the same for everybody.

@@ -1,0 +1,199 @@
+"""What the measuring scripts share: emulated clusters that vanish with their script, jobs, and tables in pages."""
+import atexit
+import json
+import os
+import re
+import selectors
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CLUSTER = os.path.join(ROOT, "scripts/cluster")
+PAGE = os.path.join(ROOT, "docs/performance.md")
+FAREWELL_S = 15  # for a job to end in good order
+BEFORE_S = 3600  # for what --before waits for
+
+before = []  # what every job is started by: --before
+
+
+class Refusal(Exception):
+    """A wrong command line, or a machine that cannot do it."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run_main(who, main):
+    """Ends with one line on a refusal, and in good order on SIGINT, SIGTERM and SIGHUP."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda taken, _: sys.exit(128 + taken))
+    try:
+        main()
+    except Refusal as refusal:
+        say(f"{who}: {refusal}")
+        sys.exit(2)
+
+
+def add_job_options(parser):
+    parser.add_argument("--before", default="", help="a command that every job is started by, such as a lock")
+
+
+def take_job_options(options):
+    before[:] = shlex.split(options.before)
+
+
+def built(program, preset="release"):
+    path = os.path.join(ROOT, "build", preset, program)
+    if not os.access(path, os.X_OK):
+        raise Refusal(f"there is no {path}: cmake --preset {preset} && cmake --build --preset {preset}")
+    return path
+
+
+# ---- Where jobs run ----------------------------------------------------------------------------------------------
+
+
+class Node:
+    """This machine."""
+
+    def __init__(self, ranks, bind=False):
+        self.ranks, self.bind = ranks, bind
+        self.rate = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def command(self, program, mpi="openmpi", mca=()):
+        binding = "core" if self.bind else "none"
+        if mpi == "mpich":
+            return ["mpiexec.mpich", "-bind-to", binding, "-n", str(self.ranks), *program]
+        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", binding, "-n", str(self.ranks)]
+        if not self.bind:
+            command += ["--mca", "mpi_yield_when_idle", "1"]
+        for key, value in mca:
+            command += ["--mca", key, value]
+        return command + program
+
+
+class Cluster:
+    """An emulated cluster (docs/cluster.md), there from `with` on until its end, or the end of this program."""
+
+    def __init__(self, nodes, per_node, rate, rails=1):
+        self.nodes, self.per_node, self.link, self.rails = nodes, per_node, rate, rails
+        self.ranks = nodes * per_node
+        amount, unit = re.fullmatch(r"(\d+)(\w+)", rate).groups()
+        self.rate = f"{int(amount) * rails}{unit}"  # of all rails of a node together
+        self.name = f"lab{os.getpid()}"
+
+    def __enter__(self):
+        atexit.register(self._down)
+        subprocess.run([CLUSTER, "up", "--name", self.name, "--nodes", str(self.nodes), "--rate", self.link, "--rails",
+                        str(self.rails)], check=True)
+        return self
+
+    def __exit__(self, *_):
+        self._down()
+        atexit.unregister(self._down)
+
+    def _down(self):
+        subprocess.run([CLUSTER, "down", "--name", self.name], stderr=subprocess.DEVNULL, check=False)
+
+    def command(self, program, mpi="openmpi", mca=()):
+        command = [CLUSTER, "run", "--name", self.name, "--per-node", str(self.per_node), "--mpi", mpi]
+        for key, value in mca:
+            command += ["--mca", key, value]
+        return command + ["--", *program]
+
+
+# ---- Jobs --------------------------------------------------------------------------------------------------------
+
+
+class Job:
+    """A running command, until the end of its `with`; its lines of JSON as they come."""
+
+    status = None
+
+    def __init__(self, command, errors=subprocess.DEVNULL):
+        self.process = subprocess.Popen(before + command, stdout=subprocess.PIPE, stderr=errors,
+                                        stdin=subprocess.DEVNULL, start_new_session=True)
+        atexit.register(self._stop)
+
+    def objects(self, patience_s):
+        """Ends early when nothing comes for so long; what is no JSON is passed over."""
+        wait_s = patience_s + (BEFORE_S if before else 0)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            rest = b""
+            while selector.select(wait_s):
+                wait_s = patience_s
+                piece = os.read(self.process.stdout.fileno(), 65536)
+                if not piece:
+                    return
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    if line.startswith(b"{"):
+                        yield json.loads(line)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, error, *_):
+        """Gives the job a while to end, unless something went wrong here. `status` is its exit status then."""
+        try:
+            self.process.wait(FAREWELL_S if error is None else 0)
+        except subprocess.TimeoutExpired:
+            self._stop()
+        atexit.unregister(self._stop)
+        self.process.stdout.close()
+        self.status = self.process.returncode
+
+    def _stop(self):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.process.poll() is not None:
+                return
+            os.killpg(self.process.pid, number)
+            deadline = time.monotonic() + FAREWELL_S
+            while time.monotonic() < deadline:
+                if self.process.poll() is not None:
+                    return
+                time.sleep(0.05)
+
+
+# ---- Tables ------------------------------------------------------------------------------------------------------
+
+
+def table(head, rows, left=1):
+    rules = ["---" if column < left else "---:" for column in range(len(head))]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [head, rules, *rows]) + "\n"
+
+
+def microseconds(value):
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def bytes_text(count):
+    for unit, size in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size and count % (size // 4) == 0:
+            return f"{count / size:g} {unit}"
+    return f"{count} B"
+
+
+def write_into_page(name, text):
+    """Replaces what stands between the page's markers of that name."""
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
+    if begin not in page or end not in page:
+        raise Refusal(f"{PAGE} has no {begin} ... {end}")
+    block = re.escape(begin) + ".*?" + re.escape(end)
+    page = re.sub(block, lambda _: f"{begin}\n\n{text.strip()}\n\n{end}", page, flags=re.S)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(page)

@@ -1,0 +1,24 @@
+#!/bin/sh
+# perf/peers and perf/mix on one node, briefly, and what they refuse. Exits 77 (skipped) without build/release.
+# usage: scripts.sh SOURCE_FOLDER
+cd "$1" || exit 1
+. tests/cli/common.sh
+[ -x build/release/plait ] && [ -x build/release/mix_replay ] || exit 77
+mpirun --allow-run-as-root --oversubscribe -n 2 true >/dev/null 2>&1 || exit 77
+
+refused "expected all, or some of node2" perf/peers --where frob
+refused "expected all, or some of tuned" perf/peers --where node2 --peers frob
+refused "none of them runs there" perf/peers --where cluster2x2 --peers sm
+refused "expected some of allgather" perf/peers --where node2 --collectives frob
+refused "expected bytes" perf/peers --where node2 --sizes x
+refused "expected a positive number" perf/peers --where node2 --seconds 0
+refused "expected all, or some of" perf/mix --mixes frob
+refused "expected all, or some of cluster4x2" perf/mix --where frob
+
+prints "node16" perf/peers --list
+prints "best peer ÷ Plait" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 --seconds 0.01
+prints "| allreduce | 8 B |" perf/peers --where node2 --peers tuned,sm --collectives allreduce --sizes 8 --seconds 0.01
+prints "**LAMMPS peptide**" perf/mix --where node2 --mixes lammps-peptide --seconds 0.01 --shorten 50
+
+[ "$failures" -eq 0 ] && echo "ok"
+exit "$((failures > 0))"
