@@ -55,11 +55,18 @@ bool set_text(std::string& field, std::string_view text) {
 }
 
 constexpr std::array<std::string_view, 3> single_copy_modes = {"auto", "cma", "none"};
+constexpr std::array<std::string_view, 3> shared_modes = {"mpi", "malloc", "none"};
 constexpr std::array<std::string_view, 2> channel_names = {"shm", "mpi"};
 
 bool set_single_copy(Config& config, std::string_view text) {
   if (std::ranges::find(single_copy_modes, text) == single_copy_modes.end()) return false;
   config.single_copy = text;
+  return true;
+}
+
+bool set_shared(Config& config, std::string_view text) {
+  if (std::ranges::find(shared_modes, text) == shared_modes.end()) return false;
+  config.shared = text;
   return true;
 }
 
@@ -131,6 +138,15 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_SEGMENT_BYTES", "bytes", "0", "Size of the shared segment of a node; 0 is the built-in rule."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.segment_bytes, v); }},
+    {{"PLAIT_SHARED", "choice", "mpi",
+      "Whose memory the node's other ranks can map, for collectives without copies: mpi that of MPI_Alloc_mem and "
+      "plait_alloc, malloc also the program's own blocks of 64 KiB and more, none nobody's."},
+     "mpi, malloc or none",
+     set_shared},
+    {{"PLAIT_ARENA_BYTES", "bytes", "0",
+      "Address space of a process's shared memory; 0 is as much as the machine has memory."},
+     some_bytes,
+     [](Config& c, std::string_view v) { return set_bytes(c.arena_bytes, v); }},
     {{"PLAIT_CHUNK_BYTES", "bytes", "0", "Size of the pipeline's chunks; 0 lets the planner choose."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.chunk_bytes, v); }},

@@ -31,6 +31,8 @@ struct Config {
   std::string single_copy = "auto";                    // PLAIT_SINGLE_COPY: auto | cma | none
   std::size_t single_copy_threshold = 0;               // PLAIT_SINGLE_COPY_THRESHOLD (bytes); 0: built-in
   std::size_t segment_bytes = 0;                       // PLAIT_SEGMENT_BYTES: a node's shared segment; 0: rule
+  std::string shared = "mpi";                          // PLAIT_SHARED: mpi | malloc | none
+  std::size_t arena_bytes = 0;                         // PLAIT_ARENA_BYTES: of this process's arena; 0: the memory's
   std::size_t chunk_bytes = 0;                         // PLAIT_CHUNK_BYTES: pipeline chunk; 0: planner's choice
   int setup_calls = 3;                                 // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                             // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown

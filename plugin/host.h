@@ -1,6 +1,6 @@
-// The MPI underneath, as the door reaches it. Its collectives and its start and end are reached only through this
-// table: by name they would come back to us, because the preload door defines both their MPI_ and their PMPI_ names.
-// Every other function of MPI is called by its PMPI_ name.
+// The MPI underneath, as the door reaches it. Its collectives, its memory and its start and end are reached only
+// through this table: by name they would come back to us, because the preload door defines both their MPI_ and their
+// PMPI_ names. Every other function of MPI is called by its PMPI_ name.
 #pragma once
 
 #include <mpi.h>
@@ -11,6 +11,8 @@ struct Host {
   decltype(&MPI_Init) init = nullptr;
   decltype(&MPI_Init_thread) init_thread = nullptr;
   decltype(&MPI_Finalize) finalize = nullptr;
+  decltype(&MPI_Alloc_mem) alloc_mem = nullptr;
+  decltype(&MPI_Free_mem) free_mem = nullptr;
   decltype(&MPI_Barrier) barrier = nullptr;
   decltype(&MPI_Bcast) bcast = nullptr;
   decltype(&MPI_Reduce) reduce = nullptr;

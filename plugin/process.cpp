@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "core/log.h"
-#include "plan/plan_file.h"
 #include "plait/plait.h"
+#include "plan/plan_file.h"
 #include "plugin/axes.h"
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/report.h"
+#include "plugin/shared_memory.h"
 #include "plugin/trace_file.h"
 #include "plugin/types.h"
 #include "topo/discovery.h"
@@ -128,6 +129,7 @@ void start(bool agreeing) {
     start_layout();
     start_types();
     start_communicators();
+    start_shared_memory(made->config, made->ranks_on_node);
   }
   detail::reporting.store(made->reporting, std::memory_order_relaxed);
   detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);

@@ -29,6 +29,15 @@ PLAIT_API const char* plait_last_plan(void);
 /* The channels that carried the calling thread's last collective, comma-separated ("shm,mpi"); "" for the host. */
 PLAIT_API const char* plait_last_channels(void);
 
+/* Memory that the ranks of the caller's node can map, so that large collectives within the node move its data without
+ * copies (docs/memory.md): at least `bytes`, aligned to a page, contents undefined. Before MPI_Init, when there is no room
+ * for more, or with PLAIT_SHARED=none, the memory is ordinary. NULL: no memory at all. For large, long-lived buffers:
+ * every block takes whole pages. Give it back with plait_free(), not free(). */
+PLAIT_API void* plait_alloc(size_t bytes);
+
+/* Gives back what plait_alloc() gave, also after MPI_Finalize; NULL is allowed. */
+PLAIT_API void plait_free(void* block);
+
 #ifdef __cplusplus
 }
 #endif

@@ -16,8 +16,8 @@ double crowded_latency(const LinkLevel& link, double ranks_per_core) {
   return link.latency + (link.network ? (ranks_per_core - 1) * turn_seconds : 0);
 }
 
-// Reading another rank's line in a group step, in multiples of a message's overhead.
-constexpr double glances_a_message = 0.25;
+// Of a group step, in multiples of a message's overhead: writing one's own line, and reading another rank's.
+constexpr double group_line_written = 0.3, group_line_read = 0.1;
 
 GroupModel model_of(const Machine& machine) {
   GroupModel model;
@@ -431,11 +431,12 @@ class Shaping {
     const double g = view_.members, others = (g - 1) / g;
     const Port& port = view_.innermost();
     wait(1, view_.outermost());
-    shape_.wait += (g - 1) * glances_a_message * port.overhead;
+    const double lines = group_line_written + (g - 1) * group_line_read;
+    shape_.wait += lines * port.overhead;
     double volume = others;
     if (what_ == Instruct::all_reduce || what_ == Instruct::reduce) volume = 1.5 * others;
     if (what_ == Instruct::broadcast) volume = 1;
-    compute(1 + (g - 1) * glances_a_message, volume, port, port);
+    compute(lines, volume, port, port);
     shape_.fill_bytes = shape_.busy_bytes;
   }
 

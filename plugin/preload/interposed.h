@@ -50,7 +50,11 @@
     (argc, argv, required, provided))                                                 \
   X(Finalize, finalize, (), ())
 
-#define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_COLLECTIVES(X)
+#define PLAIT_MEMORY(X)                                                                   \
+  X(Alloc_mem, alloc_mem, (MPI_Aint size, MPI_Info info, void* base), (size, info, base)) \
+  X(Free_mem, free_mem, (void* base), (base))
+
+#define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_MEMORY(X) PLAIT_COLLECTIVES(X)
 
 namespace plait::preload {
 
@@ -58,7 +62,7 @@ enum class Function : std::uint8_t {
 #define PLAIT_ENUMERATOR(Name, name, parameters, arguments) name,
   PLAIT_INTERPOSED(PLAIT_ENUMERATOR)
 #undef PLAIT_ENUMERATOR
-  count_,
+      count_,
 };
 inline constexpr std::size_t function_count = static_cast<std::size_t>(Function::count_);
 

@@ -5,8 +5,10 @@
 // into C's.
 #include "plugin/collectives.h"
 #include "plugin/host.h"
+#include "plugin/preload/allocation.h"
 #include "plugin/preload/interposed.h"
 #include "plugin/process.h"
+#include "plugin/shared_memory.h"
 
 #define PLAIT_EXPORT __attribute__((visibility("default")))
 
@@ -20,6 +22,7 @@ int initialise(Call&& call) {
   begin_initialisation();
   const int error = call();
   end_initialisation(error == MPI_SUCCESS);
+  if (error == MPI_SUCCESS && phase() == Phase::open && process().config.shared == "malloc") share_allocations();
   return error;
 }
 
@@ -54,10 +57,11 @@ extern "C" {
   }
 #define PLAIT_DEFINE_FRAME(Name, name, parameters, arguments) \
   PLAIT_DEFINE(plait::preload, Name, name, parameters, arguments)
-#define PLAIT_DEFINE_COLLECTIVE(Name, name, parameters, arguments) \
+#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments) \
   PLAIT_DEFINE(plait::door, Name, name, parameters, arguments)
 
 PLAIT_FRAME(PLAIT_DEFINE_FRAME)
-PLAIT_COLLECTIVES(PLAIT_DEFINE_COLLECTIVE)
+PLAIT_MEMORY(PLAIT_DEFINE_DOOR)
+PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
 
 }  // extern "C"

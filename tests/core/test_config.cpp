@@ -58,15 +58,17 @@ TEST(Config, TakesEveryDefaultAsAValue) {
 TEST(Config, ReadsEachKnob) {
   const LoadedConfig loaded =
       load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
-            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SINGLE_COPY=cma", "PLAIT_SINGLE_COPY_THRESHOLD=16K",
-            "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096", "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off",
-            "PLAIT_VERBOSE=3"});
+            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_ARENA_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
+            "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
+            "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off", "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
   EXPECT_TRUE(config.disable);
   EXPECT_EQ(config.trace_path, "/tmp/trace.json");
   EXPECT_EQ(config.plan, "ring");
   EXPECT_EQ(config.channels, (std::vector<std::string>{"mpi", "shm"}));
+  EXPECT_EQ(config.shared, "malloc");
+  EXPECT_EQ(config.arena_bytes, std::size_t{2} << 30);
   EXPECT_EQ(config.single_copy, "cma");
   EXPECT_EQ(config.single_copy_threshold, 16384u);
   EXPECT_EQ(config.segment_bytes, 64u << 20);
@@ -134,10 +136,10 @@ TEST(Config, SuggestsNothingWhenNothingIsNear) {
 
 TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
   for (const std::string variable :
-       {"PLAIT_DISABLE=maybe", "PLAIT_HOST=2", "PLAIT_SINGLE_COPY=xpmem", "PLAIT_SINGLE_COPY=CMA",
-        "PLAIT_SINGLE_COPY_THRESHOLD=big", "PLAIT_SEGMENT_BYTES=-1", "PLAIT_CHUNK_BYTES=1.5K", "PLAIT_SETUP_CALLS=-1",
-        "PLAIT_SETUP_CALLS=3x", "PLAIT_SETUP_CALLS=99999999999", "PLAIT_VERBOSE=4", "PLAIT_CHANNELS=shm,tcp",
-        "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,", "PLAIT_CHANNELS=shm mpi"}) {
+       {"PLAIT_DISABLE=maybe", "PLAIT_HOST=2", "PLAIT_SHARED=all", "PLAIT_ARENA_BYTES=much", "PLAIT_SINGLE_COPY=xpmem",
+        "PLAIT_SINGLE_COPY=CMA", "PLAIT_SINGLE_COPY_THRESHOLD=big", "PLAIT_SEGMENT_BYTES=-1", "PLAIT_CHUNK_BYTES=1.5K",
+        "PLAIT_SETUP_CALLS=-1", "PLAIT_SETUP_CALLS=3x", "PLAIT_SETUP_CALLS=99999999999", "PLAIT_VERBOSE=4",
+        "PLAIT_CHANNELS=shm,tcp", "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,", "PLAIT_CHANNELS=shm mpi"}) {
     const LoadedConfig loaded = load({variable});
     const std::string warning = only_warning(loaded);
     EXPECT_TRUE(warning.starts_with(variable + " is ignored: expected ")) << warning;

@@ -1,5 +1,5 @@
 cmake_minimum_required(VERSION 3.25)
-# The library defines MPI's and Plait's symbols and nothing else.
+# The library defines MPI's and Plait's symbols, and the C library's allocator; nothing else.
 #   cmake -DNM=nm -DLIBRARY=libplait.so -P check_exports.cmake
 execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
@@ -7,14 +7,16 @@ if(NOT result EQUAL 0)
 endif()
 string(REGEX MATCHALL "[^\n]+" lines "${output}")
 set(names)
+set(allocator malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc
+    malloc_usable_size)
 foreach(line IN LISTS lines)
   string(REGEX MATCH "^[^ ]+" name "${line}")
   list(APPEND names ${name})
-  if(NOT name MATCHES "^(P?MPI_|plait_)")
+  if(NOT name MATCHES "^(P?MPI_|plait_)" AND NOT name IN_LIST allocator)
     message(FATAL_ERROR "${LIBRARY} exports ${name}")
   endif()
 endforeach()
-foreach(function Init Init_thread Finalize Barrier Bcast Reduce Allreduce Allgather Allgatherv Gather Scatter Alltoall
+foreach(function Init Init_thread Finalize Alloc_mem Free_mem Barrier Bcast Reduce Allreduce Allgather Allgatherv Gather Scatter Alltoall
         Reduce_scatter_block Reduce_scatter)
   foreach(name MPI_${function} PMPI_${function})
     if(NOT name IN_LIST names)
@@ -22,7 +24,7 @@ foreach(function Init Init_thread Finalize Barrier Bcast Reduce Allreduce Allgat
     endif()
   endforeach()
 endforeach()
-foreach(name plait_version plait_set_enabled plait_last_plan plait_last_channels plait_set_plan plait_allreduce_axes)
+foreach(name ${allocator} plait_alloc plait_free plait_version plait_set_enabled plait_last_plan plait_last_channels plait_set_plan plait_allreduce_axes)
   if(NOT name IN_LIST names)
     message(FATAL_ERROR "${LIBRARY} does not export ${name}")
   endif()

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 Arena& make(std::size_t bytes = 0) {
-  const Status made = Arena::create(bytes);
+  const Status made = Arena::create({.bytes = bytes});
   EXPECT_TRUE(made.ok()) << made.message();
   return *Arena::instance();
 }

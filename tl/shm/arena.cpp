@@ -63,9 +63,10 @@ std::size_t limit(int resource) {
 }
 
 // Where address space is rationed most of it stays the program's; a file beyond the limit would raise SIGXFSZ.
-std::size_t fitting_bytes(std::size_t wanted) {
+std::size_t fitting_bytes(const Arena::Size& wanted) {
   constexpr std::size_t most = std::size_t{1} << 43;  // page numbers have 32 bits
-  std::size_t bytes = std::min({wanted == 0 ? memory_bytes() : wanted, limit(RLIMIT_FSIZE), most});
+  std::size_t bytes =
+      std::min({wanted.bytes == 0 ? memory_bytes() : wanted.bytes, wanted.most, limit(RLIMIT_FSIZE), most});
   if (const std::size_t space = limit(RLIMIT_AS); space != ~std::size_t{0}) bytes = std::min(bytes, space / 8);
   return bytes / Arena::page_bytes * Arena::page_bytes;
 }
@@ -136,7 +137,7 @@ class Arena::Lock {
 
 // ---- Its making ----
 
-Status Arena::create(std::size_t wanted) {
+Status Arena::create(const Size& wanted) {
   static constinit std::mutex creating;
   const std::scoped_lock lock(creating);
   if (the_arena_ != nullptr) return {};

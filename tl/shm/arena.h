@@ -54,9 +54,13 @@ class Arena {
   // Every block starts at a page, so at least at this.
   static constexpr std::size_t page_bytes = SpanTable::page_bytes;
 
-  // Makes the arena, at most once in a process: of `bytes` of address space, rounded up to pages; 0: as much as the
-  // machine has memory. Memory is used only by blocks that are written to. Makes system calls.
-  static Status create(std::size_t bytes = 0);
+  struct Size {
+    std::size_t bytes = 0;               // of address space; 0: as much as the machine has memory
+    std::size_t most = ~std::size_t{0};  // not more than this, whatever `bytes`
+  };
+  // Makes the arena, at most once in a process; further calls do nothing. It may become smaller than wanted where the
+  // process's limits say so. Memory is used only by blocks that are written to. Makes system calls.
+  static Status create(const Size& size);
 
   // nullptr where there is none: not created, not possible, or in a child of fork(). One load.
   static Arena* instance() { return instance_.load(std::memory_order_acquire); }

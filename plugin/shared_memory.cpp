@@ -1,0 +1,134 @@
+#include "plugin/shared_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "core/log.h"
+#include "core/units.h"
+#include "plait/plait.h"
+#include "plugin/errors.h"
+#include "plugin/host.h"
+#include "tl/shm/arena.h"
+
+namespace plait {
+namespace {
+
+// A process maps the arenas of all ranks of its node: together no more than half of the 2^47 bytes that an address
+// space has.
+constexpr std::size_t mapped_bytes = std::size_t{1} << 46;
+
+struct Counts {
+  std::atomic<std::uint64_t> calls{0}, bytes{0};
+
+  void add(std::size_t call_bytes) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    bytes.fetch_add(call_bytes, std::memory_order_relaxed);
+  }
+};
+constinit Counts shared_counts, private_counts;
+
+// ---- The info of MPI_Alloc_mem ----
+
+constexpr const char* alignment_key = "mpi_minimum_memory_alignment";  // MPI-4
+
+struct Wishes {
+  std::size_t alignment = Arena::page_bytes;
+  bool known = true;  // the info says nothing else
+};
+
+Wishes read_wishes(MPI_Info info) {
+  Wishes wishes;
+  int keys = 0, found = 0;
+  if (info == MPI_INFO_NULL || PMPI_Info_get_nkeys(info, &keys) != MPI_SUCCESS || keys == 0) return wishes;
+  std::array<char, 32> text{};
+  PMPI_Info_get(info, alignment_key, static_cast<int>(text.size()) - 1, text.data(), &found);
+  if (found != 0) {
+    const std::size_t length = std::strlen(text.data());
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + length, wishes.alignment);
+    wishes.known = error == std::errc() && rest == text.data() + length && std::has_single_bit(wishes.alignment);
+  }
+  wishes.known = wishes.known && keys == (found != 0 ? 1 : 0);
+  return wishes;
+}
+
+}  // namespace
+
+void start_shared_memory(const Config& config, int ranks_on_node) {
+  if (config.shared == "none") return;
+  const std::size_t share = mapped_bytes / static_cast<std::size_t>(std::max(ranks_on_node, 1));
+  const Status made = Arena::create({.bytes = config.arena_bytes, .most = share});
+  if (made.ok()) return;
+  const std::string text = "memory stays private: " + made.message();
+  if (config.shared == "malloc")
+    warn("PLAIT_SHARED=malloc: " + text);
+  else
+    info(text);
+}
+
+void note_buffers(std::size_t call_bytes, bool shared) {
+  if (call_bytes >= large_call_bytes) (shared ? shared_counts : private_counts).add(call_bytes);
+}
+
+BufferCounts buffer_counts() {
+  return {.shared_calls = shared_counts.calls.load(),
+          .private_calls = private_counts.calls.load(),
+          .shared_bytes = shared_counts.bytes.load(),
+          .private_bytes = private_counts.bytes.load()};
+}
+
+std::string shared_memory_advice(const BufferCounts& counts, const std::string& shared) {
+  const std::uint64_t calls = counts.shared_calls + counts.private_calls;
+  if (counts.private_calls == 0 || counts.private_bytes < counts.shared_bytes) return {};
+  std::string text = "memory: the buffers of " + std::to_string(counts.private_calls) + " of " + std::to_string(calls) +
+                     " collectives of 64 KiB and more within a node (" + format_bytes(counts.private_bytes) +
+                     ") are private, so that their data is copied; ";
+  if (shared == "malloc")
+    return text + "they were not allocated by malloc after MPI_Init, or there is no arena (docs/memory.md)";
+  return text + "PLAIT_SHARED=malloc would let the ranks reach them directly (docs/memory.md)";
+}
+
+std::string shared_memory_usage() {
+  if (Arena::instance() == nullptr) return {};
+  return "memory: at most " + format_bytes(Arena::instance()->usage().peak_bytes) + " in blocks that peers can map";
+}
+
+// What the host must check, or knows better, goes to it: wrong arguments, other infos, a full arena.
+int door::alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
+  Arena* arena = Arena::instance();
+  if (arena == nullptr || size <= 0 || base == nullptr) return host().alloc_mem(size, info, base);
+  const Wishes wishes = read_wishes(info);
+  void* block = wishes.known ? arena->allocate(static_cast<std::size_t>(size), wishes.alignment) : nullptr;
+  if (block == nullptr) return host().alloc_mem(size, info, base);
+  std::memcpy(base, &block, sizeof block);
+  return MPI_SUCCESS;
+}
+
+int door::free_mem(void* base) {
+  if (!Arena::contains(base)) return host().free_mem(base);
+  return Arena::release(base) ? MPI_SUCCESS : raise_error(MPI_COMM_WORLD, MPI_ERR_BASE);
+}
+
+}  // namespace plait
+
+extern "C" {
+
+void* plait_alloc(size_t bytes) {
+  plait::Arena* arena = plait::Arena::instance();
+  void* block = arena == nullptr ? nullptr : arena->allocate(bytes);
+  if (block != nullptr) return block;
+  constexpr std::size_t page = plait::Arena::page_bytes;
+  if (bytes > SIZE_MAX - page) return nullptr;
+  return std::aligned_alloc(page, std::max((bytes + page - 1) / page, std::size_t{1}) * page);
+}
+
+void plait_free(void* block) {
+  if (!plait::Arena::contains(block)) return std::free(block);
+  if (!plait::Arena::release(block)) plait::warn("plait_free: not the start of a block of plait_alloc; ignored");
+}
+
+}  // extern "C"
