@@ -254,7 +254,9 @@ Status Bootstrap::open_shm(bool single_copy) {
   connections_.share = SegmentShare(segment_.bytes());
   Result<std::unique_ptr<Channel>> channel =
       make_shm_channel(std::move(segment_), peers, static_cast<int>(self), communicator_.ranks,
-                       {.single_copy = single_copy, .single_copy_threshold = process().config.single_copy_threshold,
+                       {.single_copy = single_copy,
+                        .single_copy_threshold = process().config.single_copy_threshold,
+                        .group_single_copy_from = 32 * 1024,
                         .buffers = connections_.buffers.get()});
   if (!channel.ok()) return channel.status();
   connections_.shm = std::move(*channel);

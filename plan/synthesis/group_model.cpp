@@ -433,9 +433,9 @@ class Shaping {
     wait(1, view_.outermost());
     const double lines = group_line_written + (g - 1) * group_line_read;
     shape_.wait += lines * port.overhead;
-    double volume = others;
-    if (what_ == Instruct::all_reduce || what_ == Instruct::reduce) volume = 1.5 * others;
-    if (what_ == Instruct::broadcast) volume = 1;
+    double volume = others / 2;
+    if (what_ == Instruct::all_reduce) volume = others;
+    if (what_ == Instruct::broadcast) volume = 0.5;
     compute(lines, volume, port, port);
     shape_.fill_bytes = shape_.busy_bytes;
   }

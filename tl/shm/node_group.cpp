@@ -15,13 +15,14 @@ constexpr std::uint64_t most_reduced_at_once = 32 * 1024;
 
 }  // namespace
 
-NodeGroup::NodeGroup(std::vector<Board> boards, BoardShape shape, std::size_t self,
-                     const std::vector<std::int32_t>* index_of_rank, const PeerBuffers* buffers)
-    : boards_(std::move(boards)),
-      shape_(shape),
-      self_(self),
-      index_of_rank_(index_of_rank),
-      buffers_(buffers),
+NodeGroup::NodeGroup(NodeGroupOptions options)
+    : boards_(std::move(options.boards)),
+      shape_(options.shape),
+      self_(options.self),
+      index_of_rank_(options.index_of_rank),
+      buffers_(options.buffers),
+      processes_(std::move(options.processes)),
+      kernel_from_(options.kernel_from),
       finished_(boards_.size()),
       announcements_(boards_.size()),
       sources_(boards_.size()),
@@ -37,19 +38,22 @@ Result<bool> NodeGroup::start(Transfer& transfer) {
   if (transfer.group->members.size() != boards_.size())
     return {Code::internal, "shm: a group step of " + std::to_string(transfer.group->members.size()) +
                                 " ranks on a node of " + std::to_string(boards_.size())};
-  if (!begin(transfer)) return false;
-  current_ = nullptr;
-  return true;
+  const bool done = begin(transfer);
+  if (!failure_.ok()) return failure_;
+  if (done) current_ = nullptr;
+  return done;
 }
 
 Status NodeGroup::progress(std::vector<Transfer*>& completed, bool& moved) {
-  if (!advance(moved)) return {};
+  const bool done = advance(moved);
+  if (!failure_.ok()) return failure_;
+  if (!done) return {};
   completed.push_back(std::exchange(current_, nullptr));
   while (!waiting_.empty()) {
     Transfer& next = *waiting_.pop();
-    Result<bool> done = start(next);
-    if (!done.ok()) return done.status();
-    if (!*done) return {};
+    const Result<bool> at_once = start(next);
+    if (!at_once.ok()) return at_once.status();
+    if (!*at_once) return {};
     completed.push_back(&next);
   }
   return {};
@@ -73,7 +77,7 @@ bool NodeGroup::begin(Transfer& transfer) {
   bool moved = false;
   if (fits_slot()) {
     way_ = Way::at_once;
-  } else if (buffers_ != nullptr) {
+  } else if (buffers_ != nullptr || longest_piece() >= kernel_from_) {
     way_ = Way::announced;
   } else {
     begin_stages();
@@ -87,6 +91,8 @@ bool NodeGroup::advance(bool& moved) {
       return run_at_once(moved);
     case Way::announced:
       return run_announced(moved);
+    case Way::collecting:
+      return run_collecting(moved);
     case Way::leaving:
       return run_leaving(moved);
     case Way::in_stages:

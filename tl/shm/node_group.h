@@ -1,15 +1,16 @@
 // Group steps of the ranks of one node, over their boards (tl/shm/board.h).
 //
-// A step takes one of three ways, the same on all ranks:
+// A step takes one of four ways, the same on all ranks:
 //  - at once: what each member gives fits into its slot. It is written there, and read by those who need it. One write
 //    and one read a peer.
 //  - directly: the members' buffers lie in memory that they share. Each says where, then does its share of the work
 //    straight from all sources into all destinations, and waits until all have done theirs. One read of every source
 //    byte, one write of every result byte.
+//  - by the kernel: the members' buffers are private, but the kernel copies between processes, and faster than through
+//    the stages from some size on. The same shares of the work, from the other processes' memory.
 //  - in stages: everything else. Rounds of three parts, of which different rounds overlap: each member copies what
 //    others need into its stage, reduces its share, and copies out what it needs.
-// A member whose buffers are private knows that there is no direct way and begins with the stages at once; those with
-// shared buffers learn it from the slots.
+// A member whose own buffers rule out all but the stages begins with them at once; the others learn it from the slots.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,26 @@
 #include "core/status.h"
 #include "tl/channel.h"
 #include "tl/shm/board.h"
+#include "tl/shm/kernel_copy.h"
 #include "tl/shm/peer_buffers.h"
 
 namespace plait::detail {
 
+// What connects the members; the same on all of them. Lists are by local index.
+struct NodeGroupOptions {
+  std::vector<Board> boards;
+  BoardShape shape;
+  std::size_t self = 0;
+  const std::vector<std::int32_t>* index_of_rank = nullptr;  // not owned
+  const PeerBuffers* buffers = nullptr;                      // nullptr: no direct way. Not owned
+  std::vector<RemoteProcess> processes;
+  std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of a vector or piece from which on the kernel copies
+};
+
 class NodeGroup {
  public:
   NodeGroup() = default;
-  // `boards` by local index; `index_of_rank` leads there, and outlives this, as `buffers` does, which may be null.
-  NodeGroup(std::vector<Board> boards, BoardShape shape, std::size_t self,
-            const std::vector<std::int32_t>* index_of_rank, const PeerBuffers* buffers);
+  explicit NodeGroup(NodeGroupOptions options);
 
   // True when the step is complete. Does not block.
   Result<bool> start(Transfer& transfer);
@@ -37,13 +48,14 @@ class NodeGroup {
   void forget();
 
  private:
-  enum class Way : std::uint8_t { at_once, announced, leaving, in_stages };
+  enum class Way : std::uint8_t { at_once, announced, collecting, leaving, in_stages };
 
-  // What a member says of its buffers: their names where the others can reach them.
+  // What a member says of its buffers: their names where the others can reach them, and their addresses.
   struct Announcement {
     std::uint64_t source = 0, destination = 0;
-    std::uint32_t has_source = 0, has_destination = 0;
-    std::uint32_t has_own = 0;  // BoundGroup::takes_own
+    std::uint64_t source_address = 0, destination_address = 0;  // 0: not in one piece
+    std::uint8_t has_source = 0, has_destination = 0;           // whether it has a name
+    std::uint8_t has_own = 0;                                   // BoundGroup::takes_own
   };
   static_assert(sizeof(Announcement) <= inline_bytes);
 
@@ -92,11 +104,18 @@ class NodeGroup {
   }
   void take_at_once();
 
-  // Directly.
+  // Directly, and by the kernel.
   bool run_announced(bool& moved);
+  bool run_collecting(bool& moved);
   bool run_leaving(bool& moved);
   Announcement own_announcement() const;
   bool allows_direct(std::size_t member, const Announcement& buffers) const;
+  bool allows_kernel(std::size_t member, const Announcement& buffers) const;
+  template <class Allows>
+  bool all_allow(Allows&& allows) const;
+  void announce();
+  void leave();
+  std::uint64_t offset_at_root() const;
   const std::byte* source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const;
   std::byte* destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const;
   void work_directly();
@@ -106,6 +125,14 @@ class NodeGroup {
   void gather_directly();
   void copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const;
 
+  void note(Status status);
+  void fetch(std::size_t member, std::uint64_t offset, std::byte* to, std::uint64_t bytes);
+  void deliver(std::size_t member, std::uint64_t offset, const std::byte* from, std::uint64_t bytes);
+  bool run_by_kernel(bool& moved);
+  void reduce_by_kernel();
+  void collect_shares();
+  void move_by_kernel();
+
   // In stages.
   bool has_reduction() const;
   bool copies_in() const;
@@ -113,6 +140,7 @@ class NodeGroup {
   bool shows_result() const;
   bool cut_by_taker() const;
   void begin_stages();
+  void tell_rounds();
   std::uint64_t longest_piece() const;
   bool run_stages(bool& moved);
   bool run_one_part();
@@ -129,6 +157,8 @@ class NodeGroup {
   std::size_t self_ = 0;
   const std::vector<std::int32_t>* index_of_rank_ = nullptr;
   const PeerBuffers* buffers_ = nullptr;
+  std::vector<RemoteProcess> processes_;
+  std::uint64_t kernel_from_ = ~std::uint64_t{0};
 
   std::uint32_t operation_ = 0;          // number of the current or next one
   std::vector<std::uint32_t> finished_;  // by local index: operations known to be finished
@@ -142,6 +172,8 @@ class NodeGroup {
   std::vector<Announcement> announcements_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> results_;
+  std::vector<std::byte> fetched_;  // pieces of the others' memory
+  Status failure_;                  // of a copy by the kernel
 
   std::uint32_t first_round_ = 0, end_round_ = 0;               // of the current or next operation in stages
   std::uint32_t copied_in_ = 0, reduced_ = 0, copied_out_ = 0;  // own rounds

@@ -19,15 +19,18 @@ std::uint64_t length(const Memory& memory) {
 
 NodeGroup::Announcement NodeGroup::own_announcement() const {
   Announcement announcement;
-  const auto describe = [this](const Memory& memory, std::uint64_t& name, std::uint32_t& has) {
-    const std::byte* address = contiguous_address(memory);
-    if (address == nullptr) return;
+  const auto name = [this](const std::byte* address, const Memory& memory, std::uint64_t& name, std::uint8_t& has) {
+    if (address == nullptr || buffers_ == nullptr) return;
     const auto found = buffers_->name(address, length(memory));
     has = found.has_value();
     name = found.value_or(0);
   };
-  describe(current_->operand, announcement.source, announcement.has_source);
-  describe(current_->memory, announcement.destination, announcement.has_destination);
+  const std::byte* from = contiguous_address(current_->operand);
+  const std::byte* to = contiguous_address(current_->memory);
+  name(from, current_->operand, announcement.source, announcement.has_source);
+  name(to, current_->memory, announcement.destination, announcement.has_destination);
+  announcement.source_address = reinterpret_cast<std::uintptr_t>(from);
+  announcement.destination_address = reinterpret_cast<std::uintptr_t>(to);
   announcement.has_own = group_->takes_own;
   return announcement;
 }
@@ -53,35 +56,74 @@ bool NodeGroup::allows_direct(std::size_t member, const Announcement& buffers) c
   return false;
 }
 
+// Whether the kernel can do the step: what a member gives and gets is one piece of memory.
+bool NodeGroup::allows_kernel(std::size_t member, const Announcement& buffers) const {
+  if (longest_piece() < kernel_from_) return false;
+  const bool at_root = member == root();
+  const bool gives = buffers.source_address != 0, gets = buffers.destination_address != 0;
+  switch (group_->kind) {
+    case GroupKind::reduce:
+    case GroupKind::gather:
+      return gives && (!at_root || gets);
+    case GroupKind::broadcast:
+    case GroupKind::scatter:
+      return at_root ? gives : gets;
+    default:
+      return gives && gets;
+  }
+}
+
+template <class Allows>
+bool NodeGroup::all_allow(Allows&& allows) const {
+  for (std::size_t member = 0; member < members(); ++member)
+    if (!allows(member, announcements_[member])) return false;
+  return true;
+}
+
+// Decides for the way, when all have said what their buffers are.
 bool NodeGroup::run_announced(bool& moved) {
+  const auto direct = [this](std::size_t member, const Announcement& buffers) {
+    return buffers_ != nullptr && allows_direct(member, buffers);
+  };
+  const auto by_kernel = [this](std::size_t member, const Announcement& buffers) {
+    return allows_kernel(member, buffers);
+  };
   if (!published_) {
     if (!slot_is_free()) return false;
-    Announcement& own = announcements_[me()] = own_announcement();
-    std::memcpy(boards_[self_].slot(operation_).payload, &own, sizeof own);
-    publish();
-    published_ = moved = true;
-    if (!allows_direct(me(), own)) {
+    announce();
+    moved = true;
+    if (!direct(me(), announcements_[me()]) && !by_kernel(me(), announcements_[me()])) {
       begin_stages();
       return run_stages(moved);
     }
   }
   if (!all_arrived([](std::size_t) { return true; })) return false;
   moved = true;
-  bool direct = true;
-  for (std::size_t member = 0; member < members(); ++member) {
+  for (std::size_t member = 0; member < members(); ++member)
     if (member != me())
       std::memcpy(&announcements_[member], board(member).slot(operation_).payload, sizeof(Announcement));
-    direct = direct && allows_direct(member, announcements_[member]);
+  if (all_allow(direct)) {
+    work_directly();
+    leave();
+    return run_leaving(moved);
   }
-  if (!direct) {
-    begin_stages();
-    return run_stages(moved);
-  }
-  work_directly();
+  if (all_allow(by_kernel)) return run_by_kernel(moved);
+  begin_stages();
+  return run_stages(moved);
+}
+
+void NodeGroup::announce() {
+  Announcement& own = announcements_[me()] = own_announcement();
+  std::memcpy(boards_[self_].slot(operation_).payload, &own, sizeof own);
+  publish();
+  published_ = true;
+}
+
+// This member has done its part.
+void NodeGroup::leave() {
   finish();
   way_ = Way::leaving;
   arrived_ = 0;
-  return run_leaving(moved);
 }
 
 // The others may still read or write this member's buffers.
@@ -182,13 +224,16 @@ void NodeGroup::move_directly() {
   }
 }
 
-// Each member puts its piece where the root wants it; the root's own may stay out of its destination.
+// Where this member's piece stands at the root, whose own may stay out of its destination.
+std::uint64_t NodeGroup::offset_at_root() const {
+  const bool closed_up = announcements_[root()].has_own == 0 && me() > root();
+  return piece_offset(me()) - (closed_up ? piece_bytes(root()) : 0);
+}
+
 void NodeGroup::gather_directly() {
   const std::uint64_t bytes = piece_bytes(me());
   if (is_root() || bytes == 0) return;
-  const bool closed_up = announcements_[root()].has_own == 0 && me() > root();
-  const std::uint64_t offset = piece_offset(me()) - (closed_up ? piece_bytes(root()) : 0);
-  copy_out(current_->operand, 0, destination_of(root(), offset, bytes), static_cast<std::size_t>(bytes));
+  copy_out(current_->operand, 0, destination_of(root(), offset_at_root(), bytes), static_cast<std::size_t>(bytes));
 }
 
 void NodeGroup::copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const {

@@ -57,11 +57,15 @@ void NodeGroup::begin_stages() {
   copied_in_ = copies_in() ? first_round_ : end_round_;
   reduced_ = has_reduction() ? first_round_ : end_round_;
   copied_out_ = copies_out() || has_reduction() ? first_round_ : end_round_;
+  tell_rounds();
+  copy_own_piece();
+}
+
+void NodeGroup::tell_rounds() {
   BoardControl& control = own_control();
   control.copied_in.store(copied_in_, std::memory_order_release);
   control.reduced.store(reduced_, std::memory_order_release);
   control.copied_out.store(copied_out_, std::memory_order_release);
-  copy_own_piece();
 }
 
 bool NodeGroup::all_reached(std::atomic<std::uint32_t> BoardControl::*counter, std::uint32_t wanted,

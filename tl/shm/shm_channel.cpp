@@ -66,10 +66,10 @@ class ShmChannel final : public Channel {
     writers_[index] = std::move(writer);
     readers_[index] = std::move(reader);
   }
-  void gather_node(const std::vector<detail::Board>& boards, detail::BoardShape shape, std::size_t self,
-                   const PeerBuffers* buffers) {
-    index_of_rank_[static_cast<std::size_t>(self_rank_)] = static_cast<std::int32_t>(self);
-    group_ = detail::NodeGroup(boards, shape, self, &index_of_rank_, buffers);
+  void gather_node(detail::NodeGroupOptions options) {
+    index_of_rank_[static_cast<std::size_t>(self_rank_)] = static_cast<std::int32_t>(options.self);
+    options.index_of_rank = &index_of_rank_;
+    group_ = detail::NodeGroup(std::move(options));
   }
   std::byte* data() const { return segment_.data(); }
 
@@ -169,10 +169,16 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
     };
     channel->connect(peer, peers[peer].rank, detail::RingWriter(ring(me, peer)), detail::RingReader(ring(peer, me)));
   }
-  std::vector<detail::Board> boards;
-  for (std::size_t local = 0; local < ranks; ++local)
-    boards.emplace_back(channel->data() + local * shape.board.bytes(), shape.board);
-  channel->gather_node(boards, shape.board, me, options.buffers);
+  detail::NodeGroupOptions group;
+  group.shape = shape.board;
+  group.self = me;
+  group.buffers = options.buffers;
+  for (std::size_t local = 0; local < ranks; ++local) {
+    group.boards.emplace_back(channel->data() + local * shape.board.bytes(), shape.board);
+    group.processes.push_back({peers[local].process, peers[local].rank});
+  }
+  if (options.single_copy) group.kernel_from = options.group_single_copy_from;
+  channel->gather_node(std::move(group));
   return std::unique_ptr<Channel>(std::move(channel));
 }
 

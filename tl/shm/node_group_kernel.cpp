@@ -1,0 +1,126 @@
+// Group steps between private buffers, of which the kernel copies what a member needs (cross-memory attach).
+#include <algorithm>
+#include <cstring>
+
+#include "tl/memory.h"
+#include "tl/shm/kernel_copy.h"
+#include "tl/shm/node_group.h"
+
+namespace plait::detail {
+namespace {
+
+// What is reduced at a time: all members' pieces together stay in the second-level cache.
+constexpr std::size_t reduced_together = 256 * 1024;
+constexpr std::size_t least_reduced = 16 * 1024;
+
+}  // namespace
+
+void NodeGroup::note(Status status) {
+  if (failure_.ok()) failure_ = std::move(status);
+}
+
+void NodeGroup::fetch(std::size_t member, std::uint64_t offset, std::byte* to, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  note(read_remote(processes_[locals_[member]], announcements_[member].source_address + offset, to, bytes));
+}
+
+void NodeGroup::deliver(std::size_t member, std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  note(write_remote(processes_[locals_[member]], announcements_[member].destination_address + offset, from, bytes));
+}
+
+// An all_reduce goes on when all members have their shares, which counts as one round.
+bool NodeGroup::run_by_kernel(bool& moved) {
+  if (has_reduction())
+    reduce_by_kernel();
+  else
+    move_by_kernel();
+  if (group_->kind != GroupKind::all_reduce) {
+    leave();
+    return run_leaving(moved);
+  }
+  copied_in_ = reduced_ = copied_out_ = end_round_ = first_round_ + 1;
+  tell_rounds();
+  way_ = Way::collecting;
+  return run_collecting(moved);
+}
+
+bool NodeGroup::run_collecting(bool& moved) {
+  if (!all_reached(&BoardControl::reduced, end_round_, false)) return false;
+  moved = true;
+  first_round_ = end_round_;
+  collect_shares();
+  leave();
+  return run_leaving(moved);
+}
+
+void NodeGroup::reduce_by_kernel() {
+  const bool pieces = group_->kind == GroupKind::reduce_scatter;
+  const std::uint64_t begin = pieces ? piece_offset(me()) : share_offset(group_->bytes, me());
+  const std::uint64_t end = pieces ? piece_offset(me() + 1) : share_offset(group_->bytes, me() + 1);
+  const std::size_t element = current_->element_bytes;
+  const std::size_t room = std::max(reduced_together / members(), least_reduced);
+  const std::size_t most = std::max(room / element, std::size_t{1}) * element;
+  if (fetched_.size() < members() * most) fetched_.resize(members() * most);
+  const std::byte* own = contiguous_address(current_->operand);
+  std::byte* kept = contiguous_address(current_->memory);
+  const bool keeps = group_->kind != GroupKind::reduce || is_root();
+  for (std::uint64_t at = begin; at < end; at += most) {
+    const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(most, end - at));
+    for (std::size_t member = 0; member < members(); ++member) {
+      std::byte* there = fetched_.data() + member * most;
+      sources_[member] = member == me() ? own + at : there;
+      if (member != me()) fetch(member, at, there, bytes);
+    }
+    std::byte* combined = fetched_.data() + me() * most;
+    results_[0] = keeps ? kept + (pieces ? at - begin : at) : combined;
+    if (!failure_.ok()) return;
+    reduce_sources(1, bytes, keeps && current_->past_caches);
+    if (!keeps) deliver(root(), at, combined, bytes);
+  }
+}
+
+// The others' shares of the result.
+void NodeGroup::collect_shares() {
+  std::byte* to = contiguous_address(current_->memory);
+  for (std::size_t distance = 1; distance < members(); ++distance) {
+    const std::size_t member = (me() + distance) % members();
+    const std::uint64_t begin = share_offset(group_->bytes, member), end = share_offset(group_->bytes, member + 1);
+    if (begin == end) continue;
+    note(read_remote(processes_[locals_[member]], announcements_[member].destination_address + begin, to + begin,
+                     end - begin));
+  }
+}
+
+void NodeGroup::move_by_kernel() {
+  const std::size_t self = me();
+  std::byte* to = contiguous_address(current_->memory);
+  const std::byte* from = contiguous_address(current_->operand);
+  copy_own_piece();
+  switch (group_->kind) {
+    case GroupKind::broadcast: {
+      // The root hands one share to all, who fetch the others meanwhile.
+      const std::uint64_t share = share_offset(group_->bytes, 1);
+      if (!is_root()) return fetch(root(), share, to + share, group_->bytes - share);
+      for (std::size_t member = 0; member < members(); ++member)
+        if (member != self) deliver(member, 0, from, share);
+      return;
+    }
+    case GroupKind::gather:
+      if (!is_root()) deliver(root(), offset_at_root(), from, piece_bytes(self));
+      return;
+    case GroupKind::scatter:
+      if (!is_root()) fetch(root(), piece_offset(self), to, piece_bytes(self));
+      return;
+    default:
+      break;
+  }
+  const bool pairs = group_->kind == GroupKind::all_to_all;
+  for (std::size_t distance = 1; distance < members(); ++distance) {
+    const std::size_t member = (self + distance) % members();
+    fetch(member, pairs ? self * group_->bytes : 0, to + (pairs ? member * group_->bytes : landing_offset(member)),
+          pairs ? group_->bytes : piece_bytes(member));
+  }
+}
+
+}  // namespace plait::detail
