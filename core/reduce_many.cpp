@@ -83,10 +83,10 @@ void reduce_many(const Reducer& reducer, const ManyOperands& operands) {
   if (operands.elements == 0 || reducer.element_bytes == 0) return;
   if (operands.source_count == 1) {
     copy(operands, operands.elements * reducer.element_bytes);
-  } else if (reducer.many != nullptr) {
-    reducer.many(operands);
   } else if (operands.source_count == 2 && operands.result_count == 1 && !operands.streaming) {
     combine(reducer, operands.results[0], operands.sources[0], operands.sources[1], operands.elements);
+  } else if (reducer.many != nullptr) {
+    reducer.many(operands);
   } else {
     reduce_in_blocks(reducer, operands);
   }

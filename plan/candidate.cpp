@@ -36,6 +36,16 @@ void pairwise(Builder& builder, const Hierarchy& hierarchy) {
   pairwise_alltoall(builder, make_grid(hierarchy, GridKind::flat, -1).order);
 }
 
+// All ranks of the only node in one operation.
+void together(Builder& builder, const Hierarchy& hierarchy) {
+  const std::vector<int> members = make_grid(hierarchy, GridKind::flat, -1).order;
+  std::vector<std::vector<BlockId>> pieces;
+  for (const int giver : members)
+    for (const int taker : members)
+      pieces.push_back({builder.semantics().block(giver * builder.semantics().ranks() + taker, 0)});
+  builder.together({GroupKind::all_to_all, members, 0, pieces});
+}
+
 void leaders(Builder& builder, const Hierarchy& hierarchy) { leader_alltoall(builder, nodes_of(hierarchy)); }
 
 int most_ranks_on_a_node(const Hierarchy& hierarchy) {
@@ -93,10 +103,19 @@ double leaders_seconds(double bytes, const CandidateContext& context) {
          2 * context.machine.levels.back().latency;
 }
 
+// A line written, the others' read, and every byte copied once or twice.
+double together_seconds(double bytes, const CandidateContext& context) {
+  const LinkLevel& local = context.machine.levels.back();
+  const double others = context.hierarchy.ranks() - 1;
+  return local.latency + 0.1 * others * local.overhead + others * bytes * local.cpu_seconds_per_byte;
+}
+
 // `bytes`: of one pair's message.
 std::vector<Candidate> exchanges(double bytes, const CandidateContext& context) {
   const Hierarchy& hierarchy = context.hierarchy;
   std::vector<Candidate> found = {{"pairwise", GridKind::flat, {}, pairwise, 1, pairwise_seconds(bytes, context)}};
+  if (hierarchy.nodes() == 1 && context.shared_memory)
+    found.push_back({"shared", GridKind::flat, {}, together, 1, together_seconds(bytes, context)});
   if (hierarchy.nodes() > 1 && hierarchy.nodes() < hierarchy.ranks())
     found.push_back({"leaders", GridKind::flat, {}, leaders, 1, leaders_seconds(bytes, context)});
   std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
@@ -288,7 +307,7 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
   if (is_exchange(call.collective)) {
     for (Candidate& exchange : exchanges(1, context))
       if (exchange.name == text) return std::move(exchange);
-    return Status(Code::invalid, "'" + std::string(text) + "' is no plan of alltoall: expected pairwise or leaders");
+    return Status(Code::invalid, "'" + std::string(text) + "' is no plan of alltoall: expected pairwise, leaders or shared");
   }
   const int chunks = take_chunks(text);
   const Result<Program> program = parse_program(text);

@@ -430,12 +430,11 @@ class Shaping {
   void together() {
     const double g = view_.members, others = (g - 1) / g;
     const Port& port = view_.innermost();
-    wait(1, view_.outermost());
     const double lines = group_line_written + (g - 1) * group_line_read;
-    shape_.wait += lines * port.overhead;
-    double volume = others / 2;
-    if (what_ == Instruct::all_reduce) volume = others;
-    if (what_ == Instruct::broadcast) volume = 0.5;
+    shape_.wait += view_.outermost().latency + lines * port.overhead;
+    double volume = 0.4 * others;
+    if (what_ == Instruct::all_reduce) volume = 0.8 * others;
+    if (what_ == Instruct::broadcast) volume = 0.4;
     compute(lines, volume, port, port);
     shape_.fill_bytes = shape_.busy_bytes;
   }
