@@ -67,8 +67,14 @@ Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const 
   buffers_ = &buffers;
   reducer_ = reducer;
   trace_ = trace;
-  prepare();
-  Status status = run_steps();
+  const bool alone = schedule.steps.size() == 1 && trace == nullptr && !is_local(schedule.steps.front().kind);
+  Status status;
+  if (alone) {
+    status = run_alone();
+  } else {
+    prepare();
+    status = run_steps();
+  }
   if (!status.ok()) {
     for (Channel* channel : channels_)
       if (channel != nullptr) channel->abandon();
@@ -115,17 +121,41 @@ Status Engine::run_steps() {
   }
 }
 
+// Small calls within a node are a single step: nothing to order.
+Status Engine::run_alone() {
+  if (transfers_.empty()) prepare();
+  Transfer& transfer = transfers_.front();
+  Channel* channel = channels_[static_cast<std::size_t>(schedule_->steps.front().channel)];
+  if (channel == nullptr) return absent_channel(0);
+  fill(transfer, 0);
+  completed_.clear();
+  Result<bool> done = channel->start(transfer);
+  if (!done.ok()) return done.status();
+  if (*done) return {};
+  courtesy_.reset();
+  while (completed_.empty()) {
+    const Result<bool> moved = channel->progress(completed_);
+    if (!moved.ok()) return moved.status();
+    if (*moved)
+      courtesy_.reset();
+    else
+      courtesy_.wait(channel->kind() != ChannelKind::mpi);
+  }
+  return {};
+}
+
 Status Engine::start_ready() {
   while (!ready_.empty())
     if (Status status = start_step(ready_.steps[ready_.head++]); !status.ok()) return status;
   return {};
 }
 
-Status Engine::start_step(std::uint32_t index) {
+Status Engine::absent_channel(std::uint32_t index) const {
+  return {Code::internal, "engine: step " + std::to_string(index) + " names an absent channel"};
+}
+
+void Engine::fill(Transfer& transfer, std::uint32_t index) const {
   const BoundStep& step = schedule_->steps[index];
-  Channel* channel = channels_[static_cast<std::size_t>(step.channel)];
-  if (channel == nullptr) return {Code::internal, "engine: step " + std::to_string(index) + " names an absent channel"};
-  Transfer& transfer = transfers_[index];
   transfer.kind = step.kind;
   transfer.incoming_left = step.incoming_left;
   transfer.past_caches = schedule_->output_bytes >= past_caches_from;
@@ -139,6 +169,14 @@ Status Engine::start_step(std::uint32_t index) {
   transfer.reducer = reducer_;
   transfer.progressed = 0;
   transfer.next = nullptr;
+}
+
+Status Engine::start_step(std::uint32_t index) {
+  const BoundStep& step = schedule_->steps[index];
+  Channel* channel = channels_[static_cast<std::size_t>(step.channel)];
+  if (channel == nullptr) return absent_channel(index);
+  Transfer& transfer = transfers_[index];
+  fill(transfer, index);
   if (trace_ != nullptr) begin_ns_[index] = monotonic_ns();
   Result<bool> done = channel->start(transfer);
   if (!done.ok()) return done.status();

@@ -57,6 +57,9 @@ class Engine {
 
   void prepare();
   Status run_steps();
+  Status run_alone();
+  Status absent_channel(std::uint32_t index) const;
+  void fill(Transfer& transfer, std::uint32_t index) const;
   Status start_ready();
   Status start_step(std::uint32_t step);
   void run_local_piece();
@@ -78,8 +81,8 @@ class Engine {
   std::vector<Transfer> transfers_;         // by step; only those of started sends and receives are set
   std::vector<std::uint64_t> begin_ns_;     // by step; only with a trace
   std::vector<Transfer*> completed_;
-  Queue ready_;   // sends and receives
-  Queue local_;   // copies and reductions: they run when nothing can be started
+  Queue ready_;                   // sends and receives
+  Queue local_;                   // copies and reductions: they run when nothing can be started
   std::uint64_t local_done_ = 0;  // bytes of the local step at hand that are done
   std::uint32_t remaining_ = 0;
   bool in_flight_ = false;  // some channel had transfers at the last glance

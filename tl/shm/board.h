@@ -1,8 +1,10 @@
 // What a rank of a node shows the others in the shared segment, for group steps: its board.
 //
 // Operations on boards are numbered from 0, the same on all ranks of the node. For operation n a rank fills slot n
-// modulo their number and stores n + 1 into it: the others read it there, one write and one read a peer. A slot is
-// filled again only when all ranks have finished the operation that used it before.
+// modulo their number and stores n + 1 into it: the others read it there, one write and one read a peer. What does not
+// fit the slot's line stands in an area, n modulo their number. Both are filled again only when all ranks have finished
+// the operation that used them before; there are more slots than areas, so that a root that waits for nobody seldom has
+// to look.
 //
 // Long data goes through stages: an operation is cut into rounds, counted through all operations, and round r uses
 // stage r modulo their number. The counters say how far a rank is; all only grow, and wrap around.
@@ -16,7 +18,8 @@
 
 namespace plait::detail {
 
-inline constexpr std::uint32_t board_slots = 8;
+inline constexpr std::uint32_t board_slots = 64;
+inline constexpr std::uint32_t board_areas = 8;
 inline constexpr std::uint32_t board_stages = 4;
 
 // Each counter in a line of its own.
@@ -37,30 +40,30 @@ static_assert(sizeof(BoardSlot) == cache_line);
 
 // How the bytes of one rank's board are used.
 struct BoardShape {
-  std::size_t slot_area = 0;    // bytes behind each slot's line
+  std::size_t area_bytes = 0;   // of each area
   std::size_t stage_bytes = 0;  // of each stage; 0: the board is too small
 
-  std::size_t slot_stride() const { return sizeof(BoardSlot) + slot_area; }
-  std::size_t stages_offset() const { return sizeof(BoardControl) + board_slots * slot_stride(); }
+  static constexpr std::size_t areas_offset() { return sizeof(BoardControl) + board_slots * sizeof(BoardSlot); }
+  constexpr std::size_t stages_offset() const { return areas_offset() + board_areas * area_bytes; }
   std::size_t bytes() const { return stages_offset() + board_stages * stage_bytes; }
 };
 
-inline constexpr std::size_t largest_slot_area = 8 * 1024;
+inline constexpr std::size_t largest_area_bytes = 8 * 1024;
 inline constexpr std::size_t largest_stage = 128 * 1024;
 // A stage must hold an element, which has 4096 bytes at most.
 inline constexpr std::size_t least_stage = 4096;
 inline constexpr std::size_t least_board_bytes =
     sizeof(BoardControl) + board_slots * sizeof(BoardSlot) + board_stages * least_stage;
-inline constexpr std::size_t generous_board_bytes =
-    sizeof(BoardControl) + board_slots * (sizeof(BoardSlot) + largest_slot_area) + board_stages * largest_stage;
+inline constexpr std::size_t generous_board_bytes = sizeof(BoardControl) + board_slots * sizeof(BoardSlot) +
+                                                    board_areas * largest_area_bytes + board_stages * largest_stage;
 
-// A quarter for the slots, the rest for the stages.
+// A quarter for the areas, the rest for the stages.
 constexpr BoardShape board_shape(std::size_t bytes) {
   if (bytes < least_board_bytes) return {};
   BoardShape shape;
   const std::size_t spare = bytes - least_board_bytes;
-  const std::size_t area = spare / 4 / board_slots / cache_line * cache_line;
-  shape.slot_area = area < largest_slot_area ? area : largest_slot_area;
+  const std::size_t area = spare / 4 / board_areas / cache_line * cache_line;
+  shape.area_bytes = area < largest_area_bytes ? area : largest_area_bytes;
   const std::size_t stage = (bytes - shape.stages_offset()) / board_stages / cache_line * cache_line;
   shape.stage_bytes = stage < largest_stage ? stage : largest_stage;
   return shape;
@@ -75,12 +78,12 @@ class Board {
   BoardControl& control() const { return *reinterpret_cast<BoardControl*>(base_); }
   BoardSlot& slot(std::uint32_t operation) const {
     std::byte* slots = base_ + sizeof(BoardControl);
-    return *reinterpret_cast<BoardSlot*>(slots + operation % board_slots * shape_.slot_stride());
+    return *reinterpret_cast<BoardSlot*>(slots + operation % board_slots * sizeof(BoardSlot));
   }
-  // Where `bytes` of a slot's content stand: in its line when they fit.
+  // Where `bytes` of an operation's content stand.
   std::byte* content(std::uint32_t operation, std::size_t bytes) const {
-    BoardSlot& at = slot(operation);
-    return bytes <= inline_bytes ? at.payload : reinterpret_cast<std::byte*>(&at + 1);
+    if (bytes <= inline_bytes) return slot(operation).payload;
+    return base_ + BoardShape::areas_offset() + operation % board_areas * shape_.area_bytes;
   }
   std::byte* stage(std::uint32_t round) const {
     return base_ + shape_.stages_offset() + round % board_stages * shape_.stage_bytes;

@@ -167,13 +167,13 @@ bool NodeGroup::fits_slot() const {
   for (std::size_t member = 0; member < members(); ++member) most = std::max(most, given_bytes(member));
   if (most <= inline_bytes) return true;
   if (group_->kind == GroupKind::all_reduce && most * members() > most_reduced_at_once) return false;
-  return most <= shape_.slot_area;
+  return most <= shape_.area_bytes;
 }
 
 bool NodeGroup::run_at_once(bool& moved) {
   if (!published_) {
     if (gives()) {
-      if (!slot_is_free()) return false;
+      if (!slot_is_free(given_bytes(me()) <= inline_bytes ? board_slots : board_areas)) return false;
       const auto bytes = static_cast<std::size_t>(given_bytes(me()));
       copy_out(current_->operand, 0, boards_[self_].content(operation_, bytes), bytes);
       publish();
@@ -188,9 +188,9 @@ bool NodeGroup::run_at_once(bool& moved) {
 
 void NodeGroup::publish() { boards_[self_].slot(operation_).sequence.store(operation_ + 1, std::memory_order_release); }
 
-// Everybody has finished the operation that used the slot before.
-bool NodeGroup::slot_is_free() {
-  const std::uint32_t wanted = operation_ + 1 - board_slots;
+// Everybody has finished the operation that used the slot or the area, of `available` ones, before.
+bool NodeGroup::slot_is_free(std::uint32_t available) {
+  const std::uint32_t wanted = operation_ + 1 - available;
   for (std::size_t local = 0; local < boards_.size(); ++local) {
     if (reached(finished_[local], wanted) || local == self_) continue;
     finished_[local] = boards_[local].control().finished.load(std::memory_order_acquire);

@@ -91,7 +91,7 @@ class NodeGroup {
   // At once, and what the announcements have in common with it.
   bool fits_slot() const;
   bool run_at_once(bool& moved);
-  bool slot_is_free();
+  bool slot_is_free(std::uint32_t available);
   void publish();
   template <class Wanted>
   bool all_arrived(Wanted&& wanted) {

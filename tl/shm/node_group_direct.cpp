@@ -89,7 +89,7 @@ bool NodeGroup::run_announced(bool& moved) {
     return allows_kernel(member, buffers);
   };
   if (!published_) {
-    if (!slot_is_free()) return false;
+    if (!slot_is_free(board_slots)) return false;
     announce();
     moved = true;
     if (!direct(me(), announcements_[me()]) && !by_kernel(me(), announcements_[me()])) {
