@@ -41,7 +41,10 @@ constexpr std::uint32_t pages_of(std::size_t bytes) {
 // Kept pages: at least this may be kept whatever the peak, ...
 constexpr std::uint32_t least_kept_pages = pages_of(32 * mebibyte);
 // ... and by this the kept pages may raise the high-water, plus a 64th of the peak.
-constexpr std::uint32_t slack_pages = pages_of(mebibyte);
+constexpr std::uint32_t slack_pages = pages_of(mebibyte / 4);
+
+// The arena is opened for use in steps of at least this.
+constexpr std::uint32_t least_opened_pages = pages_of(64 * mebibyte);
 
 constexpr std::uint32_t no_page = ~std::uint32_t{0};
 
@@ -96,13 +99,13 @@ int open_file(std::size_t bytes) {
   return -1;
 }
 
-// At a multiple of base_alignment.
+// At a multiple of base_alignment, and not accessible yet.
 std::byte* map_file(int file, std::size_t bytes) {
   void* reserved = mmap(nullptr, bytes + base_alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(reserved);
   const std::size_t skipped = -reinterpret_cast<std::uintptr_t>(begin) % base_alignment;
-  void* mapped = mmap(begin + skipped, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+  void* mapped = mmap(begin + skipped, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
   if (mapped == MAP_FAILED) {
     munmap(reserved, bytes + base_alignment);
     return nullptr;
@@ -190,9 +193,25 @@ Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
     span = spans_.allocate(pages, alignment_pages);
   }
   if (span.pages == 0) return {};
+  if (!open_up(span)) {
+    spans_.release(span.first);
+    return {};
+  }
   peak_pages_ = std::max(peak_pages_, spans_.used_pages());
   if (span.clean) give_back(lock, allowed_dirty_pages());
   return {.address = address_of(span.first), .zeroed = span.clean};
+}
+
+// Whether the span may be touched now.
+bool Arena::open_up(const Span& span) {
+  const std::uint32_t end = span.first + span.pages;
+  if (end <= open_pages_) return true;
+  const std::uint64_t generous = std::uint64_t{open_pages_} + std::max(least_opened_pages, open_pages_ / 4);
+  const auto wanted = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(generous, end, spans_.pages()));
+  const std::size_t bytes = std::size_t{wanted - open_pages_} * page_bytes;
+  if (mprotect(address_of(open_pages_), bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  open_pages_ = wanted;
+  return true;
 }
 
 bool Arena::release(void* block) {
@@ -220,7 +239,12 @@ bool Arena::resize(void* block, std::size_t bytes) {
   Lock lock(arena.guard_);
   const std::uint32_t first = arena.page_of(block);
   if (first == no_page || arena.spans_.used_at(first) == 0) return false;
+  const std::uint32_t had = arena.spans_.used_at(first);
   if (!arena.spans_.resize(first, pages_of(bytes))) return false;
+  if (!arena.open_up({.first = first, .pages = arena.spans_.used_at(first)})) {
+    arena.spans_.resize(first, had);
+    return false;
+  }
   arena.peak_pages_ = std::max(arena.peak_pages_, arena.spans_.used_pages());
   arena.trim(lock);
   return true;
