@@ -40,8 +40,8 @@ constexpr std::uint32_t pages_of(std::size_t bytes) {
 
 // Kept pages: at least this may be kept whatever the peak, ...
 constexpr std::uint32_t least_kept_pages = pages_of(32 * mebibyte);
-// ... and by this the kept pages may raise the high-water, plus a 64th of the peak.
-constexpr std::uint32_t slack_pages = pages_of(mebibyte / 4);
+// ... and by this the kept pages may raise the high-water, plus a 32nd of the peak.
+constexpr std::uint32_t slack_pages = pages_of(mebibyte / 2);
 
 // The arena is opened for use in steps of at least this.
 constexpr std::uint32_t least_opened_pages = pages_of(64 * mebibyte);
@@ -270,7 +270,7 @@ std::uint32_t Arena::most_kept_pages() const { return std::max(least_kept_pages,
 // What may be kept now that blocks took new memory.
 std::uint32_t Arena::allowed_dirty_pages() const {
   const std::uint32_t below_peak = peak_pages_ - spans_.used_pages();
-  return std::min(most_kept_pages(), below_peak + slack_pages + peak_pages_ / 64);
+  return std::min(most_kept_pages(), below_peak + slack_pages + peak_pages_ / 32);
 }
 
 // Rarely, and then some more than needed: a program that frees much in small pieces would else come here with each.
