@@ -135,7 +135,7 @@ TEST(Arena, KeepsItsHighWaterAtTheProgramsAndGivesBackWhatIsFreed) {
   }
   const std::size_t peak = status_bytes("RssShmem");
   EXPECT_GE(peak, 16 * bytes);
-  // Other sizes than those freed, so that little fits: still no more than the peak and a 64th.
+  // Other sizes than those freed, so that little fits: still no more than the peak, a 64th and what five refusals add.
   for (int i = 0; i < 8; ++i) Arena::release(blocks[static_cast<std::size_t>(2 * i)]);
   for (int i = 0; i < 6; ++i) {
     void* block = arena.allocate(bytes + mebibyte * 3);

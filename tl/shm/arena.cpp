@@ -40,8 +40,13 @@ constexpr std::uint32_t pages_of(std::size_t bytes) {
 
 // Kept pages: at least this may be kept whatever the peak, ...
 constexpr std::uint32_t least_kept_pages = pages_of(32 * mebibyte);
-// ... and by this the kept pages may raise the high-water, plus a 32nd of the peak.
-constexpr std::uint32_t slack_pages = pages_of(mebibyte / 2);
+// ... and by this the kept pages may raise the high-water: a 64th of the peak and at first this much more. Each time
+// that was not enough it grows by a step, so that a program that allocates and frees all the time finds its measure,
+// ...
+constexpr std::uint32_t first_slack_pages = pages_of(mebibyte / 4);
+constexpr std::uint32_t slack_step_pages = pages_of(mebibyte / 8);
+// ... up to this and an eighth of the peak.
+constexpr std::uint32_t most_slack_pages = pages_of(4 * mebibyte);
 
 // The arena is opened for use in steps of at least this.
 constexpr std::uint32_t least_opened_pages = pages_of(64 * mebibyte);
@@ -153,6 +158,7 @@ Status Arena::create(const Size& wanted) {
   std::byte* base = map_file(file, bytes);
   struct stat found {};
   auto* arena = new (storage) Arena;
+  arena->slack_pages_ = first_slack_pages;
   if (base == nullptr || fstat(file, &found) != 0 || !arena->spans_.create(pages_of(bytes))) {
     const int error = errno;
     if (base != nullptr) munmap(base, bytes);
@@ -198,7 +204,10 @@ Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
     return {};
   }
   peak_pages_ = std::max(peak_pages_, spans_.used_pages());
-  if (span.clean) give_back(lock, allowed_dirty_pages());
+  if (span.clean && spans_.dirty_pages() > allowed_dirty_pages()) {
+    give_back(lock, allowed_dirty_pages());
+    slack_pages_ = std::min(slack_pages_ + slack_step_pages, most_slack_pages + peak_pages_ / 8);
+  }
   return {.address = address_of(span.first), .zeroed = span.clean};
 }
 
@@ -270,7 +279,7 @@ std::uint32_t Arena::most_kept_pages() const { return std::max(least_kept_pages,
 // What may be kept now that blocks took new memory.
 std::uint32_t Arena::allowed_dirty_pages() const {
   const std::uint32_t below_peak = peak_pages_ - spans_.used_pages();
-  return std::min(most_kept_pages(), below_peak + slack_pages + peak_pages_ / 32);
+  return std::min(most_kept_pages(), below_peak + slack_pages_ + peak_pages_ / 64);
 }
 
 // Rarely, and then some more than needed: a program that frees much in small pieces would else come here with each.

@@ -132,6 +132,7 @@ class Arena {
   mutable std::mutex guard_;
   SpanTable spans_;
   std::uint32_t peak_pages_ = 0;
+  std::uint32_t slack_pages_ = 0;
   std::uint32_t open_pages_ = 0;  // from the start: may be touched. mlockall() fills memory with all that may be
   bool can_discard_ = true;
 };
