@@ -3,6 +3,7 @@
 #include "tl/shm/arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -134,7 +135,7 @@ TEST(Arena, KeepsItsHighWaterAtTheProgramsAndGivesBackWhatIsFreed) {
   }
   const std::size_t peak = status_bytes("RssShmem");
   EXPECT_GE(peak, 16 * bytes);
-  // Other sizes than those freed, so that little fits: still no more than the peak and a 64th.
+  // Other sizes than those freed, so that little fits: still no more than the peak, a 64th and what five refusals add.
   for (int i = 0; i < 8; ++i) Arena::release(blocks[static_cast<std::size_t>(2 * i)]);
   for (int i = 0; i < 6; ++i) {
     void* block = arena.allocate(bytes + mebibyte * 3);
@@ -200,6 +201,20 @@ TEST(Arena, ThreadsKeepTheirOwnContents) {
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(Arena::instance()->usage().bytes_in_use, 0u);
   EXPECT_NE(Arena::instance()->allocate(64 * mebibyte), nullptr);  // all in one piece again
+}
+
+TEST(Arena, TakesNoMemoryWhenTheProgramLocksAllOfItsOwn) {
+  Arena& arena = make();
+  auto* block = static_cast<unsigned char*>(arena.allocate(mebibyte));
+  if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) GTEST_SKIP() << "mlockall is not permitted";
+  EXPECT_LE(status_bytes("RssShmem"), 70 * mebibyte);
+  std::memset(block, 1, mebibyte);
+  EXPECT_TRUE(Arena::release(block));
+  auto* large = static_cast<unsigned char*>(arena.allocate(100 * mebibyte));
+  std::memset(large, 1, 100 * mebibyte);
+  EXPECT_TRUE(Arena::release(large));
+  EXPECT_LE(arena.usage().cached_bytes, 40 * mebibyte);
+  munlockall();
 }
 
 // ---- fork() ----

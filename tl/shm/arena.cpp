@@ -40,8 +40,16 @@ constexpr std::uint32_t pages_of(std::size_t bytes) {
 
 // Kept pages: at least this may be kept whatever the peak, ...
 constexpr std::uint32_t least_kept_pages = pages_of(32 * mebibyte);
-// ... and by this the kept pages may raise the high-water, plus a 64th of the peak.
-constexpr std::uint32_t slack_pages = pages_of(mebibyte);
+// ... and by this the kept pages may raise the high-water: a 64th of the peak and at first this much more. Each time
+// that was not enough it grows by a step, so that a program that allocates and frees all the time finds its measure,
+// ...
+constexpr std::uint32_t first_slack_pages = pages_of(mebibyte / 4);
+constexpr std::uint32_t slack_step_pages = pages_of(mebibyte / 8);
+// ... up to this and an eighth of the peak.
+constexpr std::uint32_t most_slack_pages = pages_of(4 * mebibyte);
+
+// The arena is opened for use in steps of at least this.
+constexpr std::uint32_t least_opened_pages = pages_of(64 * mebibyte);
 
 constexpr std::uint32_t no_page = ~std::uint32_t{0};
 
@@ -96,13 +104,13 @@ int open_file(std::size_t bytes) {
   return -1;
 }
 
-// At a multiple of base_alignment.
+// At a multiple of base_alignment, and not accessible yet.
 std::byte* map_file(int file, std::size_t bytes) {
   void* reserved = mmap(nullptr, bytes + base_alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(reserved);
   const std::size_t skipped = -reinterpret_cast<std::uintptr_t>(begin) % base_alignment;
-  void* mapped = mmap(begin + skipped, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+  void* mapped = mmap(begin + skipped, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
   if (mapped == MAP_FAILED) {
     munmap(reserved, bytes + base_alignment);
     return nullptr;
@@ -150,6 +158,7 @@ Status Arena::create(const Size& wanted) {
   std::byte* base = map_file(file, bytes);
   struct stat found {};
   auto* arena = new (storage) Arena;
+  arena->slack_pages_ = first_slack_pages;
   if (base == nullptr || fstat(file, &found) != 0 || !arena->spans_.create(pages_of(bytes))) {
     const int error = errno;
     if (base != nullptr) munmap(base, bytes);
@@ -190,9 +199,28 @@ Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
     span = spans_.allocate(pages, alignment_pages);
   }
   if (span.pages == 0) return {};
+  if (!open_up(span)) {
+    spans_.release(span.first);
+    return {};
+  }
   peak_pages_ = std::max(peak_pages_, spans_.used_pages());
-  if (span.clean) give_back(lock, allowed_dirty_pages());
+  if (span.clean && spans_.dirty_pages() > allowed_dirty_pages()) {
+    give_back(lock, allowed_dirty_pages());
+    slack_pages_ = std::min(slack_pages_ + slack_step_pages, most_slack_pages + peak_pages_ / 8);
+  }
   return {.address = address_of(span.first), .zeroed = span.clean};
+}
+
+// Whether the span may be touched now.
+bool Arena::open_up(const Span& span) {
+  const std::uint32_t end = span.first + span.pages;
+  if (end <= open_pages_) return true;
+  const std::uint64_t generous = std::uint64_t{open_pages_} + std::max(least_opened_pages, open_pages_ / 4);
+  const auto wanted = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(generous, end, spans_.pages()));
+  const std::size_t bytes = std::size_t{wanted - open_pages_} * page_bytes;
+  if (mprotect(address_of(open_pages_), bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  open_pages_ = wanted;
+  return true;
 }
 
 bool Arena::release(void* block) {
@@ -220,7 +248,12 @@ bool Arena::resize(void* block, std::size_t bytes) {
   Lock lock(arena.guard_);
   const std::uint32_t first = arena.page_of(block);
   if (first == no_page || arena.spans_.used_at(first) == 0) return false;
+  const std::uint32_t had = arena.spans_.used_at(first);
   if (!arena.spans_.resize(first, pages_of(bytes))) return false;
+  if (!arena.open_up({.first = first, .pages = arena.spans_.used_at(first)})) {
+    arena.spans_.resize(first, had);
+    return false;
+  }
   arena.peak_pages_ = std::max(arena.peak_pages_, arena.spans_.used_pages());
   arena.trim(lock);
   return true;
@@ -246,7 +279,7 @@ std::uint32_t Arena::most_kept_pages() const { return std::max(least_kept_pages,
 // What may be kept now that blocks took new memory.
 std::uint32_t Arena::allowed_dirty_pages() const {
   const std::uint32_t below_peak = peak_pages_ - spans_.used_pages();
-  return std::min(most_kept_pages(), below_peak + slack_pages + peak_pages_ / 64);
+  return std::min(most_kept_pages(), below_peak + slack_pages_ + peak_pages_ / 64);
 }
 
 // Rarely, and then some more than needed: a program that frees much in small pieces would else come here with each.

@@ -114,6 +114,7 @@ class Arena {
 
   Arena() = default;
   Block take(std::size_t bytes, std::size_t alignment);
+  bool open_up(const Span& span);
   std::uint32_t most_kept_pages() const;
   std::uint32_t allowed_dirty_pages() const;
   void trim(Lock& lock);
@@ -131,6 +132,8 @@ class Arena {
   mutable std::mutex guard_;
   SpanTable spans_;
   std::uint32_t peak_pages_ = 0;
+  std::uint32_t slack_pages_ = 0;
+  std::uint32_t open_pages_ = 0;  // from the start: may be touched. mlockall() fills memory with all that may be
   bool can_discard_ = true;
 };
 
@@ -143,8 +146,11 @@ class PeerArena {
   static Result<PeerArena> attach(const ArenaOffer& offer);
 
   // nullptr: the range is not within the arena.
+  // One load; a system call for the first range so far into the arena.
   std::byte* at(std::uint64_t offset, std::uint64_t bytes) const {
-    if (offset > bytes_ || bytes > bytes_ - offset) return nullptr;
+    const std::uint64_t open = open_bytes_->load(std::memory_order_relaxed);
+    if (offset > open || bytes > open - offset) [[unlikely]]
+      return open_up(offset, bytes);
     return base_ + offset;
   }
 
@@ -156,9 +162,11 @@ class PeerArena {
  private:
   struct Mapping;
   PeerArena() = default;
+  std::byte* open_up(std::uint64_t offset, std::uint64_t bytes) const;
+
   std::shared_ptr<Mapping> mapping_;
+  const std::atomic<std::uint64_t>* open_bytes_ = nullptr;  // in the mapping
   std::byte* base_ = nullptr;
-  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace plait

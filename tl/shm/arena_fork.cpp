@@ -98,6 +98,7 @@ void ArenaFork::child() {
       give_up_child();
     if (is_still(arena.offer_.descriptor, arena.offer_)) close(arena.offer_.descriptor);
     arena.private_ = true;
+    arena.open_pages_ = arena.spans_.pages();
     Arena::instance_.store(nullptr, std::memory_order_release);
     copy = nullptr;
   }

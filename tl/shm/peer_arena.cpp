@@ -43,7 +43,9 @@ struct PeerArena::Mapping {
 
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;
-  bool own = false;  // this process's arena, mapped already
+  std::mutex opening;
+  std::atomic<std::uint64_t> open_bytes{0};  // from the start: may be touched
+  bool own = false;                          // this process's arena, mapped already
   std::unique_ptr<std::atomic<std::uint64_t>[]> entered;
 
   // true the first time for each piece.
@@ -75,7 +77,7 @@ Registry& registry() {
 Result<std::byte*> map_peer(const ArenaOffer& offer) {
   const Result<int> file = open_peer(offer);
   if (!file.ok()) return file.status();
-  void* mapped = mmap(nullptr, offer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *file, 0);
+  void* mapped = mmap(nullptr, offer.bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, *file, 0);
   const int error = errno;
   close(*file);
   if (mapped == MAP_FAILED)
@@ -102,6 +104,7 @@ Result<PeerArena> PeerArena::attach(const ArenaOffer& offer) {
     made->own = Arena::current_offer() == offer;
     if (made->own) {
       made->base = Arena::instance()->base_;
+      made->open_bytes = offer.bytes;
     } else {
       const Result<std::byte*> mapped = map_peer(offer);
       if (!mapped.ok()) return mapped.status();
@@ -113,8 +116,23 @@ Result<PeerArena> PeerArena::attach(const ArenaOffer& offer) {
     entry = made;
   }
   peer.base_ = peer.mapping_->base;
-  peer.bytes_ = peer.mapping_->bytes;
+  peer.open_bytes_ = &peer.mapping_->open_bytes;
   return peer;
+}
+
+// Opened in steps of at least 64 MiB. Not all at once: mlockall() would fill the node's memory with the arena's pages.
+std::byte* PeerArena::open_up(std::uint64_t offset, std::uint64_t bytes) const {
+  Mapping& mapping = *mapping_;
+  if (offset > mapping.bytes || bytes > mapping.bytes - offset) return nullptr;
+  const std::scoped_lock lock(mapping.opening);
+  const std::uint64_t open = mapping.open_bytes;
+  if (offset + bytes > open) {
+    constexpr std::uint64_t step = std::uint64_t{64} << 20;
+    const std::uint64_t wanted = std::min((offset + bytes + step - 1) / step * step, mapping.bytes);
+    if (mprotect(base_ + open, wanted - open, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    mapping.open_bytes = wanted;
+  }
+  return base_ + offset;
 }
 
 // Only pages of the range are entered: entering one that its owner has not touched makes it. What else a piece has is
