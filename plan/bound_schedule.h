@@ -39,6 +39,7 @@ struct BoundStep {
   StepKind kind;
   ChannelKind channel;
   bool incoming_left;
+  std::int8_t rail;
   std::int32_t peer;
   std::uint32_t predecessors;  // steps that must complete before this one starts
   SpanList successors;         // into BoundSchedule::successors: steps that wait for this one
@@ -47,7 +48,7 @@ struct BoundStep {
   std::int32_t lane;    // send, recv, recv_reduce: index into BoundSchedule::lanes; -1 for local steps
 };
 
-// The sends to, or the receives from, one peer over one channel: their order of starting.
+// The sends to, or the receives from, one peer over one channel and rail: their order of starting.
 struct Lane {
   SpanList steps;  // into BoundSchedule::lane_steps
 };

@@ -21,6 +21,8 @@ struct PlannerOptions {
   bool host_when_faster = true;
   bool warns = true;            // tells the user of a forced plan that does not exist; one process of a job should
   bool shared_memory = true;    // a shm channel connects the ranks of each node
+  ChannelKind network = ChannelKind::mpi;  // what connects all others
+  int rails = 0;                // of the network, where plans may be bound to them
   double siblings = 1;          // ranks of the job on a node, over those of this communicator: they share the NIC
   Machine machine = default_machine();
 };

@@ -274,12 +274,13 @@ class Execution {
     std::size_t started = 0;  // how many have started, in order
     std::size_t met = 0;      // how many of the started have met their other side
   };
+  using LaneKey = std::tuple<ChannelKind, std::int8_t /* rail */, int /* peer */, bool /* the sending side */>;
   struct RankState {
     std::vector<std::int32_t> set;                   // by memory cell; none: undefined
     std::vector<std::uint32_t> open;                 // by step: predecessors not complete
     std::vector<std::vector<std::size_t>> waiting;   // by step: those that wait for it
     std::vector<bool> offered;
-    std::map<std::tuple<ChannelKind, int, bool>, Lane> lanes;  // channel, peer, is it the sending side
+    std::map<LaneKey, Lane> lanes;
     std::size_t completed = 0;
   };
 
@@ -298,7 +299,7 @@ class Execution {
       state.open[i] = step.after.count;
       for (std::uint32_t k = 0; k < step.after.count; ++k)
         state.waiting[proof.schedule().after[step.after.first + k]].push_back(i);
-      if (is_message(step.kind)) state.lanes[{step.channel, step.peer, step.kind == StepKind::send}].steps.push_back(i);
+      if (is_message(step.kind)) state.lanes[{step.channel, step.rail, step.peer, step.kind == StepKind::send}].steps.push_back(i);
     }
   }
 
@@ -311,18 +312,18 @@ class Execution {
     }
     const bool sends = step.kind == StepKind::send;
     const int sender = sends ? rank : step.peer, receiver = sends ? step.peer : rank;
-    advance(states_[static_cast<std::size_t>(rank)], {step.channel, step.peer, sends});
-    meet(step.channel, sender, receiver);
+    advance(states_[static_cast<std::size_t>(rank)], {step.channel, step.rail, step.peer, sends});
+    meet(step.channel, step.rail, sender, receiver);
   }
 
-  void advance(RankState& state, std::tuple<ChannelKind, int, bool> key) {
+  void advance(RankState& state, const LaneKey& key) {
     Lane& lane = state.lanes[key];
     while (lane.started < lane.steps.size() && state.offered[lane.steps[lane.started]]) ++lane.started;
   }
 
-  void meet(ChannelKind channel, int sender, int receiver) {
-    Lane& out = states_[static_cast<std::size_t>(sender)].lanes[{channel, receiver, true}];
-    Lane& in = states_[static_cast<std::size_t>(receiver)].lanes[{channel, sender, false}];
+  void meet(ChannelKind channel, std::int8_t rail, int sender, int receiver) {
+    Lane& out = states_[static_cast<std::size_t>(sender)].lanes[{channel, rail, receiver, true}];
+    Lane& in = states_[static_cast<std::size_t>(receiver)].lanes[{channel, rail, sender, false}];
     while (out.met < out.started && in.met < in.started) {
       runnable_.push_back({receiver, in.steps[in.met]});  // executing the receive completes both sides
       ++out.met;
@@ -347,10 +348,10 @@ class Execution {
   // The send that the receive `index` of `rank` meets: the same position in the peer's lane.
   std::size_t partner_of(int rank, std::size_t index) {
     const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
-    const Lane& in = states_[static_cast<std::size_t>(rank)].lanes[{step.channel, step.peer, false}];
+    const Lane& in = states_[static_cast<std::size_t>(rank)].lanes[{step.channel, step.rail, step.peer, false}];
     const auto position = std::lower_bound(in.steps.begin(), in.steps.end(), index) - in.steps.begin();
     return states_[static_cast<std::size_t>(step.peer)]
-        .lanes[{step.channel, rank, true}]
+        .lanes[{step.channel, step.rail, rank, true}]
         .steps[static_cast<std::size_t>(position)];
   }
 

@@ -57,6 +57,7 @@ struct Connections {
   PrivateCommunicator messages;
   SegmentShare share;
   std::unique_ptr<Channel> shm;  // nullptr: not used
+  std::unique_ptr<Channel> ucx;
   std::unique_ptr<Channel> mpi;
 };
 

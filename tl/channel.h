@@ -31,6 +31,7 @@ struct Memory {
 struct Transfer {
   StepKind kind = StepKind::send;
   bool incoming_left = false;
+  std::int8_t rail = any_rail;         // of a message over the network
   bool past_caches = false;            // the call's results are too large to be found in the caches afterwards
   std::int32_t peer = -1;
   std::uint32_t step = 0;  // the engine's index
@@ -41,7 +42,7 @@ struct Transfer {
   const Reducer* reducer = nullptr;    // recv_reduce only
 
   std::uint64_t progressed = 0;  // bytes handed on so far; the engine sets it to 0
-  std::uint64_t mark = 0;        // shm: the slot whose draining completes a single copy; mpi: pieces under way
+  std::uint64_t mark = 0;        // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way
   Transfer* next = nullptr;      // in the channel's queue
 };
 

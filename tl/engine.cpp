@@ -129,6 +129,7 @@ Status Engine::start_step(std::uint32_t index) {
   transfer.kind = step.kind;
   transfer.incoming_left = step.incoming_left;
   transfer.past_caches = schedule_->output_bytes >= past_caches_from;
+  transfer.rail = step.rail;
   transfer.peer = step.peer;
   transfer.step = index;
   transfer.bytes = step.bytes;
