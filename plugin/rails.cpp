@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <map>
 #include <mutex>
 
@@ -26,7 +27,8 @@ constexpr std::size_t check_bytes = 1024;
 constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
 
 // Rails whose rates differ by less than the measurement wavers are taken to be the same.
-constexpr double same_within = 1.2;
+constexpr double same_within = 1.3;
+constexpr double picoseconds_kib = 1e12 * 1024;
 // A slower one is not worth its messages.
 constexpr double slowest_share = 1.0 / 16;
 
@@ -324,24 +326,32 @@ RateMeter RailNetwork::meter() {
   };
 }
 
+// The mean of what was measured: a busy machine makes single figures too low. In whole numbers, whose sum is the same
+// on all ranks.
 Status RailNetwork::agree_on_weights() {
   OwnRails& own = own_rails();
-  std::array<double, most_rails> mine{}, all{};
+  std::array<long long, 2 * std::size_t{most_rails}> mine{}, all{};  // picoseconds a KiB, and whether it is known
   {
     const std::scoped_lock lock(own.guard);
-    for (std::size_t i = 0; i < rails_.size(); ++i) mine[i] = own.seconds_per_byte[rails_[i].network];
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+      const double seconds = own.seconds_per_byte[rails_[i].network];
+      mine[2 * i] = std::llround(seconds * picoseconds_kib);
+      mine[2 * i + 1] = seconds > 0 ? 1 : 0;
+    }
   }
-  if (host().allreduce(mine.data(), all.data(), most_rails, MPI_DOUBLE, MPI_MAX, comm_) != MPI_SUCCESS)
+  if (host().allreduce(mine.data(), all.data(), 2 * most_rails, MPI_LONG_LONG, MPI_SUM, comm_) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not agree on the rates of their rails"};
-  const auto end = all.begin() + static_cast<std::ptrdiff_t>(rails_.size());
-  const double fastest = *std::min_element(all.begin(), end);
+  std::vector<double> seconds(rails_.size());
+  for (std::size_t i = 0; i < rails_.size(); ++i)
+    seconds[i] = static_cast<double>(all[2 * i]) / static_cast<double>(std::max(all[2 * i + 1], 1LL)) / picoseconds_kib;
+  const double fastest = *std::ranges::min_element(seconds);
   weights_.clear();
   for (std::size_t i = 0; i < rails_.size(); ++i) {
-    const double ratio = fastest > 0 ? all[i] / fastest : 1;
-    weights_.push_back(ratio < same_within ? 1 : 1 / ratio >= slowest_share ? 1 / ratio : 0);
+    const double share = fastest > 0 ? fastest / seconds[i] : 1;
+    weights_.push_back(share * same_within > 1 ? 1 : share >= slowest_share ? share : 0);
     debug("ucx: rail " + rails_[i].worker->rail().name + " weight " + std::to_string(weights_.back()));
     const std::scoped_lock lock(own.guard);
-    own.seconds_per_byte[rails_[i].network] = all[i];
+    own.seconds_per_byte[rails_[i].network] = seconds[i];
   }
   return {};
 }

@@ -43,6 +43,7 @@ struct Transfer {
 
   std::uint64_t progressed = 0;  // bytes handed on so far; the engine sets it to 0
   std::uint64_t mark = 0;        // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way
+  std::int8_t carrier = any_rail;  // ucx: the one rail that carries it; any_rail: it is dealt out over all
   Transfer* next = nullptr;      // in the channel's queue
 };
 

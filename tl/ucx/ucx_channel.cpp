@@ -1,6 +1,7 @@
 #include "tl/ucx/ucx_channel.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tl/memory.h"
 #include "tl/staging_pool.h"
@@ -41,7 +42,8 @@ struct Stream {
 // The messages to or from one peer with one binding, in order.
 struct Lane {
   Transfer* tail = nullptr;
-  Stream* streams = nullptr;  // by rail
+  Stream* streams = nullptr;       // by rail
+  std::uint64_t* dealt = nullptr;  // by rail: bytes of the messages that were dealt out whole
 };
 
 struct RailState {
@@ -71,6 +73,7 @@ class UcxChannel final : public Channel {
   }
   RailShare share(const Transfer& transfer, std::size_t rail) const;
   bool takes_part(const Transfer& transfer, std::size_t rail) const;
+  std::int8_t carrier(Lane& lane, const Transfer& transfer) const;
   void skip_foreign(Stream& stream, std::size_t rail) const;
   std::size_t piece_bytes(const Transfer& transfer) const;
   std::uint64_t tag(const Transfer& transfer) const;
@@ -94,9 +97,10 @@ class UcxChannel final : public Channel {
   std::vector<RailState> rails_;
   std::vector<UcxRail> watched_;
   std::size_t fastest_ = 0;
-  std::vector<Stream> streams_;  // by lane and rail
-  std::vector<Lane> lanes_;      // by binding, rank and direction
-  std::vector<Transfer*> done_;  // complete, not yet told to the engine
+  std::vector<Stream> streams_;       // by lane and rail
+  std::vector<std::uint64_t> dealt_;  // likewise
+  std::vector<Lane> lanes_;           // by binding, rank and direction
+  std::vector<Transfer*> done_;       // complete, not yet told to the engine
   std::vector<Awaited> awaited_;
   StallWatch watch_;
   StagingPool staging_;
@@ -117,7 +121,11 @@ UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<c
   fastest_ = static_cast<std::size_t>(std::ranges::max_element(options_.weights) - options_.weights.begin());
   lanes_.resize((this->rails() + 1) * ranks() * 2);
   streams_.resize(lanes_.size() * this->rails());
-  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i].streams = &streams_[i * this->rails()];
+  dealt_.resize(streams_.size());
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i].streams = &streams_[i * this->rails()];
+    lanes_[i].dealt = &dealt_[i * this->rails()];
+  }
 }
 
 Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, int status) const {
@@ -132,8 +140,7 @@ Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, int statu
 // ---- What goes over which rail ----
 
 RailShare UcxChannel::share(const Transfer& transfer, std::size_t rail) const {
-  if (transfer.rail != any_rail) return {0, static_cast<std::size_t>(transfer.rail) == rail ? transfer.bytes : 0};
-  if (rails() == 1 || transfer.bytes < options_.stripe_from) return {0, rail == fastest_ ? transfer.bytes : 0};
+  if (transfer.carrier != any_rail) return {0, static_cast<std::size_t>(transfer.carrier) == rail ? transfer.bytes : 0};
   return rail_share(transfer.bytes, transfer.element_bytes, options_.weights, static_cast<int>(rail));
 }
 
@@ -141,7 +148,26 @@ RailShare UcxChannel::share(const Transfer& transfer, std::size_t rail) const {
 bool UcxChannel::takes_part(const Transfer& transfer, std::size_t rail) const {
   const RailShare part = share(transfer, rail);
   if (transfer.bytes > 0) return part.end > part.begin;
-  return rail == (transfer.rail != any_rail ? static_cast<std::size_t>(transfer.rail) : fastest_);
+  return static_cast<std::size_t>(transfer.carrier) == rail;
+}
+
+// Both ends of a lane see the same messages in the same order. They begin with different rails for different pairs, so
+// that a single round of messages uses all rails.
+std::int8_t UcxChannel::carrier(Lane& lane, const Transfer& transfer) const {
+  if (transfer.rail != any_rail) return transfer.rail;
+  if (rails() == 1 || transfer.bytes < options_.deal_from) return static_cast<std::int8_t>(fastest_);
+  if (transfer.bytes >= options_.stripe_from) return any_rail;
+  std::size_t best = fastest_;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < rails(); ++i) {
+    const std::size_t rail = (i + static_cast<std::size_t>(options_.rank + transfer.peer)) % rails();
+    const double load = static_cast<double>(lane.dealt[rail] + transfer.bytes) / options_.weights[rail];
+    if (load >= least) continue;
+    least = load;
+    best = rail;
+  }
+  lane.dealt[best] += transfer.bytes;
+  return static_cast<std::int8_t>(best);
 }
 
 void UcxChannel::skip_foreign(Stream& stream, std::size_t rail) const {
@@ -190,6 +216,7 @@ Result<bool> UcxChannel::start(Transfer& transfer) {
   transfer.mark = 0;
   transfer.next = nullptr;
   Lane& lane = lane_of(transfer);
+  transfer.carrier = carrier(lane, transfer);
   const bool waiting = std::any_of(lane.streams, lane.streams + rails(), [](const Stream& s) { return s.current; });
   if (waiting) lane.tail->next = &transfer;
   lane.tail = &transfer;

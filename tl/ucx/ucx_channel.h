@@ -1,8 +1,8 @@
 // The channel over UCX: tagged messages over one or more rails.
 //
-// A message bound to no rail is dealt out over all of them in proportion to their rates, if it is long; a short one
-// takes the fastest. Both sides cut it by the same rule. Long parts travel in pieces, so that a reduction overlaps with
-// arrival.
+// A message bound to no rail is cut in proportion to the rails' rates, if it is long; shorter ones are dealt out whole,
+// and the shortest take the fastest rail. Both sides follow the same rule. Long parts travel in pieces, so that a
+// reduction overlaps with arrival.
 #pragma once
 
 #include <memory>
@@ -31,10 +31,11 @@ struct UcxPeer {
 struct UcxChannelOptions {
   std::uint64_t communicator = 0;  // 44 bits, agreed on, so that communicators that share processes are told apart
   int rank = 0;
-  std::vector<double> weights;  // of the rails, agreed on; empty: all the same
+  std::vector<double> weights = {};  // of the rails, agreed on; empty: all the same
   std::size_t fragment_bytes = 60 * 1024;
   int window = 8;                       // pieces under way to or from one peer over one rail
-  std::size_t stripe_from = 16 * 1024;  // shorter messages take one rail
+  std::size_t deal_from = 1024;         // shorter messages take the fastest rail
+  std::size_t stripe_from = 32 * 1024;  // longer ones are cut over all rails
   bool peers_answer = false;            // all ranks saw that knocking works (peer_watch.h)
 };
 
