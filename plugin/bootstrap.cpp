@@ -7,6 +7,7 @@
 #include <atomic>
 #include <exception>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "plugin/host.h"
 #include "plugin/link_probe.h"
 #include "plugin/process.h"
+#include "plugin/rails.h"
 #include "plugin/report.h"
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/arena_buffers.h"
@@ -127,6 +129,7 @@ class Bootstrap {
   Status check_cards();
   Status choose_channels();
   Status look_at_network();
+  Status connect_rails();
   Status share_memory();
   Status share_buffers(std::span<const Offer> offers);
   Status offer_segment(Offer& offer);
@@ -147,8 +150,9 @@ class Bootstrap {
   Hierarchy hierarchy_;
   std::vector<int> neighbours_;  // ranks of this node, in place order
   SharedSegment segment_;
-  bool use_shm_ = false, use_mpi_ = false;
-  NetworkRates network_;  // zeros: there is no network
+  bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
+  std::optional<RailNetwork> rails_;  // where ucx is used
+  NetworkRates network_;              // zeros: there is no network
 };
 
 // Both become what holds on all ranks. False when the host failed at that.
@@ -197,18 +201,39 @@ Status Bootstrap::check_cards() {
 Status Bootstrap::choose_channels() {
   const bool neighbours = hierarchy_.nodes() < communicator_.ranks;
   use_shm_ = listed("shm") && neighbours;
-  use_mpi_ = listed("mpi") && (hierarchy_.nodes() > 1 || !use_shm_);
-  if (!use_mpi_ && (hierarchy_.nodes() > 1 || !use_shm_))
+  const bool network = hierarchy_.nodes() > 1 || !use_shm_;
+  use_ucx_ = listed("ucx") && network;
+  use_mpi_ = listed("mpi") && network;
+  if (!use_ucx_ && !use_mpi_ && network)
     return {Code::unsupported, "PLAIT_CHANNELS names no channel between the ranks"};
   if (use_shm_ && !affordable_) return {Code::unavailable, "enough shared memory is in use by other communicators"};
   return {};
 }
 
 Status Bootstrap::look_at_network() {
-  if (hierarchy_.nodes() < 2) return {};
-  const Result<NetworkRates> measured = network_rates(comm(), hierarchy_);
-  if (measured.ok()) network_ = *measured;
-  return measured.status();
+  if (use_ucx_)
+    if (Status status = connect_rails(); !status.ok()) return status;
+  if (hierarchy_.nodes() > 1) {
+    const Result<NetworkRates> measured =
+        network_rates(comm(), hierarchy_, rails_ ? rails_->meter() : mpi_meter(comm()));
+    if (!measured.ok()) return measured.status();
+    network_ = *measured;
+  }
+  return rails_ ? rails_->agree_on_weights() : Status();
+}
+
+// Where UCX does not work on all ranks, MPI's messages do.
+Status Bootstrap::connect_rails() {
+  Result<RailNetwork> connected = RailNetwork::connect(comm(), hierarchy_, locations_);
+  if (connected.ok()) {
+    rails_ = std::move(*connected);
+    use_mpi_ = false;
+    debug("set-up: rails " + rails_->names());
+    return {};
+  }
+  debug("set-up: " + connected.status().message());
+  use_ucx_ = false;
+  return use_mpi_ && connected.status().code() == Code::unavailable ? Status() : connected.status();
 }
 
 Status Bootstrap::offer_segment(Offer& offer) {
@@ -336,6 +361,8 @@ PlannerOptions Bootstrap::planner_options() const {
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;
+  options.network = rails_ ? ChannelKind::ucx : ChannelKind::mpi;
+  options.rails = rails_ ? rails_->rails() : 0;
   options.siblings = siblings_;
   options.warns = process().first_rank;
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
@@ -352,11 +379,13 @@ PlannerOptions Bootstrap::planner_options() const {
 
 // The private communicator stays out of what this may throw away: it is needed for the agreement afterwards.
 Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
+  if (rails_) connections_.ucx = rails_->make_channel();
   if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
   Connections channels;
   channels.share = std::move(connections_.share);
   channels.buffers = std::move(connections_.buffers);
   channels.shm = std::move(connections_.shm);
+  channels.ucx = std::move(connections_.ucx);
   channels.mpi = std::move(connections_.mpi);
   const bool yield = yields();
   debug("set-up: " + std::to_string(communicator_.ranks) + " ranks " + hierarchy_.describe() + ", siblings " +
@@ -408,7 +437,7 @@ SegmentShare::~SegmentShare() { mapped_bytes -= bytes_; }
 Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield)
     : connections(std::move(made)),
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
-      engine({connections.shm.get(), connections.mpi.get()},
+      engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
              {.yield = yield, .host_progress = progress_host, .context = this}),
       schedules(planner, rank, planner.hierarchy().ranks()) {}
 
