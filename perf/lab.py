@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -119,8 +120,9 @@ class Job:
 
     status = None
 
-    def __init__(self, command, errors=subprocess.DEVNULL):
-        self.process = subprocess.Popen(before + command, stdout=subprocess.PIPE, stderr=errors,
+    def __init__(self, command):
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(before + command, stdout=subprocess.PIPE, stderr=self.errors,
                                         stdin=subprocess.DEVNULL, start_new_session=True)
         atexit.register(self._stop)
 
@@ -139,6 +141,13 @@ class Job:
                 for line in lines:
                     if line.startswith(b"{"):
                         yield json.loads(line)
+
+    def complaint(self):
+        """What the program itself said last on standard error; nothing where it crashed without a word."""
+        self.errors.seek(0)
+        lines = self.errors.read().decode(errors="replace").splitlines()
+        own = [line for line in lines if re.match(r"(plait|mix_replay|cluster)( [a-z]+)?: ", line)]
+        return own[-1] if own else ""
 
     def __enter__(self):
         return self
