@@ -83,19 +83,22 @@ class Node:
 
 
 class Cluster:
-    """An emulated cluster (docs/cluster.md), there from `with` on until its end, or the end of this program."""
+    """An emulated cluster (docs/cluster.md), there from `with` on until its end, or the end of this program. Without a
+    rate its links are as fast as the machine."""
 
-    def __init__(self, nodes, per_node, rate, rails=1):
+    def __init__(self, nodes, per_node, rate=None, rails=1):
         self.nodes, self.per_node, self.link, self.rails = nodes, per_node, rate, rails
         self.ranks = nodes * per_node
-        amount, unit = re.fullmatch(r"(\d+)(\w+)", rate).groups()
-        self.rate = f"{int(amount) * rails}{unit}"  # of all rails of a node together
+        self.rate = None  # of all rails of a node together
+        if rate:
+            amount, unit = re.fullmatch(r"(\d+)(\w+)", rate).groups()
+            self.rate = f"{int(amount) * rails}{unit}"
         self.name = f"lab{os.getpid()}"
 
     def __enter__(self):
         atexit.register(self._down)
-        subprocess.run([CLUSTER, "up", "--name", self.name, "--nodes", str(self.nodes), "--rate", self.link, "--rails",
-                        str(self.rails)], check=True)
+        subprocess.run([CLUSTER, "up", "--name", self.name, "--nodes", str(self.nodes), "--rate",
+                        self.link or "none", "--rails", str(self.rails)], check=True)
         return self
 
     def __exit__(self, *_):
