@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -175,63 +176,90 @@ Status RailNetwork::open_workers() {
   return {};
 }
 
-// Only where somebody has not met somebody else before.
-Status RailNetwork::exchange_addresses(std::span<const Card> cards, std::span<const Location> locations) {
+namespace {
+
+// Each rank's worker addresses, in slots of one size.
+class AddressTable {
+ public:
+  AddressTable(std::size_t ranks, std::size_t rails, std::size_t longest)
+      : slot_(sizeof(std::uint32_t) + longest), row_(slot_ * rails), mine_(row_), all_(row_ * ranks) {}
+
+  void put(std::size_t rail, const std::string& address) {
+    const auto bytes = static_cast<std::uint32_t>(address.size());
+    std::memcpy(&mine_[rail * slot_], &bytes, sizeof bytes);
+    std::memcpy(&mine_[rail * slot_ + sizeof bytes], address.data(), bytes);
+  }
+  bool exchange(MPI_Comm comm) {
+    const int bytes = static_cast<int>(row_);
+    return host().allgather(mine_.data(), bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, comm) == MPI_SUCCESS;
+  }
+  std::string get(std::size_t rank, std::size_t rail) const {
+    const char* from = &all_[rank * row_ + rail * slot_];
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, from, sizeof bytes);
+    return {from + sizeof bytes, bytes};
+  }
+
+ private:
+  std::size_t slot_, row_;
+  std::vector<char> mine_, all_;
+};
+
+bool knows(const UcxPeer& peer, std::uint64_t network) {
+  return std::ranges::find(peer.rails, network, &UcxPeer::OnRail::network) != peer.rails.end();
+}
+
+}  // namespace
+
+bool RailNetwork::knows_all(std::span<const Card> cards) const {
   OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  return std::ranges::all_of(cards, [&](const Card& card) {
+    const auto found = own.peers.find(card.process);
+    return found != own.peers.end() &&
+           std::ranges::all_of(networks_, [&](std::uint64_t network) { return knows(*found->second, network); });
+  });
+}
+
+// Addresses travel only where somebody has not met somebody else before.
+Status RailNetwork::exchange_addresses(std::span<const Card> cards, std::span<const Location> locations) {
   const Status opened = open_workers();
   if (!opened.ok()) debug(opened.message());
-  const auto knows = [&](const Card& card) {
-    const auto found = own.peers.find(card.process);
-    return found != own.peers.end() && std::ranges::all_of(networks_, [&](std::uint64_t network) {
-             return std::ranges::count(found->second->rails, network, &UcxPeer::OnRail::network) > 0;
-           });
-  };
-  std::array<int, 3> mine = {opened.ok() ? 0 : 1, 0, 0}, all = {};  // failed, somebody is new, longest address
-  {
-    const std::scoped_lock lock(own.guard);
-    mine[1] = std::ranges::all_of(cards, knows) ? 0 : 1;
-  }
+  std::array<int, 3> mine = {opened.ok() ? 0 : 1, knows_all(cards) ? 0 : 1, 0}, all = {};
   for (const UcxRail& rail : rails_) mine[2] = std::max(mine[2], static_cast<int>(rail.worker->address().size()));
   if (host().allreduce(mine.data(), all.data(), 3, MPI_INT, MPI_MAX, comm_) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not agree on their rails"};
   if (all[0] != 0) return {Code::unavailable, "ucx: a rail cannot be opened on every rank"};
-
-  const std::size_t slot = sizeof(std::uint32_t) + static_cast<std::size_t>(all[2]), each = slot * rails_.size();
-  std::vector<std::byte> sent(each), received(all[1] != 0 ? each * cards.size() : 0);
-  for (std::size_t i = 0; i < rails_.size(); ++i) {
-    const std::string& address = rails_[i].worker->address();
-    const auto bytes = static_cast<std::uint32_t>(address.size());
-    std::copy_n(reinterpret_cast<const std::byte*>(&bytes), sizeof bytes, &sent[i * slot]);
-    std::copy_n(reinterpret_cast<const std::byte*>(address.data()), bytes, &sent[i * slot + sizeof bytes]);
+  if (all[1] != 0) {
+    AddressTable addresses(cards.size(), rails_.size(), static_cast<std::size_t>(all[2]));
+    for (std::size_t i = 0; i < rails_.size(); ++i) addresses.put(i, rails_[i].worker->address());
+    if (!addresses.exchange(comm_)) return {Code::peer_failed, "the ranks could not exchange their rails' addresses"};
+    meet(cards, locations, [&](std::size_t rank, std::size_t rail) { return addresses.get(rank, rail); });
   }
-  const int bytes = static_cast<int>(each);
-  if (all[1] != 0 &&
-      host().allgather(sent.data(), bytes, MPI_BYTE, received.data(), bytes, MPI_BYTE, comm_) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not exchange their rails' addresses"};
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  for (const Card& card : cards) peers_.push_back(own.peers[card.process]);
+  return {};
+}
 
+void RailNetwork::meet(std::span<const Card> cards, std::span<const Location> locations,
+                       const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const {
+  OwnRails& own = own_rails();
   const std::scoped_lock lock(own.guard);
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     const Card& card = cards[rank];
     std::shared_ptr<const UcxPeer>& known = own.peers[card.process];
-    if (all[1] != 0) {
-      auto peer = known != nullptr ? std::make_shared<UcxPeer>(*known) : std::make_shared<UcxPeer>();
-      peer->process = card.process;
-      peer->host = locations[rank].hostname;
-      peer->knock_port = static_cast<std::uint16_t>(card.knock_port);
-      for (std::size_t i = 0; i < networks_.size(); ++i) {
-        if (std::ranges::count(peer->rails, networks_[i], &UcxPeer::OnRail::network) > 0) continue;
-        const std::byte* from = &received[rank * each + i * slot];
-        std::uint32_t length = 0;
-        std::copy_n(from, sizeof length, reinterpret_cast<std::byte*>(&length));
-        const auto place = std::ranges::find(card.network, networks_[i]) - card.network.begin();
-        peer->rails.push_back({networks_[i], card.address[static_cast<std::size_t>(place)],
-                               std::string(reinterpret_cast<const char*>(from) + sizeof length, length)});
-      }
-      known = std::move(peer);
+    auto peer = known != nullptr ? std::make_shared<UcxPeer>(*known) : std::make_shared<UcxPeer>();
+    peer->process = card.process;
+    peer->host = locations[rank].hostname;
+    peer->knock_port = static_cast<std::uint16_t>(card.knock_port);
+    for (std::size_t i = 0; i < networks_.size(); ++i) {
+      if (knows(*peer, networks_[i])) continue;
+      const auto place = std::ranges::find(card.network, networks_[i]) - card.network.begin();
+      peer->rails.push_back({networks_[i], card.address[static_cast<std::size_t>(place)], address(rank, i)});
     }
-    peers_.push_back(known);
+    known = std::move(peer);
   }
-  return {};
 }
 
 UcxChannelOptions RailNetwork::options() const {

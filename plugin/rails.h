@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +43,9 @@ class RailNetwork {
   Status choose(std::span<const Card> cards, std::span<const Location> locations);
   Status open_workers();
   Status exchange_addresses(std::span<const Card> cards, std::span<const Location> locations);
+  bool knows_all(std::span<const Card> cards) const;
+  void meet(std::span<const Card> cards, std::span<const Location> locations,
+            const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const;
   Status check(const Hierarchy& hierarchy);
   bool check_rail(std::size_t rail, int to, int from) const;
   bool knock_at(std::size_t rail, int peer) const;

@@ -14,6 +14,9 @@ namespace {
 constexpr int binding_bits = 8, rank_bits = 12;
 constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
 
+// Of a lane on one rail, under way at once: short ones do not fill the window of bytes.
+constexpr int most_pieces = 64;
+
 constexpr std::uint64_t reported = ~std::uint64_t{0};  // Transfer::mark of a complete message
 
 // Any socket's buffer takes so much. UCX may hold back what exceeds it although the sends are complete, and a rank may
@@ -36,7 +39,8 @@ struct Piece {
 struct Stream {
   Transfer* current = nullptr;  // the first message of which it has still to post something
   std::uint64_t posted = 0;     // bytes of its share of that message
-  int under_way = 0;
+  int pieces = 0;               // under way
+  std::uint64_t bytes = 0;      // of these
 };
 
 // The messages to or from one peer with one binding, in order.
@@ -236,7 +240,8 @@ Result<bool> UcxChannel::start(Transfer& transfer) {
 
 // A message leaves the stream when the last piece of its share is posted; those pieces then complete it.
 Status UcxChannel::fill_window(Stream& stream, std::size_t rail) {
-  while (stream.current != nullptr && stream.under_way < options_.window) {
+  const std::uint64_t most_bytes = static_cast<std::uint64_t>(options_.window) * options_.fragment_bytes;
+  while (stream.current != nullptr && stream.pieces < most_pieces && stream.bytes < most_bytes) {
     if (Status status = post_piece(stream, rail); !status.ok()) return status;
     const RailShare part = share(*stream.current, rail);
     if (stream.posted < part.end - part.begin) continue;
@@ -273,7 +278,8 @@ Status UcxChannel::post_piece(Stream& stream, std::size_t rail) {
   transfer.progressed += bytes;
   if (piece.request == nullptr) return land(piece, rail, bytes);
   ++transfer.mark;
-  ++stream.under_way;
+  ++stream.pieces;
+  stream.bytes += bytes;
   rails_[rail].pieces.push_back(std::move(piece));
   return {};
 }
@@ -359,7 +365,8 @@ Status UcxChannel::finish_piece(std::size_t rail, std::size_t index) {
   if (Status landed = land(piece, rail, received); !landed.ok()) return landed;
   report_complete(transfer);
   Stream& stream = lane_of(transfer).streams[rail];
-  --stream.under_way;
+  --stream.pieces;
+  stream.bytes -= piece.bytes;
   return fill_window(stream, rail);
 }
 

@@ -33,7 +33,7 @@ struct UcxChannelOptions {
   int rank = 0;
   std::vector<double> weights = {};  // of the rails, agreed on; empty: all the same
   std::size_t fragment_bytes = 60 * 1024;
-  int window = 8;                       // pieces under way to or from one peer over one rail
+  int window = 8;                       // fragments' bytes under way to or from one peer over one rail
   std::size_t deal_from = 1024;         // shorter messages take the fastest rail
   std::size_t stripe_from = 32 * 1024;  // longer ones are cut over all rails
   bool peers_answer = false;            // all ranks saw that knocking works (peer_watch.h)
