@@ -56,7 +56,7 @@ bool set_text(std::string& field, std::string_view text) {
 
 constexpr std::array<std::string_view, 3> single_copy_modes = {"auto", "cma", "none"};
 constexpr std::array<std::string_view, 3> shared_modes = {"mpi", "malloc", "none"};
-constexpr std::array<std::string_view, 3> channel_names = {"shm", "ucx", "mpi"};
+constexpr std::array<std::string_view, 4> channel_names = {"shm", "tcp", "ucx", "mpi"};
 
 bool set_single_copy(Config& config, std::string_view text) {
   if (std::ranges::find(single_copy_modes, text) == single_copy_modes.end()) return false;
@@ -123,10 +123,10 @@ constexpr auto table = std::to_array<Entry>({
       "planner choose."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
-    {{"PLAIT_CHANNELS", "list", "shm,ucx,mpi",
-      "The channels that may be used, separated by commas: shm, ucx, mpi. Between nodes ucx is taken where it works on "
+    {{"PLAIT_CHANNELS", "list", "shm,tcp,ucx,mpi",
+      "The channels that may be used, separated by commas: shm, tcp, ucx, mpi. Between nodes ucx is taken where it works on "
       "all ranks, else mpi."},
-     "a list, separated by commas, of shm, ucx, mpi",
+     "a list, separated by commas, of shm, tcp, ucx, mpi",
      set_channels},
     {{"PLAIT_RAILS", "list", "all",
       "The rails that ucx may use: their names as plait topo shows them, separated by commas, or how many, or all."},

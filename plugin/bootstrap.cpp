@@ -21,6 +21,7 @@
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/arena_buffers.h"
 #include "tl/shm/shm_channel.h"
+#include "tl/tcp/tcp_channel.h"
 #include "topo/discovery.h"
 
 namespace plait {
@@ -28,6 +29,9 @@ namespace {
 
 constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
+
+// Over Ethernet, messages up to this go over plain sockets.
+constexpr std::uint64_t short_message_bytes = 16 * 1024;
 
 constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
 
@@ -130,6 +134,7 @@ class Bootstrap {
   Status choose_channels();
   Status look_at_network();
   Status connect_rails();
+  Status open_listeners();
   Status share_memory();
   Status share_buffers(std::span<const Offer> offers);
   Status offer_segment(Offer& offer);
@@ -152,6 +157,8 @@ class Bootstrap {
   SharedSegment segment_;
   bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
   std::optional<RailNetwork> rails_;  // where ucx is used
+  Socket listener_;                   // for short messages
+  std::vector<TcpPeer> listening_;    // by rank; empty where UCX carries them as well
   NetworkRates network_;              // zeros: there is no network
 };
 
@@ -219,7 +226,35 @@ Status Bootstrap::look_at_network() {
     if (!measured.ok()) return measured.status();
     network_ = *measured;
   }
-  return rails_ ? rails_->agree_on_weights() : Status();
+  if (!rails_) return {};
+  if (Status status = rails_->agree_on_weights(); !status.ok()) return status;
+  return listed("tcp") ? open_listeners() : Status();
+}
+
+// For short messages over Ethernet; where a rank cannot listen, UCX carries them as well.
+Status Bootstrap::open_listeners() {
+  const std::vector<std::uint32_t> addresses = rails_->addresses();
+  Endpoint mine;
+  if (!addresses.empty()) {
+    const Status listening = attempt([&]() -> Status {
+      Result<Socket> made = listen_at(addresses[static_cast<std::size_t>(communicator_.rank)], communicator_.ranks);
+      if (!made.ok()) return made.status();
+      const Result<Endpoint> endpoint = endpoint_of(*made);
+      if (!endpoint.ok()) return endpoint.status();
+      mine = *endpoint;
+      listener_ = std::move(*made);
+      return {};
+    });
+    if (!listening.ok()) debug("set-up: " + listening.message());
+  }
+  std::vector<Endpoint> endpoints(static_cast<std::size_t>(communicator_.ranks));
+  const int bytes = static_cast<int>(sizeof mine);
+  if (host().allgather(&mine, bytes, MPI_BYTE, endpoints.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not exchange their sockets"};
+  if (std::ranges::any_of(endpoints, [](const Endpoint& endpoint) { return endpoint.port == 0; })) return {};
+  for (std::size_t rank = 0; rank < endpoints.size(); ++rank)
+    listening_.push_back({endpoints[rank], rails_->host_of(static_cast<int>(rank))});
+  return {};
 }
 
 // Where UCX does not work on all ranks, MPI's messages do.
@@ -380,6 +415,11 @@ PlannerOptions Bootstrap::planner_options() const {
 // The private communicator stays out of what this may throw away: it is needed for the agreement afterwards.
 Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   if (rails_) connections_.ucx = rails_->make_channel();
+  if (!listening_.empty())
+    connections_.ucx = make_split_channel(
+        make_tcp_channel(std::move(listener_), std::move(listening_),
+                         {.rank = communicator_.rank, .token = rails_->identity()}),
+        std::move(connections_.ucx), short_message_bytes);
   if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
   Connections channels;
   channels.share = std::move(connections_.share);

@@ -384,6 +384,24 @@ Status RailNetwork::agree_on_weights() {
   return {};
 }
 
+std::vector<std::uint32_t> RailNetwork::addresses() const {
+  const auto fastest = std::max_element(weights_.begin(), weights_.end()) - weights_.begin();
+  const std::uint64_t network = rails_[weights_.empty() ? 0 : static_cast<std::size_t>(fastest)].network;
+  std::vector<std::uint32_t> addresses;
+  for (const auto& peer : peers_) {
+    if (peer == nullptr) return {};
+    const auto there = std::ranges::find(peer->rails, network, &UcxPeer::OnRail::network);
+    if (there == peer->rails.end() || there->address == 0) return {};
+    addresses.push_back(there->address);
+  }
+  return addresses;
+}
+
+std::string RailNetwork::host_of(int rank) const {
+  const auto& peer = peers_[static_cast<std::size_t>(rank)];
+  return peer != nullptr ? peer->host : "this host";
+}
+
 std::unique_ptr<Channel> RailNetwork::make_channel() const { return make_ucx_channel(rails_, peers_, options()); }
 
 std::vector<RailTraffic> rail_traffic() {

@@ -33,6 +33,11 @@ class RailNetwork {
   RateMeter meter();
   // Collective: the rails' rates, as far as any rank knows them, decide the shares of long messages.
   Status agree_on_weights();
+  // IPv4 addresses of all ranks on the fastest rail, in host order, with rates known; empty where it is no Ethernet.
+  std::vector<std::uint32_t> addresses() const;
+  std::string host_of(int rank) const;
+  std::uint64_t identity() const { return identity_; }
+
   // The channel between the ranks. Call it last, once.
   std::unique_ptr<Channel> make_channel() const;
 
