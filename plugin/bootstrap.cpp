@@ -31,7 +31,7 @@ constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
 // Over Ethernet, messages up to this go over plain sockets.
-constexpr std::uint64_t short_message_bytes = 16 * 1024;
+constexpr std::uint64_t short_message_bytes = 64 * 1024;
 
 constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
 
