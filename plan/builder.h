@@ -33,6 +33,7 @@ class Builder {
   void bind_chunks(std::span<const std::int8_t> rails) { rails_.assign(rails.begin(), rails.end()); }
 
   const Semantics& semantics() const { return semantics_; }
+  bool shared_memory() const { return shared_memory_; }
 
   // One message with `from`'s values of `blocks`, in that order; `to` holds them afterwards, and `from` still does.
   void move(int from, int to, std::span<const BlockId> blocks);

@@ -33,7 +33,7 @@ std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
 }
 
 void pairwise(Builder& builder, const Hierarchy& hierarchy) {
-  pairwise_alltoall(builder, make_grid(hierarchy, GridKind::flat, -1).order);
+  pairwise_alltoall(builder, make_grid(hierarchy, GridKind::flat, -1).order, nodes_of(hierarchy));
 }
 
 // All ranks of the only node in one operation.

@@ -30,8 +30,8 @@ namespace {
 constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
-// Over Ethernet, messages up to this go over plain sockets.
-constexpr std::uint64_t short_message_bytes = 64 * 1024;
+// Over Ethernet, messages up to this go over plain sockets: with several rails only those that UCX would not cut.
+constexpr std::uint64_t socket_bytes = 128 * 1024, socket_bytes_with_rails = 8 * 1024;
 
 constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
 
@@ -419,7 +419,7 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
     connections_.ucx = make_split_channel(
         make_tcp_channel(std::move(listener_), std::move(listening_),
                          {.rank = communicator_.rank, .token = rails_->identity()}),
-        std::move(connections_.ucx), short_message_bytes);
+        std::move(connections_.ucx), rails_->rails() > 1 ? socket_bytes_with_rails : socket_bytes);
   if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
   Connections channels;
   channels.share = std::move(connections_.share);
