@@ -50,6 +50,16 @@ class ScheduleBuilder {
     step.operand = add_spans(operand);
     return add(step, after);
   }
+  // All ranks of a node together.
+  std::uint32_t group(BoundGroup group, const Spans& source, const Spans& destination, const Steps& after = {}) {
+    BoundStep step = message(StepKind::group, ChannelKind::shm, -1, {});
+    step.bytes = group.bytes;
+    step.group = static_cast<std::int32_t>(schedule_.groups.size());
+    step.source = add_spans(source);
+    step.destination = add_spans(destination);
+    schedule_.groups.push_back(std::move(group));
+    return add(step, after);
+  }
 
   // Once; the builder is empty afterwards.
   BoundSchedule build() {
@@ -87,6 +97,7 @@ class ScheduleBuilder {
     BoundStep step{};
     step.kind = kind;
     step.peer = -1;
+    step.group = -1;
     step.bytes = total(spans);
     step.lane = -1;
     return step;

@@ -7,7 +7,8 @@
 // to look.
 //
 // Long data goes through stages: an operation is cut into rounds, counted through all operations, and round r uses
-// stage r modulo their number. The counters say how far a rank is; all only grow, and wrap around.
+// stage r modulo their number. The counters say how far a rank is; all only grow, and those of rounds wrap around.
+// Operations have 64 bits: a slot that its owner has not filled for 2^32 operations would look fresh otherwise.
 #pragma once
 
 #include <atomic>
@@ -24,7 +25,7 @@ inline constexpr std::uint32_t board_stages = 4;
 
 // Each counter in a line of its own.
 struct BoardControl {
-  alignas(cache_line) std::atomic<std::uint32_t> finished;   // operations
+  alignas(cache_line) std::atomic<std::uint64_t> finished;   // operations
   alignas(cache_line) std::atomic<std::uint32_t> copied_in;  // rounds whose data lies in the stage
   alignas(cache_line) std::atomic<std::uint32_t> reduced;    // rounds whose share of the result lies in the stage
   alignas(
@@ -32,8 +33,7 @@ struct BoardControl {
 };
 
 struct alignas(cache_line) BoardSlot {
-  std::atomic<std::uint32_t> sequence;  // number of the operation, + 1
-  std::uint32_t unused;
+  std::atomic<std::uint64_t> sequence;  // number of the operation, + 1
   alignas(8) std::byte payload[inline_bytes];
 };
 static_assert(sizeof(BoardSlot) == cache_line);
@@ -76,12 +76,12 @@ class Board {
   Board(std::byte* base, BoardShape shape) : base_(base), shape_(shape) {}
 
   BoardControl& control() const { return *reinterpret_cast<BoardControl*>(base_); }
-  BoardSlot& slot(std::uint32_t operation) const {
+  BoardSlot& slot(std::uint64_t operation) const {
     std::byte* slots = base_ + sizeof(BoardControl);
     return *reinterpret_cast<BoardSlot*>(slots + operation % board_slots * sizeof(BoardSlot));
   }
   // Where `bytes` of an operation's content stand.
-  std::byte* content(std::uint32_t operation, std::size_t bytes) const {
+  std::byte* content(std::uint64_t operation, std::size_t bytes) const {
     if (bytes <= inline_bytes) return slot(operation).payload;
     return base_ + BoardShape::areas_offset() + operation % board_areas * shape_.area_bytes;
   }

@@ -23,14 +23,18 @@ NodeGroup::NodeGroup(NodeGroupOptions options)
       buffers_(options.buffers),
       processes_(std::move(options.processes)),
       kernel_from_(options.kernel_from),
-      finished_(boards_.size()),
+      operation_(own_control().finished.load(std::memory_order_relaxed)),
+      finished_(boards_.size(), operation_),
       announcements_(boards_.size()),
       sources_(boards_.size()),
-      results_(boards_.size()) {
+      results_(boards_.size()),
+      first_round_(own_control().copied_in.load(std::memory_order_relaxed)),
+      end_round_(first_round_) {
   locals_.reserve(boards_.size());
 }
 
 Result<bool> NodeGroup::start(Transfer& transfer) {
+  if (!failure_.ok()) return failure_;
   if (current_ != nullptr) {
     waiting_.push(transfer);
     return false;
@@ -45,6 +49,7 @@ Result<bool> NodeGroup::start(Transfer& transfer) {
 }
 
 Status NodeGroup::progress(std::vector<Transfer*>& completed, bool& moved) {
+  if (!failure_.ok()) return failure_;
   const bool done = advance(moved);
   if (!failure_.ok()) return failure_;
   if (!done) return {};
@@ -190,11 +195,12 @@ void NodeGroup::publish() { boards_[self_].slot(operation_).sequence.store(opera
 
 // Everybody has finished the operation that used the slot or the area, of `available` ones, before.
 bool NodeGroup::slot_is_free(std::uint32_t available) {
-  const std::uint32_t wanted = operation_ + 1 - available;
+  if (operation_ < available) return true;
+  const std::uint64_t wanted = operation_ + 1 - available;
   for (std::size_t local = 0; local < boards_.size(); ++local) {
-    if (reached(finished_[local], wanted) || local == self_) continue;
+    if (finished_[local] >= wanted || local == self_) continue;
     finished_[local] = boards_[local].control().finished.load(std::memory_order_acquire);
-    if (!reached(finished_[local], wanted)) return false;
+    if (finished_[local] < wanted) return false;
   }
   return true;
 }

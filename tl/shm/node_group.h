@@ -38,9 +38,10 @@ struct NodeGroupOptions {
 class NodeGroup {
  public:
   NodeGroup() = default;
+  // Counts on from where its own board stands, which is 0 on a fresh one.
   explicit NodeGroup(NodeGroupOptions options);
 
-  // True when the step is complete. Does not block.
+  // True when the step is complete. Does not block. After a failure every call fails.
   Result<bool> start(Transfer& transfer);
   // One glance, or one piece of work. Completed transfers are appended.
   Status progress(std::vector<Transfer*>& completed, bool& moved);
@@ -160,8 +161,8 @@ class NodeGroup {
   std::vector<RemoteProcess> processes_;
   std::uint64_t kernel_from_ = ~std::uint64_t{0};
 
-  std::uint32_t operation_ = 0;          // number of the current or next one
-  std::vector<std::uint32_t> finished_;  // by local index: operations known to be finished
+  std::uint64_t operation_ = 0;          // number of the current or next one
+  std::vector<std::uint64_t> finished_;  // by local index: operations known to be finished
   Transfer* current_ = nullptr;
   TransferQueue waiting_;
   const BoundGroup* group_ = nullptr;  // of the current one

@@ -130,9 +130,9 @@ void NodeGroup::leave() {
 bool NodeGroup::run_leaving(bool& moved) {
   for (; arrived_ < members(); ++arrived_) {
     if (arrived_ == me()) continue;
-    std::uint32_t& known = finished_[locals_[arrived_]];
+    std::uint64_t& known = finished_[locals_[arrived_]];
     known = board(arrived_).control().finished.load(std::memory_order_acquire);
-    if (!reached(known, operation_)) return false;
+    if (known < operation_) return false;
   }
   return moved = true;
 }

@@ -35,6 +35,7 @@ bool NodeGroup::run_by_kernel(bool& moved) {
     reduce_by_kernel();
   else
     move_by_kernel();
+  if (!failure_.ok()) return false;  // the others must not take this member's part for done
   if (group_->kind != GroupKind::all_reduce) {
     leave();
     return run_leaving(moved);
@@ -50,6 +51,7 @@ bool NodeGroup::run_collecting(bool& moved) {
   moved = true;
   first_round_ = end_round_;
   collect_shares();
+  if (!failure_.ok()) return false;
   leave();
   return run_leaving(moved);
 }

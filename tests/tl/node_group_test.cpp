@@ -1,0 +1,273 @@
+// Group steps of a node's ranks, in all their ways, drawn at random and run in a row without a barrier in between;
+// results are compared with the plain definition of each kind.
+//
+// --gtest_random_seed replays the draws.
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "tests/tl/group_traffic.h"
+#include "tests/tl/ranks.h"
+#include "tl/engine.h"
+#include "tl/shm/segment_shape.h"
+
+namespace plait {
+namespace {
+
+using test::Random;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr int calls_of_a_job = 12;
+#else
+constexpr int calls_of_a_job = 40;
+#endif
+constexpr auto patience = std::chrono::seconds(120);
+
+std::uint64_t seed() {
+  static const std::uint64_t drawn = [] {
+    const auto given = static_cast<std::uint64_t>(::testing::GTEST_FLAG(random_seed));
+    const std::uint64_t chosen = given != 0 ? given : std::random_device()() % 99999 + 1;
+    std::printf("seed %llu (--gtest_random_seed replays it)\n", static_cast<unsigned long long>(chosen));
+    std::fflush(stdout);
+    return chosen;
+  }();
+  return drawn;
+}
+
+// How the members of a job may reach each other's memory.
+struct Means {
+  bool shared = false;  // through PoolBuffers
+  std::size_t kernel_from = ~std::size_t{0};
+};
+constexpr Means only_stages{}, shared_buffers{.shared = true}, by_kernel{.kernel_from = 1},
+    long_by_kernel{.kernel_from = 5000}, everything{.shared = true, .kernel_from = 3000};
+
+struct GroupJob {
+  std::uint64_t seed = 1;
+  int ranks = 2;
+  Means means;
+  std::size_t segment_bytes = 0;
+  int calls = calls_of_a_job;
+  std::uint32_t first_round = 0;
+  bool same_size = false;  // small ones only: many in a row
+};
+
+// The sizes at which a step changes its way, or the number of its rounds.
+std::vector<std::size_t> sizes_for(const GroupJob& job) {
+  std::vector<std::size_t> sizes = {0, 1, 7, 8, 55, 56, 57, 64};
+  if (job.same_size) return sizes;
+  const detail::BoardShape shape = detail::segment_shape(job.segment_bytes, job.ranks).board;
+  const std::size_t area = shape.area_bytes, stage = shape.stage_bytes;
+  for (const std::size_t size : {area, stage, stage * static_cast<std::size_t>(job.ranks)})
+    for (const std::size_t near : {size - 1, size, size + 1})
+      if (size > 0) sizes.push_back(near);
+  for (const std::size_t size : {4096ul * 13, 3 * stage + 5, 9 * stage + 17}) sizes.push_back(size);
+  for (std::size_t& size : sizes) size = std::min(size, std::size_t{1} << 20);
+  return sizes;
+}
+
+struct Outcome {
+  std::string problem;
+  std::size_t found = 0;  // how often shared memory of others was used
+};
+
+void stand_at(const GroupJob& job, const SharedSegment& segment, int rank) {
+  const detail::BoardShape shape = detail::segment_shape(job.segment_bytes, job.ranks).board;
+  const detail::Board board(segment.data() + static_cast<std::size_t>(rank) * shape.bytes(), shape);
+  board.control().copied_in = board.control().reduced = board.control().copied_out = job.first_round;
+}
+
+Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std::vector<ShmPeer>& peers,
+                 const GroupPools& pools) {
+  PoolBuffers buffers(pools, rank);
+  ShmChannelOptions options;
+  if (job.means.shared) options.buffers = &buffers;
+  options.single_copy = job.means.kernel_from != ~std::size_t{0};
+  options.group_single_copy_from = job.means.kernel_from;
+  auto channel =
+      make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, job.ranks, options);
+  if (!channel.ok()) return {channel.status().message()};
+  Engine engine({channel->get(), nullptr}, {.yield = true});
+  const std::vector<std::size_t> sizes = sizes_for(job);
+  Random own(test::derive(job.seed, static_cast<std::uint64_t>(rank), 99));
+  Outcome outcome;
+  for (int call = 0; call < job.calls; ++call) {
+    const GroupTraffic traffic(test::derive(job.seed, static_cast<std::uint64_t>(call), 5), rank, job.ranks, sizes);
+    if (own.one_in(8)) std::this_thread::sleep_for(std::chrono::microseconds(own.below(500)));
+    const std::string problem = traffic.run(engine, pools);
+    if (outcome.problem.empty() && !problem.empty()) outcome.problem = "call " + std::to_string(call) + ": " + problem;
+  }
+  outcome.found = buffers.found();
+  return outcome;
+}
+
+// The other ranks of a rank that hangs or fails wait for ever, so that the whole program ends.
+class Watch {
+ public:
+  explicit Watch(std::string what)
+      : thread_([what](std::stop_token stop) {
+          const auto begin = std::chrono::steady_clock::now();
+          while (!stop.stop_requested()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            if (std::chrono::steady_clock::now() - begin < patience) continue;
+            std::fprintf(stderr, "%s does not end\n", what.c_str());
+            std::_Exit(1);
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+std::string describe(const GroupJob& job) {
+  return "job seed " + std::to_string(job.seed) + ", " + std::to_string(job.ranks) + " ranks, segment of " +
+         std::to_string(job.segment_bytes) + ", shared " + std::to_string(job.means.shared) + ", kernel from " +
+         std::to_string(job.means.kernel_from);
+}
+
+// The number of ranks that failed; `found` of all ranks together.
+int run_in_threads(const GroupJob& job, std::size_t* found = nullptr) {
+  const Watch watch(describe(job));
+  const GroupPools pools(job.ranks);
+  if (!pools.ok()) return job.ranks;
+  std::atomic<std::size_t> all = 0;
+  std::barrier placed(job.ranks);
+  const int failed = run_threads(job.ranks, job.segment_bytes, [&](int rank, SharedSegment segment, const auto& peers) {
+    stand_at(job, segment, rank);
+    placed.arrive_and_wait();
+    Outcome outcome = run_rank(job, rank, std::move(segment), peers, pools);
+    all += outcome.found;
+    return outcome.problem;
+  });
+  if (found != nullptr) *found = all;
+  return failed;
+}
+
+int run_in_processes(const GroupJob& job) {
+  const GroupPools pools(job.ranks);
+  if (!pools.ok()) return job.ranks;
+  return run_processes(job.ranks, job.segment_bytes, [&](int rank, SharedSegment segment, const auto& peers) {
+    return run_rank(job, rank, std::move(segment), peers, pools).problem;
+  });
+}
+
+constexpr int rank_counts[] = {2, 3, 4, 5, 7, 8, 13};
+
+class GroupSteps : public testing::TestWithParam<int> {
+ protected:
+  GroupJob job(const Means& means, std::uint64_t salt, std::size_t segment_bytes) const {
+    return {.seed = test::derive(seed(), salt, static_cast<std::uint64_t>(GetParam())),
+            .ranks = GetParam(),
+            .means = means,
+            .segment_bytes = segment_bytes};
+  }
+  std::size_t least() const { return detail::least_segment_bytes(GetParam()); }
+  std::size_t usual() const { return SharedSegment::default_bytes(GetParam()); }
+};
+
+TEST_P(GroupSteps, InStages) {
+  EXPECT_EQ(run_in_threads(job(only_stages, 1, least())), 0);
+  EXPECT_EQ(run_in_threads(job(only_stages, 2, usual())), 0);
+}
+
+TEST_P(GroupSteps, BetweenSharedBuffers) {
+  std::size_t found = 0;
+  EXPECT_EQ(run_in_threads(job(shared_buffers, 3, least()), &found), 0);
+  EXPECT_GT(found, 0u);
+  EXPECT_EQ(run_in_threads(job(shared_buffers, 4, usual())), 0);
+}
+
+// Threads of one process may read its memory through the kernel as well.
+TEST_P(GroupSteps, ByTheKernelAndAnyWay) {
+  EXPECT_EQ(run_in_threads(job(by_kernel, 5, least())), 0);
+  EXPECT_EQ(run_in_threads(job(long_by_kernel, 6, usual())), 0);
+  EXPECT_EQ(run_in_threads(job(everything, 7, usual())), 0);
+}
+
+TEST_P(GroupSteps, InSegmentsOfAnySize) {
+  Random random(test::derive(seed(), static_cast<std::uint64_t>(GetParam()), 8));
+  for (const std::uint64_t salt : {8u, 9u, 10u}) {
+    GroupJob any = job(salt == 8 ? everything : only_stages, salt, least() + random.below(2 * least()));
+    any.calls /= 2;
+    EXPECT_EQ(run_in_threads(any), 0) << describe(any);
+  }
+}
+
+// A root that waits for nobody runs ahead, until no slot or area is free.
+TEST_P(GroupSteps, ManySmallOnesInARow) {
+  GroupJob many = job(shared_buffers, 11, usual());
+  many.calls = 10 * calls_of_a_job;
+  many.same_size = true;
+  EXPECT_EQ(run_in_threads(many), 0);
+}
+
+TEST_P(GroupSteps, RoundsMayWrapAround) {
+  GroupJob late = job(only_stages, 12, least());
+  late.first_round = ~std::uint32_t{0} - 40;
+  EXPECT_EQ(run_in_threads(late), 0);
+  late.means = by_kernel;
+  late.first_round = ~std::uint32_t{0} - 2;
+  EXPECT_EQ(run_in_threads(late), 0);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // it does not follow forks of programs with threads
+TEST_P(GroupSteps, BetweenProcesses) {
+  EXPECT_EQ(run_in_processes(job(only_stages, 13, least())), 0);
+  EXPECT_EQ(run_in_processes(job(everything, 14, usual())), 0);
+  EXPECT_EQ(run_in_processes(job(by_kernel, 15, usual())), 0);
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Ranks, GroupSteps, testing::ValuesIn(rank_counts));
+
+// A process that is gone: an error that names the rank, here and from then on; no wrong result.
+TEST(GroupStepFailures, AFailedCopyByTheKernelIsSaid) {
+  const int gone = fork();
+  if (gone == 0) _exit(0);
+  waitpid(gone, nullptr, 0);
+  const GroupJob job{.seed = 3, .ranks = 3, .means = by_kernel, .segment_bytes = detail::least_segment_bytes(3)};
+  const int failed =
+      run_threads(3, job.segment_bytes, [&](int rank, SharedSegment segment, std::vector<ShmPeer> peers) {
+        for (ShmPeer& peer : peers) peer.process = gone;
+        auto channel =
+            make_shm_channel(std::move(segment), peers, rank, 3, {.single_copy = true, .group_single_copy_from = 1});
+        Engine engine({channel->get(), nullptr}, {.yield = true});
+        std::vector<std::byte> from(20000), to(20000);
+        const Buffers buffers{{from.data(), to.data(), nullptr}};
+        const Reducer reducer = make_reducer(Op::sum, Element::u32);
+        BoundGroup group{
+            .kind = GroupKind::all_reduce, .self = rank, .members = {0, 1, 2}, .bytes = 20000, .piece_offsets = {}};
+        ScheduleBuilder builder(4);
+        builder.group(group, {{0, 20000, Space::input}}, {{0, 20000, Space::output}});
+        const BoundSchedule schedule = builder.build();
+        const Status first = engine.run(schedule, buffers, &reducer, nullptr);
+        if (first.ok()) return std::string("the step succeeded");
+        if (first.message().find("process " + std::to_string(gone)) == std::string::npos) return first.message();
+        if (engine.run(schedule, buffers, &reducer, nullptr).ok()) return std::string("the step after it succeeded");
+        return std::string();
+      });
+  EXPECT_EQ(failed, 0);
+}
+
+// A step of fewer ranks than the node has would meet another one of the rest.
+TEST(GroupStepFailures, AStepOfFewerRanksIsRefused) {
+  auto segment = SharedSegment::create(detail::least_segment_bytes(3));
+  ASSERT_TRUE(segment.ok());
+  const std::vector<ShmPeer> peers = {{0, getpid()}, {1, getpid()}, {2, getpid()}};
+  auto channel = make_shm_channel(std::move(*segment), peers, 0, 3, {});
+  ASSERT_TRUE(channel.ok());
+  Engine engine({channel->get(), nullptr}, {.yield = true});
+  ScheduleBuilder builder(1);
+  builder.group({.kind = GroupKind::broadcast, .members = {0, 1}, .bytes = 8, .piece_offsets = {}},
+                {{0, 8, Space::input}}, {});
+  std::byte memory[8]{};
+  const Status status = engine.run(builder.build(), {{memory, memory, memory}}, nullptr, nullptr);
+  EXPECT_EQ(status.message(), "shm: a group step of 2 ranks on a node of 3");
+}
+
+}  // namespace
+}  // namespace plait
