@@ -31,7 +31,7 @@ constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
 // Over Ethernet, messages up to this go over plain sockets: with several rails only those that UCX would not cut.
-constexpr std::uint64_t socket_bytes = 128 * 1024, socket_bytes_with_rails = 8 * 1024;
+constexpr std::uint64_t socket_bytes = 128 * 1024, socket_bytes_with_rails = 1024;
 
 constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
 
@@ -316,7 +316,8 @@ Status Bootstrap::open_shm(bool single_copy) {
       make_shm_channel(std::move(segment_), peers, static_cast<int>(self), communicator_.ranks,
                        {.single_copy = single_copy,
                         .single_copy_threshold = process().config.single_copy_threshold,
-                        .group_single_copy_from = 32 * 1024,
+                        .crowded = ranks_per_core() > 1,
+                        .group_single_copy_from = 16 * 1024,
                         .buffers = connections_.buffers.get()});
   if (!channel.ok()) return channel.status();
   connections_.shm = std::move(*channel);
@@ -379,13 +380,19 @@ bool Bootstrap::yields() const {
   return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
 }
 
-// The most crowded machine's, of this communicator's ranks: the same on all of them.
+// Where this communicator's ranks are most crowded: those bound alike over the cores that they may use. The same on all
+// of them.
 double Bootstrap::ranks_per_core() const {
-  std::map<std::uint64_t, int> ranks_on;
-  for (const Location& location : locations_) ++ranks_on[location.machine];
+  std::map<std::array<std::uint64_t, 5>, int> bound_alike;
+  const auto binding = [](const Location& location) {
+    return std::array{location.machine, static_cast<std::uint64_t>(location.package),
+                      static_cast<std::uint64_t>(location.numa), static_cast<std::uint64_t>(location.l3),
+                      static_cast<std::uint64_t>(location.core)};
+  };
+  for (const Location& location : locations_) ++bound_alike[binding(location)];
   double most = 1;
   for (const Location& location : locations_)
-    most = std::max(most, static_cast<double>(ranks_on[location.machine]) / std::max(location.cores_allowed, 1));
+    most = std::max(most, static_cast<double>(bound_alike[binding(location)]) / std::max(location.cores_allowed, 1));
   return most;
 }
 
