@@ -7,6 +7,8 @@ pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 
+find_path(UCX_INCLUDE_DIR ucp/api/ucp.h REQUIRED)
+
 include(CheckLanguage)
 check_language(Fortran)
 if(CMAKE_Fortran_COMPILER)

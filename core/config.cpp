@@ -56,7 +56,7 @@ bool set_text(std::string& field, std::string_view text) {
 
 constexpr std::array<std::string_view, 3> single_copy_modes = {"auto", "cma", "none"};
 constexpr std::array<std::string_view, 3> shared_modes = {"mpi", "malloc", "none"};
-constexpr std::array<std::string_view, 2> channel_names = {"shm", "mpi"};
+constexpr std::array<std::string_view, 4> channel_names = {"shm", "tcp", "ucx", "mpi"};
 
 bool set_single_copy(Config& config, std::string_view text) {
   if (std::ranges::find(single_copy_modes, text) == single_copy_modes.end()) return false;
@@ -123,9 +123,19 @@ constexpr auto table = std::to_array<Entry>({
       "planner choose."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
-    {{"PLAIT_CHANNELS", "list", "shm,mpi", "The channels that may be used, separated by commas: shm, mpi."},
-     "a list, separated by commas, of shm, mpi",
+    {{"PLAIT_CHANNELS", "list", "shm,tcp,ucx,mpi",
+      "The channels that may be used, separated by commas: shm, tcp, ucx, mpi. Between nodes ucx is taken where it works on "
+      "all ranks, else mpi."},
+     "a list, separated by commas, of shm, tcp, ucx, mpi",
      set_channels},
+    {{"PLAIT_RAILS", "list", "all",
+      "The rails that ucx may use: their names as plait topo shows them, separated by commas, or how many, or all."},
+     "names of rails separated by commas, a number, or all",
+     [](Config& c, std::string_view v) { return set_text(c.rails, v); }},
+    {{"PLAIT_UCX_TLS", "list", "",
+      "UCX's transports on the rails, as in UCX_TLS; empty takes tcp on Ethernet and rc, dc and ud on HCAs."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.ucx_transports, v); }},
     {{"PLAIT_SINGLE_COPY", "choice", "auto",
       "How large messages cross between processes of a node: cma reads the sender's memory, none "
       "stages through shared memory, auto takes cma where it is permitted."},

@@ -27,7 +27,9 @@ struct Config {
   std::string report_path;                             // PLAIT_REPORT=file.json; empty: standard error
   std::string trace_path;                              // PLAIT_TRACE; empty: off
   std::string plan;                                    // PLAIT_PLAN: forced where it applies; empty: choose
-  std::vector<std::string> channels = {"shm", "mpi"};  // PLAIT_CHANNELS: those allowed
+  std::vector<std::string> channels = {"shm", "ucx", "mpi"};  // PLAIT_CHANNELS: those allowed
+  std::string rails = "all";                           // PLAIT_RAILS: names, a number, or all
+  std::string ucx_transports;                          // PLAIT_UCX_TLS: as UCX_TLS; empty: by the kind of the rail
   std::string single_copy = "auto";                    // PLAIT_SINGLE_COPY: auto | cma | none
   std::size_t single_copy_threshold = 0;               // PLAIT_SINGLE_COPY_THRESHOLD (bytes); 0: built-in
   std::size_t segment_bytes = 0;                       // PLAIT_SEGMENT_BYTES: a node's shared segment; 0: rule

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -82,19 +83,22 @@ class Node:
 
 
 class Cluster:
-    """An emulated cluster (docs/cluster.md), there from `with` on until its end, or the end of this program."""
+    """An emulated cluster (docs/cluster.md), there from `with` on until its end, or the end of this program. Without a
+    rate its links are as fast as the machine."""
 
-    def __init__(self, nodes, per_node, rate, rails=1):
+    def __init__(self, nodes, per_node, rate=None, rails=1):
         self.nodes, self.per_node, self.link, self.rails = nodes, per_node, rate, rails
         self.ranks = nodes * per_node
-        amount, unit = re.fullmatch(r"(\d+)(\w+)", rate).groups()
-        self.rate = f"{int(amount) * rails}{unit}"  # of all rails of a node together
+        self.rate = None  # of all rails of a node together
+        if rate:
+            amount, unit = re.fullmatch(r"(\d+)(\w+)", rate).groups()
+            self.rate = f"{int(amount) * rails}{unit}"
         self.name = f"lab{os.getpid()}"
 
     def __enter__(self):
         atexit.register(self._down)
-        subprocess.run([CLUSTER, "up", "--name", self.name, "--nodes", str(self.nodes), "--rate", self.link, "--rails",
-                        str(self.rails)], check=True)
+        subprocess.run([CLUSTER, "up", "--name", self.name, "--nodes", str(self.nodes), "--rate",
+                        self.link or "none", "--rails", str(self.rails)], check=True)
         return self
 
     def __exit__(self, *_):
@@ -119,8 +123,9 @@ class Job:
 
     status = None
 
-    def __init__(self, command, errors=subprocess.DEVNULL):
-        self.process = subprocess.Popen(before + command, stdout=subprocess.PIPE, stderr=errors,
+    def __init__(self, command):
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(before + command, stdout=subprocess.PIPE, stderr=self.errors,
                                         stdin=subprocess.DEVNULL, start_new_session=True)
         atexit.register(self._stop)
 
@@ -139,6 +144,13 @@ class Job:
                 for line in lines:
                     if line.startswith(b"{"):
                         yield json.loads(line)
+
+    def complaint(self):
+        """What the program itself said last on standard error; nothing where it crashed without a word."""
+        self.errors.seek(0)
+        lines = self.errors.read().decode(errors="replace").splitlines()
+        own = [line for line in lines if re.match(r"(plait|mix_replay|cluster)( [a-z]+)?: ", line)]
+        return own[-1] if own else ""
 
     def __enter__(self):
         return self

@@ -111,6 +111,7 @@ class Binder {
     BoundStep bound{.kind = step.kind,
                     .channel = step.channel,
                     .incoming_left = step.incoming_left,
+                    .rail = step.rail,
                     .peer = step.peer,
                     .group = step.group < 0 ? -1 : add_group(schedule_.groups[static_cast<std::size_t>(step.group)]),
                     .predecessors = step.after.count,
@@ -181,11 +182,11 @@ class Binder {
 
   void collect_lanes() {
     // Group steps are a lane without a peer.
-    std::map<std::tuple<ChannelKind, std::int32_t, bool>, std::vector<std::uint32_t>> lanes;
+    std::map<std::tuple<ChannelKind, std::int8_t, std::int32_t, bool>, std::vector<std::uint32_t>> lanes;
     for (std::uint32_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
       if (is_local(step.kind)) continue;
-      lanes[{step.channel, step.peer, step.kind == StepKind::send}].push_back(i);
+      lanes[{step.channel, step.rail, step.peer, step.kind == StepKind::send}].push_back(i);
       bound_.channels_used |= 1U << static_cast<unsigned>(step.channel);
     }
     for (const auto& [key, steps] : lanes) {

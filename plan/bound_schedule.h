@@ -50,6 +50,7 @@ struct BoundStep {
   StepKind kind;
   ChannelKind channel;
   bool incoming_left;
+  std::int8_t rail;
   std::int32_t peer;
   std::int32_t group;          // index into BoundSchedule::groups; -1
   std::uint32_t predecessors;  // steps that must complete before this one starts
@@ -59,7 +60,7 @@ struct BoundStep {
   std::int32_t lane;    // send, recv, recv_reduce, group: index into BoundSchedule::lanes; -1 for local steps
 };
 
-// The sends to, or the receives from, one peer over one channel, or the group steps: their order of starting.
+// The sends to, or the receives from, one peer over one channel and rail, or the group steps: their order of starting.
 struct Lane {
   SpanList steps;  // into BoundSchedule::lane_steps
 };

@@ -24,10 +24,16 @@ struct LoweredPlan {
 
 class Builder {
  public:
-  // `node_of[r]`: ranks of one node talk over shm when `shared_memory`, all others over mpi.
-  Builder(const Semantics& semantics, std::span<const int> node_of, bool shared_memory);
+  // `node_of[r]`: ranks of one node talk over shm when `shared_memory`, all others over `network`.
+  Builder(const Semantics& semantics, std::span<const int> node_of, bool shared_memory,
+          ChannelKind network = ChannelKind::mpi);
+
+  // Binds what crosses the network to rails: the messages of chunk c to rails[c mod size]. Empty: bound to none. Call
+  // it before the first message.
+  void bind_chunks(std::span<const std::int8_t> rails) { rails_.assign(rails.begin(), rails.end()); }
 
   const Semantics& semantics() const { return semantics_; }
+  bool shared_memory() const { return shared_memory_; }
 
   // One message with `from`'s values of `blocks`, in that order; `to` holds them afterwards, and `from` still does.
   void move(int from, int to, std::span<const BlockId> blocks);
@@ -80,6 +86,7 @@ class Builder {
   enum class Arrival { overwrite, combine, combine_elsewhere };
 
   ChannelKind route(int from, int to) const;
+  std::int8_t rail_of(ChannelKind channel, BlockId block) const;
   Holding& holding(int rank, BlockId block) { return ranks_[static_cast<std::size_t>(rank)].holdings[block]; }
   std::uint32_t storage_of(int rank, Space space, std::uint32_t cell) const;
   Holding landing_place(int rank, BlockId block);
@@ -114,6 +121,8 @@ class Builder {
   Semantics semantics_;
   std::vector<int> node_of_;
   bool shared_memory_;
+  ChannelKind network_;
+  std::vector<std::int8_t> rails_;
   std::vector<RankState> ranks_;
   std::vector<Reader> reader_pool_;
   std::vector<std::uint32_t> pending_after_;

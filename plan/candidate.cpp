@@ -33,7 +33,7 @@ std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
 }
 
 void pairwise(Builder& builder, const Hierarchy& hierarchy) {
-  pairwise_alltoall(builder, make_grid(hierarchy, GridKind::flat, -1).order);
+  pairwise_alltoall(builder, make_grid(hierarchy, GridKind::flat, -1).order, nodes_of(hierarchy));
 }
 
 // All ranks of the only node in one operation.
@@ -113,11 +113,11 @@ double together_seconds(double bytes, const CandidateContext& context) {
 // `bytes`: of one pair's message.
 std::vector<Candidate> exchanges(double bytes, const CandidateContext& context) {
   const Hierarchy& hierarchy = context.hierarchy;
-  std::vector<Candidate> found = {{"pairwise", GridKind::flat, {}, pairwise, 1, pairwise_seconds(bytes, context)}};
+  std::vector<Candidate> found = {{"pairwise", GridKind::flat, {}, pairwise, 1, pairwise_seconds(bytes, context), {}}};
   if (hierarchy.nodes() == 1 && context.shared_memory)
-    found.push_back({"shared", GridKind::flat, {}, together, 1, together_seconds(bytes, context)});
+    found.push_back({"shared", GridKind::flat, {}, together, 1, together_seconds(bytes, context), {}});
   if (hierarchy.nodes() > 1 && hierarchy.nodes() < hierarchy.ranks())
-    found.push_back({"leaders", GridKind::flat, {}, leaders, 1, leaders_seconds(bytes, context)});
+    found.push_back({"leaders", GridKind::flat, {}, leaders, 1, leaders_seconds(bytes, context), {}});
   std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
   return found;
 }
@@ -208,8 +208,13 @@ class Sizing {
     const Result<int> segments = segments_needed(priced.program, synthesis_.grid, call_.collective, ordered(call_));
     if (!segments.ok()) return segments.status();
     const int chunks = chunks_given ? priced.chunks : chunks_for(priced, *segments);
-    return Candidate{
-        with_chunks(text(priced.program), chunks), synthesis_.kind, priced.program, nullptr, chunks, priced.seconds};
+    return Candidate{with_chunks(text(priced.program), chunks),
+                     synthesis_.kind,
+                     priced.program,
+                     nullptr,
+                     chunks,
+                     priced.seconds,
+                     {}};
   }
 
  private:
@@ -255,6 +260,28 @@ int take_chunks(std::string_view& text) {
   if (error != std::errc() || end != digits.data() + digits.size() || chunks < 1 || chunks > 4096) return 0;
   text = text.substr(0, space);
   return chunks;
+}
+
+// "RS.2 AR.1 AG.2 x8 @0,1": the rails behind it, taken off; none where there are none.
+Result<std::vector<std::int8_t>> take_rails(std::string_view& text, int rails) {
+  std::vector<std::int8_t> taken;
+  const auto at = text.rfind(" @");
+  if (at == text.npos) return taken;
+  std::string_view list = text.substr(at + 2);
+  while (!list.empty()) {
+    const std::string_view one = list.substr(0, list.find(','));
+    int rail = -1;
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), rail);
+    if (error != std::errc() || end != one.data() + one.size() || rail < 0 || rail >= rails)
+      return Status(Code::invalid, "rail '" + std::string(one) + "': " +
+                                       (rails == 0 ? "no rails are in use here"
+                                                   : "expected a number from 0 to " + std::to_string(rails - 1)));
+    taken.push_back(static_cast<std::int8_t>(rail));
+    list.remove_prefix(std::min(list.size(), one.size() + 1));
+  }
+  if (taken.empty()) return Status(Code::invalid, "expected numbers of rails behind the @");
+  text = text.substr(0, at);
+  return taken;
 }
 
 }  // namespace
@@ -309,14 +336,21 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
       if (exchange.name == text) return std::move(exchange);
     return Status(Code::invalid, "'" + std::string(text) + "' is no plan of alltoall: expected pairwise, leaders or shared");
   }
+  const std::string name(text);
+  Result<std::vector<std::int8_t>> rails = take_rails(text, context.rails);
+  if (!rails.ok()) return rails.status();
   const int chunks = take_chunks(text);
   const Result<Program> program = parse_program(text);
   if (!program.ok()) return program.status();
-  return programmed(*program, chunks, call, context);
+  Result<Candidate> candidate = programmed(*program, chunks, call, context);
+  if (!candidate.ok() || rails->empty()) return candidate;
+  candidate->name += name.substr(name.rfind(" @"));  // plans are kept by name
+  candidate->rails = std::move(*rails);
+  return candidate;
 }
 
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
-                          const Hierarchy& hierarchy, bool shared_memory) {
+                          const Hierarchy& hierarchy, bool shared_memory, ChannelKind network) {
   const bool in_order = !commutative && reduces(collective);
   const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1, shared_memory);
   const Result<int> segments =
@@ -328,7 +362,8 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
   const Semantics semantics(collective, hierarchy.ranks(), root, *segments, candidate.chunks);
   std::vector<int> node_of;
   for (int rank = 0; rank < hierarchy.ranks(); ++rank) node_of.push_back(hierarchy.node_of(rank));
-  Builder builder(semantics, node_of, shared_memory);
+  Builder builder(semantics, node_of, shared_memory, network);
+  builder.bind_chunks(candidate.rails);
   if (candidate.emit != nullptr)
     candidate.emit(builder, hierarchy);
   else

@@ -115,6 +115,8 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, options.chunk_bytes);
   append(key, options.host_when_faster);
   append(key, options.shared_memory);
+  append(key, options.network);
+  append(key, options.rails);
   append(key, options.siblings);
   for (int place = 0; place < hierarchy.ranks(); ++place) append(key, hierarchy.rank_at(place));
   for (const Level& level : hierarchy.levels()) {
@@ -164,7 +166,7 @@ struct Planner::Implementation {
   const Decision& decide(const Call& call);
   Decision compute_decision(const Call& call) const;
   CandidateContext context() const {
-    return {hierarchy, options.machine, options.siblings, options.chunk_bytes, options.shared_memory};
+    return {hierarchy,    options.machine, options.siblings, options.chunk_bytes, options.rails, options.shared_memory};
   }
   bool host_is_faster(const Call& call) const;
   Status check(const std::string& plan) const;
@@ -236,7 +238,7 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
   const Shelf::PlanKey key{call.collective, root, call.commutative, candidate.name};
   if (const auto found = shelf->plans.find(key); found != shelf->plans.end()) return found->second.get();
   Result<LoweredPlan> lowered =
-      lower(candidate, call.collective, root, call.commutative, hierarchy, options.shared_memory);
+      lower(candidate, call.collective, root, call.commutative, hierarchy, options.shared_memory, options.network);
   const Status status =
       lowered.ok() ? prove(lowered->semantics, lowered->schedules, call.commutative) : lowered.status();
   if (!status.ok()) {

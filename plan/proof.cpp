@@ -304,8 +304,8 @@ class Execution {
   }
 
  private:
-  using LaneKey = std::tuple<ChannelKind, int, bool>;  // channel, peer, is it the sending side
-  static constexpr LaneKey group_lane{ChannelKind::shm, -1, false};
+  using LaneKey = std::tuple<ChannelKind, std::int8_t /* rail */, int /* peer */, bool /* the sending side */>;
+  static constexpr LaneKey group_lane{ChannelKind::shm, any_rail, -1, false};
 
   struct Lane {
     std::vector<std::size_t> steps;
@@ -336,7 +336,7 @@ class Execution {
       state.open[i] = step.after.count;
       for (std::uint32_t k = 0; k < step.after.count; ++k)
         state.waiting[proof.schedule().after[step.after.first + k]].push_back(i);
-      if (is_message(step.kind)) state.lanes[{step.channel, step.peer, step.kind == StepKind::send}].steps.push_back(i);
+      if (is_message(step.kind)) state.lanes[{step.channel, step.rail, step.peer, step.kind == StepKind::send}].steps.push_back(i);
       if (step.kind == StepKind::group) state.lanes[group_lane].steps.push_back(i);
     }
   }
@@ -355,11 +355,11 @@ class Execution {
     }
     const bool sends = step.kind == StepKind::send;
     const int sender = sends ? rank : step.peer, receiver = sends ? step.peer : rank;
-    advance(states_[static_cast<std::size_t>(rank)], {step.channel, step.peer, sends});
-    meet(step.channel, sender, receiver);
+    advance(states_[static_cast<std::size_t>(rank)], {step.channel, step.rail, step.peer, sends});
+    meet(step.channel, step.rail, sender, receiver);
   }
 
-  void advance(RankState& state, std::tuple<ChannelKind, int, bool> key) {
+  void advance(RankState& state, const LaneKey& key) {
     Lane& lane = state.lanes[key];
     while (lane.started < lane.steps.size() && state.offered[lane.steps[lane.started]]) ++lane.started;
   }
@@ -460,9 +460,9 @@ class Execution {
     return violation(rank, index, "does not get its group's blocks");
   }
 
-  void meet(ChannelKind channel, int sender, int receiver) {
-    Lane& out = states_[static_cast<std::size_t>(sender)].lanes[{channel, receiver, true}];
-    Lane& in = states_[static_cast<std::size_t>(receiver)].lanes[{channel, sender, false}];
+  void meet(ChannelKind channel, std::int8_t rail, int sender, int receiver) {
+    Lane& out = states_[static_cast<std::size_t>(sender)].lanes[{channel, rail, receiver, true}];
+    Lane& in = states_[static_cast<std::size_t>(receiver)].lanes[{channel, rail, sender, false}];
     while (out.met < out.started && in.met < in.started) {
       runnable_.push_back({receiver, in.steps[in.met]});  // executing the receive completes both sides
       ++out.met;
@@ -488,10 +488,10 @@ class Execution {
   // The send that the receive `index` of `rank` meets: the same position in the peer's lane.
   std::size_t partner_of(int rank, std::size_t index) {
     const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
-    const Lane& in = states_[static_cast<std::size_t>(rank)].lanes[{step.channel, step.peer, false}];
+    const Lane& in = states_[static_cast<std::size_t>(rank)].lanes[{step.channel, step.rail, step.peer, false}];
     const auto position = std::lower_bound(in.steps.begin(), in.steps.end(), index) - in.steps.begin();
     return states_[static_cast<std::size_t>(step.peer)]
-        .lanes[{step.channel, rank, true}]
+        .lanes[{step.channel, step.rail, rank, true}]
         .steps[static_cast<std::size_t>(position)];
   }
 
@@ -569,8 +569,8 @@ class Execution {
       if (lane.met < lane.steps.size())
         return violation(rank, lane.steps[lane.met],
                          key == group_lane ? "waits for ever for its group"
-                                           : "waits for ever for rank " + std::to_string(std::get<1>(key)) +
-                                                 (std::get<2>(key) ? " to receive" : " to send"));
+                                           : "waits for ever for rank " + std::to_string(std::get<2>(key)) +
+                                                 (std::get<3>(key) ? " to receive" : " to send"));
     return {Code::invalid, "proof: rank " + std::to_string(rank) + " never finishes"};
   }
 

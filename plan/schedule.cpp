@@ -4,7 +4,10 @@
 
 namespace plait {
 
-std::string_view name(ChannelKind kind) { return kind == ChannelKind::shm ? "shm" : "mpi"; }
+std::string_view name(ChannelKind kind) {
+  constexpr std::array<std::string_view, channel_kinds> names = {"shm", "ucx", "mpi"};
+  return names[static_cast<std::size_t>(kind)];
+}
 
 std::string_view name(StepKind kind) {
   constexpr std::array<std::string_view, 6> names = {"send", "recv", "recv_reduce", "copy", "reduce", "group"};
@@ -41,6 +44,7 @@ std::string describe(const Schedule& schedule) {
     text += std::to_string(i) + " " + std::string(name(step.kind));
     if (step.group >= 0) text += " " + std::string(name(schedule.groups[static_cast<std::size_t>(step.group)].kind));
     if (step.peer >= 0) text += " " + std::string(name(step.channel)) + " rank " + std::to_string(step.peer);
+    if (step.rail != any_rail) text += " rail " + std::to_string(step.rail);
     if (step.source.count > 0) text += " from" + describe(schedule, step.source);
     if (step.operand.count > 0) text += " with" + describe(schedule, step.operand);
     if (step.destination.count > 0) text += " to" + describe(schedule, step.destination);

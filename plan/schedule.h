@@ -10,9 +10,13 @@
 namespace plait {
 
 enum class Space : std::uint8_t { input, output, scratch };
-enum class ChannelKind : std::uint8_t { shm, mpi };
-inline constexpr int channel_kinds = 2;
+enum class ChannelKind : std::uint8_t { shm, ucx, mpi };
+inline constexpr int channel_kinds = 3;
 std::string_view name(ChannelKind kind);
+
+// Rails are numbered as the ranks agreed on them; a message bound to none is dealt out over all by the channel.
+inline constexpr std::int8_t any_rail = -1;
+inline constexpr int most_rails = 8;
 
 enum class StepKind : std::uint8_t {
   send,         // source -> peer
@@ -74,6 +78,7 @@ struct Step {
   StepKind kind = StepKind::copy;
   ChannelKind channel = ChannelKind::shm;  // of send, recv, recv_reduce
   bool incoming_left = false;              // recv_reduce: the incoming value is the operator's left operand
+  std::int8_t rail = any_rail;             // of a message over the network: the rail that it is bound to
   std::int32_t peer = -1;                  // rank in the communicator
   std::int32_t group = -1;                 // of a group step: index into Schedule::groups
   RunList source{};                        // send, copy, reduce
@@ -83,9 +88,9 @@ struct Step {
                                            // this one starts
 };
 
-// Besides `after`, the sends to one peer over one channel start in the order in which they are listed, and so do the
-// receives from it: the k-th send meets the k-th receive. Group steps start in their order as well. A step only names
-// earlier steps in `after`.
+// Besides `after`, the sends to one peer over one channel and rail start in the order in which they are listed, and so
+// do the receives from it: the k-th send meets the k-th receive. Group steps start in their order as well. A step only
+// names earlier steps in `after`.
 struct Schedule {
   std::vector<Step> steps;
   std::vector<CellRun> runs;

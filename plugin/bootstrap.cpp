@@ -7,6 +7,7 @@
 #include <atomic>
 #include <exception>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,10 +16,12 @@
 #include "plugin/host.h"
 #include "plugin/link_probe.h"
 #include "plugin/process.h"
+#include "plugin/rails.h"
 #include "plugin/report.h"
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/arena_buffers.h"
 #include "tl/shm/shm_channel.h"
+#include "tl/tcp/tcp_channel.h"
 #include "topo/discovery.h"
 
 namespace plait {
@@ -26,6 +29,9 @@ namespace {
 
 constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
+
+// Over Ethernet, messages up to this go over plain sockets: with several rails only those that UCX would not cut.
+constexpr std::uint64_t socket_bytes = 128 * 1024, socket_bytes_with_rails = 1024;
 
 constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
 
@@ -127,6 +133,8 @@ class Bootstrap {
   Status check_cards();
   Status choose_channels();
   Status look_at_network();
+  Status connect_rails();
+  Status open_listeners();
   Status share_memory();
   Status share_buffers(std::span<const Offer> offers);
   Status offer_segment(Offer& offer);
@@ -147,8 +155,11 @@ class Bootstrap {
   Hierarchy hierarchy_;
   std::vector<int> neighbours_;  // ranks of this node, in place order
   SharedSegment segment_;
-  bool use_shm_ = false, use_mpi_ = false;
-  NetworkRates network_;  // zeros: there is no network
+  bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
+  std::optional<RailNetwork> rails_;  // where ucx is used
+  Socket listener_;                   // for short messages
+  std::vector<TcpPeer> listening_;    // by rank; empty where UCX carries them as well
+  NetworkRates network_;              // zeros: there is no network
 };
 
 // Both become what holds on all ranks. False when the host failed at that.
@@ -197,18 +208,67 @@ Status Bootstrap::check_cards() {
 Status Bootstrap::choose_channels() {
   const bool neighbours = hierarchy_.nodes() < communicator_.ranks;
   use_shm_ = listed("shm") && neighbours;
-  use_mpi_ = listed("mpi") && (hierarchy_.nodes() > 1 || !use_shm_);
-  if (!use_mpi_ && (hierarchy_.nodes() > 1 || !use_shm_))
+  const bool network = hierarchy_.nodes() > 1 || !use_shm_;
+  use_ucx_ = listed("ucx") && network;
+  use_mpi_ = listed("mpi") && network;
+  if (!use_ucx_ && !use_mpi_ && network)
     return {Code::unsupported, "PLAIT_CHANNELS names no channel between the ranks"};
   if (use_shm_ && !affordable_) return {Code::unavailable, "enough shared memory is in use by other communicators"};
   return {};
 }
 
 Status Bootstrap::look_at_network() {
-  if (hierarchy_.nodes() < 2) return {};
-  const Result<NetworkRates> measured = network_rates(comm(), hierarchy_);
-  if (measured.ok()) network_ = *measured;
-  return measured.status();
+  if (use_ucx_)
+    if (Status status = connect_rails(); !status.ok()) return status;
+  if (hierarchy_.nodes() > 1) {
+    const Result<NetworkRates> measured =
+        network_rates(comm(), hierarchy_, rails_ ? rails_->meter() : mpi_meter(comm()));
+    if (!measured.ok()) return measured.status();
+    network_ = *measured;
+  }
+  if (!rails_) return {};
+  if (Status status = rails_->agree_on_weights(); !status.ok()) return status;
+  return listed("tcp") ? open_listeners() : Status();
+}
+
+// For short messages over Ethernet; where a rank cannot listen, UCX carries them as well.
+Status Bootstrap::open_listeners() {
+  const std::vector<std::uint32_t> addresses = rails_->addresses();
+  Endpoint mine;
+  if (!addresses.empty()) {
+    const Status listening = attempt([&]() -> Status {
+      Result<Socket> made = listen_at(addresses[static_cast<std::size_t>(communicator_.rank)], communicator_.ranks);
+      if (!made.ok()) return made.status();
+      const Result<Endpoint> endpoint = endpoint_of(*made);
+      if (!endpoint.ok()) return endpoint.status();
+      mine = *endpoint;
+      listener_ = std::move(*made);
+      return {};
+    });
+    if (!listening.ok()) debug("set-up: " + listening.message());
+  }
+  std::vector<Endpoint> endpoints(static_cast<std::size_t>(communicator_.ranks));
+  const int bytes = static_cast<int>(sizeof mine);
+  if (host().allgather(&mine, bytes, MPI_BYTE, endpoints.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not exchange their sockets"};
+  if (std::ranges::any_of(endpoints, [](const Endpoint& endpoint) { return endpoint.port == 0; })) return {};
+  for (std::size_t rank = 0; rank < endpoints.size(); ++rank)
+    listening_.push_back({endpoints[rank], rails_->host_of(static_cast<int>(rank))});
+  return {};
+}
+
+// Where UCX does not work on all ranks, MPI's messages do.
+Status Bootstrap::connect_rails() {
+  Result<RailNetwork> connected = RailNetwork::connect(comm(), hierarchy_, locations_);
+  if (connected.ok()) {
+    rails_ = std::move(*connected);
+    use_mpi_ = false;
+    debug("set-up: rails " + rails_->names());
+    return {};
+  }
+  debug("set-up: " + connected.status().message());
+  use_ucx_ = false;
+  return use_mpi_ && connected.status().code() == Code::unavailable ? Status() : connected.status();
 }
 
 Status Bootstrap::offer_segment(Offer& offer) {
@@ -256,7 +316,8 @@ Status Bootstrap::open_shm(bool single_copy) {
       make_shm_channel(std::move(segment_), peers, static_cast<int>(self), communicator_.ranks,
                        {.single_copy = single_copy,
                         .single_copy_threshold = process().config.single_copy_threshold,
-                        .group_single_copy_from = 32 * 1024,
+                        .crowded = ranks_per_core() > 1,
+                        .group_single_copy_from = 16 * 1024,
                         .buffers = connections_.buffers.get()});
   if (!channel.ok()) return channel.status();
   connections_.shm = std::move(*channel);
@@ -319,13 +380,19 @@ bool Bootstrap::yields() const {
   return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
 }
 
-// The most crowded machine's, of this communicator's ranks: the same on all of them.
+// Where this communicator's ranks are most crowded: those bound alike over the cores that they may use. The same on all
+// of them.
 double Bootstrap::ranks_per_core() const {
-  std::map<std::uint64_t, int> ranks_on;
-  for (const Location& location : locations_) ++ranks_on[location.machine];
+  std::map<std::array<std::uint64_t, 5>, int> bound_alike;
+  const auto binding = [](const Location& location) {
+    return std::array{location.machine, static_cast<std::uint64_t>(location.package),
+                      static_cast<std::uint64_t>(location.numa), static_cast<std::uint64_t>(location.l3),
+                      static_cast<std::uint64_t>(location.core)};
+  };
+  for (const Location& location : locations_) ++bound_alike[binding(location)];
   double most = 1;
   for (const Location& location : locations_)
-    most = std::max(most, static_cast<double>(ranks_on[location.machine]) / std::max(location.cores_allowed, 1));
+    most = std::max(most, static_cast<double>(bound_alike[binding(location)]) / std::max(location.cores_allowed, 1));
   return most;
 }
 
@@ -336,6 +403,8 @@ PlannerOptions Bootstrap::planner_options() const {
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;
+  options.network = rails_ ? ChannelKind::ucx : ChannelKind::mpi;
+  options.rails = rails_ ? rails_->rails() : 0;
   options.siblings = siblings_;
   options.warns = process().first_rank;
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
@@ -352,11 +421,18 @@ PlannerOptions Bootstrap::planner_options() const {
 
 // The private communicator stays out of what this may throw away: it is needed for the agreement afterwards.
 Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
+  if (rails_) connections_.ucx = rails_->make_channel();
+  if (!listening_.empty())
+    connections_.ucx = make_split_channel(
+        make_tcp_channel(std::move(listener_), std::move(listening_),
+                         {.rank = communicator_.rank, .token = rails_->identity()}),
+        std::move(connections_.ucx), rails_->rails() > 1 ? socket_bytes_with_rails : socket_bytes);
   if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
   Connections channels;
   channels.share = std::move(connections_.share);
   channels.buffers = std::move(connections_.buffers);
   channels.shm = std::move(connections_.shm);
+  channels.ucx = std::move(connections_.ucx);
   channels.mpi = std::move(connections_.mpi);
   const bool yield = yields();
   debug("set-up: " + std::to_string(communicator_.ranks) + " ranks " + hierarchy_.describe() + ", siblings " +
@@ -408,7 +484,7 @@ SegmentShare::~SegmentShare() { mapped_bytes -= bytes_; }
 Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield)
     : connections(std::move(made)),
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
-      engine({connections.shm.get(), connections.mpi.get()},
+      engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
              {.yield = yield, .host_progress = progress_host, .context = this}),
       schedules(planner, rank, planner.hierarchy().ranks()) {}
 

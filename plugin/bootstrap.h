@@ -59,6 +59,7 @@ struct Connections {
   SegmentShare share;
   std::unique_ptr<PeerBuffers> buffers;  // nullptr: the ranks do not reach each other's buffers
   std::unique_ptr<Channel> shm;          // nullptr: not used
+  std::unique_ptr<Channel> ucx;
   std::unique_ptr<Channel> mpi;
 };
 

@@ -1,5 +1,7 @@
 #include "plugin/link_probe.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "plugin/host.h"
+#include "tl/trace.h"
 
 namespace plait {
 namespace {
@@ -17,13 +20,14 @@ constexpr int untimed_pieces = 12, timed_pieces = 8;
 constexpr int pieces = untimed_pieces + timed_pieces;
 constexpr int tag = 1;
 
-// What this process measured or was told; 0: nothing yet. Only a hint for the next communicator, whose ranks agree on it.
+// What this process measured or was told; 0: nothing yet. Only a hint for the next communicator, whose ranks agree on
+// it.
 constinit std::atomic<double> known_node_rate{0}, known_switch_rate{0};
 
 constexpr double failed = -1;
 
-// To the next power of two: the figure of a busy machine wavers, and plans (and with them the last bits of sums) should not
-// waver with it. Within what networks do: 1 TB/s to 1 MB/s.
+// To the next power of two: the figure of a busy machine wavers, and plans (and with them the last bits of sums) should
+// not waver with it. Within what networks do: 1 TB/s to 1 MB/s.
 double coarse(double seconds_per_byte) {
   return std::exp2(std::ceil(std::log2(std::clamp(seconds_per_byte, 1e-12, 1e-6))));
 }
@@ -39,20 +43,23 @@ NetworkRates coarse(const NetworkRates& measured) {
   return rates;
 }
 
-// Each node's first rank sends to the next node's and times what it receives from the one before. `failed` on an error.
-double measure(MPI_Comm comm, const Hierarchy& hierarchy, int node) {
+// Each node's first rank sends to the next node's and times what it receives from the one before.
+RateTrial trial_of(const Hierarchy& hierarchy, int node) {
   const int nodes = hierarchy.nodes();
-  const int to = hierarchy.ranks_on_node((node + 1) % nodes).front();
-  const int from = hierarchy.ranks_on_node((node + nodes - 1) % nodes).front();
+  return {.to = hierarchy.ranks_on_node((node + 1) % nodes).front(),
+          .from = hierarchy.ranks_on_node((node + nodes - 1) % nodes).front()};
+}
+
+double measure_mpi(MPI_Comm comm, const RateTrial& trial) {
   std::vector<std::byte> out(piece_bytes), in(piece_bytes * std::size_t{pieces});
   std::array<MPI_Request, 2 * pieces> requests;
   requests.fill(MPI_REQUEST_NULL);
   bool well = true;
   for (int i = 0; i < pieces; ++i)
-    well &= PMPI_Irecv(in.data() + std::size_t{piece_bytes} * static_cast<std::size_t>(i), piece_bytes, MPI_BYTE, from,
-                       tag, comm, &requests[static_cast<std::size_t>(i)]) == MPI_SUCCESS;
+    well &= PMPI_Irecv(in.data() + std::size_t{piece_bytes} * static_cast<std::size_t>(i), piece_bytes, MPI_BYTE,
+                       trial.from, tag, comm, &requests[static_cast<std::size_t>(i)]) == MPI_SUCCESS;
   for (int i = 0; i < pieces; ++i)
-    well &= PMPI_Isend(out.data(), piece_bytes, MPI_BYTE, to, tag, comm,
+    well &= PMPI_Isend(out.data(), piece_bytes, MPI_BYTE, trial.to, tag, comm,
                        &requests[static_cast<std::size_t>(pieces + i)]) == MPI_SUCCESS;
   well &= PMPI_Waitall(untimed_pieces, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   const double begin = PMPI_Wtime();
@@ -84,28 +91,79 @@ Result<NetworkRates> slowest(MPI_Comm comm, const NetworkRates& mine) {
   return NetworkRates{all[0], all[1]};
 }
 
-NetworkRates measure_or_fail(MPI_Comm comm, const Hierarchy& hierarchy) {
+NetworkRates measure_or_fail(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter) {
   try {
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     const int node = hierarchy.node_of(rank);
     if (hierarchy.ranks_on_node(node).front() != rank) return {};
-    const double measured = measure(comm, hierarchy, node);
+    const double measured = meter(trial_of(hierarchy, node));
     return comes_across(hierarchy, node) ? NetworkRates{0, measured} : NetworkRates{measured, 0};
   } catch (const std::exception&) {
     return {failed, failed};
   }
 }
 
+// A message of one piece of memory.
+class PlainMessage {
+ public:
+  bool start(Channel& channel, StepKind kind, int peer, std::byte* bytes) {
+    buffers_.base = {bytes, nullptr, nullptr};
+    transfer_.kind = kind;
+    transfer_.peer = peer;
+    transfer_.bytes = span_.bytes;
+    transfer_.memory = {&span_, 1, &buffers_};
+    return channel.start(transfer_).ok();
+  }
+
+ private:
+  Buffers buffers_;
+  BoundSpan span_{0, piece_bytes, Space::input};
+  Transfer transfer_;
+};
+
+constexpr std::uint64_t measure_limit_ns = 30'000'000'000;
+constexpr double ns = 1e-9;
+
 }  // namespace
 
-Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy) {
+RateMeter mpi_meter(MPI_Comm comm) {
+  return [comm](const RateTrial& trial) { return measure_mpi(comm, trial); };
+}
+
+double measure_rate(Channel& channel, const RateTrial& trial) {
+  std::vector<std::byte> out(piece_bytes), in(piece_bytes * std::size_t{pieces});
+  std::array<PlainMessage, pieces> sends, receives;
+  std::uint64_t ends = 0;
+  std::size_t arrived = 0;
+  const std::uint64_t begin = monotonic_ns();
+  std::uint64_t begun = begin;
+  for (std::size_t i = 0; i < pieces; ++i)
+    if (!receives[i].start(channel, StepKind::recv, trial.from, in.data() + piece_bytes * i)) return failed;
+  for (PlainMessage& message : sends)
+    if (!message.start(channel, StepKind::send, trial.to, out.data())) return failed;
+  std::vector<Transfer*> completed;
+  while (channel.active() > 0) {
+    completed.clear();
+    if (!channel.progress(completed).ok() || monotonic_ns() - begin > measure_limit_ns) return failed;
+    if (completed.empty()) sched_yield();
+    for (const Transfer* transfer : completed) {
+      if (transfer->kind == StepKind::send) continue;
+      if (++arrived == untimed_pieces) begun = monotonic_ns();
+      if (arrived == pieces) ends = monotonic_ns();
+    }
+  }
+  if (ends <= begun) return 1e-12;  // too fast to be measured
+  return static_cast<double>(ends - begun) * ns / (double{piece_bytes} * timed_pieces);
+}
+
+Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter) {
   const bool switches = hierarchy.levels().front().kind == LevelKind::leaf_switch;
   Result<NetworkRates> agreed = slowest(comm, {known_node_rate.load(), known_switch_rate.load()});
   if (!agreed.ok()) return agreed;
   const bool known = agreed->node > 0 && (!switches || agreed->across_switches > 0);
   if (!known) {
-    agreed = slowest(comm, measure_or_fail(comm, hierarchy));
+    agreed = slowest(comm, measure_or_fail(comm, hierarchy, meter));
     if (agreed.ok()) agreed = coarse(*agreed);
   }
   if (!agreed.ok()) return agreed;

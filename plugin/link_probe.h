@@ -3,20 +3,33 @@
 
 #include <mpi.h>
 
+#include <functional>
+
 #include "core/status.h"
+#include "tl/channel.h"
 #include "topo/hierarchy.h"
 
 namespace plait {
 
 // Seconds that a byte takes, the same on all ranks: the slowest of all nodes.
 struct NetworkRates {
-  double node = 0;              // through a node's NIC
+  double node = 0;             // through a node's NIC
   double across_switches = 0;  // between nodes on different switches; 0: no switches are known, or one only
 };
 
-// Collective over `comm`, whose errors must be returned; `hierarchy` must have two nodes or more. Measured once in a process's life, and
-// again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each node to the next, so
-// that a rate limiter that lends some hundred KiB after an idle time does not mislead.
-Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy);
+// One rank's part in a measurement: it sends to one rank and times what it receives from another.
+struct RateTrial {
+  int to = 0, from = 0;
+};
+// Seconds a byte; negative on an error.
+using RateMeter = std::function<double(const RateTrial&)>;
+
+RateMeter mpi_meter(MPI_Comm comm);
+double measure_rate(Channel& channel, const RateTrial& trial);
+
+// Collective over `comm`, whose errors must be returned; `hierarchy` must have two nodes or more. Measured once in a
+// process's life, and again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each
+// node to the next, so that a rate limiter that lends some hundred KiB after an idle time does not mislead.
+Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter);
 
 }  // namespace plait

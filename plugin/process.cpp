@@ -46,6 +46,8 @@ std::uint64_t fingerprint(const Config& config) {
   const auto add = [&](std::string_view value) { text.append("|").append(value); };
   add(config.plan);
   for (const std::string& channel : config.channels) add(channel);
+  add(config.rails);
+  add(config.ucx_transports);
   add(config.single_copy);
   for (const std::size_t value :
        {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,

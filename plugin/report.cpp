@@ -21,6 +21,7 @@
 #include "plugin/gather_text.h"
 #include "plugin/placement_advice.h"
 #include "plugin/process.h"
+#include "plugin/rails.h"
 
 namespace plait {
 namespace {
@@ -63,7 +64,9 @@ std::string serialise_rows() {
     list.push_back({static_cast<int>(key.collective), key.ranks, key.size_class, key.plan, key.channels, key.reason,
                     row->calls.load(), row->bytes.load(), row->nanoseconds.load(), key.grid});
   const std::scoped_lock links_lock(links().guard);
-  const json all = {{"rows", list}, {"network", links().network}, {"crowd", links().crowd}};
+  json rails = json::array();
+  for (const RailTraffic& rail : rail_traffic()) rails.push_back({rail.name, rail.bytes});
+  const json all = {{"rows", list}, {"network", links().network}, {"crowd", links().crowd}, {"rails", rails}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -86,7 +89,10 @@ struct GridLine {
   int collective, size_class;
   auto operator<=>(const GridLine&) const = default;
 };
+using Rails = std::map<std::string, std::uint64_t>;  // bytes sent, by name
+
 struct Report {
+  Rails rails;
   Table table;
   std::map<GridLine, Sums> grid;
 };
@@ -118,6 +124,7 @@ void merge(Report& report, const std::string& text) {
   const json all = json::parse(text, nullptr, false);
   if (!all.is_object()) return;
   note_links(all["network"], all["crowd"]);
+  for (const json& rail : all["rails"]) report.rails[rail[0]] += rail[1].get<std::uint64_t>();
   for (const json& row : all["rows"]) {
     Sums& sums = report.table[{row[0], row[1], row[2], row[3], row[5]}];
     add_channels(sums.channels, row[4]);
@@ -210,18 +217,25 @@ std::string aligned(const std::vector<Cells>& lines) {
   return text;
 }
 
-void print(const Table& table, const std::string& advice) {
+std::string rails_text(const Rails& rails) {
+  std::string text;
+  for (const auto& [name, bytes] : rails)
+    text += (text.empty() ? "plait: rails: " : ", ") + name + " " + format_bytes(bytes);
+  return text.empty() ? text : text + "\n";
+}
+
+void print(const Table& table, const Rails& rails, const std::string& advice) {
   std::vector<Cells> lines;
   lines.push_back({"collective", "ranks", "size", "calls", "bytes", "seconds", "plan", "to the host because"});
   for (const auto& [line, sums] : table) lines.push_back(cells(line, sums));
   lines.push_back(total(table));
-  const std::string text = aligned(lines) + (advice.empty() ? "" : "plait: " + advice + "\n");
+  const std::string text = aligned(lines) + rails_text(rails) + (advice.empty() ? "" : "plait: " + advice + "\n");
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 // ---- The file for tools ----
 
-void write(const Table& table, const std::string& advice, const std::string& path) {
+void write(const Table& table, const Rails& rails, const std::string& advice, const std::string& path) {
   int ranks = 0;
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   json list = json::array();
@@ -237,6 +251,7 @@ void write(const Table& table, const std::string& advice, const std::string& pat
                     {"channels", joined(sums)},
                     {"reason", line.reason}});
   json report = {{"version", plait_version()}, {"ranks", ranks}, {"rows", list}};
+  for (const auto& [name, bytes] : rails) report["rails"].push_back({{"name", name}, {"bytes", bytes}});
   if (!advice.empty()) report["placement"] = advice;
   const std::string text = report.dump(2) + "\n";
   std::FILE* file = std::fopen(path.c_str(), "w");
@@ -270,9 +285,9 @@ void finish_report(const Config& config) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;
   if (config.report_path.empty())
-    print(report.table, advice(report));
+    print(report.table, report.rails, advice(report));
   else
-    write(report.table, advice(report), config.report_path);
+    write(report.table, report.rails, advice(report), config.report_path);
 }
 
 }  // namespace plait

@@ -7,6 +7,8 @@
 //   "version"  the version of Plait, a string
 //   "ranks"    of MPI_COMM_WORLD
 //   "placement"  a sentence, where another placement of the ranks on the nodes would be faster (placement_advice.h)
+//   "rails"    a list, where UCX was used, of objects with the "name" of a rail and the "bytes" of data that all ranks sent
+//              over rails of that name
 //   "rows"     a list, in the order of the printed table, of objects with
 //     "collective"  "allreduce", ...
 //     "ranks"       of the communicator (of both groups of an inter-communicator)

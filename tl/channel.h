@@ -31,7 +31,8 @@ struct Memory {
 struct Transfer {
   StepKind kind = StepKind::send;
   bool incoming_left = false;
-  bool past_caches = false;  // the call's results are too large to be found in the caches afterwards
+  std::int8_t rail = any_rail;         // of a message over the network
+  bool past_caches = false;            // the call's results are too large to be found in the caches afterwards
   std::int32_t peer = -1;
   std::uint32_t step = 0;  // the engine's index
   std::uint64_t bytes = 0;
@@ -42,7 +43,8 @@ struct Transfer {
   const BoundGroup* group = nullptr;  // of a group step, whose `memory` is what this rank gets
 
   std::uint64_t progressed = 0;  // bytes handed on so far; the engine sets it to 0
-  std::uint64_t mark = 0;        // shm: the slot whose draining completes a single copy; mpi: pieces under way
+  std::uint64_t mark = 0;        // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way
+  std::int8_t carrier = any_rail;  // ucx: the one rail that carries it; any_rail: it is dealt out over all
   Transfer* next = nullptr;      // in the channel's queue
 };
 

@@ -159,6 +159,7 @@ void Engine::fill(Transfer& transfer, std::uint32_t index) const {
   transfer.kind = step.kind;
   transfer.incoming_left = step.incoming_left;
   transfer.past_caches = schedule_->output_bytes >= past_caches_from;
+  transfer.rail = step.rail;
   transfer.peer = step.peer;
   transfer.step = index;
   transfer.bytes = step.bytes;

@@ -147,6 +147,19 @@ JobShape discover_job(MpiSession& session) {
   return shape_of(all);
 }
 
+// "250mbit,100mbit": of all rails together.
+Result<double> sum_of_rates(std::string_view text) {
+  double sum = 0;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const Result<double> rate = parse_rate(text.substr(0, comma));
+    if (!rate.ok()) return rate;
+    sum += *rate;
+    if (comma == std::string_view::npos) return sum;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 // The same on all ranks.
 Result<Task> understand(const Options& options, MpiSession& session) {
   Task task;
@@ -161,7 +174,7 @@ Result<Task> understand(const Options& options, MpiSession& session) {
   if (!calls.ok()) return calls.status();
   task.calls = std::move(*calls);
   if (!options.rate.empty()) {
-    const auto rate = parse_rate(options.rate);
+    const auto rate = sum_of_rates(options.rate);
     if (!rate.ok()) return {Code::invalid, "--rate: " + rate.status().message()};
     task.heading.rate_bytes_per_second = *rate;
   }
@@ -283,7 +296,9 @@ class BenchCommand : public Command {
         ->capture_default_str();
     app.add_option("--seconds", options_.seconds, "to spend on each collective and size")->capture_default_str();
     app.add_option("--root", options_.root, "the root of bcast, reduce, gather and scatter")->capture_default_str();
-    app.add_option("--rate", options_.rate, "of a node's NIC, such as 250mbit or 12GB: prints the share of its bound");
+    app.add_option("--rate", options_.rate,
+                   "of a node's NIC, such as 250mbit or 12GB, or one a rail, such as 250mbit,100mbit: prints the share "
+                   "of its bound");
     app.add_option("--nodes", options_.nodes, "equal nodes of consecutive ranks; default: as they are found");
     app.add_option("--buffers", options_.buffers, "private (of malloc) or shared (of MPI_Alloc_mem)")
         ->capture_default_str();

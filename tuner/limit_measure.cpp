@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -45,6 +46,15 @@ class Block {
   };
   std::unique_ptr<std::byte, Release> memory_;
 };
+
+// Of one rank's batch, on the clock that all processes of a node share; nothing where another rank works alone.
+struct Span {
+  double begin_s = HUGE_VAL, end_s = -HUGE_VAL;
+};
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // Who moves, and whether the bytes are in a cache.
 struct Setting {
@@ -170,48 +180,55 @@ class LimitRun {
 
   // The fastest of some batches, each as slow as its slowest rank. Infinite when some rank cannot move so.
   double seconds_of(const Move& move, Setting setting, std::size_t bytes) {
-    const double trial = agreed(batch_seconds(move, setting, bytes, 1));  // also touches the memory
+    const double trial = batch_seconds(move, setting, bytes, 1);  // also touches the memory
     if (!std::isfinite(trial)) return trial;
     int moves = 1;
     double once = trial;
     while (once * moves < options_.seconds / 4 && moves < most_moves) {
       moves = std::min(moves * 8, most_moves);
-      once = agreed(batch_seconds(move, setting, bytes, moves)) / moves;
+      once = batch_seconds(move, setting, bytes, moves) / moves;
     }
     const double fitting = std::clamp(options_.seconds / batches / once, 1.0, double{most_moves});
     moves = static_cast<int>(fitting);
     double best = once;
     for (int batch = 0; batch < batches; ++batch) {
-      best = std::min(best, agreed(batch_seconds(move, setting, bytes, moves)) / moves);
+      best = std::min(best, batch_seconds(move, setting, bytes, moves) / moves);
     }
     return best;
   }
 
   double agreed(double seconds) { return session_.maxima(std::array{seconds})[0]; }
 
-  // Of this rank; 0 where another one works alone.
+  // From the first rank's start to the last one's end: where ranks outnumber cores they may run one after the other.
   double batch_seconds(const Move& move, Setting setting, std::size_t bytes, int moves) {
+    const Span mine = run_batch(move, setting, bytes, moves);
+    const auto outer = session_.maxima(std::array{mine.end_s, -mine.begin_s});
+    return outer[0] + outer[1];
+  }
+
+  Span run_batch(const Move& move, Setting setting, std::size_t bytes, int moves) {
     segment_.sleep_until_all_arrive();
-    double seconds = 0;
+    segment_.wait_until_all_are_awake();
+    Span span;
     if (!setting.alone || session_.rank() == 0) {
       const std::size_t stride = setting.cold ? std::max(bytes, line_bytes) : 0;
       std::size_t offset = cold_offset_;
-      const double begin_s = session_.wall_seconds();
+      span.begin_s = now_seconds();
       for (int done = 0; done < moves; ++done) {
         if (offset + bytes > bytes_ || stride == 0) offset = 0;
         if (!move(offset, bytes)) return give_up();
         offset += stride;
       }
-      seconds = session_.wall_seconds() - begin_s;
+      span.end_s = now_seconds();
       if (setting.cold) cold_offset_ = offset;
     }
     segment_.sleep_until_all_arrive();
-    return seconds;
+    return span;
   }
 
-  double give_up() {
+  Span give_up() {
     segment_.sleep_until_all_arrive();
-    return HUGE_VAL;
+    return {.begin_s = now_seconds(), .end_s = HUGE_VAL};
   }
 
   // ---- Round trips ----

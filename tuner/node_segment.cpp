@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -103,6 +104,12 @@ void NodeSegment::sleep_until_all_arrive() {
     return;
   }
   while (shared.round.load() == round) futex(shared.round, FUTEX_WAIT, round);
+}
+
+void NodeSegment::wait_until_all_are_awake() {
+  const std::uint32_t all = ++starts_ * static_cast<std::uint32_t>(ranks_);
+  flags().awake.fetch_add(1);
+  while (static_cast<std::int32_t>(flags().awake.load() - all) < 0) sched_yield();
 }
 
 }  // namespace plait

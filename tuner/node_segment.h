@@ -30,8 +30,9 @@ class SharedMapping {
 struct SharedFlags {
   alignas(64) std::atomic<std::uint32_t> arrived;
   alignas(64) std::atomic<std::uint32_t> round;
-  alignas(64) std::atomic<std::uint64_t> ball;  // two ranks throw it to each other
-  alignas(64) std::atomic<std::int32_t> core;   // where both of them are to be
+  alignas(64) std::atomic<std::uint32_t> awake;  // counts up for ever
+  alignas(64) std::atomic<std::uint64_t> ball;   // two ranks throw it to each other
+  alignas(64) std::atomic<std::int32_t> core;    // where both of them are to be
 };
 
 // All ranks of the job must be on one node and belong to one user.
@@ -46,9 +47,12 @@ class NodeSegment {
   SharedFlags& flags() const { return *reinterpret_cast<SharedFlags*>(flags_.data()); }
   // A barrier in which who waits sleeps, so as to leave the machine to those who measure.
   void sleep_until_all_arrive();
+  // After it, for those who start together: nobody goes on before all are awake.
+  void wait_until_all_are_awake();
 
  private:
   int ranks_ = 0;
+  std::uint32_t starts_ = 0;
   int neighbour_process_ = 0;
   SharedMapping mine_, neighbour_, flags_;
 };

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config.h"
 #include "tl/mpi/session.h"
 #include "topo/discovery.h"
 #include "topo/hierarchy.h"
@@ -27,10 +28,11 @@ Result<Json> describe_this_host() {
   const auto machine = load_machine({});
   if (!machine.ok()) return machine.status();
   const auto ports = system_verbs()->ports();
-  return Json{{"machine_text", machine_text(*machine)},
-              {"hcas_text", hcas_text(ports)},
-              {"machine", machine_json(*machine)},
-              {"hcas", hcas_json(ports)}};
+  std::vector<Rail> rails = rails_of(ports.ok() ? *ports : std::vector<VerbsPort>(), network_interfaces());
+  if (Status status = choose_rails(rails, load_config_from_process().config.rails); !status.ok()) return status;
+  return Json{
+      {"machine_text", machine_text(*machine)}, {"hcas_text", hcas_text(ports)}, {"rails_text", rails_text(rails)},
+      {"machine", machine_json(*machine)},      {"hcas", hcas_json(ports)},      {"rails", rails_json(rails)}};
 }
 
 std::vector<Location> gather_locations(MpiSession& session) {
@@ -51,8 +53,10 @@ std::vector<Json> gather_nodes(MpiSession& session, const Hierarchy& hierarchy) 
     const Json json = described.ok() ? *described
                                      : Json{{"machine_text", described.status().message() + '\n'},
                                             {"hcas_text", ""},
+                                            {"rails_text", ""},
                                             {"machine", nullptr},
-                                            {"hcas", nullptr}};
+                                            {"hcas", nullptr},
+                                            {"rails", nullptr}};
     mine = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   std::vector<Json> nodes;
@@ -73,8 +77,9 @@ void print_grouped(const std::vector<Json>& nodes, const char* member, const std
     holders[text].push_back(static_cast<int>(node));
   }
   for (const auto& text : texts) {
-    std::cout << '\n' << title << " of node" << (holders[text].size() == 1 ? " " : "s ") << ranges_text(holders[text])
-              << '\n' << text;
+    std::cout << '\n'
+              << title << " of node" << (holders[text].size() == 1 ? " " : "s ") << ranges_text(holders[text]) << '\n'
+              << text;
   }
 }
 
@@ -82,7 +87,7 @@ class TopoCommand : public Command {
  public:
   std::string_view name() const override { return "topo"; }
   std::string_view summary() const override {
-    return "print this machine, its HCAs and, under mpirun, the hierarchy of the job";
+    return "print this machine, its HCAs and rails and, under mpirun, the hierarchy of the job";
   }
 
   void add_options(CLI::App& app) override {
@@ -134,14 +139,15 @@ class TopoCommand : public Command {
               {{{"hostname", location.hostname},
                 {"machine", host->at("machine")},
                 {"hcas", host->at("hcas")},
+                {"rails", host->at("rails")},
                 {"process", binding_json(location)}}}},
              {"job", nullptr}});
       return 0;
     }
     std::cout << "host " << location.hostname << '\n'
               << host->at("machine_text").get<std::string>() << host->at("hcas_text").get<std::string>()
-              << "this process: " << binding_text(location) << "; may use " << location.cores_allowed
-              << (location.cores_allowed == 1 ? " processing unit\n" : " processing units\n");
+              << host->at("rails_text").get<std::string>() << "this process: " << binding_text(location) << "; may use "
+              << location.cores_allowed << (location.cores_allowed == 1 ? " processing unit\n" : " processing units\n");
     return 0;
   }
 
@@ -156,6 +162,7 @@ class TopoCommand : public Command {
       std::cout << job_text(hierarchy, locations);
       print_grouped(nodes, "machine_text", "machine");
       print_grouped(nodes, "hcas_text", "HCAs");
+      print_grouped(nodes, "rails_text", "rails");
     }
     return 0;
   }
@@ -166,7 +173,8 @@ class TopoCommand : public Command {
     for (int node = 0; node < hierarchy.nodes(); ++node) {
       list.push_back({{"hostname", locations[hierarchy.ranks_on_node(node).front()].hostname},
                       {"machine", nodes[node].at("machine")},
-                      {"hcas", nodes[node].at("hcas")}});
+                      {"hcas", nodes[node].at("hcas")},
+                      {"rails", nodes[node].at("rails")}});
     }
     return {{"nodes", std::move(list)}, {"job", job_json(hierarchy, locations)}};
   }

@@ -158,6 +158,29 @@ std::string hcas_text(const Result<std::vector<VerbsPort>>& ports) {
   return text;
 }
 
+std::string rails_text(std::span<const Rail> rails) {
+  if (rails.empty()) return "no rail between nodes found\n";
+  std::string text;
+  for (const Rail& rail : rails) {
+    text += "rail " + rail.name + ": " + std::string(name(rail.kind)) + ", network " + rail.network;
+    if (rail.bytes_per_second > 0) text += ", " + format_bytes(static_cast<std::size_t>(rail.bytes_per_second)) + "/s";
+    text += rail.used ? ", used\n" : ", not used: " + rail.state + "\n";
+  }
+  return text;
+}
+
+Json rails_json(std::span<const Rail> rails) {
+  Json list = Json::array();
+  for (const Rail& rail : rails)
+    list.push_back({{"name", rail.name},
+                    {"kind", name(rail.kind)},
+                    {"network", rail.network},
+                    {"bytes_per_second", rail.bytes_per_second},
+                    {"state", rail.state},
+                    {"used", rail.used}});
+  return list;
+}
+
 Json hcas_json(const Result<std::vector<VerbsPort>>& ports) {
   Json json = {{"ports", Json::array()}, {"reason", nullptr}};
   if (!ports.ok()) {
@@ -238,12 +261,8 @@ Json job_json(const Hierarchy& hierarchy, std::span<const Location> locations) {
     const Location& location = locations[members[0]];
     nodes.push_back({{"hostname", location.hostname}, {"host_id", hex(location.host)}, {"ranks", members}});
   }
-  return {{"ranks", hierarchy.ranks()},
-          {"hierarchy", hierarchy.describe()},
-          {"uniform", hierarchy.uniform()},
-          {"levels", std::move(levels)},
-          {"place_order", place_order(hierarchy)},
-          {"nodes", std::move(nodes)},
+  return {{"ranks", hierarchy.ranks()},   {"hierarchy", hierarchy.describe()},     {"uniform", hierarchy.uniform()},
+          {"levels", std::move(levels)},  {"place_order", place_order(hierarchy)}, {"nodes", std::move(nodes)},
           {"locations", std::move(ranks)}};
 }
 

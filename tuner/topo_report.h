@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "topo/discovery.h"
 #include "topo/hierarchy.h"
+#include "topo/rails.h"
 
 namespace plait {
 
@@ -19,6 +20,10 @@ nlohmann::ordered_json machine_json(const MachineTopology& machine);
 // One line a port, or one that says why there is none.
 std::string hcas_text(const Result<std::vector<VerbsPort>>& ports);
 nlohmann::ordered_json hcas_json(const Result<std::vector<VerbsPort>>& ports);
+
+// One line a rail: what it is, and whether it is used or why not.
+std::string rails_text(std::span<const Rail> rails);
+nlohmann::ordered_json rails_json(std::span<const Rail> rails);
 
 // "package 0, NUMA node 0, L3 1, core 5"; "not bound" where nothing is known.
 std::string binding_text(const Location& location);

@@ -63,7 +63,7 @@ void binomial_gather(Builder& builder, Group group, Pieces pieces);
 void binomial_scatter(Builder& builder, Group group, Pieces pieces);
 
 // Every rank sends its block for each other rank directly, nearest in `order` first: N-1 messages a rank.
-void pairwise_alltoall(Builder& builder, Group order);
+void pairwise_alltoall(Builder& builder, Group order, std::span<const std::vector<int>> nodes);
 // Leaders (the first of each node) collect what leaves their node, exchange one message a pair of nodes, and hand out
 // what arrives; members of a node exchange directly. For small messages: (n-1) network messages a node instead of
 // r*r*(n-1).

@@ -15,6 +15,9 @@ refused "expected a positive number" perf/peers --where node2 --seconds 0
 refused "expected all, or some of" perf/mix --mixes frob
 refused "expected all, or some of cluster4x2" perf/mix --where frob
 
+refused "openmpi or mpich" scripts/cluster run --name none --per-node 1 --mpi frob -- true
+refused "for Open MPI" scripts/cluster run --name none --per-node 1 --mpi mpich --mca coll tuned -- true
+
 prints "node16" perf/peers --list
 prints "best peer ÷ Plait" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 --seconds 0.01
 prints "| allreduce | 8 B |" perf/peers --where node2 --peers tuned,sm --collectives allreduce --sizes 8 --seconds 0.01

@@ -58,11 +58,11 @@ class SimulatedJob {
   }
 
  private:
-  using Wire = std::tuple<ChannelKind, std::size_t, std::size_t>;
+  using Wire = std::tuple<ChannelKind, std::int8_t, std::size_t, std::size_t>;
 
   Wire wire_to(std::size_t r, const BoundStep& step) const {
     const auto peer = static_cast<std::size_t>(step.peer);
-    return step.kind == StepKind::send ? Wire{step.channel, r, peer} : Wire{step.channel, peer, r};
+    return step.kind == StepKind::send ? Wire{step.channel, step.rail, r, peer} : Wire{step.channel, step.rail, peer, r};
   }
 
   bool can_run(std::size_t r, std::uint32_t i) {

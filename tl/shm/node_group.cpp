@@ -23,6 +23,7 @@ NodeGroup::NodeGroup(NodeGroupOptions options)
       buffers_(options.buffers),
       processes_(std::move(options.processes)),
       kernel_from_(options.kernel_from),
+      crowded_(options.crowded),
       operation_(own_control().finished.load(std::memory_order_relaxed)),
       finished_(boards_.size(), operation_),
       announcements_(boards_.size()),
@@ -82,7 +83,7 @@ bool NodeGroup::begin(Transfer& transfer) {
   bool moved = false;
   if (fits_slot()) {
     way_ = Way::at_once;
-  } else if (buffers_ != nullptr || longest_piece() >= kernel_from_) {
+  } else if (buffers_ != nullptr || kernel_pays()) {
     way_ = Way::announced;
   } else {
     begin_stages();

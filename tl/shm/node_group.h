@@ -32,7 +32,8 @@ struct NodeGroupOptions {
   const std::vector<std::int32_t>* index_of_rank = nullptr;  // not owned
   const PeerBuffers* buffers = nullptr;                      // nullptr: no direct way. Not owned
   std::vector<RemoteProcess> processes;
-  std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of a vector or piece from which on the kernel copies
+  std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of one copy from which on the kernel does it
+  bool crowded = false;                           // the members share cores
 };
 
 class NodeGroup {
@@ -111,6 +112,8 @@ class NodeGroup {
   bool run_leaving(bool& moved);
   Announcement own_announcement() const;
   bool allows_direct(std::size_t member, const Announcement& buffers) const;
+  std::uint64_t copied_at_a_time() const;
+  bool kernel_pays() const;
   bool allows_kernel(std::size_t member, const Announcement& buffers) const;
   template <class Allows>
   bool all_allow(Allows&& allows) const;
@@ -160,6 +163,7 @@ class NodeGroup {
   const PeerBuffers* buffers_ = nullptr;
   std::vector<RemoteProcess> processes_;
   std::uint64_t kernel_from_ = ~std::uint64_t{0};
+  bool crowded_ = false;
 
   std::uint64_t operation_ = 0;          // number of the current or next one
   std::vector<std::uint64_t> finished_;  // by local index: operations known to be finished

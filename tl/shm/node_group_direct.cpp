@@ -58,7 +58,6 @@ bool NodeGroup::allows_direct(std::size_t member, const Announcement& buffers) c
 
 // Whether the kernel can do the step: what a member gives and gets is one piece of memory.
 bool NodeGroup::allows_kernel(std::size_t member, const Announcement& buffers) const {
-  if (longest_piece() < kernel_from_) return false;
   const bool at_root = member == root();
   const bool gives = buffers.source_address != 0, gets = buffers.destination_address != 0;
   switch (group_->kind) {
@@ -86,7 +85,7 @@ bool NodeGroup::run_announced(bool& moved) {
     return buffers_ != nullptr && allows_direct(member, buffers);
   };
   const auto by_kernel = [this](std::size_t member, const Announcement& buffers) {
-    return allows_kernel(member, buffers);
+    return kernel_pays() && allows_kernel(member, buffers);
   };
   if (!published_) {
     if (!slot_is_free(board_slots)) return false;

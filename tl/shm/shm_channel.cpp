@@ -177,6 +177,7 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
     group.boards.emplace_back(channel->data() + local * shape.board.bytes(), shape.board);
     group.processes.push_back({peers[local].process, peers[local].rank});
   }
+  group.crowded = options.crowded;
   if (options.single_copy) group.kernel_from = options.group_single_copy_from;
   channel->gather_node(std::move(group));
   return std::unique_ptr<Channel>(std::move(channel));

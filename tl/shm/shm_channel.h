@@ -46,7 +46,8 @@ class SharedSegment {
 struct ShmChannelOptions {
   bool single_copy = false;               // process_vm_readv works between all local ranks (agreed)
   std::size_t single_copy_threshold = 0;  // bytes from which on it is offered; 0: built-in, by the size of the slots
-  // Bytes of a vector or piece from which on group steps take the single copy; by default never.
+  bool crowded = false;  // ranks outnumber cores (agreed)
+  // Bytes of one copy from which on group steps take the single copy; by default never.
   std::size_t group_single_copy_from = ~std::size_t{0};
   // How group steps reach other ranks' buffers; nullptr: not at all, on all ranks. Not owned, outlives the channel.
   const PeerBuffers* buffers = nullptr;

@@ -1,0 +1,416 @@
+#include "plugin/rails.h"
+
+#include <sched.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "core/log.h"
+#include "plugin/host.h"
+#include "plugin/process.h"
+#include "tl/trace.h"
+#include "tl/ucx/peer_watch.h"
+#include "topo/rails.h"
+
+namespace plait {
+namespace {
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t check_limit_ns = 5 * second_ns;
+constexpr std::uint64_t knock_limit_ns = second_ns;
+constexpr std::size_t check_bytes = 1024;
+constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
+
+// Rails whose rates differ by less than the measurement wavers are taken to be the same.
+constexpr double same_within = 1.3;
+constexpr double picoseconds_kib = 1e12 * 1024;
+// A slower one is not worth its messages.
+constexpr double slowest_share = 1.0 / 16;
+
+// The rails of this process; made at the first communicator that may use them, and never destroyed: a peer may still
+// read what this process sent last.
+struct OwnRails {
+  std::mutex guard;
+  std::uint64_t process = 0;                                     // a number that no other process has
+  std::vector<Rail> rails;                                       // those that may be used
+  std::map<std::uint64_t, std::unique_ptr<RailWorker>> workers;  // by network
+  std::map<std::uint64_t, std::shared_ptr<const UcxPeer>> peers;
+  std::map<std::uint64_t, double> seconds_per_byte;  // by network, as far as measured
+  KnockPort knock_port;
+  std::uint64_t communicators = 0;
+};
+
+OwnRails* make_own_rails() {
+  auto* own = new OwnRails;
+  if (getrandom(&own->process, sizeof own->process, 0) != sizeof own->process) own->process = monotonic_ns();
+  const Result<const UcpLibrary*> ucp = system_ucp();
+  if (!ucp.ok()) {
+    debug("ucx: " + ucp.status().message());
+    return own;
+  }
+  std::vector<Rail> all = discover_rails();
+  if (Status status = choose_rails(all, process().config.rails); !status.ok()) warn(status.message());
+  for (Rail& rail : all)
+    if (rail.used && own->rails.size() < static_cast<std::size_t>(most_rails)) own->rails.push_back(std::move(rail));
+  return own;
+}
+
+std::atomic<OwnRails*> made_rails{nullptr};
+
+OwnRails& own_rails() {
+  static OwnRails* const own = make_own_rails();
+  made_rails.store(own, std::memory_order_release);
+  return *own;
+}
+
+// Runs one message to `to` and one from `from` over a rail, before the deadline.
+class Swap {
+ public:
+  Swap(Channel& channel, std::span<std::byte> out, std::span<std::byte> in) : channel_(channel) {
+    buffers_.base = {out.data(), in.data(), nullptr};
+    spans_ = {BoundSpan{0, out.size(), Space::input}, BoundSpan{0, in.size(), Space::output}};
+  }
+  bool run(int to, int from, std::uint64_t limit_ns) {
+    if (!start(0, StepKind::send, to) || !start(1, StepKind::recv, from)) return false;
+    const std::uint64_t begin = monotonic_ns();
+    std::vector<Transfer*> completed;
+    while (channel_.active() > 0) {
+      if (!channel_.progress(completed).ok() || monotonic_ns() - begin > limit_ns) return false;
+      sched_yield();
+    }
+    return true;
+  }
+
+ private:
+  bool start(std::size_t which, StepKind kind, int peer) {
+    Transfer& transfer = transfers_[which];
+    transfer.kind = kind;
+    transfer.peer = peer;
+    transfer.rail = 0;
+    transfer.bytes = spans_[which].bytes;
+    transfer.memory = {&spans_[which], 1, &buffers_};
+    return channel_.start(transfer).ok();
+  }
+
+  Channel& channel_;
+  Buffers buffers_;
+  std::array<BoundSpan, 2> spans_{};
+  std::array<Transfer, 2> transfers_{};
+};
+
+std::byte pattern(int sender, std::size_t position) {
+  return static_cast<std::byte>((static_cast<std::size_t>(sender) * 131 + position * 7 + 1) & 0xff);
+}
+
+}  // namespace
+
+// What each rank tells the others.
+struct RailNetwork::Card {
+  std::uint64_t process;
+  std::uint64_t communicator;  // rank 0's counts
+  std::uint32_t knock_port;
+  std::uint32_t rails;
+  std::array<std::uint64_t, most_rails> network;
+  std::array<std::uint32_t, most_rails> address;
+};
+
+Result<std::vector<RailNetwork::Card>> RailNetwork::exchange_cards(std::span<const Location> locations) {
+  OwnRails& own = own_rails();
+  Card mine{};
+  {
+    const std::scoped_lock lock(own.guard);
+    mine.process = own.process;
+    mine.communicator =
+        (own.process & ((1u << process_bits) - 1)) << counter_bits | (own.communicators++ & ((1u << counter_bits) - 1));
+    mine.knock_port = own.knock_port.number();
+    for (const Rail& rail : own.rails) {
+      mine.network[mine.rails] = hash_text(rail.network);
+      mine.address[mine.rails++] = rail.address;
+    }
+  }
+  std::vector<Card> cards(locations.size());
+  if (host().allgather(&mine, sizeof mine, MPI_BYTE, cards.data(), sizeof mine, MPI_BYTE, comm_) != MPI_SUCCESS)
+    return Status(Code::peer_failed, "the ranks could not exchange their rails");
+  identity_ = cards.front().communicator;
+  return cards;
+}
+
+// Those that every rank has. An address that two hosts have is of a network within each of them.
+Status RailNetwork::choose(std::span<const Card> cards, std::span<const Location> locations) {
+  for (std::uint32_t i = 0; i < cards.front().rails; ++i) {
+    const std::uint64_t network = cards.front().network[i];
+    std::map<std::uint32_t, HostId> holders;
+    const auto has_it = [&](const Card& card) {
+      const auto end = card.network.begin() + card.rails;
+      const auto found = std::find(card.network.begin(), end, network);
+      if (found == end) return false;
+      const std::uint32_t address = card.address[static_cast<std::size_t>(found - card.network.begin())];
+      const HostId host = locations[static_cast<std::size_t>(&card - cards.data())].host;
+      return address == 0 || holders.try_emplace(address, host).first->second == host;
+    };
+    if (std::ranges::all_of(cards, has_it)) networks_.push_back(network);
+  }
+  return networks_.empty() ? Status(Code::unavailable, "ucx: there is no rail that all ranks have") : Status();
+}
+
+Status RailNetwork::open_workers() {
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  for (const std::uint64_t network : networks_) {
+    std::unique_ptr<RailWorker>& worker = own.workers[network];
+    if (worker == nullptr) {
+      const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
+      const RailOptions options{.transports = process().config.ucx_transports, .concurrent = process().concurrent};
+      Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
+      if (!made.ok()) return made.status();
+      worker = std::move(*made);
+    }
+    rails_.push_back({worker.get(), network});
+  }
+  return {};
+}
+
+namespace {
+
+// Each rank's worker addresses, in slots of one size.
+class AddressTable {
+ public:
+  AddressTable(std::size_t ranks, std::size_t rails, std::size_t longest)
+      : slot_(sizeof(std::uint32_t) + longest), row_(slot_ * rails), mine_(row_), all_(row_ * ranks) {}
+
+  void put(std::size_t rail, const std::string& address) {
+    const auto bytes = static_cast<std::uint32_t>(address.size());
+    std::memcpy(&mine_[rail * slot_], &bytes, sizeof bytes);
+    std::memcpy(&mine_[rail * slot_ + sizeof bytes], address.data(), bytes);
+  }
+  bool exchange(MPI_Comm comm) {
+    const int bytes = static_cast<int>(row_);
+    return host().allgather(mine_.data(), bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, comm) == MPI_SUCCESS;
+  }
+  std::string get(std::size_t rank, std::size_t rail) const {
+    const char* from = &all_[rank * row_ + rail * slot_];
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, from, sizeof bytes);
+    return {from + sizeof bytes, bytes};
+  }
+
+ private:
+  std::size_t slot_, row_;
+  std::vector<char> mine_, all_;
+};
+
+bool knows(const UcxPeer& peer, std::uint64_t network) {
+  return std::ranges::find(peer.rails, network, &UcxPeer::OnRail::network) != peer.rails.end();
+}
+
+}  // namespace
+
+bool RailNetwork::knows_all(std::span<const Card> cards) const {
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  return std::ranges::all_of(cards, [&](const Card& card) {
+    const auto found = own.peers.find(card.process);
+    return found != own.peers.end() &&
+           std::ranges::all_of(networks_, [&](std::uint64_t network) { return knows(*found->second, network); });
+  });
+}
+
+// Addresses travel only where somebody has not met somebody else before.
+Status RailNetwork::exchange_addresses(std::span<const Card> cards, std::span<const Location> locations) {
+  const Status opened = open_workers();
+  if (!opened.ok()) debug(opened.message());
+  std::array<int, 3> mine = {opened.ok() ? 0 : 1, knows_all(cards) ? 0 : 1, 0}, all = {};
+  for (const UcxRail& rail : rails_) mine[2] = std::max(mine[2], static_cast<int>(rail.worker->address().size()));
+  if (host().allreduce(mine.data(), all.data(), 3, MPI_INT, MPI_MAX, comm_) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not agree on their rails"};
+  if (all[0] != 0) return {Code::unavailable, "ucx: a rail cannot be opened on every rank"};
+  if (all[1] != 0) {
+    AddressTable addresses(cards.size(), rails_.size(), static_cast<std::size_t>(all[2]));
+    for (std::size_t i = 0; i < rails_.size(); ++i) addresses.put(i, rails_[i].worker->address());
+    if (!addresses.exchange(comm_)) return {Code::peer_failed, "the ranks could not exchange their rails' addresses"};
+    meet(cards, locations, [&](std::size_t rank, std::size_t rail) { return addresses.get(rank, rail); });
+  }
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  for (const Card& card : cards) peers_.push_back(own.peers[card.process]);
+  return {};
+}
+
+void RailNetwork::meet(std::span<const Card> cards, std::span<const Location> locations,
+                       const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const {
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    const Card& card = cards[rank];
+    std::shared_ptr<const UcxPeer>& known = own.peers[card.process];
+    auto peer = known != nullptr ? std::make_shared<UcxPeer>(*known) : std::make_shared<UcxPeer>();
+    peer->process = card.process;
+    peer->host = locations[rank].hostname;
+    peer->knock_port = static_cast<std::uint16_t>(card.knock_port);
+    for (std::size_t i = 0; i < networks_.size(); ++i) {
+      if (knows(*peer, networks_[i])) continue;
+      const auto place = std::ranges::find(card.network, networks_[i]) - card.network.begin();
+      peer->rails.push_back({networks_[i], card.address[static_cast<std::size_t>(place)], address(rank, i)});
+    }
+    known = std::move(peer);
+  }
+}
+
+UcxChannelOptions RailNetwork::options() const {
+  UcxChannelOptions options;
+  options.communicator = identity_;
+  options.rank = rank_;
+  options.weights = weights_;
+  options.peers_answer = peers_answer_;
+  return options;
+}
+
+// A channel of this rail alone: should it fail, the others are left in peace.
+bool RailNetwork::check_rail(std::size_t rail, int to, int from) const {
+  std::array<std::byte, check_bytes> out{}, in{};
+  for (std::size_t i = 0; i < check_bytes; ++i) out[i] = pattern(rank_, i);
+  const auto channel = make_ucx_channel({rails_[rail]}, peers_, options());
+  if (!Swap(*channel, out, in).run(to, from, check_limit_ns)) return false;
+  for (std::size_t i = 0; i < check_bytes; ++i)
+    if (in[i] != pattern(from, i)) return false;
+  return true;
+}
+
+bool RailNetwork::knock_at(std::size_t rail, int peer) const {
+  const UcxPeer& other = *peers_[static_cast<std::size_t>(peer)];
+  const Rail& own = rails_[rail].worker->rail();
+  if (own.address == 0 || other.knock_port == 0) return false;
+  const auto there = std::ranges::find(other.rails, rails_[rail].network, &UcxPeer::OnRail::network);
+  Knock knock = Knock::at(own.address, there->address, other.knock_port);
+  const std::uint64_t begin = monotonic_ns();
+  while (knock.answer() == Knock::Answer::none_yet && monotonic_ns() - begin < knock_limit_ns) sched_yield();
+  return knock.answer() == Knock::Answer::alive;
+}
+
+// Each rank sends to the place that lies as far behind its own as the largest node is large, which is on another node.
+Status RailNetwork::check(const Hierarchy& hierarchy) {
+  int shift = 1;
+  for (int node = 0; node < hierarchy.nodes() && hierarchy.nodes() > 1; ++node)
+    shift = std::max(shift, static_cast<int>(hierarchy.ranks_on_node(node).size()));
+  const int ranks = hierarchy.ranks(), place = hierarchy.place_of(rank_);
+  const int to = hierarchy.rank_at((place + shift) % ranks), from = hierarchy.rank_at((place + ranks - shift) % ranks);
+  std::array<int, most_rails + 1> mine{}, all{};
+  mine[most_rails] = 1;
+  for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+    mine[rail] = check_rail(rail, to, from) ? 1 : 0;
+    mine[most_rails] &= mine[rail] != 0 && knock_at(rail, to) ? 1 : 0;
+  }
+  if (host().allreduce(mine.data(), all.data(), most_rails + 1, MPI_INT, MPI_MIN, comm_) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not agree on their rails"};
+  peers_answer_ = all[most_rails] != 0;
+  std::vector<UcxRail> working;
+  for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+    if (all[rail] != 0)
+      working.push_back(rails_[rail]);
+    else if (process().first_rank)
+      warn("ucx: rail " + rails_[rail].worker->rail().name + " is left out: its check failed");
+  }
+  rails_ = std::move(working);
+  return rails_.empty() ? Status(Code::unavailable, "ucx: no rail passed its check") : Status();
+}
+
+Result<RailNetwork> RailNetwork::connect(MPI_Comm comm, const Hierarchy& hierarchy,
+                                         std::span<const Location> locations) {
+  RailNetwork network(comm);
+  PMPI_Comm_rank(comm, &network.rank_);
+  const Result<std::vector<Card>> cards = network.exchange_cards(locations);
+  if (!cards.ok()) return cards.status();
+  if (Status status = network.choose(*cards, locations); !status.ok()) return status;
+  if (Status status = network.exchange_addresses(*cards, locations); !status.ok()) return status;
+  if (Status status = network.check(hierarchy); !status.ok()) return status;
+  return network;
+}
+
+std::string RailNetwork::names() const {
+  std::string text;
+  for (const UcxRail& rail : rails_) text.append(text.empty() ? "" : ", ").append(rail.worker->rail().name);
+  return text;
+}
+
+RateMeter RailNetwork::meter() {
+  return [this](const RateTrial& trial) {
+    double rate = 0;
+    for (const UcxRail& rail : rails_) {
+      const auto channel = make_ucx_channel({rail}, peers_, options());
+      const double seconds = measure_rate(*channel, trial);
+      if (seconds <= 0) return seconds;
+      rate += 1 / seconds;
+      OwnRails& own = own_rails();
+      const std::scoped_lock lock(own.guard);
+      own.seconds_per_byte[rail.network] = seconds;
+    }
+    return 1 / rate;
+  };
+}
+
+// The mean of what was measured: a busy machine makes single figures too low. In whole numbers, whose sum is the same
+// on all ranks.
+Status RailNetwork::agree_on_weights() {
+  OwnRails& own = own_rails();
+  std::array<long long, 2 * std::size_t{most_rails}> mine{}, all{};  // picoseconds a KiB, and whether it is known
+  {
+    const std::scoped_lock lock(own.guard);
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+      const double seconds = own.seconds_per_byte[rails_[i].network];
+      mine[2 * i] = std::llround(seconds * picoseconds_kib);
+      mine[2 * i + 1] = seconds > 0 ? 1 : 0;
+    }
+  }
+  if (host().allreduce(mine.data(), all.data(), 2 * most_rails, MPI_LONG_LONG, MPI_SUM, comm_) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not agree on the rates of their rails"};
+  std::vector<double> seconds(rails_.size());
+  for (std::size_t i = 0; i < rails_.size(); ++i)
+    seconds[i] = static_cast<double>(all[2 * i]) / static_cast<double>(std::max(all[2 * i + 1], 1LL)) / picoseconds_kib;
+  const double fastest = *std::ranges::min_element(seconds);
+  weights_.clear();
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    const double share = fastest > 0 ? fastest / seconds[i] : 1;
+    weights_.push_back(share * same_within > 1 ? 1 : share >= slowest_share ? share : 0);
+    debug("ucx: rail " + rails_[i].worker->rail().name + " weight " + std::to_string(weights_.back()));
+    const std::scoped_lock lock(own.guard);
+    own.seconds_per_byte[rails_[i].network] = seconds[i];
+  }
+  return {};
+}
+
+std::vector<std::uint32_t> RailNetwork::addresses() const {
+  const auto fastest = std::max_element(weights_.begin(), weights_.end()) - weights_.begin();
+  const std::uint64_t network = rails_[weights_.empty() ? 0 : static_cast<std::size_t>(fastest)].network;
+  std::vector<std::uint32_t> addresses;
+  for (const auto& peer : peers_) {
+    if (peer == nullptr) return {};
+    const auto there = std::ranges::find(peer->rails, network, &UcxPeer::OnRail::network);
+    if (there == peer->rails.end() || there->address == 0) return {};
+    addresses.push_back(there->address);
+  }
+  return addresses;
+}
+
+std::string RailNetwork::host_of(int rank) const {
+  const auto& peer = peers_[static_cast<std::size_t>(rank)];
+  return peer != nullptr ? peer->host : "this host";
+}
+
+std::unique_ptr<Channel> RailNetwork::make_channel() const { return make_ucx_channel(rails_, peers_, options()); }
+
+std::vector<RailTraffic> rail_traffic() {
+  std::vector<RailTraffic> traffic;
+  OwnRails* own = made_rails.load(std::memory_order_acquire);
+  if (own == nullptr) return traffic;
+  const std::scoped_lock lock(own->guard);
+  for (const auto& [network, worker] : own->workers) traffic.push_back({worker->rail().name, worker->bytes_sent()});
+  return traffic;
+}
+
+}  // namespace plait

@@ -1,0 +1,76 @@
+// The rails between the ranks of a communicator: which ones all of them have, that they work, and how fast they are.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "plugin/link_probe.h"
+#include "tl/channel.h"
+#include "tl/ucx/ucx_channel.h"
+#include "topo/hierarchy.h"
+#include "topo/location.h"
+
+namespace plait {
+
+// The agreed rails of one communicator, before and after their rates are known.
+class RailNetwork {
+ public:
+  // Collective over `comm`, whose errors must be returned; blocks, for seconds at most where a rail is cut. All ranks
+  // get the same rails, or all fail: `unavailable` where there is no UCX on some rank, no rail that all have, or none
+  // that works on all. A message went over every rail from each rank to another by then.
+  static Result<RailNetwork> connect(MPI_Comm comm, const Hierarchy& hierarchy, std::span<const Location> locations);
+
+  int rails() const { return static_cast<int>(rails_.size()); }
+  std::string names() const;  // "eth0, eth1"
+
+  // For network_rates(): what one rank receives from another over all rails together, each measured alone.
+  RateMeter meter();
+  // Collective: the rails' rates, as far as any rank knows them, decide the shares of long messages.
+  Status agree_on_weights();
+  // IPv4 addresses of all ranks on the fastest rail, in host order, with rates known; empty where it is no Ethernet.
+  std::vector<std::uint32_t> addresses() const;
+  std::string host_of(int rank) const;
+  std::uint64_t identity() const { return identity_; }
+
+  // The channel between the ranks. Call it last, once.
+  std::unique_ptr<Channel> make_channel() const;
+
+ private:
+  struct Card;
+  explicit RailNetwork(MPI_Comm comm) : comm_(comm) {}
+  Result<std::vector<Card>> exchange_cards(std::span<const Location> locations);
+  Status choose(std::span<const Card> cards, std::span<const Location> locations);
+  Status open_workers();
+  Status exchange_addresses(std::span<const Card> cards, std::span<const Location> locations);
+  bool knows_all(std::span<const Card> cards) const;
+  void meet(std::span<const Card> cards, std::span<const Location> locations,
+            const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const;
+  Status check(const Hierarchy& hierarchy);
+  bool check_rail(std::size_t rail, int to, int from) const;
+  bool knock_at(std::size_t rail, int peer) const;
+  UcxChannelOptions options() const;
+
+  MPI_Comm comm_;
+  int rank_ = 0;
+  std::uint64_t identity_ = 0;  // of the communicator
+  std::vector<std::uint64_t> networks_;
+  std::vector<UcxRail> rails_;
+  std::vector<std::shared_ptr<const UcxPeer>> peers_;
+  std::vector<double> weights_;
+  bool peers_answer_ = false;
+};
+
+// What each rail of this process has carried, for the report: its name and the payload that it sent.
+struct RailTraffic {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+std::vector<RailTraffic> rail_traffic();
+
+}  // namespace plait

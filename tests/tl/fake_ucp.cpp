@@ -1,0 +1,228 @@
+#include "tests/tl/fake_ucp.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <memory>
+#include <vector>
+
+namespace plait::fake_ucp {
+
+Behaviour behaviour;
+
+namespace {
+
+struct Request {
+  bool send = false;
+  ucs_status_t status = UCS_INPROGRESS;
+  std::size_t length = 0;
+};
+
+struct Posted {
+  ucp_tag_t tag;
+  void* buffer;
+  std::size_t bytes;
+  Request* request;
+};
+
+struct Worker {
+  int number = 0;
+  std::deque<Posted> receives;
+  std::deque<std::pair<ucp_tag_t, std::vector<char>>> unexpected;
+};
+
+struct Endpoint {
+  Worker* peer = nullptr;
+  ucp_err_handler_t handler{};
+  bool closed = false;
+};
+
+struct Message {
+  Worker* to;
+  ucp_tag_t tag;
+  std::vector<char> bytes;
+  Request* request;
+};
+
+std::vector<std::unique_ptr<Worker>> workers;
+std::list<std::unique_ptr<Endpoint>> endpoints;
+std::deque<Message> wire;
+int workers_open = 0, requests_open = 0, synchronous = 0;
+
+Request* new_request(bool send) {
+  ++requests_open;
+  auto* request = new Request;
+  request->send = send;
+  return request;
+}
+
+void land(const Posted& posted, const std::vector<char>& bytes) {
+  std::memcpy(posted.buffer, bytes.data(), std::min(bytes.size(), posted.bytes));
+  posted.request->length = bytes.size();
+  posted.request->status = bytes.size() > posted.bytes ? UCS_ERR_MESSAGE_TRUNCATED : UCS_OK;
+}
+
+void arrive(Worker& worker, ucp_tag_t tag, std::vector<char> bytes) {
+  const auto match = std::ranges::find(worker.receives, tag, &Posted::tag);
+  if (match == worker.receives.end()) return worker.unexpected.emplace_back(tag, std::move(bytes)), void();
+  land(*match, bytes);
+  worker.receives.erase(match);
+}
+
+// The messages of one tag keep their order; others may overtake them.
+void deliver_one() {
+  std::size_t index = 0;
+  if (behaviour.newest_first)
+    for (std::size_t i = wire.size(); i-- > 0;) {
+      const auto same = [&](const Message& m) { return m.tag == wire[i].tag && m.to == wire[i].to; };
+      index = static_cast<std::size_t>(std::ranges::find_if(wire, same) - wire.begin());
+      break;
+    }
+  Message message = std::move(wire[index]);
+  wire.erase(wire.begin() + static_cast<std::ptrdiff_t>(index));
+  if (message.request != nullptr) message.request->status = behaviour.send_status;
+  message.bytes.resize(message.bytes.size() - std::min(message.bytes.size(), behaviour.cut_bytes));
+  arrive(*message.to, message.tag, std::move(message.bytes));
+}
+
+ucs_status_t config_read(const char*, const char*, ucp_config_t** config) { return *config = nullptr, UCS_OK; }
+ucs_status_t config_modify(ucp_config_t*, const char*, const char*) { return UCS_OK; }
+void config_release(ucp_config_t*) {}
+ucs_status_t init(unsigned, unsigned, const ucp_params_t*, const ucp_config_t*, ucp_context_h* context) {
+  return *context = nullptr, UCS_OK;
+}
+void cleanup(ucp_context_h) {}
+
+ucs_status_t worker_create(ucp_context_h, const ucp_worker_params_t*, ucp_worker_h* worker) {
+  if (behaviour.worker_status != UCS_OK) return behaviour.worker_status;
+  workers.push_back(std::make_unique<Worker>());
+  workers.back()->number = static_cast<int>(workers.size()) - 1;
+  *worker = reinterpret_cast<ucp_worker_h>(workers.back().get());
+  ++workers_open;
+  return UCS_OK;
+}
+void worker_destroy(ucp_worker_h) { --workers_open; }
+ucs_status_t get_address(ucp_worker_h worker, ucp_address_t** address, std::size_t* bytes) {
+  *address = reinterpret_cast<ucp_address_t*>(&reinterpret_cast<Worker*>(worker)->number);
+  *bytes = sizeof(int);
+  return UCS_OK;
+}
+void release_address(ucp_worker_h, ucp_address_t*) {}
+
+unsigned progress(ucp_worker_h) {
+  unsigned delivered = 0;
+  for (int i = 0; i < behaviour.deliveries_a_progress && !wire.empty(); ++i, ++delivered) deliver_one();
+  return delivered;
+}
+
+ucs_status_t ep_create(ucp_worker_h, const ucp_ep_params_t* parameters, ucp_ep_h* endpoint) {
+  int number = 0;
+  std::memcpy(&number, parameters->address, sizeof number);
+  endpoints.push_back(std::make_unique<Endpoint>());
+  endpoints.back()->peer = workers[static_cast<std::size_t>(number)].get();
+  endpoints.back()->handler = parameters->err_handler;
+  *endpoint = reinterpret_cast<ucp_ep_h>(endpoints.back().get());
+  return UCS_OK;
+}
+ucs_status_ptr_t ep_close(ucp_ep_h endpoint, const ucp_request_param_t*) {
+  reinterpret_cast<Endpoint*>(endpoint)->closed = true;
+  for (Message& message : wire) {
+    if (message.to != reinterpret_cast<Endpoint*>(endpoint)->peer) continue;
+    if (message.request != nullptr) message.request->status = UCS_ERR_CANCELED;
+    message.request = nullptr;
+  }
+  return nullptr;
+}
+
+ucs_status_ptr_t tag_send(ucp_ep_h endpoint, const void* buffer, std::size_t bytes, ucp_tag_t tag,
+                          const ucp_request_param_t*) {
+  if (behaviour.post_status != UCS_OK)
+    return reinterpret_cast<void*>(static_cast<std::intptr_t>(behaviour.post_status));
+  const char* from = static_cast<const char*>(buffer);
+  Request* request = behaviour.complete_at_once ? nullptr : new_request(true);
+  wire.push_back({reinterpret_cast<Endpoint*>(endpoint)->peer, tag, std::vector<char>(from, from + bytes), request});
+  return request;
+}
+ucs_status_ptr_t tag_send_sync(ucp_ep_h endpoint, const void* buffer, std::size_t bytes, ucp_tag_t tag,
+                               const ucp_request_param_t* parameters) {
+  ++synchronous;
+  return tag_send(endpoint, buffer, bytes, tag, parameters);
+}
+ucs_status_ptr_t tag_recv(ucp_worker_h handle, void* buffer, std::size_t bytes, ucp_tag_t tag, ucp_tag_t,
+                          const ucp_request_param_t*) {
+  Worker& worker = *reinterpret_cast<Worker*>(handle);
+  Request* request = new_request(false);
+  const auto match = std::ranges::find(worker.unexpected, tag, &std::pair<ucp_tag_t, std::vector<char>>::first);
+  if (match != worker.unexpected.end()) {
+    land({tag, buffer, bytes, request}, match->second);
+    worker.unexpected.erase(match);
+  } else {
+    worker.receives.push_back({tag, buffer, bytes, request});
+  }
+  return request;
+}
+ucs_status_t check_status(void* request) { return static_cast<Request*>(request)->status; }
+ucs_status_t recv_test(void* request, ucp_tag_recv_info_t* info) {
+  info->length = static_cast<Request*>(request)->length;
+  return static_cast<Request*>(request)->status;
+}
+void cancel(ucp_worker_h handle, void* request) {
+  static_cast<Request*>(request)->status = UCS_ERR_CANCELED;
+  std::erase_if(reinterpret_cast<Worker*>(handle)->receives, [&](const Posted& p) { return p.request == request; });
+}
+void release(void* request) {
+  --requests_open;
+  for (Message& message : wire)
+    if (message.request == request) message.request = nullptr;
+  delete static_cast<Request*>(request);
+}
+const char* status_text(ucs_status_t status) {
+  return status == UCS_ERR_CONNECTION_RESET ? "Connection reset by remote peer" : "another status";
+}
+
+}  // namespace
+
+void reset() {
+  behaviour = {};
+  wire.clear();
+  workers.clear();
+  endpoints.clear();
+  workers_open = requests_open = synchronous = 0;
+}
+
+void fail_endpoints(ucs_status_t status) {
+  for (const auto& endpoint : endpoints)
+    if (!endpoint->closed)
+      endpoint->handler.cb(endpoint->handler.arg, reinterpret_cast<ucp_ep_h>(endpoint.get()), status);
+}
+
+int open_workers() { return workers_open; }
+int open_requests() { return requests_open; }
+int synchronous_sends() { return synchronous; }
+
+const UcpLibrary& library() {
+  static const UcpLibrary fake = {.config_read = config_read,
+                                  .config_modify = config_modify,
+                                  .config_release = config_release,
+                                  .init_version = init,
+                                  .cleanup = cleanup,
+                                  .worker_create = worker_create,
+                                  .worker_destroy = worker_destroy,
+                                  .worker_get_address = get_address,
+                                  .worker_release_address = release_address,
+                                  .worker_progress = progress,
+                                  .ep_create = ep_create,
+                                  .ep_close = ep_close,
+                                  .tag_send = tag_send,
+                                  .tag_send_sync = tag_send_sync,
+                                  .tag_recv = tag_recv,
+                                  .request_check_status = check_status,
+                                  .recv_request_test = recv_test,
+                                  .request_cancel = cancel,
+                                  .request_free = release,
+                                  .status_string = status_text};
+  return fake;
+}
+
+}  // namespace plait::fake_ucp

@@ -1,0 +1,32 @@
+// A libucp of a few lines: messages between endpoints of one process, delivered in the order of a test's choice, and
+// failures on demand. For one thread.
+#pragma once
+
+#include "tl/ucx/ucp_library.h"
+
+namespace plait::fake_ucp {
+
+// Forgets all state of earlier tests.
+void reset();
+
+// How the next calls go.
+struct Behaviour {
+  bool complete_at_once = false;  // sends complete in the call
+  bool newest_first = false;      // progress completes what was posted last before the rest
+  int deliveries_a_progress = 1;
+  ucs_status_t send_status = UCS_OK;  // of the next completions of sends
+  ucs_status_t post_status = UCS_OK;  // of the calls that post sends
+  ucs_status_t worker_status = UCS_OK;
+  std::size_t cut_bytes = 0;  // messages arrive so much shorter
+};
+extern Behaviour behaviour;
+
+// Every endpoint fails, as when the peer has died.
+void fail_endpoints(ucs_status_t status);
+int open_workers();
+int open_requests();
+int synchronous_sends();
+
+const UcpLibrary& library();
+
+}  // namespace plait::fake_ucp

@@ -1,0 +1,247 @@
+// The UCX channel over a fake libucp that reorders and fails, and over the real one between threads of this process.
+#include "tl/ucx/ucx_channel.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <functional>
+#include <thread>
+
+#include "tests/tl/fake_ucp.h"
+#include "tests/tl/traffic.h"
+
+namespace plait {
+namespace {
+
+Rail rail_named(const char* name) {
+  Rail rail;
+  rail.name = name;
+  rail.network = name;
+  return rail;
+}
+
+// Workers of several ranks on the same rails, and a channel for each.
+class Ranks {
+ public:
+  Ranks(const UcpLibrary& ucp, int ranks, const std::vector<Rail>& rails, UcxChannelOptions options) {
+    std::vector<std::shared_ptr<const UcxPeer>> peers;
+    for (int rank = 0; rank < ranks; ++rank) {
+      workers_.emplace_back();
+      auto peer = std::make_shared<UcxPeer>();
+      peer->process = static_cast<std::uint64_t>(rank) + 1;
+      peer->host = "node" + std::to_string(rank);
+      for (std::size_t i = 0; i < rails.size(); ++i) {
+        auto worker = RailWorker::open(ucp, rails[i], {});
+        if (!worker.ok()) {
+          problem_ = worker.status().message();
+          return;
+        }
+        peer->rails.push_back({.network = i, .address = 0, .worker = (*worker)->address()});
+        workers_.back().push_back(std::move(*worker));
+      }
+      peers.push_back(std::move(peer));
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::vector<UcxRail> own;
+      for (std::size_t i = 0; i < rails.size(); ++i)
+        own.push_back({workers_[static_cast<std::size_t>(rank)][i].get(), i});
+      options.rank = rank;
+      channels_.push_back(make_ucx_channel(std::move(own), peers, options));
+    }
+  }
+  const std::string& problem() const { return problem_; }
+  Channel& channel(int rank) { return *channels_[static_cast<std::size_t>(rank)]; }
+  RailWorker& worker(int rank, std::size_t rail) { return *workers_[static_cast<std::size_t>(rank)][rail]; }
+
+ private:
+  std::vector<std::vector<std::unique_ptr<RailWorker>>> workers_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::string problem_;
+};
+
+struct Message {
+  Message(StepKind kind, int peer, std::size_t bytes) : storage(bytes), span{0, bytes, Space::input} {
+    buffers.base[0] = storage.data();
+    transfer.kind = kind;
+    transfer.peer = peer;
+    transfer.bytes = bytes;
+    transfer.memory = {&span, 1, &buffers};
+  }
+  std::vector<std::byte> storage;
+  BoundSpan span;
+  Buffers buffers;
+  Transfer transfer;
+};
+
+class FakeUcx : public ::testing::Test {
+ protected:
+  void SetUp() override { fake_ucp::reset(); }
+};
+
+// Both channels in turn, until neither has anything left or one fails.
+Status run(Ranks& ranks) {
+  std::vector<Transfer*> completed;
+  for (int glance = 0; glance < 100'000; ++glance) {
+    if (ranks.channel(0).active() + ranks.channel(1).active() == 0) return {};
+    for (const int rank : {0, 1}) {
+      const Result<bool> moved = ranks.channel(rank).progress(completed);
+      if (!moved.ok()) return moved.status();
+    }
+  }
+  return {Code::internal, "hangs"};
+}
+
+TEST(RailShare, CoversTheMessageWithoutGapsBetweenElements) {
+  const std::vector<double> weights = {1, 0.4, 0, 0.25};
+  for (const std::uint64_t bytes : {0u, 12u, 60'000u, 1'234'572u}) {
+    std::uint64_t at = 0;
+    for (int rail = 0; rail < 4; ++rail) {
+      const RailShare share = rail_share(bytes, 12, weights, rail);
+      EXPECT_EQ(share.begin, at);
+      EXPECT_EQ(share.end % 12, 0u);
+      at = share.end;
+    }
+    EXPECT_EQ(at, bytes);
+  }
+  EXPECT_EQ(rail_share(165'000, 1, weights, 0).end, 100'000u);
+}
+
+TEST_F(FakeUcx, MessagesArriveInOrderWhateverOrderTheRailsKeep) {
+  for (const bool newest_first : {false, true}) {
+    fake_ucp::reset();
+    fake_ucp::behaviour.newest_first = newest_first;
+    Ranks ranks(fake_ucp::library(), 2, {rail_named("a"), rail_named("b")},
+                {.weights = {1, 0.5}, .fragment_bytes = 1000, .window = 3, .stripe_from = 2000});
+    std::vector<std::unique_ptr<Message>> sent, received;
+    for (std::size_t k = 0; k < 20; ++k) {
+      const std::size_t bytes = k % 3 == 0 ? 40 : k % 3 == 1 ? 12'000 : 0;
+      sent.push_back(std::make_unique<Message>(StepKind::send, 1, bytes));
+      received.push_back(std::make_unique<Message>(StepKind::recv, 0, bytes));
+      std::ranges::fill(sent.back()->storage, static_cast<std::byte>(k + 1));
+      ASSERT_TRUE(ranks.channel(0).start(sent.back()->transfer).ok());
+      ASSERT_TRUE(ranks.channel(1).start(received.back()->transfer).ok());
+    }
+    const Status status = run(ranks);
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (std::size_t k = 0; k < 20; ++k) EXPECT_EQ(received[k]->storage, sent[k]->storage) << k;
+    EXPECT_EQ(fake_ucp::open_requests(), 0);
+    EXPECT_GT(ranks.worker(0, 1).bytes_sent(), 0u);
+    EXPECT_GT(fake_ucp::synchronous_sends(), 0);
+  }
+}
+
+TEST_F(FakeUcx, SendsThatCompleteAtOnceAreReportedOnce) {
+  fake_ucp::behaviour.complete_at_once = true;
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.fragment_bytes = 100, .window = 2});
+  Message one(StepKind::send, 1, 1000), two(StepKind::send, 1, 10), there(StepKind::recv, 0, 1000),
+      here(StepKind::recv, 0, 10);
+  EXPECT_TRUE(*ranks.channel(0).start(one.transfer));
+  EXPECT_TRUE(*ranks.channel(0).start(two.transfer));
+  EXPECT_FALSE(*ranks.channel(1).start(there.transfer));
+  EXPECT_FALSE(*ranks.channel(1).start(here.transfer));
+  EXPECT_TRUE(run(ranks).ok());
+  EXPECT_EQ(ranks.channel(1).active(), 0);
+}
+
+TEST_F(FakeUcx, BoundMessagesStayOnTheirRail) {
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a"), rail_named("b")}, {.stripe_from = 100});
+  Message out(StepKind::send, 1, 5000), in(StepKind::recv, 0, 5000);
+  out.transfer.rail = in.transfer.rail = 1;
+  ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+  ASSERT_TRUE(ranks.channel(1).start(in.transfer).ok());
+  ASSERT_TRUE(run(ranks).ok());
+  EXPECT_EQ(ranks.worker(0, 0).bytes_sent(), 0u);
+  EXPECT_EQ(ranks.worker(0, 1).bytes_sent(), 5000u);
+}
+
+TEST_F(FakeUcx, FailuresNameTheRankItsNodeAndTheRail) {
+  struct Case {
+    const char* what;
+    std::function<void()> happens;
+  };
+  const Case cases[] = {
+      {"completion", [] { fake_ucp::behaviour.send_status = UCS_ERR_CONNECTION_RESET; }},
+      {"post", [] { fake_ucp::behaviour.post_status = UCS_ERR_CONNECTION_RESET; }},
+      {"endpoint", [] { fake_ucp::fail_endpoints(UCS_ERR_CONNECTION_RESET); }},
+  };
+  for (const Case& test : cases) {
+    fake_ucp::reset();
+    Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.fragment_bytes = 100, .window = 2});
+    Message first(StepKind::send, 1, 10), second(StepKind::send, 1, 1000), in(StepKind::recv, 1, 10);
+    ASSERT_TRUE(ranks.channel(0).start(in.transfer).ok());
+    ASSERT_TRUE(ranks.channel(0).start(first.transfer).ok());
+    test.happens();
+    Status status = ranks.channel(0).start(second.transfer).status();
+    if (status.ok()) status = run(ranks);
+    EXPECT_EQ(status.code(), Code::peer_failed) << test.what;
+    EXPECT_NE(status.message().find("rank 1 on node1, rail a: "), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("Connection reset"), std::string::npos) << status.message();
+    ranks.channel(0).abandon();
+    EXPECT_EQ(ranks.channel(0).active(), 0);
+    EXPECT_FALSE(ranks.channel(0).start(first.transfer).ok());
+  }
+}
+
+TEST_F(FakeUcx, AMessageOfTheWrongLengthIsAnError) {
+  fake_ucp::behaviour.cut_bytes = 1;
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {});
+  Message out(StepKind::send, 1, 10), in(StepKind::recv, 0, 10);
+  ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+  ASSERT_TRUE(ranks.channel(1).start(in.transfer).ok());
+  EXPECT_EQ(run(ranks).code(), Code::internal);
+}
+
+TEST_F(FakeUcx, AnAbandonedChannelReleasesEverything) {
+  {
+    Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.fragment_bytes = 10, .window = 4});
+    Message out(StepKind::send, 1, 1000), in(StepKind::recv, 1, 1000);
+    ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+    ASSERT_TRUE(ranks.channel(0).start(in.transfer).ok());
+    ranks.channel(0).abandon();
+    EXPECT_EQ(fake_ucp::open_requests(), 0);
+  }
+  EXPECT_EQ(fake_ucp::open_workers(), 0);
+}
+
+TEST_F(FakeUcx, ARailThatCannotBeOpenedSaysWhy) {
+  fake_ucp::behaviour.worker_status = UCS_ERR_NO_DEVICE;
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {});
+  EXPECT_NE(ranks.problem().find("ucx: rail a: making a worker"), std::string::npos) << ranks.problem();
+}
+
+// Random traffic between threads over the real library, where it is installed and this host has an interface.
+TEST(RealUcx, RandomTrafficBetweenThreads) {
+  const auto ucp = system_ucp();
+  if (!ucp.ok()) GTEST_SKIP() << ucp.status().message();
+  std::vector<Rail> rails = rails_of({}, network_interfaces());
+  ASSERT_TRUE(choose_rails(rails, "1").ok());
+  std::erase_if(rails, [](const Rail& rail) { return !rail.used; });
+  if (rails.empty()) GTEST_SKIP() << "no interface between nodes";
+  constexpr int ranks = 3;
+  for (const std::size_t fragment : {1000u, 61'440u}) {
+    Ranks job(**ucp, ranks, rails, {.communicator = 5, .fragment_bytes = fragment, .window = 3});
+    ASSERT_EQ(job.problem(), "");
+    std::vector<std::thread> threads;
+    std::vector<std::string> problems(ranks);
+    for (int rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        Engine engine({nullptr, &job.channel(rank), nullptr}, {.yield = true});
+        for (std::uint64_t seed = 1; seed <= 6 && problems[static_cast<std::size_t>(rank)].empty(); ++seed) {
+          Traffic traffic({.seed = seed,
+                           .ranks = ranks,
+                           .messages = 60,
+                           .element_bytes = 4,
+                           .sizes = {4, 996, 1000, 60'000, 300'000},
+                           .most_spans = seed % 2 == 0 ? 1 : 6,
+                           .channel = ChannelKind::ucx},
+                          rank);
+          problems[static_cast<std::size_t>(rank)] = traffic.run(engine);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& problem : problems) EXPECT_EQ(problem, "");
+  }
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,113 @@
+#include "tl/tcp/connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "tl/memory.h"
+
+namespace plait::detail {
+namespace {
+
+constexpr std::size_t length_bytes = sizeof(std::uint32_t);
+constexpr std::size_t spans_a_call = 16;
+
+struct IoList {
+  std::array<iovec, spans_a_call + 1> entries;
+  std::size_t count = 0;
+
+  void add(void* address, std::size_t bytes) { entries[count++] = {address, bytes}; }
+  // The rest of a message's payload, or as many spans of it as fit.
+  void add_payload(const Memory& memory, std::uint64_t offset) {
+    for (MemoryCursor cursor(memory, offset); cursor.contiguous() > 0 && count < entries.size();
+         cursor.advance(cursor.contiguous()))
+      add(cursor.data(), cursor.contiguous());
+  }
+  msghdr header() {
+    msghdr header{};
+    header.msg_iov = entries.data();
+    header.msg_iovlen = count;
+    return header;
+  }
+};
+
+bool must_wait(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+Status broken() { return {Code::peer_failed, std::strerror(errno)}; }
+
+}  // namespace
+
+void Connection::use(Socket socket, const Greeting* greeting) {
+  socket_ = std::move(socket);
+  if (greeting == nullptr) return;
+  greeting_.resize(sizeof *greeting);
+  std::memcpy(greeting_.data(), greeting, sizeof *greeting);
+}
+
+Result<bool> Connection::send_greeting() {
+  while (!greeting_.empty()) {
+    const ssize_t sent =
+        ::send(socket_.descriptor(), greeting_.data(), greeting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return must_wait(errno) ? Result<bool>(false) : Result<bool>(broken());
+    greeting_.erase(greeting_.begin(), greeting_.begin() + sent);
+  }
+  return true;
+}
+
+Result<bool> Connection::send_some(bool& moved) {
+  if (const Result<bool> greeted = send_greeting(); !greeted.ok() || !*greeted) return greeted;
+  Transfer& transfer = *sends_.head;
+  const std::uint64_t all = length_bytes + transfer.bytes;
+  while (transfer.progressed < all) {
+    auto length = static_cast<std::uint32_t>(transfer.bytes);
+    IoList list;
+    if (transfer.progressed < length_bytes)
+      list.add(reinterpret_cast<std::byte*>(&length) + transfer.progressed, length_bytes - transfer.progressed);
+    if (transfer.bytes > 0)
+      list.add_payload(transfer.memory, std::max<std::uint64_t>(transfer.progressed, length_bytes) - length_bytes);
+    const msghdr header = list.header();
+    const ssize_t sent = sendmsg(socket_.descriptor(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return must_wait(errno) ? Result<bool>(false) : Result<bool>(broken());
+    transfer.progressed += static_cast<std::uint64_t>(sent);
+    moved = true;
+  }
+  sends_.pop();
+  return true;
+}
+
+Result<bool> Connection::receive_some(bool& moved) {
+  if (!greeting_.empty())
+    if (const Result<bool> greeted = send_greeting(); !greeted.ok() || !*greeted) return greeted;
+  Transfer& transfer = *receives_.head;
+  const bool reduces = transfer.kind == StepKind::recv_reduce;
+  const std::uint64_t all = length_bytes + transfer.bytes;
+  if (reduces && staged_.size() < transfer.bytes) staged_.resize(transfer.bytes);
+  while (transfer.progressed < all) {
+    const std::uint64_t taken = std::max<std::uint64_t>(transfer.progressed, length_bytes) - length_bytes;
+    IoList list;
+    if (transfer.progressed < length_bytes)
+      list.add(reinterpret_cast<std::byte*>(&incoming_length_) + transfer.progressed,
+               length_bytes - transfer.progressed);
+    if (reduces) list.add(staged_.data() + taken, transfer.bytes - taken);
+    else if (transfer.bytes > 0) list.add_payload(transfer.memory, taken);
+    msghdr header = list.header();
+    const ssize_t arrived = recvmsg(socket_.descriptor(), &header, MSG_DONTWAIT);
+    if (arrived < 0) return must_wait(errno) ? Result<bool>(false) : Result<bool>(broken());
+    if (arrived == 0) return Status(Code::peer_failed, "it closed the connection");
+    transfer.progressed += static_cast<std::uint64_t>(arrived);
+    moved = true;
+    if (transfer.progressed >= length_bytes && incoming_length_ != transfer.bytes)
+      return Status(Code::peer_failed, "a message of " + std::to_string(incoming_length_) + " bytes where one of " +
+                                           std::to_string(transfer.bytes) + " was expected");
+  }
+  if (reduces && transfer.bytes > 0) reduce_in(transfer, 0, staged_.data(), transfer.bytes);
+  receives_.pop();
+  return true;
+}
+
+}  // namespace plait::detail

@@ -1,0 +1,35 @@
+// The channel over plain sockets, for short messages over Ethernet: a glance is one system call for each peer that
+// something is expected from, where UCX looks at its events first (docs/network.md has the figures).
+//
+// A connection carries the messages between two ranks of one communicator, in both directions, in order: four bytes of
+// length, then the payload. The rank with the lower number connects, when it first has to do with the other one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tl/channel.h"
+#include "tl/tcp/socket.h"
+
+namespace plait {
+
+struct TcpPeer {
+  Endpoint endpoint;  // of its listener
+  std::string host;   // for people
+};
+
+struct TcpChannelOptions {
+  int rank = 0;
+  std::uint64_t token = 0;  // agreed on: tells the communicator's ranks from strangers
+};
+
+// `listener` is what this rank's entry in `peers` (by rank) names. Not thread-safe. Nothing is connected yet.
+std::unique_ptr<Channel> make_tcp_channel(Socket listener, std::vector<TcpPeer> peers, TcpChannelOptions options);
+
+// Messages of at most `short_bytes` go over `short_messages`, longer ones over `long_messages`, whose kind this channel
+// has. Both sides know a message's length, so that they agree.
+std::unique_ptr<Channel> make_split_channel(std::unique_ptr<Channel> short_messages,
+                                            std::unique_ptr<Channel> long_messages, std::uint64_t short_bytes);
+
+}  // namespace plait

@@ -1,0 +1,83 @@
+// One rail of this process: a UCX context and worker on one port, and the endpoints to the processes that it talks to.
+// It belongs to the process; the channels of all communicators share it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "tl/ucx/ucp_library.h"
+#include "topo/rails.h"
+
+namespace plait {
+
+// A connection to one process over one rail. Made at the first message, kept until the process ends.
+struct UcxEndpoint {
+  ucp_ep_h handle = nullptr;
+  std::atomic<int> failure{UCS_OK};                // a ucs_status_t, once the connection has failed
+  std::atomic<std::uint32_t>* failures = nullptr;  // counts those of the worker
+  std::uint64_t unconfirmed = 0;  // bytes sent since the last that is known to arrive; guarded by the lock
+};
+
+struct RailOptions {
+  std::string transports;   // as UCX_TLS; empty: by the kind of the rail
+  bool concurrent = false;  // several threads may use the worker
+};
+
+class RailWorker {
+ public:
+  // Takes milliseconds. `ucp` must outlive it.
+  static Result<std::unique_ptr<RailWorker>> open(const UcpLibrary& ucp, const Rail& rail, const RailOptions& options);
+  RailWorker(const RailWorker&) = delete;
+  RailWorker& operator=(const RailWorker&) = delete;
+  ~RailWorker();
+
+  const Rail& rail() const { return rail_; }
+  const UcpLibrary& ucp() const { return ucp_; }
+  ucp_worker_h worker() const { return worker_; }
+  // What others need to connect: some tens of bytes.
+  const std::string& address() const { return address_; }
+  // A send may be complete although UCX still holds its bytes, because the socket was full: it goes on only while
+  // somebody calls progress.
+  bool holds_back() const { return rail_.kind == RailKind::ethernet; }
+
+  // Everything below, and every call on worker() and its endpoints, needs this lock; it costs nothing in a process
+  // whose threads do not use MPI at once.
+  std::unique_lock<std::mutex> lock() {
+    return concurrent_ ? std::unique_lock(guard_) : std::unique_lock(guard_, std::defer_lock);
+  }
+  // The endpoint to the process of that number; made when it is new. Does not wait for the connection.
+  Result<UcxEndpoint*> connect(std::uint64_t process, const std::string& address);
+  void progress() { ucp_.worker_progress(worker_); }
+  // Ends the connection, so that the other side learns of a failure as well.
+  void close(UcxEndpoint& endpoint);
+
+  std::uint32_t failures() const { return failures_.load(std::memory_order_relaxed); }
+  void count_bytes(std::uint64_t bytes) {
+    bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+  // Payload sent by all communicators; needs no lock.
+  std::uint64_t bytes_sent() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  RailWorker(const UcpLibrary& ucp, const Rail& rail, bool concurrent)
+      : ucp_(ucp), rail_(rail), concurrent_(concurrent) {}
+  Status start(const RailOptions& options);
+  Status make_context(const RailOptions& options);
+
+  const UcpLibrary& ucp_;
+  Rail rail_;
+  bool concurrent_;
+  std::mutex guard_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  std::string address_;
+  std::map<std::uint64_t, std::unique_ptr<UcxEndpoint>> endpoints_;
+  std::atomic<std::uint32_t> failures_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace plait

@@ -1,0 +1,90 @@
+#include "tl/ucx/stall_watch.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tl/trace.h"
+
+namespace plait {
+namespace {
+
+constexpr std::uint32_t clock_every = 256;  // glances
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t stalled_after_ns = second_ns;
+constexpr std::uint64_t look_every_ns = second_ns / 5;
+constexpr std::uint64_t knock_every_ns = 2 * second_ns;
+// A kernel repeats its attempt after 1, 3 and 7 s: four in a row are lost on a cut link, not on a busy one.
+constexpr std::uint64_t silence_limit_ns = 10 * second_ns;
+constexpr std::size_t most_suspects = 32;
+
+}  // namespace
+
+bool StallWatch::due() {
+  if (++glances_ % clock_every != 0) return false;
+  const std::uint64_t now = monotonic_ns();
+  if (since_ns_ == 0) since_ns_ = now;
+  if (now - since_ns_ < stalled_after_ns || now - looked_ns_ < look_every_ns) return false;
+  looked_ns_ = now;
+  return true;
+}
+
+void StallWatch::reset() {
+  since_ns_ = 0;
+  suspects_.clear();
+}
+
+Status StallWatch::look(std::span<const Awaited> awaited) {
+  if (Status status = check_links(awaited); !status.ok()) return status;
+  if (!knocks_) return {};
+  const std::uint64_t now = monotonic_ns();
+  std::erase_if(suspects_,
+                [&](const Suspect& one) { return std::ranges::find(awaited, one.awaited) == awaited.end(); });
+  for (const Awaited& one : awaited)
+    if (Status status = knock_at(one, now); !status.ok()) return status;
+  return {};
+}
+
+Status StallWatch::check_links(std::span<const Awaited> awaited) const {
+  std::uint32_t checked = 0;
+  for (const Awaited& one : awaited) {
+    if ((checked >> one.rail & 1u) != 0) continue;
+    checked |= 1u << one.rail;
+    const Rail& rail = rails_[static_cast<std::size_t>(one.rail)].worker->rail();
+    if (!link_is_up(rail)) return {Code::peer_failed, "ucx: rail " + rail.name + ": this node has lost its link"};
+  }
+  return {};
+}
+
+StallWatch::Suspect& StallWatch::suspect(const Awaited& awaited, std::uint64_t now) {
+  const auto found = std::ranges::find(suspects_, awaited, &Suspect::awaited);
+  if (found != suspects_.end()) return *found;
+  suspects_.push_back({.awaited = awaited, .knock = knock(awaited), .knocked_ns = now, .alive_ns = now});
+  return suspects_.back();
+}
+
+Knock StallWatch::knock(const Awaited& awaited) const {
+  const UcxRail& rail = rails_[static_cast<std::size_t>(awaited.rail)];
+  const UcxPeer& peer = *peers_[static_cast<std::size_t>(awaited.peer)];
+  const auto there = std::ranges::find(peer.rails, rail.network, &UcxPeer::OnRail::network);
+  return Knock::at(rail.worker->rail().address, there->address, peer.knock_port);
+}
+
+Status StallWatch::knock_at(const Awaited& awaited, std::uint64_t now) {
+  const Rail& rail = rails_[static_cast<std::size_t>(awaited.rail)].worker->rail();
+  if (rail.address == 0 || (suspects_.size() >= most_suspects &&
+                            std::ranges::find(suspects_, awaited, &Suspect::awaited) == suspects_.end()))
+    return {};
+  Suspect& one = suspect(awaited, now);
+  const Knock::Answer answer = one.knock.answer();
+  if (answer == Knock::Answer::alive) one.alive_ns = now;
+  if (answer != Knock::Answer::none_yet && now - one.knocked_ns > knock_every_ns) {
+    one.knock = knock(awaited);
+    one.knocked_ns = now;
+  }
+  if (now - one.alive_ns < silence_limit_ns) return {};
+  return {Code::peer_failed, "ucx: rank " + std::to_string(awaited.peer) + " on " +
+                                 peers_[static_cast<std::size_t>(awaited.peer)]->host + ", rail " + rail.name +
+                                 ": its host cannot be reached over this rail"};
+}
+
+}  // namespace plait

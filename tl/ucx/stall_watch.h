@@ -1,0 +1,58 @@
+// Looks for cut links when a wait has become long.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tl/ucx/peer_watch.h"
+#include "tl/ucx/ucx_channel.h"
+
+namespace plait {
+
+// A message that a channel waits for.
+struct Awaited {
+  int rail = 0;
+  std::int32_t peer = -1;
+  bool operator==(const Awaited&) const = default;
+};
+
+// Not thread-safe.
+class StallWatch {
+ public:
+  // `knocks`: whether peers may be knocked at. Not owned: both must outlive it.
+  StallWatch(std::span<const UcxRail> rails, std::span<const std::shared_ptr<const UcxPeer>> peers, bool knocks)
+      : rails_(rails), peers_(peers), knocks_(knocks) {}
+
+  void moved() {
+    glances_ = 0;
+    if (since_ns_ != 0) reset();
+  }
+  // After a glance that moved nothing: whether it is time for look(). Costs a look at the clock now and then.
+  bool due();
+  // Fails when this host has lost the link of a rail, or a peer cannot be reached over it for ten seconds.
+  Status look(std::span<const Awaited> awaited);
+
+ private:
+  struct Suspect {
+    Awaited awaited;
+    Knock knock;
+    std::uint64_t knocked_ns = 0;
+    std::uint64_t alive_ns = 0;  // when it answered last, or was first suspected
+  };
+  void reset();
+  Status check_links(std::span<const Awaited> awaited) const;
+  Status knock_at(const Awaited& awaited, std::uint64_t now);
+  Suspect& suspect(const Awaited& awaited, std::uint64_t now);
+  Knock knock(const Awaited& awaited) const;
+
+  std::span<const UcxRail> rails_;
+  std::span<const std::shared_ptr<const UcxPeer>> peers_;
+  bool knocks_;
+  std::uint32_t glances_ = 0;
+  std::uint64_t since_ns_ = 0, looked_ns_ = 0;
+  std::vector<Suspect> suspects_;
+};
+
+}  // namespace plait

@@ -1,0 +1,469 @@
+#include "tl/ucx/ucx_channel.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tl/memory.h"
+#include "tl/staging_pool.h"
+#include "tl/ucx/stall_watch.h"
+
+namespace plait {
+namespace {
+
+// A tag: the communicator, the sender's rank in it, and the binding: 0 for messages bound to no rail, else rail + 1.
+constexpr int binding_bits = 8, rank_bits = 12;
+constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
+
+// Of a lane on one rail, under way at once: short ones do not fill the window of bytes.
+constexpr int most_pieces = 64;
+
+constexpr std::uint64_t reported = ~std::uint64_t{0};  // Transfer::mark of a complete message
+
+// Any socket's buffer takes so much. UCX may hold back what exceeds it although the sends are complete, and a rank may
+// leave the collective then and call nothing of ours for a long time: after so many bytes the end of a message is sent
+// such that it completes with its arrival. (A flush would do as well, but while a connection is new it waits for the
+// peer's next call.)
+constexpr std::uint64_t surely_buffered = 4096;
+
+// One part of a message under way on a rail.
+struct Piece {
+  Transfer* transfer;
+  void* request;
+  std::uint64_t offset;
+  std::size_t bytes;
+  StagingPool::Buffer staging;  // empty: in place
+  std::uint32_t generation = 0;
+};
+
+// What of a lane goes over one rail: it walks the lane's messages on its own.
+struct Stream {
+  Transfer* current = nullptr;  // the first message of which it has still to post something
+  std::uint64_t posted = 0;     // bytes of its share of that message
+  int pieces = 0;               // under way
+  std::uint64_t bytes = 0;      // of these
+};
+
+// The messages to or from one peer with one binding, in order.
+struct Lane {
+  Transfer* tail = nullptr;
+  Stream* streams = nullptr;       // by rail
+  std::uint64_t* dealt = nullptr;  // by rail: bytes of the messages that were dealt out whole
+};
+
+struct RailState {
+  UcxRail rail;
+  std::vector<UcxEndpoint*> endpoints;  // by rank; nullptr: not connected yet
+  std::vector<Piece> pieces;
+};
+
+class UcxChannel final : public Channel {
+ public:
+  UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers, UcxChannelOptions options);
+  ~UcxChannel() override { abandon(); }
+
+  ChannelKind kind() const override { return ChannelKind::ucx; }
+  int active() const override { return active_; }
+  Result<bool> start(Transfer& transfer) override;
+  Result<bool> progress(std::vector<Transfer*>& completed) override;
+  void abandon() override;
+
+ private:
+  std::size_t ranks() const { return peers_.size(); }
+  std::size_t rails() const { return rails_.size(); }
+  Lane& lane_of(const Transfer& transfer) {
+    const auto binding = static_cast<std::size_t>(transfer.rail + 1);
+    return lanes_[(binding * ranks() + static_cast<std::size_t>(transfer.peer)) * 2 +
+                  (transfer.kind == StepKind::send ? 0 : 1)];
+  }
+  RailShare share(const Transfer& transfer, std::size_t rail) const;
+  bool takes_part(const Transfer& transfer, std::size_t rail) const;
+  std::int8_t carrier(Lane& lane, const Transfer& transfer) const;
+  void skip_foreign(Stream& stream, std::size_t rail) const;
+  std::size_t piece_bytes(const Transfer& transfer) const;
+  std::uint64_t tag(const Transfer& transfer) const;
+
+  Status check(const Transfer& transfer) const;
+  Result<UcxEndpoint*> endpoint(const Transfer& transfer, std::size_t rail);
+  Status fill_window(Stream& stream, std::size_t rail);
+  Status post_piece(Stream& stream, std::size_t rail);
+  void* post(const Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint);
+  Result<bool> progress_rail(std::size_t rail);
+  Status finish_piece(std::size_t rail, std::size_t index);
+  Status land(Piece& piece, std::size_t rail, std::size_t received);
+  void report_complete(Transfer& transfer);
+  Status check_endpoints(std::size_t rail) const;
+  Status look_at_stall();
+  Status failure(const Transfer& transfer, std::size_t rail, int status) const;
+  void give_up_rail(std::size_t rail);
+
+  UcxChannelOptions options_;
+  std::vector<std::shared_ptr<const UcxPeer>> peers_;  // by rank
+  std::vector<RailState> rails_;
+  std::vector<UcxRail> watched_;
+  std::size_t fastest_ = 0;
+  std::vector<Stream> streams_;       // by lane and rail
+  std::vector<std::uint64_t> dealt_;  // likewise
+  std::vector<Lane> lanes_;           // by binding, rank and direction
+  std::vector<Transfer*> done_;       // complete, not yet told to the engine
+  std::vector<Awaited> awaited_;
+  StallWatch watch_;
+  StagingPool staging_;
+  int active_ = 0;
+  bool abandoned_ = false;
+};
+
+UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers,
+                       UcxChannelOptions options)
+    : options_(std::move(options)),
+      peers_(std::move(peers)),
+      watched_(std::move(rails)),
+      watch_(watched_, peers_, options_.peers_answer) {
+  for (const UcxRail& rail : watched_) rails_.push_back({rail, std::vector<UcxEndpoint*>(ranks()), {}});
+  options_.weights.resize(watched_.size(), 1.0);
+  options_.fragment_bytes = std::max<std::size_t>(options_.fragment_bytes, 1);
+  options_.window = std::max(options_.window, 1);
+  fastest_ = static_cast<std::size_t>(std::ranges::max_element(options_.weights) - options_.weights.begin());
+  lanes_.resize((this->rails() + 1) * ranks() * 2);
+  streams_.resize(lanes_.size() * this->rails());
+  dealt_.resize(streams_.size());
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i].streams = &streams_[i * this->rails()];
+    lanes_[i].dealt = &dealt_[i * this->rails()];
+  }
+}
+
+Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, int status) const {
+  const RailWorker& worker = *rails_[rail].rail.worker;
+  return {Code::peer_failed, "ucx: rank " + std::to_string(transfer.peer) + " on " +
+                                 peers_[static_cast<std::size_t>(transfer.peer)]->host + ", rail " +
+                                 worker.rail().name + ": " +
+                                 (transfer.kind == StepKind::send ? "send: " : "receive: ") +
+                                 worker.ucp().status_string(static_cast<ucs_status_t>(status))};
+}
+
+// ---- What goes over which rail ----
+
+RailShare UcxChannel::share(const Transfer& transfer, std::size_t rail) const {
+  if (transfer.carrier != any_rail) return {0, static_cast<std::size_t>(transfer.carrier) == rail ? transfer.bytes : 0};
+  return rail_share(transfer.bytes, transfer.element_bytes, options_.weights, static_cast<int>(rail));
+}
+
+// A message of no bytes is one piece on one rail.
+bool UcxChannel::takes_part(const Transfer& transfer, std::size_t rail) const {
+  const RailShare part = share(transfer, rail);
+  if (transfer.bytes > 0) return part.end > part.begin;
+  return static_cast<std::size_t>(transfer.carrier) == rail;
+}
+
+// Both ends of a lane see the same messages in the same order. They begin with different rails for different pairs, so
+// that a single round of messages uses all rails.
+std::int8_t UcxChannel::carrier(Lane& lane, const Transfer& transfer) const {
+  if (transfer.rail != any_rail) return transfer.rail;
+  if (rails() == 1 || transfer.bytes < options_.deal_from) return static_cast<std::int8_t>(fastest_);
+  if (transfer.bytes >= options_.stripe_from) return any_rail;
+  std::size_t best = fastest_;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < rails(); ++i) {
+    const std::size_t rail = (i + static_cast<std::size_t>(options_.rank + transfer.peer)) % rails();
+    const double load = static_cast<double>(lane.dealt[rail] + transfer.bytes) / options_.weights[rail];
+    if (load >= least) continue;
+    least = load;
+    best = rail;
+  }
+  lane.dealt[best] += transfer.bytes;
+  return static_cast<std::int8_t>(best);
+}
+
+void UcxChannel::skip_foreign(Stream& stream, std::size_t rail) const {
+  while (stream.current != nullptr && !takes_part(*stream.current, rail)) stream.current = stream.current->next;
+}
+
+// At least one element, else what fits the fragment.
+std::size_t UcxChannel::piece_bytes(const Transfer& transfer) const {
+  const std::size_t element = std::max<std::size_t>(transfer.element_bytes, 1);
+  return std::max(options_.fragment_bytes / element, std::size_t{1}) * element;
+}
+
+std::uint64_t UcxChannel::tag(const Transfer& transfer) const {
+  const int sender = transfer.kind == StepKind::send ? options_.rank : transfer.peer;
+  return options_.communicator << (rank_bits + binding_bits) | static_cast<std::uint64_t>(sender) << binding_bits |
+         static_cast<std::uint64_t>(transfer.rail + 1);
+}
+
+// ---- Posting ----
+
+Status UcxChannel::check(const Transfer& transfer) const {
+  if (abandoned_) return {Code::peer_failed, "ucx: the channel was given up after an earlier failure"};
+  if (transfer.peer < 0 || static_cast<std::size_t>(transfer.peer) >= ranks())
+    return {Code::internal, "ucx: no rank " + std::to_string(transfer.peer)};
+  if (transfer.rail < any_rail || transfer.rail >= static_cast<int>(rails()))
+    return {Code::internal, "ucx: no rail " + std::to_string(transfer.rail)};
+  return {};
+}
+
+// A receiver connects as well, so that it learns of the sender's end.
+Result<UcxEndpoint*> UcxChannel::endpoint(const Transfer& transfer, std::size_t rail) {
+  RailState& state = rails_[rail];
+  UcxEndpoint*& known = state.endpoints[static_cast<std::size_t>(transfer.peer)];
+  if (known != nullptr) return known;
+  const UcxPeer& peer = *peers_[static_cast<std::size_t>(transfer.peer)];
+  const auto there = std::ranges::find(peer.rails, state.rail.network, &UcxPeer::OnRail::network);
+  if (there == peer.rails.end())
+    return Status(Code::internal, "ucx: rank " + std::to_string(transfer.peer) + " has no such rail");
+  Result<UcxEndpoint*> made = state.rail.worker->connect(peer.process, there->worker);
+  if (made.ok()) known = *made;
+  return made;
+}
+
+Result<bool> UcxChannel::start(Transfer& transfer) {
+  if (Status status = check(transfer); !status.ok()) return status;
+  transfer.mark = 0;
+  transfer.next = nullptr;
+  Lane& lane = lane_of(transfer);
+  transfer.carrier = carrier(lane, transfer);
+  const bool waiting = std::any_of(lane.streams, lane.streams + rails(), [](const Stream& s) { return s.current; });
+  if (waiting) lane.tail->next = &transfer;
+  lane.tail = &transfer;
+  ++active_;
+  for (std::size_t rail = 0; rail < rails(); ++rail) {
+    Stream& stream = lane.streams[rail];
+    if (stream.current != nullptr || !takes_part(transfer, rail)) continue;
+    stream.current = &transfer;
+    const auto lock = rails_[rail].rail.worker->lock();
+    if (Status status = fill_window(stream, rail); !status.ok()) return status;
+  }
+  if (transfer.mark != reported) return false;
+  done_.pop_back();  // nothing else can have completed meanwhile
+  --active_;
+  return true;
+}
+
+// A message leaves the stream when the last piece of its share is posted; those pieces then complete it.
+Status UcxChannel::fill_window(Stream& stream, std::size_t rail) {
+  const std::uint64_t most_bytes = static_cast<std::uint64_t>(options_.window) * options_.fragment_bytes;
+  while (stream.current != nullptr && stream.pieces < most_pieces && stream.bytes < most_bytes) {
+    if (Status status = post_piece(stream, rail); !status.ok()) return status;
+    const RailShare part = share(*stream.current, rail);
+    if (stream.posted < part.end - part.begin) continue;
+    Transfer& left = *stream.current;
+    stream.current = left.next;
+    stream.posted = 0;
+    skip_foreign(stream, rail);
+    report_complete(left);
+  }
+  return {};
+}
+
+Status UcxChannel::post_piece(Stream& stream, std::size_t rail) {
+  Transfer& transfer = *stream.current;
+  Result<UcxEndpoint*> connected = endpoint(transfer, rail);
+  if (!connected.ok()) return connected.status();
+  const RailShare part = share(transfer, rail);
+  const std::uint64_t offset = part.begin + stream.posted;
+  const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), part.end - offset);
+  Piece piece{.transfer = &transfer, .request = nullptr, .offset = offset, .bytes = bytes, .staging = {}};
+  std::byte* address = nullptr;
+  MemoryCursor cursor(transfer.memory, offset);
+  if (transfer.kind != StepKind::recv_reduce && cursor.contiguous() >= bytes) {
+    if (bytes > 0) address = cursor.data();
+  } else if (bytes > 0) {
+    piece.staging = staging_.take(piece_bytes(transfer));
+    piece.generation = staging_.generation();
+    address = piece.staging.get();
+    if (transfer.kind == StepKind::send) copy_out(transfer.memory, offset, address, bytes);
+  }
+  piece.request = post(piece, address, rail, **connected);
+  if (UCS_PTR_IS_ERR(piece.request)) return failure(transfer, rail, UCS_PTR_STATUS(piece.request));
+  stream.posted += bytes;
+  transfer.progressed += bytes;
+  if (piece.request == nullptr) return land(piece, rail, bytes);
+  ++transfer.mark;
+  ++stream.pieces;
+  stream.bytes += bytes;
+  rails_[rail].pieces.push_back(std::move(piece));
+  return {};
+}
+
+// nullptr: the send is complete at once.
+void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint) {
+  RailWorker& worker = *rails_[rail].rail.worker;
+  ucp_request_param_t parameters;
+  parameters.op_attr_mask = 0;
+  if (piece.transfer->kind == StepKind::send) {
+    if (endpoint.handle == nullptr || endpoint.failure.load(std::memory_order_relaxed) != UCS_OK)
+      return reinterpret_cast<void*>(static_cast<std::intptr_t>(endpoint.failure.load()));
+    worker.count_bytes(piece.bytes);
+    endpoint.unconfirmed += piece.bytes;
+    const bool ends = piece.offset + piece.bytes == share(*piece.transfer, rail).end;
+    const bool confirm = worker.holds_back() && ends && endpoint.unconfirmed > surely_buffered;
+    if (confirm) endpoint.unconfirmed = 0;
+    const auto send = confirm ? worker.ucp().tag_send_sync : worker.ucp().tag_send;
+    return send(endpoint.handle, address, piece.bytes, tag(*piece.transfer), &parameters);
+  }
+  // A receive that completes at once would not say how long its message was (UCX 1.13).
+  parameters.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  return worker.ucp().tag_recv(worker.worker(), address, piece.bytes, tag(*piece.transfer), whole_tag, &parameters);
+}
+
+// ---- Completion ----
+
+Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
+  bool moved = false;
+  for (std::size_t rail = 0; rail < rails(); ++rail) {
+    if (rails_[rail].pieces.empty()) continue;
+    Result<bool> progress = progress_rail(rail);
+    if (!progress.ok()) return progress;
+    moved |= *progress;
+  }
+  moved |= !done_.empty();
+  active_ -= static_cast<int>(done_.size());
+  completed.insert(completed.end(), done_.begin(), done_.end());
+  done_.clear();
+  if (moved) {
+    watch_.moved();
+  } else if (watch_.due()) {
+    if (Status status = look_at_stall(); !status.ok()) return status;
+  }
+  return moved;
+}
+
+Result<bool> UcxChannel::progress_rail(std::size_t rail) {
+  RailState& state = rails_[rail];
+  RailWorker& worker = *state.rail.worker;
+  const auto lock = worker.lock();
+  worker.progress();
+  bool moved = false;
+  // From the back: the piece moved into a gap was looked at already, and those posted meanwhile wait for the next
+  // glance.
+  for (std::size_t index = state.pieces.size(); index-- > 0;) {
+    if (worker.ucp().request_check_status(state.pieces[index].request) == UCS_INPROGRESS) continue;
+    moved = true;
+    if (Status status = finish_piece(rail, index); !status.ok()) return status;
+  }
+  if (worker.failures() > 0)
+    if (Status status = check_endpoints(rail); !status.ok()) return status;
+  return moved;
+}
+
+Status UcxChannel::finish_piece(std::size_t rail, std::size_t index) {
+  RailState& state = rails_[rail];
+  const UcpLibrary& ucp = state.rail.worker->ucp();
+  Piece piece = std::move(state.pieces[index]);
+  if (index + 1 < state.pieces.size()) state.pieces[index] = std::move(state.pieces.back());
+  state.pieces.pop_back();
+  Transfer& transfer = *piece.transfer;
+  std::size_t received = piece.bytes;
+  ucs_status_t status = ucp.request_check_status(piece.request);
+  if (transfer.kind != StepKind::send) {
+    ucp_tag_recv_info_t info = {};
+    status = ucp.recv_request_test(piece.request, &info);
+    received = info.length;
+  }
+  ucp.request_free(piece.request);
+  if (status != UCS_OK) return failure(transfer, rail, status);
+  --transfer.mark;
+  if (Status landed = land(piece, rail, received); !landed.ok()) return landed;
+  report_complete(transfer);
+  Stream& stream = lane_of(transfer).streams[rail];
+  --stream.pieces;
+  stream.bytes -= piece.bytes;
+  return fill_window(stream, rail);
+}
+
+// The piece's bytes are here, or sent.
+Status UcxChannel::land(Piece& piece, std::size_t rail, std::size_t received) {
+  Transfer& transfer = *piece.transfer;
+  if (transfer.kind != StepKind::send) {
+    if (received != piece.bytes)
+      return {Code::internal, "ucx: rank " + std::to_string(transfer.peer) + ", rail " +
+                                  rails_[rail].rail.worker->rail().name + ": sent a piece of " +
+                                  std::to_string(received) + " bytes, expected " + std::to_string(piece.bytes)};
+    if (transfer.kind == StepKind::recv_reduce && piece.bytes > 0)
+      reduce_in(transfer, piece.offset, piece.staging.get(), piece.bytes);
+    else if (piece.staging != nullptr)
+      copy_in(transfer.memory, piece.offset, piece.staging.get(), piece.bytes);
+  }
+  if (piece.staging != nullptr) staging_.give_back(std::move(piece.staging), piece.generation);
+  return {};
+}
+
+void UcxChannel::report_complete(Transfer& transfer) {
+  if (transfer.mark > 0 || transfer.progressed < transfer.bytes) return;
+  transfer.mark = reported;
+  done_.push_back(&transfer);
+}
+
+Status UcxChannel::check_endpoints(std::size_t rail) const {
+  for (const Piece& piece : rails_[rail].pieces) {
+    const UcxEndpoint* endpoint = rails_[rail].endpoints[static_cast<std::size_t>(piece.transfer->peer)];
+    const int failed = endpoint->failure.load(std::memory_order_relaxed);
+    if (failed != UCS_OK) return failure(*piece.transfer, rail, failed);
+  }
+  return {};
+}
+
+Status UcxChannel::look_at_stall() {
+  awaited_.clear();
+  for (std::size_t rail = 0; rail < rails(); ++rail)
+    for (const Piece& piece : rails_[rail].pieces) {
+      const Awaited one{static_cast<int>(rail), piece.transfer->peer};
+      if (std::ranges::find(awaited_, one) == awaited_.end()) awaited_.push_back(one);
+    }
+  return watch_.look(awaited_);
+}
+
+// ---- Giving up ----
+
+// The connections of this communicator are cut: no peer may wait for what does not come, and none may get the bytes of
+// memory that now is used for something else.
+void UcxChannel::abandon() {
+  if (active_ == 0) return;
+  for (std::size_t rail = 0; rail < rails(); ++rail) give_up_rail(rail);
+  std::ranges::fill(streams_, Stream{});
+  active_ = 0;
+  abandoned_ = true;
+}
+
+void UcxChannel::give_up_rail(std::size_t rail) {
+  RailState& state = rails_[rail];
+  RailWorker& worker = *state.rail.worker;
+  const auto lock = worker.lock();
+  for (const Piece& piece : state.pieces)
+    if (piece.transfer->kind != StepKind::send) worker.ucp().request_cancel(worker.worker(), piece.request);
+  for (UcxEndpoint* endpoint : state.endpoints)
+    if (endpoint != nullptr) worker.close(*endpoint);
+  constexpr int most_glances = 1000;
+  for (Piece& piece : state.pieces) {
+    for (int glance = 0; glance < most_glances && worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS;
+         ++glance)
+      worker.progress();
+    const bool done = worker.ucp().request_check_status(piece.request) != UCS_INPROGRESS;
+    worker.ucp().request_free(piece.request);
+    if (!done) static_cast<void>(piece.staging.release());  // UCX may still use it
+  }
+  state.pieces.clear();
+}
+
+}  // namespace
+
+RailShare rail_share(std::uint64_t bytes, std::size_t element_bytes, std::span<const double> weights, int rail) {
+  const std::uint64_t element = std::max<std::size_t>(element_bytes, 1);
+  double all = 0, before = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (i < static_cast<std::size_t>(rail)) before += weights[i];
+    all += weights[i];
+  }
+  const auto cut = [&](double part) {
+    const auto elements = static_cast<double>(bytes / element);
+    return static_cast<std::uint64_t>(elements * (part / all)) * element;
+  };
+  const bool last = static_cast<std::size_t>(rail) + 1 == weights.size();
+  return {cut(before), last ? bytes : cut(before + weights[static_cast<std::size_t>(rail)])};
+}
+
+std::unique_ptr<Channel> make_ucx_channel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers,
+                                          UcxChannelOptions options) {
+  return std::make_unique<UcxChannel>(std::move(rails), std::move(peers), std::move(options));
+}
+
+}  // namespace plait

@@ -1,0 +1,58 @@
+// The channel over UCX: tagged messages over one or more rails.
+//
+// A message bound to no rail is cut in proportion to the rails' rates, if it is long; shorter ones are dealt out whole,
+// and the shortest take the fastest rail. Both sides follow the same rule. Long parts travel in pieces, so that a
+// reduction overlaps with arrival.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tl/channel.h"
+#include "tl/ucx/rail_worker.h"
+
+namespace plait {
+
+// How to reach a process over the rails; shared by the channels of all communicators that it is in.
+struct UcxPeer {
+  struct OnRail {
+    std::uint64_t network = 0;  // hash of Rail::network
+    std::uint32_t address = 0;  // IPv4 in host order; 0: none
+    std::string worker;         // RailWorker::address()
+  };
+  std::uint64_t process = 0;  // a number that no other process of the job has
+  std::string host;           // for people
+  std::uint16_t knock_port = 0;
+  std::vector<OnRail> rails;
+};
+
+struct UcxChannelOptions {
+  std::uint64_t communicator = 0;  // 44 bits, agreed on, so that communicators that share processes are told apart
+  int rank = 0;
+  std::vector<double> weights = {};  // of the rails, agreed on; empty: all the same
+  std::size_t fragment_bytes = 60 * 1024;
+  int window = 8;                       // fragments' bytes under way to or from one peer over one rail
+  std::size_t deal_from = 1024;         // shorter messages take the fastest rail
+  std::size_t stripe_from = 32 * 1024;  // longer ones are cut over all rails
+  bool peers_answer = false;            // all ranks saw that knocking works (peer_watch.h)
+};
+
+// One of the rails that the ranks of the communicator agreed on, in their order.
+struct UcxRail {
+  RailWorker* worker = nullptr;
+  std::uint64_t network = 0;  // finds the peers' addresses on it
+};
+
+// `peers` by rank; the own entry may be null. Not thread-safe itself; the workers may be shared with other threads.
+std::unique_ptr<Channel> make_ucx_channel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers,
+                                          UcxChannelOptions options);
+
+// The part of a message of `bytes` that rail `rail` carries: [begin, end). Cut between elements.
+struct RailShare {
+  std::uint64_t begin = 0, end = 0;
+};
+RailShare rail_share(std::uint64_t bytes, std::size_t element_bytes, std::span<const double> weights, int rail);
+
+}  // namespace plait
