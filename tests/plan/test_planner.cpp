@@ -72,8 +72,8 @@ TEST(Planner, AForcedPlanIsTakenWhereItApplies) {
 TEST(Planner, AProgramWithoutAlgorithmsGetsTheBestOnes) {
   const std::vector<int> shape = {2, 2, 2, 2};
   Planner planner(Hierarchy::nodes_of(shape), 0, forcing("RS.2 AR.1 AG.2"));
-  EXPECT_EQ(chosen(planner, Collective::allreduce, 8), "RS.2(ring) AR.1(rd) AG.2(ring)");
-  EXPECT_NE(chosen(planner, Collective::allreduce, 16 << 20).find("AG.2(ring) x"), std::string::npos);
+  EXPECT_EQ(chosen(planner, Collective::allreduce, 8), "RS.2(shared) AR.1(rd) AG.2(shared)");
+  EXPECT_NE(chosen(planner, Collective::allreduce, 16 << 20).find("AG.2(shared) x"), std::string::npos);
 }
 
 TEST(Planner, APlanFileIsTakenOnItsHierarchyOnly) {
@@ -116,8 +116,8 @@ TEST(Planner, SmallMessagesGoThroughLeadersWhereRanksShareCores) {
   PlannerOptions options;
   options.machine.ranks_per_core = 4;
   Planner planner(Hierarchy::nodes_of(shape), 0, options);
-  EXPECT_EQ(chosen(planner, Collective::allreduce, 8), "RD.2(binomial) AR.1(rd) BC.2(binomial)");
-  EXPECT_EQ(chosen(planner, Collective::barrier, 0), "RD.2(binomial) AR.1(rd) BC.2(binomial)");
+  EXPECT_EQ(chosen(planner, Collective::allreduce, 8), "RD.2(shared) AR.1(rd) BC.2(shared)");
+  EXPECT_EQ(chosen(planner, Collective::barrier, 0), "RD.2(shared) AR.1(rd) BC.2(shared)");
 }
 
 TEST(Planner, LargeMessagesArePipelined) {

@@ -38,6 +38,7 @@ using Bytes = std::vector<std::byte>;
 constexpr int most_levels_here = 3;
 constexpr std::size_t programs_of_levels[] = {0, 3, 47, 1395};  // P2.md; none is longer than twice the levels
 constexpr std::size_t pair_bytes = 4096;                        // the longer messages do not fit a slot of it
+constexpr int most_ranks_of_a_node = 12;
 constexpr int most_reported = 10;
 constexpr auto patience = std::chrono::seconds(60);  // within which some rank ends some program
 constexpr std::byte untouched{0xee};
@@ -91,14 +92,16 @@ std::string element_text(const Bytes& vector, std::size_t index, std::size_t byt
 // What one hierarchy's ranks, one thread each, have in common.
 class Job {
  public:
-  Job(const std::vector<int>& cardinalities, std::uint64_t seed)
-      : hierarchy_(Hierarchy::uniform_of(cardinalities)),
+  Job(const std::vector<int>& cardinalities, bool one_node, std::uint64_t seed)
+      : hierarchy_(one_node ? node_of(cardinalities) : Hierarchy::uniform_of(cardinalities)),
+        memory_(hierarchy_, pair_bytes),
         grid_(make_grid(hierarchy_, GridKind::full, -1)),
         seed_(seed),
         programs_(list_programs(reduction_task(levels()), 2 * levels(), SIZE_MAX)),
         batch_(static_cast<std::size_t>(ranks())),
         meeting_(ranks()),
         ended_(static_cast<std::size_t>(ranks())) {
+    if (one_node) salt_ = 1;
     for (const int cardinality : cardinalities) salt_ = salt_ * 32 + static_cast<std::uint64_t>(cardinality);
   }
 
@@ -106,8 +109,8 @@ class Job {
   int run() {
     const auto begin = std::chrono::steady_clock::now();
     std::jthread watch([this](std::stop_token stop) { watch_progress(stop); });
-    failures_ += run_threads(ranks(), 2 * channel_bytes(), [this](int rank, SharedSegment segment, const auto& peers) {
-      return run_rank(rank, segment.data(), peers);
+    failures_ += run_threads(ranks(), memory_.bytes(), [this](int rank, SharedSegment segment, const auto&) {
+      return run_rank(rank, segment.data());
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     std::printf("%s: %zu programs, %.1f s\n", hierarchy_.describe().c_str(), programs_.size(), seconds.count());
@@ -123,18 +126,30 @@ class Job {
  private:
   int ranks() const { return hierarchy_.ranks(); }
   int levels() const { return static_cast<int>(hierarchy_.levels().size()); }
-  std::size_t channel_bytes() const { return segment_for(ranks(), pair_bytes); }
+
+  // All levels within a node.
+  static Hierarchy node_of(const std::vector<int>& cardinalities) {
+    constexpr std::int32_t Location::*levels[] = {&Location::package, &Location::numa, &Location::core};
+    int ranks = 1;
+    for (const int cardinality : cardinalities) ranks *= cardinality;
+    std::vector<Location> locations(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      int stride = ranks;
+      for (std::size_t level = 0; level < cardinalities.size(); ++level)
+        locations[static_cast<std::size_t>(rank)].*levels[level] = rank / (stride /= cardinalities[level]);
+    }
+    return Hierarchy::from_locations(locations);
+  }
 
   // The ranks prepare as many programs as they are, one each, then all of them run them all.
-  std::string run_rank(int rank, std::byte* memory, const std::vector<ShmPeer>& peers) {
-    // Messages between nodes travel in a segment of their own.
-    std::array<std::unique_ptr<Channel>, channel_kinds> channels;
-    for (std::size_t k = 0; k < channels.size(); ++k) {
-      auto made = make_shm_channel(SharedSegment::view(memory + k * channel_bytes(), channel_bytes()), peers, rank,
-                                   ranks(), {});
-      if (!made.ok()) give_up(made.status().message());
-      channels[k] = std::move(*made);
-    }
+  std::string run_rank(int rank, std::byte* memory) {
+    const ThreadBuffers buffers(seed_, 2);
+    ShmChannelOptions options;
+    if (!Random(seed_ + salt_).one_in(3)) options.buffers = &buffers;
+    auto near = memory_.within_node(memory, rank, options), far = memory_.among_all(memory, rank);
+    for (const auto* made : {&near, &far})
+      if (!made->ok()) give_up(made->status().message());
+    const std::array channels = {std::move(*near), std::move(*far)};
     Engine engine({channels[0].get(), channels[1].get()}, {.yield = true});
     for (std::size_t first = 0; first < programs_.size(); first += batch_.size()) {
       const std::size_t mine = first + static_cast<std::size_t>(rank);
@@ -239,6 +254,7 @@ class Job {
   }
 
   Hierarchy hierarchy_;
+  NodeMemory memory_;
   Grid grid_;
   std::uint64_t seed_, salt_ = 0;
   ProgramList programs_;
@@ -254,7 +270,10 @@ int run_all(int ranks, std::uint64_t seed) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the seed is seen even where a test crashes
   std::printf("%d ranks, seed %llu\n", ranks, static_cast<unsigned long long>(seed));
   int failures = 0;
-  for (const auto& cardinalities : factorisations(ranks, most_levels_here)) failures += Job(cardinalities, seed).run();
+  for (const auto& cardinalities : factorisations(ranks, most_levels_here)) {
+    failures += Job(cardinalities, false, seed).run();
+    if (ranks <= most_ranks_of_a_node) failures += Job(cardinalities, true, seed).run();
+  }
   if (failures > 0) std::fprintf(stderr, "%d failures\n", failures);
   return failures > 0 ? 1 : 0;
 }

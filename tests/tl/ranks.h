@@ -9,12 +9,15 @@
 #include <atomic>
 #include <cstdio>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tl/shm/segment_shape.h"
 #include "tl/shm/shm_channel.h"
+#include "topo/hierarchy.h"
 
 namespace plait {
 
@@ -23,6 +26,73 @@ inline std::size_t segment_for(int ranks, std::size_t pair_bytes) {
   const std::size_t rings = detail::pair_count(ranks) * pair_bytes, boards = static_cast<std::size_t>(ranks);
   return rings + std::clamp(rings, boards * detail::least_board_bytes, boards * detail::generous_board_bytes);
 }
+
+// Threads that stand for the ranks of a hierarchy, in one piece of memory: a channel among the ranks of each node, and
+// one among all, by which those of different nodes exchange messages.
+class NodeMemory {
+ public:
+  NodeMemory(const Hierarchy& hierarchy, std::size_t pair_bytes) : pair_bytes_(pair_bytes) {
+    for (int node = 0; node < hierarchy.nodes(); ++node) nodes_.push_back(hierarchy.ranks_on_node(node));
+    for (int rank = 0; rank < hierarchy.ranks(); ++rank) all_.push_back(rank);
+  }
+
+  std::size_t bytes() const {
+    std::size_t bytes = bytes_for(all_);
+    for (const std::vector<int>& ranks : nodes_) bytes += bytes_for(ranks);
+    return bytes;
+  }
+
+  // Nothing for a rank that is alone on its node.
+  Result<std::unique_ptr<Channel>> within_node(std::byte* memory, int rank, ShmChannelOptions options) const {
+    for (const std::vector<int>& ranks : nodes_) {
+      if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
+        memory += bytes_for(ranks);
+      else if (ranks.size() > 1)
+        return make(memory, ranks, rank, options);
+    }
+    return std::unique_ptr<Channel>();
+  }
+
+  Result<std::unique_ptr<Channel>> among_all(std::byte* memory, int rank) const {
+    return make(memory + bytes() - bytes_for(all_), all_, rank, {});
+  }
+
+ private:
+  std::size_t bytes_for(const std::vector<int>& ranks) const {
+    return segment_for(static_cast<int>(ranks.size()), pair_bytes_);
+  }
+  Result<std::unique_ptr<Channel>> make(std::byte* memory, const std::vector<int>& ranks, int self,
+                                        ShmChannelOptions options) const {
+    std::vector<ShmPeer> peers;
+    for (const int rank : ranks) peers.push_back({rank, getpid()});
+    const auto index = std::find(ranks.begin(), ranks.end(), self) - ranks.begin();
+    return make_shm_channel(SharedSegment::view(memory, bytes_for(ranks)), peers, static_cast<int>(index),
+                            static_cast<int>(all_.size()), options);
+  }
+
+  std::size_t pair_bytes_;
+  std::vector<std::vector<int>> nodes_;
+  std::vector<int> all_;
+};
+
+// Names memory of this process, which threads share, by its address; a part of it, as a seed decides, is private.
+class ThreadBuffers final : public PeerBuffers {
+ public:
+  ThreadBuffers(std::uint64_t seed, unsigned private_of_eight) : seed_(seed), private_(private_of_eight) {}
+
+  std::optional<std::uint64_t> name(const std::byte* address, std::size_t) const override {
+    const auto value = reinterpret_cast<std::uintptr_t>(address);
+    if (((value / 64 ^ seed_) * 0x9E3779B97F4A7C15u) >> 61 < private_) return std::nullopt;
+    return value;
+  }
+  std::byte* find(std::size_t, std::uint64_t name, std::size_t) const override {
+    return reinterpret_cast<std::byte*>(name);
+  }
+
+ private:
+  std::uint64_t seed_;
+  unsigned private_;
+};
 
 // Empty, or what went wrong.
 using RankBody = std::function<std::string(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers)>;

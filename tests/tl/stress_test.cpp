@@ -65,9 +65,18 @@ struct Communicator {
   std::vector<int> members;  // ranks of the job
   Hierarchy hierarchy;
   SharedSegment memory;
+  bool shares_buffers = false;                // ranks of a node reach each other's buffers
+  std::size_t kernel_from = ~std::size_t{0};  // bytes from which on the kernel copies between them
 
   int ranks() const { return static_cast<int>(members.size()); }
-  std::size_t channel_bytes() const { return detail::pair_count(ranks()) * pair_bytes; }
+  NodeMemory layout() const { return {hierarchy, pair_bytes}; }
+  ShmChannelOptions node_options(const PeerBuffers* buffers) const {
+    ShmChannelOptions options;
+    options.single_copy = kernel_from != ~std::size_t{0};
+    options.group_single_copy_from = kernel_from;
+    if (shares_buffers) options.buffers = buffers;
+    return options;
+  }
   std::optional<int> rank_of(int job_rank) const {
     const auto found = std::find(members.begin(), members.end(), job_rank);
     if (found == members.end()) return std::nullopt;
@@ -84,6 +93,7 @@ struct StressCall {
 
 // One rank's way into a communicator.
 struct Membership {
+  std::unique_ptr<ThreadBuffers> buffers;
   std::array<std::unique_ptr<Channel>, channel_kinds> channels;
   std::unique_ptr<Engine> engine;
 };
@@ -133,9 +143,11 @@ class Job {
     }
     if (made.members.size() < 2) return;
     made.hierarchy = Hierarchy::from_locations(locations);
-    auto memory = SharedSegment::create(channel_kinds * made.channel_bytes());
+    auto memory = SharedSegment::create(made.layout().bytes());
     ASSERT_TRUE(memory.ok()) << memory.status().message();
     made.memory = std::move(*memory);
+    made.shares_buffers = !random_.one_in(3);
+    if (random_.one_in(2)) made.kernel_from = 1 + random_.below(4000);
     communicators_.push_back(std::move(made));
   }
 
@@ -191,16 +203,17 @@ class Job {
     const std::optional<int> self = of.rank_of(job_rank);
     Membership made;
     if (!self) return made;
-    std::vector<ShmPeer> peers;
-    for (int rank = 0; rank < of.ranks(); ++rank) peers.push_back({rank, getpid()});
+    made.buffers = std::make_unique<ThreadBuffers>(random.next(), random.one_in(2) ? 0 : 3);
     std::array<Channel*, channel_kinds> channels{};
     const bool late = random.one_in(2);
     for (std::size_t k = 0; k < channel_kinds; ++k) {
-      auto segment = SharedSegment::view(of.memory.data() + k * of.channel_bytes(), of.channel_bytes());
-      auto channel = make_shm_channel(std::move(segment), peers, *self, of.ranks(), {});
+      const bool near = static_cast<ChannelKind>(k) == ChannelKind::shm;
+      auto channel = near ? of.layout().within_node(of.memory.data(), *self, of.node_options(made.buffers.get()))
+                          : of.layout().among_all(of.memory.data(), *self);
       if (!channel.ok()) give_up("communicator " + std::to_string(c) + ": " + channel.status().message());
       made.channels[k] = std::move(*channel);
-      if (late) made.channels[k] = std::make_unique<LateChannel>(std::move(made.channels[k]), random.next());
+      if (late && made.channels[k] != nullptr)
+        made.channels[k] = std::make_unique<LateChannel>(std::move(made.channels[k]), random.next());
       channels[k] = made.channels[k].get();
     }
     made.engine = std::make_unique<Engine>(channels, WaitPolicy{.yield = true});
