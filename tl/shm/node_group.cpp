@@ -77,7 +77,7 @@ bool NodeGroup::begin(Transfer& transfer) {
   bool moved = false;
   if (fits_slot()) {
     way_ = Way::at_once;
-  } else if (buffers_ != nullptr || longest_piece() >= kernel_from_) {
+  } else if (buffers_ != nullptr || copied_together() >= kernel_from_) {
     way_ = Way::announced;
   } else {
     begin_stages();
@@ -182,6 +182,7 @@ bool NodeGroup::run_at_once(bool& moved) {
   }
   if (!all_arrived([this](std::size_t member) { return takes_from(member); })) return false;
   take_at_once();
+  ++steps_.at_once;
   finish();
   return moved = true;
 }

@@ -15,6 +15,13 @@ constexpr std::size_t least_reduced = 16 * 1024;
 
 }  // namespace
 
+// What a member copies from, or to, one other at a time: of a vector its share.
+std::uint64_t NodeGroup::copied_together() const {
+  const GroupKind kind = group_->kind;
+  const bool in_shares = kind == GroupKind::all_reduce || kind == GroupKind::reduce || kind == GroupKind::broadcast;
+  return in_shares ? group_->bytes / members() : longest_piece();
+}
+
 void NodeGroup::note(Status status) {
   if (failure_.ok()) failure_ = std::move(status);
 }
@@ -31,6 +38,7 @@ void NodeGroup::deliver(std::size_t member, std::uint64_t offset, const std::byt
 
 // An all_reduce goes on when all members have their shares, which counts as one round.
 bool NodeGroup::run_by_kernel(bool& moved) {
+  ++steps_.by_kernel;
   if (has_reduction())
     reduce_by_kernel();
   else
