@@ -139,11 +139,12 @@ Status Engine::start_step(std::uint32_t index) {
   transfer.reducer = reducer_;
   transfer.progressed = 0;
   transfer.next = nullptr;
+  const SpanList lane = schedule_->lanes[static_cast<std::size_t>(step.lane)].steps;
+  transfer.last_of_lane = lane_next_[static_cast<std::size_t>(step.lane)] + 1 == lane.count;
   if (trace_ != nullptr) begin_ns_[index] = monotonic_ns();
   Result<bool> done = channel->start(transfer);
   if (!done.ok()) return done.status();
 
-  const SpanList lane = schedule_->lanes[static_cast<std::size_t>(step.lane)].steps;
   const std::uint32_t position = ++lane_next_[static_cast<std::size_t>(step.lane)];
   if (position < lane.count) {
     const std::uint32_t follower = schedule_->lane_steps[lane.first + position];
