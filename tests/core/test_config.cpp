@@ -154,7 +154,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
 
 TEST(Config, AnEmptyValueIsNone) {
   for (const Knob& knob : knobs()) EXPECT_TRUE(load({std::string(knob.name) + "="}).warnings.empty()) << knob.name;
-  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 2u);
+  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 3u);
 }
 
 TEST(Config, TheFirstOccurrenceCountsAsForGetenv) {
