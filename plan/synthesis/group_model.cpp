@@ -435,6 +435,7 @@ class Shaping {
     double volume = 0.4 * others;
     if (what_ == Instruct::all_reduce) volume = 0.8 * others;
     if (what_ == Instruct::broadcast) volume = 0.4;
+    if (what_ == Instruct::gather) volume = 0.3 * others;  // only the root copies, and only it needs room for all
     compute(lines, volume, port, port);
     shape_.fill_bytes = shape_.busy_bytes;
   }

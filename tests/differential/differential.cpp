@@ -242,6 +242,7 @@ int run(const Options& options) {
   }
   enable_plait(false);
   watch_signals();
+  set_memory_origin(options.memory, derive(options.seed, 2, static_cast<std::uint64_t>(world_rank())));
   std::vector<Basic> basics = make_basics();
   std::vector<Party> parties = make_parties();
   int status = 0;

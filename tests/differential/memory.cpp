@@ -1,5 +1,7 @@
 #include "tests/differential/memory.h"
 
+#include <mpi.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -24,6 +26,9 @@ const std::vector<std::byte>& canaries() {
   return bytes;
 }
 
+Origin origin = Origin::heap;
+Random origin_choice(0);
+
 void fill(std::byte* to, std::size_t count, std::uint64_t seed) {
   const auto& source = canaries();
   std::size_t from = seed % source.size();
@@ -45,14 +50,31 @@ void Reach::include(std::ptrdiff_t from, std::ptrdiff_t to) {
   last = empty ? to : std::max(last, to);
 }
 
-void Memory::Free::operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{alignment}); }
+void set_memory_origin(Origin chosen, std::uint64_t seed) {
+  origin = chosen;
+  origin_choice = Random(seed);
+}
+
+void Memory::Free::operator()(std::byte*) const {
+  if (by_mpi)
+    MPI_Free_mem(allocated);
+  else
+    ::operator delete[](allocated, std::align_val_t{alignment});
+}
 
 Memory::Memory(const Reach& reach, std::size_t misalignment, std::uint64_t seed) {
   const std::ptrdiff_t before = guard_bytes + std::max<std::ptrdiff_t>(0, -reach.first);
   const auto step = static_cast<std::ptrdiff_t>(alignment);
   lead_ = (before + step - 1) / step * step + static_cast<std::ptrdiff_t>(misalignment);
   total_ = static_cast<std::size_t>(lead_ + std::max<std::ptrdiff_t>(0, reach.last) + guard_bytes);
-  bytes_.reset(static_cast<std::byte*>(::operator new[](total_, std::align_val_t{alignment})));
+  Free free{.by_mpi = origin == Origin::mpi || (origin == Origin::either && origin_choice.one_in(2)),
+            .allocated = nullptr};
+  if (free.by_mpi)
+    MPI_Alloc_mem(static_cast<MPI_Aint>(total_ + alignment), MPI_INFO_NULL, &free.allocated);
+  else
+    free.allocated = static_cast<std::byte*>(::operator new[](total_, std::align_val_t{alignment}));
+  const std::size_t unaligned = reinterpret_cast<std::uintptr_t>(free.allocated) % alignment;
+  bytes_ = {free.allocated + (unaligned == 0 ? 0 : alignment - unaligned), free};
   fill(bytes_.get(), total_, seed);
 }
 

@@ -9,6 +9,11 @@
 
 namespace plait::test {
 
+// Where memory comes from: this process's heap, MPI_Alloc_mem, or either, drawn for each buffer and rank.
+enum class Origin { heap, mpi, either };
+// Of all that is made from now on.
+void set_memory_origin(Origin origin, std::uint64_t seed);
+
 // The bytes that a call may touch, counted from the address that MPI is given.
 struct Reach {
   std::ptrdiff_t first = 0, last = 0;  // [first, last)
@@ -27,6 +32,8 @@ class Memory {
 
  private:
   struct Free {
+    bool by_mpi;
+    std::byte* allocated;
     void operator()(std::byte* bytes) const;
   };
   std::unique_ptr<std::byte[], Free> bytes_;

@@ -19,6 +19,7 @@ constexpr const char* usage =
     "  --expect-plan NAME    fail unless the plan of that name ran\n"
     "  --expect-host         fail unless every call went to the host\n"
     "  --any-road            let any call go to the host\n"
+    "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";
 
@@ -32,6 +33,13 @@ std::optional<std::vector<Collective>> parse_collectives(const std::string& text
     found.push_back(static_cast<Collective>(i));
   }
   return found;
+}
+
+std::optional<Origin> parse_origin(std::string_view text) {
+  if (text == "heap") return Origin::heap;
+  if (text == "mpi") return Origin::mpi;
+  if (text == "either") return Origin::either;
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {
@@ -59,6 +67,11 @@ bool set_value(Options& options, std::string_view option, const std::string& val
     const auto collectives = parse_collectives(value);
     if (collectives) options.collectives = *collectives;
     return collectives.has_value();
+  }
+  if (option == "--memory") {
+    const auto origin = parse_origin(value);
+    if (origin) options.memory = *origin;
+    return origin.has_value();
   }
   const auto number = parse_number(value);
   if (!number) return false;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/differential/memory.h"
 #include "tests/differential/trial.h"
 
 namespace plait::test {
@@ -22,6 +23,7 @@ struct Options {
   bool expect_host = false;        // every call must go to the host
   bool any_road = false;           // calls may go to the host or not
   bool reference = false;          // the host against itself, without Plait
+  Origin memory = Origin::heap;
   bool extras = true;
 };
 

@@ -114,6 +114,163 @@ TEST(Proof, RefusesAPeerThatIsNoRank) {
   EXPECT_NE(verdict(plan).find("no other rank"), std::string::npos) << verdict(plan);
 }
 
+// ---- Group steps ----
+
+void expect_refused(const LoweredPlan& plan, const char* message, bool commutative = true) {
+  const std::string said = verdict(plan, commutative);
+  EXPECT_NE(said.find(message), std::string::npos) << said;
+}
+
+// All ranks on one node.
+LoweredPlan node_plan(Collective collective, const char* program_text, int ranks, int chunks = 1, int root = 0) {
+  const Candidate candidate{.name = "test", .program = *parse_program(program_text), .chunks = chunks};
+  auto plan = lower(candidate, collective, root, true, Hierarchy::nodes_of(std::vector<int>{ranks}), true);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(verdict(*plan), "");
+  return std::move(plan).value();
+}
+
+TEST(ProofOfGroups, AcceptsEveryKind) {
+  const std::pair<Collective, const char*> programs[] = {{Collective::allreduce, "AR.1(shared)"},
+                                                         {Collective::allreduce, "RS.1(shared) AG.1(shared)"},
+                                                         {Collective::allreduce, "RD.1(shared) BC.1(shared)"},
+                                                         {Collective::reduce, "RD.1(shared)"},
+                                                         {Collective::bcast, "BC.1(shared)"},
+                                                         {Collective::allgather, "AG.1(shared)"},
+                                                         {Collective::gather, "GA.1(shared)"},
+                                                         {Collective::scatter, "SC.1(shared)"},
+                                                         {Collective::reduce_scatter, "RS.1(shared)"}};
+  for (const auto& [collective, program] : programs)
+    for (const int ranks : {2, 3, 5}) node_plan(collective, program, ranks, 2, rooted(collective) ? ranks - 1 : 0);
+}
+
+TEST(ProofOfGroups, RefusesWrongMembers) {
+  for (const std::int32_t wrong : {-1, 3, 0}) {  // no rank, no rank, one twice
+    LoweredPlan plan = node_plan(Collective::bcast, "BC.1(shared)", 3);
+    plan.schedules[0].group_members = {0, 1, wrong};
+    expect_refused(plan, "rank 0 step 0: its group has no proper members");
+  }
+  LoweredPlan absent = node_plan(Collective::bcast, "BC.1(shared)", 3);
+  absent.schedules[0].group_members = {1, 2};
+  absent.schedules[0].groups[0].members.count = 2;
+  expect_refused(absent, "rank 0 step 0: its group has no proper members");
+}
+
+TEST(ProofOfGroups, RefusesMembersInAnotherOrder) {
+  LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
+  std::swap(plan.schedules[1].group_members[0], plan.schedules[1].group_members[1]);
+  expect_refused(plan, "is not the group step of rank");
+}
+
+TEST(ProofOfGroups, RefusesAnotherRoot) {
+  LoweredPlan plan = node_plan(Collective::reduce, "RD.1(shared)", 3);
+  plan.schedules[1].groups[0].root = 2;
+  expect_refused(plan, "is not the group step of rank");
+  plan.schedules[1].groups[0].root = 3;
+  expect_refused(plan, "rank 1 step 0: its group has no proper members");
+}
+
+TEST(ProofOfGroups, RefusesAnotherKind) {
+  LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
+  plan.schedules[1].groups[0].kind = GroupKind::reduce;
+  plan.schedules[1].groups[0].root = 1;  // who gives and gets the same
+  expect_refused(plan, "is not the group step of rank");
+}
+
+TEST(ProofOfGroups, RefusesWrongPieces) {
+  LoweredPlan plan = node_plan(Collective::allgather, "AG.1(shared)", 3);
+  plan.schedules[2].group_pieces[0] = 2;
+  expect_refused(plan, "rank 2 step 0: its group's pieces are not its blocks");
+  plan = node_plan(Collective::allgather, "AG.1(shared)", 3);
+  plan.schedules[2].group_pieces = {2, 0, 1};
+  EXPECT_FALSE(verdict(plan).empty());
+}
+
+TEST(ProofOfGroups, RefusesWrongBlocks) {
+  LoweredPlan plan = node_plan(Collective::allgather, "AG.1(shared)", 3);
+  std::swap(plan.schedules[1].group_blocks[0], plan.schedules[1].group_blocks[2]);
+  expect_refused(plan, "rank 1 step 0: does not get its group's blocks");
+  plan = node_plan(Collective::allreduce, "AR.1(shared)", 3, 2);
+  std::swap(plan.schedules[1].group_blocks[0], plan.schedules[1].group_blocks[1]);
+  expect_refused(plan, "does not give its group's blocks");
+}
+
+TEST(ProofOfGroups, RefusesListsOutsideTheSchedule) {
+  LoweredPlan plan = node_plan(Collective::bcast, "BC.1(shared)", 3);
+  plan.schedules[1].steps[0].group = 1;
+  expect_refused(plan, "rank 1 step 0: names no group");
+  plan = node_plan(Collective::bcast, "BC.1(shared)", 3);
+  plan.schedules[1].groups[0].blocks.count = 2;
+  expect_refused(plan, "rank 1 step 0: its group lies outside the schedule");
+}
+
+TEST(ProofOfGroups, RefusesAMissingMember) {
+  LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
+  plan.schedules[1].steps.clear();
+  expect_refused(plan, "rank 0 step 0: waits for ever for its group");
+}
+
+TEST(ProofOfGroups, RefusesTwoStepsInAnotherOrderOnOneRank) {
+  LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3, 2);
+  Schedule& schedule = plan.schedules[1];
+  ASSERT_EQ(schedule.steps.size(), 2u);
+  std::swap(schedule.steps[0], schedule.steps[1]);
+  expect_refused(plan, "is not the group step of rank");
+}
+
+// Both have the block after the broadcast, and give it.
+TEST(ProofOfGroups, RefusesABlockFromTwoMembers) {
+  LoweredPlan plan = node_plan(Collective::bcast, "BC.1(shared)", 2);
+  for (Schedule& schedule : plan.schedules) {
+    const auto end = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
+    const bool root = &schedule == &plan.schedules[0];
+    Step step{.kind = StepKind::group, .channel = ChannelKind::shm};
+    step.group = static_cast<std::int32_t>(schedule.groups.size());
+    schedule.groups.push_back({.kind = GroupKind::all_gather,
+                               .root = 0,
+                               .takes_own = false,
+                               .members = schedule.groups[0].members,
+                               .blocks = {end(schedule.group_blocks), 2},
+                               .pieces = {end(schedule.group_pieces), 2}});
+    schedule.group_blocks.insert(schedule.group_blocks.end(), {0, 0});
+    schedule.group_pieces.insert(schedule.group_pieces.end(), {1, 1});
+    step.source = {end(schedule.runs), 1};
+    step.destination = {end(schedule.runs) + 1, 1};
+    schedule.runs.push_back({root ? Space::input : Space::output, 0, 1});
+    schedule.runs.push_back({Space::scratch, end(schedule.scratch), 1});
+    schedule.scratch.push_back(0);
+    step.after = {end(schedule.after), 1};
+    schedule.after.push_back(0);
+    schedule.steps.push_back(step);
+  }
+  expect_refused(plan, "step 1: gets block 0 from two members");
+}
+
+TEST(ProofOfGroups, RefusesTheWrongOrderOfOperands) {
+  LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
+  EXPECT_EQ(verdict(plan, false), "");
+  for (Schedule& schedule : plan.schedules) std::swap(schedule.group_members[0], schedule.group_members[1]);
+  EXPECT_EQ(verdict(plan), "");
+  expect_refused(plan, "combines a contribution twice, or out of order", false);
+}
+
+TEST(ProofOfGroups, RefusesAContributionTwice) {
+  LoweredPlan plan = node_plan(Collective::allreduce, "RD.1(shared) BC.1(shared)", 2);
+  for (Schedule& schedule : plan.schedules)
+    for (GroupStep& group : schedule.groups) group.kind = GroupKind::all_reduce;
+  EXPECT_FALSE(verdict(plan).empty());
+}
+
+TEST(ProofOfGroups, RefusesACellThatWasNeverWritten) {
+  LoweredPlan plan = node_plan(Collective::allreduce, "RD.1(shared) BC.1(shared)", 3);
+  Schedule& root = plan.schedules[0];
+  ASSERT_EQ(root.steps.size(), 2u);
+  root.scratch.push_back(0);
+  root.steps[1].source = {static_cast<std::uint32_t>(root.runs.size()), 1};
+  root.runs.push_back({Space::scratch, static_cast<std::uint32_t>(root.scratch.size() - 1), 1});
+  expect_refused(plan, "rank 0 step 1: reads a cell that was never written");
+}
+
 // Any single dropped ordering edge or step of a real plan is either harmless or refused: it must never be accepted with
 // a conflict left. The proof itself is the only judge here, so this checks that it does not crash or hang.
 TEST(Proof, SurvivesRandomDamage) {
@@ -142,6 +299,41 @@ TEST(Proof, SurvivesRandomDamage) {
         break;
       case 4:
         schedule.steps.erase(schedule.steps.begin() + static_cast<std::ptrdiff_t>(pick(schedule.steps.size())));
+        break;
+    }
+    (void)prove(plan.semantics, plan.schedules, true).ok();
+  }
+}
+
+TEST(ProofOfGroups, SurvivesRandomDamage) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto pick = [&](std::size_t size) { return random() % size; };
+  const auto small = [&] { return static_cast<std::uint32_t>(random() % 7); };
+  for (int round = 0; round < 500; ++round) {
+    LoweredPlan plan = node_plan(Collective::allreduce, "RS.1(shared) AG.1(shared)", 3, 2);
+    Schedule& schedule = plan.schedules[pick(3)];
+    GroupStep& group = schedule.groups[pick(schedule.groups.size())];
+    switch (round % 6) {
+      case 0:
+        group.kind = static_cast<GroupKind>(random() % 8);
+        break;
+      case 1:
+        group.root = static_cast<std::int32_t>(random() % 6) - 1;
+        break;
+      case 2:
+        group.takes_own = !group.takes_own;
+        break;
+      case 3:
+        (random() % 2 ? group.members : random() % 2 ? group.blocks : group.pieces) = {small(), small()};
+        break;
+      case 4:
+        schedule.group_pieces[pick(schedule.group_pieces.size())] = small();
+        schedule.group_blocks[pick(schedule.group_blocks.size())] = small();
+        break;
+      case 5:
+        schedule.steps[pick(schedule.steps.size())].group = static_cast<std::int32_t>(small()) - 1;
         break;
     }
     (void)prove(plan.semantics, plan.schedules, true).ok();

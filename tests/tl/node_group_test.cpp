@@ -147,6 +147,7 @@ int run_in_threads(const GroupJob& job, std::size_t* found = nullptr) {
   return failed;
 }
 
+#if !defined(__SANITIZE_THREAD__)  // it does not follow forks of programs with threads
 int run_in_processes(const GroupJob& job) {
   const GroupPools pools(job.ranks);
   if (!pools.ok()) return job.ranks;
@@ -154,6 +155,7 @@ int run_in_processes(const GroupJob& job) {
     return run_rank(job, rank, std::move(segment), peers, pools).problem;
   });
 }
+#endif
 
 constexpr int rank_counts[] = {2, 3, 4, 5, 7, 8, 13};
 
@@ -214,7 +216,7 @@ TEST_P(GroupSteps, RoundsMayWrapAround) {
   EXPECT_EQ(run_in_threads(late), 0);
 }
 
-#if !defined(__SANITIZE_THREAD__)  // it does not follow forks of programs with threads
+#if !defined(__SANITIZE_THREAD__)
 TEST_P(GroupSteps, BetweenProcesses) {
   EXPECT_EQ(run_in_processes(job(only_stages, 13, least())), 0);
   EXPECT_EQ(run_in_processes(job(everything, 14, usual())), 0);
