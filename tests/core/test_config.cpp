@@ -145,7 +145,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
     EXPECT_TRUE(warning.starts_with(variable + " is ignored: expected ")) << warning;
     EXPECT_EQ(loaded.config.setup_calls, 3);
     EXPECT_EQ(loaded.config.verbosity, 1);
-    EXPECT_EQ(loaded.config.channels, (std::vector<std::string>{"shm", "ucx", "mpi"}));
+    EXPECT_EQ(loaded.config.channels, (std::vector<std::string>{"shm", "tcp", "ucx", "mpi"}));
     EXPECT_EQ(loaded.config.single_copy, "auto");
     EXPECT_FALSE(loaded.config.disable);
     EXPECT_TRUE(loaded.config.host_when_faster);
@@ -154,7 +154,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
 
 TEST(Config, AnEmptyValueIsNone) {
   for (const Knob& knob : knobs()) EXPECT_TRUE(load({std::string(knob.name) + "="}).warnings.empty()) << knob.name;
-  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 3u);
+  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 4u);
 }
 
 TEST(Config, TheFirstOccurrenceCountsAsForGetenv) {
