@@ -87,7 +87,7 @@ void NodeGroup::reduce_by_kernel() {
     std::byte* combined = fetched_.data() + me() * most;
     results_[0] = keeps ? kept + (pieces ? at - begin : at) : combined;
     if (!failure_.ok()) return;
-    reduce_sources(1, bytes, keeps && current_->past_caches);
+    reduce_sources(1, bytes, keeps && current_->past_caches && group_->kind != GroupKind::all_reduce);
     if (!keeps) deliver(root(), at, combined, bytes);
   }
 }
