@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "tl/shm/arena_buffers.h"
 #include "tl/shm/copy_probe.h"
 #include "tl/shm/shm_channel.h"
+#include "tl/shm/xpmem_buffers.h"
 #include "tl/tcp/tcp_channel.h"
 #include "topo/discovery.h"
 
@@ -108,6 +110,7 @@ struct Offer {
   ArenaOffer arena;
   SingleCopySizes known;        // from earlier communicators
   std::uint64_t probe_address;  // of a ProbeSource; 0: this rank has none
+  std::int64_t xpmem_segment;   // 0: this rank has none
 };
 
 // Ranks of the job on a node over those of the communicator, on the node where they are most.
@@ -142,7 +145,9 @@ class Bootstrap {
   Status open_listeners();
   Status share_memory();
   Status share_buffers(std::span<const Offer> offers);
+  Status attach_peers(std::span<const Offer> offers);
   Status offer_segment(Offer& offer);
+  void offer_single_copy(Offer& offer);
   Status take_segment(std::span<const Offer> offers);
   bool single_copy_works(std::span<const Offer> offers) const;
   Status choose_single_copy(std::span<const Offer> offers, bool kernel);
@@ -165,7 +170,9 @@ class Bootstrap {
   std::vector<int> neighbours_;  // ranks of this node, in place order
   SharedSegment segment_;
   std::unique_ptr<ProbeSource> probe_source_;
+  std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
   SingleCopySizes sizes_;
+  bool reachable_ = false;  // by XPMEM: on all ranks
   bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
   std::optional<RailNetwork> rails_;  // where ucx is used
   Socket listener_;                   // for short messages
@@ -282,13 +289,23 @@ Status Bootstrap::connect_rails() {
   return use_mpi_ && connected.status().code() == Code::unavailable ? Status() : connected.status();
 }
 
-Status Bootstrap::offer_segment(Offer& offer) {
-  offer.process = static_cast<std::int32_t>(getpid());
-  if (neighbours_.size() < 2) return {};
+// What the others measure with, and reach this process's memory by.
+void Bootstrap::offer_single_copy(Offer& offer) {
+  const std::string& wanted = process().config.single_copy;
+  if ((wanted == "auto" || wanted == "xpmem") && system_xpmem().ok()) {
+    const Result<std::int64_t>& segment = own_xpmem_segment(*system_xpmem());
+    if (segment.ok()) offer.xpmem_segment = *segment;
+  }
   if (!offer.known.known() && process().config.single_copy != "none") {
     probe_source_ = std::make_unique<ProbeSource>();
     offer.probe_address = reinterpret_cast<std::uintptr_t>(probe_source_->data());
   }
+}
+
+Status Bootstrap::offer_segment(Offer& offer) {
+  offer.process = static_cast<std::int32_t>(getpid());
+  if (neighbours_.size() < 2) return {};
+  offer_single_copy(offer);
   if (neighbours_.front() != communicator_.rank) return {};
   const std::size_t wanted = process().config.segment_bytes;
   const std::size_t bytes = wanted != 0 ? wanted : SharedSegment::default_bytes(static_cast<int>(neighbours_.size()));
@@ -312,7 +329,8 @@ Status Bootstrap::take_segment(std::span<const Offer> offers) {
 
 // Each rank reads the node's first one and is read by it: the same kernel, user and limits stand between all others.
 bool Bootstrap::single_copy_works(std::span<const Offer> offers) const {
-  if (process().config.single_copy == "none") return false;
+  const std::string& wanted = process().config.single_copy;
+  if (wanted == "none" || wanted == "xpmem") return false;
   const auto readable = [&](int rank) {
     const Offer& offer = offers[static_cast<std::size_t>(rank)];
     return can_read_process(offer.process, reinterpret_cast<const void*>(offer.word_address), offer.word);
@@ -328,7 +346,7 @@ std::size_t Bootstrap::own_index() const {
 // From what all ranks have in common: they decide alike. One measurement serves all later communicators of its ranks.
 Status Bootstrap::choose_single_copy(std::span<const Offer> offers, bool kernel) {
   const Config& config = process().config;
-  const bool mapped = false;
+  const bool mapped = reachable_;
   sizes_ = forced_single_copy(config, kernel, mapped);
   if (!sizes_.known()) {
     SingleCopySizes measured;
@@ -344,6 +362,11 @@ Status Bootstrap::choose_single_copy(std::span<const Offer> offers, bool kernel)
     remember_single_copy(measured);
     sizes_ = allowed_single_copy(measured, config, kernel, mapped);
   }
+  if (sizes_.mapped_from != never && xpmem_ != nullptr) {
+    xpmem_->set_least_bytes(sizes_.mapped_from);
+    connections_.buffers = join_buffers(std::move(connections_.buffers), std::move(xpmem_));
+  }
+  xpmem_.reset();
   note_single_copy(sizes_);
   debug("set-up: single copies by the kernel " + size_text(sizes_.kernel_from) + ", by XPMEM " +
         size_text(sizes_.mapped_from));
@@ -373,13 +396,16 @@ SingleCopySizes Bootstrap::own_measurement(std::span<const Offer> offers, bool k
     return stage_memory(segment_, static_cast<int>(neighbours_.size()), static_cast<int>(local));
   };
   if (probe_source_ == nullptr || theirs.probe_address == 0 || stages(self).empty()) return {};
+  const std::byte* mapped =
+      xpmem_ == nullptr ? nullptr : xpmem_->find(partner, theirs.probe_address, probed_bytes.back());
   const Result<MeasuredCopies> copies = measure_copies({.source = probe_source_->data(),
                                                         .own_stage = stages(self).data(),
                                                         .peer_stage = stages(partner).data(),
                                                         .stage_bytes = stages(self).size(),
                                                         .peer = {theirs.process, neighbours_[partner]},
                                                         .peer_source = theirs.probe_address,
-                                                        .kernel = kernel});
+                                                        .kernel = kernel,
+                                                        .peer_mapped = mapped});
   if (!copies.ok()) return {never, never};
   return sizes_of(*copies);
 }
@@ -413,10 +439,37 @@ Status Bootstrap::share_buffers(std::span<const Offer> offers) {
     if (made.ok()) connections_.buffers = std::move(*made);
     return made.status();
   });
-  bool usable = mapped.ok(), unused = true;
+  const Status attached = attempt([&] { return attach_peers(offers); });
+  bool usable = mapped.ok(), reachable = attached.ok();
   if (!usable) debug("set-up: " + mapped.message());
-  if (!lowest(usable, unused)) return {Code::peer_failed, "the ranks could not agree"};
+  if (!reachable) debug("set-up: " + attached.message());
+  if (!lowest(usable, reachable)) return {Code::peer_failed, "the ranks could not agree"};
   if (!usable) connections_.buffers.reset();
+  if (!reachable) xpmem_.reset();
+  reachable_ = reachable;
+  return {};
+}
+
+// Through XPMEM. It counts only where a word of every neighbour's memory is found.
+Status Bootstrap::attach_peers(std::span<const Offer> offers) {
+  const std::string& wanted = process().config.single_copy;
+  if (wanted != "auto" && wanted != "xpmem") return {Code::unavailable, "xpmem: not wanted"};
+  if (neighbours_.size() < 2) return {};
+  const Result<XpmemLibrary>& library = system_xpmem();
+  if (!library.ok()) return library.status();
+  std::vector<std::int64_t> segments;
+  for (const int rank : neighbours_) segments.push_back(offers[static_cast<std::size_t>(rank)].xpmem_segment);
+  if (std::ranges::count(segments, 0) > 0) return {Code::unavailable, "xpmem: a rank of this node has no segment"};
+  auto made = XpmemBuffers::connect(*library, segments, own_index());
+  if (!made.ok()) return made.status();
+  xpmem_ = std::move(*made);
+  for (std::size_t peer = 0; peer < neighbours_.size(); ++peer) {
+    if (peer == own_index()) continue;
+    const Offer& offer = offers[static_cast<std::size_t>(neighbours_[peer])];
+    const std::byte* word = xpmem_->find(peer, offer.word_address, sizeof offer.word);
+    if (word == nullptr || std::memcmp(word, &offer.word, sizeof offer.word) != 0)
+      return {Code::unavailable, "xpmem: the memory of rank " + std::to_string(neighbours_[peer]) + " is not reached"};
+  }
   return {};
 }
 
@@ -430,7 +483,8 @@ Status Bootstrap::share_memory() {
              .word = word,
              .arena = Arena::current_offer(),
              .known = known_single_copy(),
-             .probe_address = 0};
+             .probe_address = 0,
+             .xpmem_segment = 0};
   const Status offered = attempt([&] { return offer_segment(mine); });
   std::vector<Offer> offers(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
