@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <filesystem>
+#include <system_error>
 
 #include "core/log.h"
 #include "plugin/host.h"
@@ -17,10 +19,16 @@ constexpr std::uint64_t short_bytes = 128 * 1024, short_bytes_with_rails = 1024;
 
 constinit std::atomic<std::size_t> descriptors_taken{0};
 
+// Half of those that are not open yet. What was taken and is open by now counts against it twice.
 std::size_t descriptors_for_sockets() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  return static_cast<std::size_t>(limit.rlim_cur / 2);
+  std::error_code unreadable;
+  std::size_t open = 0;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", unreadable), end; !unreadable && entry != end;
+       entry.increment(unreadable))
+    ++open;
+  if (unreadable || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= open) return 0;
+  return static_cast<std::size_t>((limit.rlim_cur - open) / 2);
 }
 
 Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int ranks, std::size_t distant) {

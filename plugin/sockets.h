@@ -15,7 +15,7 @@
 namespace plait {
 
 // File descriptors that a communicator may come to hold, so that those of many communicators leave the program its own:
-// all of them together get half of what the process may open.
+// all of them together get half of what the process may still open.
 class DescriptorShare {
  public:
   DescriptorShare() = default;
