@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "plugin/host.h"
 #include "plugin/process.h"
+#include "plugin/sockets.h"
 #include "tl/trace.h"
 #include "tl/ucx/peer_watch.h"
 #include "topo/rails.h"
@@ -25,6 +26,8 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t check_limit_ns = 5 * second_ns;
 constexpr std::uint64_t knock_limit_ns = second_ns;
 constexpr std::size_t check_bytes = 1024;
+// Besides one a connection. UCX ends the process where it cannot open what it needs.
+constexpr std::size_t worker_descriptors = 16;
 constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
 
 // Rails whose rates differ by less than the measurement wavers are taken to be the same.
@@ -161,12 +164,14 @@ Status RailNetwork::choose(std::span<const Card> cards, std::span<const Location
   return networks_.empty() ? Status(Code::unavailable, "ucx: there is no rail that all ranks have") : Status();
 }
 
-Status RailNetwork::open_workers() {
+Status RailNetwork::open_workers(std::size_t peers) {
   OwnRails& own = own_rails();
   const std::scoped_lock lock(own.guard);
   for (const std::uint64_t network : networks_) {
     std::unique_ptr<RailWorker>& worker = own.workers[network];
     if (worker == nullptr) {
+      if (free_descriptors() < worker_descriptors + peers)
+        return {Code::unavailable, "ucx: the limit on open files leaves too few for connections"};
       const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
       const RailOptions options{.transports = process().config.ucx_transports, .concurrent = process().concurrent};
       Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
@@ -225,7 +230,7 @@ bool RailNetwork::knows_all(std::span<const Card> cards) const {
 
 // Addresses travel only where somebody has not met somebody else before.
 Status RailNetwork::exchange_addresses(std::span<const Card> cards, std::span<const Location> locations) {
-  const Status opened = open_workers();
+  const Status opened = open_workers(cards.size());
   if (!opened.ok()) debug(opened.message());
   std::array<int, 3> mine = {opened.ok() ? 0 : 1, knows_all(cards) ? 0 : 1, 0}, all = {};
   for (const UcxRail& rail : rails_) mine[2] = std::max(mine[2], static_cast<int>(rail.worker->address().size()));

@@ -49,7 +49,7 @@ class RailNetwork {
   explicit RailNetwork(MPI_Comm comm) : comm_(comm) {}
   Result<std::vector<Card>> exchange_cards(std::span<const Location> locations);
   Status choose(std::span<const Card> cards, std::span<const Location> locations);
-  Status open_workers();
+  Status open_workers(std::size_t peers);
   Status exchange_addresses(std::span<const Card> cards, std::span<const Location> locations);
   bool knows_all(std::span<const Card> cards) const;
   void meet(std::span<const Card> cards, std::span<const Location> locations,

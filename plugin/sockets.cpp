@@ -19,18 +19,6 @@ constexpr std::uint64_t short_bytes = 128 * 1024, short_bytes_with_rails = 1024;
 
 constinit std::atomic<std::size_t> descriptors_taken{0};
 
-// Half of those that are not open yet. What was taken and is open by now counts against it twice.
-std::size_t descriptors_for_sockets() {
-  rlimit limit{};
-  std::error_code unreadable;
-  std::size_t open = 0;
-  for (std::filesystem::directory_iterator entry("/proc/self/fd", unreadable), end; !unreadable && entry != end;
-       entry.increment(unreadable))
-    ++open;
-  if (unreadable || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= open) return 0;
-  return static_cast<std::size_t>((limit.rlim_cur - open) / 2);
-}
-
 Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int ranks, std::size_t distant) {
   if (!sockets.descriptors.take(distant + 1)) return {Code::unavailable, "tcp: too many files would be open"};
   Result<Socket> made = listen_at(address, ranks);
@@ -44,9 +32,21 @@ Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int r
 
 }  // namespace
 
+std::size_t free_descriptors() {
+  rlimit limit{};
+  std::error_code unreadable;
+  std::size_t open = 0;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", unreadable), end; !unreadable && entry != end;
+       entry.increment(unreadable))
+    ++open;
+  if (unreadable || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= open) return 0;
+  return static_cast<std::size_t>(limit.rlim_cur - open);
+}
+
 bool DescriptorShare::take(std::size_t count) {
   count_ = count;
-  if (descriptors_taken.fetch_add(count) + count <= descriptors_for_sockets()) return true;
+  // Of those that are not open yet. What was taken and is open by now counts twice.
+  if (descriptors_taken.fetch_add(count) + count <= free_descriptors() / 2) return true;
   give_back();
   return false;
 }

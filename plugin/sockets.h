@@ -14,6 +14,9 @@
 
 namespace plait {
 
+// Files that this process may still open. Looks into /proc; 0 where that cannot be read.
+std::size_t free_descriptors();
+
 // File descriptors that a communicator may come to hold, so that those of many communicators leave the program its own:
 // all of them together get half of what the process may still open.
 class DescriptorShare {
