@@ -150,7 +150,7 @@ class Job {
     for (const auto* made : {&near, &far})
       if (!made->ok()) give_up(made->status().message());
     const std::array channels = {std::move(*near), std::move(*far)};
-    Engine engine({channels[0].get(), channels[1].get()}, {.yield = true});
+    Engine engine({channels[0].get(), nullptr, channels[1].get()}, {.yield = true});
     for (std::size_t first = 0; first < programs_.size(); first += batch_.size()) {
       const std::size_t mine = first + static_cast<std::size_t>(rank);
       const std::size_t end = std::min(first + batch_.size(), programs_.size());
