@@ -21,7 +21,7 @@ namespace {
 using test::Random;
 
 #if defined(__SANITIZE_THREAD__)
-constexpr int calls_of_a_job = 12;
+constexpr int calls_of_a_job = 8;
 #else
 constexpr int calls_of_a_job = 40;
 #endif
