@@ -54,7 +54,7 @@ bool set_text(std::string& field, std::string_view text) {
   return true;
 }
 
-constexpr std::array<std::string_view, 3> single_copy_modes = {"auto", "cma", "none"};
+constexpr std::array<std::string_view, 4> single_copy_modes = {"auto", "cma", "xpmem", "none"};
 constexpr std::array<std::string_view, 3> shared_modes = {"mpi", "malloc", "none"};
 constexpr std::array<std::string_view, 4> channel_names = {"shm", "tcp", "ucx", "mpi"};
 
@@ -119,7 +119,8 @@ constexpr auto table = std::to_array<Entry>({
      [](Config& c, std::string_view v) { return set_text(c.trace_path, v); }},
     {{"PLAIT_PLAN", "plan", "",
       "Force this plan wherever it applies: a program such as 'RS.2 AR.1 AG.2' (with algorithms and chunks: "
-      "'AR.12(ring) x8'), pairwise, leaders or shared for alltoall, or a plan file's name (*.json, docs/p2.md); empty lets the "
+      "'AR.12(ring) x8'), pairwise, leaders or shared for alltoall, or a plan file's name (*.json, docs/p2.md); empty "
+      "lets the "
       "planner choose."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
@@ -137,12 +138,13 @@ constexpr auto table = std::to_array<Entry>({
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.ucx_transports, v); }},
     {{"PLAIT_SINGLE_COPY", "choice", "auto",
-      "How large messages cross between processes of a node: cma reads the sender's memory, none "
-      "stages through shared memory, auto takes cma where it is permitted."},
-     "auto, cma or none",
+      "How large private data crosses between processes of a node: cma copies through the kernel, xpmem maps it, "
+      "none stages through shared memory, auto takes what works and was measured to be fastest."},
+     "auto, cma, xpmem or none",
      set_single_copy},
     {{"PLAIT_SINGLE_COPY_THRESHOLD", "bytes", "0",
-      "Messages of this size and more use the single copy; 0 is the built-in threshold."},
+      "Copies of this size and more use the single copy; 0 takes what was measured, for messages the built-in "
+      "threshold."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.single_copy_threshold, v); }},
     {{"PLAIT_SEGMENT_BYTES", "bytes", "0", "Size of the shared segment of a node; 0 is the built-in rule."},

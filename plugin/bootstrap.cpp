@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <optional>
@@ -15,12 +16,16 @@
 #include "core/log.h"
 #include "plugin/host.h"
 #include "plugin/link_probe.h"
+#include "plugin/node_report.h"
 #include "plugin/process.h"
 #include "plugin/rails.h"
 #include "plugin/report.h"
+#include "plugin/single_copy.h"
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/arena_buffers.h"
+#include "tl/shm/copy_probe.h"
 #include "tl/shm/shm_channel.h"
+#include "tl/shm/xpmem_buffers.h"
 #include "tl/tcp/tcp_channel.h"
 #include "topo/discovery.h"
 
@@ -103,6 +108,9 @@ struct Offer {
   std::uint64_t word_address;
   std::uint64_t word;
   ArenaOffer arena;
+  SingleCopySizes known;        // from earlier communicators
+  std::uint64_t probe_address;  // of a ProbeSource; 0: this rank has none
+  std::int64_t xpmem_segment;   // 0: this rank has none
 };
 
 // Ranks of the job on a node over those of the communicator, on the node where they are most.
@@ -137,9 +145,15 @@ class Bootstrap {
   Status open_listeners();
   Status share_memory();
   Status share_buffers(std::span<const Offer> offers);
+  Status attach_peers(std::span<const Offer> offers);
   Status offer_segment(Offer& offer);
+  void offer_single_copy(Offer& offer);
   Status take_segment(std::span<const Offer> offers);
   bool single_copy_works(std::span<const Offer> offers) const;
+  Status choose_single_copy(std::span<const Offer> offers, bool kernel);
+  Result<SingleCopySizes> measure_single_copy(std::span<const Offer> offers, bool kernel);
+  SingleCopySizes own_measurement(std::span<const Offer> offers, bool kernel) const;
+  std::size_t own_index() const;
   Status open_shm(bool single_copy);
   Status finish(std::unique_ptr<Machinery>& machinery);
   std::unique_ptr<CommunicatorTrace> make_trace() const;
@@ -155,6 +169,10 @@ class Bootstrap {
   Hierarchy hierarchy_;
   std::vector<int> neighbours_;  // ranks of this node, in place order
   SharedSegment segment_;
+  std::unique_ptr<ProbeSource> probe_source_;
+  std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
+  SingleCopySizes sizes_;
+  bool reachable_ = false;  // by XPMEM: on all ranks
   bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
   std::optional<RailNetwork> rails_;  // where ucx is used
   Socket listener_;                   // for short messages
@@ -271,9 +289,24 @@ Status Bootstrap::connect_rails() {
   return use_mpi_ && connected.status().code() == Code::unavailable ? Status() : connected.status();
 }
 
+// What the others measure with, and reach this process's memory by.
+void Bootstrap::offer_single_copy(Offer& offer) {
+  const std::string& wanted = process().config.single_copy;
+  if ((wanted == "auto" || wanted == "xpmem") && system_xpmem().ok()) {
+    const Result<std::int64_t>& segment = own_xpmem_segment(*system_xpmem());
+    if (segment.ok()) offer.xpmem_segment = *segment;
+  }
+  if (!offer.known.known() && process().config.single_copy != "none") {
+    probe_source_ = std::make_unique<ProbeSource>();
+    offer.probe_address = reinterpret_cast<std::uintptr_t>(probe_source_->data());
+  }
+}
+
 Status Bootstrap::offer_segment(Offer& offer) {
   offer.process = static_cast<std::int32_t>(getpid());
-  if (neighbours_.size() < 2 || neighbours_.front() != communicator_.rank) return {};
+  if (neighbours_.size() < 2) return {};
+  offer_single_copy(offer);
+  if (neighbours_.front() != communicator_.rank) return {};
   const std::size_t wanted = process().config.segment_bytes;
   const std::size_t bytes = wanted != 0 ? wanted : SharedSegment::default_bytes(static_cast<int>(neighbours_.size()));
   Result<SharedSegment> made = SharedSegment::create(bytes);
@@ -296,7 +329,8 @@ Status Bootstrap::take_segment(std::span<const Offer> offers) {
 
 // Each rank reads the node's first one and is read by it: the same kernel, user and limits stand between all others.
 bool Bootstrap::single_copy_works(std::span<const Offer> offers) const {
-  if (process().config.single_copy == "none") return false;
+  const std::string& wanted = process().config.single_copy;
+  if (wanted == "none" || wanted == "xpmem") return false;
   const auto readable = [&](int rank) {
     const Offer& offer = offers[static_cast<std::size_t>(rank)];
     return can_read_process(offer.process, reinterpret_cast<const void*>(offer.word_address), offer.word);
@@ -305,20 +339,91 @@ bool Bootstrap::single_copy_works(std::span<const Offer> offers) const {
   return std::all_of(neighbours_.begin() + 1, neighbours_.end(), readable);
 }
 
+std::size_t Bootstrap::own_index() const {
+  return static_cast<std::size_t>(std::ranges::find(neighbours_, communicator_.rank) - neighbours_.begin());
+}
+
+// From what all ranks have in common: they decide alike. One measurement serves all later communicators of its ranks.
+Status Bootstrap::choose_single_copy(std::span<const Offer> offers, bool kernel) {
+  const Config& config = process().config;
+  const bool mapped = reachable_;
+  sizes_ = forced_single_copy(config, kernel, mapped);
+  if (!sizes_.known()) {
+    SingleCopySizes measured;
+    for (const Offer& offer : offers) {
+      measured.kernel_from = std::max(measured.kernel_from, offer.known.kernel_from);
+      measured.mapped_from = std::max(measured.mapped_from, offer.known.mapped_from);
+    }
+    if (!measured.known()) {
+      const Result<SingleCopySizes> agreed = measure_single_copy(offers, kernel);
+      if (!agreed.ok()) return agreed.status();
+      measured = *agreed;
+    }
+    remember_single_copy(measured);
+    sizes_ = allowed_single_copy(measured, config, kernel, mapped);
+  }
+  if (sizes_.mapped_from != never && xpmem_ != nullptr) {
+    xpmem_->set_least_bytes(sizes_.mapped_from);
+    connections_.buffers = join_buffers(std::move(connections_.buffers), std::move(xpmem_));
+  }
+  xpmem_.reset();
+  note_single_copy(sizes_);
+  debug("set-up: single copies by the kernel " + size_text(sizes_.kernel_from) + ", by XPMEM " +
+        size_text(sizes_.mapped_from));
+  return {};
+}
+
+// The ranks of a node measure in pairs, at the same time.
+Result<SingleCopySizes> Bootstrap::measure_single_copy(std::span<const Offer> offers, bool kernel) {
+  if (host().barrier(comm()) != MPI_SUCCESS) return Status(Code::peer_failed, "the ranks could not meet");
+  SingleCopySizes mine;
+  const Status measured = attempt([&]() -> Status {
+    mine = own_measurement(offers, kernel);
+    return {};
+  });
+  if (!measured.ok()) mine = {never, never};
+  return agree_on_single_copy(comm(), mine);
+}
+
+// Not known where this rank has no partner, or its turn on a core would only make others wait.
+SingleCopySizes Bootstrap::own_measurement(std::span<const Offer> offers, bool kernel) const {
+  if (neighbours_.size() < 2) return {};
+  const std::size_t self = own_index(), partner = self ^ 1;
+  const auto at_once = static_cast<std::size_t>(std::max(own_location().cores_allowed, 2));
+  if (partner >= neighbours_.size() || self / 2 >= at_once / 2) return {};
+  const Offer& theirs = offers[static_cast<std::size_t>(neighbours_[partner])];
+  const auto stages = [this](std::size_t local) {
+    return stage_memory(segment_, static_cast<int>(neighbours_.size()), static_cast<int>(local));
+  };
+  if (probe_source_ == nullptr || theirs.probe_address == 0 || stages(self).empty()) return {};
+  const std::byte* mapped =
+      xpmem_ == nullptr ? nullptr : xpmem_->find(partner, theirs.probe_address, probed_bytes.back());
+  const Result<MeasuredCopies> copies = measure_copies({.source = probe_source_->data(),
+                                                        .own_stage = stages(self).data(),
+                                                        .peer_stage = stages(partner).data(),
+                                                        .stage_bytes = stages(self).size(),
+                                                        .peer = {theirs.process, neighbours_[partner]},
+                                                        .peer_source = theirs.probe_address,
+                                                        .kernel = kernel,
+                                                        .peer_mapped = mapped});
+  if (!copies.ok()) return {never, never};
+  return sizes_of(*copies);
+}
+
 Status Bootstrap::open_shm(bool single_copy) {
   if (neighbours_.size() < 2) return {};
   segment_.close_descriptor();
   std::vector<ShmPeer> peers;
   for (const int rank : neighbours_) peers.push_back({rank, locations_[static_cast<std::size_t>(rank)].process});
-  const auto self = std::ranges::find(neighbours_, communicator_.rank) - neighbours_.begin();
-  connections_.share = SegmentShare(segment_.bytes());
+  connections_.share = SegmentShare(segment_.bytes(), own_index() == 0);
   Result<std::unique_ptr<Channel>> channel =
-      make_shm_channel(std::move(segment_), peers, static_cast<int>(self), communicator_.ranks,
+      make_shm_channel(std::move(segment_), peers, static_cast<int>(own_index()), communicator_.ranks,
                        {.single_copy = single_copy,
                         .single_copy_threshold = process().config.single_copy_threshold,
                         .crowded = ranks_per_core() > 1,
-                        .group_single_copy_from = 16 * 1024,
-                        .buffers = connections_.buffers.get()});
+                        .group_single_copy_from = sizes_.kernel_from,
+                        .buffers = connections_.buffers.get(),
+                        .ways = &group_ways()});
   if (!channel.ok()) return channel.status();
   connections_.shm = std::move(*channel);
   return {};
@@ -330,15 +435,41 @@ Status Bootstrap::share_buffers(std::span<const Offer> offers) {
     if (neighbours_.size() < 2) return {};
     std::vector<ArenaOffer> arenas;
     for (const int rank : neighbours_) arenas.push_back(offers[static_cast<std::size_t>(rank)].arena);
-    const auto self = std::ranges::find(neighbours_, communicator_.rank) - neighbours_.begin();
-    auto made = make_arena_buffers(arenas, static_cast<std::size_t>(self));
+    auto made = make_arena_buffers(arenas, own_index());
     if (made.ok()) connections_.buffers = std::move(*made);
     return made.status();
   });
-  bool usable = mapped.ok(), unused = true;
+  const Status attached = attempt([&] { return attach_peers(offers); });
+  bool usable = mapped.ok(), reachable = attached.ok();
   if (!usable) debug("set-up: " + mapped.message());
-  if (!lowest(usable, unused)) return {Code::peer_failed, "the ranks could not agree"};
+  if (!reachable) debug("set-up: " + attached.message());
+  if (!lowest(usable, reachable)) return {Code::peer_failed, "the ranks could not agree"};
   if (!usable) connections_.buffers.reset();
+  if (!reachable) xpmem_.reset();
+  reachable_ = reachable;
+  return {};
+}
+
+// Through XPMEM. It counts only where a word of every neighbour's memory is found.
+Status Bootstrap::attach_peers(std::span<const Offer> offers) {
+  const std::string& wanted = process().config.single_copy;
+  if (wanted != "auto" && wanted != "xpmem") return {Code::unavailable, "xpmem: not wanted"};
+  if (neighbours_.size() < 2) return {};
+  const Result<XpmemLibrary>& library = system_xpmem();
+  if (!library.ok()) return library.status();
+  std::vector<std::int64_t> segments;
+  for (const int rank : neighbours_) segments.push_back(offers[static_cast<std::size_t>(rank)].xpmem_segment);
+  if (std::ranges::count(segments, 0) > 0) return {Code::unavailable, "xpmem: a rank of this node has no segment"};
+  auto made = XpmemBuffers::connect(*library, segments, own_index());
+  if (!made.ok()) return made.status();
+  xpmem_ = std::move(*made);
+  for (std::size_t peer = 0; peer < neighbours_.size(); ++peer) {
+    if (peer == own_index()) continue;
+    const Offer& offer = offers[static_cast<std::size_t>(neighbours_[peer])];
+    const std::byte* word = xpmem_->find(peer, offer.word_address, sizeof offer.word);
+    if (word == nullptr || std::memcmp(word, &offer.word, sizeof offer.word) != 0)
+      return {Code::unavailable, "xpmem: the memory of rank " + std::to_string(neighbours_[peer]) + " is not reached"};
+  }
   return {};
 }
 
@@ -350,7 +481,10 @@ Status Bootstrap::share_memory() {
              .bytes = 0,
              .word_address = reinterpret_cast<std::uintptr_t>(&word),
              .word = word,
-             .arena = Arena::current_offer()};
+             .arena = Arena::current_offer(),
+             .known = known_single_copy(),
+             .probe_address = 0,
+             .xpmem_segment = 0};
   const Status offered = attempt([&] { return offer_segment(mine); });
   std::vector<Offer> offers(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
@@ -362,6 +496,7 @@ Status Bootstrap::share_memory() {
   if (!lowest(attached, single_copy)) return {Code::peer_failed, "the ranks could not agree"};
   if (!attached) return {Code::unavailable, "shared memory is not available on every node"};
   if (Status status = share_buffers(offers); !status.ok()) return status;
+  if (Status status = choose_single_copy(offers, single_copy); !status.ok()) return status;
   return agree(attempt([&] { return open_shm(single_copy); }), "shared memory cannot be used on every node");
 }
 
@@ -478,8 +613,14 @@ void progress_host(void* context) {
 
 }  // namespace
 
-SegmentShare::SegmentShare(std::size_t bytes) : bytes_(bytes) { mapped_bytes += bytes_; }
-SegmentShare::~SegmentShare() { mapped_bytes -= bytes_; }
+SegmentShare::SegmentShare(std::size_t bytes, bool made) : bytes_(bytes), made_(made) {
+  mapped_bytes += bytes_;
+  if (made_) note_segment(bytes_);
+}
+SegmentShare::~SegmentShare() {
+  mapped_bytes -= bytes_;
+  if (made_) forget_segment(bytes_);
+}
 
 Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield)
     : connections(std::move(made)),

@@ -41,16 +41,19 @@ class PrivateCommunicator {
 class SegmentShare {
  public:
   SegmentShare() = default;
-  explicit SegmentShare(std::size_t bytes);
-  SegmentShare(SegmentShare&& other) noexcept : bytes_(std::exchange(other.bytes_, 0)) {}
+  SegmentShare(std::size_t bytes, bool made);  // `made` by this process: it counts for the node
+  SegmentShare(SegmentShare&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, 0)), made_(std::exchange(other.made_, false)) {}
   SegmentShare& operator=(SegmentShare&& other) noexcept {
     std::swap(bytes_, other.bytes_);
+    std::swap(made_, other.made_);
     return *this;
   }
   ~SegmentShare();
 
  private:
   std::size_t bytes_ = 0;
+  bool made_ = false;
 };
 
 // What connects the ranks, before anything is planned.

@@ -19,6 +19,7 @@
 #include "core/units.h"
 #include "plait/plait.h"
 #include "plugin/gather_text.h"
+#include "plugin/node_report.h"
 #include "plugin/placement_advice.h"
 #include "plugin/process.h"
 #include "plugin/rails.h"
@@ -66,7 +67,11 @@ std::string serialise_rows() {
   const std::scoped_lock links_lock(links().guard);
   json rails = json::array();
   for (const RailTraffic& rail : rail_traffic()) rails.push_back({rail.name, rail.bytes});
-  const json all = {{"rows", list}, {"network", links().network}, {"crowd", links().crowd}, {"rails", rails}};
+  const json all = {{"rows", list},
+                    {"network", links().network},
+                    {"crowd", links().crowd},
+                    {"rails", rails},
+                    {"node", own_node_facts()}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -93,6 +98,7 @@ using Rails = std::map<std::string, std::uint64_t>;  // bytes sent, by name
 
 struct Report {
   Rails rails;
+  NodeReport node;
   Table table;
   std::map<GridLine, Sums> grid;
 };
@@ -120,10 +126,13 @@ void add(Sums& sums, const json& row) {
   sums.nanoseconds += row[8].get<std::uint64_t>();
 }
 
-void merge(Report& report, const std::string& text) {
+void merge(Report& report, int rank, const std::string& text) {
   const json all = json::parse(text, nullptr, false);
   if (!all.is_object()) return;
   note_links(all["network"], all["crowd"]);
+  const auto& nodes = process().world_nodes;
+  const auto index = static_cast<std::size_t>(rank);
+  merge_node_facts(report.node, all["node"], index < nodes.size() ? nodes[index] : 0);
   for (const json& rail : all["rails"]) report.rails[rail[0]] += rail[1].get<std::uint64_t>();
   for (const json& row : all["rows"]) {
     Sums& sums = report.table[{row[0], row[1], row[2], row[3], row[5]}];
@@ -224,22 +233,26 @@ std::string rails_text(const Rails& rails) {
   return text.empty() ? text : text + "\n";
 }
 
-void print(const Table& table, const Rails& rails, const std::string& advice) {
+void print(const Report& report, const std::string& shared) {
   std::vector<Cells> lines;
   lines.push_back({"collective", "ranks", "size", "calls", "bytes", "seconds", "plan", "to the host because"});
-  for (const auto& [line, sums] : table) lines.push_back(cells(line, sums));
-  lines.push_back(total(table));
-  const std::string text = aligned(lines) + rails_text(rails) + (advice.empty() ? "" : "plait: " + advice + "\n");
+  for (const auto& [line, sums] : report.table) lines.push_back(cells(line, sums));
+  lines.push_back(total(report.table));
+  const std::string placement = advice(report);
+  const std::string text = aligned(lines) + rails_text(report.rails) + node_report_text(report.node, shared) +
+                           (placement.empty() ? "" : "plait: " + placement + "\n");
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 // ---- The file for tools ----
 
-void write(const Table& table, const Rails& rails, const std::string& advice, const std::string& path) {
+void write(const Report& report, const Config& config) {
+  const std::string& path = config.report_path;
+  const std::string placement = advice(report);
   int ranks = 0;
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   json list = json::array();
-  for (const auto& [line, sums] : table)
+  for (const auto& [line, sums] : report.table)
     list.push_back({{"collective", name(static_cast<Collective>(line.collective))},
                     {"ranks", line.ranks},
                     {"bytes_from", class_begin(line.size_class)},
@@ -250,10 +263,11 @@ void write(const Table& table, const Rails& rails, const std::string& advice, co
                     {"plan", line.plan},
                     {"channels", joined(sums)},
                     {"reason", line.reason}});
-  json report = {{"version", plait_version()}, {"ranks", ranks}, {"rows", list}};
-  for (const auto& [name, bytes] : rails) report["rails"].push_back({{"name", name}, {"bytes", bytes}});
-  if (!advice.empty()) report["placement"] = advice;
-  const std::string text = report.dump(2) + "\n";
+  json object = {{"version", plait_version()}, {"ranks", ranks}, {"rows", list}};
+  object["node"] = node_report_json(report.node, config.shared);
+  for (const auto& [name, bytes] : report.rails) object["rails"].push_back({{"name", name}, {"bytes", bytes}});
+  if (!placement.empty()) object["placement"] = placement;
+  const std::string text = object.dump(2) + "\n";
   std::FILE* file = std::fopen(path.c_str(), "w");
   const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if ((file != nullptr && std::fclose(file) != 0) || !written) warn("the report could not be written to " + path);
@@ -280,14 +294,14 @@ void note_links(double network_seconds_per_byte, double ranks_per_core) {
 
 void finish_report(const Config& config) {
   Report report;
-  gather_text(serialise_rows(), [&](int, const std::string& text) { merge(report, text); });
+  gather_text(serialise_rows(), [&](int rank, const std::string& text) { merge(report, rank, text); });
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;
   if (config.report_path.empty())
-    print(report.table, report.rails, advice(report));
+    print(report, config.shared);
   else
-    write(report.table, report.rails, advice(report), config.report_path);
+    write(report, config);
 }
 
 }  // namespace plait

@@ -7,8 +7,17 @@
 //   "version"  the version of Plait, a string
 //   "ranks"    of MPI_COMM_WORLD
 //   "placement"  a sentence, where another placement of the ranks on the nodes would be faster (placement_advice.h)
-//   "rails"    a list, where UCX was used, of objects with the "name" of a rail and the "bytes" of data that all ranks sent
+//   "rails"    a list, where UCX was used, of objects with the "name" of a rail and the "bytes" of data that all ranks
+//   sent
 //              over rails of that name
+//   "node"     what happened within nodes, an object with
+//     "segment_bytes", "largest_segment_bytes"  most bytes of shared segments at a time on any node; of one segment
+//     "arena_peak_bytes"  that a rank's blocks took of its arena (docs/memory.md)
+//     "group_steps"  "at_once", "directly", "by_kernel", "in_stages": steps by their way, over all ranks
+//     "single_copy_from"  "kernel", "xpmem": bytes of a copy from which on these ways were taken; null: never
+//     "large_calls"  collectives of 64 KiB and more: "shared", "private", and their bytes; private where one of the
+//                    first rank's buffers is
+//     "advice"    a sentence, where most of the bytes were in private buffers
 //   "rows"     a list, in the order of the printed table, of objects with
 //     "collective"  "allreduce", ...
 //     "ranks"       of the communicator (of both groups of an inter-communicator)

@@ -8,6 +8,8 @@
 #include "plugin/bootstrap.h"
 #include "plugin/errors.h"
 #include "plugin/report.h"
+#include "plugin/shared_memory.h"
+#include "tl/shm/arena.h"
 
 namespace plait {
 namespace {
@@ -75,9 +77,19 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
   return MPI_SUCCESS;
 }
 
+// Whether peers can reach all of a call's data on this rank.
+bool in_arena(const Request& request) {
+  const auto reachable = [](const Region& region) {
+    return region.type == nullptr || region.bytes == 0 || (region.direct && Arena::contains(region.address));
+  };
+  return reachable(request.input) && reachable(request.output);
+}
+
 void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, std::uint64_t begin_ns) {
   const std::uint64_t end_ns = monotonic_ns();
   if (prepared.row != nullptr) prepared.row->add(prepared.payload, end_ns - begin_ns);
+  if (communicator.rank == 0 && prepared.payload >= large_call_bytes && communicator.machinery->connections.shm)
+    note_buffers(prepared.payload, in_arena(request));
   if (communicator.machinery->trace != nullptr)
     communicator.machinery->trace->add({.begin_ns = begin_ns,
                                         .end_ns = end_ns,

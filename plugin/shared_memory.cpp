@@ -92,11 +92,6 @@ std::string shared_memory_advice(const BufferCounts& counts, const std::string& 
   return text + "PLAIT_SHARED=malloc would let the ranks reach them directly (docs/memory.md)";
 }
 
-std::string shared_memory_usage() {
-  if (Arena::instance() == nullptr) return {};
-  return "memory: at most " + format_bytes(Arena::instance()->usage().peak_bytes) + " in blocks that peers can map";
-}
-
 // What the host must check, or knows better, goes to it: wrong arguments, other infos, a full arena.
 int door::alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
   Arena* arena = Arena::instance();

@@ -32,9 +32,6 @@ BufferCounts buffer_counts();
 // say. `shared` is the setting PLAIT_SHARED.
 std::string shared_memory_advice(const BufferCounts& counts, const std::string& shared);
 
-// How much of the arena the process's blocks took at most; "" without an arena.
-std::string shared_memory_usage();
-
 namespace door {
 
 int alloc_mem(MPI_Aint size, MPI_Info info, void* base);

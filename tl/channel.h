@@ -33,6 +33,7 @@ struct Transfer {
   bool incoming_left = false;
   std::int8_t rail = any_rail;         // of a message over the network
   bool past_caches = false;            // the call's results are too large to be found in the caches afterwards
+  bool last_of_lane = true;            // the schedule has no later message in the same lane
   std::int32_t peer = -1;
   std::uint32_t step = 0;  // the engine's index
   std::uint64_t bytes = 0;
@@ -62,7 +63,8 @@ class Channel {
   // that completed. True when anything moved. Does not block and does not allocate.
   virtual Result<bool> progress(std::vector<Transfer*>& completed) = 0;
 
-  // Transfers taken on and not yet completed. progress() is only called when there are some.
+  // Transfers taken on and not yet completed; more where something else needs progress() until the schedule's last
+  // message. progress() is only called when there are some.
   virtual int active() const = 0;
 
   // Forgets all transfers after a failure, so that the memory they name may be reused. The peers' view of the messages

@@ -128,6 +128,7 @@ Status Engine::run_alone() {
   Channel* channel = channels_[static_cast<std::size_t>(schedule_->steps.front().channel)];
   if (channel == nullptr) return absent_channel(0);
   fill(transfer, 0);
+  transfer.last_of_lane = true;
   completed_.clear();
   Result<bool> done = channel->start(transfer);
   if (!done.ok()) return done.status();
@@ -178,11 +179,12 @@ Status Engine::start_step(std::uint32_t index) {
   if (channel == nullptr) return absent_channel(index);
   Transfer& transfer = transfers_[index];
   fill(transfer, index);
+  const SpanList lane = schedule_->lanes[static_cast<std::size_t>(step.lane)].steps;
+  transfer.last_of_lane = lane_next_[static_cast<std::size_t>(step.lane)] + 1 == lane.count;
   if (trace_ != nullptr) begin_ns_[index] = monotonic_ns();
   Result<bool> done = channel->start(transfer);
   if (!done.ok()) return done.status();
 
-  const SpanList lane = schedule_->lanes[static_cast<std::size_t>(step.lane)].steps;
   const std::uint32_t position = ++lane_next_[static_cast<std::size_t>(step.lane)];
   if (position < lane.count) {
     const std::uint32_t follower = schedule_->lane_steps[lane.first + position];

@@ -136,16 +136,16 @@ TEST(Config, SuggestsNothingWhenNothingIsNear) {
 
 TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
   for (const std::string variable :
-       {"PLAIT_DISABLE=maybe", "PLAIT_HOST=2", "PLAIT_SHARED=all", "PLAIT_ARENA_BYTES=much", "PLAIT_SINGLE_COPY=xpmem",
+       {"PLAIT_DISABLE=maybe", "PLAIT_HOST=2", "PLAIT_SHARED=all", "PLAIT_ARENA_BYTES=much", "PLAIT_SINGLE_COPY=knem",
         "PLAIT_SINGLE_COPY=CMA", "PLAIT_SINGLE_COPY_THRESHOLD=big", "PLAIT_SEGMENT_BYTES=-1", "PLAIT_CHUNK_BYTES=1.5K",
         "PLAIT_SETUP_CALLS=-1", "PLAIT_SETUP_CALLS=3x", "PLAIT_SETUP_CALLS=99999999999", "PLAIT_VERBOSE=4",
-        "PLAIT_CHANNELS=shm,tcp", "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,", "PLAIT_CHANNELS=shm mpi"}) {
+        "PLAIT_CHANNELS=shm,rdma", "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,", "PLAIT_CHANNELS=shm mpi"}) {
     const LoadedConfig loaded = load({variable});
     const std::string warning = only_warning(loaded);
     EXPECT_TRUE(warning.starts_with(variable + " is ignored: expected ")) << warning;
     EXPECT_EQ(loaded.config.setup_calls, 3);
     EXPECT_EQ(loaded.config.verbosity, 1);
-    EXPECT_EQ(loaded.config.channels, (std::vector<std::string>{"shm", "ucx", "mpi"}));
+    EXPECT_EQ(loaded.config.channels, (std::vector<std::string>{"shm", "tcp", "ucx", "mpi"}));
     EXPECT_EQ(loaded.config.single_copy, "auto");
     EXPECT_FALSE(loaded.config.disable);
     EXPECT_TRUE(loaded.config.host_when_faster);
@@ -154,7 +154,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
 
 TEST(Config, AnEmptyValueIsNone) {
   for (const Knob& knob : knobs()) EXPECT_TRUE(load({std::string(knob.name) + "="}).warnings.empty()) << knob.name;
-  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 2u);
+  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 4u);
 }
 
 TEST(Config, TheFirstOccurrenceCountsAsForGetenv) {

@@ -48,7 +48,7 @@ struct BoardShape {
   std::size_t bytes() const { return stages_offset() + board_stages * stage_bytes; }
 };
 
-inline constexpr std::size_t largest_area_bytes = 8 * 1024;
+inline constexpr std::size_t largest_area_bytes = 64 * 1024;
 inline constexpr std::size_t largest_stage = 128 * 1024;
 // A stage must hold an element, which has 4096 bytes at most.
 inline constexpr std::size_t least_stage = 4096;
@@ -57,12 +57,12 @@ inline constexpr std::size_t least_board_bytes =
 inline constexpr std::size_t generous_board_bytes = sizeof(BoardControl) + board_slots * sizeof(BoardSlot) +
                                                     board_areas * largest_area_bytes + board_stages * largest_stage;
 
-// A quarter for the areas, the rest for the stages.
+// Half for the areas, half for the stages.
 constexpr BoardShape board_shape(std::size_t bytes) {
   if (bytes < least_board_bytes) return {};
   BoardShape shape;
   const std::size_t spare = bytes - least_board_bytes;
-  const std::size_t area = spare / 4 / board_areas / cache_line * cache_line;
+  const std::size_t area = spare / 2 / board_areas / cache_line * cache_line;
   shape.area_bytes = area < largest_area_bytes ? area : largest_area_bytes;
   const std::size_t stage = (bytes - shape.stages_offset()) / board_stages / cache_line * cache_line;
   shape.stage_bytes = stage < largest_stage ? stage : largest_stage;

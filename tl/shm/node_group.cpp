@@ -188,6 +188,7 @@ bool NodeGroup::run_at_once(bool& moved) {
   }
   if (!all_arrived([this](std::size_t member) { return takes_from(member); })) return false;
   take_at_once();
+  ++steps_.at_once;
   finish();
   return moved = true;
 }

@@ -7,7 +7,7 @@
 //    straight from all sources into all destinations, and waits until all have done theirs. One read of every source
 //    byte, one write of every result byte.
 //  - by the kernel: the members' buffers are private, but the kernel copies between processes, and faster than through
-//    the stages from some size on. The same shares of the work, from the other processes' memory.
+//    the stages from some size of a copy on. The same shares of the work, from the other processes' memory.
 //  - in stages: everything else. Rounds of three parts, of which different rounds overlap: each member copies what
 //    others need into its stage, reduces its share, and copies out what it needs.
 // A member whose own buffers rule out all but the stages begins with them at once; the others learn it from the slots.
@@ -24,6 +24,11 @@
 
 namespace plait::detail {
 
+// Steps by the way that they took.
+struct GroupSteps {
+  std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0;
+};
+
 // What connects the members; the same on all of them. Lists are by local index.
 struct NodeGroupOptions {
   std::vector<Board> boards;
@@ -32,7 +37,7 @@ struct NodeGroupOptions {
   const std::vector<std::int32_t>* index_of_rank = nullptr;  // not owned
   const PeerBuffers* buffers = nullptr;                      // nullptr: no direct way. Not owned
   std::vector<RemoteProcess> processes;
-  std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of one copy from which on the kernel does it
+  std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of one copy from a member from which on the kernel does it
   bool crowded = false;                           // the members share cores
 };
 
@@ -48,6 +53,7 @@ class NodeGroup {
   Status progress(std::vector<Transfer*>& completed, bool& moved);
   bool idle() const { return current_ == nullptr; }
   void forget();
+  const GroupSteps& steps() const { return steps_; }
 
  private:
   enum class Way : std::uint8_t { at_once, announced, collecting, leaving, in_stages };
@@ -112,7 +118,6 @@ class NodeGroup {
   bool run_leaving(bool& moved);
   Announcement own_announcement() const;
   bool allows_direct(std::size_t member, const Announcement& buffers) const;
-  std::uint64_t copied_at_a_time() const;
   bool kernel_pays() const;
   bool allows_kernel(std::size_t member, const Announcement& buffers) const;
   template <class Allows>
@@ -120,13 +125,15 @@ class NodeGroup {
   void announce();
   void leave();
   std::uint64_t offset_at_root() const;
-  const std::byte* source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const;
-  std::byte* destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const;
+  std::byte* find(std::size_t member, std::uint64_t name, std::uint64_t bytes);
+  const std::byte* source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes);
+  std::byte* destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes);
   void work_directly();
   void reduce_directly();
   void broadcast_directly();
   void move_directly();
   void gather_directly();
+  void take_straight(std::uint64_t offset, const std::byte* from, std::uint64_t bytes);
   void copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const;
 
   void note(Status status);
@@ -146,6 +153,7 @@ class NodeGroup {
   void begin_stages();
   void tell_rounds();
   std::uint64_t longest_piece() const;
+  std::uint64_t copied_together() const;
   bool run_stages(bool& moved);
   bool run_one_part();
   bool can_copy_out() const;
@@ -178,7 +186,8 @@ class NodeGroup {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> results_;
   std::vector<std::byte> fetched_;  // pieces of the others' memory
-  Status failure_;                  // of a copy by the kernel
+  Status failure_;                  // of a copy by the kernel, or of finding a member's buffer
+  GroupSteps steps_;
 
   std::uint32_t first_round_ = 0, end_round_ = 0;               // of the current or next operation in stages
   std::uint32_t copied_in_ = 0, reduced_ = 0, copied_out_ = 0;  // own rounds

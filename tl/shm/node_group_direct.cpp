@@ -1,6 +1,7 @@
 // Group steps between buffers that all members can reach.
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "tl/memory.h"
 #include "tl/shm/node_group.h"
@@ -102,7 +103,9 @@ bool NodeGroup::run_announced(bool& moved) {
     if (member != me())
       std::memcpy(&announcements_[member], board(member).slot(operation_).payload, sizeof(Announcement));
   if (all_allow(direct)) {
+    ++steps_.directly;
     work_directly();
+    if (!failure_.ok()) return false;
     leave();
     return run_leaving(moved);
   }
@@ -136,14 +139,23 @@ bool NodeGroup::run_leaving(bool& moved) {
   return moved = true;
 }
 
-const std::byte* NodeGroup::source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const {
-  if (member == me()) return contiguous_address(current_->operand) + offset;
-  return buffers_->find(locals_[member], announcements_[member].source + offset, bytes);
+// nullptr, and a failure is noted, where the system cannot map what the member announced.
+std::byte* NodeGroup::find(std::size_t member, std::uint64_t name, std::uint64_t bytes) {
+  std::byte* found = buffers_->find(locals_[member], name, bytes);
+  if (found == nullptr)
+    note({Code::unavailable,
+          "shm: a buffer of rank " + std::to_string(processes_[locals_[member]].rank) + " cannot be mapped"});
+  return found;
 }
 
-std::byte* NodeGroup::destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) const {
+const std::byte* NodeGroup::source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) {
+  if (member == me()) return contiguous_address(current_->operand) + offset;
+  return find(member, announcements_[member].source + offset, bytes);
+}
+
+std::byte* NodeGroup::destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) {
   if (member == me()) return contiguous_address(current_->memory) + offset;
-  return buffers_->find(locals_[member], announcements_[member].destination + offset, bytes);
+  return find(member, announcements_[member].destination + offset, bytes);
 }
 
 void NodeGroup::work_directly() {
@@ -167,6 +179,7 @@ void NodeGroup::reduce_directly() {
   if (begin == end) return;
   if (pieces && contiguous_address(current_->memory) == nullptr) {
     for (std::size_t member = 0; member < members(); ++member) sources_[member] = source_of(member, begin, end - begin);
+    if (!failure_.ok()) return;
     return reduce_into(current_->memory, 0, end - begin);
   }
   std::size_t results = 0;
@@ -176,7 +189,7 @@ void NodeGroup::reduce_directly() {
     if (group_->kind == GroupKind::all_reduce || (group_->kind == GroupKind::reduce && member == root()))
       results_[results++] = destination_of(member, begin, end - begin);
   }
-  reduce_sources(results, end - begin, current_->past_caches);
+  if (failure_.ok()) reduce_sources(results, end - begin, current_->past_caches);
 }
 
 // Where all results can be reached every member copies its share to all of them, else each fetches its own.
@@ -186,7 +199,7 @@ void NodeGroup::broadcast_directly() {
   });
   if (!shared_out) {
     if (is_root()) return;
-    return put(current_->memory, 0, source_of(root(), 0, group_->bytes), group_->bytes);
+    return take_straight(0, source_of(root(), 0, group_->bytes), group_->bytes);
   }
   const std::uint64_t begin = share_offset(group_->bytes, me()), end = share_offset(group_->bytes, me() + 1);
   if (begin == end) return;
@@ -203,19 +216,18 @@ void NodeGroup::move_directly() {
       // Everybody begins with its neighbour, so that no source is read by all at the same time.
       for (std::size_t distance = 1; distance < members(); ++distance) {
         const std::size_t member = (self + distance) % members();
-        put(current_->memory, landing_offset(member), source_of(member, 0, piece_bytes(member)), piece_bytes(member));
+        take_straight(landing_offset(member), source_of(member, 0, piece_bytes(member)), piece_bytes(member));
       }
       return;
     case GroupKind::gather:
       return gather_directly();
     case GroupKind::scatter:
       if (is_root()) return;
-      return put(current_->memory, 0, source_of(root(), piece_offset(self), piece_bytes(self)), piece_bytes(self));
+      return take_straight(0, source_of(root(), piece_offset(self), piece_bytes(self)), piece_bytes(self));
     case GroupKind::all_to_all:
       for (std::size_t distance = 1; distance < members(); ++distance) {
         const std::size_t member = (self + distance) % members();
-        put(current_->memory, member * group_->bytes, source_of(member, self * group_->bytes, group_->bytes),
-            group_->bytes);
+        take_straight(member * group_->bytes, source_of(member, self * group_->bytes, group_->bytes), group_->bytes);
       }
       return;
     default:
@@ -232,10 +244,17 @@ std::uint64_t NodeGroup::offset_at_root() const {
 void NodeGroup::gather_directly() {
   const std::uint64_t bytes = piece_bytes(me());
   if (is_root() || bytes == 0) return;
-  copy_out(current_->operand, 0, destination_of(root(), offset_at_root(), bytes), static_cast<std::size_t>(bytes));
+  std::byte* to = destination_of(root(), offset_at_root(), bytes);
+  if (to != nullptr) copy_out(current_->operand, 0, to, static_cast<std::size_t>(bytes));
+}
+
+// These do nothing where a buffer was not found.
+void NodeGroup::take_straight(std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
+  if (from != nullptr) put(current_->memory, offset, from, bytes);
 }
 
 void NodeGroup::copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const {
+  if (to == nullptr || from == nullptr) return;
   if (current_->past_caches)
     stream(to, from, bytes);
   else

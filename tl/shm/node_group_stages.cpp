@@ -42,6 +42,7 @@ std::uint64_t NodeGroup::longest_piece() const {
 
 void NodeGroup::begin_stages() {
   way_ = Way::in_stages;
+  ++steps_.in_stages;
   const std::size_t unit = has_reduction() ? current_->element_bytes : 1;
   slice_ = shape_.stage_bytes / unit * unit;
   takers_a_round_ = members();

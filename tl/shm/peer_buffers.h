@@ -7,7 +7,7 @@
 
 namespace plait {
 
-// Neither function allocates or makes a system call: everything is mapped when the channel is made.
+// Neither function allocates, nor makes a system call for memory that was looked for lately.
 class PeerBuffers {
  public:
   virtual ~PeerBuffers() = default;
@@ -16,7 +16,7 @@ class PeerBuffers {
   virtual std::optional<std::uint64_t> name(const std::byte* address, std::size_t bytes) const = 0;
 
   // Where the memory of that name of the local rank `peer` (an index in place order) is mapped here; nullptr when it is
-  // no memory that the peer shares.
+  // no memory that the peer shares, or the system cannot map it. The last two answers for a peer stay valid.
   virtual std::byte* find(std::size_t peer, std::uint64_t name, std::size_t bytes) const = 0;
 };
 

@@ -59,14 +59,22 @@ class ShmChannel final : public Channel {
         sending_(local_ranks),
         receiving_(local_ranks),
         self_rank_(self_rank) {}
-  ~ShmChannel() override { abandon(); }
+  ~ShmChannel() override {
+    abandon();
+    if (ways_ == nullptr) return;
+    ways_->at_once += group_.steps().at_once;
+    ways_->directly += group_.steps().directly;
+    ways_->by_kernel += group_.steps().by_kernel;
+    ways_->in_stages += group_.steps().in_stages;
+  }
 
   void connect(std::size_t index, int rank, detail::RingWriter writer, detail::RingReader reader) {
     index_of_rank_[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(index);
     writers_[index] = std::move(writer);
     readers_[index] = std::move(reader);
   }
-  void gather_node(detail::NodeGroupOptions options) {
+  void gather_node(detail::NodeGroupOptions options, GroupWays* ways) {
+    ways_ = ways;
     index_of_rank_[static_cast<std::size_t>(self_rank_)] = static_cast<std::int32_t>(options.self);
     options.index_of_rank = &index_of_rank_;
     group_ = detail::NodeGroup(std::move(options));
@@ -86,6 +94,7 @@ class ShmChannel final : public Channel {
   std::vector<detail::RingReader> readers_;
   ActiveList sending_, receiving_;
   detail::NodeGroup group_;
+  GroupWays* ways_ = nullptr;
   int self_rank_;
   int active_ = 0;
   bool abandoned_ = false;
@@ -179,8 +188,15 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
   }
   group.crowded = options.crowded;
   if (options.single_copy) group.kernel_from = options.group_single_copy_from;
-  channel->gather_node(std::move(group));
+  channel->gather_node(std::move(group), options.ways);
   return std::unique_ptr<Channel>(std::move(channel));
+}
+
+std::span<std::byte> stage_memory(const SharedSegment& segment, int ranks, int self) {
+  const detail::BoardShape shape = detail::segment_shape(segment.bytes(), ranks).board;
+  if (shape.stage_bytes == 0) return {};
+  std::byte* board = segment.data() + static_cast<std::size_t>(self) * shape.bytes();
+  return {board + shape.stages_offset(), detail::board_stages * shape.stage_bytes};
 }
 
 }  // namespace plait

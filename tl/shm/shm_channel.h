@@ -1,6 +1,8 @@
 // The channel within a node: rings of slots in one shared segment, and single copies through the kernel where allowed.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -43,14 +45,21 @@ class SharedSegment {
   bool owned_ = false;
 };
 
+// Group steps by the way that they took (tl/shm/node_group.h), over all channels of a process.
+struct GroupWays {
+  std::atomic<std::uint64_t> at_once{0}, directly{0}, by_kernel{0}, in_stages{0};
+};
+
 struct ShmChannelOptions {
   bool single_copy = false;               // process_vm_readv works between all local ranks (agreed)
   std::size_t single_copy_threshold = 0;  // bytes from which on it is offered; 0: built-in, by the size of the slots
-  bool crowded = false;  // ranks outnumber cores (agreed)
-  // Bytes of one copy from which on group steps take the single copy; by default never.
+  bool crowded = false;                   // ranks outnumber cores (agreed)
+  // Bytes that a member of a group step copies from one other at a time (a piece, or its share of a vector), from which
+  // on group steps take the single copy; by default never.
   std::size_t group_single_copy_from = ~std::size_t{0};
   // How group steps reach other ranks' buffers; nullptr: not at all, on all ranks. Not owned, outlives the channel.
   const PeerBuffers* buffers = nullptr;
+  GroupWays* ways = nullptr;  // where group steps are counted when the channel ends. Not owned, outlives the channel
 };
 
 struct ShmPeer {
@@ -62,6 +71,10 @@ struct ShmPeer {
 // The segment's creator must have left it zeroed. Takes over the segment.
 Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::span<const ShmPeer> peers, int self,
                                                   int communicator_ranks, ShmChannelOptions options);
+
+// The memory of all of a rank's stages in a segment that has no channel yet: what is left there does no harm. Empty
+// where the segment is too small for a channel. `self` is a local index.
+std::span<std::byte> stage_memory(const SharedSegment& segment, int ranks, int self);
 
 // Whether this process can read `address` of `process` with process_vm_readv and finds `expected` there.
 bool can_read_process(int process, const void* address, std::uint64_t expected);

@@ -189,7 +189,9 @@ class SplitChannel final : public Channel {
   ChannelKind kind() const override { return long_->kind(); }
   int active() const override { return short_->active() + long_->active(); }
   Result<bool> start(Transfer& transfer) override {
-    return transfer.bytes <= short_bytes_ ? short_->start(transfer) : long_->start(transfer);
+    if (transfer.bytes <= short_bytes_) return short_->start(transfer);
+    transfer.last_of_lane = true;  // those that follow it may be short
+    return long_->start(transfer);
   }
   Result<bool> progress(std::vector<Transfer*>& completed) override {
     bool moved = false;

@@ -20,9 +20,9 @@ constexpr int most_pieces = 64;
 constexpr std::uint64_t reported = ~std::uint64_t{0};  // Transfer::mark of a complete message
 
 // Any socket's buffer takes so much. UCX may hold back what exceeds it although the sends are complete, and a rank may
-// leave the collective then and call nothing of ours for a long time: after so many bytes the end of a message is sent
-// such that it completes with its arrival. (A flush would do as well, but while a connection is new it waits for the
-// peer's next call.)
+// leave the collective then and call nothing of ours for a long time: after so many bytes the end of a lane's last
+// message is sent such that it completes with its arrival. (A flush would do as well, but while a connection is new it
+// waits for the peer's next call.)
 constexpr std::uint64_t surely_buffered = 4096;
 
 // One part of a message under way on a rail.
@@ -62,7 +62,7 @@ class UcxChannel final : public Channel {
   ~UcxChannel() override { abandon(); }
 
   ChannelKind kind() const override { return ChannelKind::ucx; }
-  int active() const override { return active_; }
+  int active() const override { return active_ + unconfirmed_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
   void abandon() override;
@@ -82,6 +82,8 @@ class UcxChannel final : public Channel {
   std::size_t piece_bytes(const Transfer& transfer) const;
   std::uint64_t tag(const Transfer& transfer) const;
 
+  bool confirms(const Transfer& transfer, const UcxEndpoint& endpoint, std::size_t bytes, std::size_t rail) const;
+  void note_sent(UcxEndpoint& endpoint, std::size_t bytes, bool confirm, std::size_t rail);
   Status check(const Transfer& transfer) const;
   Result<UcxEndpoint*> endpoint(const Transfer& transfer, std::size_t rail);
   Status fill_window(Stream& stream, std::size_t rail);
@@ -109,6 +111,7 @@ class UcxChannel final : public Channel {
   StallWatch watch_;
   StagingPool staging_;
   int active_ = 0;
+  int unconfirmed_ = 0;  // peers to whom UCX may hold bytes back; with one rail only
   bool abandoned_ = false;
 };
 
@@ -284,6 +287,22 @@ Status UcxChannel::post_piece(Stream& stream, std::size_t rail) {
   return {};
 }
 
+// Whether the end of this message is to be confirmed. With one rail the lane's last message speaks for the earlier
+// ones; with several it may take another rail than they did.
+bool UcxChannel::confirms(const Transfer& transfer, const UcxEndpoint& endpoint, std::size_t bytes,
+                          std::size_t rail) const {
+  return rails_[rail].rail.worker->holds_back() && endpoint.unconfirmed + bytes > surely_buffered &&
+         (rails() > 1 || transfer.last_of_lane);
+}
+
+void UcxChannel::note_sent(UcxEndpoint& endpoint, std::size_t bytes, bool confirm, std::size_t rail) {
+  if (!rails_[rail].rail.worker->holds_back()) return;
+  const bool before = endpoint.unconfirmed > surely_buffered;
+  endpoint.unconfirmed = confirm ? 0 : endpoint.unconfirmed + bytes;
+  const bool after = endpoint.unconfirmed > surely_buffered;
+  if (rails() == 1) unconfirmed_ = std::max(unconfirmed_ + (after ? 1 : 0) - (before ? 1 : 0), 0);
+}
+
 // nullptr: the send is complete at once.
 void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint) {
   RailWorker& worker = *rails_[rail].rail.worker;
@@ -293,10 +312,9 @@ void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail,
     if (endpoint.handle == nullptr || endpoint.failure.load(std::memory_order_relaxed) != UCS_OK)
       return reinterpret_cast<void*>(static_cast<std::intptr_t>(endpoint.failure.load()));
     worker.count_bytes(piece.bytes);
-    endpoint.unconfirmed += piece.bytes;
     const bool ends = piece.offset + piece.bytes == share(*piece.transfer, rail).end;
-    const bool confirm = worker.holds_back() && ends && endpoint.unconfirmed > surely_buffered;
-    if (confirm) endpoint.unconfirmed = 0;
+    const bool confirm = confirms(*piece.transfer, endpoint, piece.bytes, rail) && ends;
+    note_sent(endpoint, piece.bytes, confirm, rail);
     const auto send = confirm ? worker.ucp().tag_send_sync : worker.ucp().tag_send;
     return send(endpoint.handle, address, piece.bytes, tag(*piece.transfer), &parameters);
   }
@@ -310,7 +328,7 @@ void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail,
 Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
   bool moved = false;
   for (std::size_t rail = 0; rail < rails(); ++rail) {
-    if (rails_[rail].pieces.empty()) continue;
+    if (rails_[rail].pieces.empty() && unconfirmed_ == 0) continue;
     Result<bool> progress = progress_rail(rail);
     if (!progress.ok()) return progress;
     moved |= *progress;
@@ -420,7 +438,7 @@ void UcxChannel::abandon() {
   if (active_ == 0) return;
   for (std::size_t rail = 0; rail < rails(); ++rail) give_up_rail(rail);
   std::ranges::fill(streams_, Stream{});
-  active_ = 0;
+  active_ = unconfirmed_ = 0;
   abandoned_ = true;
 }
 

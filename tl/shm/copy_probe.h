@@ -1,0 +1,54 @@
+// What private data costs on its way between two ranks of a node: for the choice among the ways of a group step.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/status.h"
+#include "tl/shm/kernel_copy.h"
+
+namespace plait {
+
+inline constexpr std::array<std::size_t, 4> probed_bytes = {std::size_t{16} << 10, std::size_t{32} << 10,
+                                                            std::size_t{64} << 10, std::size_t{256} << 10};
+inline constexpr std::uint64_t never = ~std::uint64_t{0};
+
+// Seconds of one copy of each of probed_bytes.
+using CopyCosts = std::array<double, probed_bytes.size()>;
+
+// The smallest probed size from which on, up to the largest, `way` costs clearly less than `other`: a power of two;
+// `never` where the largest does not.
+std::uint64_t faster_from(const CopyCosts& way, const CopyCosts& other);
+
+// Memory that a rank lets a neighbour read while both measure. Its pages exist.
+class ProbeSource {
+ public:
+  ProbeSource() : bytes_(probed_bytes.back(), std::byte{1}) {}
+  const std::byte* data() const { return bytes_.data(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// What a rank measures with. The stages may be written to.
+struct CopyProbe {
+  const std::byte* source = nullptr;  // its own ProbeSource
+  std::byte* own_stage = nullptr;
+  const std::byte* peer_stage = nullptr;
+  std::size_t stage_bytes = 0;
+  detail::RemoteProcess peer;
+  std::uint64_t peer_source = 0;           // address of the peer's ProbeSource
+  bool kernel = false;                     // whether to measure the kernel's copy
+  const std::byte* peer_mapped = nullptr;  // the peer's ProbeSource, as mapped here; nullptr: not to be measured
+};
+
+// The least of a few attempts each, so that a rank that lost its core meanwhile does not mislead. Takes less than a
+// millisecond; the peer should measure at the same time. What was not measured is 0.
+struct MeasuredCopies {
+  CopyCosts staged{}, kernel{}, mapped{};
+};
+Result<MeasuredCopies> measure_copies(const CopyProbe& probe);
+
+}  // namespace plait
