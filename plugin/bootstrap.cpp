@@ -26,7 +26,6 @@
 #include "tl/shm/copy_probe.h"
 #include "tl/shm/shm_channel.h"
 #include "tl/shm/xpmem_buffers.h"
-#include "tl/tcp/tcp_channel.h"
 #include "topo/discovery.h"
 
 namespace plait {
@@ -34,9 +33,6 @@ namespace {
 
 constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
-
-// Over Ethernet, messages up to this go over plain sockets: with several rails only those that UCX would not cut.
-constexpr std::uint64_t socket_bytes = 128 * 1024, socket_bytes_with_rails = 1024;
 
 constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
 
@@ -175,9 +171,8 @@ class Bootstrap {
   bool reachable_ = false;  // by XPMEM: on all ranks
   bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
   std::optional<RailNetwork> rails_;  // where ucx is used
-  Socket listener_;                   // for short messages
-  std::vector<TcpPeer> listening_;    // by rank; empty where UCX carries them as well
-  NetworkRates network_;              // zeros: there is no network
+  Sockets sockets_;
+  NetworkRates network_;  // zeros: there is no network
 };
 
 // Both become what holds on all ranks. False when the host failed at that.
@@ -249,29 +244,13 @@ Status Bootstrap::look_at_network() {
   return listed("tcp") ? open_listeners() : Status();
 }
 
-// For short messages over Ethernet; where a rank cannot listen, UCX carries them as well.
+// Connections are only to ranks that shared memory does not reach.
 Status Bootstrap::open_listeners() {
-  const std::vector<std::uint32_t> addresses = rails_->addresses();
-  Endpoint mine;
-  if (!addresses.empty()) {
-    const Status listening = attempt([&]() -> Status {
-      Result<Socket> made = listen_at(addresses[static_cast<std::size_t>(communicator_.rank)], communicator_.ranks);
-      if (!made.ok()) return made.status();
-      const Result<Endpoint> endpoint = endpoint_of(*made);
-      if (!endpoint.ok()) return endpoint.status();
-      mine = *endpoint;
-      listener_ = std::move(*made);
-      return {};
-    });
-    if (!listening.ok()) debug("set-up: " + listening.message());
-  }
-  std::vector<Endpoint> endpoints(static_cast<std::size_t>(communicator_.ranks));
-  const int bytes = static_cast<int>(sizeof mine);
-  if (host().allgather(&mine, bytes, MPI_BYTE, endpoints.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not exchange their sockets"};
-  if (std::ranges::any_of(endpoints, [](const Endpoint& endpoint) { return endpoint.port == 0; })) return {};
-  for (std::size_t rank = 0; rank < endpoints.size(); ++rank)
-    listening_.push_back({endpoints[rank], rails_->host_of(static_cast<int>(rank))});
+  const std::size_t near = use_shm_ ? neighbours_.size() : 1;
+  Result<Sockets> opened =
+      open_sockets(comm(), communicator_.rank, static_cast<std::size_t>(communicator_.ranks) - near, *rails_);
+  if (!opened.ok()) return opened.status();
+  sockets_ = std::move(*opened);
   return {};
 }
 
@@ -557,14 +536,14 @@ PlannerOptions Bootstrap::planner_options() const {
 // The private communicator stays out of what this may throw away: it is needed for the agreement afterwards.
 Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   if (rails_) connections_.ucx = rails_->make_channel();
-  if (!listening_.empty())
-    connections_.ucx = make_split_channel(
-        make_tcp_channel(std::move(listener_), std::move(listening_),
-                         {.rank = communicator_.rank, .token = rails_->identity()}),
-        std::move(connections_.ucx), rails_->rails() > 1 ? socket_bytes_with_rails : socket_bytes);
+  if (!sockets_.peers.empty()) {
+    connections_.ucx = with_sockets(sockets_, communicator_.rank, *rails_, std::move(connections_.ucx));
+    connections_.descriptors = std::move(sockets_.descriptors);
+  }
   if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
   Connections channels;
   channels.share = std::move(connections_.share);
+  channels.descriptors = std::move(connections_.descriptors);
   channels.buffers = std::move(connections_.buffers);
   channels.shm = std::move(connections_.shm);
   channels.ucx = std::move(connections_.ucx);

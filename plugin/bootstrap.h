@@ -10,6 +10,7 @@
 #include "plan/planner.h"
 #include "plugin/communicator.h"
 #include "plugin/schedule_cache.h"
+#include "plugin/sockets.h"
 #include "plugin/trace_file.h"
 #include "plugin/work_memory.h"
 #include "tl/channel.h"
@@ -60,6 +61,7 @@ class SegmentShare {
 struct Connections {
   PrivateCommunicator messages;
   SegmentShare share;
+  DescriptorShare descriptors;
   std::unique_ptr<PeerBuffers> buffers;  // nullptr: the ranks do not reach each other's buffers
   std::unique_ptr<Channel> shm;          // nullptr: not used
   std::unique_ptr<Channel> ucx;

@@ -143,6 +143,8 @@ Result<std::vector<RailNetwork::Card>> RailNetwork::exchange_cards(std::span<con
 
 // Those that every rank has. An address that two hosts have is of a network within each of them.
 Status RailNetwork::choose(std::span<const Card> cards, std::span<const Location> locations) {
+  if (cards.size() > most_ucx_ranks)
+    return {Code::unavailable, "ucx: more than " + std::to_string(most_ucx_ranks) + " ranks"};
   for (std::uint32_t i = 0; i < cards.front().rails; ++i) {
     const std::uint64_t network = cards.front().network[i];
     std::map<std::uint32_t, HostId> holders;
@@ -384,9 +386,13 @@ Status RailNetwork::agree_on_weights() {
   return {};
 }
 
+std::size_t RailNetwork::fastest() const {
+  if (weights_.empty()) return 0;
+  return static_cast<std::size_t>(std::ranges::max_element(weights_) - weights_.begin());
+}
+
 std::vector<std::uint32_t> RailNetwork::addresses() const {
-  const auto fastest = std::max_element(weights_.begin(), weights_.end()) - weights_.begin();
-  const std::uint64_t network = rails_[weights_.empty() ? 0 : static_cast<std::size_t>(fastest)].network;
+  const std::uint64_t network = rails_[fastest()].network;
   std::vector<std::uint32_t> addresses;
   for (const auto& peer : peers_) {
     if (peer == nullptr) return {};

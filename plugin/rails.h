@@ -35,6 +35,9 @@ class RailNetwork {
   Status agree_on_weights();
   // IPv4 addresses of all ranks on the fastest rail, in host order, with rates known; empty where it is no Ethernet.
   std::vector<std::uint32_t> addresses() const;
+  std::string fastest_name() const { return rails_[fastest()].worker->rail().name; }
+  // Counts what goes over that rail without UCX. Lives as long as the process.
+  std::atomic<std::uint64_t>* socket_bytes() const { return &rails_[fastest()].worker->socket_bytes(); }
   std::string host_of(int rank) const;
   std::uint64_t identity() const { return identity_; }
 
@@ -55,6 +58,7 @@ class RailNetwork {
   bool check_rail(std::size_t rail, int to, int from) const;
   bool knock_at(std::size_t rail, int peer) const;
   UcxChannelOptions options() const;
+  std::size_t fastest() const;
 
   MPI_Comm comm_;
   int rank_ = 0;

@@ -51,8 +51,7 @@ void Connection::use(Socket socket, const Greeting* greeting) {
 
 Result<bool> Connection::send_greeting() {
   while (!greeting_.empty()) {
-    const ssize_t sent =
-        ::send(socket_.descriptor(), greeting_.data(), greeting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = ::send(socket_.descriptor(), greeting_.data(), greeting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) return must_wait(errno) ? Result<bool>(false) : Result<bool>(broken());
     greeting_.erase(greeting_.begin(), greeting_.begin() + sent);
   }
@@ -93,8 +92,10 @@ Result<bool> Connection::receive_some(bool& moved) {
     if (transfer.progressed < length_bytes)
       list.add(reinterpret_cast<std::byte*>(&incoming_length_) + transfer.progressed,
                length_bytes - transfer.progressed);
-    if (reduces) list.add(staged_.data() + taken, transfer.bytes - taken);
-    else if (transfer.bytes > 0) list.add_payload(transfer.memory, taken);
+    if (reduces)
+      list.add(staged_.data() + taken, transfer.bytes - taken);
+    else if (transfer.bytes > 0)
+      list.add_payload(transfer.memory, taken);
     msghdr header = list.header();
     const ssize_t arrived = recvmsg(socket_.descriptor(), &header, MSG_DONTWAIT);
     if (arrived < 0) return must_wait(errno) ? Result<bool>(false) : Result<bool>(broken());

@@ -26,8 +26,10 @@ struct MessageQueue {
   bool empty() const { return head == nullptr; }
   void push(Transfer& transfer) {
     transfer.next = nullptr;
-    if (head == nullptr) head = &transfer;
-    else tail->next = &transfer;
+    if (head == nullptr)
+      head = &transfer;
+    else
+      tail->next = &transfer;
     tail = &transfer;
   }
   Transfer* pop() { return std::exchange(head, head->next); }
@@ -36,6 +38,8 @@ struct MessageQueue {
 class Connection {
  public:
   bool open() const { return socket_.open(); }
+  // Costs a system call. Precondition: open().
+  bool cut() const { return is_cut(socket_); }
   // `greeting`: what must be sent first; nullptr where the peer did that.
   void use(Socket socket, const Greeting* greeting);
 
@@ -54,13 +58,12 @@ class Connection {
 
  private:
   Result<bool> send_greeting();
-  Status take_payload(Transfer& transfer, std::size_t arrived);
 
   Socket socket_;
   std::vector<std::byte> greeting_;  // as far as it is not sent
   MessageQueue sends_, receives_;    // progressed: bytes of length and payload together
   std::uint32_t incoming_length_ = 0;
-  std::vector<std::byte> staged_;    // of a recv_reduce
+  std::vector<std::byte> staged_;  // of a recv_reduce
 };
 
 }  // namespace plait::detail

@@ -42,4 +42,8 @@ Result<Socket> connect_to(std::uint32_t from, Endpoint to);
 // The next connection that waits; not open when there is none.
 Result<Socket> accept_one(const Socket& listener);
 
+// Whether the peer's kernel has not answered several attempts in a row to bring it what was sent, or to connect: the
+// link is cut, or the host is gone. A peer that is merely slow or stopped has a kernel that answers.
+bool is_cut(const Socket& socket);
+
 }  // namespace plait

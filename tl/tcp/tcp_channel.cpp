@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tl/stall_clock.h"
 #include "tl/tcp/connection.h"
 
 namespace plait {
@@ -16,7 +17,7 @@ class TcpChannel final : public Channel {
   TcpChannel(Socket listener, std::vector<TcpPeer> peers, TcpChannelOptions options)
       : listener_(std::move(listener)),
         peers_(std::move(peers)),
-        options_(options),
+        options_(std::move(options)),
         connections_(peers_.size()),
         listed_(peers_.size()) {
     busy_.reserve(peers_.size());
@@ -41,6 +42,7 @@ class TcpChannel final : public Channel {
   Status accept_waiting();
   Result<bool> hear(Stranger& stranger);
   Result<bool> advance(std::int32_t peer, std::vector<Transfer*>& completed);
+  Status look_at_links() const;
   Status failure(std::int32_t peer, const Status& cause) const;
 
   Socket listener_;
@@ -50,6 +52,7 @@ class TcpChannel final : public Channel {
   std::vector<Stranger> strangers_;
   std::vector<std::int32_t> busy_;  // peers with transfers under way
   std::vector<char> listed_;
+  StallClock clock_;
   int active_ = 0;
   int awaited_ = 0;  // peers that must connect before their transfers can go on
   bool abandoned_ = false;
@@ -57,7 +60,8 @@ class TcpChannel final : public Channel {
 
 Status TcpChannel::failure(std::int32_t peer, const Status& cause) const {
   return {Code::peer_failed, "tcp: rank " + std::to_string(peer) + " on " +
-                                 peers_[static_cast<std::size_t>(peer)].host + ": " + cause.message()};
+                                 peers_[static_cast<std::size_t>(peer)].host + ", rail " + options_.rail + ": " +
+                                 cause.message()};
 }
 
 Status TcpChannel::ensure_connected(std::int32_t peer) {
@@ -84,6 +88,7 @@ Result<bool> TcpChannel::start(Transfer& transfer) {
   if (transfer.kind == StepKind::send) {
     const bool first = !there.sends();
     there.add_send(transfer);
+    if (options_.bytes_sent != nullptr) options_.bytes_sent->fetch_add(transfer.bytes, std::memory_order_relaxed);
     if (first && there.open()) {
       bool moved = false;
       Result<bool> sent = there.send_some(moved);
@@ -134,7 +139,19 @@ Result<bool> TcpChannel::progress(std::vector<Transfer*>& completed) {
     busy_.pop_back();
   }
   active_ -= static_cast<int>(completed.size() - before);
+  if (moved)
+    clock_.moved();
+  else if (clock_.due())
+    if (Status status = look_at_links(); !status.ok()) return status;
   return moved;
+}
+
+Status TcpChannel::look_at_links() const {
+  for (const std::int32_t peer : busy_) {
+    const detail::Connection& there = connections_[static_cast<std::size_t>(peer)];
+    if (there.open() && there.cut()) return failure(peer, {Code::peer_failed, "its host cannot be reached"});
+  }
+  return {};
 }
 
 Status TcpChannel::accept_waiting() {
@@ -156,8 +173,8 @@ Status TcpChannel::accept_waiting() {
 
 Result<bool> TcpChannel::hear(Stranger& stranger) {
   auto* to = reinterpret_cast<std::byte*>(&stranger.greeting);
-  const ssize_t heard = recv(stranger.socket.descriptor(), to + stranger.heard,
-                             sizeof stranger.greeting - stranger.heard, MSG_DONTWAIT);
+  const ssize_t heard =
+      recv(stranger.socket.descriptor(), to + stranger.heard, sizeof stranger.greeting - stranger.heard, MSG_DONTWAIT);
   if (heard < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
   if (heard <= 0) return Status(Code::peer_failed, "gone");
   stranger.heard += static_cast<std::size_t>(heard);

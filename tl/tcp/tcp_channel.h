@@ -5,6 +5,7 @@
 // length, then the payload. The rank with the lower number connects, when it first has to do with the other one.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,9 @@ struct TcpPeer {
 
 struct TcpChannelOptions {
   int rank = 0;
-  std::uint64_t token = 0;  // agreed on: tells the communicator's ranks from strangers
+  std::uint64_t token = 0;                           // agreed on: tells the communicator's ranks from strangers
+  std::string rail;                                  // for people
+  std::atomic<std::uint64_t>* bytes_sent = nullptr;  // counts payload. Not owned; nullptr: nobody wants to know
 };
 
 // `listener` is what this rank's entry in `peers` (by rank) names. Not thread-safe. Nothing is connected yet.

@@ -59,8 +59,12 @@ class RailWorker {
   void count_bytes(std::uint64_t bytes) {
     bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
+  // Payload that went over plain sockets on this rail; needs no lock.
+  std::atomic<std::uint64_t>& socket_bytes() { return socket_bytes_; }
   // Payload sent by all communicators; needs no lock.
-  std::uint64_t bytes_sent() const { return bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes_sent() const {
+    return bytes_.load(std::memory_order_relaxed) + socket_bytes_.load(std::memory_order_relaxed);
+  }
 
  private:
   RailWorker(const UcpLibrary& ucp, const Rail& rail, bool concurrent)
@@ -77,7 +81,7 @@ class RailWorker {
   std::string address_;
   std::map<std::uint64_t, std::unique_ptr<UcxEndpoint>> endpoints_;
   std::atomic<std::uint32_t> failures_{0};
-  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> bytes_{0}, socket_bytes_{0};
 };
 
 }  // namespace plait

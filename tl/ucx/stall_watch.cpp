@@ -8,30 +8,13 @@
 namespace plait {
 namespace {
 
-constexpr std::uint32_t clock_every = 256;  // glances
 constexpr std::uint64_t second_ns = 1'000'000'000;
-constexpr std::uint64_t stalled_after_ns = second_ns;
-constexpr std::uint64_t look_every_ns = second_ns / 5;
 constexpr std::uint64_t knock_every_ns = 2 * second_ns;
 // A kernel repeats its attempt after 1, 3 and 7 s: four in a row are lost on a cut link, not on a busy one.
 constexpr std::uint64_t silence_limit_ns = 10 * second_ns;
 constexpr std::size_t most_suspects = 32;
 
 }  // namespace
-
-bool StallWatch::due() {
-  if (++glances_ % clock_every != 0) return false;
-  const std::uint64_t now = monotonic_ns();
-  if (since_ns_ == 0) since_ns_ = now;
-  if (now - since_ns_ < stalled_after_ns || now - looked_ns_ < look_every_ns) return false;
-  looked_ns_ = now;
-  return true;
-}
-
-void StallWatch::reset() {
-  since_ns_ = 0;
-  suspects_.clear();
-}
 
 Status StallWatch::look(std::span<const Awaited> awaited) {
   if (Status status = check_links(awaited); !status.ok()) return status;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "tl/stall_clock.h"
 #include "tl/ucx/peer_watch.h"
 #include "tl/ucx/ucx_channel.h"
 
@@ -26,11 +27,10 @@ class StallWatch {
       : rails_(rails), peers_(peers), knocks_(knocks) {}
 
   void moved() {
-    glances_ = 0;
-    if (since_ns_ != 0) reset();
+    if (clock_.moved()) suspects_.clear();
   }
   // After a glance that moved nothing: whether it is time for look(). Costs a look at the clock now and then.
-  bool due();
+  bool due() { return clock_.due(); }
   // Fails when this host has lost the link of a rail, or a peer cannot be reached over it for ten seconds.
   Status look(std::span<const Awaited> awaited);
 
@@ -41,7 +41,6 @@ class StallWatch {
     std::uint64_t knocked_ns = 0;
     std::uint64_t alive_ns = 0;  // when it answered last, or was first suspected
   };
-  void reset();
   Status check_links(std::span<const Awaited> awaited) const;
   Status knock_at(const Awaited& awaited, std::uint64_t now);
   Suspect& suspect(const Awaited& awaited, std::uint64_t now);
@@ -50,8 +49,7 @@ class StallWatch {
   std::span<const UcxRail> rails_;
   std::span<const std::shared_ptr<const UcxPeer>> peers_;
   bool knocks_;
-  std::uint32_t glances_ = 0;
-  std::uint64_t since_ns_ = 0, looked_ns_ = 0;
+  StallClock clock_;
   std::vector<Suspect> suspects_;
 };
 

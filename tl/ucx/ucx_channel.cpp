@@ -12,6 +12,7 @@ namespace {
 
 // A tag: the communicator, the sender's rank in it, and the binding: 0 for messages bound to no rail, else rail + 1.
 constexpr int binding_bits = 8, rank_bits = 12;
+static_assert(most_ucx_ranks == std::size_t{1} << rank_bits);
 constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
 
 // Of a lane on one rail, under way at once: short ones do not fill the window of bytes.

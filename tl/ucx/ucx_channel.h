@@ -28,6 +28,9 @@ struct UcxPeer {
   std::vector<OnRail> rails;
 };
 
+// Ranks of a communicator: tags have so much room.
+inline constexpr std::size_t most_ucx_ranks = 4096;
+
 struct UcxChannelOptions {
   std::uint64_t communicator = 0;  // 44 bits, agreed on, so that communicators that share processes are told apart
   int rank = 0;

@@ -1,0 +1,87 @@
+#include "plugin/sockets.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+
+#include "core/log.h"
+#include "plugin/host.h"
+
+namespace plait {
+namespace {
+
+// With several rails only messages that UCX would not cut.
+constexpr std::uint64_t short_bytes = 128 * 1024, short_bytes_with_rails = 1024;
+
+constinit std::atomic<std::size_t> descriptors_taken{0};
+
+// Half of those that are not open yet. What was taken and is open by now counts against it twice.
+std::size_t descriptors_for_sockets() {
+  rlimit limit{};
+  std::error_code unreadable;
+  std::size_t open = 0;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", unreadable), end; !unreadable && entry != end;
+       entry.increment(unreadable))
+    ++open;
+  if (unreadable || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= open) return 0;
+  return static_cast<std::size_t>((limit.rlim_cur - open) / 2);
+}
+
+Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int ranks, std::size_t distant) {
+  if (!sockets.descriptors.take(distant + 1)) return {Code::unavailable, "tcp: too many files would be open"};
+  Result<Socket> made = listen_at(address, ranks);
+  if (!made.ok()) return made.status();
+  const Result<Endpoint> endpoint = endpoint_of(*made);
+  if (!endpoint.ok()) return endpoint.status();
+  mine = *endpoint;
+  sockets.listener = std::move(*made);
+  return {};
+}
+
+}  // namespace
+
+bool DescriptorShare::take(std::size_t count) {
+  count_ = count;
+  if (descriptors_taken.fetch_add(count) + count <= descriptors_for_sockets()) return true;
+  give_back();
+  return false;
+}
+
+void DescriptorShare::give_back() { descriptors_taken -= std::exchange(count_, 0); }
+
+Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const RailNetwork& rails) {
+  Sockets sockets;
+  const std::vector<std::uint32_t> addresses = rails.addresses();
+  if (addresses.empty()) return sockets;  // on all ranks alike
+  Endpoint mine;
+  const int ranks = static_cast<int>(addresses.size());
+  try {  // what this rank throws must not keep it from the exchange
+    const Status listening = listen_for(sockets, mine, addresses[static_cast<std::size_t>(rank)], ranks, distant);
+    if (!listening.ok()) debug("set-up: " + listening.message());
+  } catch (const std::exception& exception) {
+    debug(exception.what());
+  }
+  std::vector<Endpoint> endpoints(addresses.size());
+  const int bytes = static_cast<int>(sizeof mine);
+  if (host().allgather(&mine, bytes, MPI_BYTE, endpoints.data(), bytes, MPI_BYTE, comm) != MPI_SUCCESS)
+    return Status(Code::peer_failed, "the ranks could not exchange their sockets");
+  if (std::ranges::any_of(endpoints, [](const Endpoint& endpoint) { return endpoint.port == 0; })) return Sockets();
+  for (std::size_t peer = 0; peer < endpoints.size(); ++peer)
+    sockets.peers.push_back({endpoints[peer], rails.host_of(static_cast<int>(peer))});
+  return sockets;
+}
+
+std::unique_ptr<Channel> with_sockets(Sockets& sockets, int rank, const RailNetwork& rails,
+                                      std::unique_ptr<Channel> long_messages) {
+  return make_split_channel(
+      make_tcp_channel(
+          std::move(sockets.listener), std::move(sockets.peers),
+          {.rank = rank, .token = rails.identity(), .rail = rails.fastest_name(), .bytes_sent = rails.socket_bytes()}),
+      std::move(long_messages), rails.rails() > 1 ? short_bytes_with_rails : short_bytes);
+}
+
+}  // namespace plait

@@ -1,0 +1,51 @@
+// Plain sockets between a communicator's nodes, for short messages over Ethernet.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "plugin/rails.h"
+#include "tl/tcp/tcp_channel.h"
+
+namespace plait {
+
+// File descriptors that a communicator may come to hold, so that those of many communicators leave the program its own:
+// all of them together get half of what the process may still open.
+class DescriptorShare {
+ public:
+  DescriptorShare() = default;
+  // Thread-safe. False where so many are not left: then this one holds none. Precondition: it holds none.
+  bool take(std::size_t count);
+  DescriptorShare(DescriptorShare&& other) noexcept : count_(std::exchange(other.count_, 0)) {}
+  DescriptorShare& operator=(DescriptorShare&& other) noexcept {
+    std::swap(count_, other.count_);
+    return *this;
+  }
+  ~DescriptorShare() { give_back(); }
+
+ private:
+  void give_back();
+
+  std::size_t count_ = 0;
+};
+
+// The listeners of all ranks.
+struct Sockets {
+  DescriptorShare descriptors;
+  Socket listener;
+  std::vector<TcpPeer> peers;  // by rank; empty where a rank cannot listen: UCX carries short messages as well then
+};
+
+// Collective. `distant`: the ranks that this one may come to be connected to. Fails only where the host does.
+Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const RailNetwork& rails);
+
+// Short messages over `sockets`, which have peers, the others over `long_messages`.
+std::unique_ptr<Channel> with_sockets(Sockets& sockets, int rank, const RailNetwork& rails,
+                                      std::unique_ptr<Channel> long_messages);
+
+}  // namespace plait
