@@ -139,7 +139,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
        {"PLAIT_DISABLE=maybe", "PLAIT_HOST=2", "PLAIT_SHARED=all", "PLAIT_ARENA_BYTES=much", "PLAIT_SINGLE_COPY=knem",
         "PLAIT_SINGLE_COPY=CMA", "PLAIT_SINGLE_COPY_THRESHOLD=big", "PLAIT_SEGMENT_BYTES=-1", "PLAIT_CHUNK_BYTES=1.5K",
         "PLAIT_SETUP_CALLS=-1", "PLAIT_SETUP_CALLS=3x", "PLAIT_SETUP_CALLS=99999999999", "PLAIT_VERBOSE=4",
-        "PLAIT_CHANNELS=shm,tcp", "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,", "PLAIT_CHANNELS=shm mpi"}) {
+        "PLAIT_CHANNELS=shm,rdma", "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,", "PLAIT_CHANNELS=shm mpi"}) {
     const LoadedConfig loaded = load({variable});
     const std::string warning = only_warning(loaded);
     EXPECT_TRUE(warning.starts_with(variable + " is ignored: expected ")) << warning;

@@ -149,8 +149,10 @@ class Job {
     auto near = memory_.within_node(memory, rank, options), far = memory_.among_all(memory, rank);
     for (const auto* made : {&near, &far})
       if (!made->ok()) give_up(made->status().message());
-    const std::array channels = {std::move(*near), std::move(*far)};
-    Engine engine({channels[0].get(), channels[1].get()}, {.yield = true});
+    std::array<Channel*, channel_kinds> channels{};
+    channels[static_cast<std::size_t>(ChannelKind::shm)] = near->get();
+    channels[static_cast<std::size_t>(ChannelKind::mpi)] = far->get();
+    Engine engine(channels, {.yield = true});
     for (std::size_t first = 0; first < programs_.size(); first += batch_.size()) {
       const std::size_t mine = first + static_cast<std::size_t>(rank);
       const std::size_t end = std::min(first + batch_.size(), programs_.size());

@@ -92,8 +92,9 @@ class PoolBuffers final : public PeerBuffers {
 class GroupTraffic {
  public:
   // `sizes`: bytes of a vector, of all pieces together, or of one pair's, rounded down to elements.
-  GroupTraffic(std::uint64_t seed, int rank, int ranks, const std::vector<std::size_t>& sizes)
-      : seed_(seed), rank_(rank), ranks_(static_cast<std::size_t>(ranks)), random_(seed) {
+  // `from_first`: only broadcasts from rank 0, which waits for nobody.
+  GroupTraffic(std::uint64_t seed, int rank, int ranks, const std::vector<std::size_t>& sizes, bool from_first = false)
+      : seed_(seed), rank_(rank), ranks_(static_cast<std::size_t>(ranks)), from_first_(from_first), random_(seed) {
     constexpr std::size_t elements[] = {1, 1, 4, 4, 8, 16, 24, 4096};
     element_ = elements[random_.below(std::size(elements))];
     predefined_ = element_ == 4 && random_.one_in(2);
@@ -161,6 +162,11 @@ class GroupTraffic {
     std::iota(group.members.begin(), group.members.end(), 0);
     for (std::size_t i = ranks_; i > 1; --i) std::swap(group.members[i - 1], group.members[random_.below(i)]);
     group.root = static_cast<std::int32_t>(random_.below(ranks_));
+    if (from_first_) {
+      group.kind = GroupKind::broadcast;
+      group.root =
+          static_cast<std::int32_t>(std::find(group.members.begin(), group.members.end(), 0) - group.members.begin());
+    }
     group.bytes = sizes[random_.below(sizes.size())] / element_ * element_;
     if (has_pieces(group.kind)) group.piece_offsets = draw_pieces(group.bytes);
     const bool pairs = group.kind == GroupKind::all_to_all;
@@ -363,6 +369,7 @@ class GroupTraffic {
   std::uint64_t seed_;
   int rank_;
   std::size_t ranks_;
+  bool from_first_;
   Random random_;
   std::size_t element_ = 1;
   bool predefined_ = false, past_caches_ = false;

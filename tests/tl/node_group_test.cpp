@@ -21,7 +21,7 @@ namespace {
 using test::Random;
 
 #if defined(__SANITIZE_THREAD__)
-constexpr int calls_of_a_job = 12;
+constexpr int calls_of_a_job = 8;
 #else
 constexpr int calls_of_a_job = 40;
 #endif
@@ -53,13 +53,15 @@ struct GroupJob {
   std::size_t segment_bytes = 0;
   int calls = calls_of_a_job;
   std::uint32_t first_round = 0;
-  bool same_size = false;  // small ones only: many in a row
+  bool small = false;       // small ones only: many in a row
+  bool from_first = false;  // broadcasts from rank 0, which the others follow late
 };
 
 // The sizes at which a step changes its way, or the number of its rounds.
 std::vector<std::size_t> sizes_for(const GroupJob& job) {
   std::vector<std::size_t> sizes = {0, 1, 7, 8, 55, 56, 57, 64};
-  if (job.same_size) return sizes;
+  if (job.from_first) return {8, 56, 57, 500};
+  if (job.small) return sizes;
   const detail::BoardShape shape = detail::segment_shape(job.segment_bytes, job.ranks).board;
   const std::size_t area = shape.area_bytes, stage = shape.stage_bytes;
   for (const std::size_t size : {area, stage, stage * static_cast<std::size_t>(job.ranks)})
@@ -96,8 +98,10 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
   Random own(test::derive(job.seed, static_cast<std::uint64_t>(rank), 99));
   Outcome outcome;
   for (int call = 0; call < job.calls; ++call) {
-    const GroupTraffic traffic(test::derive(job.seed, static_cast<std::uint64_t>(call), 5), rank, job.ranks, sizes);
-    if (own.one_in(8)) std::this_thread::sleep_for(std::chrono::microseconds(own.below(500)));
+    const GroupTraffic traffic(test::derive(job.seed, static_cast<std::uint64_t>(call), 5), rank, job.ranks, sizes,
+                               job.from_first);
+    if (own.one_in(8) && !(job.from_first && rank == 0))
+      std::this_thread::sleep_for(std::chrono::microseconds(own.below(500)));
     const std::string problem = traffic.run(engine, pools);
     if (outcome.problem.empty() && !problem.empty()) outcome.problem = "call " + std::to_string(call) + ": " + problem;
   }
@@ -199,11 +203,18 @@ TEST_P(GroupSteps, InSegmentsOfAnySize) {
   }
 }
 
-// A root that waits for nobody runs ahead, until no slot or area is free.
+// It runs ahead until no slot or area is free.
+TEST_P(GroupSteps, ARootThatWaitsForNobody) {
+  GroupJob ahead = job(only_stages, 16, usual());
+  ahead.calls = 10 * calls_of_a_job;
+  ahead.from_first = true;
+  EXPECT_EQ(run_in_threads(ahead), 0);
+}
+
 TEST_P(GroupSteps, ManySmallOnesInARow) {
   GroupJob many = job(shared_buffers, 11, usual());
   many.calls = 10 * calls_of_a_job;
-  many.same_size = true;
+  many.small = true;
   EXPECT_EQ(run_in_threads(many), 0);
 }
 

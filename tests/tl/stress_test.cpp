@@ -206,8 +206,9 @@ class Job {
     made.buffers = std::make_unique<ThreadBuffers>(random.next(), random.one_in(2) ? 0 : 3);
     std::array<Channel*, channel_kinds> channels{};
     const bool late = random.one_in(2);
-    for (std::size_t k = 0; k < channel_kinds; ++k) {
-      const bool near = static_cast<ChannelKind>(k) == ChannelKind::shm;
+    for (const ChannelKind kind : {ChannelKind::shm, ChannelKind::mpi}) {
+      const auto k = static_cast<std::size_t>(kind);
+      const bool near = kind == ChannelKind::shm;
       auto channel = near ? of.layout().within_node(of.memory.data(), *self, of.node_options(made.buffers.get()))
                           : of.layout().among_all(of.memory.data(), *self);
       if (!channel.ok()) give_up("communicator " + std::to_string(c) + ": " + channel.status().message());
