@@ -188,8 +188,8 @@ Result<bool> TcpChannel::hear(Stranger& stranger) {
   return true;
 }
 
+// Also when nothing is under way here: the peers learn from the closed connections that this rank has failed.
 void TcpChannel::abandon() {
-  if (active_ == 0) return;
   for (detail::Connection& each : connections_) each = detail::Connection();
   busy_.clear();
   strangers_.clear();
