@@ -51,42 +51,6 @@ const Location& own_location() {
   return location;
 }
 
-// ---- The private communicator ----
-
-// The program's error handler must not see a failure of something the program did not ask for. Where other threads may
-// use the communicator meanwhile, their errors come first.
-class QuietCommunicator {
- public:
-  explicit QuietCommunicator(MPI_Comm comm) : comm_(process().concurrent ? MPI_COMM_NULL : comm) {
-    if (comm_ == MPI_COMM_NULL) return;
-    PMPI_Comm_get_errhandler(comm_, &before_);
-    PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-  }
-  ~QuietCommunicator() {
-    if (comm_ == MPI_COMM_NULL) return;
-    PMPI_Comm_set_errhandler(comm_, before_);
-    PMPI_Errhandler_free(&before_);
-  }
-
- private:
-  MPI_Comm comm_;
-  MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
-};
-
-// Not a duplicate: that would call the program's attribute copy functions.
-Result<PrivateCommunicator> make_private(MPI_Comm user) {
-  const QuietCommunicator quiet(user);
-  MPI_Group group = MPI_GROUP_NULL;
-  MPI_Comm made = MPI_COMM_NULL;
-  PMPI_Comm_group(user, &group);
-  const int error = PMPI_Comm_create(user, group, &made);
-  PMPI_Group_free(&group);
-  if (error != MPI_SUCCESS || made == MPI_COMM_NULL)
-    return Status(Code::unavailable, "no communicator of our own could be made");
-  PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-  return PrivateCommunicator(made);
-}
-
 // ---- What the ranks tell each other ----
 
 struct Card {
@@ -569,7 +533,7 @@ std::unique_ptr<CommunicatorTrace> Bootstrap::make_trace() const {
 }
 
 Result<std::unique_ptr<Machinery>> Bootstrap::run() {
-  Result<PrivateCommunicator> made = make_private(communicator_.handle);
+  Result<PrivateCommunicator> made = make_private_communicator(communicator_.handle);
   if (!made.ok()) return made.status();
   connections_.messages = std::move(*made);
   if (Status status = meet(); !status.ok()) return status;

@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "plan/planner.h"
 #include "plugin/communicator.h"
+#include "plugin/private_communicator.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/sockets.h"
 #include "plugin/trace_file.h"
@@ -18,25 +19,6 @@
 #include "tl/shm/peer_buffers.h"
 
 namespace plait {
-
-// A communicator of ours with the ranks of one of the program's. Errors on it are returned.
-class PrivateCommunicator {
- public:
-  PrivateCommunicator() = default;
-  explicit PrivateCommunicator(MPI_Comm handle) : handle_(handle) {}
-  PrivateCommunicator(PrivateCommunicator&& other) noexcept : handle_(std::exchange(other.handle_, MPI_COMM_NULL)) {}
-  PrivateCommunicator& operator=(PrivateCommunicator&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  ~PrivateCommunicator() {
-    if (handle_ != MPI_COMM_NULL) PMPI_Comm_free(&handle_);
-  }
-  MPI_Comm handle() const { return handle_; }
-
- private:
-  MPI_Comm handle_ = MPI_COMM_NULL;
-};
 
 // Bytes of shared segments that this process has mapped, so that many communicators do not eat the machine's memory.
 class SegmentShare {
