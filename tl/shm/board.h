@@ -2,7 +2,7 @@
 //
 // Operations on boards are numbered from 0, the same on all ranks of the node. For operation n a rank fills slot n
 // modulo their number and stores n + 1 into it: the others read it there, one write and one read a peer. What does not
-// fit the slot's line stands in an area, n modulo their number. Both are filled again only when all ranks have finished
+// fit the slot stands in an area, n modulo their number. Both are filled again only when all ranks have finished
 // the operation that used them before; there are more slots than areas, so that a root that waits for nobody seldom has
 // to look.
 //
@@ -35,8 +35,9 @@ struct BoardControl {
 struct alignas(cache_line) BoardSlot {
   std::atomic<std::uint64_t> sequence;  // number of the operation, + 1
   alignas(8) std::byte payload[inline_bytes];
+  std::byte behind[256];  // for what does not fit the line
 };
-static_assert(sizeof(BoardSlot) == cache_line);
+static_assert(sizeof(BoardSlot) == 5 * cache_line);
 
 // How the bytes of one rank's board are used.
 struct BoardShape {
@@ -80,9 +81,11 @@ class Board {
     std::byte* slots = base_ + sizeof(BoardControl);
     return *reinterpret_cast<BoardSlot*>(slots + operation % board_slots * sizeof(BoardSlot));
   }
+  static constexpr bool fits_slot(std::size_t bytes) { return bytes <= sizeof(BoardSlot::behind); }
   // Where `bytes` of an operation's content stand.
   std::byte* content(std::uint64_t operation, std::size_t bytes) const {
     if (bytes <= inline_bytes) return slot(operation).payload;
+    if (fits_slot(bytes)) return slot(operation).behind;
     return base_ + BoardShape::areas_offset() + operation % board_areas * shape_.area_bytes;
   }
   std::byte* stage(std::uint32_t round) const {

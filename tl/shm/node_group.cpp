@@ -171,7 +171,7 @@ void NodeGroup::copy_own_piece() {
 bool NodeGroup::fits_slot() const {
   std::uint64_t most = 0;
   for (std::size_t member = 0; member < members(); ++member) most = std::max(most, given_bytes(member));
-  if (most <= inline_bytes) return true;
+  if (Board::fits_slot(most)) return true;
   if (group_->kind == GroupKind::all_reduce && most * members() > most_reduced_at_once) return false;
   return most <= shape_.area_bytes;
 }
@@ -179,7 +179,7 @@ bool NodeGroup::fits_slot() const {
 bool NodeGroup::run_at_once(bool& moved) {
   if (!published_) {
     if (gives()) {
-      if (!slot_is_free(given_bytes(me()) <= inline_bytes ? board_slots : board_areas)) return false;
+      if (!slot_is_free(Board::fits_slot(given_bytes(me())) ? board_slots : board_areas)) return false;
       const auto bytes = static_cast<std::size_t>(given_bytes(me()));
       copy_out(current_->operand, 0, boards_[self_].content(operation_, bytes), bytes);
       publish();

@@ -18,7 +18,7 @@ namespace plait {
 class SharedSegment {
  public:
   // Bytes for `ranks` local ranks: 2 MiB for two, at most 4 MiB + 64 KiB a rank (beyond some 170 ranks a node: what
-  // make_shm_channel needs, 384 bytes for each ordered pair and 17 KiB for each rank).
+  // make_shm_channel needs, 384 bytes for each ordered pair and 37 KiB for each rank).
   static std::size_t default_bytes(int ranks);
 
   // Unnamed, in /dev/shm, readable by this user only, all its pages reserved.
