@@ -27,6 +27,18 @@ bool is_still(int descriptor, const ArenaOffer& offer) {
   return fstat(descriptor, &found) == 0 && found.st_dev == offer.device && found.st_ino == offer.inode;
 }
 
+// Other threads may be writing to their blocks meanwhile, as when the kernel copies the rest of the process. So the kernel
+// copies here as well, out of the arena's file, where there is one.
+void copy_bytes(int descriptor, const std::byte* base, std::size_t from, std::size_t to) {
+  while (descriptor >= 0 && from < to) {
+    const ssize_t done = pread(descriptor, copy + from, to - from, static_cast<off_t>(from));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) break;
+    from += static_cast<std::size_t>(done);
+  }
+  if (from < to) std::memcpy(copy + from, base + from, to - from);
+}
+
 // Copies what was ever written to; the rest of the copy reads as zeros, too. Pages in swap count as written.
 void copy_span(int descriptor, const std::byte* base, std::size_t begin, std::size_t end) {
   while (begin < end) {
@@ -43,7 +55,7 @@ void copy_span(int descriptor, const std::byte* base, std::size_t begin, std::si
     const std::size_t from = static_cast<std::size_t>(data);
     const std::size_t to = std::min(static_cast<std::size_t>(hole), end);
     if (from >= to) return;
-    std::memcpy(copy + from, base + from, to - from);
+    copy_bytes(descriptor, base, from, to);
     begin = to;
   }
 }
