@@ -17,6 +17,7 @@
 
 #include "tl/channel.h"
 #include "tl/shm/single_copy.h"
+#include "tl/transfer_queue.h"
 
 namespace plait::detail {
 
@@ -110,23 +111,6 @@ struct Ring {
   }
   std::uint32_t area_bytes() const { return shape.area_bytes; }
   std::size_t span_capacity() const { return shape.area_bytes / sizeof(RemoteSpan); }
-};
-
-// Transfers linked through `next`, in message order.
-struct TransferQueue {
-  Transfer* head = nullptr;
-  Transfer* tail = nullptr;
-
-  bool empty() const { return head == nullptr; }
-  void push(Transfer& transfer) {
-    transfer.next = nullptr;
-    if (head == nullptr)
-      head = &transfer;
-    else
-      tail->next = &transfer;
-    tail = &transfer;
-  }
-  Transfer* pop() { return std::exchange(head, head->next); }
 };
 
 }  // namespace plait::detail

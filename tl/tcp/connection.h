@@ -8,6 +8,7 @@
 
 #include "tl/channel.h"
 #include "tl/tcp/socket.h"
+#include "tl/transfer_queue.h"
 
 namespace plait::detail {
 
@@ -16,23 +17,6 @@ struct Greeting {
   std::uint64_t token = 0;
   std::int32_t rank = -1;
   std::int32_t unused = 0;
-};
-
-// Transfers linked through `next`, in message order.
-struct MessageQueue {
-  Transfer* head = nullptr;
-  Transfer* tail = nullptr;
-
-  bool empty() const { return head == nullptr; }
-  void push(Transfer& transfer) {
-    transfer.next = nullptr;
-    if (head == nullptr)
-      head = &transfer;
-    else
-      tail->next = &transfer;
-    tail = &transfer;
-  }
-  Transfer* pop() { return std::exchange(head, head->next); }
 };
 
 class Connection {
@@ -61,7 +45,7 @@ class Connection {
 
   Socket socket_;
   std::vector<std::byte> greeting_;  // as far as it is not sent
-  MessageQueue sends_, receives_;    // progressed: bytes of length and payload together
+  TransferQueue sends_, receives_;    // progressed: bytes of length and payload together
   std::uint32_t incoming_length_ = 0;
   std::vector<std::byte> staged_;  // of a recv_reduce
 };
