@@ -311,6 +311,10 @@ class Execution {
     std::vector<std::size_t> steps;
     std::size_t started = 0;  // how many have started, in order
     std::size_t met = 0;      // how many of the started have met their other side
+
+    std::size_t position_of(std::size_t step) const {
+      return static_cast<std::size_t>(std::lower_bound(steps.begin(), steps.end(), step) - steps.begin());
+    }
   };
   struct RankState {
     std::vector<std::int32_t> set;                  // by memory cell; none: undefined
@@ -386,8 +390,7 @@ class Execution {
   }
 
   Status execute_group(int rank, std::size_t index) {
-    const std::vector<std::size_t>& own = groups_of(rank).steps;
-    const auto position = static_cast<std::size_t>(std::lower_bound(own.begin(), own.end(), index) - own.begin());
+    const std::size_t position = groups_of(rank).position_of(index);
     const GroupView view = group_of(rank, index);
     std::vector<std::size_t> steps;
     for (const int member : view.members()) {
@@ -447,8 +450,7 @@ class Execution {
   Status check_order_of_pieces(const GroupView& view, std::size_t taker, std::size_t index) {
     if (view.kind() != GroupKind::all_to_all) return {};
     const int rank = view.members()[taker];
-    const std::vector<std::size_t>& own = groups_of(rank).steps;
-    const auto position = static_cast<std::size_t>(std::lower_bound(own.begin(), own.end(), index) - own.begin());
+    const std::size_t position = groups_of(rank).position_of(index);
     std::vector<BlockId> expected;
     for (const int giver : view.members()) {
       const GroupView row = group_of(giver, groups_of(giver).steps[position]);
@@ -489,10 +491,10 @@ class Execution {
   std::size_t partner_of(int rank, std::size_t index) {
     const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
     const Lane& in = states_[static_cast<std::size_t>(rank)].lanes[{step.channel, step.rail, step.peer, false}];
-    const auto position = std::lower_bound(in.steps.begin(), in.steps.end(), index) - in.steps.begin();
+    const std::size_t position = in.position_of(index);
     return states_[static_cast<std::size_t>(step.peer)]
         .lanes[{step.channel, step.rail, rank, true}]
-        .steps[static_cast<std::size_t>(position)];
+        .steps[position];
   }
 
   // Moves or combines the values of `from`'s source cells into `to`'s destination cells.
