@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "core/log.h"
-#include "plugin/host.h"
+#include "plugin/cooperation.h"
 #include "plugin/link_probe.h"
 #include "plugin/node_report.h"
 #include "plugin/process.h"
+#include "plugin/progress.h"
 #include "plugin/rails.h"
 #include "plugin/report.h"
 #include "plugin/single_copy.h"
@@ -90,7 +91,9 @@ bool listed(std::string_view channel) {
 
 class Bootstrap {
  public:
-  explicit Bootstrap(const Communicator& communicator) : communicator_(communicator) {}
+  Bootstrap(const Communicator& communicator, PrivateCommunicator messages) : communicator_(communicator) {
+    connections_.messages = std::move(messages);
+  }
   Result<std::unique_ptr<Machinery>> run();
 
  private:
@@ -143,7 +146,7 @@ class Bootstrap {
 bool Bootstrap::lowest(bool& mine, bool& other) const {
   const std::array<int, 2> own = {mine, other};
   std::array<int, 2> all = {0, 0};
-  if (host().allreduce(own.data(), all.data(), 2, MPI_INT, MPI_MIN, comm()) != MPI_SUCCESS) return false;
+  if (reduce_all(own.data(), all.data(), 2, MPI_INT, MPI_MIN, comm()) != MPI_SUCCESS) return false;
   mine = all[0] != 0;
   other = all[1] != 0;
   return true;
@@ -163,7 +166,7 @@ Status Bootstrap::meet() {
             .mapped_bytes = mapped_bytes.load()};
   std::vector<Card> cards(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
-  if (host().allgather(&mine, bytes, MPI_BYTE, cards.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
+  if (gather_all(&mine, bytes, cards.data(), comm()) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not exchange their locations"};
   for (const Card& card : cards) {
     locations_.push_back(card.location);
@@ -318,7 +321,7 @@ Status Bootstrap::choose_single_copy(std::span<const Offer> offers, bool kernel)
 
 // The ranks of a node measure in pairs, at the same time.
 Result<SingleCopySizes> Bootstrap::measure_single_copy(std::span<const Offer> offers, bool kernel) {
-  if (host().barrier(comm()) != MPI_SUCCESS) return Status(Code::peer_failed, "the ranks could not meet");
+  if (meet_all(comm()) != MPI_SUCCESS) return Status(Code::peer_failed, "the ranks could not meet");
   SingleCopySizes mine;
   const Status measured = attempt([&]() -> Status {
     mine = own_measurement(offers, kernel);
@@ -431,7 +434,7 @@ Status Bootstrap::share_memory() {
   const Status offered = attempt([&] { return offer_segment(mine); });
   std::vector<Offer> offers(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
-  if (host().allgather(&mine, bytes, MPI_BYTE, offers.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
+  if (gather_all(&mine, bytes, offers.data(), comm()) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not exchange their segments"};
   const Status taken = offered.ok() ? attempt([&] { return take_segment(offers); }) : offered;
   if (!taken.ok()) debug("set-up: " + taken.message());
@@ -533,9 +536,6 @@ std::unique_ptr<CommunicatorTrace> Bootstrap::make_trace() const {
 }
 
 Result<std::unique_ptr<Machinery>> Bootstrap::run() {
-  Result<PrivateCommunicator> made = make_private_communicator(communicator_.handle);
-  if (!made.ok()) return made.status();
-  connections_.messages = std::move(*made);
   if (Status status = meet(); !status.ok()) return status;
   if (Status status = look_at_network(); !status.ok()) return status;
   if (use_shm_)
@@ -552,6 +552,7 @@ void progress_host(void* context) {
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, progress_tag, static_cast<Machinery*>(context)->connections.messages.handle(), &found,
               MPI_STATUS_IGNORE);
+  progress();
 }
 
 }  // namespace
@@ -577,8 +578,14 @@ Machinery::~Machinery() {
 }
 
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator) {
+  Result<PrivateCommunicator> messages = make_private_communicator(communicator.handle);
+  if (!messages.ok()) return messages.status();
+  return set_up(communicator, std::move(*messages));
+}
+
+Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, PrivateCommunicator messages) {
   try {
-    return Bootstrap(communicator).run();
+    return Bootstrap(communicator, std::move(messages)).run();
   } catch (const std::exception& exception) {
     return Status(Code::internal, exception.what());
   }

@@ -65,8 +65,17 @@ struct Machinery {
   std::unique_ptr<CommunicatorTrace> trace;  // nullptr: off
 };
 
+// At the begin of a schedule's run: where its steps are recorded, or nullptr.
+inline StepTrace* begin_trace(Machinery& machinery) {
+  if (machinery.trace == nullptr) return nullptr;
+  machinery.trace->steps.begin_call();
+  return &machinery.trace->steps;
+}
+
 // Collective over the communicator; blocks. All ranks succeed or all fail. Holds no lock while it communicates, so that
 // threads may set up several communicators at once, in any order.
+// In a fiber it pauses instead, and needs the communicator of its own that it is given.
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator);
+Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, PrivateCommunicator messages);
 
 }  // namespace plait

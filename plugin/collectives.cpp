@@ -1,439 +1,163 @@
 #include "plugin/collectives.h"
 
-#include <algorithm>
-#include <limits>
-
-#include "plugin/host.h"
+#include "plugin/arguments.h"
+#include "plugin/nonblocking.h"
+#include "plugin/persistent.h"
 #include "plugin/request.h"
-#include "plugin/types.h"
 
 namespace plait::door {
-namespace {
 
-// Why a call is not eligible. A rank whose arguments are wrong hands them to the host alone, which is the error that
-// the program then sees; all other reasons are the same on all ranks.
-constexpr const char* eligible = nullptr;
-constexpr const char* wrong = "an argument that the host must check";
-constexpr const char* no_data = "no data";
-constexpr const char* derived_type = "predefined operator on a derived type";
-constexpr const char* undefined = "operator that the type does not have";
-constexpr const char* long_element = "user-defined operator on elements above 4096 bytes";
+int barrier(MPI_Comm comm) { return enter(BarrierCall{}, comm); }
 
-constexpr std::size_t max_element_bytes = 4096;  // slots and chunks hold many elements of this size
+int ibarrier(MPI_Comm comm, MPI_Request* request) { return post(BarrierCall{}, comm, request); }
 
-// ---- Regions ----
-
-// Data that is only moved: it travels as the bytes of its type signature. Sets a fresh region in place: copies of it
-// show in the time of a small call.
-void move_all(Region& region, const void* address, std::size_t count, const Datatype& type) {
-  region.address = static_cast<std::byte*>(const_cast<void*>(address));
-  region.count = count;
-  region.type = &type;
-  region.bytes = count * type.size;
-  region.direct = type.contiguous;
-}
-
-// Whether an address can be that of a region's data. MPI_BOTTOM belongs to types that hold the addresses themselves.
-bool sound(const Region& region) {
-  if (region.address == MPI_IN_PLACE) return false;
-  return region.address != nullptr || !region.direct || region.bytes == 0;
-}
-
-struct Arguments {
-  const void* address;
-  int count;
-  MPI_Datatype type;
-};
-
-// `segments` times the arguments' data. False when the host must check them.
-bool describe(Region& region, const Arguments& arguments, int segments = 1) {
-  if (arguments.count < 0) return false;
-  const Datatype* type = find_datatype(arguments.type);
-  if (type == nullptr) return false;
-  const std::size_t count = static_cast<std::size_t>(arguments.count) * static_cast<std::size_t>(segments);
-  move_all(region, arguments.address, count, *type);
-  return sound(region);
-}
-
-// The `segment`-th of `segments` equal parts.
-Region part(const Region& whole, int segment, int segments) {
-  Region region = whole;
-  region.count = whole.count / static_cast<std::size_t>(segments);
-  region.bytes = whole.bytes / static_cast<std::size_t>(segments);
-  region.address = whole.address + static_cast<std::ptrdiff_t>(region.count) * whole.type->extent * segment;
-  return region;
-}
-
-bool is_rank(int root, const Communicator& communicator) { return root >= 0 && root < communicator.ranks; }
-
-const char* unless_empty(std::size_t bytes) { return bytes == 0 ? no_data : eligible; }
-
-// This rank's segment of the output is its input already.
-void place_input_in_output(Request& request, int rank, int segments) {
-  request.input = part(request.output, rank, segments);
-  request.sharing = Sharing::input_in_output;
-  request.own_offset = request.input.bytes * static_cast<std::size_t>(rank);
-}
-
-// ---- Reductions ----
-
-struct Operands {
-  const void* send;
-  void* receive;
-  MPI_Datatype type;
-  MPI_Op op;
-};
-
-// How elements are combined, and how they travel: of a predefined type as they lie in memory, holes included, else
-// packed.
-const char* combine(Communicator& communicator, Request& request, const Datatype& type, MPI_Op op) {
-  if (!usable_in_reductions(op)) return wrong;
-  if (const std::optional<Op> predefined = predefined_op(op)) {
-    if (!type.predefined) return derived_type;
-    const Reducer& reducer = type.reducers[static_cast<std::size_t>(*predefined)];
-    if (reducer.apply == nullptr) return undefined;
-    request.reducer = &reducer;
-    request.call.element_bytes = static_cast<std::size_t>(type.extent);
-    return eligible;
-  }
-  if (type.size == 0) return no_data;
-  if (type.size > max_element_bytes) return long_element;
-  int commutative = 0;
-  if (PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) return wrong;
-  request.call.commutative = commutative != 0;
-  request.call.element_bytes = type.size;
-  request.user.start(op, type, communicator.operands);
-  request.reducer = &request.user.reducer();
-  return eligible;
-}
-
-void place(const Request& request, Region& region, const void* address, std::size_t count, const Datatype& type) {
-  move_all(region, address, count, type);
-  region.bytes = count * request.call.element_bytes;
-  region.direct = type.contiguous || request.reducer != &request.user.reducer();
-}
-
-struct Lengths {
-  std::size_t input, output;  // elements
-  bool has_output = true;     // this rank gets a result
-  bool whole = true;          // of all the input: in place, each result has its operand's address
-};
-
-// The regions of a reduction whose operator and call are settled. Programs that pass one address for both buffers mean
-// MPI_IN_PLACE.
-bool place_operands(Request& request, const Operands& operands, const Datatype& type, const Lengths& lengths) {
-  const bool in_place = operands.send == MPI_IN_PLACE || operands.send == operands.receive;
-  if (operands.send == MPI_IN_PLACE && !lengths.has_output) return false;
-  if (lengths.has_output) {
-    place(request, request.output, operands.receive, lengths.output, type);
-    if (!sound(request.output)) return false;
-  }
-  if (!in_place || !lengths.has_output) {
-    place(request, request.input, operands.send, lengths.input, type);
-  } else if (lengths.whole) {
-    request.input = request.output;
-    request.sharing = Sharing::input_in_output;
-  } else {
-    place(request, request.input, operands.receive, lengths.input, type);
-    request.copy_input = true;
-  }
-  return sound(request.input);
-}
-
-const char* prepare_vector(Communicator& communicator, Request& request, const Operands& operands, int count,
-                           bool has_output) {
-  const Datatype* type = find_datatype(operands.type);
-  if (type == nullptr || count < 0) return wrong;
-  request.call.count = static_cast<std::size_t>(count);
-  if (const char* reason = combine(communicator, request, *type, operands.op)) return reason;
-  if (!place_operands(request, operands, *type, {request.call.count, request.call.count, has_output, true}))
-    return wrong;
-  return unless_empty(request.input.bytes);
-}
-
-const char* prepare_shares(Communicator& communicator, Request& request, const Operands& operands, int count) {
-  const Datatype* type = find_datatype(operands.type);
-  if (type == nullptr || count < 0) return wrong;
-  const auto share = static_cast<std::size_t>(count);
-  request.call.count = share;
-  if (const char* reason = combine(communicator, request, *type, operands.op)) return reason;
-  const std::size_t all = share * static_cast<std::size_t>(communicator.ranks);
-  if (!place_operands(request, operands, *type, {all, share, true, false})) return wrong;
-  return unless_empty(request.input.bytes);
-}
-
-// Counts by rank, times `unit`, into the communicator's list. False when one is negative.
-bool take_counts(Communicator& communicator, Request& request, const int counts[], std::size_t unit) {
-  if (counts == nullptr) return false;
-  communicator.counts.resize(static_cast<std::size_t>(communicator.ranks));
-  for (int rank = 0; rank < communicator.ranks; ++rank) {
-    if (counts[rank] < 0) return false;
-    communicator.counts[static_cast<std::size_t>(rank)] = static_cast<std::size_t>(counts[rank]) * unit;
-  }
-  request.call.counts = communicator.counts.data();
-  return true;
-}
-
-std::size_t sum(const std::vector<std::size_t>& values) {
-  std::size_t all = 0;
-  for (const std::size_t value : values) all += value;
-  return all;
-}
-
-const char* prepare_uneven_shares(Communicator& communicator, Request& request, const Operands& operands,
-                                  const int counts[]) {
-  const Datatype* type = find_datatype(operands.type);
-  if (type == nullptr || !take_counts(communicator, request, counts, 1)) return wrong;
-  if (const char* reason = combine(communicator, request, *type, operands.op)) return reason;
-  const std::size_t all = sum(communicator.counts);
-  const std::size_t own = communicator.counts[static_cast<std::size_t>(communicator.rank)];
-  if (!place_operands(request, operands, *type, {all, own, true, false})) return wrong;
-  return unless_empty(request.input.bytes);
-}
-
-// ---- Data that is moved ----
-
-const char* prepare_bcast(Communicator& communicator, Request& request, const Arguments& data, int root) {
-  if (!is_rank(root, communicator)) return wrong;
-  Region& region = communicator.rank == root ? request.input : request.output;
-  if (!describe(region, data)) return wrong;
-  request.call.root = root;
-  request.call.count = region.bytes;
-  return unless_empty(region.bytes);
-}
-
-const char* prepare_allgather(Communicator& communicator, Request& request, const Arguments& send,
-                              const Arguments& receive) {
-  const int ranks = communicator.ranks;
-  if (!describe(request.output, receive, ranks)) return wrong;
-  request.call.count = request.output.bytes / static_cast<std::size_t>(ranks);
-  if (send.address == MPI_IN_PLACE)
-    place_input_in_output(request, communicator.rank, ranks);
-  else if (!describe(request.input, send) || request.input.bytes != request.call.count)
-    return wrong;
-  return unless_empty(request.call.count);
-}
-
-const char* prepare_gather(Communicator& communicator, Request& request, const Arguments& send,
-                           const Arguments& receive, int root) {
-  if (!is_rank(root, communicator)) return wrong;
-  request.call.root = root;
-  if (communicator.rank == root) return prepare_allgather(communicator, request, send, receive);
-  if (!describe(request.input, send)) return wrong;
-  request.call.count = request.input.bytes;
-  return unless_empty(request.call.count);
-}
-
-const char* prepare_scatter(Communicator& communicator, Request& request, const Arguments& send,
-                            const Arguments& receive, int root) {
-  if (!is_rank(root, communicator)) return wrong;
-  request.call.root = root;
-  const auto ranks = static_cast<std::size_t>(communicator.ranks);
-  const bool at_root = communicator.rank == root;
-  if (at_root && !describe(request.input, send, communicator.ranks)) return wrong;
-  if (at_root && receive.address == MPI_IN_PLACE) {
-    request.call.count = request.input.bytes / ranks;
-    request.sharing = Sharing::output_in_input;
-    request.own_offset = request.call.count * static_cast<std::size_t>(root);
-    return unless_empty(request.call.count);
-  }
-  if (!describe(request.output, receive)) return wrong;
-  request.call.count = request.output.bytes;
-  if (at_root && request.input.bytes != request.output.bytes * ranks) return wrong;
-  return unless_empty(request.call.count);
-}
-
-const char* prepare_alltoall(Communicator& communicator, Request& request, const Arguments& send,
-                             const Arguments& receive) {
-  if (!describe(request.output, receive, communicator.ranks)) return wrong;
-  request.call.count = request.output.bytes / static_cast<std::size_t>(communicator.ranks);
-  if (send.address == MPI_IN_PLACE) {
-    request.input = request.output;
-    request.copy_input = true;
-  } else if (!describe(request.input, send, communicator.ranks) || request.input.bytes != request.output.bytes) {
-    return wrong;
-  }
-  return unless_empty(request.call.count);
-}
-
-// ---- Segments that lie apart ----
-
-// Where the segments of a contiguous type lie, from the lowest one on; nothing to be said when they follow each other.
-// The displacement of an empty segment is not significant.
-void place_directly(Communicator& communicator, Request& request) {
-  Region& output = request.output;
-  const int* counts = output.segment_counts;
-  const int* extents = output.segment_displacements;
-  int lowest = std::numeric_limits<int>::max();
-  for (int rank = 0; rank < communicator.ranks; ++rank)
-    if (counts[rank] > 0) lowest = std::min(lowest, extents[rank]);
-  output.address += output.type->extent * lowest;
-  communicator.displacements.resize(communicator.counts.size());
-  std::size_t dense = 0;
-  bool following = true;
-  for (std::size_t rank = 0; rank < communicator.counts.size(); ++rank) {
-    const std::ptrdiff_t offset = std::ptrdiff_t{extents[rank]} - lowest;
-    const bool empty = counts[rank] == 0;
-    communicator.displacements[rank] = empty ? dense : static_cast<std::size_t>(offset * output.type->extent);
-    following &= communicator.displacements[rank] == dense;
-    dense += communicator.counts[rank];
-  }
-  if (!following) request.displacements = communicator.displacements.data();
-}
-
-void place_own_segment(Communicator& communicator, Request& request) {
-  const auto rank = static_cast<std::size_t>(communicator.rank);
-  const Region& output = request.output;
-  move_all(request.input, output.address + output.type->extent * output.segment_displacements[rank],
-           static_cast<std::size_t>(output.segment_counts[rank]), *output.type);
-  request.sharing = Sharing::input_in_output;
-  for (std::size_t before = 0; before < rank; ++before) request.own_offset += communicator.counts[before];
-}
-
-struct Segments {
-  void* address;
-  const int* counts;
-  const int* displacements;
-  MPI_Datatype type;
-};
-
-const char* prepare_allgatherv(Communicator& communicator, Request& request, const Arguments& send,
-                               const Segments& receive) {
-  const Datatype* type = find_datatype(receive.type);
-  if (type == nullptr || receive.displacements == nullptr ||
-      !take_counts(communicator, request, receive.counts, type->size))
-    return wrong;
-  const std::size_t all = sum(communicator.counts);
-  if (all == 0) return no_data;
-  Region& output = request.output;
-  move_all(output, receive.address, all / type->size, *type);
-  output.segment_counts = receive.counts;
-  output.segment_displacements = receive.displacements;
-  output.segments = communicator.ranks;
-  if (!sound(output)) return wrong;
-  const std::size_t own = communicator.counts[static_cast<std::size_t>(communicator.rank)];
-  if (send.address == MPI_IN_PLACE)
-    place_own_segment(communicator, request);
-  else if (!describe(request.input, send) || request.input.bytes != own)
-    return wrong;
-  if (output.direct) place_directly(communicator, request);
-  return eligible;
-}
-
-}  // namespace
-
-int barrier(MPI_Comm comm) {
-  return enter(
-      Collective::barrier, comm, [](Communicator&, Request&) { return eligible; },
-      [&] { return host().barrier(comm); });
+int barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return make_persistent(BarrierCall{}, comm, info, request);
 }
 
 int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  return enter(
-      Collective::bcast, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_bcast(communicator, request, {buffer, count, type}, root);
-      },
-      [&] { return host().bcast(buffer, count, type, root, comm); });
+  return enter(BcastCall{buffer, count, type, root}, comm);
+}
+
+int ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+  return post(BcastCall{buffer, count, type, root}, comm, request);
+}
+
+int bcast_init(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Info info,
+               MPI_Request* request) {
+  return make_persistent(BcastCall{buffer, count, type, root}, comm, info, request);
 }
 
 int reduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
-  return enter(
-      Collective::reduce, comm,
-      [&](Communicator& communicator, Request& request) {
-        if (!is_rank(root, communicator)) return wrong;
-        request.call.root = root;
-        const bool at_root = communicator.rank == root;
-        return prepare_vector(communicator, request, {send, at_root ? receive : nullptr, type, op}, count, at_root);
-      },
-      [&] { return host().reduce(send, receive, count, type, op, root, comm); });
+  return enter(ReduceCall{send, receive, count, type, op, root}, comm);
+}
+
+int ireduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+            MPI_Request* request) {
+  return post(ReduceCall{send, receive, count, type, op, root}, comm, request);
+}
+
+int reduce_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+                MPI_Info info, MPI_Request* request) {
+  return make_persistent(ReduceCall{send, receive, count, type, op, root}, comm, info, request);
 }
 
 int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  return enter(
-      Collective::allreduce, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_vector(communicator, request, {send, receive, type, op}, count, true);
-      },
-      [&] { return host().allreduce(send, receive, count, type, op, comm); });
+  return enter(AllreduceCall{send, receive, count, type, op}, comm);
 }
 
-int allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
-              MPI_Datatype receive_type, MPI_Comm comm) {
-  return enter(
-      Collective::allgather, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_allgather(communicator, request, {send, send_count, send_type},
-                                 {receive, receive_count, receive_type});
-      },
-      [&] { return host().allgather(send, send_count, send_type, receive, receive_count, receive_type, comm); });
+int iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+               MPI_Request* request) {
+  return post(AllreduceCall{send, receive, count, type, op}, comm, request);
 }
 
-int allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int receive_counts[],
-               const int displacements[], MPI_Datatype receive_type, MPI_Comm comm) {
-  return enter(
-      Collective::allgatherv, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_allgatherv(communicator, request, {send, send_count, send_type},
-                                  {receive, receive_counts, displacements, receive_type});
-      },
-      [&] {
-        return host().allgatherv(send, send_count, send_type, receive, receive_counts, displacements, receive_type,
-                                 comm);
-      });
+int allreduce_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Info info, MPI_Request* request) {
+  return make_persistent(AllreduceCall{send, receive, count, type, op}, comm, info, request);
 }
 
-int gather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
-           MPI_Datatype receive_type, int root, MPI_Comm comm) {
-  return enter(
-      Collective::gather, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_gather(communicator, request, {send, send_count, send_type},
-                              {receive, receive_count, receive_type}, root);
-      },
-      [&] { return host().gather(send, send_count, send_type, receive, receive_count, receive_type, root, comm); });
+int allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+              MPI_Comm comm) {
+  return enter(AllgatherCall{send, send_count, send_type, receive, count, type}, comm);
 }
 
-int scatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
-            MPI_Datatype receive_type, int root, MPI_Comm comm) {
-  return enter(
-      Collective::scatter, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_scatter(communicator, request, {send, send_count, send_type},
-                               {receive, receive_count, receive_type}, root);
-      },
-      [&] { return host().scatter(send, send_count, send_type, receive, receive_count, receive_type, root, comm); });
+int iallgather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+               MPI_Comm comm, MPI_Request* request) {
+  return post(AllgatherCall{send, send_count, send_type, receive, count, type}, comm, request);
 }
 
-int alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
-             MPI_Datatype receive_type, MPI_Comm comm) {
-  return enter(
-      Collective::alltoall, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_alltoall(communicator, request, {send, send_count, send_type},
-                                {receive, receive_count, receive_type});
-      },
-      [&] { return host().alltoall(send, send_count, send_type, receive, receive_count, receive_type, comm); });
+int allgather_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count,
+                   MPI_Datatype type, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return make_persistent(AllgatherCall{send, send_count, send_type, receive, count, type}, comm, info, request);
 }
 
-int reduce_scatter_block(const void* send, void* receive, int receive_count, MPI_Datatype type, MPI_Op op,
-                         MPI_Comm comm) {
-  return enter(
-      Collective::reduce_scatter_block, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_shares(communicator, request, {send, receive, type, op}, receive_count);
-      },
-      [&] { return host().reduce_scatter_block(send, receive, receive_count, type, op, comm); });
+int allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
+               const int* displacements, MPI_Datatype type, MPI_Comm comm) {
+  return enter(AllgathervCall{send, send_count, send_type, receive, counts, displacements, type}, comm);
 }
 
-int reduce_scatter(const void* send, void* receive, const int receive_counts[], MPI_Datatype type, MPI_Op op,
-                   MPI_Comm comm) {
-  return enter(
-      Collective::reduce_scatter, comm,
-      [&](Communicator& communicator, Request& request) {
-        return prepare_uneven_shares(communicator, request, {send, receive, type, op}, receive_counts);
-      },
-      [&] { return host().reduce_scatter(send, receive, receive_counts, type, op, comm); });
+int iallgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
+                const int* displacements, MPI_Datatype type, MPI_Comm comm, MPI_Request* request) {
+  return post(AllgathervCall{send, send_count, send_type, receive, counts, displacements, type}, comm, request);
+}
+
+int allgatherv_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
+                    const int* displacements, MPI_Datatype type, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return make_persistent(AllgathervCall{send, send_count, send_type, receive, counts, displacements, type}, comm, info,
+                         request);
+}
+
+int gather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+           int root, MPI_Comm comm) {
+  return enter(GatherCall{send, send_count, send_type, receive, count, type, root}, comm);
+}
+
+int igather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+            int root, MPI_Comm comm, MPI_Request* request) {
+  return post(GatherCall{send, send_count, send_type, receive, count, type, root}, comm, request);
+}
+
+int gather_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+                int root, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return make_persistent(GatherCall{send, send_count, send_type, receive, count, type, root}, comm, info, request);
+}
+
+int scatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+            int root, MPI_Comm comm) {
+  return enter(ScatterCall{send, send_count, send_type, receive, count, type, root}, comm);
+}
+
+int iscatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+             int root, MPI_Comm comm, MPI_Request* request) {
+  return post(ScatterCall{send, send_count, send_type, receive, count, type, root}, comm, request);
+}
+
+int scatter_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+                 int root, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return make_persistent(ScatterCall{send, send_count, send_type, receive, count, type, root}, comm, info, request);
+}
+
+int alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+             MPI_Comm comm) {
+  return enter(AlltoallCall{send, send_count, send_type, receive, count, type}, comm);
+}
+
+int ialltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+              MPI_Comm comm, MPI_Request* request) {
+  return post(AlltoallCall{send, send_count, send_type, receive, count, type}, comm, request);
+}
+
+int alltoall_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
+                  MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return make_persistent(AlltoallCall{send, send_count, send_type, receive, count, type}, comm, info, request);
+}
+
+int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return enter(ReduceScatterBlockCall{send, receive, count, type, op}, comm);
+}
+
+int ireduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                          MPI_Request* request) {
+  return post(ReduceScatterBlockCall{send, receive, count, type, op}, comm, request);
+}
+
+int reduce_scatter_block_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                              MPI_Info info, MPI_Request* request) {
+  return make_persistent(ReduceScatterBlockCall{send, receive, count, type, op}, comm, info, request);
+}
+
+int reduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return enter(ReduceScatterCall{send, receive, counts, type, op}, comm);
+}
+
+int ireduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request* request) {
+  return post(ReduceScatterCall{send, receive, counts, type, op}, comm, request);
+}
+
+int reduce_scatter_init(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                        MPI_Info info, MPI_Request* request) {
+  return make_persistent(ReduceScatterCall{send, receive, counts, type, op}, comm, info, request);
 }
 
 }  // namespace plait::door

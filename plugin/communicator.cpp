@@ -7,6 +7,8 @@
 #include "plugin/bootstrap.h"
 #include "plugin/process.h"
 #include "plugin/process_grid.h"
+#include "plugin/progress.h"
+#include "plugin/set_up_task.h"
 
 namespace plait {
 
@@ -41,6 +43,7 @@ constinit Registry registry;
 
 int destroy_communicator(MPI_Comm, int, void* value, void*) {
   auto* communicator = static_cast<Communicator*>(value);
+  retire(*communicator);
   registry.remove(*communicator);
   detail::communicator_generation.fetch_add(1, std::memory_order_acq_rel);
   delete communicator;

@@ -15,11 +15,32 @@
 namespace plait {
 
 struct Machinery;  // bootstrap.h
+struct Operation;  // operation.h
+class SetUpTask;   // set_up_task.h
+
+// The lists of a call, in bytes: kept from call to call so that they keep their memory.
+struct Lists {
+  std::vector<std::size_t> counts, displacements;
+  std::vector<std::byte> operands;  // of a user-defined operator
+};
+
+// A communicator's non-blocking calls that are not complete. All but `pending` belongs to whoever runs progress().
+struct OperationQueue {
+  Operation* first =
+      nullptr;  // to be run here one after the other, as messages meet in order; the first one is running
+  Operation* last = nullptr;
+  Operation* on_host = nullptr;       // those that the host runs for us, in no order
+  std::unique_ptr<SetUpTask> set_up;  // while the road is being prepared
+  std::atomic<int> pending{0};        // all of them, from their posting on
+  std::atomic<int> kept{0};           // those of which it is not known yet who runs them
+  bool listed = false;                // among those that progress() looks at
+};
 
 // The same on all ranks of the communicator at every call: changes follow only from what MPI guarantees to be equal and
 // from what the ranks agreed on.
 enum class Road : std::uint8_t {
-  waiting,  // not enough eligible calls yet to be worth the set-up
+  waiting,    // not enough eligible calls yet to be worth the set-up
+  preparing,  // a non-blocking call began the set-up, which goes on in progress(): later calls wait for it in order
   accelerated,
   host,    // for ever, for `host_reason`
   broken,  // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
@@ -35,16 +56,15 @@ struct Communicator {
   int rank = 0;
   int ranks = 1;  // of both groups of an inter-communicator
   bool inter = false;
-  Road road = Road::waiting;
+  std::atomic<Road> road{Road::waiting};
   const char* host_reason = "";  // interned
   const char* grid = "";         // interned: ReportKey::grid; "" where nothing is reported as well
   int eligible_calls = 0;
   int error = MPI_SUCCESS;               // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated
 
-  // For the calls that pass lists; here so that they keep their memory. One collective runs at a time.
-  std::vector<std::size_t> counts, displacements;
-  std::vector<std::byte> operands;  // of a user-defined operator
+  Lists lists;  // of the blocking calls, of which one runs at a time
+  OperationQueue operations;
 
   Communicator* next = nullptr;  // in the list of all
   Communicator* previous = nullptr;

@@ -9,7 +9,7 @@ namespace {
 
 // One code for all our errors, whose text is that of the latest: MPI never takes codes back, so that one each would
 // grow.
-int error_code(const std::string& message) {
+int code_of(const std::string& message) {
   static constinit std::mutex guard;
   static constinit int code = MPI_SUCCESS;
   const std::scoped_lock lock(guard);
@@ -21,7 +21,9 @@ int error_code(const std::string& message) {
 
 }  // namespace
 
-int raise_error(MPI_Comm comm, const Status& status) { return raise_error(comm, error_code(status.message())); }
+int error_code(const Status& status) { return code_of(status.message()); }
+
+int raise_error(MPI_Comm comm, const Status& status) { return raise_error(comm, error_code(status)); }
 
 int raise_error(MPI_Comm comm, int code) {
   PMPI_Comm_call_errhandler(comm, code);

@@ -5,6 +5,18 @@
 
 #include <mpi.h>
 
+// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
+#define PLAIT_PERSISTENT_PROFILING(Name) PMPIX_##Name##_init
+#define PLAIT_PERSISTENT_NAME(Name) "MPIX_" #Name "_init"
+#else
+#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
+#define PLAIT_PERSISTENT_PROFILING(Name) PMPI_##Name##_init
+#define PLAIT_PERSISTENT_NAME(Name) "MPI_" #Name "_init"
+#endif
+
 namespace plait {
 
 struct Host {
@@ -24,6 +36,32 @@ struct Host {
   decltype(&MPI_Alltoall) alltoall = nullptr;
   decltype(&MPI_Reduce_scatter_block) reduce_scatter_block = nullptr;
   decltype(&MPI_Reduce_scatter) reduce_scatter = nullptr;
+  // The non-blocking and the persistent forms.
+  decltype(&MPI_Ibarrier) ibarrier = nullptr;
+  decltype(&MPI_Ibcast) ibcast = nullptr;
+  decltype(&MPI_Ireduce) ireduce = nullptr;
+  decltype(&MPI_Iallreduce) iallreduce = nullptr;
+  decltype(&MPI_Iallgather) iallgather = nullptr;
+  decltype(&MPI_Iallgatherv) iallgatherv = nullptr;
+  decltype(&MPI_Igather) igather = nullptr;
+  decltype(&MPI_Iscatter) iscatter = nullptr;
+  decltype(&MPI_Ialltoall) ialltoall = nullptr;
+  decltype(&MPI_Ireduce_scatter_block) ireduce_scatter_block = nullptr;
+  decltype(&MPI_Ireduce_scatter) ireduce_scatter = nullptr;
+  decltype(&PLAIT_PERSISTENT(Barrier)) barrier_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Bcast)) bcast_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Reduce)) reduce_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Allreduce)) allreduce_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Allgather)) allgather_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Allgatherv)) allgatherv_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Gather)) gather_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Scatter)) scatter_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Alltoall)) alltoall_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Reduce_scatter_block)) reduce_scatter_block_init = nullptr;
+  decltype(&PLAIT_PERSISTENT(Reduce_scatter)) reduce_scatter_init = nullptr;
+  decltype(&MPI_Start) start = nullptr;
+  decltype(&MPI_Startall) startall = nullptr;
+  decltype(&MPI_Request_free) request_free = nullptr;
 };
 
 namespace detail {

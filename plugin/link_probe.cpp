@@ -9,7 +9,7 @@
 #include <exception>
 #include <vector>
 
-#include "plugin/host.h"
+#include "plugin/cooperation.h"
 #include "tl/trace.h"
 
 namespace plait {
@@ -61,11 +61,11 @@ double measure_mpi(MPI_Comm comm, const RateTrial& trial) {
   for (int i = 0; i < pieces; ++i)
     well &= PMPI_Isend(out.data(), piece_bytes, MPI_BYTE, trial.to, tag, comm,
                        &requests[static_cast<std::size_t>(pieces + i)]) == MPI_SUCCESS;
-  well &= PMPI_Waitall(untimed_pieces, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+  well &= wait_for({requests.data(), untimed_pieces}) == MPI_SUCCESS;
   const double begin = PMPI_Wtime();
-  well &= PMPI_Waitall(timed_pieces, requests.data() + untimed_pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+  well &= wait_for({requests.data() + untimed_pieces, timed_pieces}) == MPI_SUCCESS;
   const double end = PMPI_Wtime();
-  well &= PMPI_Waitall(pieces, requests.data() + pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+  well &= wait_for({requests.data() + pieces, pieces}) == MPI_SUCCESS;
   return well ? (end - begin) / (double{piece_bytes} * timed_pieces) : failed;
 }
 
@@ -86,7 +86,7 @@ Result<NetworkRates> slowest(MPI_Comm comm, const NetworkRates& mine) {
   const bool bad = mine.node == failed || mine.across_switches == failed;
   const std::array<double, 3> own = {mine.node, mine.across_switches, bad ? 1.0 : 0.0};
   std::array<double, 3> all = {0, 0, 0};
-  if (host().allreduce(own.data(), all.data(), 3, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS || all[2] != 0)
+  if (reduce_all(own.data(), all.data(), 3, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS || all[2] != 0)
     return Status(Code::peer_failed, "the ranks could not agree on the network's rate");
   return NetworkRates{all[0], all[1]};
 }
@@ -146,7 +146,7 @@ double measure_rate(Channel& channel, const RateTrial& trial) {
   while (channel.active() > 0) {
     completed.clear();
     if (!channel.progress(completed).ok() || monotonic_ns() - begin > measure_limit_ns) return failed;
-    if (completed.empty()) sched_yield();
+    if (completed.empty()) let_others_go_on();
     for (const Transfer* transfer : completed) {
       if (transfer->kind == StepKind::send) continue;
       if (++arrived == untimed_pieces) begun = monotonic_ns();

@@ -12,7 +12,7 @@
 #include <mutex>
 
 #include "core/log.h"
-#include "plugin/host.h"
+#include "plugin/cooperation.h"
 #include "plugin/process.h"
 #include "plugin/sockets.h"
 #include "tl/trace.h"
@@ -30,8 +30,8 @@ constexpr std::size_t check_bytes = 1024;
 constexpr std::size_t worker_descriptors = 16;
 constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
 
-// Rails whose rates differ by less than the measurement wavers are taken to be the same: on a busy machine it was wrong by
-// 1.45, which costs 15 % of both rails; rates of different kinds of rails differ by 2 and more.
+// Rails whose rates differ by less than the measurement wavers are taken to be the same: on a busy machine it was wrong
+// by 1.45, which costs 15 % of both rails; rates of different kinds of rails differ by 2 and more.
 constexpr double same_within = 1.7;
 constexpr double picoseconds_kib = 1e12 * 1024;
 // A slower one is not worth its messages.
@@ -86,7 +86,7 @@ class Swap {
     std::vector<Transfer*> completed;
     while (channel_.active() > 0) {
       if (!channel_.progress(completed).ok() || monotonic_ns() - begin > limit_ns) return false;
-      sched_yield();
+      let_others_go_on();
     }
     return true;
   }
@@ -139,7 +139,7 @@ Result<std::vector<RailNetwork::Card>> RailNetwork::exchange_cards(std::span<con
     }
   }
   std::vector<Card> cards(locations.size());
-  if (host().allgather(&mine, sizeof mine, MPI_BYTE, cards.data(), sizeof mine, MPI_BYTE, comm_) != MPI_SUCCESS)
+  if (gather_all(&mine, sizeof mine, cards.data(), comm_) != MPI_SUCCESS)
     return Status(Code::peer_failed, "the ranks could not exchange their rails");
   identity_ = cards.front().communicator;
   return cards;
@@ -199,7 +199,7 @@ class AddressTable {
   }
   bool exchange(MPI_Comm comm) {
     const int bytes = static_cast<int>(row_);
-    return host().allgather(mine_.data(), bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, comm) == MPI_SUCCESS;
+    return gather_all(mine_.data(), bytes, all_.data(), comm) == MPI_SUCCESS;
   }
   std::string get(std::size_t rank, std::size_t rail) const {
     const char* from = &all_[rank * row_ + rail * slot_];
@@ -235,7 +235,7 @@ Status RailNetwork::exchange_addresses(std::span<const Card> cards, std::span<co
   if (!opened.ok()) debug(opened.message());
   std::array<int, 3> mine = {opened.ok() ? 0 : 1, knows_all(cards) ? 0 : 1, 0}, all = {};
   for (const UcxRail& rail : rails_) mine[2] = std::max(mine[2], static_cast<int>(rail.worker->address().size()));
-  if (host().allreduce(mine.data(), all.data(), 3, MPI_INT, MPI_MAX, comm_) != MPI_SUCCESS)
+  if (reduce_all(mine.data(), all.data(), 3, MPI_INT, MPI_MAX, comm_) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not agree on their rails"};
   if (all[0] != 0) return {Code::unavailable, "ucx: a rail cannot be opened on every rank"};
   if (all[1] != 0) {
@@ -297,7 +297,7 @@ bool RailNetwork::knock_at(std::size_t rail, int peer) const {
   const auto there = std::ranges::find(other.rails, rails_[rail].network, &UcxPeer::OnRail::network);
   Knock knock = Knock::at(own.address, there->address, other.knock_port);
   const std::uint64_t begin = monotonic_ns();
-  while (knock.answer() == Knock::Answer::none_yet && monotonic_ns() - begin < knock_limit_ns) sched_yield();
+  while (knock.answer() == Knock::Answer::none_yet && monotonic_ns() - begin < knock_limit_ns) let_others_go_on();
   return knock.answer() == Knock::Answer::alive;
 }
 
@@ -314,7 +314,7 @@ Status RailNetwork::check(const Hierarchy& hierarchy) {
     mine[rail] = check_rail(rail, to, from) ? 1 : 0;
     mine[most_rails] &= mine[rail] != 0 && knock_at(rail, to) ? 1 : 0;
   }
-  if (host().allreduce(mine.data(), all.data(), most_rails + 1, MPI_INT, MPI_MIN, comm_) != MPI_SUCCESS)
+  if (reduce_all(mine.data(), all.data(), most_rails + 1, MPI_INT, MPI_MIN, comm_) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not agree on their rails"};
   peers_answer_ = all[most_rails] != 0;
   std::vector<UcxRail> working;
@@ -375,7 +375,7 @@ Status RailNetwork::agree_on_weights() {
       mine[2 * i + 1] = seconds > 0 ? 1 : 0;
     }
   }
-  if (host().allreduce(mine.data(), all.data(), 2 * most_rails, MPI_LONG_LONG, MPI_SUM, comm_) != MPI_SUCCESS)
+  if (reduce_all(mine.data(), all.data(), 2 * most_rails, MPI_LONG_LONG, MPI_SUM, comm_) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not agree on the rates of their rails"};
   std::vector<double> seconds(rails_.size());
   for (std::size_t i = 0; i < rails_.size(); ++i)

@@ -63,7 +63,8 @@ std::string serialise_rows() {
   const std::scoped_lock lock(rows().guard);
   for (const auto& [key, row] : rows().by_key)
     list.push_back({static_cast<int>(key.collective), key.ranks, key.size_class, key.plan, key.channels, key.reason,
-                    row->calls.load(), row->bytes.load(), row->nanoseconds.load(), key.grid});
+                    row->calls.load(), row->bytes.load(), row->nanoseconds.load(), key.grid,
+                    static_cast<int>(key.form)});
   const std::scoped_lock links_lock(links().guard);
   json rails = json::array();
   for (const RailTraffic& rail : rail_traffic()) rails.push_back({rail.name, rail.bytes});
@@ -76,7 +77,7 @@ std::string serialise_rows() {
 }
 
 struct Line {
-  int collective, ranks, size_class;
+  int collective, form, ranks, size_class;
   std::string plan, reason;
   auto operator<=>(const Line&) const = default;
 };
@@ -108,6 +109,18 @@ std::uint64_t shared(std::uint64_t sum, const Line& line) {
   return (sum + ranks / 2) / ranks;
 }
 
+std::string name_of(const Line& line) {
+  const std::string collective(name(static_cast<Collective>(line.collective)));
+  switch (static_cast<Form>(line.form)) {
+    case Form::nonblocking:
+      return "i" + collective;
+    case Form::persistent:
+      return collective + "_init";
+    default:
+      return collective;
+  }
+}
+
 // "shm,mpi" -> both of them.
 void add_channels(std::set<std::string>& channels, const std::string& names) {
   std::istringstream list(names);
@@ -135,7 +148,7 @@ void merge(Report& report, int rank, const std::string& text) {
   merge_node_facts(report.node, all["node"], index < nodes.size() ? nodes[index] : 0);
   for (const json& rail : all["rails"]) report.rails[rail[0]] += rail[1].get<std::uint64_t>();
   for (const json& row : all["rows"]) {
-    Sums& sums = report.table[{row[0], row[1], row[2], row[3], row[5]}];
+    Sums& sums = report.table[{row[0], row[10], row[1], row[2], row[3], row[5]}];
     add_channels(sums.channels, row[4]);
     add(sums, row);
     if (row[9] != "") add(report.grid[{row[9], row[0], row[2]}], row);
@@ -177,7 +190,7 @@ std::string seconds(std::uint64_t nanoseconds) {
 
 Cells cells(const Line& line, const Sums& sums) {
   const std::string channels = joined(sums);
-  return {std::string(name(static_cast<Collective>(line.collective))),
+  return {name_of(line),
           std::to_string(line.ranks),
           size_range(line.size_class),
           std::to_string(shared(sums.calls, line)),
@@ -253,7 +266,7 @@ void write(const Report& report, const Config& config) {
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   json list = json::array();
   for (const auto& [line, sums] : report.table)
-    list.push_back({{"collective", name(static_cast<Collective>(line.collective))},
+    list.push_back({{"collective", name_of(line)},
                     {"ranks", line.ranks},
                     {"bytes_from", class_begin(line.size_class)},
                     {"bytes_below", class_end(line.size_class)},

@@ -19,12 +19,13 @@
 //                    first rank's buffers is
 //     "advice"    a sentence, where most of the bytes were in private buffers
 //   "rows"     a list, in the order of the printed table, of objects with
-//     "collective"  "allreduce", ...
+//     "collective"  "allreduce", "iallreduce" for the non-blocking form, "allreduce_init" for the persistent one
 //     "ranks"       of the communicator (of both groups of an inter-communicator)
 //     "bytes_from", "bytes_below"  the range of the call's size; both 0: no data, or a size that was not known
 //     "calls"       collective calls
 //     "bytes"       sum of the calls' sizes (as `payload_bytes` in plan/collective.h defines the size of a call)
-//     "seconds"     in the call, mean over the ranks, summed over the calls
+//     "seconds"     in the call, mean over the ranks, summed over the calls; of operations that ran here without
+//                   blocking, from the call to the completion
 //     "plan"        the plan's name, or "host"
 //     "channels"    that carried the data on any rank, e.g. "mpi,shm"; "" for the host
 //     "reason"      why the host had it; "" for a plan
@@ -40,6 +41,8 @@
 
 namespace plait {
 
+enum class Form : std::uint8_t { blocking, nonblocking, persistent };
+
 // One line of the table. Texts are interned.
 struct ReportKey {
   Collective collective = Collective::barrier;
@@ -48,6 +51,7 @@ struct ReportKey {
   const char* plan = "host";
   const char* channels = "";
   const char* reason = "";
+  Form form = Form::blocking;
   const char* grid = "";  // text() of the communicator's grid_axes(); of none: ""
   auto operator<=>(const ReportKey&) const = default;
 };

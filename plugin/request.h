@@ -5,19 +5,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
+#include "core/status.h"
 #include "plan/collective.h"
 #include "plugin/communicator.h"
 #include "plugin/layout.h"
 #include "plugin/process.h"
 #include "plugin/reduction.h"
+#include "plugin/report.h"
 #include "tl/trace.h"
 
 namespace plait {
 
 // Which side's memory holds the other one's (MPI_IN_PLACE).
 enum class Sharing : std::uint8_t { none, input_in_output, output_in_input };
+
+struct PreparedCall;  // schedule_cache.h
 
 struct Request {
   Call call;
@@ -28,6 +33,7 @@ struct Request {
   const std::size_t* displacements = nullptr;  // as in CallShape
   const Reducer* reducer = nullptr;
   UserReduction user;
+  Lists* lists = nullptr;  // where the call's lists are kept; outlives the call
 };
 
 // What became of a request: `reason` is why the host must take the call, nullptr when it is done with `code`.
@@ -43,6 +49,16 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
 // Sets a waiting communicator up; collective over it. Afterwards it is accelerated, or the host's for ever.
 void set_up_now(Communicator& communicator);
 
+// Waits until the set-up that a non-blocking call began is over.
+void finish_set_up(Communicator& communicator);
+
+// Keeps what comes out of a set-up. The road to be taken: accelerated, or the host's for ever.
+Road settle(Communicator& communicator, Result<std::unique_ptr<Machinery>> made);
+
+// For the report and the trace: a call that ran here has come to its end.
+void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,
+            std::uint64_t begin_ns);
+
 // A call that the host took, for the report. `communicator` may be nullptr.
 struct HostCall {
   Collective collective;
@@ -50,29 +66,36 @@ struct HostCall {
   const Communicator* communicator;
   const Call* call;  // nullptr: of unknown size
   const char* reason;
+  Form form = Form::blocking;
 };
 void count_host_call(const HostCall& call, std::uint64_t begin_ns);
 
-// The way of every call. `prepare(communicator, request)` fills the request from the arguments, touching only what is
-// significant on this rank, and returns nullptr, or why the call is not eligible; it must come to the same answer on
-// all ranks. `call_host()` is the call as the program made it.
-template <class Prepare, class CallHost>
-int enter(Collective collective, MPI_Comm comm, Prepare&& prepare, CallHost&& call_host) {
+// Where calls are taken: the communicator's state, else nullptr.
+inline Communicator* serving(MPI_Comm comm) {
   if (phase() == Phase::before) [[unlikely]]
     start_late();
-  Communicator* communicator = accepting() ? find_communicator(comm) : nullptr;
+  return accepting() ? find_communicator(comm) : nullptr;
+}
+
+// The way of every blocking call; Arguments are those of plugin/arguments.h.
+template <class Arguments>
+int enter(const Arguments& arguments, MPI_Comm comm) {
+  Communicator* communicator = serving(comm);
+  if (communicator != nullptr && communicator->operations.kept.load(std::memory_order_acquire) != 0) [[unlikely]]
+    finish_set_up(*communicator);
   const bool measuring = reporting();
   const bool hopeless = communicator == nullptr || communicator->road == Road::host;
   if (hopeless && !measuring) {
     note_host_call();
-    return call_host();
+    return arguments.on_host(comm);
   }
   const std::uint64_t begin_ns = measuring ? monotonic_ns() : 0;
   Request request;
-  request.call.collective = collective;
+  request.call.collective = Arguments::collective;
+  if (communicator != nullptr) request.lists = &communicator->lists;
   const char* reason = nullptr;
   const bool readable = communicator != nullptr && !communicator->inter;  // else the arguments mean something else
-  if (readable) reason = prepare(*communicator, request);
+  if (readable) reason = arguments.prepare(*communicator, request);
   if (hopeless) {
     if (communicator != nullptr) reason = communicator->host_reason;
   } else if (reason == nullptr) {
@@ -81,9 +104,9 @@ int enter(Collective collective, MPI_Comm comm, Prepare&& prepare, CallHost&& ca
     reason = outcome.reason;
   }
   note_host_call();
-  const int code = call_host();
+  const int code = arguments.on_host(comm);
   if (measuring)
-    count_host_call({collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
+    count_host_call({Arguments::collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
   return code;
 }
 

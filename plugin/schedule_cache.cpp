@@ -44,9 +44,9 @@ std::uint64_t ScheduleCache::hash(const CallShape& shape) const {
 const PreparedCall& ScheduleCache::search(const CallShape& shape) {
   const std::uint64_t wanted = hash(shape);
   const std::size_t first = (wanted >> 32) % sets * ways;
-  std::unique_ptr<Entry>* slot = nullptr;
+  std::shared_ptr<Entry>* slot = nullptr;
   for (std::size_t way = 0; way < ways; ++way) {
-    std::unique_ptr<Entry>& entry = entries_[first + way];
+    std::shared_ptr<Entry>& entry = entries_[first + way];
     if (entry == nullptr) {
       slot = &entry;
     } else if (entry->hash == wanted && same(entry->shape(), shape)) {
@@ -59,8 +59,8 @@ const PreparedCall& ScheduleCache::search(const CallShape& shape) {
   return (*slot)->prepared;
 }
 
-std::unique_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape) {
-  auto entry = std::make_unique<Entry>();
+std::shared_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape) {
+  auto entry = std::make_shared<Entry>();
   entry->call = shape.call;
   entry->in_place = shape.in_place;
   entry->displaced = shape.displacements != nullptr;
@@ -104,20 +104,20 @@ void ScheduleCache::prepare(Entry& entry) {
                               .grid = grid_});
 }
 
-void ScheduleCache::store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> entry) {
+void ScheduleCache::store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> entry) {
   forget(slot);
   if (bytes_ + entry->bytes > max_bytes)
-    for (std::unique_ptr<Entry>& other : entries_) forget(other);
+    for (std::shared_ptr<Entry>& other : entries_) forget(other);
   bytes_ += entry->bytes;
   slot = std::move(entry);
   last_[static_cast<std::size_t>(slot->call.collective)] = slot.get();
 }
 
 void ScheduleCache::clear() {
-  for (std::unique_ptr<Entry>& entry : entries_) forget(entry);
+  for (std::shared_ptr<Entry>& entry : entries_) forget(entry);
 }
 
-void ScheduleCache::forget(std::unique_ptr<Entry>& slot) {
+void ScheduleCache::forget(std::shared_ptr<Entry>& slot) {
   if (slot == nullptr) return;
   bytes_ -= slot->bytes;
   std::ranges::replace(last_, static_cast<const Entry*>(slot.get()), static_cast<const Entry*>(nullptr));

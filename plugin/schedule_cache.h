@@ -42,6 +42,12 @@ class ScheduleCache {
     return search(shape);
   }
 
+  // The same, valid as long as it is held.
+  std::shared_ptr<const PreparedCall> hold(const CallShape& shape) {
+    const PreparedCall& prepared = find(shape);
+    return {last_[static_cast<std::size_t>(shape.call.collective)]->shared_from_this(), &prepared};
+  }
+
   // ReportKey::grid of the calls that are new from now on.
   void count_for(const char* grid) { grid_ = grid; }
 
@@ -49,7 +55,7 @@ class ScheduleCache {
   void clear();
 
  private:
-  struct Entry {
+  struct Entry : std::enable_shared_from_this<Entry> {
     Call call;  // its counts are those below
     bool in_place = false;
     bool displaced = false;
@@ -74,17 +80,17 @@ class ScheduleCache {
   bool same_values(const std::size_t* a, const std::size_t* b) const;
   std::uint64_t hash(const CallShape& shape) const;
   const PreparedCall& search(const CallShape& shape);
-  std::unique_ptr<Entry> make(const CallShape& shape);
+  std::shared_ptr<Entry> make(const CallShape& shape);
   void prepare(Entry& entry);
-  void store(std::unique_ptr<Entry>& slot, std::unique_ptr<Entry> entry);
-  void forget(std::unique_ptr<Entry>& slot);
+  void store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> entry);
+  void forget(std::shared_ptr<Entry>& slot);
 
   Planner& planner_;
   int rank_;
   int ranks_;
   const char* grid_ = "";
   std::array<const Entry*, collective_count> last_{};
-  std::array<std::unique_ptr<Entry>, sets * ways> entries_;
+  std::array<std::shared_ptr<Entry>, sets * ways> entries_;
   std::size_t bytes_ = 0;
   std::size_t next_victim_ = 0;
 };

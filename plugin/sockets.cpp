@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "core/log.h"
-#include "plugin/host.h"
+#include "plugin/cooperation.h"
 
 namespace plait {
 namespace {
@@ -67,7 +67,7 @@ Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const
   }
   std::vector<Endpoint> endpoints(addresses.size());
   const int bytes = static_cast<int>(sizeof mine);
-  if (host().allgather(&mine, bytes, MPI_BYTE, endpoints.data(), bytes, MPI_BYTE, comm) != MPI_SUCCESS)
+  if (gather_all(&mine, bytes, endpoints.data(), comm) != MPI_SUCCESS)
     return Status(Code::peer_failed, "the ranks could not exchange their sockets");
   if (std::ranges::any_of(endpoints, [](const Endpoint& endpoint) { return endpoint.port == 0; })) return Sockets();
   for (std::size_t peer = 0; peer < endpoints.size(); ++peer)

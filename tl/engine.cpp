@@ -63,23 +63,46 @@ void Courtesy::nap_when_long() {
 Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait) : channels_(channels), courtesy_(wait) {}
 
 Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace) {
+  const Result<bool> complete = start(schedule, buffers, reducer, trace);
+  if (!complete.ok()) return complete.status();
+  if (*complete) return {};
+  Status status = run_turns();
+  if (!status.ok()) give_up();
+  return status;
+}
+
+Result<bool> Engine::start(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer,
+                           StepTrace* trace) {
+  take_on(schedule, buffers, reducer, trace);
+  if (alone_) {
+    Result<bool> complete = start_alone();
+    if (!complete.ok()) give_up();
+    return complete;
+  }
+  prepare();
+  return progress();
+}
+
+Result<bool> Engine::progress() {
+  const Result<Turn> made = turn();
+  if (!made.ok()) {
+    give_up();
+    return made.status();
+  }
+  return *made == Turn::complete;
+}
+
+void Engine::take_on(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace) {
   schedule_ = &schedule;
   buffers_ = &buffers;
   reducer_ = reducer;
   trace_ = trace;
-  const bool alone = schedule.steps.size() == 1 && trace == nullptr && !is_local(schedule.steps.front().kind);
-  Status status;
-  if (alone) {
-    status = run_alone();
-  } else {
-    prepare();
-    status = run_steps();
-  }
-  if (!status.ok()) {
-    for (Channel* channel : channels_)
-      if (channel != nullptr) channel->abandon();
-  }
-  return status;
+  alone_ = schedule.steps.size() == 1 && trace == nullptr && !is_local(schedule.steps.front().kind);
+}
+
+void Engine::give_up() {
+  for (Channel* channel : channels_)
+    if (channel != nullptr) channel->abandon();
 }
 
 void Engine::prepare() {
@@ -102,47 +125,58 @@ void Engine::prepare() {
     if (waiting_for_[step] == 0) offer(step);
 }
 
-Status Engine::run_steps() {
+Status Engine::run_turns() {
   courtesy_.reset();
   while (true) {
-    if (Status status = start_ready(); !status.ok()) return status;
-    if (remaining_ == 0) return {};
-    const bool worked = !local_.empty();
-    if (worked) run_local_piece();
-    Result<bool> moved = glance();
-    if (!moved.ok()) return moved.status();
-    if (worked || *moved) {
+    const Result<Turn> made = turn();
+    if (!made.ok()) return made.status();
+    if (*made == Turn::complete) return {};
+    if (*made == Turn::moved)
       courtesy_.reset();
-    } else if (ready_.empty()) {
-      if (!in_flight_) return {Code::internal, "engine: no step of the schedule can start"};
-      const Channel* mpi = channels_[static_cast<std::size_t>(ChannelKind::mpi)];
-      courtesy_.wait(mpi == nullptr || mpi->active() == 0);
-    }
+    else
+      courtesy_.wait(!drives_host());
   }
 }
 
-// Small calls within a node are a single step: nothing to order.
-Status Engine::run_alone() {
+// Whether the channels call the host's progress themselves.
+bool Engine::drives_host() const {
+  const Channel* mpi = channels_[static_cast<std::size_t>(ChannelKind::mpi)];
+  return mpi != nullptr && mpi->active() > 0;
+}
+
+// What can start is started, one piece of local work is done, and every channel gets a glance.
+Result<Engine::Turn> Engine::turn() {
+  if (alone_) return turn_alone();
+  if (Status status = start_ready(); !status.ok()) return status;
+  if (remaining_ == 0) return Turn::complete;
+  const bool worked = !local_.empty();
+  if (worked) run_local_piece();
+  Result<bool> moved = glance();
+  if (!moved.ok()) return moved.status();
+  if (remaining_ == 0) return Turn::complete;
+  if (worked || *moved || !ready_.empty()) return Turn::moved;
+  if (!in_flight_) return Status(Code::internal, "engine: no step of the schedule can start");
+  return Turn::idle;
+}
+
+// Small calls within a node are a single step.
+Result<bool> Engine::start_alone() {
   if (transfers_.empty()) prepare();
   Transfer& transfer = transfers_.front();
   Channel* channel = channels_[static_cast<std::size_t>(schedule_->steps.front().channel)];
   if (channel == nullptr) return absent_channel(0);
   fill(transfer, 0);
   transfer.last_of_lane = true;
+  return channel->start(transfer);
+}
+
+Result<Engine::Turn> Engine::turn_alone() {
+  Channel* channel = channels_[static_cast<std::size_t>(schedule_->steps.front().channel)];
   completed_.clear();
-  Result<bool> done = channel->start(transfer);
-  if (!done.ok()) return done.status();
-  if (*done) return {};
-  courtesy_.reset();
-  while (completed_.empty()) {
-    const Result<bool> moved = channel->progress(completed_);
-    if (!moved.ok()) return moved.status();
-    if (*moved)
-      courtesy_.reset();
-    else
-      courtesy_.wait(channel->kind() != ChannelKind::mpi);
-  }
-  return {};
+  const Result<bool> moved = channel->progress(completed_);
+  if (!moved.ok()) return moved.status();
+  if (!completed_.empty()) return Turn::complete;
+  return *moved ? Turn::moved : Turn::idle;
 }
 
 Status Engine::start_ready() {

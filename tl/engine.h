@@ -35,7 +35,7 @@ class Courtesy {
   std::uint64_t since_ns_ = 0;  // of the wait, taken when it turned out not to be short
 };
 
-// One engine a communicator; one schedule at a time (more for non-blocking calls comes with several engines).
+// One engine a communicator; one schedule at a time, because messages meet in the order of the steps.
 // After the first run of a schedule of some size, runs of no larger schedules allocate nothing.
 class Engine {
  public:
@@ -46,7 +46,14 @@ class Engine {
   // `reducer` may be null for schedules without reductions. `trace` may be null.
   Status run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
 
+  // The same without blocking: true when every step is complete. All that is passed stays in place until then; after
+  // start() has returned false, progress() is called until it returns true or fails.
+  Result<bool> start(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
+  Result<bool> progress();
+
  private:
+  enum class Turn : std::uint8_t { complete, moved, idle };
+
   // Steps that may start, in the order in which they became so. Each step enters once, so it needs no wrap-around.
   struct Queue {
     std::vector<std::uint32_t> steps;
@@ -55,9 +62,14 @@ class Engine {
     void push(std::uint32_t step) { steps[tail++] = step; }
   };
 
+  void take_on(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
   void prepare();
-  Status run_steps();
-  Status run_alone();
+  Result<Turn> turn();
+  Result<Turn> turn_alone();
+  Result<bool> start_alone();
+  Status run_turns();
+  bool drives_host() const;
+  void give_up();
   Status absent_channel(std::uint32_t index) const;
   void fill(Transfer& transfer, std::uint32_t index) const;
   Status start_ready();
@@ -86,6 +98,7 @@ class Engine {
   std::uint64_t local_done_ = 0;  // bytes of the local step at hand that are done
   std::uint32_t remaining_ = 0;
   bool in_flight_ = false;  // some channel had transfers at the last glance
+  bool alone_ = false;      // the schedule is a single message or group step: nothing to order
 };
 
 }  // namespace plait

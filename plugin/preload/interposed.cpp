@@ -12,7 +12,7 @@ namespace plait::preload {
 
 constinit std::atomic<bool> detail::resolved{false};
 constinit std::array<void*, function_count> detail::tools{};
-thread_local constinit std::uint32_t detail::inside = 0;
+thread_local constinit std::uint64_t detail::inside = 0;
 
 namespace {
 
@@ -43,6 +43,15 @@ void detail::resolve() {
   host.name = reinterpret_cast<decltype(host.name)>(found); \
   tools[static_cast<std::size_t>(Function::name)] = tool_function("MPI_" #Name, found);
   PLAIT_INTERPOSED(PLAIT_RESOLVE)
+#undef PLAIT_RESOLVE
+#define PLAIT_RESOLVE(Name, name, parameters, arguments)                                    \
+  found = host_function("PMPI_I" #name);                                                    \
+  host.i##name = reinterpret_cast<decltype(host.i##name)>(found);                           \
+  tools[static_cast<std::size_t>(Function::i##name)] = tool_function("MPI_I" #name, found); \
+  found = host_function("P" PLAIT_PERSISTENT_NAME(Name));                                   \
+  host.name##_init = reinterpret_cast<decltype(host.name##_init)>(found);                   \
+  tools[static_cast<std::size_t>(Function::name##_init)] = tool_function(PLAIT_PERSISTENT_NAME(Name), found);
+  PLAIT_COLLECTIVES(PLAIT_RESOLVE)
 #undef PLAIT_RESOLVE
   install_host(host);
   resolved.store(true, std::memory_order_release);

@@ -54,7 +54,15 @@
   X(Alloc_mem, alloc_mem, (MPI_Aint size, MPI_Info info, void* base), (size, info, base)) \
   X(Free_mem, free_mem, (void* base), (base))
 
-#define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_MEMORY(X) PLAIT_COLLECTIVES(X)
+#define PLAIT_REQUESTS(X)                                                       \
+  X(Start, start, (MPI_Request * request), (request))                           \
+  X(Startall, startall, (int count, MPI_Request requests[]), (count, requests)) \
+  X(Request_free, request_free, (MPI_Request * request), (request))
+
+#define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_MEMORY(X) PLAIT_REQUESTS(X) PLAIT_COLLECTIVES(X)
+
+// The other forms of the collectives have the same parameters and some more.
+#define PLAIT_LISTED(...) __VA_ARGS__
 
 namespace plait::preload {
 
@@ -62,14 +70,18 @@ enum class Function : std::uint8_t {
 #define PLAIT_ENUMERATOR(Name, name, parameters, arguments) name,
   PLAIT_INTERPOSED(PLAIT_ENUMERATOR)
 #undef PLAIT_ENUMERATOR
-      count_,
+#define PLAIT_ENUMERATOR(Name, name, parameters, arguments) i##name, name##_init,
+      PLAIT_COLLECTIVES(PLAIT_ENUMERATOR)
+#undef PLAIT_ENUMERATOR
+          count_,
 };
 inline constexpr std::size_t function_count = static_cast<std::size_t>(Function::count_);
+static_assert(function_count <= 64);  // bits of detail::inside
 
 namespace detail {
 extern constinit std::atomic<bool> resolved;
 extern constinit std::array<void*, function_count> tools;
-extern thread_local constinit std::uint32_t inside __attribute__((tls_model("initial-exec")));
+extern thread_local constinit std::uint64_t inside __attribute__((tls_model("initial-exec")));
 void resolve();
 }  // namespace detail
 
@@ -84,7 +96,7 @@ inline void ensure_resolved() {
 // to us. nullptr when there is none, or when the tool itself called us, which must not bring us back to it.
 class ToolCall {
  public:
-  explicit ToolCall(Function function) : bit_(1u << static_cast<unsigned>(function)) {
+  explicit ToolCall(Function function) : bit_(std::uint64_t{1} << static_cast<unsigned>(function)) {
     void* behind = detail::tools[static_cast<std::size_t>(function)];
     if (behind == nullptr || (detail::inside & bit_) != 0) return;
     detail::inside |= bit_;
@@ -98,7 +110,7 @@ class ToolCall {
   void* tool() const { return tool_; }
 
  private:
-  std::uint32_t bit_;
+  std::uint64_t bit_;
   void* tool_ = nullptr;
 };
 

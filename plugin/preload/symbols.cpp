@@ -5,6 +5,7 @@
 // into C's.
 #include "plugin/collectives.h"
 #include "plugin/host.h"
+#include "plugin/persistent.h"
 #include "plugin/preload/allocation.h"
 #include "plugin/preload/interposed.h"
 #include "plugin/process.h"
@@ -44,17 +45,25 @@ int finalize() {
 
 extern "C" {
 
-#define PLAIT_DEFINE(space, Name, name, parameters, arguments)                                         \
-  PLAIT_EXPORT int PMPI_##Name parameters {                                                            \
-    plait::preload::ensure_resolved();                                                                 \
-    return space::name arguments;                                                                      \
-  }                                                                                                    \
-  PLAIT_EXPORT int MPI_##Name parameters {                                                             \
-    plait::preload::ensure_resolved();                                                                 \
-    const plait::preload::ToolCall call(plait::preload::Function::name);                               \
-    if (call.tool() != nullptr) return reinterpret_cast<decltype(&MPI_##Name)>(call.tool()) arguments; \
-    return space::name arguments;                                                                      \
+#define PLAIT_DEFINE_SYMBOLS(symbol, profiling_symbol, space, name, parameters, arguments)         \
+  PLAIT_EXPORT int profiling_symbol parameters {                                                   \
+    plait::preload::ensure_resolved();                                                             \
+    return space::name arguments;                                                                  \
+  }                                                                                                \
+  PLAIT_EXPORT int symbol parameters {                                                             \
+    plait::preload::ensure_resolved();                                                             \
+    const plait::preload::ToolCall call(plait::preload::Function::name);                           \
+    if (call.tool() != nullptr) return reinterpret_cast<decltype(&symbol)>(call.tool()) arguments; \
+    return space::name arguments;                                                                  \
   }
+#define PLAIT_DEFINE(space, Name, name, parameters, arguments) \
+  PLAIT_DEFINE_SYMBOLS(MPI_##Name, PMPI_##Name, space, name, parameters, arguments)
+#define PLAIT_DEFINE_FORMS(Name, name, parameters, arguments)                                               \
+  PLAIT_DEFINE_SYMBOLS(MPI_I##name, PMPI_I##name, plait::door, i##name,                                     \
+                       (PLAIT_LISTED parameters, MPI_Request * request), (PLAIT_LISTED arguments, request)) \
+  PLAIT_DEFINE_SYMBOLS(PLAIT_PERSISTENT(Name), PLAIT_PERSISTENT_PROFILING(Name), plait::door, name##_init,  \
+                       (PLAIT_LISTED parameters, MPI_Info info, MPI_Request * request),                     \
+                       (PLAIT_LISTED arguments, info, request))
 #define PLAIT_DEFINE_FRAME(Name, name, parameters, arguments) \
   PLAIT_DEFINE(plait::preload, Name, name, parameters, arguments)
 #define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments) \
@@ -63,5 +72,7 @@ extern "C" {
 PLAIT_FRAME(PLAIT_DEFINE_FRAME)
 PLAIT_MEMORY(PLAIT_DEFINE_DOOR)
 PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
+PLAIT_REQUESTS(PLAIT_DEFINE_DOOR)
+PLAIT_COLLECTIVES(PLAIT_DEFINE_FORMS)
 
 }  // extern "C"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/differential/cases.h"
+#include "tests/differential/completion.h"
 #include "tests/differential/door.h"
 #include "tests/differential/extras.h"
 #include "tests/differential/options.h"
@@ -84,6 +85,8 @@ class Run {
   std::vector<Case> next_group();
   void run_group(const std::vector<Case>& group);
   void run_road(std::vector<std::unique_ptr<Trial>>& trials, Road road);
+  Form form(const Case& test) const;
+  void complete_all(std::vector<std::unique_ptr<Trial>>& trials);
   void judge(const Trial& trial);
   void fail(const std::string& what, const std::string& why);
 
@@ -119,7 +122,15 @@ void Run::fail(const std::string& what, const std::string& why) {
 void Run::warm_up() {
   enable_plait(true);
   for (const Party& party : parties_)
-    for (int i = 0; i < 4 && party.comm != MPI_COMM_NULL; ++i) MPI_Barrier(party.comm);
+    for (int i = 0; i < 4 && party.comm != MPI_COMM_NULL; ++i) {
+      if (options_.form == Form::blocking) {
+        MPI_Barrier(party.comm);
+        continue;
+      }
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Ibarrier(party.comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
   enable_plait(false);
 }
 
@@ -159,8 +170,24 @@ void Run::run_road(std::vector<std::unique_ptr<Trial>>& trials, Road road) {
     announce(describe(trial->test(), trial->party()) + (road == Road::host ? " on the host" : " with plait") +
              ", rank " + std::to_string(world_rank()) + " of the world");
     const double begin_s = MPI_Wtime();
-    trial->run(road);
+    trial->run(road, form(trial->test()));
     (road == Road::host ? host_s_ : plait_s_) += MPI_Wtime() - begin_s;
+  }
+}
+
+// The same on all ranks.
+Form Run::form(const Case& test) const {
+  return options_.form ? *options_.form : static_cast<Form>(derive(test.seed, 8) % 3);
+}
+
+void Run::complete_all(std::vector<std::unique_ptr<Trial>>& trials) {
+  std::vector<MPI_Request*> requests;
+  for (const auto& trial : trials)
+    if (trial->request() != MPI_REQUEST_NULL) requests.push_back(&trial->request());
+  if (!requests.empty()) {
+    Random random(derive(options_.seed, 9, next_) + static_cast<std::uint64_t>(world_rank()));
+    announce("completing the requests before case " + std::to_string(next_) + ", rank " + std::to_string(world_rank()));
+    if (!complete(requests, random)) fail("cases before " + std::to_string(next_), "a request did not end well");
   }
 }
 
@@ -171,9 +198,14 @@ void Run::run_group(const std::vector<Case>& group) {
     if (const Party& party = parties_[test.party]; party.comm != MPI_COMM_NULL)
       trials.push_back(std::make_unique<Trial>(test, party, mixed_));
   const bool plait_first = derive(group.front().seed, 7) % 2 == 0;
-  run_road(trials, plait_first ? Road::plait : Road::host);
-  run_road(trials, plait_first ? Road::host : Road::plait);
-  for (const auto& trial : trials) judge(*trial);
+  for (const Road road : {plait_first ? Road::plait : Road::host, plait_first ? Road::host : Road::plait}) {
+    run_road(trials, road);
+    if (road == Road::plait) complete_all(trials);
+  }
+  for (const auto& trial : trials) {
+    trial->finish();
+    judge(*trial);
+  }
 }
 
 // Whatever the number of chunks: "flat:BC.1(chain) x16" is "flat:BC.1(chain)".

@@ -20,6 +20,7 @@ constexpr const char* usage =
     "  --expect-host         fail unless every call went to the host\n"
     "  --any-road            let any call go to the host\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
+    "  --form blocking|nonblocking|persistent|any   of Plait's calls (blocking)\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";
 
@@ -40,6 +41,20 @@ std::optional<Origin> parse_origin(std::string_view text) {
   if (text == "mpi") return Origin::mpi;
   if (text == "either") return Origin::either;
   return std::nullopt;
+}
+
+bool set_form(Options& options, std::string_view text) {
+  if (text == "any")
+    options.form = std::nullopt;
+  else if (text == "blocking")
+    options.form = Form::blocking;
+  else if (text == "nonblocking")
+    options.form = Form::nonblocking;
+  else if (text == "persistent")
+    options.form = Form::persistent;
+  else
+    return false;
+  return true;
 }
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {
@@ -73,6 +88,7 @@ bool set_value(Options& options, std::string_view option, const std::string& val
     if (origin) options.memory = *origin;
     return origin.has_value();
   }
+  if (option == "--form") return set_form(options, value);
   const auto number = parse_number(value);
   if (!number) return false;
   if (option == "--budget")

@@ -274,9 +274,13 @@ std::pair<std::size_t, std::size_t> Trial::own_input() const {
 
 // ---- Calling ----
 
-#define PLAIT_CALL(function, ...) (profiling_name ? PMPI_##function(__VA_ARGS__) : MPI_##function(__VA_ARGS__))
+#define PLAIT_CALL(Function, function, ...)                                                                    \
+  (form == Form::blocking ? (profiling_name ? PMPI_##Function(__VA_ARGS__) : MPI_##Function(__VA_ARGS__))      \
+   : form == Form::nonblocking                                                                                 \
+       ? (profiling_name ? PMPI_I##function(__VA_ARGS__, &request_) : MPI_I##function(__VA_ARGS__, &request_)) \
+       : PLAIT_PERSISTENT(Function)(__VA_ARGS__, MPI_INFO_NULL, &request_))
 
-int Trial::call(Memory* memory, MPI_Op op, bool profiling_name) {
+int Trial::call(Memory* memory, MPI_Op op, Form form, bool profiling_name) {
   const MPI_Comm comm = party_.comm;
   const int ranks = party_.ranks;
   const bool has_send = send_.layout.has_value(), has_receive = receive_.layout.has_value();
@@ -291,30 +295,29 @@ int Trial::call(Memory* memory, MPI_Op op, bool profiling_name) {
   const int count = static_cast<int>(test_.count);
   switch (test_.collective) {
     case Collective::barrier:
-      return PLAIT_CALL(Barrier, comm);
+      return PLAIT_CALL(Barrier, barrier, comm);
     case Collective::bcast:
-      return PLAIT_CALL(Bcast, to, to_count(1), to_type, root_, comm);
+      return PLAIT_CALL(Bcast, bcast, to, to_count(1), to_type, root_, comm);
     case Collective::reduce:
-      return PLAIT_CALL(Reduce, from, to, count, type, op, root_, comm);
+      return PLAIT_CALL(Reduce, reduce, from, to, count, type, op, root_, comm);
     case Collective::allreduce:
-      return PLAIT_CALL(Allreduce, from, to, count, type, op, comm);
+      return PLAIT_CALL(Allreduce, allreduce, from, to, count, type, op, comm);
     case Collective::allgather:
-      return PLAIT_CALL(Allgather, from, from_count(1), from_type, to, to_count(ranks), to_type, comm);
+      return PLAIT_CALL(Allgather, allgather, from, from_count(1), from_type, to, to_count(ranks), to_type, comm);
     case Collective::allgatherv:
-      return PLAIT_CALL(Allgatherv, from, from_count(1), from_type, to, receive_.counts.data(),
+      return PLAIT_CALL(Allgatherv, allgatherv, from, from_count(1), from_type, to, receive_.counts.data(),
                         receive_.displacements.data(), to_type, comm);
     case Collective::gather:
-      return PLAIT_CALL(Gather, from, from_count(1), from_type, to, to_count(ranks), to_type, root_, comm);
+      return PLAIT_CALL(Gather, gather, from, from_count(1), from_type, to, to_count(ranks), to_type, root_, comm);
     case Collective::scatter:
-      return PLAIT_CALL(Scatter, from, from_count(ranks), from_type, to, to_count(1), to_type, root_, comm);
+      return PLAIT_CALL(Scatter, scatter, from, from_count(ranks), from_type, to, to_count(1), to_type, root_, comm);
     case Collective::alltoall:
-      return PLAIT_CALL(Alltoall, from, from_count(ranks), from_type, to, to_count(ranks), to_type, comm);
+      return PLAIT_CALL(Alltoall, alltoall, from, from_count(ranks), from_type, to, to_count(ranks), to_type, comm);
     case Collective::reduce_scatter_block:
-      return PLAIT_CALL(Reduce_scatter_block, from, to, count, type, op, comm);
-    case Collective::reduce_scatter: {
-      const std::vector<int> counts(counts_.begin(), counts_.end());
-      return PLAIT_CALL(Reduce_scatter, from, to, counts.data(), type, op, comm);
-    }
+      return PLAIT_CALL(Reduce_scatter_block, reduce_scatter_block, from, to, count, type, op, comm);
+    case Collective::reduce_scatter:
+      call_counts_.assign(counts_.begin(), counts_.end());
+      return PLAIT_CALL(Reduce_scatter, reduce_scatter, from, to, call_counts_.data(), type, op, comm);
     case Collective::count_:
       break;
   }
@@ -409,7 +412,7 @@ int Trial::call_packed() {
   return code;
 }
 
-void Trial::run(Road road) {
+void Trial::run(Road road, Form form) {
   const bool profiling_name = derive(test_.seed, 2) % 4 == 0;
   // A rank that is late now and then finds the others' data waiting, or still on its way.
   if (own_.one_in(48)) usleep(static_cast<useconds_t>(own_.below(400)));
@@ -418,14 +421,20 @@ void Trial::run(Road road) {
   if (road == Road::host) {
     const MPI_Op corrected = test_.op != nullptr ? test_.op->corrected : MPI_OP_NULL;
     if (host_copes(test_))
-      host_code_ = call(expected_.get(), op, profiling_name);
+      host_code_ = call(expected_.get(), op, Form::blocking, profiling_name);
     else
-      host_code_ = corrected != MPI_OP_NULL ? call(expected_.get(), corrected, profiling_name) : call_packed();
+      host_code_ =
+          corrected != MPI_OP_NULL ? call(expected_.get(), corrected, Form::blocking, profiling_name) : call_packed();
   } else {
-    plait_code_ = call(result_.get(), op, profiling_name);
+    plait_code_ = call(result_.get(), op, form, profiling_name);
+    if (form == Form::persistent && plait_code_ == MPI_SUCCESS) plait_code_ = MPI_Start(&request_);
     plan_ = last_plan();
     channels_ = last_channels();
   }
+}
+
+void Trial::finish() {
+  if (request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);  // a persistent one
   if (input_ && checksum(input_->all()) != input_sum_) input_kept_ = false;
 }
 

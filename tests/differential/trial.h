@@ -3,6 +3,14 @@
 
 #include <mpi.h>
 
+// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
+#else
+#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,6 +77,7 @@ struct Case {
 std::string describe(const Case& test, const Party& party);
 
 enum class Road { host, plait };
+enum class Form { blocking, nonblocking, persistent };
 
 // Both calls' buffers. The host is given packed data where it can't cope with the layouts: Open MPI 4.1 chooses its
 // algorithms by the local type's size, so that ranks with different types wait for each other for ever, and its
@@ -83,7 +92,11 @@ class Trial {
 
   const Case& test() const { return test_; }
   const Party& party() const { return party_; }
-  void run(Road road);
+  // The host's call always blocks. After another form the call is under way in `request()`, to be completed by any of
+  // MPI's functions; after all runs finish() is called once.
+  void run(Road road, Form form = Form::blocking);
+  MPI_Request& request() { return request_; }
+  void finish();
 
   // What is wrong with the results on this rank.
   std::optional<std::string> failure() const;
@@ -116,7 +129,7 @@ class Trial {
   void write_in_place(Memory& memory);
   std::pair<std::size_t, std::size_t> own_input() const;
   std::size_t element_bytes() const { return test_.shape == Shape::mixed ? MixedTypes::size : test_.basic->size; }
-  int call(Memory* memory, MPI_Op op, bool profiling_name);
+  int call(Memory* memory, MPI_Op op, Form form, bool profiling_name);
   int call_packed();
   int reduce_packed(const std::byte* from, std::byte* to);
   void pack(const Side& side, const Memory& memory, std::size_t first, std::size_t last, std::byte* packed) const;
@@ -134,6 +147,8 @@ class Trial {
   int root_ = 0;
   bool in_place_;                    // on this rank
   std::vector<std::size_t> counts_;  // elements by rank, where they differ
+  std::vector<int> call_counts_;     // the same as an argument
+  MPI_Request request_ = MPI_REQUEST_NULL;
   Side send_, receive_;
   std::size_t defined_ = 0;  // elements of the receive side that the call defines
   std::unique_ptr<Memory> input_, expected_, result_;

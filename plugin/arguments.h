@@ -1,0 +1,222 @@
+// The arguments of each collective as the program passed them, without the communicator: what they ask of Plait, and
+// how the host gets them, in each of the three forms that MPI has of a collective.
+#pragma once
+
+#include <mpi.h>
+
+#include "plugin/communicator.h"
+#include "plugin/host.h"
+#include "plugin/request.h"
+
+namespace plait {
+
+// prepare() fills the request, whose call.collective and lists are set, touching only what is significant on this rank.
+// It returns nullptr, or why the call is not eligible: the same on all ranks, unless a rank's arguments are wrong.
+// The functions on_host() are the call as the program made it: blocking, non-blocking, persistent.
+
+struct BarrierCall {
+  static constexpr Collective collective = Collective::barrier;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().barrier(comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const { return host().ibarrier(comm, request); }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().barrier_init(comm, info, request);
+  }
+};
+
+struct BcastCall {
+  void* buffer;
+  int count;
+  MPI_Datatype type;
+  int root;
+
+  static constexpr Collective collective = Collective::bcast;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().bcast(buffer, count, type, root, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().ibcast(buffer, count, type, root, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().bcast_init(buffer, count, type, root, comm, info, request);
+  }
+};
+
+struct ReduceCall {
+  const void* send;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+  int root;
+
+  static constexpr Collective collective = Collective::reduce;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().reduce(send, receive, count, type, op, root, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().ireduce(send, receive, count, type, op, root, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().reduce_init(send, receive, count, type, op, root, comm, info, request);
+  }
+};
+
+struct AllreduceCall {
+  const void* send;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+
+  static constexpr Collective collective = Collective::allreduce;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().allreduce(send, receive, count, type, op, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().iallreduce(send, receive, count, type, op, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().allreduce_init(send, receive, count, type, op, comm, info, request);
+  }
+};
+
+struct AllgatherCall {
+  const void* send;
+  int send_count;
+  MPI_Datatype send_type;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+
+  static constexpr Collective collective = Collective::allgather;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().allgather(send, send_count, send_type, receive, count, type, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().iallgather(send, send_count, send_type, receive, count, type, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().allgather_init(send, send_count, send_type, receive, count, type, comm, info, request);
+  }
+};
+
+struct AllgathervCall {
+  const void* send;
+  int send_count;
+  MPI_Datatype send_type;
+  void* receive;
+  const int* counts;
+  const int* displacements;
+  MPI_Datatype type;
+
+  static constexpr Collective collective = Collective::allgatherv;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const {
+    return host().allgatherv(send, send_count, send_type, receive, counts, displacements, type, comm);
+  }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().iallgatherv(send, send_count, send_type, receive, counts, displacements, type, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().allgatherv_init(send, send_count, send_type, receive, counts, displacements, type, comm, info,
+                                  request);
+  }
+};
+
+struct GatherCall {
+  const void* send;
+  int send_count;
+  MPI_Datatype send_type;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+  int root;
+
+  static constexpr Collective collective = Collective::gather;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const {
+    return host().gather(send, send_count, send_type, receive, count, type, root, comm);
+  }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().igather(send, send_count, send_type, receive, count, type, root, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().gather_init(send, send_count, send_type, receive, count, type, root, comm, info, request);
+  }
+};
+
+struct ScatterCall {
+  const void* send;
+  int send_count;
+  MPI_Datatype send_type;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+  int root;
+
+  static constexpr Collective collective = Collective::scatter;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const {
+    return host().scatter(send, send_count, send_type, receive, count, type, root, comm);
+  }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().iscatter(send, send_count, send_type, receive, count, type, root, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().scatter_init(send, send_count, send_type, receive, count, type, root, comm, info, request);
+  }
+};
+
+struct AlltoallCall {
+  const void* send;
+  int send_count;
+  MPI_Datatype send_type;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+
+  static constexpr Collective collective = Collective::alltoall;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().alltoall(send, send_count, send_type, receive, count, type, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().ialltoall(send, send_count, send_type, receive, count, type, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().alltoall_init(send, send_count, send_type, receive, count, type, comm, info, request);
+  }
+};
+
+struct ReduceScatterBlockCall {
+  const void* send;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+
+  static constexpr Collective collective = Collective::reduce_scatter_block;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().reduce_scatter_block(send, receive, count, type, op, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().ireduce_scatter_block(send, receive, count, type, op, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().reduce_scatter_block_init(send, receive, count, type, op, comm, info, request);
+  }
+};
+
+struct ReduceScatterCall {
+  const void* send;
+  void* receive;
+  const int* counts;
+  MPI_Datatype type;
+  MPI_Op op;
+
+  static constexpr Collective collective = Collective::reduce_scatter;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().reduce_scatter(send, receive, counts, type, op, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().ireduce_scatter(send, receive, counts, type, op, comm, request);
+  }
+  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
+    return host().reduce_scatter_init(send, receive, counts, type, op, comm, info, request);
+  }
+};
+
+}  // namespace plait

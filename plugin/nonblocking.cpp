@@ -1,0 +1,138 @@
+#include "plugin/nonblocking.h"
+
+#include <exception>
+
+#include "plugin/bootstrap.h"
+#include "plugin/host_progress.h"
+#include "plugin/progress.h"
+#include "plugin/set_up_task.h"
+
+namespace plait {
+namespace {
+
+Admission fail(Operation& operation, const std::exception& exception) {
+  operation.error = error_code(Status(Code::unavailable, exception.what()));
+  return Admission::failed;
+}
+
+// The call that makes the communicator worth its set-up begins it; those before it are the host's.
+Admission admit_waiting(Operation& operation) {
+  Communicator& communicator = *operation.communicator;
+  if (operation.reason != nullptr) return Admission::host;
+  if (++communicator.eligible_calls < process().config.setup_calls) {
+    operation.reason = "not set up yet";
+    return Admission::host;
+  }
+  communicator.operations.set_up = std::make_unique<SetUpTask>(communicator);
+  communicator.road = Road::preparing;
+  return Admission::kept;
+}
+
+bool calls_host(const Operation& operation) {
+  constexpr auto mpi = std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi);
+  const Request& request = operation.request;
+  const bool packed = request.input.type != nullptr && !request.input.direct;
+  const bool user_defined = request.reducer == &request.user.reducer();
+  return packed || user_defined || (operation.prepared->schedule.channels_used & mpi) != 0;
+}
+
+// ---- The functions of a generalized request ----
+
+int query(void* state, MPI_Status* status) {
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_ANY_SOURCE;
+  status->MPI_TAG = MPI_ANY_TAG;
+  return static_cast<Operation*>(state)->error;
+}
+
+int release(void* state) {
+  give_back(static_cast<Operation*>(state));
+  return MPI_SUCCESS;
+}
+
+// Collectives cannot be cancelled.
+int cancel(void*, int) { return MPI_SUCCESS; }
+
+int poll(void*, MPI_Status*) {
+  progress();
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Admission admit(Operation& operation) {
+  Communicator& communicator = *operation.communicator;
+  try {
+    // Another thread is about to settle the communicator: what it kept comes first.
+    if (communicator.road != Road::preparing && communicator.operations.kept.load(std::memory_order_acquire) != 0)
+      finish_set_up(communicator);
+    Admission admission = Admission::host;
+    switch (communicator.road.load()) {
+      case Road::waiting:
+        admission = admit_waiting(operation);
+        break;
+      case Road::preparing:
+        admission = Admission::kept;
+        break;
+      case Road::accelerated:
+        if (operation.reason == nullptr) prepare_to_run(operation);
+        admission = operation.prepared != nullptr ? Admission::taken : Admission::host;
+        break;
+      case Road::host:
+        operation.reason = communicator.host_reason;
+        break;
+      case Road::broken:
+        operation.error = communicator.error;
+        return Admission::failed;
+    }
+    if (admission == Admission::kept) communicator.operations.kept.fetch_add(1, std::memory_order_relaxed);
+    return admission;
+  } catch (const std::exception& exception) {
+    return fail(operation, exception);
+  }
+}
+
+void prepare_to_run(Operation& operation) {
+  const Request& request = operation.request;
+  auto prepared = operation.communicator->machinery->schedules.hold(
+      {.call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
+  if (!prepared->accelerated) {
+    operation.reason = prepared->reason;
+    return;
+  }
+  operation.prepared = std::move(prepared);
+  operation.needs_host = calls_host(operation);
+  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+}
+
+int give_request(Operation& operation, MPI_Request* request) {
+  static constexpr RequestFunctions functions = {query, release, cancel, poll};
+  // The operation may be complete, and its request of another thread's, before this returns.
+  if (const int error = start_request(functions, &operation, &operation.handle); error != MPI_SUCCESS) {
+    give_back(&operation);
+    return error;
+  }
+  *request = operation.handle;
+  hand_over(operation);
+  return MPI_SUCCESS;
+}
+
+void record_operation(Operation& operation) {
+  Communicator& communicator = *operation.communicator;
+  const PreparedCall& prepared = *operation.prepared;
+  const Form form = operation.persistent != nullptr ? Form::persistent : Form::nonblocking;
+  ReportRow* row = nullptr;
+  if (prepared.row != nullptr)
+    row = &report_row({.collective = operation.request.call.collective,
+                       .ranks = communicator.ranks,
+                       .size_class = size_class(prepared.payload),
+                       .plan = prepared.plan,
+                       .channels = prepared.channels,
+                       .reason = prepared.reason,
+                       .form = form,
+                       .grid = communicator.grid});
+  record(communicator, operation.request, prepared, row, operation.begin_ns);
+}
+
+}  // namespace plait

@@ -1,0 +1,50 @@
+// A non-blocking collective that Plait has taken on, from its posting until the program has let go of its request.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "plugin/communicator.h"
+#include "plugin/request.h"
+#include "plugin/schedule_cache.h"
+#include "plugin/staging.h"
+#include "plugin/work_memory.h"
+
+namespace plait {
+
+struct PersistentRequest;  // persistent.h
+
+struct Operation {
+  Communicator* communicator = nullptr;
+  Request request;
+  Lists lists;
+  const char* reason = nullptr;  // why it is not eligible; nullptr: it is
+
+  // Whom its completion is told: the generalized request that the program holds, or a persistent one.
+  MPI_Request handle = MPI_REQUEST_NULL;
+  PersistentRequest* persistent = nullptr;
+
+  // The call as the program made it; set while the communicator is being prepared, when the host may yet get it.
+  std::function<int(MPI_Comm, MPI_Request*)> post_on_host;
+  MPI_Request host_request = MPI_REQUEST_NULL;
+
+  // Set when it is clear that it runs here.
+  std::shared_ptr<const PreparedCall> prepared;
+  Staging staging;
+  WorkMemory memory;
+  bool running = false;
+  bool needs_host = false;  // some part of it calls MPI: only a thread that may do so moves it on
+
+  std::uint64_t begin_ns = 0;  // of the call; 0: nobody measures
+  int error = MPI_SUCCESS;
+  Operation* next = nullptr;  // in the one list that it is in
+};
+
+// Operations are used again and keep their memory up to a limit. Thread-safe.
+Operation* take_operation(Communicator& communicator, Collective collective);
+void give_back(Operation* operation);
+
+}  // namespace plait

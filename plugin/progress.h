@@ -1,0 +1,28 @@
+// Moves operations on: non-blocking collectives and the set-ups that they began.
+//
+// An operation is posted by any thread, which hands it over without waiting. From then on it belongs to whoever runs
+// progress(): one thread at a time, others go away at once. The operations of a communicator run one after the other in
+// the order of posting, which MPI guarantees to be the same on all ranks; those of different communicators side by
+// side.
+#pragma once
+
+#include <mpi.h>
+
+#include "plugin/operation.h"
+
+namespace plait {
+
+// Takes on an operation of a communicator that is accelerated, or is being prepared, or has a host request. Wait-free.
+void hand_over(Operation& operation);
+
+// One turn of everything that is posted; returns how many operations completed. Does not block. A few nanoseconds when
+// there is nothing. `may_call_host`: false in a thread that must not call MPI.
+int progress(bool may_call_host = true);
+
+// Waits until a communicator has no operations: its blocking calls come after those that were posted before.
+void drain(Communicator& communicator);
+
+// The same, before its state is destroyed: nobody looks at it any more.
+void retire(Communicator& communicator);
+
+}  // namespace plait

@@ -1,0 +1,26 @@
+// Where the engine finds a request's data, and how it gets there and back.
+#pragma once
+
+#include <cstddef>
+
+#include "plan/bound_schedule.h"
+#include "plugin/request.h"
+#include "plugin/work_memory.h"
+#include "tl/channel.h"
+
+namespace plait {
+
+struct Staging {
+  Buffers buffers;
+  std::byte* packed_input = nullptr;   // to be filled from the input before; nullptr: used in place
+  std::byte* packed_output = nullptr;  // to be emptied into the output afterwards
+};
+
+// Data that the schedule cannot use where it lies, and the plan's scratch, stand in `memory` until the call is over.
+Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemory& memory);
+
+// Before and after the schedule runs. Both return an MPI error code.
+int stage_in(const Request& request, const Staging& staging);
+int stage_out(const Request& request, const Staging& staging);
+
+}  // namespace plait
