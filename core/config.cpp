@@ -70,6 +70,14 @@ bool set_shared(Config& config, std::string_view text) {
   return true;
 }
 
+constexpr std::array<std::string_view, 2> progress_modes = {"calls", "thread"};
+
+bool set_progress(Config& config, std::string_view text) {
+  if (std::ranges::find(progress_modes, text) == progress_modes.end()) return false;
+  config.progress = text;
+  return true;
+}
+
 bool set_channels(Config& config, std::string_view text) {
   std::vector<std::string> channels;
   while (true) {
@@ -125,7 +133,8 @@ constexpr auto table = std::to_array<Entry>({
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
     {{"PLAIT_CHANNELS", "list", "shm,tcp,ucx,mpi",
-      "The channels that may be used, separated by commas: shm, tcp, ucx, mpi. Between nodes ucx is taken where it works on "
+      "The channels that may be used, separated by commas: shm, tcp, ucx, mpi. Between nodes ucx is taken where it "
+      "works on "
       "all ranks, else mpi."},
      "a list, separated by commas, of shm, tcp, ucx, mpi",
      set_channels},
@@ -165,6 +174,12 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_SETUP_CALLS", "count", "3", "Eligible calls on a communicator before it is set up for acceleration."},
      a_count,
      [](Config& c, std::string_view v) { return set_count(c.setup_calls, v); }},
+    {{"PLAIT_PROGRESS", "choice", "calls",
+      "What moves non-blocking collectives on: calls the program's own calls of MPI, thread also a helper thread of "
+      "each "
+      "process."},
+     "calls or thread",
+     set_progress},
     {{"PLAIT_SWITCH", "name", "",
       "Name of the network switch this process's node hangs on, the same on all nodes of the switch; empty takes it "
       "from Slurm."},

@@ -22,13 +22,13 @@ std::span<const Knob> knobs();
 
 // The effective values, as typed fields, one for each knob.
 struct Config {
-  bool disable = false;                                       // PLAIT_DISABLE
-  bool report = false;                                        // PLAIT_REPORT
-  std::string report_path;                                    // PLAIT_REPORT=file.json; empty: standard error
-  std::string trace_path;                                     // PLAIT_TRACE; empty: off
-  std::string plan;                                           // PLAIT_PLAN: forced where it applies; empty: choose
+  bool disable = false;     // PLAIT_DISABLE
+  bool report = false;      // PLAIT_REPORT
+  std::string report_path;  // PLAIT_REPORT=file.json; empty: standard error
+  std::string trace_path;   // PLAIT_TRACE; empty: off
+  std::string plan;         // PLAIT_PLAN: forced where it applies; empty: choose
   std::vector<std::string> channels = {"shm", "tcp", "ucx", "mpi"};  // PLAIT_CHANNELS: those allowed
-  std::string rails = "all";                                  // PLAIT_RAILS: names, a number, or all
+  std::string rails = "all";                                         // PLAIT_RAILS: names, a number, or all
   std::string ucx_transports;             // PLAIT_UCX_TLS: as UCX_TLS; empty: by the kind of the rail
   std::string single_copy = "auto";       // PLAIT_SINGLE_COPY: auto | cma | xpmem | none
   std::size_t single_copy_threshold = 0;  // PLAIT_SINGLE_COPY_THRESHOLD (bytes); 0: measured
@@ -36,6 +36,7 @@ struct Config {
   std::string shared = "mpi";             // PLAIT_SHARED: mpi | malloc | none
   std::size_t arena_bytes = 0;            // PLAIT_ARENA_BYTES: of this process's arena; 0: the memory's
   std::size_t chunk_bytes = 0;            // PLAIT_CHUNK_BYTES: pipeline chunk; 0: planner's choice
+  std::string progress = "calls";         // PLAIT_PROGRESS: calls | thread
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host

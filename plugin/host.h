@@ -62,6 +62,7 @@ struct Host {
   decltype(&MPI_Start) start = nullptr;
   decltype(&MPI_Startall) startall = nullptr;
   decltype(&MPI_Request_free) request_free = nullptr;
+  decltype(&MPI_Wait) wait = nullptr;
 };
 
 namespace detail {

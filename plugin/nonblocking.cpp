@@ -3,12 +3,19 @@
 #include <exception>
 
 #include "plugin/bootstrap.h"
+#include "plugin/host.h"
 #include "plugin/host_progress.h"
 #include "plugin/progress.h"
 #include "plugin/set_up_task.h"
 
 namespace plait {
 namespace {
+
+// Which this thread posted last, for wait(). The program frees it only by completing its request.
+thread_local constinit Operation* latest __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local constinit MPI_Request latest_handle __attribute__((tls_model("initial-exec"))) = MPI_REQUEST_NULL;
+
+constexpr int most_own_turns = 256;
 
 Admission fail(Operation& operation, const std::exception& exception) {
   operation.error = error_code(Status(Code::unavailable, exception.what()));
@@ -113,7 +120,8 @@ int give_request(Operation& operation, MPI_Request* request) {
     give_back(&operation);
     return error;
   }
-  *request = operation.handle;
+  latest = &operation;
+  *request = latest_handle = operation.handle;
   hand_over(operation);
   return MPI_SUCCESS;
 }
@@ -136,3 +144,16 @@ void record_operation(Operation& operation) {
 }
 
 }  // namespace plait
+
+namespace plait::door {
+
+int wait(MPI_Request* request, MPI_Status* status) {
+  if (request != nullptr && *request == latest_handle && *request != MPI_REQUEST_NULL) {
+    const std::atomic<bool>& complete = latest->complete;
+    for (int turn = 0; turn < most_own_turns && !complete.load(std::memory_order_acquire); ++turn) progress();
+    latest_handle = MPI_REQUEST_NULL;
+  }
+  return host().wait(request, status);
+}
+
+}  // namespace plait::door

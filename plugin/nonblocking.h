@@ -91,3 +91,11 @@ int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
 }
 
 }  // namespace plait
+
+namespace plait::door {
+
+// Waiting in the host costs more than the operation itself where that is small: a wait for this thread's latest one
+// begins with turns of our own.
+int wait(MPI_Request* request, MPI_Status* status);
+
+}  // namespace plait::door

@@ -5,14 +5,16 @@
 namespace plait {
 namespace {
 
-// A burst of operations should not hold memory for ever, nor many large ones.
-constexpr int most_kept = 512;
+// What a large operation worked in is not kept.
 constexpr std::size_t most_bytes_kept = 64 * 1024;
 
 struct Pool {
   std::mutex guard;
   Operation* first = nullptr;
-  int count = 0;
+
+  std::unique_lock<std::mutex> lock() {
+    return threaded() ? std::unique_lock(guard) : std::unique_lock(guard, std::defer_lock);
+  }
 };
 constinit Pool pool;
 
@@ -25,6 +27,7 @@ void clear(Operation& operation) {
   operation.post_on_host = nullptr;
   operation.prepared.reset();
   operation.running = operation.needs_host = false;
+  operation.complete.store(false, std::memory_order_relaxed);
   operation.begin_ns = 0;
   operation.error = MPI_SUCCESS;
   operation.next = nullptr;
@@ -36,12 +39,9 @@ void clear(Operation& operation) {
 Operation* take_operation(Communicator& communicator, Collective collective) {
   Operation* operation = nullptr;
   {
-    const std::scoped_lock lock(pool.guard);
+    const auto lock = pool.lock();
     operation = pool.first;
-    if (operation != nullptr) {
-      pool.first = operation->next;
-      --pool.count;
-    }
+    if (operation != nullptr) pool.first = operation->next;
   }
   if (operation == nullptr) operation = new Operation;
   operation->next = nullptr;
@@ -53,16 +53,9 @@ Operation* take_operation(Communicator& communicator, Collective collective) {
 
 void give_back(Operation* operation) {
   clear(*operation);
-  {
-    const std::scoped_lock lock(pool.guard);
-    if (pool.count < most_kept) {
-      operation->next = pool.first;
-      pool.first = operation;
-      ++pool.count;
-      return;
-    }
-  }
-  delete operation;
+  const auto lock = pool.lock();
+  operation->next = pool.first;
+  pool.first = operation;
 }
 
 }  // namespace plait

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,12 +39,14 @@ struct Operation {
   bool running = false;
   bool needs_host = false;  // some part of it calls MPI: only a thread that may do so moves it on
 
+  std::atomic<bool> complete{false};  // its request is about to be, or is
+
   std::uint64_t begin_ns = 0;  // of the call; 0: nobody measures
   int error = MPI_SUCCESS;
   Operation* next = nullptr;  // in the one list that it is in
 };
 
-// Operations are used again and keep their memory up to a limit. Thread-safe.
+// Operations are used again: their memory is never given back, but large work memory. Thread-safe.
 Operation* take_operation(Communicator& communicator, Collective collective);
 void give_back(Operation* operation);
 

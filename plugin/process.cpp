@@ -18,6 +18,7 @@
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
+#include "plugin/progress_thread.h"
 #include "plugin/report.h"
 #include "plugin/shared_memory.h"
 #include "plugin/trace_file.h"
@@ -29,6 +30,7 @@ namespace plait {
 constinit std::atomic<Phase> detail::phase{Phase::before};
 constinit std::atomic<bool> detail::enabled{true};
 constinit std::atomic<bool> detail::reporting{false};
+constinit std::atomic<bool> detail::threaded{false};
 thread_local constinit LastCall detail::last_call;
 
 std::uint64_t hash_text(std::string_view text, std::uint64_t hash) {
@@ -118,6 +120,8 @@ void start(bool agreeing) {
   if (!plan.ok() && rank == 0) warn("PLAIT_PLAN: " + plan.status().message());
   PMPI_Query_thread(&provided);
   made->concurrent = provided == MPI_THREAD_MULTIPLE;
+  made->helped = made->config.progress == "thread";
+  detail::threaded.store(made->concurrent || made->helped, std::memory_order_relaxed);
   made->first_rank = rank == 0;
   if (made->first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);
@@ -135,6 +139,7 @@ void start(bool agreeing) {
   }
   detail::reporting.store(made->reporting, std::memory_order_relaxed);
   detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
+  if (!off) start_progress_thread(made->config);
 }
 
 }  // namespace
@@ -173,6 +178,7 @@ void finish() {
   free_axes_groups();
   const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
   if (before != Phase::open && before != Phase::off) return;
+  stop_progress_thread();
   free_all_communicators();
   if (settings->reporting) finish_report(settings->config);
   if (settings->tracing) finish_trace(settings->config);

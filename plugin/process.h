@@ -31,6 +31,7 @@ struct Process {
   int ranks_on_node = 0;          // likewise, on this rank's node: emulated nodes are several on a machine
   std::vector<int> world_nodes;   // node of each rank of MPI_COMM_WORLD, from 0 on by first ranks; empty: not known
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
+  bool helped = false;            // PLAIT_PROGRESS=thread
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
   const char* off_reason = "";    // in Phase::off
   mutable PlanStore plans;        // of all communicators
@@ -40,6 +41,7 @@ namespace detail {
 extern constinit std::atomic<Phase> phase;
 extern constinit std::atomic<bool> enabled;  // plait_set_enabled()
 extern constinit std::atomic<bool> reporting;
+extern constinit std::atomic<bool> threaded;
 }  // namespace detail
 
 // The settings. Precondition: start_process() was called.
@@ -49,6 +51,9 @@ inline Phase phase() { return detail::phase.load(std::memory_order_acquire); }
 inline bool accepting() { return phase() == Phase::open && detail::enabled.load(std::memory_order_relaxed); }
 // Whether calls are counted. False before the start.
 inline bool reporting() { return detail::reporting.load(std::memory_order_relaxed); }
+
+// Whether several threads of this process may be in here: the program's, or ours beside it.
+inline bool threaded() { return detail::threaded.load(std::memory_order_relaxed); }
 
 // The frame of MPI's life. The host's MPI_Init lies between the first two, and a failed one is taken back. The second
 // agrees on the settings with all ranks of MPI_COMM_WORLD: it communicates.

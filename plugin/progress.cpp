@@ -14,6 +14,7 @@
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
+#include "plugin/progress_thread.h"
 #include "plugin/set_up_task.h"
 
 namespace plait {
@@ -44,8 +45,8 @@ class Mailbox {
   std::atomic<Operation*> newest_{nullptr};
 };
 
-constinit std::atomic<int> posted{0};  // operations that are not complete
-constinit std::atomic_flag busy;       // some thread runs progress()
+constinit std::atomic<int> posted{0};     // operations that are not complete
+constinit std::atomic<bool> busy{false};  // some thread runs progress(), or this one is within it
 constinit Mailbox arrivals;
 constinit Mailbox endings;  // of a thread that must not call MPI: complete but for that
 
@@ -54,6 +55,23 @@ std::vector<Communicator*>& worklist() {
   static auto* list = new std::vector<Communicator*>;
   return *list;
 }
+
+// Locked instructions make up a good part of a small operation's time: they are for when there are several threads.
+void add(std::atomic<int>& counter, int amount) {
+  if (threaded())
+    counter.fetch_add(amount, std::memory_order_acq_rel);
+  else
+    counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+}
+
+bool enter_progress() {
+  if (threaded()) return !busy.exchange(true, std::memory_order_acquire);
+  if (busy.load(std::memory_order_relaxed)) return false;
+  busy.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void leave_progress() { busy.store(false, std::memory_order_release); }
 
 void append(OperationQueue& queue, Operation& operation) {
   operation.next = nullptr;
@@ -118,8 +136,9 @@ bool advance_set_up(Communicator& communicator) {
 void conclude(Operation& operation) {
   operation.prepared.reset();
   operation.post_on_host = nullptr;
-  operation.communicator->operations.pending.fetch_sub(1, std::memory_order_release);
-  posted.fetch_sub(1, std::memory_order_relaxed);
+  add(operation.communicator->operations.pending, -1);
+  add(posted, -1);
+  operation.complete.store(true, std::memory_order_release);
   if (operation.persistent != nullptr)
     complete_persistent(operation);
   else
@@ -175,18 +194,20 @@ void end(Operation& operation) {
 
 int run_queue(Communicator& communicator, bool may_call_host) {
   OperationQueue& queue = communicator.operations;
-  int completed = 0;
+  int moved = 0;
   while (queue.first != nullptr) {
     Operation& operation = *queue.first;
-    if ((operation.needs_host && !may_call_host) || !move_on(operation)) break;
+    if (operation.needs_host && !may_call_host) break;
+    const bool complete = move_on(operation);
+    if (complete || communicator.machinery->engine.moved()) ++moved;
+    if (!complete) break;
     queue.first = operation.next;
-    ++completed;
     if (may_call_host)
       end(operation);
     else
       endings.push(operation);
   }
-  return completed;
+  return moved;
 }
 
 int look_at_host(OperationQueue& queue) {
@@ -213,9 +234,9 @@ int look_at_host(OperationQueue& queue) {
 int advance(Communicator& communicator, bool may_call_host) {
   OperationQueue& queue = communicator.operations;
   if (queue.set_up != nullptr && (!may_call_host || !advance_set_up(communicator))) return 0;
-  int completed = run_queue(communicator, may_call_host);
-  if (may_call_host && queue.on_host != nullptr) completed += look_at_host(queue);
-  return completed;
+  int moved = run_queue(communicator, may_call_host);
+  if (may_call_host && queue.on_host != nullptr) moved += look_at_host(queue);
+  return moved;
 }
 
 bool idle(const OperationQueue& queue) {
@@ -228,22 +249,23 @@ int turn(bool may_call_host) {
     arrive(*operation);
     operation = next;
   }
-  int completed = 0;
+  int moved = 0;
   std::vector<Communicator*>& list = worklist();
   for (std::size_t i = list.size(); i-- > 0;) {
-    completed += advance(*list[i], may_call_host);
+    moved += advance(*list[i], may_call_host);
     if (!idle(list[i]->operations)) continue;
     list[i]->operations.listed = false;
     list[i] = list.back();
     list.pop_back();
   }
-  if (!may_call_host) return completed;
+  if (!may_call_host) return moved;
   for (Operation* operation = endings.take(); operation != nullptr;) {
     Operation* next = operation->next;
     end(*operation);
     operation = next;
+    ++moved;
   }
-  return completed;
+  return moved;
 }
 
 int progress_from_host() { return progress(); }
@@ -257,19 +279,29 @@ void join_host_once() {
 
 int progress(bool may_call_host) {
   if (posted.load(std::memory_order_acquire) == 0) return 0;
-  if (busy.test_and_set(std::memory_order_acquire)) return 0;
-  const int completed = turn(may_call_host);
-  busy.clear(std::memory_order_release);
-  return completed;
+  if (!enter_progress()) return 0;
+  const int moved = turn(may_call_host);
+  leave_progress();
+  return moved;
 }
 
 void hand_over(Operation& operation) {
   join_host_once();
-  operation.communicator->operations.pending.fetch_add(1, std::memory_order_relaxed);
-  posted.fetch_add(1, std::memory_order_relaxed);
+  Communicator& communicator = *operation.communicator;
+  add(communicator.operations.pending, 1);
+  add(posted, 1);
+  if (!threaded() && enter_progress()) {
+    arrive(operation);
+    advance(communicator, true);
+    leave_progress();
+    return;
+  }
   arrivals.push(operation);
   progress();
+  if (process().helped) wake_progress_thread();
 }
+
+bool anything_posted() { return posted.load(std::memory_order_seq_cst) != 0; }
 
 namespace {
 
@@ -289,9 +321,9 @@ void drain(Communicator& communicator) {
 
 void retire(Communicator& communicator) {
   drain(communicator);
-  while (busy.test_and_set(std::memory_order_acquire)) sched_yield();
+  while (!enter_progress()) sched_yield();
   std::erase(worklist(), &communicator);
-  busy.clear(std::memory_order_release);
+  leave_progress();
 }
 
 void finish_set_up(Communicator& communicator) {

@@ -15,9 +15,12 @@ namespace plait {
 // Takes on an operation of a communicator that is accelerated, or is being prepared, or has a host request. Wait-free.
 void hand_over(Operation& operation);
 
-// One turn of everything that is posted; returns how many operations completed. Does not block. A few nanoseconds when
-// there is nothing. `may_call_host`: false in a thread that must not call MPI.
+// One turn of everything that is posted; 0 when nothing moved. Does not block. A few nanoseconds when there is nothing.
+// `may_call_host`: false in a thread that must not call MPI.
 int progress(bool may_call_host = true);
+
+// Whether there are operations that are not complete.
+bool anything_posted();
 
 // Waits until a communicator has no operations: its blocking calls come after those that were posted before.
 void drain(Communicator& communicator);

@@ -76,6 +76,7 @@ Result<bool> Engine::start(const BoundSchedule& schedule, const Buffers& buffers
   take_on(schedule, buffers, reducer, trace);
   if (alone_) {
     Result<bool> complete = start_alone();
+    moved_ = true;
     if (!complete.ok()) give_up();
     return complete;
   }
@@ -89,6 +90,7 @@ Result<bool> Engine::progress() {
     give_up();
     return made.status();
   }
+  moved_ = *made != Turn::idle;
   return *made == Turn::complete;
 }
 

@@ -50,6 +50,8 @@ class Engine {
   // start() has returned false, progress() is called until it returns true or fails.
   Result<bool> start(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
   Result<bool> progress();
+  // Whether the last of these two calls moved anything.
+  bool moved() const { return moved_; }
 
  private:
   enum class Turn : std::uint8_t { complete, moved, idle };
@@ -98,7 +100,8 @@ class Engine {
   std::uint64_t local_done_ = 0;  // bytes of the local step at hand that are done
   std::uint32_t remaining_ = 0;
   bool in_flight_ = false;  // some channel had transfers at the last glance
-  bool alone_ = false;      // the schedule is a single message or group step: nothing to order
+  bool moved_ = false;
+  bool alone_ = false;  // the schedule is a single message or group step: nothing to order
 };
 
 }  // namespace plait

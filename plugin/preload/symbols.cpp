@@ -5,6 +5,7 @@
 // into C's.
 #include "plugin/collectives.h"
 #include "plugin/host.h"
+#include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/preload/allocation.h"
 #include "plugin/preload/interposed.h"

@@ -1,0 +1,20 @@
+// PLAIT_PROGRESS=thread: a helper thread that moves posted operations on while the program computes.
+//
+// It never calls MPI unless the program asked for MPI_THREAD_MULTIPLE: operations over the host's messages, with
+// user-defined operators or with data that the host must pack wait for the program's own calls, and so does the last
+// part of every operation, which tells the program.
+#pragma once
+
+#include "core/config.h"
+
+namespace plait {
+
+// Once, after MPI is initialised; does nothing unless it is wanted. The thread sleeps while nothing is posted.
+void start_progress_thread(const Config& config);
+// Before MPI ends. Waits for the thread's end.
+void stop_progress_thread();
+
+// Something was posted. A few nanoseconds where there is no thread, or where it is awake.
+void wake_progress_thread();
+
+}  // namespace plait
