@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "plan/planner.h"
 #include "plugin/communicator.h"
+#include "plugin/failure_notice.h"
 #include "plugin/private_communicator.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/sockets.h"
@@ -52,12 +53,16 @@ struct Connections {
 
 // Everything an accelerated communicator has.
 struct Machinery {
-  Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield);
+  Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, FailureNotice notice, bool yield);
   ~Machinery();
   Machinery(const Machinery&) = delete;
   Machinery& operator=(const Machinery&) = delete;
 
+  // This rank has failed: no other waits for it for ever.
+  void give_up(const Status& cause);
+
   Connections connections;
+  FailureNotice notice;
   Planner planner;
   Engine engine;
   ScheduleCache schedules;

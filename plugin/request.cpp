@@ -54,6 +54,7 @@ Bases lay_out(const Request& request, const BoundSchedule& schedule, WorkMemory&
 
 int fail(Communicator& communicator, const Status& status) {
   communicator.road = Road::broken;
+  if (communicator.machinery != nullptr) communicator.machinery->give_up(status);
   return communicator.error = raise_error(communicator.handle, status);
 }
 

@@ -40,8 +40,8 @@ void relax() {
 
 void Courtesy::wait(bool may_progress_host) {
   ++glances_;
-  if (may_progress_host && policy_.host_progress != nullptr && glances_ % host_progress_every == 0)
-    policy_.host_progress(policy_.context);
+  const std::uint32_t every = may_progress_host ? host_progress_every : clock_every;
+  if (policy_.host_progress != nullptr && glances_ % every == 0) policy_.host_progress(policy_.context);
   if (policy_.yield || (glances_ > patient_after && glances_ % patient_yield_every == 0))
     sched_yield();
   else
@@ -60,7 +60,14 @@ void Courtesy::nap_when_long() {
   glances_ -= host_progress_every;  // some glances and one call of the host's progress before the next nap
 }
 
-Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait) : channels_(channels), courtesy_(wait) {}
+Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait)
+    : channels_(channels), courtesy_(wait), failure_(wait.failure) {}
+
+// False when another rank has failed.
+bool Engine::wait(bool may_progress_host) {
+  courtesy_.wait(may_progress_host);
+  return failure_ == nullptr || failure_->ok();
+}
 
 Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace) {
   schedule_ = &schedule;
@@ -75,11 +82,13 @@ Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const 
     prepare();
     status = run_steps();
   }
-  if (!status.ok()) {
-    for (Channel* channel : channels_)
-      if (channel != nullptr) channel->abandon();
-  }
+  if (!status.ok()) give_up(status);
   return status;
+}
+
+void Engine::give_up(const Status& cause) {
+  for (Channel* channel : channels_)
+    if (channel != nullptr) channel->abandon(cause);
 }
 
 void Engine::prepare() {
@@ -116,7 +125,7 @@ Status Engine::run_steps() {
     } else if (ready_.empty()) {
       if (!in_flight_) return {Code::internal, "engine: no step of the schedule can start"};
       const Channel* mpi = channels_[static_cast<std::size_t>(ChannelKind::mpi)];
-      courtesy_.wait(mpi == nullptr || mpi->active() == 0);
+      if (!wait(mpi == nullptr || mpi->active() == 0)) return *failure_;
     }
   }
 }
@@ -139,8 +148,8 @@ Status Engine::run_alone() {
     if (!moved.ok()) return moved.status();
     if (*moved)
       courtesy_.reset();
-    else
-      courtesy_.wait(channel->kind() != ChannelKind::mpi);
+    else if (!wait(channel->kind() != ChannelKind::mpi))
+      return *failure_;
   }
   return {};
 }

@@ -103,13 +103,14 @@ bool NodeGroup::run_announced(bool& moved) {
     if (member != me())
       std::memcpy(&announcements_[member], board(member).slot(operation_).payload, sizeof(Announcement));
   if (all_allow(direct)) {
+    if (others_failed()) return false;
     ++steps_.directly;
     work_directly();
     if (!failure_.ok()) return false;
     leave();
     return run_leaving(moved);
   }
-  if (all_allow(by_kernel)) return run_by_kernel(moved);
+  if (all_allow(by_kernel)) return others_failed() ? false : run_by_kernel(moved);
   begin_stages();
   return run_stages(moved);
 }

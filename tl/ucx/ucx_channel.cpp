@@ -60,13 +60,15 @@ struct RailState {
 class UcxChannel final : public Channel {
  public:
   UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers, UcxChannelOptions options);
-  ~UcxChannel() override { abandon(); }
+  ~UcxChannel() override {
+    if (active_ > 0) give_up();
+  }
 
   ChannelKind kind() const override { return ChannelKind::ucx; }
   int active() const override { return active_ + unconfirmed_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
-  void abandon() override;
+  void abandon(const Status& cause) override;
 
  private:
   std::size_t ranks() const { return peers_.size(); }
@@ -97,6 +99,7 @@ class UcxChannel final : public Channel {
   Status check_endpoints(std::size_t rail) const;
   Status look_at_stall();
   Status failure(const Transfer& transfer, std::size_t rail, int status) const;
+  void give_up();
   void give_up_rail(std::size_t rail);
 
   UcxChannelOptions options_;
@@ -435,8 +438,11 @@ Status UcxChannel::look_at_stall() {
 
 // The connections of this communicator are cut: no peer may wait for what does not come, and none may get the bytes of
 // memory that now is used for something else.
-void UcxChannel::abandon() {
-  if (active_ == 0) return;
+void UcxChannel::abandon(const Status&) {
+  if (!abandoned_) give_up();
+}
+
+void UcxChannel::give_up() {
   for (std::size_t rail = 0; rail < rails(); ++rail) give_up_rail(rail);
   std::ranges::fill(streams_, Stream{});
   active_ = unconfirmed_ = 0;
