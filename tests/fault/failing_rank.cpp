@@ -2,14 +2,14 @@
 // (late_denial.cpp). All ranks must get an error soon, and again from the next call.
 //
 //   failing_rank RANK
-#include <dlfcn.h>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include "tests/fault/late_denial.h"
 
 namespace {
 
@@ -34,11 +34,7 @@ int run(int rank, int failing) {
   std::vector<float> given(count, 1.0f), taken(count);
   for (int call = 0; call < 5; ++call)
     if (exchange(given, taken) != MPI_SUCCESS) return 1;
-  if (rank == failing) {
-    const auto deny = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "deny_single_copies"));
-    if (deny == nullptr) return 1;
-    deny();
-  }
+  if (rank == failing) deny_single_copies();
   const double begin = MPI_Wtime();
   int error = MPI_SUCCESS;
   for (int call = 0; call < 5 && error == MPI_SUCCESS; ++call) error = exchange(given, taken);

@@ -1,11 +1,13 @@
 // Stands in for a kernel that forbids reading and writing another process's memory from some time on, for the rank that
-// calls deny_single_copies(). Loaded before Plait's library.
+// calls deny_single_copies(). Part of the program, whose symbols come before those of libraries.
 #include <dlfcn.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 #include <atomic>
 #include <cerrno>
+
+#include "tests/fault/late_denial.h"
 
 namespace {
 
@@ -23,9 +25,9 @@ ssize_t call_or_deny(const char* name, pid_t process, const iovec* here, unsigne
 
 }  // namespace
 
-extern "C" {
+void deny_single_copies() { denied = true; }
 
-__attribute__((visibility("default"))) void deny_single_copies() { denied = true; }
+extern "C" {
 
 __attribute__((visibility("default"))) ssize_t process_vm_readv(pid_t process, const iovec* here,
                                                                 unsigned long here_count, const iovec* there,
