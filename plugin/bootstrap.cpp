@@ -255,7 +255,9 @@ Status Bootstrap::offer_segment(Offer& offer) {
   if (neighbours_.front() != communicator_.rank) return {};
   const std::size_t wanted = process().config.segment_bytes;
   const std::size_t bytes = wanted != 0 ? wanted : SharedSegment::default_bytes(static_cast<int>(neighbours_.size()));
-  Result<SharedSegment> made = SharedSegment::create(bytes);
+  std::vector<int> numa;
+  for (const int rank : neighbours_) numa.push_back(locations_[static_cast<std::size_t>(rank)].numa);
+  Result<SharedSegment> made = SharedSegment::create(bytes, numa);
   if (!made.ok()) return made.status();
   segment_ = std::move(*made);
   offer.descriptor = segment_.descriptor();

@@ -254,15 +254,17 @@ void NodeGroup::take_at_once() {
       return;
     case GroupKind::all_gather:
     case GroupKind::gather:
-      for (std::size_t member = 0; member < members(); ++member)
+      for_others([&](std::size_t member) {
         if (takes_from(member)) copy_in(to, landing_offset(member), content(member), piece_bytes(member));
+      });
       return copy_own_piece();
     case GroupKind::scatter:
       if (is_root()) return copy_own_piece();
       return copy_in(to, 0, content(root()) + piece_offset(me()), piece_bytes(me()));
     case GroupKind::all_to_all:
-      for (std::size_t member = 0; member < members(); ++member)
-        if (member != me()) copy_in(to, member * group_->bytes, content(member) + me() * group_->bytes, group_->bytes);
+      for_others([&](std::size_t member) {
+        copy_in(to, member * group_->bytes, content(member) + me() * group_->bytes, group_->bytes);
+      });
       return copy_own_piece();
   }
 }

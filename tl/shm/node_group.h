@@ -90,6 +90,11 @@ class NodeGroup {
   BoardControl& own_control() const { return boards_[self_].control(); }
   std::uint64_t piece_offset(std::size_t member) const { return group_->piece_offsets[member]; }
   std::uint64_t piece_bytes(std::size_t member) const { return piece_offset(member + 1) - piece_offset(member); }
+  // All members but this one, beginning with the next: no member's memory is the first that all read.
+  template <class Visit>
+  void for_others(Visit&& visit) const {
+    for (std::size_t distance = 1; distance < members(); ++distance) visit((me() + distance) % members());
+  }
   bool gives() const;
   bool takes_from(std::size_t member) const;
   std::uint64_t given_bytes(std::size_t member) const;

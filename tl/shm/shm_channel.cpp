@@ -196,8 +196,7 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
   for (std::size_t peer = 0; peer < ranks; ++peer) {
     if (peer == me) continue;
     const auto ring = [&](std::size_t from, std::size_t to) {
-      const std::size_t pair = from * (ranks - 1) + (to < from ? to : to - 1);
-      std::byte* base = channel->data() + ranks * shape.board.bytes() + pair * shape.ring.bytes();
+      std::byte* base = channel->data() + detail::ring_offset(shape, ranks, from, to);
       return detail::Ring{.control = reinterpret_cast<detail::RingControl*>(base),
                           .shape = shape.ring,
                           .peer_rank = peers[peer].rank,
