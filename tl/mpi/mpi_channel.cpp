@@ -120,16 +120,7 @@ Status MpiChannel::post_piece(Lane& lane, Transfer& transfer) {
   const std::uint64_t offset = transfer.progressed;
   const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), transfer.bytes - offset);
   Piece piece{.transfer = &transfer, .offset = offset, .bytes = static_cast<int>(bytes), .staging = {}};
-  std::byte* address = nullptr;
-  MemoryCursor cursor(transfer.memory, offset);
-  if (transfer.kind != StepKind::recv_reduce && cursor.contiguous() >= bytes) {
-    if (bytes > 0) address = cursor.data();
-  } else if (bytes > 0) {
-    piece.staging = staging_.take(piece_bytes(transfer));
-    piece.generation = staging_.generation();
-    address = piece.staging.get();
-    if (transfer.kind == StepKind::send) copy_out(transfer.memory, offset, address, bytes);
-  }
+  std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
   MPI_Request request = MPI_REQUEST_NULL;
   const int error = transfer.kind == StepKind::send
                         ? PMPI_Isend(address, piece.bytes, MPI_BYTE, transfer.peer, tag, communicator_, &request)
@@ -188,12 +179,8 @@ Status MpiChannel::finish_piece(std::size_t index, const MPI_Status& status) {
     if (bytes != piece.bytes)
       return {Code::internal, "mpi: rank " + std::to_string(transfer.peer) + " sent a piece of " +
                                   std::to_string(bytes) + " bytes, expected " + std::to_string(piece.bytes)};
-    if (transfer.kind == StepKind::recv_reduce && piece.bytes > 0)
-      reduce_in(transfer, piece.offset, piece.staging.get(), static_cast<std::size_t>(piece.bytes));
-    else if (piece.staging != nullptr)
-      copy_in(transfer.memory, piece.offset, piece.staging.get(), static_cast<std::size_t>(piece.bytes));
   }
-  if (piece.staging != nullptr) staging_.give_back(std::move(piece.staging), piece.generation);
+  land_piece(staging_, piece);
   --transfer.mark;
   Lane& lane = lane_of(transfer);
   --lane.under_way;

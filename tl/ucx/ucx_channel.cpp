@@ -269,16 +269,7 @@ Status UcxChannel::post_piece(Stream& stream, std::size_t rail) {
   const std::uint64_t offset = part.begin + stream.posted;
   const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), part.end - offset);
   Piece piece{.transfer = &transfer, .request = nullptr, .offset = offset, .bytes = bytes, .staging = {}};
-  std::byte* address = nullptr;
-  MemoryCursor cursor(transfer.memory, offset);
-  if (transfer.kind != StepKind::recv_reduce && cursor.contiguous() >= bytes) {
-    if (bytes > 0) address = cursor.data();
-  } else if (bytes > 0) {
-    piece.staging = staging_.take(piece_bytes(transfer));
-    piece.generation = staging_.generation();
-    address = piece.staging.get();
-    if (transfer.kind == StepKind::send) copy_out(transfer.memory, offset, address, bytes);
-  }
+  std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
   piece.request = post(piece, address, rail, **connected);
   if (UCS_PTR_IS_ERR(piece.request)) return failure(transfer, rail, UCS_PTR_STATUS(piece.request));
   stream.posted += bytes;
@@ -400,12 +391,8 @@ Status UcxChannel::land(Piece& piece, std::size_t rail, std::size_t received) {
       return {Code::internal, "ucx: rank " + std::to_string(transfer.peer) + ", rail " +
                                   rails_[rail].rail.worker->rail().name + ": sent a piece of " +
                                   std::to_string(received) + " bytes, expected " + std::to_string(piece.bytes)};
-    if (transfer.kind == StepKind::recv_reduce && piece.bytes > 0)
-      reduce_in(transfer, piece.offset, piece.staging.get(), piece.bytes);
-    else if (piece.staging != nullptr)
-      copy_in(transfer.memory, piece.offset, piece.staging.get(), piece.bytes);
   }
-  if (piece.staging != nullptr) staging_.give_back(std::move(piece.staging), piece.generation);
+  land_piece(staging_, piece);
   return {};
 }
 
