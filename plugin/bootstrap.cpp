@@ -35,8 +35,6 @@ namespace {
 constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
-constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
-
 // Rank-local work between two communications: what it throws must not keep this rank from the next one.
 template <class Work>
 Status attempt(Work&& work) {
@@ -59,6 +57,7 @@ struct Card {
   std::uint64_t fingerprint;
   std::int64_t ranks_on_node;  // of the job; 0: not known
   std::uint64_t mapped_bytes;
+  std::uint64_t token;  // rank 0's tells this communicator from others, earlier ones included
 };
 
 // How to attach to a segment, and a word to find in this process's memory.
@@ -123,12 +122,14 @@ class Bootstrap {
   bool yields() const;
   double ranks_per_core() const;
   PlannerOptions planner_options() const;
+  FailureNotice failure_notice() const;
 
   const Communicator& communicator_;
   Connections connections_;
   std::vector<Location> locations_;
   bool same_settings_ = true, affordable_ = true;
   double siblings_ = 1;
+  std::uint64_t token_ = 0;
   Hierarchy hierarchy_;
   std::vector<int> neighbours_;  // ranks of this node, in place order
   SharedSegment segment_;
@@ -163,7 +164,8 @@ Status Bootstrap::meet() {
   Card mine{.location = own_location(),
             .fingerprint = process().fingerprint,
             .ranks_on_node = process().ranks_on_node,
-            .mapped_bytes = mapped_bytes.load()};
+            .mapped_bytes = mapped_bytes.load(),
+            .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40};
   std::vector<Card> cards(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
   if (gather_all(&mine, bytes, cards.data(), comm()) != MPI_SUCCESS)
@@ -174,6 +176,7 @@ Status Bootstrap::meet() {
     affordable_ &= card.mapped_bytes < max_mapped_bytes;
   }
   siblings_ = most_siblings(cards);
+  token_ = cards.front().token;
   return check_cards();
 }
 
@@ -255,7 +258,9 @@ Status Bootstrap::offer_segment(Offer& offer) {
   if (neighbours_.front() != communicator_.rank) return {};
   const std::size_t wanted = process().config.segment_bytes;
   const std::size_t bytes = wanted != 0 ? wanted : SharedSegment::default_bytes(static_cast<int>(neighbours_.size()));
-  Result<SharedSegment> made = SharedSegment::create(bytes);
+  std::vector<int> numa;
+  for (const int rank : neighbours_) numa.push_back(locations_[static_cast<std::size_t>(rank)].numa);
+  Result<SharedSegment> made = SharedSegment::create(bytes, numa);
   if (!made.ok()) return made.status();
   segment_ = std::move(*made);
   offer.descriptor = segment_.descriptor();
@@ -500,6 +505,15 @@ PlannerOptions Bootstrap::planner_options() const {
   return options;
 }
 
+// Those whose waits the shared memory does not end.
+FailureNotice Bootstrap::failure_notice() const {
+  std::vector<int> others;
+  const int node = hierarchy_.node_of(communicator_.rank);
+  for (int rank = 0; rank < communicator_.ranks; ++rank)
+    if (rank != communicator_.rank && (!use_shm_ || hierarchy_.node_of(rank) != node)) others.push_back(rank);
+  return {token_, std::move(others)};
+}
+
 // The private communicator stays out of what this may throw away: it is needed for the agreement afterwards.
 Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   if (rails_) connections_.ucx = rails_->make_channel();
@@ -519,7 +533,7 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   debug("set-up: " + std::to_string(communicator_.ranks) + " ranks " + hierarchy_.describe() + ", siblings " +
         std::to_string(siblings_));
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
-                                          planner_options(), yield);
+                                          planner_options(), failure_notice(), yield);
   machinery->schedules.count_for(communicator_.grid);
   if (process().tracing) machinery->trace = make_trace();
   return {};
@@ -549,9 +563,7 @@ Result<std::unique_ptr<Machinery>> Bootstrap::run() {
 
 // Lets the host move its own messages on while the engine waits.
 void progress_host(void* context) {
-  int found = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, progress_tag, static_cast<Machinery*>(context)->connections.messages.handle(), &found,
-              MPI_STATUS_IGNORE);
+  static_cast<Machinery*>(context)->look_at_notice();
   progress();
 }
 
@@ -566,12 +578,19 @@ SegmentShare::~SegmentShare() {
   if (made_) forget_segment(bytes_);
 }
 
-Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield)
+Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, FailureNotice told,
+                     bool yield)
     : connections(std::move(made)),
+      notice(std::move(told)),
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
       engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
-             {.yield = yield, .host_progress = progress_host, .context = this}),
+             {.yield = yield, .host_progress = progress_host, .context = this, .failure = &notice.heard()}),
       schedules(planner, rank, planner.hierarchy().ranks()) {}
+
+void Machinery::give_up(const Status& cause) {
+  engine.give_up(cause);
+  notice.tell(connections.messages.handle(), cause);
+}
 
 Machinery::~Machinery() {
   if (trace != nullptr) keep_trace(std::move(trace));

@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "plan/planner.h"
 #include "plugin/communicator.h"
+#include "plugin/failure_notice.h"
 #include "plugin/private_communicator.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/sockets.h"
@@ -52,12 +53,18 @@ struct Connections {
 
 // Everything an accelerated communicator has.
 struct Machinery {
-  Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, bool yield);
+  Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, FailureNotice notice, bool yield);
   ~Machinery();
   Machinery(const Machinery&) = delete;
   Machinery& operator=(const Machinery&) = delete;
 
+  // This rank has failed: no other waits for it for ever.
+  void give_up(const Status& cause);
+  // A glance for a rank of another node that has.
+  void look_at_notice() { notice.look(connections.messages.handle()); }
+
   Connections connections;
+  FailureNotice notice;
   Planner planner;
   Engine engine;
   ScheduleCache schedules;

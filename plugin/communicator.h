@@ -33,7 +33,9 @@ struct OperationQueue {
   std::unique_ptr<SetUpTask> set_up;  // while the road is being prepared
   std::atomic<int> pending{0};        // all of them, from their posting on
   std::atomic<int> kept{0};           // those of which it is not known yet who runs them
-  bool listed = false;                // among those that progress() looks at
+  Status failure;                     // of the operation that broke the communicator
+  std::uint32_t idle_turns = 0;
+  bool listed = false;  // among those that progress() looks at
 };
 
 // The same on all ranks of the communicator at every call: changes follow only from what MPI guarantees to be equal and

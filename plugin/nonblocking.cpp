@@ -90,7 +90,7 @@ Admission admit(Operation& operation) {
         operation.reason = communicator.host_reason;
         break;
       case Road::broken:
-        operation.error = communicator.error;
+        operation.error = communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER;
         return Admission::failed;
     }
     if (admission == Admission::kept) communicator.operations.kept.fetch_add(1, std::memory_order_relaxed);

@@ -26,7 +26,7 @@ void clear(Operation& operation) {
   operation.persistent = nullptr;
   operation.post_on_host = nullptr;
   operation.prepared.reset();
-  operation.running = operation.needs_host = false;
+  operation.running = operation.failed = operation.needs_host = false;
   operation.complete.store(false, std::memory_order_relaxed);
   operation.begin_ns = 0;
   operation.error = MPI_SUCCESS;

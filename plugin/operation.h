@@ -37,6 +37,7 @@ struct Operation {
   Staging staging;
   WorkMemory memory;
   bool running = false;
+  bool failed = false;      // for OperationQueue::failure
   bool needs_host = false;  // some part of it calls MPI: only a thread that may do so moves it on
 
   std::atomic<bool> complete{false};  // its request is about to be, or is

@@ -45,6 +45,9 @@ class Mailbox {
   std::atomic<Operation*> newest_{nullptr};
 };
 
+// Turns that moved nothing, between two looks whether a rank of another node has failed.
+constexpr std::uint32_t notice_every = 256;
+
 constinit std::atomic<int> posted{0};     // operations that are not complete
 constinit std::atomic<bool> busy{false};  // some thread runs progress(), or this one is within it
 constinit Mailbox arrivals;
@@ -159,35 +162,47 @@ Status begin(Operation& operation, bool& complete) {
   return {};
 }
 
-// True when the operation has come to its end. What a start throws, for want of memory, is a failure like others.
-bool move_on(Operation& operation) {
-  Communicator& communicator = *operation.communicator;
+Result<bool> move_on(Operation& operation) {
+  if (operation.running) return operation.communicator->machinery->engine.progress();
   bool complete = false;
-  Status status;
+  Status status = begin(operation, complete);
+  if (!status.ok()) return status;
+  return complete;
+}
+
+// True when the operation has come to its end. What a start throws, for want of memory, is a failure like others.
+bool move_to_end(Operation& operation) {
+  Communicator& communicator = *operation.communicator;
+  Status failure;
   try {
-    if (communicator.road == Road::broken) {
-      operation.error = communicator.error;
-      return true;
-    }
-    if (!operation.running) {
-      status = begin(operation, complete);
-    } else {
-      const Result<bool> done = communicator.machinery->engine.progress();
-      status = done.status();
-      complete = done.ok() && *done;
-    }
+    if (communicator.road == Road::broken) return operation.failed = true;
+    const Result<bool> complete = move_on(operation);
+    if (complete.ok()) return *complete;
+    failure = complete.status();
   } catch (const std::exception& exception) {
-    status = Status(Code::unavailable, exception.what());
+    failure = Status(Code::unavailable, exception.what());
   }
-  if (status.ok()) return complete;
-  operation.error = communicator.error = error_code(status);
+  communicator.operations.failure = failure;
   communicator.road = Road::broken;
-  return true;
+  return operation.failed = true;
+}
+
+// The first operation that fails tells the other ranks.
+void fail(Operation& operation) {
+  Communicator& communicator = *operation.communicator;
+  if (communicator.error == MPI_SUCCESS) {
+    communicator.machinery->give_up(communicator.operations.failure);
+    communicator.error = error_code(communicator.operations.failure);
+  }
+  operation.error = communicator.error;
 }
 
 void end(Operation& operation) {
   Communicator& communicator = *operation.communicator;
-  if (operation.error == MPI_SUCCESS) operation.error = stage_out(operation.request, operation.staging);
+  if (operation.failed)
+    fail(operation);
+  else
+    operation.error = stage_out(operation.request, operation.staging);
   if (operation.begin_ns != 0 || communicator.machinery->trace != nullptr) record_operation(operation);
   conclude(operation);
 }
@@ -198,8 +213,11 @@ int run_queue(Communicator& communicator, bool may_call_host) {
   while (queue.first != nullptr) {
     Operation& operation = *queue.first;
     if (operation.needs_host && !may_call_host) break;
-    const bool complete = move_on(operation);
-    if (complete || communicator.machinery->engine.moved()) ++moved;
+    const bool complete = move_to_end(operation);
+    if (complete || communicator.machinery->engine.moved())
+      ++moved;
+    else if (may_call_host && ++queue.idle_turns % notice_every == 0)
+      communicator.machinery->look_at_notice();
     if (!complete) break;
     queue.first = operation.next;
     if (may_call_host)

@@ -21,6 +21,7 @@ namespace {
 int fail(Communicator& communicator, const Status& status) {
   communicator.error = error_code(status);
   communicator.road = Road::broken;
+  if (communicator.machinery != nullptr) communicator.machinery->give_up(status);
   return raise_error(communicator.handle, communicator.error);
 }
 
@@ -93,6 +94,8 @@ Road settle(Communicator& communicator, Result<std::unique_ptr<Machinery>> made)
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   Status failure;
   try {
+    if (communicator.operations.pending.load(std::memory_order_acquire) != 0) [[unlikely]]
+      drain(communicator);
     if (communicator.road == Road::waiting) [[unlikely]] {
       if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = "not set up yet"};
       set_up_now(communicator);
@@ -101,8 +104,6 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
       return {.reason = communicator.host_reason};
     if (communicator.road == Road::broken) [[unlikely]]
       return {.code = raise_error(communicator.handle, communicator.error)};
-    if (communicator.operations.pending.load(std::memory_order_acquire) != 0) [[unlikely]]
-      drain(communicator);
     return run_prepared(communicator, request, begin_ns);
   } catch (const std::exception& exception) {
     failure = Status(Code::unavailable, exception.what());

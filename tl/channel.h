@@ -31,9 +31,9 @@ struct Memory {
 struct Transfer {
   StepKind kind = StepKind::send;
   bool incoming_left = false;
-  std::int8_t rail = any_rail;         // of a message over the network
-  bool past_caches = false;            // the call's results are too large to be found in the caches afterwards
-  bool last_of_lane = true;            // the schedule has no later message in the same lane
+  std::int8_t rail = any_rail;  // of a message over the network
+  bool past_caches = false;     // the call's results are too large to be found in the caches afterwards
+  bool last_of_lane = true;     // the schedule has no later message in the same lane
   std::int32_t peer = -1;
   std::uint32_t step = 0;  // the engine's index
   std::uint64_t bytes = 0;
@@ -43,10 +43,10 @@ struct Transfer {
   const Reducer* reducer = nullptr;   // recv_reduce and group steps; may be null where nothing is combined
   const BoundGroup* group = nullptr;  // of a group step, whose `memory` is what this rank gets
 
-  std::uint64_t progressed = 0;  // bytes handed on so far; the engine sets it to 0
-  std::uint64_t mark = 0;        // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way
+  std::uint64_t progressed = 0;    // bytes handed on so far; the engine sets it to 0
+  std::uint64_t mark = 0;          // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way
   std::int8_t carrier = any_rail;  // ucx: the one rail that carries it; any_rail: it is dealt out over all
-  Transfer* next = nullptr;      // in the channel's queue
+  Transfer* next = nullptr;        // in the channel's queue
 };
 
 class Channel {
@@ -67,9 +67,11 @@ class Channel {
   // message. progress() is only called when there are some.
   virtual int active() const = 0;
 
-  // Forgets all transfers after a failure, so that the memory they name may be reused. The peers' view of the messages
-  // is lost with them: later starts fail.
-  virtual void abandon() = 0;
+  // Forgets all transfers after a failure of this rank, so that the memory they name may be reused. The peers' view of
+  // the messages is lost with them: later starts fail, here, and the peers' waits as well where the channel can tell
+  // them, which then say `cause`. Also where nothing is under way: later steps of the schedule will not come. May block
+  // for a tenth of a second or so.
+  virtual void abandon(const Status& cause) = 0;
 };
 
 }  // namespace plait

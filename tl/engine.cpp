@@ -40,8 +40,8 @@ void relax() {
 
 void Courtesy::wait(bool may_progress_host) {
   ++glances_;
-  if (may_progress_host && policy_.host_progress != nullptr && glances_ % host_progress_every == 0)
-    policy_.host_progress(policy_.context);
+  const std::uint32_t every = may_progress_host ? host_progress_every : clock_every;
+  if (policy_.host_progress != nullptr && glances_ % every == 0) policy_.host_progress(policy_.context);
   if (policy_.yield || (glances_ > patient_after && glances_ % patient_yield_every == 0))
     sched_yield();
   else
@@ -60,14 +60,21 @@ void Courtesy::nap_when_long() {
   glances_ -= host_progress_every;  // some glances and one call of the host's progress before the next nap
 }
 
-Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait) : channels_(channels), courtesy_(wait) {}
+Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait)
+    : channels_(channels), courtesy_(wait), failure_(wait.failure) {}
+
+// False when another rank has failed.
+bool Engine::wait(bool may_progress_host) {
+  courtesy_.wait(may_progress_host);
+  return failure_ == nullptr || failure_->ok();
+}
 
 Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace) {
   const Result<bool> complete = start(schedule, buffers, reducer, trace);
   if (!complete.ok()) return complete.status();
   if (*complete) return {};
   Status status = run_turns();
-  if (!status.ok()) give_up();
+  if (!status.ok()) give_up(status);
   return status;
 }
 
@@ -77,7 +84,7 @@ Result<bool> Engine::start(const BoundSchedule& schedule, const Buffers& buffers
   if (alone_) {
     Result<bool> complete = start_alone();
     moved_ = true;
-    if (!complete.ok()) give_up();
+    if (!complete.ok()) give_up(complete.status());
     return complete;
   }
   prepare();
@@ -85,9 +92,10 @@ Result<bool> Engine::start(const BoundSchedule& schedule, const Buffers& buffers
 }
 
 Result<bool> Engine::progress() {
-  const Result<Turn> made = turn();
+  Result<Turn> made = turn();
+  if (made.ok() && *made == Turn::idle && failure_ != nullptr && !failure_->ok()) made = *failure_;
   if (!made.ok()) {
-    give_up();
+    give_up(made.status());
     return made.status();
   }
   moved_ = *made != Turn::idle;
@@ -102,9 +110,9 @@ void Engine::take_on(const BoundSchedule& schedule, const Buffers& buffers, cons
   alone_ = schedule.steps.size() == 1 && trace == nullptr && !is_local(schedule.steps.front().kind);
 }
 
-void Engine::give_up() {
+void Engine::give_up(const Status& cause) {
   for (Channel* channel : channels_)
-    if (channel != nullptr) channel->abandon();
+    if (channel != nullptr) channel->abandon(cause);
 }
 
 void Engine::prepare() {
@@ -135,8 +143,8 @@ Status Engine::run_turns() {
     if (*made == Turn::complete) return {};
     if (*made == Turn::moved)
       courtesy_.reset();
-    else
-      courtesy_.wait(!drives_host());
+    else if (!wait(!drives_host()))
+      return *failure_;
   }
 }
 

@@ -14,9 +14,12 @@ namespace plait {
 // How to wait when nothing moves (design rule 7): a glance, then courtesy.
 struct WaitPolicy {
   bool yield = false;  // more ranks than cores on this machine: give the core away at once; else spin
-  // Lets the host MPI progress its own messages; called now and then during a wait. May be null.
+  // Lets the host MPI progress its own messages; called now and then during a wait, seldom where the MPI channel
+  // drives it anyway. May be null.
   void (*host_progress)(void* context) = nullptr;
   void* context = nullptr;
+  // Not ok once `host_progress` has learned that another rank has failed; may be null. Not owned.
+  const Status* failure = nullptr;
 };
 
 // Courtesy in a wait: spins or yields first, naps after milliseconds. reset() when something moved.
@@ -53,6 +56,10 @@ class Engine {
   // Whether the last of these two calls moved anything.
   bool moved() const { return moved_; }
 
+  // Abandons all channels, as run() does on an error: for a rank that fails otherwise and will not run what the others
+  // wait for.
+  void give_up(const Status& cause);
+
  private:
   enum class Turn : std::uint8_t { complete, moved, idle };
 
@@ -78,6 +85,7 @@ class Engine {
   Status start_step(std::uint32_t step);
   void run_local_piece();
   Result<bool> glance();
+  bool wait(bool may_progress_host);
   void complete(std::uint32_t step);
   void offer(std::uint32_t step);
   void record(std::uint32_t step);
@@ -85,6 +93,7 @@ class Engine {
 
   std::array<Channel*, channel_kinds> channels_;
   Courtesy courtesy_;
+  const Status* failure_;  // of another rank, told by the host's progress
 
   const BoundSchedule* schedule_ = nullptr;
   const Buffers* buffers_ = nullptr;

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
+
+#include "tl/memory.h"
 
 namespace plait {
 
@@ -35,5 +38,36 @@ class StagingPool {
   std::size_t buffer_bytes_ = 0;
   std::uint32_t generation_ = 0;
 };
+
+// A channel's `Piece` of a message has: transfer, offset, bytes, and where it is staged, staging (empty: it is in
+// place) and generation.
+
+// Where the piece is sent from, or received: in place where its memory is contiguous, else in a buffer of `room` bytes,
+// filled already for a send. nullptr where it has no bytes.
+template <class Piece>
+std::byte* place_piece(StagingPool& pool, Piece& piece, std::size_t room) {
+  const Transfer& transfer = *piece.transfer;
+  const auto bytes = static_cast<std::size_t>(piece.bytes);
+  if (bytes == 0) return nullptr;
+  MemoryCursor cursor(transfer.memory, piece.offset);
+  if (transfer.kind != StepKind::recv_reduce && cursor.contiguous() >= bytes) return cursor.data();
+  piece.staging = pool.take(room);
+  piece.generation = pool.generation();
+  if (transfer.kind == StepKind::send) copy_out(transfer.memory, piece.offset, piece.staging.get(), bytes);
+  return piece.staging.get();
+}
+
+// The piece is sent, or its bytes are here: brings them where they belong and gives the buffer back.
+template <class Piece>
+void land_piece(StagingPool& pool, Piece& piece) {
+  if (piece.staging == nullptr) return;
+  const Transfer& transfer = *piece.transfer;
+  const auto bytes = static_cast<std::size_t>(piece.bytes);
+  if (transfer.kind == StepKind::recv_reduce)
+    reduce_in(transfer, piece.offset, piece.staging.get(), bytes);
+  else if (transfer.kind != StepKind::send)
+    copy_in(transfer.memory, piece.offset, piece.staging.get(), bytes);
+  pool.give_back(std::move(piece.staging), piece.generation);
+}
 
 }  // namespace plait

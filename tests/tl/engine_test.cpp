@@ -50,7 +50,7 @@ class FakeChannel final : public Channel {
     return !completed.empty();
   }
 
-  void abandon() override {
+  void abandon(const Status&) override {
     waiting_.clear();
     ++abandoned;
   }

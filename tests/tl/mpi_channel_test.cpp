@@ -80,7 +80,7 @@ void run_mismatch(MPI_Comm communicator, int rank) {
       if (Result<bool> moved = channel->progress(completed); !moved.ok()) status = moved.status();
     expect(status.code() == Code::peer_failed && status.message().find("from rank 1") != std::string::npos,
            "truncation says: " + status.message());
-    channel->abandon();
+    channel->abandon({Code::peer_failed, "given up"});
     expect(!channel->start(message.transfer).ok(), "an abandoned channel takes work");
   }
   PMPI_Barrier(communicator);
@@ -92,7 +92,7 @@ void run_abandon(MPI_Comm communicator, int rank) {
   if (rank == 0) {
     const std::unique_ptr<Channel> channel = make_mpi_channel(communicator, {});
     expect(channel->start(message.transfer).ok(), "start");
-    channel->abandon();
+    channel->abandon({Code::peer_failed, "given up"});
     expect(channel->active() == 0, "abandon leaves nothing active");
   }
   PMPI_Barrier(communicator);

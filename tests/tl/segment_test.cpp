@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 
+#include "tl/shm/segment_shape.h"
 #include "tl/shm/shm_channel.h"
 
 namespace plait {
@@ -46,11 +47,12 @@ TEST(SharedSegment, IsZeroedSharedAndNameless) {
   EXPECT_EQ(segments_with_a_name(), 0);
   const int parent = getpid(), descriptor = segment->descriptor();
   EXPECT_EQ(in_child([&] {
-    auto attached = SharedSegment::attach(parent, descriptor, 1 << 20);
-    if (!attached.ok()) return 1;
-    attached->data()[12345] = std::byte{42};
-    return 0;
-  }), 0);
+              auto attached = SharedSegment::attach(parent, descriptor, 1 << 20);
+              if (!attached.ok()) return 1;
+              attached->data()[12345] = std::byte{42};
+              return 0;
+            }),
+            0);
   EXPECT_EQ(segment->data()[12345], std::byte{42});
 }
 
@@ -90,18 +92,60 @@ TEST(SharedSegment, SaysWhyItCannotAttach) {
   EXPECT_FALSE(SharedSegment::attach(gone, 3, 4096).ok());
 }
 
+// What a rank writes lies on its node: its board, and the rings to the others.
+TEST(SharedSegment, IsPlacedByItsWriters) {
+  constexpr int ranks = 3;
+  const int numa[ranks] = {1, -1, 0};
+  const std::size_t bytes = SharedSegment::default_bytes(ranks);
+  const detail::SegmentShape shape = detail::segment_shape(bytes, ranks);
+  std::byte* base = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 30);
+  const std::vector<PlacedRange> placed = detail::placed_ranges(base, bytes, numa);
+  const auto node_of = [&](std::size_t offset) {
+    for (const PlacedRange& range : placed)
+      if (base + offset >= range.begin && base + offset < range.begin + range.bytes) return range.numa;
+    return -2;
+  };
+  constexpr std::size_t page = 4096;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    EXPECT_EQ(node_of(rank * shape.board.bytes() + page), numa[rank]);
+    EXPECT_EQ(node_of((rank + 1) * shape.board.bytes() - page), numa[rank]);
+    for (std::size_t to = 0; to < ranks; ++to) {
+      if (to == rank) continue;
+      const std::size_t ring = detail::ring_offset(shape, ranks, rank, to);
+      EXPECT_EQ(node_of(ring + page), numa[rank]) << rank << " to " << to;
+      EXPECT_EQ(node_of(ring + shape.ring.bytes() - page), numa[rank]) << rank << " to " << to;
+    }
+  }
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(placed[i].begin) % page, 0u);
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_TRUE(placed[i].begin >= placed[j].begin + placed[j].bytes ||
+                  placed[j].begin >= placed[i].begin + placed[i].bytes);
+  }
+}
+
+// Nodes that this machine does not have do no harm.
+TEST(SharedSegment, IsMadeWhereItCannotBePlaced) {
+  const int numa[] = {0, 1000};
+  auto segment = SharedSegment::create(1 << 20, numa);
+  ASSERT_TRUE(segment.ok()) << segment.status().message();
+  EXPECT_TRUE(
+      std::all_of(segment->data(), segment->data() + segment->bytes(), [](std::byte b) { return b == std::byte{}; }));
+}
+
 // The limit on file sizes must not end the job by SIGXFSZ.
 TEST(SharedSegment, SurvivesTheFileSizeLimit) {
   EXPECT_EQ(in_child([] {
-    const rlimit limit{64 * 1024, 64 * 1024};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    const auto segment = SharedSegment::create(1 << 20);
-    if (segment.ok() || segment.status().code() != Code::unavailable) return 1;
-    if (!contains(segment.status(), "File too large")) return 2;
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGXFSZ) == 1 ? 3 : 0;
-  }), 0);
+              const rlimit limit{64 * 1024, 64 * 1024};
+              setrlimit(RLIMIT_FSIZE, &limit);
+              const auto segment = SharedSegment::create(1 << 20);
+              if (segment.ok() || segment.status().code() != Code::unavailable) return 1;
+              if (!contains(segment.status(), "File too large")) return 2;
+              sigset_t pending;
+              sigpending(&pending);
+              return sigismember(&pending, SIGXFSZ) == 1 ? 3 : 0;
+            }),
+            0);
 }
 
 // The child's own mount of /dev/shm, which needs privileges: 77 where they are missing.
@@ -137,10 +181,11 @@ TEST(SharedSegment, SaysThatShmIsMissing) {
 
 TEST(SharedSegment, AKilledProcessLeavesNothing) {
   EXPECT_EQ(in_child([] {
-    auto segment = SharedSegment::create(1 << 20);
-    raise(SIGKILL);
-    return segment.ok() ? 0 : 1;
-  }), -SIGKILL);
+              auto segment = SharedSegment::create(1 << 20);
+              raise(SIGKILL);
+              return segment.ok() ? 0 : 1;
+            }),
+            -SIGKILL);
   EXPECT_EQ(segments_with_a_name(), 0);
 }
 
@@ -148,10 +193,11 @@ TEST(CanReadProcess, OnlyWhereTheValueIsFound) {
   const std::uint64_t value = 0x1234567890abcdef;
   const int parent = getpid();
   EXPECT_EQ(in_child([&] {
-    if (!can_read_process(parent, &value, value)) return 1;
-    if (can_read_process(parent, &value, value + 1)) return 2;
-    return can_read_process(parent, nullptr, value) ? 3 : 0;
-  }), 0);
+              if (!can_read_process(parent, &value, value)) return 1;
+              if (can_read_process(parent, &value, value + 1)) return 2;
+              return can_read_process(parent, nullptr, value) ? 3 : 0;
+            }),
+            0);
   const int gone = fork();
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);

@@ -167,7 +167,7 @@ TEST_F(TwoEnds, NamesThePeerWhoseMemoryIsGone) {
   EXPECT_NE(result.status().message().find("rank 5 (process " + std::to_string(gone) + "): No such process"),
             std::string::npos)
       << result.status().message();
-  first().abandon();
+  first().abandon({Code::peer_failed, "given up"});
   EXPECT_EQ(first().active(), 0);
   EXPECT_FALSE(first().start(receive).ok()) << "the ring's state is lost";
 }
@@ -181,7 +181,7 @@ TEST_F(TwoEnds, AbandonedMemoryIsNotWrittenTo) {
   ASSERT_FALSE(*second().start(receive));
   ASSERT_TRUE(first().progress(completed_).ok());   // pushes a piece
   ASSERT_TRUE(second().progress(completed_).ok());  // pulls one
-  second().abandon();
+  second().abandon({Code::peer_failed, "given up"});
   const std::vector<std::byte> before(memory_.begin() + 1'000'000, memory_.end());
   EXPECT_NE(std::count(before.begin(), before.end(), std::byte{1}), 0);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(first().progress(completed_).ok());

@@ -53,7 +53,7 @@ class LateChannel final : public Channel {
     delay(random_);
     return inner_->progress(completed);
   }
-  void abandon() override { inner_->abandon(); }
+  void abandon(const Status& cause) override { inner_->abandon(cause); }
 
  private:
   std::unique_ptr<Channel> inner_;

@@ -150,7 +150,7 @@ TEST(TcpChannel, APeerThatGivesUpIsNamed) {
   Message waits(StepKind::recv, 0, 1), never(StepKind::recv, 1, 1);
   ASSERT_TRUE(ranks.channel(1).start(waits.transfer).ok());
   ASSERT_TRUE(ranks.channel(0).start(never.transfer).ok());
-  ranks.channel(0).abandon();
+  ranks.channel(0).abandon({Code::peer_failed, "given up"});
   const Status status = ranks.finish();
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("rank 0 on here, rail lo"), std::string::npos) << status.message();

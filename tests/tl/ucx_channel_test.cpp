@@ -176,7 +176,7 @@ TEST_F(FakeUcx, FailuresNameTheRankItsNodeAndTheRail) {
     EXPECT_EQ(status.code(), Code::peer_failed) << test.what;
     EXPECT_NE(status.message().find("rank 1 on node1, rail a: "), std::string::npos) << status.message();
     EXPECT_NE(status.message().find("Connection reset"), std::string::npos) << status.message();
-    ranks.channel(0).abandon();
+    ranks.channel(0).abandon({Code::peer_failed, "given up"});
     EXPECT_EQ(ranks.channel(0).active(), 0);
     EXPECT_FALSE(ranks.channel(0).start(first.transfer).ok());
   }
@@ -197,7 +197,7 @@ TEST_F(FakeUcx, AnAbandonedChannelReleasesEverything) {
     Message out(StepKind::send, 1, 1000), in(StepKind::recv, 1, 1000);
     ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
     ASSERT_TRUE(ranks.channel(0).start(in.transfer).ok());
-    ranks.channel(0).abandon();
+    ranks.channel(0).abandon({Code::peer_failed, "given up"});
     EXPECT_EQ(fake_ucp::open_requests(), 0);
   }
   EXPECT_EQ(fake_ucp::open_workers(), 0);

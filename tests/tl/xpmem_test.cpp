@@ -162,7 +162,7 @@ TEST_F(Xpmem, ARefusedAttachmentFailsTheStepAndNamesTheRank) {
     if (!channel.ok()) return channel.status().message();
     std::vector<std::int32_t> from(words), to(words);
     const Status status = all_reduce(**channel, rank, from, to);
-    (*channel)->abandon();
+    (*channel)->abandon({Code::peer_failed, "given up"});
     const std::string expected = "a buffer of rank " + std::to_string(1 - rank) + " cannot be mapped";
     return status.message().find(expected) != std::string::npos ? "" : "said: " + status.message();
   };

@@ -46,15 +46,16 @@ class MpiChannel final : public Channel {
     options_.fragment_bytes = std::clamp<std::size_t>(options_.fragment_bytes, 1, 1u << 30);
     options_.window = std::max(options_.window, 1);
   }
-  ~MpiChannel() override { abandon(); }
+  ~MpiChannel() override { give_up(); }
 
   ChannelKind kind() const override { return ChannelKind::mpi; }
   int active() const override { return active_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
-  void abandon() override;
+  void abandon(const Status& cause) override;
 
  private:
+  void give_up();
   Lane& lane_of(const Transfer& transfer) {
     const std::size_t peer = static_cast<std::size_t>(transfer.peer);
     return transfer.kind == StepKind::send ? send_lanes_[peer] : receive_lanes_[peer];
@@ -70,7 +71,7 @@ class MpiChannel final : public Channel {
   std::vector<Lane> send_lanes_, receive_lanes_;  // by rank
   std::vector<MPI_Request> requests_;             // those of pieces_, one each, without gaps
   std::vector<Piece> pieces_;
-  std::vector<int> finished_;                     // what one MPI_Testsome reports
+  std::vector<int> finished_;  // what one MPI_Testsome reports
   std::vector<MPI_Status> statuses_;
   StagingPool staging_;
   int active_ = 0;
@@ -89,8 +90,10 @@ Result<bool> MpiChannel::start(Transfer& transfer) {
   transfer.mark = 0;
   transfer.next = nullptr;
   Lane& lane = lane_of(transfer);
-  if (lane.head == nullptr) lane.head = &transfer;
-  else lane.tail->next = &transfer;
+  if (lane.head == nullptr)
+    lane.head = &transfer;
+  else
+    lane.tail->next = &transfer;
   lane.tail = &transfer;
   ++active_;
   if (Status status = fill_window(lane); !status.ok()) return status;
@@ -117,21 +120,11 @@ Status MpiChannel::post_piece(Lane& lane, Transfer& transfer) {
   const std::uint64_t offset = transfer.progressed;
   const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), transfer.bytes - offset);
   Piece piece{.transfer = &transfer, .offset = offset, .bytes = static_cast<int>(bytes), .staging = {}};
-  std::byte* address = nullptr;
-  MemoryCursor cursor(transfer.memory, offset);
-  if (transfer.kind != StepKind::recv_reduce && cursor.contiguous() >= bytes) {
-    if (bytes > 0) address = cursor.data();
-  } else if (bytes > 0) {
-    piece.staging = staging_.take(piece_bytes(transfer));
-    piece.generation = staging_.generation();
-    address = piece.staging.get();
-    if (transfer.kind == StepKind::send) copy_out(transfer.memory, offset, address, bytes);
-  }
+  std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
   MPI_Request request = MPI_REQUEST_NULL;
-  const int error =
-      transfer.kind == StepKind::send
-          ? PMPI_Isend(address, piece.bytes, MPI_BYTE, transfer.peer, tag, communicator_, &request)
-          : PMPI_Irecv(address, piece.bytes, MPI_BYTE, transfer.peer, tag, communicator_, &request);
+  const int error = transfer.kind == StepKind::send
+                        ? PMPI_Isend(address, piece.bytes, MPI_BYTE, transfer.peer, tag, communicator_, &request)
+                        : PMPI_Irecv(address, piece.bytes, MPI_BYTE, transfer.peer, tag, communicator_, &request);
   if (error != MPI_SUCCESS) return failure(transfer, error);
   requests_.push_back(request);
   pieces_.push_back(std::move(piece));
@@ -186,12 +179,8 @@ Status MpiChannel::finish_piece(std::size_t index, const MPI_Status& status) {
     if (bytes != piece.bytes)
       return {Code::internal, "mpi: rank " + std::to_string(transfer.peer) + " sent a piece of " +
                                   std::to_string(bytes) + " bytes, expected " + std::to_string(piece.bytes)};
-    if (transfer.kind == StepKind::recv_reduce && piece.bytes > 0)
-      reduce_in(transfer, piece.offset, piece.staging.get(), static_cast<std::size_t>(piece.bytes));
-    else if (piece.staging != nullptr)
-      copy_in(transfer.memory, piece.offset, piece.staging.get(), static_cast<std::size_t>(piece.bytes));
   }
-  if (piece.staging != nullptr) staging_.give_back(std::move(piece.staging), piece.generation);
+  land_piece(staging_, piece);
   --transfer.mark;
   Lane& lane = lane_of(transfer);
   --lane.under_way;
@@ -200,8 +189,7 @@ Status MpiChannel::finish_piece(std::size_t index, const MPI_Status& status) {
 
 // A receive that was cancelled completes at once. A send cannot be cancelled in practice: its request is let go, and a
 // staging buffer that MPI may still read is never freed.
-void MpiChannel::abandon() {
-  if (pieces_.empty() && active_ == 0) return;
+void MpiChannel::give_up() {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL) continue;
     int done = 0;
@@ -220,6 +208,10 @@ void MpiChannel::abandon() {
   std::fill(send_lanes_.begin(), send_lanes_.end(), Lane{});
   std::fill(receive_lanes_.begin(), receive_lanes_.end(), Lane{});
   active_ = 0;
+}
+
+void MpiChannel::abandon(const Status&) {
+  give_up();
   abandoned_ = true;
 }
 

@@ -1,10 +1,13 @@
 #include "tl/shm/node_group.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "tl/memory.h"
 #include "tl/shm/stream_copy.h"
+#include "tl/trace.h"
 
 namespace plait::detail {
 
@@ -12,6 +15,8 @@ namespace {
 
 // An all-reduce at once makes every member read what all have: above this, shares are cheaper.
 constexpr std::uint64_t most_reduced_at_once = 32 * 1024;
+
+constexpr std::uint64_t longest_farewell_ns = 100'000'000;
 
 }  // namespace
 
@@ -24,6 +29,7 @@ NodeGroup::NodeGroup(NodeGroupOptions options)
       processes_(std::move(options.processes)),
       kernel_from_(options.kernel_from),
       crowded_(options.crowded),
+      failures_(options.failures),
       operation_(own_control().finished.load(std::memory_order_relaxed)),
       finished_(boards_.size(), operation_),
       announcements_(boards_.size()),
@@ -66,8 +72,29 @@ Status NodeGroup::progress(std::vector<Transfer*>& completed, bool& moved) {
 }
 
 void NodeGroup::forget() {
-  current_ = nullptr;
   waiting_ = {};
+  if (std::exchange(current_, nullptr) == nullptr || !published_ || way_ == Way::at_once || way_ == Way::in_stages)
+    return;
+  const std::uint64_t operation = way_ == Way::leaving ? operation_ - 1 : operation_;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with others_failed()
+  const std::uint64_t until = monotonic_ns() + longest_farewell_ns;
+  for (std::size_t local = 0; local < boards_.size(); ++local)
+    while (local != self_ && may_touch_this(local, operation) && monotonic_ns() < until) sched_yield();
+}
+
+// Whether a member has begun the operation, with memory of this rank, and not ended it.
+bool NodeGroup::may_touch_this(std::size_t local, std::uint64_t operation) const {
+  const Board& board = boards_[local];
+  return board.slot(operation).sequence.load(std::memory_order_acquire) == operation + 1 &&
+         board.control().finished.load(std::memory_order_acquire) <= operation && !failures_->is_set(local);
+}
+
+// To be asked after announcing and before touching memory of others: who has failed by then may have returned it to the
+// program. Who fails later waits for those that have announced.
+bool NodeGroup::others_failed() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  note(failures_->look());
+  return !failure_.ok();
 }
 
 // ---- The way of a step ----
@@ -227,15 +254,17 @@ void NodeGroup::take_at_once() {
       return;
     case GroupKind::all_gather:
     case GroupKind::gather:
-      for (std::size_t member = 0; member < members(); ++member)
+      for_others([&](std::size_t member) {
         if (takes_from(member)) copy_in(to, landing_offset(member), content(member), piece_bytes(member));
+      });
       return copy_own_piece();
     case GroupKind::scatter:
       if (is_root()) return copy_own_piece();
       return copy_in(to, 0, content(root()) + piece_offset(me()), piece_bytes(me()));
     case GroupKind::all_to_all:
-      for (std::size_t member = 0; member < members(); ++member)
-        if (member != me()) copy_in(to, member * group_->bytes, content(member) + me() * group_->bytes, group_->bytes);
+      for_others([&](std::size_t member) {
+        copy_in(to, member * group_->bytes, content(member) + me() * group_->bytes, group_->bytes);
+      });
       return copy_own_piece();
   }
 }

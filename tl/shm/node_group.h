@@ -19,6 +19,7 @@
 #include "core/status.h"
 #include "tl/channel.h"
 #include "tl/shm/board.h"
+#include "tl/shm/failure_marks.h"
 #include "tl/shm/kernel_copy.h"
 #include "tl/shm/peer_buffers.h"
 
@@ -39,6 +40,7 @@ struct NodeGroupOptions {
   std::vector<RemoteProcess> processes;
   std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of one copy from a member from which on the kernel does it
   bool crowded = false;                           // the members share cores
+  FailureMarks* failures = nullptr;               // of the boards. Not owned
 };
 
 class NodeGroup {
@@ -52,6 +54,8 @@ class NodeGroup {
   // One glance, or one piece of work. Completed transfers are appended.
   Status progress(std::vector<Transfer*>& completed, bool& moved);
   bool idle() const { return current_ == nullptr; }
+  // After a failure that this rank has marked. Others may be at work on its memory: waits until they have finished or
+  // given up as well, for a tenth of a second at most.
   void forget();
   const GroupSteps& steps() const { return steps_; }
 
@@ -86,6 +90,11 @@ class NodeGroup {
   BoardControl& own_control() const { return boards_[self_].control(); }
   std::uint64_t piece_offset(std::size_t member) const { return group_->piece_offsets[member]; }
   std::uint64_t piece_bytes(std::size_t member) const { return piece_offset(member + 1) - piece_offset(member); }
+  // All members but this one, beginning with the next: no member's memory is the first that all read.
+  template <class Visit>
+  void for_others(Visit&& visit) const {
+    for (std::size_t distance = 1; distance < members(); ++distance) visit((me() + distance) % members());
+  }
   bool gives() const;
   bool takes_from(std::size_t member) const;
   std::uint64_t given_bytes(std::size_t member) const;
@@ -137,6 +146,8 @@ class NodeGroup {
   void copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const;
 
   void note(Status status);
+  bool others_failed();
+  bool may_touch_this(std::size_t local, std::uint64_t operation) const;
   void fetch(std::size_t member, std::uint64_t offset, std::byte* to, std::uint64_t bytes);
   void deliver(std::size_t member, std::uint64_t offset, const std::byte* from, std::uint64_t bytes);
   bool run_by_kernel(bool& moved);
@@ -172,6 +183,7 @@ class NodeGroup {
   std::vector<RemoteProcess> processes_;
   std::uint64_t kernel_from_ = ~std::uint64_t{0};
   bool crowded_ = false;
+  FailureMarks* failures_ = nullptr;
 
   std::uint64_t operation_ = 0;          // number of the current or next one
   std::vector<std::uint64_t> finished_;  // by local index: operations known to be finished

@@ -103,13 +103,14 @@ bool NodeGroup::run_announced(bool& moved) {
     if (member != me())
       std::memcpy(&announcements_[member], board(member).slot(operation_).payload, sizeof(Announcement));
   if (all_allow(direct)) {
+    if (others_failed()) return false;
     ++steps_.directly;
     work_directly();
     if (!failure_.ok()) return false;
     leave();
     return run_leaving(moved);
   }
-  if (all_allow(by_kernel)) return run_by_kernel(moved);
+  if (all_allow(by_kernel)) return others_failed() ? false : run_by_kernel(moved);
   begin_stages();
   return run_stages(moved);
 }
@@ -204,8 +205,11 @@ void NodeGroup::broadcast_directly() {
   const std::uint64_t begin = share_offset(group_->bytes, me()), end = share_offset(group_->bytes, me() + 1);
   if (begin == end) return;
   const std::byte* from = source_of(root(), begin, end - begin);
-  for (std::size_t member = 0; member < members(); ++member)
+  const auto hand = [&](std::size_t member) {
     if (member != root()) copy_straight(destination_of(member, begin, end - begin), from, end - begin);
+  };
+  for_others(hand);
+  hand(me());
 }
 
 void NodeGroup::move_directly() {
@@ -213,23 +217,18 @@ void NodeGroup::move_directly() {
   copy_own_piece();
   switch (group_->kind) {
     case GroupKind::all_gather:
-      // Everybody begins with its neighbour, so that no source is read by all at the same time.
-      for (std::size_t distance = 1; distance < members(); ++distance) {
-        const std::size_t member = (self + distance) % members();
+      return for_others([&](std::size_t member) {
         take_straight(landing_offset(member), source_of(member, 0, piece_bytes(member)), piece_bytes(member));
-      }
-      return;
+      });
     case GroupKind::gather:
       return gather_directly();
     case GroupKind::scatter:
       if (is_root()) return;
       return take_straight(0, source_of(root(), piece_offset(self), piece_bytes(self)), piece_bytes(self));
     case GroupKind::all_to_all:
-      for (std::size_t distance = 1; distance < members(); ++distance) {
-        const std::size_t member = (self + distance) % members();
+      return for_others([&](std::size_t member) {
         take_straight(member * group_->bytes, source_of(member, self * group_->bytes, group_->bytes), group_->bytes);
-      }
-      return;
+      });
     default:
       return;
   }

@@ -27,8 +27,8 @@ std::uint64_t NodeGroup::copied_together() const {
 }
 
 // What several members read stays in a core's cache in the stage, which counts where they share the core: 16 ranks on 2
-// cores, all_reduce of 64 KiB / 256 KiB / 1 MiB in stages 0.34 / 1.5 / 8.1 ms, by the kernel 0.80 / 2.1 / 9.2; broadcast
-// 65 / 219 / 1446 us, 121 / 375 / 2193. What each reads alone does not: all_to_all of 64 KiB 6.3 ms, 3.7.
+// cores, all_reduce of 64 KiB / 256 KiB / 1 MiB in stages 0.34 / 1.5 / 8.1 ms, by the kernel 0.80 / 2.1 / 9.2;
+// broadcast 65 / 219 / 1446 us, 121 / 375 / 2193. What each reads alone does not: all_to_all of 64 KiB 6.3 ms, 3.7.
 bool NodeGroup::kernel_pays() const {
   if (copied_together() < kernel_from_) return false;
   const bool read_by_all = group_->kind == GroupKind::all_reduce || group_->kind == GroupKind::broadcast ||
@@ -91,11 +91,12 @@ void NodeGroup::reduce_by_kernel() {
   const bool keeps = group_->kind != GroupKind::reduce || is_root();
   for (std::uint64_t at = begin; at < end; at += most) {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(most, end - at));
-    for (std::size_t member = 0; member < members(); ++member) {
+    sources_[me()] = own + at;
+    for_others([&](std::size_t member) {
       std::byte* there = fetched_.data() + member * most;
-      sources_[member] = member == me() ? own + at : there;
-      if (member != me()) fetch(member, at, there, bytes);
-    }
+      sources_[member] = there;
+      fetch(member, at, there, bytes);
+    });
     std::byte* combined = fetched_.data() + me() * most;
     results_[0] = keeps ? kept + (pieces ? at - begin : at) : combined;
     if (!failure_.ok()) return;
@@ -107,13 +108,12 @@ void NodeGroup::reduce_by_kernel() {
 // The others' shares of the result.
 void NodeGroup::collect_shares() {
   std::byte* to = contiguous_address(current_->memory);
-  for (std::size_t distance = 1; distance < members(); ++distance) {
-    const std::size_t member = (me() + distance) % members();
+  for_others([&](std::size_t member) {
     const std::uint64_t begin = share_offset(group_->bytes, member), end = share_offset(group_->bytes, member + 1);
-    if (begin == end) continue;
+    if (begin == end) return;
     note(read_remote(processes_[locals_[member]], announcements_[member].destination_address + begin, to + begin,
                      end - begin));
-  }
+  });
 }
 
 void NodeGroup::move_by_kernel() {
@@ -140,11 +140,10 @@ void NodeGroup::move_by_kernel() {
       break;
   }
   const bool pairs = group_->kind == GroupKind::all_to_all;
-  for (std::size_t distance = 1; distance < members(); ++distance) {
-    const std::size_t member = (self + distance) % members();
+  for_others([&](std::size_t member) {
     fetch(member, pairs ? self * group_->bytes : 0, to + (pairs ? member * group_->bytes : landing_offset(member)),
           pairs ? group_->bytes : piece_bytes(member));
-  }
+  });
 }
 
 }  // namespace plait::detail

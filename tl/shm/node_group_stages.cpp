@@ -191,16 +191,16 @@ bool NodeGroup::shows_result() const {
 }
 
 void NodeGroup::copy_out_round(std::uint32_t round) {
-  for (std::size_t member = 0; member < members(); ++member) {
-    if (member == me() || (!has_reduction() && !takes_from(member))) continue;
+  for_others([&](std::size_t member) {
+    if (!has_reduction() && !takes_from(member)) return;
     const std::byte* stage = board(member).stage(first_round_ + round);
     const Part theirs = part(round, cut_by_taker() ? me() : member);
-    if (theirs.bytes == 0) continue;
+    if (theirs.bytes == 0) return;
     std::uint64_t offset = theirs.offset;
     if (group_->kind == GroupKind::all_gather || group_->kind == GroupKind::gather) offset += landing_offset(member);
     if (group_->kind == GroupKind::all_to_all) offset += member * group_->bytes;
     put(current_->memory, offset, stage + theirs.at, theirs.bytes);
-  }
+  });
 }
 
 }  // namespace plait::detail

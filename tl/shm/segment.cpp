@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 
+#include "core/log.h"
 #include "tl/shm/segment_shape.h"
 #include "tl/shm/shm_channel.h"
 
@@ -59,7 +61,33 @@ std::byte* map(int descriptor, std::size_t bytes) {
   return address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address);
 }
 
+// Before the pages are reserved, which is when they are allocated: all of them near this process otherwise.
+void place(std::byte* data, std::size_t bytes, std::span<const int> numa_of_rank) {
+  if (std::ranges::adjacent_find(numa_of_rank, std::not_equal_to<>()) == numa_of_rank.end()) return;
+  const Status placed = place_memory(detail::placed_ranges(data, bytes, numa_of_rank));
+  if (!placed.ok()) debug("shm: " + placed.message());
+}
+
 }  // namespace
+
+std::vector<PlacedRange> detail::placed_ranges(std::byte* segment, std::size_t bytes,
+                                               std::span<const int> numa_of_rank) {
+  const std::size_t ranks = numa_of_rank.size();
+  const SegmentShape shape = segment_shape(bytes, static_cast<int>(ranks));
+  if (shape.ring.slots == 0 || ranks < 2) return {};
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto pages = [&](std::size_t begin, std::size_t end, int numa) {
+    const std::size_t first = (begin + page - 1) / page * page, last = (end + page - 1) / page * page;
+    return PlacedRange{segment + first, last - first, numa};
+  };
+  std::vector<PlacedRange> ranges;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    ranges.push_back(pages(rank * shape.board.bytes(), (rank + 1) * shape.board.bytes(), numa_of_rank[rank]));
+    const std::size_t rings = ring_offset(shape, ranks, rank, rank == 0 ? 1 : 0);
+    ranges.push_back(pages(rings, rings + (ranks - 1) * shape.ring.bytes(), numa_of_rank[rank]));
+  }
+  return ranges;
+}
 
 std::size_t SharedSegment::default_bytes(int ranks) {
   const std::size_t generous = detail::pair_count(ranks) * detail::generous_pair_bytes +
@@ -70,16 +98,17 @@ std::size_t SharedSegment::default_bytes(int ranks) {
   return (bytes + 4095) / 4096 * 4096;
 }
 
-Result<SharedSegment> SharedSegment::create(std::size_t bytes) {
+Result<SharedSegment> SharedSegment::create(std::size_t bytes, std::span<const int> numa_of_rank) {
   SharedSegment segment;
   segment.descriptor_ = open_unnamed();
   if (segment.descriptor_ < 0) return unavailable("creating a segment in /dev/shm", errno);
-  if (const int error = reserve(segment.descriptor_, bytes); error != 0)
-    return unavailable("reserving " + std::to_string(bytes) + " bytes in /dev/shm", error);
   segment.data_ = map(segment.descriptor_, bytes);
   if (segment.data_ == nullptr) return unavailable("mapping " + std::to_string(bytes) + " bytes", errno);
   segment.bytes_ = bytes;
   segment.owned_ = true;
+  place(segment.data_, bytes, numa_of_rank);
+  if (const int error = reserve(segment.descriptor_, bytes); error != 0)
+    return unavailable("reserving " + std::to_string(bytes) + " bytes in /dev/shm", error);
   return segment;
 }
 

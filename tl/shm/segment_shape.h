@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "tl/shm/board.h"
 #include "tl/shm/ring.h"
+#include "topo/memory_placement.h"
 
 namespace plait::detail {
 
@@ -30,5 +33,14 @@ constexpr SegmentShape segment_shape(std::size_t bytes, int ranks) {
   shape.ring = ring_shape(left / pair_count(ranks) / cache_line * cache_line);
   return shape;
 }
+
+// Where the rings from one local rank to another begin. Those that a rank writes stand side by side.
+inline std::size_t ring_offset(const SegmentShape& shape, std::size_t ranks, std::size_t from, std::size_t to) {
+  const std::size_t pair = from * (ranks - 1) + (to < from ? to : to - 1);
+  return ranks * shape.board.bytes() + pair * shape.ring.bytes();
+}
+
+// By local rank: its board, then the rings that it writes. Whole pages: one that several ranks share goes to the first.
+std::vector<PlacedRange> placed_ranges(std::byte* segment, std::size_t bytes, std::span<const int> numa_of_rank);
 
 }  // namespace plait::detail

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "tl/shm/failure_marks.h"
 #include "tl/shm/node_group.h"
 #include "tl/shm/ring_reader.h"
 #include "tl/shm/ring_writer.h"
@@ -20,6 +21,9 @@ namespace {
 std::uint64_t built_in_single_copy_threshold(const detail::RingShape& shape) {
   return shape.area_bytes >= 32 * 1024 ? ~std::uint64_t{0} : 128 * 1024;
 }
+
+// Fruitless glances: a few per cent of the time that they take at most, since each look reads a line of each rank.
+constexpr std::uint32_t look_for_failures_every = 256;
 
 // The ends with transfers under way, by local index, without order. An end is in the list once.
 class ActiveList {
@@ -60,7 +64,7 @@ class ShmChannel final : public Channel {
         receiving_(local_ranks),
         self_rank_(self_rank) {}
   ~ShmChannel() override {
-    abandon();
+    if (active_ > 0) forget();
     if (ways_ == nullptr) return;
     ways_->at_once += group_.steps().at_once;
     ways_->directly += group_.steps().directly;
@@ -77,6 +81,10 @@ class ShmChannel final : public Channel {
     ways_ = ways;
     index_of_rank_[static_cast<std::size_t>(self_rank_)] = static_cast<std::int32_t>(options.self);
     options.index_of_rank = &index_of_rank_;
+    std::vector<int> ranks;
+    for (const detail::RemoteProcess& process : options.processes) ranks.push_back(process.rank);
+    failures_ = detail::FailureMarks(options.boards, ranks, options.self);
+    options.failures = &failures_;
     group_ = detail::NodeGroup(std::move(options));
   }
   std::byte* data() const { return segment_.data(); }
@@ -85,18 +93,23 @@ class ShmChannel final : public Channel {
   int active() const override { return active_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
-  void abandon() override;
+  void abandon(const Status& cause) override;
 
  private:
+  Result<bool> wait_on();
+  void forget();
+
   SharedSegment segment_;
   std::vector<std::int32_t> index_of_rank_;  // -1: not another rank of this node
   std::vector<detail::RingWriter> writers_;  // by local index; this rank's own are not connected
   std::vector<detail::RingReader> readers_;
   ActiveList sending_, receiving_;
+  detail::FailureMarks failures_;
   detail::NodeGroup group_;
   GroupWays* ways_ = nullptr;
   int self_rank_;
   int active_ = 0;
+  std::uint32_t fruitless_ = 0;  // glances in a row
   bool abandoned_ = false;
 };
 
@@ -137,11 +150,26 @@ Result<bool> ShmChannel::progress(std::vector<Transfer*>& completed) {
                                 [&](std::size_t peer) { return readers_[peer].idle(); });
   if (!status.ok()) return status;
   active_ -= static_cast<int>(completed.size() - completed_before);
-  return moved;
+  if (!moved) return wait_on();
+  fruitless_ = 0;
+  return true;
 }
 
-void ShmChannel::abandon() {
-  if (active_ == 0) return;
+// Those that are waited for may have failed.
+Result<bool> ShmChannel::wait_on() {
+  if (++fruitless_ % look_for_failures_every != 0) return false;
+  Status status = failures_.look();
+  if (!status.ok()) return status;
+  return false;
+}
+
+// The mark first: the others look at it before they touch memory of this rank.
+void ShmChannel::abandon(const Status& cause) {
+  failures_.set(cause);
+  forget();
+}
+
+void ShmChannel::forget() {
   group_.forget();
   for (detail::RingWriter& writer : writers_) writer.forget();
   for (detail::RingReader& reader : readers_) reader.forget();
@@ -168,8 +196,7 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
   for (std::size_t peer = 0; peer < ranks; ++peer) {
     if (peer == me) continue;
     const auto ring = [&](std::size_t from, std::size_t to) {
-      const std::size_t pair = from * (ranks - 1) + (to < from ? to : to - 1);
-      std::byte* base = channel->data() + ranks * shape.board.bytes() + pair * shape.ring.bytes();
+      std::byte* base = channel->data() + detail::ring_offset(shape, ranks, from, to);
       return detail::Ring{.control = reinterpret_cast<detail::RingControl*>(base),
                           .shape = shape.ring,
                           .peer_rank = peers[peer].rank,

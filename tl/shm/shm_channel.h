@@ -21,8 +21,10 @@ class SharedSegment {
   // make_shm_channel needs, 384 bytes for each ordered pair and 37 KiB for each rank).
   static std::size_t default_bytes(int ranks);
 
-  // Unnamed, in /dev/shm, readable by this user only, all its pages reserved.
-  static Result<SharedSegment> create(std::size_t bytes);
+  // Unnamed, in /dev/shm, readable by this user only, all its pages reserved. `numa_of_rank`, by local index, are the
+  // NUMA nodes that the ranks run on (logical indices; -1: not known): where they differ, what a rank writes lies in
+  // its node's memory.
+  static Result<SharedSegment> create(std::size_t bytes, std::span<const int> numa_of_rank = {});
   // Opens what `create` made in process `process`, whose descriptor() was `descriptor`.
   static Result<SharedSegment> attach(int process, int descriptor, std::size_t bytes);
   // Memory of somebody else's (threads standing in for ranks); not unmapped here.

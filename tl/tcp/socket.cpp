@@ -79,6 +79,8 @@ Result<Socket> connect_to(std::uint32_t from, Endpoint to) {
   Socket made = make_socket();
   if (!made.open()) return failed("making a socket");
   make_prompt(made.descriptor());
+  // The port is chosen at connect(), where one may serve connections to several peers.
+  set(made.descriptor(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   if (!bind_to(made.descriptor(), {from, 0})) return failed("binding to a rail");
   const sockaddr_in address = internet(to);
   if (connect(made.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&

@@ -27,7 +27,7 @@ class TcpChannel final : public Channel {
   int active() const override { return active_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
-  void abandon() override;
+  void abandon(const Status& cause) override;
 
  private:
   // A connection that was accepted and has not said yet whose it is.
@@ -188,8 +188,10 @@ Result<bool> TcpChannel::hear(Stranger& stranger) {
   return true;
 }
 
-// Also when nothing is under way here: the peers learn from the closed connections that this rank has failed.
-void TcpChannel::abandon() {
+// Also when nothing is under way here: the peers learn from the closed connections that this rank has failed, and those
+// that are about to connect from the closed port.
+void TcpChannel::abandon(const Status&) {
+  listener_ = Socket();
   for (detail::Connection& each : connections_) each = detail::Connection();
   busy_.clear();
   strangers_.clear();
@@ -220,9 +222,9 @@ class SplitChannel final : public Channel {
     }
     return moved;
   }
-  void abandon() override {
-    short_->abandon();
-    long_->abandon();
+  void abandon(const Status& cause) override {
+    short_->abandon(cause);
+    long_->abandon(cause);
   }
 
  private:

@@ -60,13 +60,15 @@ struct RailState {
 class UcxChannel final : public Channel {
  public:
   UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers, UcxChannelOptions options);
-  ~UcxChannel() override { abandon(); }
+  ~UcxChannel() override {
+    if (active_ > 0) give_up();
+  }
 
   ChannelKind kind() const override { return ChannelKind::ucx; }
   int active() const override { return active_ + unconfirmed_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
-  void abandon() override;
+  void abandon(const Status& cause) override;
 
  private:
   std::size_t ranks() const { return peers_.size(); }
@@ -97,6 +99,7 @@ class UcxChannel final : public Channel {
   Status check_endpoints(std::size_t rail) const;
   Status look_at_stall();
   Status failure(const Transfer& transfer, std::size_t rail, int status) const;
+  void give_up();
   void give_up_rail(std::size_t rail);
 
   UcxChannelOptions options_;
@@ -266,16 +269,7 @@ Status UcxChannel::post_piece(Stream& stream, std::size_t rail) {
   const std::uint64_t offset = part.begin + stream.posted;
   const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), part.end - offset);
   Piece piece{.transfer = &transfer, .request = nullptr, .offset = offset, .bytes = bytes, .staging = {}};
-  std::byte* address = nullptr;
-  MemoryCursor cursor(transfer.memory, offset);
-  if (transfer.kind != StepKind::recv_reduce && cursor.contiguous() >= bytes) {
-    if (bytes > 0) address = cursor.data();
-  } else if (bytes > 0) {
-    piece.staging = staging_.take(piece_bytes(transfer));
-    piece.generation = staging_.generation();
-    address = piece.staging.get();
-    if (transfer.kind == StepKind::send) copy_out(transfer.memory, offset, address, bytes);
-  }
+  std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
   piece.request = post(piece, address, rail, **connected);
   if (UCS_PTR_IS_ERR(piece.request)) return failure(transfer, rail, UCS_PTR_STATUS(piece.request));
   stream.posted += bytes;
@@ -397,12 +391,8 @@ Status UcxChannel::land(Piece& piece, std::size_t rail, std::size_t received) {
       return {Code::internal, "ucx: rank " + std::to_string(transfer.peer) + ", rail " +
                                   rails_[rail].rail.worker->rail().name + ": sent a piece of " +
                                   std::to_string(received) + " bytes, expected " + std::to_string(piece.bytes)};
-    if (transfer.kind == StepKind::recv_reduce && piece.bytes > 0)
-      reduce_in(transfer, piece.offset, piece.staging.get(), piece.bytes);
-    else if (piece.staging != nullptr)
-      copy_in(transfer.memory, piece.offset, piece.staging.get(), piece.bytes);
   }
-  if (piece.staging != nullptr) staging_.give_back(std::move(piece.staging), piece.generation);
+  land_piece(staging_, piece);
   return {};
 }
 
@@ -435,8 +425,11 @@ Status UcxChannel::look_at_stall() {
 
 // The connections of this communicator are cut: no peer may wait for what does not come, and none may get the bytes of
 // memory that now is used for something else.
-void UcxChannel::abandon() {
-  if (active_ == 0) return;
+void UcxChannel::abandon(const Status&) {
+  if (!abandoned_) give_up();
+}
+
+void UcxChannel::give_up() {
   for (std::size_t rail = 0; rail < rails(); ++rail) give_up_rail(rail);
   std::ranges::fill(streams_, Stream{});
   active_ = unconfirmed_ = 0;

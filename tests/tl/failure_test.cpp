@@ -1,0 +1,248 @@
+// A rank of a node that fails: the others' waits end with an error that names it, whatever they wait for, and nobody
+// touches its memory afterwards.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "tests/tl/ranks.h"
+#include "tests/tl/schedule_builder.h"
+#include "tl/engine.h"
+#include "tl/shm/failure_marks.h"
+#include "tl/shm/segment_shape.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t bytes = 20'000;  // more than an area of the smallest boards
+const std::string broken = "a buffer of rank";
+
+bool contains(const Status& status, const std::string& text) {
+  return status.message().find(text) != std::string::npos;
+}
+
+// One rank, with memory and steps to run.
+class Member {
+ public:
+  Member(SharedSegment segment, const std::vector<ShmPeer>& peers, int rank, ShmChannelOptions options)
+      : rank_(rank), ranks_(static_cast<int>(peers.size())) {
+    auto made = make_shm_channel(std::move(segment), peers, rank, ranks_, options);
+    if (made.ok()) channel_ = std::move(*made);
+  }
+
+  Channel& channel() { return *channel_; }
+  const std::byte* output() const { return output_.data(); }
+
+  BoundSchedule group(GroupKind kind) const {
+    BoundGroup group{.kind = kind, .self = rank_, .members = {}, .bytes = bytes, .piece_offsets = {}};
+    for (int member = 0; member < ranks_; ++member) group.members.push_back(member);
+    ScheduleBuilder builder(4);
+    builder.group(group, {{0, bytes, Space::input}}, {{0, bytes, Space::output}});
+    return builder.build();
+  }
+  BoundSchedule message(StepKind kind, int peer) const {
+    ScheduleBuilder builder(1);
+    if (kind == StepKind::send)
+      builder.send(ChannelKind::shm, peer, {{0, bytes, Space::input}});
+    else
+      builder.recv(ChannelKind::shm, peer, {{0, bytes, Space::output}});
+    return builder.build();
+  }
+
+  Status run(const BoundSchedule& schedule) { return run(schedule, make_reducer(Op::sum, Element::u32)); }
+  Status run(const BoundSchedule& schedule, const Reducer& reducer) {
+    return engine().run(schedule, {{input_.data(), output_.data(), nullptr}}, &reducer, nullptr);
+  }
+  Engine& engine() {
+    if (engine_ == nullptr)
+      engine_ =
+          std::make_unique<Engine>(std::array<Channel*, channel_kinds>{channel_.get()}, WaitPolicy{.yield = true});
+    return *engine_;
+  }
+
+ private:
+  int rank_, ranks_;
+  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::byte> input_ = std::vector<std::byte>(bytes), output_ = std::vector<std::byte>(bytes);
+};
+
+// What a rank must have got: not the error of its own, but word of rank `failed`.
+std::string told_of(int failed, const std::string& why, const Status& status) {
+  if (status.ok()) return "the step succeeded";
+  if (status.code() == Code::peer_failed && contains(status, "shm: rank " + std::to_string(failed) + " has failed: ") &&
+      contains(status, why))
+    return {};
+  return status.message();
+}
+
+// All memory can be reached, or none that was said to be.
+class BreakingBuffers final : public PeerBuffers {
+ public:
+  explicit BreakingBuffers(bool breaks) : breaks_(breaks) {}
+  std::optional<std::uint64_t> name(const std::byte* address, std::size_t) const override {
+    return reinterpret_cast<std::uintptr_t>(address);
+  }
+  std::byte* find(std::size_t, std::uint64_t name, std::size_t) const override {
+    return breaks_ ? nullptr : reinterpret_cast<std::byte*>(name);
+  }
+
+ private:
+  bool breaks_;
+};
+
+TEST(NodeFailures, AFailedCopyByTheKernelReachesAll) {
+  const int gone = fork();
+  if (gone == 0) _exit(0);
+  waitpid(gone, nullptr, 0);
+  constexpr int ranks = 4, failing = 2;
+  for (const GroupKind kind : {GroupKind::all_reduce, GroupKind::broadcast, GroupKind::reduce}) {
+    const auto body = [&](int rank, SharedSegment segment, std::vector<ShmPeer> peers) {
+      if (rank == failing) peers[0].process = peers[1].process = gone;
+      Member member(std::move(segment), peers, rank, {.single_copy = true, .group_single_copy_from = 1});
+      const BoundSchedule schedule = member.group(kind);
+      const Status first = member.run(schedule), second = member.run(schedule);
+      if (second.ok()) return std::string("the step after it succeeded");
+      if (rank != failing) return told_of(failing, "process " + std::to_string(gone), first);
+      return contains(first, "process " + std::to_string(gone)) ? std::string() : first.message();
+    };
+    EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0) << plait::name(kind);
+  }
+}
+
+TEST(NodeFailures, ABufferThatIsNotFoundIsToldToAll) {
+  constexpr int ranks = 3, failing = 1;
+  const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+    const BreakingBuffers buffers(rank == failing);
+    Member member(std::move(segment), peers, rank, {.buffers = &buffers});
+    const Status status = member.run(member.group(GroupKind::all_reduce));
+    if (rank != failing) return told_of(failing, broken, status);
+    return contains(status, broken) ? std::string() : status.message();
+  };
+  EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // it does not follow forks of programs with threads
+// A rank that gives up although nothing of its own is under way here: the others wait in their rings, at both ends, and
+// in a group step.
+TEST(NodeFailures, WhoeverWaitsForARankThatGaveUpIsTold) {
+  constexpr int ranks = 4, failing = 0;
+  const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+    Member member(std::move(segment), peers, rank, {});
+    if (rank == failing) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(rank == failing ? 20 : 0));
+      member.engine().give_up({Code::peer_failed, "ucx: rank 9 on node1, rail eth0: it is gone"});
+      return std::string();
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    Status status = member.run(rank == 1   ? member.message(StepKind::recv, failing)
+                               : rank == 2 ? member.message(StepKind::send, failing)
+                                           : member.group(GroupKind::all_reduce));
+    for (int more = 0; rank == 2 && status.ok() && more < 1000; ++more)  // until the ring is full
+      status = member.run(member.message(StepKind::send, failing));
+    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(2)) return std::string("told late");
+    return told_of(failing, "rank 9 on node1, rail eth0", status);
+  };
+  EXPECT_EQ(run_processes(ranks, SharedSegment::default_bytes(ranks), body), 0);
+}
+#endif
+
+TEST(NodeFailures, TheEndOfAChannelIsNone) {
+  constexpr int ranks = 3;
+  const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+    std::byte* data = segment.data();
+    {
+      Member member(std::move(segment), peers, rank, {});
+      if (Status status = member.run(member.group(GroupKind::all_reduce)); !status.ok()) return status.message();
+    }
+    const detail::BoardShape shape = detail::segment_shape(detail::least_segment_bytes(ranks), ranks).board;
+    const detail::Board board(data + static_cast<std::size_t>(rank) * shape.bytes(), shape);
+    return board.control().failure.first_failed == 0 ? std::string() : std::string("a failure is marked");
+  };
+  EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0);
+}
+
+// Two ranks on one segment, for steps of one after the other.
+class TwoMembers : public testing::Test {
+ protected:
+  SharedSegment view() { return SharedSegment::view(segment_.data(), segment_.bytes()); }
+  SharedSegment segment_ = std::move(SharedSegment::create(detail::least_segment_bytes(2)).value());
+  const std::vector<ShmPeer> peers_ = {{0, getpid()}, {1, getpid()}};
+};
+
+struct Reduction {
+  std::atomic<bool> at_work = false;
+  std::atomic<int> calls = 0;
+};
+
+// Takes its time.
+void reduce_slowly(const Reducer& self, void*, const void*, const void*, std::size_t) {
+  auto& reduction = *static_cast<Reduction*>(const_cast<void*>(self.context));
+  ++reduction.calls;
+  reduction.at_work = true;
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  reduction.at_work = false;
+}
+
+Reducer slow_reducer(Reduction& reduction) {
+  return {.apply = reduce_slowly, .kernel = nullptr, .many = nullptr, .context = &reduction, .element_bytes = 4};
+}
+
+// The memory of a rank that has failed may belong to the program again.
+TEST_F(TwoMembers, WhoComesLaterLeavesItsMemoryAlone) {
+  const BreakingBuffers buffers(false);
+  Member first(view(), peers_, 0, {.buffers = &buffers}), second(view(), peers_, 1, {.buffers = &buffers});
+  const BoundSchedule schedule = first.group(GroupKind::all_reduce);
+  std::vector<std::byte> memory(2 * bytes);
+  const Buffers spaces{{memory.data(), memory.data() + bytes, nullptr}};
+  Transfer transfer{.kind = StepKind::group,
+                    .bytes = bytes,
+                    .element_bytes = 4,
+                    .memory = {&schedule.spans[schedule.steps[0].destination.first], 1, &spaces},
+                    .operand = {&schedule.spans[schedule.steps[0].source.first], 1, &spaces},
+                    .reducer = nullptr,
+                    .group = &schedule.groups[0],
+                    .next = nullptr};
+  ASSERT_FALSE(*first.channel().start(transfer));
+  first.channel().abandon({Code::unavailable, "out of memory"});
+  Reduction reduction;
+  const Status status = second.run(second.group(GroupKind::all_reduce), slow_reducer(reduction));
+  EXPECT_EQ(told_of(0, "out of memory", status), "");
+  EXPECT_EQ(reduction.calls, 0);
+}
+
+// The others that are at work on a rank's memory when it fails end that before it returns.
+TEST_F(TwoMembers, WhoIsAtWorkIsWaitedFor) {
+  class LateBreak final : public PeerBuffers {
+   public:
+    explicit LateBreak(const Reduction& reduction) : reduction_(reduction) {}
+    std::optional<std::uint64_t> name(const std::byte* address, std::size_t) const override {
+      return reinterpret_cast<std::uintptr_t>(address);
+    }
+    std::byte* find(std::size_t, std::uint64_t, std::size_t) const override {
+      while (!reduction_.at_work) sched_yield();
+      return nullptr;
+    }
+
+   private:
+    const Reduction& reduction_;
+  };
+  Reduction reduction;
+  const LateBreak late(reduction);
+  const BreakingBuffers buffers(false);
+  Member first(view(), peers_, 0, {.buffers = &late}), second(view(), peers_, 1, {.buffers = &buffers});
+  Status told;
+  std::thread other([&] { told = second.run(second.group(GroupKind::all_reduce), slow_reducer(reduction)); });
+  const Status status = first.run(first.group(GroupKind::all_reduce), slow_reducer(reduction));
+  const int calls = reduction.calls;
+  EXPECT_FALSE(reduction.at_work);
+  EXPECT_TRUE(contains(status, broken)) << status.message();
+  other.join();
+  EXPECT_EQ(told_of(0, broken, told), "");
+  EXPECT_GT(calls, 0);
+  EXPECT_EQ(reduction.calls, calls);
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,39 @@
+#include "tl/shm/failure_marks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace plait::detail {
+
+FailureMarks::FailureMarks(const std::vector<Board>& boards, const std::vector<int>& ranks, std::size_t self)
+    : ranks_(ranks), self_(self) {
+  for (const Board& board : boards) marks_.push_back(&board.control().failure);
+}
+
+void FailureMarks::set(const Status& cause) {
+  if (marks_.empty() || is_set(self_)) return;
+  FailureMark& own = *marks_[self_];
+  std::uint32_t first = static_cast<std::uint32_t>(ranks_[self_]) + 1;
+  if (found_ != nullptr) {
+    first = found_->first_failed.load(std::memory_order_relaxed);
+    std::memcpy(own.reason, found_->reason, sizeof own.reason);
+  } else {
+    const std::size_t bytes = std::min(cause.message().size(), sizeof own.reason - 1);
+    std::memcpy(own.reason, cause.message().data(), bytes);
+    own.reason[bytes] = 0;
+  }
+  own.first_failed.store(first, std::memory_order_release);
+}
+
+Status FailureMarks::look() {
+  for (std::size_t local = 0; local < marks_.size(); ++local) {
+    if (local == self_ || !is_set(local)) continue;
+    found_ = marks_[local];
+    const std::uint32_t rank = found_->first_failed.load(std::memory_order_relaxed) - 1;
+    return {Code::peer_failed, "shm: rank " + std::to_string(rank) + " has failed: " + found_->reason};
+  }
+  return {};
+}
+
+}  // namespace plait::detail

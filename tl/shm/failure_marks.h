@@ -1,0 +1,32 @@
+// Tells the ranks of a node that one of them has failed, through marks on the boards (tl/shm/board.h).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/status.h"
+#include "tl/shm/board.h"
+
+namespace plait::detail {
+
+// One rank's view of the marks. Not thread-safe; nothing blocks.
+class FailureMarks {
+ public:
+  FailureMarks() = default;
+  // By local index: the boards, and the ranks in the communicator.
+  FailureMarks(const std::vector<Board>& boards, const std::vector<int>& ranks, std::size_t self);
+
+  // This rank has failed because of `cause`, or after the failure that look() has found. The first call counts.
+  void set(const Status& cause);
+  bool is_set(std::size_t local) const { return marks_[local]->first_failed.load(std::memory_order_acquire) != 0; }
+  // The first failure that another rank has marked: peer_failed, with the rank and its reason.
+  Status look();
+
+ private:
+  std::vector<FailureMark*> marks_;
+  std::vector<int> ranks_;
+  std::size_t self_ = 0;
+  const FailureMark* found_ = nullptr;
+};
+
+}  // namespace plait::detail
