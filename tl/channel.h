@@ -1,7 +1,10 @@
 // What the engine asks of a transport.
 #pragma once
 
+#include <poll.h>
+
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -31,9 +34,9 @@ struct Memory {
 struct Transfer {
   StepKind kind = StepKind::send;
   bool incoming_left = false;
-  std::int8_t rail = any_rail;         // of a message over the network
-  bool past_caches = false;            // the call's results are too large to be found in the caches afterwards
-  bool last_of_lane = true;            // the schedule has no later message in the same lane
+  std::int8_t rail = any_rail;  // of a message over the network
+  bool past_caches = false;     // the call's results are too large to be found in the caches afterwards
+  bool last_of_lane = true;     // the schedule has no later message in the same lane
   std::int32_t peer = -1;
   std::uint32_t step = 0;  // the engine's index
   std::uint64_t bytes = 0;
@@ -43,10 +46,19 @@ struct Transfer {
   const Reducer* reducer = nullptr;   // recv_reduce and group steps; may be null where nothing is combined
   const BoundGroup* group = nullptr;  // of a group step, whose `memory` is what this rank gets
 
-  std::uint64_t progressed = 0;  // bytes handed on so far; the engine sets it to 0
-  std::uint64_t mark = 0;        // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way
+  std::uint64_t progressed = 0;    // bytes handed on so far; the engine sets it to 0
+  std::uint64_t mark = 0;          // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way
   std::int8_t carrier = any_rail;  // ucx: the one rail that carries it; any_rail: it is dealt out over all
-  Transfer* next = nullptr;      // in the channel's queue
+  Transfer* next = nullptr;        // in the channel's queue
+};
+
+// What ends a rank's sleep in a long wait.
+struct WakeUp {
+  std::vector<pollfd> descriptors;  // any of them
+  // A word in memory shared by processes: peers change `value` and wake who sleeps there (futex). At most one.
+  std::atomic<std::uint32_t>* word = nullptr;
+  std::uint32_t value = 0;
+  bool busy = false;  // there is something to do already: do not sleep
 };
 
 class Channel {
@@ -66,6 +78,14 @@ class Channel {
   // Transfers taken on and not yet completed; more where something else needs progress() until the schedule's last
   // message. progress() is only called when there are some.
   virtual int active() const = 0;
+
+  // Before a sleep: adds to `wake_up` what peers touch when they give progress() something to do after this call. What
+  // came before it progress() finds: call that once more before the sleep. False where nothing wakes; the caller then
+  // looks again after a bounded time, as it should in any case, because peers may be gone. May make system calls and
+  // allocate.
+  virtual bool arm(WakeUp&) { return false; }
+  // After the last of the sleeps. Also without arm().
+  virtual void disarm() {}
 
   // Forgets all transfers after a failure, so that the memory they name may be reused. The peers' view of the messages
   // is lost with them: later starts fail.

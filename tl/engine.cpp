@@ -1,25 +1,12 @@
 #include "tl/engine.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <ctime>
 #include <string>
 
 #include "tl/memory.h"
 
 namespace plait {
 namespace {
-
-// A wait goes through these stages, counted in glances that found nothing (tens of nanoseconds each when spinning).
-constexpr std::uint32_t host_progress_every = 64;   // the first call comes after as many glances
-constexpr std::uint32_t patient_after = 16 * 1024;  // spinning: from here on yield now and then ...
-constexpr std::uint32_t patient_yield_every = 64;   // ... at every so many glances
-constexpr std::uint32_t clock_every = 256;          // a look at the clock, from the first 256 glances on
-constexpr std::uint64_t nap_after_ns = 5'000'000;
-// A nap is a hundredth of the wait so far, so that waiting in naps is late by about one percent at most.
-constexpr std::uint64_t shortest_nap_ns = 50'000;
-constexpr std::uint64_t longest_nap_ns = 1'000'000;
 
 // Results of this size on are written past the caches. Two ranks beside a shared L3 of 32 MiB: bcast of 4 / 8 / 16 MiB
 // 205 / 450 / 1900 us through the caches, 206 / 408 / 880 us past them.
@@ -28,37 +15,7 @@ constexpr std::uint64_t past_caches_from = 8 * 1024 * 1024;
 // Long copies and reductions are cut so that the channels get a glance in between.
 constexpr std::uint64_t local_piece_bytes = 128 * 1024;
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
 }  // namespace
-
-void Courtesy::wait(bool may_progress_host) {
-  ++glances_;
-  if (may_progress_host && policy_.host_progress != nullptr && glances_ % host_progress_every == 0)
-    policy_.host_progress(policy_.context);
-  if (policy_.yield || (glances_ > patient_after && glances_ % patient_yield_every == 0))
-    sched_yield();
-  else
-    relax();
-  if (glances_ % clock_every == 0) nap_when_long();
-}
-
-void Courtesy::nap_when_long() {
-  const std::uint64_t now = monotonic_ns();
-  if (glances_ == clock_every) since_ns_ = now;
-  const std::uint64_t waited = now - since_ns_;
-  if (waited < nap_after_ns) return;
-  const std::uint64_t nap = std::clamp(waited / 100, shortest_nap_ns, longest_nap_ns);
-  const timespec duration{0, static_cast<long>(nap)};
-  nanosleep(&duration, nullptr);
-  glances_ -= host_progress_every;  // some glances and one call of the host's progress before the next nap
-}
 
 Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait) : channels_(channels), courtesy_(wait) {}
 
@@ -76,6 +33,7 @@ Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const 
     status = run_steps();
   }
   if (!status.ok()) {
+    courtesy_.reset();
     for (Channel* channel : channels_)
       if (channel != nullptr) channel->abandon();
   }
@@ -106,7 +64,7 @@ Status Engine::run_steps() {
   courtesy_.reset();
   while (true) {
     if (Status status = start_ready(); !status.ok()) return status;
-    if (remaining_ == 0) return {};
+    if (remaining_ == 0) break;
     const bool worked = !local_.empty();
     if (worked) run_local_piece();
     Result<bool> moved = glance();
@@ -116,9 +74,11 @@ Status Engine::run_steps() {
     } else if (ready_.empty()) {
       if (!in_flight_) return {Code::internal, "engine: no step of the schedule can start"};
       const Channel* mpi = channels_[static_cast<std::size_t>(ChannelKind::mpi)];
-      courtesy_.wait(mpi == nullptr || mpi->active() == 0);
+      courtesy_.wait(channels_, mpi == nullptr || mpi->active() == 0);
     }
   }
+  courtesy_.reset();
+  return {};
 }
 
 // Small calls within a node are a single step: nothing to order.
@@ -140,8 +100,9 @@ Status Engine::run_alone() {
     if (*moved)
       courtesy_.reset();
     else
-      courtesy_.wait(channel->kind() != ChannelKind::mpi);
+      courtesy_.wait({&channel, 1}, channel->kind() != ChannelKind::mpi);
   }
+  courtesy_.reset();
   return {};
 }
 
