@@ -84,9 +84,9 @@ void Courtesy::sleep() {
   if (wake_up_.busy) return;
   const bool on_descriptors = !wake_up_.descriptors.empty();
   const bool whole = all_wake_ && !(on_descriptors && wake_up_.word != nullptr);
-  const std::uint64_t longest =
-      std::max(whole ? policy_.longest_sleep_ns : policy_.longest_nap_ns, policy_.shortest_sleep_ns);
-  const std::uint64_t ns = std::clamp((monotonic_ns() - since_ns_) / 100, policy_.shortest_sleep_ns, longest);
+  const std::uint64_t longest = whole ? policy_.longest_sleep_ns : policy_.longest_nap_ns;
+  const std::uint64_t shortest = std::min(policy_.shortest_sleep_ns, longest);
+  const std::uint64_t ns = std::clamp((monotonic_ns() - since_ns_) / 100, shortest, longest);
   const timespec duration{static_cast<std::time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   if (on_descriptors)
     ppoll(wake_up_.descriptors.data(), wake_up_.descriptors.size(), &duration, nullptr);
