@@ -23,6 +23,7 @@
 #include "plugin/shared_memory.h"
 #include "plugin/trace_file.h"
 #include "plugin/types.h"
+#include "tl/shm/doorbell.h"
 #include "topo/discovery.h"
 
 namespace plait {
@@ -155,7 +156,11 @@ std::uint64_t machine_identity() {
 
 const Process& process() { return *settings; }
 
-void begin_initialisation() { detail::phase.store(Phase::starting, std::memory_order_release); }
+// The kernel lets a process take part in fences at once while it has one thread, and after milliseconds later on.
+void begin_initialisation() {
+  detail::join_fences();
+  detail::phase.store(Phase::starting, std::memory_order_release);
+}
 
 void end_initialisation(bool initialised) {
   if (initialised)

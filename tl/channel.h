@@ -1,7 +1,10 @@
 // What the engine asks of a transport.
 #pragma once
 
+#include <poll.h>
+
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -49,6 +52,15 @@ struct Transfer {
   Transfer* next = nullptr;        // in the channel's queue
 };
 
+// What ends a rank's sleep in a long wait.
+struct WakeUp {
+  std::vector<pollfd> descriptors;  // any of them
+  // A word in memory shared by processes: peers change `value` and wake who sleeps there (futex). At most one.
+  std::atomic<std::uint32_t>* word = nullptr;
+  std::uint32_t value = 0;
+  bool busy = false;  // there is something to do already: do not sleep
+};
+
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -66,6 +78,14 @@ class Channel {
   // Transfers taken on and not yet completed; more where something else needs progress() until the schedule's last
   // message. progress() is only called when there are some.
   virtual int active() const = 0;
+
+  // Before a sleep: adds to `wake_up` what peers touch when they give progress() something to do after this call. What
+  // came before it progress() finds: call that once more before the sleep. False where nothing wakes; the caller then
+  // looks again after a bounded time, as it should in any case, because peers may be gone. May make system calls and
+  // allocate.
+  virtual bool arm(WakeUp&) { return false; }
+  // After the last of the sleeps. Also without arm().
+  virtual void disarm() {}
 
   // Forgets all transfers after a failure of this rank, so that the memory they name may be reused. The peers' view of
   // the messages is lost with them: later starts fail, here, and the peers' waits as well where the channel can tell

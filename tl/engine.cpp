@@ -1,25 +1,12 @@
 #include "tl/engine.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <ctime>
 #include <string>
 
 #include "tl/memory.h"
 
 namespace plait {
 namespace {
-
-// A wait goes through these stages, counted in glances that found nothing (tens of nanoseconds each when spinning).
-constexpr std::uint32_t host_progress_every = 64;   // the first call comes after as many glances
-constexpr std::uint32_t patient_after = 16 * 1024;  // spinning: from here on yield now and then ...
-constexpr std::uint32_t patient_yield_every = 64;   // ... at every so many glances
-constexpr std::uint32_t clock_every = 256;          // a look at the clock, from the first 256 glances on
-constexpr std::uint64_t nap_after_ns = 5'000'000;
-// A nap is a hundredth of the wait so far, so that waiting in naps is late by about one percent at most.
-constexpr std::uint64_t shortest_nap_ns = 50'000;
-constexpr std::uint64_t longest_nap_ns = 1'000'000;
 
 // Results of this size on are written past the caches. Two ranks beside a shared L3 of 32 MiB: bcast of 4 / 8 / 16 MiB
 // 205 / 450 / 1900 us through the caches, 206 / 408 / 880 us past them.
@@ -28,44 +15,14 @@ constexpr std::uint64_t past_caches_from = 8 * 1024 * 1024;
 // Long copies and reductions are cut so that the channels get a glance in between.
 constexpr std::uint64_t local_piece_bytes = 128 * 1024;
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
 }  // namespace
-
-void Courtesy::wait(bool may_progress_host) {
-  ++glances_;
-  const std::uint32_t every = may_progress_host ? host_progress_every : clock_every;
-  if (policy_.host_progress != nullptr && glances_ % every == 0) policy_.host_progress(policy_.context);
-  if (policy_.yield || (glances_ > patient_after && glances_ % patient_yield_every == 0))
-    sched_yield();
-  else
-    relax();
-  if (glances_ % clock_every == 0) nap_when_long();
-}
-
-void Courtesy::nap_when_long() {
-  const std::uint64_t now = monotonic_ns();
-  if (glances_ == clock_every) since_ns_ = now;
-  const std::uint64_t waited = now - since_ns_;
-  if (waited < nap_after_ns) return;
-  const std::uint64_t nap = std::clamp(waited / 100, shortest_nap_ns, longest_nap_ns);
-  const timespec duration{0, static_cast<long>(nap)};
-  nanosleep(&duration, nullptr);
-  glances_ -= host_progress_every;  // some glances and one call of the host's progress before the next nap
-}
 
 Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait)
     : channels_(channels), courtesy_(wait), failure_(wait.failure) {}
 
 // False when another rank has failed.
 bool Engine::wait(bool may_progress_host) {
-  courtesy_.wait(may_progress_host);
+  courtesy_.wait(channels_, may_progress_host);
   return failure_ == nullptr || failure_->ok();
 }
 
@@ -74,6 +31,7 @@ Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const 
   if (!complete.ok()) return complete.status();
   if (*complete) return {};
   Status status = run_turns();
+  courtesy_.reset();
   if (!status.ok()) give_up(status);
   return status;
 }
@@ -146,6 +104,8 @@ Status Engine::run_turns() {
     else if (!wait(!drives_host()))
       return *failure_;
   }
+  courtesy_.reset();
+  return {};
 }
 
 // Whether the channels call the host's progress themselves.

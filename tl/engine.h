@@ -7,36 +7,10 @@
 #include "core/status.h"
 #include "plan/bound_schedule.h"
 #include "tl/channel.h"
+#include "tl/courtesy.h"
 #include "tl/trace.h"
 
 namespace plait {
-
-// How to wait when nothing moves (design rule 7): a glance, then courtesy.
-struct WaitPolicy {
-  bool yield = false;  // more ranks than cores on this machine: give the core away at once; else spin
-  // Lets the host MPI progress its own messages; called now and then during a wait, seldom where the MPI channel
-  // drives it anyway. May be null.
-  void (*host_progress)(void* context) = nullptr;
-  void* context = nullptr;
-  // Not ok once `host_progress` has learned that another rank has failed; may be null. Not owned.
-  const Status* failure = nullptr;
-};
-
-// Courtesy in a wait: spins or yields first, naps after milliseconds. reset() when something moved.
-class Courtesy {
- public:
-  explicit Courtesy(const WaitPolicy& policy) : policy_(policy) {}
-  void reset() { glances_ = 0; }
-  // After a glance at which nothing had moved. `may_progress_host`: the host's progress is not already being driven.
-  void wait(bool may_progress_host);
-
- private:
-  void nap_when_long();
-
-  WaitPolicy policy_;
-  std::uint32_t glances_ = 0;
-  std::uint64_t since_ns_ = 0;  // of the wait, taken when it turned out not to be short
-};
 
 // One engine a communicator; one schedule at a time, because messages meet in the order of the steps.
 // After the first run of a schedule of some size, runs of no larger schedules allocate nothing.

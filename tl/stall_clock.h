@@ -20,7 +20,7 @@ class StallClock {
   // After a glance that moved nothing: true after a second of these, and then five times a second. Costs a look at the
   // clock now and then.
   bool due() {
-    if (++glances_ % clock_every != 0) return false;
+    if (++glances_ % (since_ns_ == 0 ? clock_every : clock_every_when_long) != 0) return false;
     const std::uint64_t now = monotonic_ns();
     if (since_ns_ == 0) since_ns_ = now;
     if (now - since_ns_ < stalled_after_ns || now - looked_ns_ < look_every_ns) return false;
@@ -29,7 +29,7 @@ class StallClock {
   }
 
  private:
-  static constexpr std::uint32_t clock_every = 256;  // glances
+  static constexpr std::uint32_t clock_every = 256, clock_every_when_long = 16;  // glances: a sleeper has few
   static constexpr std::uint64_t stalled_after_ns = 1'000'000'000, look_every_ns = stalled_after_ns / 5;
 
   std::uint32_t glances_ = 0;

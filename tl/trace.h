@@ -26,8 +26,10 @@ class StepTrace {
   void begin_call() { ++call_; }
   void add(StepRecord record) {
     record.call = call_;
-    if (records_.size() < records_.capacity()) records_.push_back(record);
-    else ++dropped_;
+    if (records_.size() < records_.capacity())
+      records_.push_back(record);
+    else
+      ++dropped_;
   }
   const std::vector<StepRecord>& records() const { return records_; }
   std::uint64_t dropped() const { return dropped_; }

@@ -1,10 +1,14 @@
 #include "tests/tl/fake_ucp.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace plait::fake_ucp {
@@ -28,6 +32,8 @@ struct Posted {
 
 struct Worker {
   int number = 0;
+  int events = -1;
+  bool armed = false;
   std::deque<Posted> receives;
   std::deque<std::pair<ucp_tag_t, std::vector<char>>> unexpected;
 };
@@ -102,13 +108,33 @@ ucs_status_t worker_create(ucp_context_h, const ucp_worker_params_t*, ucp_worker
   ++workers_open;
   return UCS_OK;
 }
-void worker_destroy(ucp_worker_h) { --workers_open; }
+void worker_destroy(ucp_worker_h handle) {
+  --workers_open;
+  Worker& worker = *reinterpret_cast<Worker*>(handle);
+  if (worker.events >= 0) close(std::exchange(worker.events, -1));
+}
 ucs_status_t get_address(ucp_worker_h worker, ucp_address_t** address, std::size_t* bytes) {
   *address = reinterpret_cast<ucp_address_t*>(&reinterpret_cast<Worker*>(worker)->number);
   *bytes = sizeof(int);
   return UCS_OK;
 }
 void release_address(ucp_worker_h, ucp_address_t*) {}
+
+ucs_status_t get_efd(ucp_worker_h handle, int* descriptor) {
+  if (behaviour.events_status != UCS_OK) return behaviour.events_status;
+  Worker& worker = *reinterpret_cast<Worker*>(handle);
+  if (worker.events < 0) worker.events = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  return *descriptor = worker.events, UCS_OK;
+}
+ucs_status_t arm(ucp_worker_h handle) {
+  const auto waits = [&](const Message& message) { return message.to == reinterpret_cast<Worker*>(handle); };
+  if (std::ranges::any_of(wire, waits)) return UCS_ERR_BUSY;
+  Worker& worker = *reinterpret_cast<Worker*>(handle);
+  eventfd_t count = 0;
+  eventfd_read(worker.events, &count);
+  worker.armed = true;
+  return UCS_OK;
+}
 
 unsigned progress(ucp_worker_h) {
   unsigned delivered = 0;
@@ -141,7 +167,9 @@ ucs_status_ptr_t tag_send(ucp_ep_h endpoint, const void* buffer, std::size_t byt
     return reinterpret_cast<void*>(static_cast<std::intptr_t>(behaviour.post_status));
   const char* from = static_cast<const char*>(buffer);
   Request* request = behaviour.complete_at_once ? nullptr : new_request(true);
-  wire.push_back({reinterpret_cast<Endpoint*>(endpoint)->peer, tag, std::vector<char>(from, from + bytes), request});
+  Worker& to = *reinterpret_cast<Endpoint*>(endpoint)->peer;
+  wire.push_back({&to, tag, std::vector<char>(from, from + bytes), request});
+  if (std::exchange(to.armed, false)) eventfd_write(to.events, 1);
   return request;
 }
 ucs_status_ptr_t tag_send_sync(ucp_ep_h endpoint, const void* buffer, std::size_t bytes, ucp_tag_t tag,
@@ -212,6 +240,8 @@ const UcpLibrary& library() {
                                   .worker_get_address = get_address,
                                   .worker_release_address = release_address,
                                   .worker_progress = progress,
+                                  .worker_get_efd = get_efd,
+                                  .worker_arm = arm,
                                   .ep_create = ep_create,
                                   .ep_close = ep_close,
                                   .tag_send = tag_send,

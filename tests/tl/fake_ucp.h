@@ -17,7 +17,8 @@ struct Behaviour {
   ucs_status_t send_status = UCS_OK;  // of the next completions of sends
   ucs_status_t post_status = UCS_OK;  // of the calls that post sends
   ucs_status_t worker_status = UCS_OK;
-  std::size_t cut_bytes = 0;  // messages arrive so much shorter
+  ucs_status_t events_status = UCS_OK;  // of asking for a worker's descriptor
+  std::size_t cut_bytes = 0;            // messages arrive so much shorter
 };
 extern Behaviour behaviour;
 

@@ -2,8 +2,11 @@
 #include "tl/ucx/ucx_channel.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 
+#include <array>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -203,6 +206,45 @@ TEST_F(FakeUcx, AnAbandonedChannelReleasesEverything) {
   EXPECT_EQ(fake_ucp::open_workers(), 0);
 }
 
+// What is armed stays quiet until something arrives, and says so when that was already the case.
+TEST_F(FakeUcx, AnArmedChannelIsWokenByWhatArrives) {
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a"), rail_named("b")}, {.stripe_from = 100});
+  Message out(StepKind::send, 1, 5000), in(StepKind::recv, 0, 5000);
+  ASSERT_TRUE(ranks.channel(1).start(in.transfer).ok());
+  WakeUp wake_up;
+  ASSERT_TRUE(ranks.channel(1).arm(wake_up));
+  ASSERT_EQ(wake_up.descriptors.size(), 2u) << "something is awaited on both rails";
+  EXPECT_EQ(poll(wake_up.descriptors.data(), wake_up.descriptors.size(), 0), 0);
+  ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+  EXPECT_EQ(poll(wake_up.descriptors.data(), wake_up.descriptors.size(), 0), 2);
+  EXPECT_FALSE(wake_up.busy);
+  ASSERT_TRUE(ranks.channel(1).arm(wake_up));
+  EXPECT_TRUE(wake_up.busy) << "it has arrived";
+  EXPECT_TRUE(run(ranks).ok());
+}
+
+TEST_F(FakeUcx, OnlyRailsOnWhichSomethingIsAwaitedAreArmed) {
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a"), rail_named("b")}, {});
+  Message in(StepKind::recv, 0, 10);
+  in.transfer.rail = 1;
+  ASSERT_TRUE(ranks.channel(1).start(in.transfer).ok());
+  WakeUp wake_up;
+  EXPECT_TRUE(ranks.channel(1).arm(wake_up));
+  EXPECT_EQ(wake_up.descriptors.size(), 1u);
+  ranks.channel(1).abandon(Status());
+}
+
+TEST_F(FakeUcx, ARailWithoutEventsCannotWake) {
+  fake_ucp::behaviour.events_status = UCS_ERR_UNSUPPORTED;
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {});
+  Message in(StepKind::recv, 0, 10);
+  ASSERT_TRUE(ranks.channel(1).start(in.transfer).ok());
+  WakeUp wake_up;
+  EXPECT_FALSE(ranks.channel(1).arm(wake_up));
+  EXPECT_TRUE(wake_up.descriptors.empty());
+  ranks.channel(1).abandon(Status());
+}
+
 TEST_F(FakeUcx, ARailThatCannotBeOpenedSaysWhy) {
   fake_ucp::behaviour.worker_status = UCS_ERR_NO_DEVICE;
   Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {});
@@ -241,6 +283,47 @@ TEST(RealUcx, RandomTrafficBetweenThreads) {
     for (std::thread& thread : threads) thread.join();
     for (const std::string& problem : problems) EXPECT_EQ(problem, "");
   }
+}
+
+// One thread keeps the other waiting for so long that it sleeps, over the real library.
+TEST(RealUcx, ASleeperIsWokenAtOnce) {
+  const auto ucp = system_ucp();
+  if (!ucp.ok()) GTEST_SKIP() << ucp.status().message();
+  std::vector<Rail> rails = rails_of({}, network_interfaces());
+  ASSERT_TRUE(choose_rails(rails, "1").ok());
+  std::erase_if(rails, [](const Rail& rail) { return !rail.used; });
+  if (rails.empty()) GTEST_SKIP() << "no interface between nodes";
+  Ranks job(**ucp, 2, rails, {.communicator = 6});
+  ASSERT_EQ(job.problem(), "");
+  constexpr int rounds = 40;
+  std::vector<std::uint64_t> lateness;
+  std::array<Status, 2> status;
+  const auto body = [&](int rank) {
+    WaitPolicy policy{.yield = true};
+    policy.sleep_after_ns = 100'000;
+    policy.shortest_sleep_ns = policy.longest_sleep_ns = 2'000'000'000;
+    Engine engine({nullptr, &job.channel(rank), nullptr}, policy);
+    std::uint64_t sent = 0, got = 0;
+    Buffers buffers{{reinterpret_cast<std::byte*>(&sent), reinterpret_cast<std::byte*>(&got), nullptr}};
+    ScheduleBuilder sends(8), receives(8);
+    sends.send(ChannelKind::ucx, 1 - rank, {{0, 8, Space::input}});
+    receives.recv(ChannelKind::ucx, 1 - rank, {{0, 8, Space::output}});
+    const BoundSchedule out = sends.build(), in = receives.build();
+    Status& mine = status[static_cast<std::size_t>(rank)];
+    for (int round = 0; round < rounds && mine.ok(); ++round) {
+      if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(4));
+      sent = monotonic_ns();
+      mine = engine.run(rank == 0 ? out : in, buffers, nullptr, nullptr);
+      if (rank == 1) lateness.push_back(monotonic_ns() - got);
+      if (mine.ok()) mine = engine.run(rank == 0 ? in : out, buffers, nullptr, nullptr);
+    }
+  };
+  std::thread late(body, 0), waiting(body, 1);
+  late.join();
+  waiting.join();
+  for (const Status& each : status) ASSERT_TRUE(each.ok()) << each.message();
+  std::ranges::sort(lateness);
+  EXPECT_LT(lateness[rounds / 10], 1'000'000u) << "other processes may have the cores for milliseconds, not always";
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tl/shm/doorbell.h"
 #include "tl/shm/ring.h"
 
 namespace plait::detail {
@@ -40,6 +41,7 @@ struct BoardControl {
   alignas(
       cache_line) std::atomic<std::uint32_t> copied_out;  // rounds for which the others' stages are not needed any more
   FailureMark failure;
+  Doorbell bell;
 };
 
 struct alignas(cache_line) BoardSlot {

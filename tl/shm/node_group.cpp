@@ -30,6 +30,7 @@ NodeGroup::NodeGroup(NodeGroupOptions options)
       kernel_from_(options.kernel_from),
       crowded_(options.crowded),
       failures_(options.failures),
+      bells_(options.bells),
       operation_(own_control().finished.load(std::memory_order_relaxed)),
       finished_(boards_.size(), operation_),
       announcements_(boards_.size()),
@@ -135,7 +136,7 @@ bool NodeGroup::advance(bool& moved) {
 }
 
 // The slots may be used again.
-void NodeGroup::finish() { own_control().finished.store(++operation_, std::memory_order_release); }
+void NodeGroup::finish() { tell(own_control().finished, ++operation_); }
 
 // ---- What the kinds have in common ----
 
@@ -220,7 +221,7 @@ bool NodeGroup::run_at_once(bool& moved) {
   return moved = true;
 }
 
-void NodeGroup::publish() { boards_[self_].slot(operation_).sequence.store(operation_ + 1, std::memory_order_release); }
+void NodeGroup::publish() { tell(boards_[self_].slot(operation_).sequence, operation_ + 1); }
 
 // Everybody has finished the operation that used the slot or the area, of `available` ones, before.
 bool NodeGroup::slot_is_free(std::uint32_t available) {

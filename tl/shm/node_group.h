@@ -41,6 +41,7 @@ struct NodeGroupOptions {
   std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of one copy from a member from which on the kernel does it
   bool crowded = false;                           // the members share cores
   FailureMarks* failures = nullptr;               // of the boards. Not owned
+  const Doorbells* bells = nullptr;               // not owned
 };
 
 class NodeGroup {
@@ -81,6 +82,12 @@ class NodeGroup {
   bool begin(Transfer& transfer);
   bool advance(bool& moved);
   void finish();
+  // Says that one of this member's counters has come so far.
+  template <class Number>
+  void tell(std::atomic<Number>& counter, Number value) {
+    counter.store(value, std::memory_order_release);
+    bells_->ring_all();
+  }
 
   std::size_t members() const { return locals_.size(); }
   std::size_t me() const { return static_cast<std::size_t>(group_->self); }
@@ -184,6 +191,7 @@ class NodeGroup {
   std::uint64_t kernel_from_ = ~std::uint64_t{0};
   bool crowded_ = false;
   FailureMarks* failures_ = nullptr;
+  const Doorbells* bells_ = nullptr;
 
   std::uint64_t operation_ = 0;          // number of the current or next one
   std::vector<std::uint64_t> finished_;  // by local index: operations known to be finished

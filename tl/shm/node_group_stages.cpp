@@ -64,9 +64,9 @@ void NodeGroup::begin_stages() {
 
 void NodeGroup::tell_rounds() {
   BoardControl& control = own_control();
-  control.copied_in.store(copied_in_, std::memory_order_release);
-  control.reduced.store(reduced_, std::memory_order_release);
-  control.copied_out.store(copied_out_, std::memory_order_release);
+  tell(control.copied_in, copied_in_);
+  tell(control.reduced, reduced_);
+  tell(control.copied_out, copied_out_);
 }
 
 bool NodeGroup::all_reached(std::atomic<std::uint32_t> BoardControl::*counter, std::uint32_t wanted,
@@ -91,18 +91,18 @@ bool NodeGroup::run_one_part() {
   BoardControl& control = own_control();
   if (copies_out() && copied_out_ != end_round_ && can_copy_out()) {
     copy_out_round(copied_out_ - first_round_);
-    control.copied_out.store(++copied_out_, std::memory_order_release);
+    tell(control.copied_out, ++copied_out_);
     return true;
   }
   if (reduced_ != end_round_ && reduced_ != copied_in_ && all_reached(&BoardControl::copied_in, reduced_ + 1, false)) {
     reduce_round(reduced_ - first_round_);
-    control.reduced.store(++reduced_, std::memory_order_release);
-    if (!copies_out()) control.copied_out.store(copied_out_ = reduced_, std::memory_order_release);
+    tell(control.reduced, ++reduced_);
+    if (!copies_out()) tell(control.copied_out, copied_out_ = reduced_);
     return true;
   }
   if (copied_in_ != end_round_ && all_reached(&BoardControl::copied_out, copied_in_ + 1 - board_stages, false)) {
     copy_in_round(copied_in_ - first_round_);
-    control.copied_in.store(++copied_in_, std::memory_order_release);
+    tell(control.copied_in, ++copied_in_);
     return true;
   }
   return false;

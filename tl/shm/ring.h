@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "tl/channel.h"
+#include "tl/shm/doorbell.h"
 #include "tl/shm/single_copy.h"
 #include "tl/transfer_queue.h"
 
@@ -104,11 +105,15 @@ struct Ring {
   int peer_rank = -1;
   int peer_process = -1;
   std::uint64_t single_copy_from = ~std::uint64_t{0};  // bytes of a message
+  const Doorbells* bells = nullptr;                    // not owned
+  std::size_t peer = 0;                                // its local index
 
   Slot& slot(std::uint32_t fragment) const {
     std::byte* slots = reinterpret_cast<std::byte*>(control + 1);
     return *reinterpret_cast<Slot*>(slots + (fragment & (shape.slots - 1)) * shape.stride());
   }
+  // After each store that the peer may be waiting for.
+  void wake_peer() const { bells->ring(peer); }
   std::uint32_t area_bytes() const { return shape.area_bytes; }
   std::size_t span_capacity() const { return shape.area_bytes / sizeof(RemoteSpan); }
 };

@@ -50,8 +50,10 @@ Status RingReader::take_fragment(Transfer& transfer, Slot& slot) {
     return wrong_message(transfer, "a fragment of " + std::to_string(bytes) + " bytes");
   const std::byte* data = slot.content(bytes);
   if (transfer.kind == StepKind::recv) {
-    if (transfer.past_caches && bytes >= stream_from) stream_in(transfer.memory, transfer.progressed, data, bytes);
-    else copy_in(transfer.memory, transfer.progressed, data, bytes);
+    if (transfer.past_caches && bytes >= stream_from)
+      stream_in(transfer.memory, transfer.progressed, data, bytes);
+    else
+      copy_in(transfer.memory, transfer.progressed, data, bytes);
   } else if (transfer.element_bytes <= ring_.area_bytes()) {
     reduce_in(transfer, transfer.progressed, data, bytes);
   } else {
@@ -90,6 +92,7 @@ Status RingReader::answer(Transfer& transfer, Slot& slot, bool sending) {
   pull_.pulled = 0;
   pull_.pieces = Pieces(transfer).count();
   ring_.control->claims.store(claims_of(mark, pull_.active ? 0 : refused), std::memory_order_release);
+  ring_.wake_peer();
   if (!pull_.active) release_slot();
   return {};
 }
@@ -126,7 +129,8 @@ void RingReader::forget() {
   const std::uint32_t claimed = std::min(static_cast<std::uint32_t>(claims), pull_.pieces);
   const std::uint64_t expected = pull_.pushed_before + (claimed - pull_.pulled);
   const std::uint64_t until = monotonic_ns() + longest_farewell_ns;
-  while (ring_.control->pushed.load(std::memory_order_acquire) != expected && monotonic_ns() < until) {}
+  while (ring_.control->pushed.load(std::memory_order_acquire) != expected && monotonic_ns() < until) {
+  }
 }
 
 Status RingReader::wrong_message(const Transfer& transfer, const std::string& found) const {

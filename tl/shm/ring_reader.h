@@ -44,6 +44,7 @@ class RingReader {
   // A writer that runs ahead has filled the next slot already: its line is on its way while this one is worked on.
   void release_slot() {
     ring_.control->drained.store(++drained_, std::memory_order_release);
+    ring_.wake_peer();
     __builtin_prefetch(&ring_.slot(drained_));
   }
   Status wrong_message(const Transfer& transfer, const std::string& found) const;

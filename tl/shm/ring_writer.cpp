@@ -41,8 +41,10 @@ RingWriter::Written RingWriter::write(Transfer& transfer) {
   Slot& slot = ring_.slot(written_);
   if (transfer.bytes >= ring_.single_copy_from && transfer.mark == 0 && announce(transfer, slot)) return Written::part;
   const std::size_t bytes = std::min<std::uint64_t>(fragment_bytes(transfer), transfer.bytes - transfer.progressed);
-  if (bytes < stream_from) copy_out(transfer.memory, transfer.progressed, slot.content(bytes), bytes);
-  else stream_out(transfer.memory, transfer.progressed, slot.content(bytes), bytes);
+  if (bytes < stream_from)
+    copy_out(transfer.memory, transfer.progressed, slot.content(bytes), bytes);
+  else
+    stream_out(transfer.memory, transfer.progressed, slot.content(bytes), bytes);
   slot.describe(SlotKind::fragment, bytes);
   publish(slot);
   transfer.progressed += bytes;
@@ -107,6 +109,7 @@ Status RingWriter::push_piece(Transfer& transfer, bool& moved) {
   if (Status status = push(piece, transfer.memory); !status.ok()) return status;
   const std::uint64_t pushed = ring_.control->pushed.load(std::memory_order_relaxed);  // only this side writes it
   ring_.control->pushed.store(pushed + 1, std::memory_order_release);
+  ring_.wake_peer();
   moved = true;
   return {};
 }

@@ -26,7 +26,10 @@ class RingWriter {
   bool has_free_slot();
   bool announce(Transfer& transfer, Slot& slot);
   void hear_answer(bool& moved);
-  void publish(Slot& slot) { slot.sequence.store(++written_, std::memory_order_release); }
+  void publish(Slot& slot) {
+    slot.sequence.store(++written_, std::memory_order_release);
+    ring_.wake_peer();
+  }
   std::size_t fragment_bytes(const Transfer& transfer) const;
   void finish_accepted(std::vector<Transfer*>& completed, bool& moved);
   Status push_piece(Transfer& transfer, bool& moved);

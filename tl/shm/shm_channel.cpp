@@ -87,12 +87,18 @@ class ShmChannel final : public Channel {
     options.failures = &failures_;
     group_ = detail::NodeGroup(std::move(options));
   }
+  void hang_bells(std::vector<detail::Doorbell*> bells, std::size_t self) {
+    bells_ = detail::Doorbells(std::move(bells), self);
+  }
+  const detail::Doorbells& bells() const { return bells_; }
   std::byte* data() const { return segment_.data(); }
 
   ChannelKind kind() const override { return ChannelKind::shm; }
   int active() const override { return active_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
+  bool arm(WakeUp& wake_up) override { return bells_.arm(wake_up); }
+  void disarm() override { bells_.disarm(); }
   void abandon(const Status& cause) override;
 
  private:
@@ -100,6 +106,7 @@ class ShmChannel final : public Channel {
   void forget();
 
   SharedSegment segment_;
+  detail::Doorbells bells_;
   std::vector<std::int32_t> index_of_rank_;  // -1: not another rank of this node
   std::vector<detail::RingWriter> writers_;  // by local index; this rank's own are not connected
   std::vector<detail::RingReader> readers_;
@@ -166,6 +173,7 @@ Result<bool> ShmChannel::wait_on() {
 // The mark first: the others look at it before they touch memory of this rank.
 void ShmChannel::abandon(const Status& cause) {
   failures_.set(cause);
+  bells_.ring_all();
   forget();
 }
 
@@ -193,6 +201,13 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
         options.single_copy_threshold != 0 ? options.single_copy_threshold : built_in_single_copy_threshold(shape.ring);
   const std::size_t me = static_cast<std::size_t>(self);
   auto channel = std::make_unique<ShmChannel>(std::move(segment), ranks, communicator_ranks, peers[me].rank);
+  std::vector<detail::Board> boards;
+  std::vector<detail::Doorbell*> bells;
+  for (std::size_t local = 0; local < ranks; ++local) {
+    boards.emplace_back(channel->data() + local * shape.board.bytes(), shape.board);
+    bells.push_back(&boards.back().control().bell);
+  }
+  channel->hang_bells(std::move(bells), me);
   for (std::size_t peer = 0; peer < ranks; ++peer) {
     if (peer == me) continue;
     const auto ring = [&](std::size_t from, std::size_t to) {
@@ -201,7 +216,9 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
                           .shape = shape.ring,
                           .peer_rank = peers[peer].rank,
                           .peer_process = peers[peer].process,
-                          .single_copy_from = single_copy_from};
+                          .single_copy_from = single_copy_from,
+                          .bells = &channel->bells(),
+                          .peer = peer};
     };
     channel->connect(peer, peers[peer].rank, detail::RingWriter(ring(me, peer)), detail::RingReader(ring(peer, me)));
   }
@@ -209,10 +226,9 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
   group.shape = shape.board;
   group.self = me;
   group.buffers = options.buffers;
-  for (std::size_t local = 0; local < ranks; ++local) {
-    group.boards.emplace_back(channel->data() + local * shape.board.bytes(), shape.board);
-    group.processes.push_back({peers[local].process, peers[local].rank});
-  }
+  group.boards = std::move(boards);
+  group.bells = &channel->bells();
+  for (const ShmPeer& peer : peers) group.processes.push_back({peer.process, peer.rank});
   group.crowded = options.crowded;
   if (options.single_copy) group.kernel_from = options.group_single_copy_from;
   channel->gather_node(std::move(group), options.ways);

@@ -49,6 +49,13 @@ void Connection::use(Socket socket, const Greeting* greeting) {
   std::memcpy(greeting_.data(), greeting, sizeof *greeting);
 }
 
+pollfd Connection::awaited() const {
+  pollfd result{.fd = socket_.descriptor(), .events = 0, .revents = 0};
+  if (sends() || !greeting_.empty()) result.events |= POLLOUT;
+  if (receives() && greeting_.empty()) result.events |= POLLIN;
+  return result;
+}
+
 Result<bool> Connection::send_greeting() {
   while (!greeting_.empty()) {
     const ssize_t sent = ::send(socket_.descriptor(), greeting_.data(), greeting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,6 +1,8 @@
 // One connection of a TCP channel: the messages to and from one rank.
 #pragma once
 
+#include <poll.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,6 +34,8 @@ class Connection {
   bool sends() const { return !sends_.empty(); }
   bool receives() const { return !receives_.empty(); }
   void forget() { sends_ = receives_ = {}; }
+  // What makes send_some() or receive_some() move. Precondition: open().
+  pollfd awaited() const;
 
   // What can be sent, or has arrived, of the first message: true when all of it; then it is no longer queued. `moved`
   // is set when anything was. Precondition: open(), and sends() or receives().
@@ -45,7 +49,7 @@ class Connection {
 
   Socket socket_;
   std::vector<std::byte> greeting_;  // as far as it is not sent
-  TransferQueue sends_, receives_;    // progressed: bytes of length and payload together
+  TransferQueue sends_, receives_;   // progressed: bytes of length and payload together
   std::uint32_t incoming_length_ = 0;
   std::vector<std::byte> staged_;  // of a recv_reduce
 };

@@ -27,6 +27,7 @@ class TcpChannel final : public Channel {
   int active() const override { return active_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
+  bool arm(WakeUp& wake_up) override;
   void abandon(const Status& cause) override;
 
  private:
@@ -146,6 +147,17 @@ Result<bool> TcpChannel::progress(std::vector<Transfer*>& completed) {
   return moved;
 }
 
+// The kernel keeps a descriptor ready until it is read from, or written to: nothing to arm.
+bool TcpChannel::arm(WakeUp& wake_up) {
+  const auto add = [&](const Socket& socket) { wake_up.descriptors.push_back({socket.descriptor(), POLLIN, 0}); };
+  for (const std::int32_t peer : busy_)
+    if (connection(peer).open()) wake_up.descriptors.push_back(connection(peer).awaited());
+  if (awaited_ == 0) return true;
+  add(listener_);
+  for (const Stranger& stranger : strangers_) add(stranger.socket);
+  return true;
+}
+
 Status TcpChannel::look_at_links() const {
   for (const std::int32_t peer : busy_) {
     const detail::Connection& there = connections_[static_cast<std::size_t>(peer)];
@@ -221,6 +233,16 @@ class SplitChannel final : public Channel {
       moved |= *progressed;
     }
     return moved;
+  }
+  bool arm(WakeUp& wake_up) override {
+    bool all = true;
+    for (Channel* channel : {short_.get(), long_.get()})
+      if (channel->active() > 0 && !channel->arm(wake_up)) all = false;
+    return all;
+  }
+  void disarm() override {
+    short_->disarm();
+    long_->disarm();
   }
   void abandon(const Status& cause) override {
     short_->abandon(cause);

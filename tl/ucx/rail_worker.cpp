@@ -24,6 +24,9 @@ void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
   endpoint->failures->fetch_add(1, std::memory_order_relaxed);
 }
 
+// What the user chose may be unable to wake anybody, or pay for it with each message.
+bool wakes(const RailOptions& options) { return options.transports.empty(); }
+
 std::string transports_of(const Rail& rail, const RailOptions& options) {
   if (!options.transports.empty()) return options.transports;
   return rail.kind == RailKind::ethernet ? "tcp" : "rc,dc,ud";
@@ -51,19 +54,25 @@ Status RailWorker::make_context(const RailOptions& options) {
       if (status == UCS_OK) status = ucp_.config_modify(config, name, value);
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
-  parameters.features = UCP_FEATURE_TAG;
+  parameters.features = UCP_FEATURE_TAG | (wakes(options) ? UCP_FEATURE_WAKEUP : 0);
   if (status == UCS_OK) status = ucp_.init_version(UCP_API_MAJOR, UCP_API_MINOR, &parameters, config, &context_);
   ucp_.config_release(config);
   return status == UCS_OK ? Status() : failure(ucp_, rail_, "opening the device", status);
 }
 
-Status RailWorker::start(const RailOptions& options) {
-  if (Status status = make_context(options); !status.ok()) return status;
+Status RailWorker::make_worker() {
   ucp_worker_params_t parameters = {};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   parameters.thread_mode = concurrent_ ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE;
   if (const auto status = ucp_.worker_create(context_, &parameters, &worker_); status != UCS_OK)
     return failure(ucp_, rail_, "making a worker", status);
+  return {};
+}
+
+Status RailWorker::start(const RailOptions& options) {
+  if (Status status = make_context(options); !status.ok()) return status;
+  if (Status status = make_worker(); !status.ok()) return status;
+  if (wakes(options) && ucp_.worker_get_efd(worker_, &events_) != UCS_OK) events_ = -1;
   ucp_address_t* address = nullptr;
   std::size_t bytes = 0;
   if (const auto status = ucp_.worker_get_address(worker_, &address, &bytes); status != UCS_OK)
@@ -77,6 +86,17 @@ RailWorker::~RailWorker() {
   for (auto& [process, endpoint] : endpoints_) close(*endpoint);
   if (worker_ != nullptr) ucp_.worker_destroy(worker_);
   if (context_ != nullptr) ucp_.cleanup(context_);
+}
+
+bool RailWorker::arm(WakeUp& wake_up) {
+  if (events_ < 0) return false;
+  const ucs_status_t status = ucp_.worker_arm(worker_);
+  if (status == UCS_ERR_BUSY) {
+    wake_up.busy = true;
+    return true;
+  }
+  if (status == UCS_OK) wake_up.descriptors.push_back({events_, POLLIN, 0});
+  return status == UCS_OK;
 }
 
 Result<UcxEndpoint*> RailWorker::connect(std::uint64_t process, const std::string& address) {

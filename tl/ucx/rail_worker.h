@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "tl/channel.h"
 #include "tl/ucx/ucp_library.h"
 #include "topo/rails.h"
 
@@ -52,6 +53,8 @@ class RailWorker {
   // The endpoint to the process of that number; made when it is new. Does not wait for the connection.
   Result<UcxEndpoint*> connect(std::uint64_t process, const std::string& address);
   void progress() { ucp_.worker_progress(worker_); }
+  // As Channel::arm.
+  bool arm(WakeUp& wake_up);
   // Ends the connection, so that the other side learns of a failure as well.
   void close(UcxEndpoint& endpoint);
 
@@ -71,6 +74,7 @@ class RailWorker {
       : ucp_(ucp), rail_(rail), concurrent_(concurrent) {}
   Status start(const RailOptions& options);
   Status make_context(const RailOptions& options);
+  Status make_worker();
 
   const UcpLibrary& ucp_;
   Rail rail_;
@@ -78,6 +82,7 @@ class RailWorker {
   std::mutex guard_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
+  int events_ = -1;  // a descriptor of UCX's that becomes readable; -1: there is none
   std::string address_;
   std::map<std::uint64_t, std::unique_ptr<UcxEndpoint>> endpoints_;
   std::atomic<std::uint32_t> failures_{0};

@@ -38,9 +38,11 @@ bool find_all(void* library, UcpLibrary& ucp) {
          find(library, "ucp_worker_destroy", ucp.worker_destroy) &&
          find(library, "ucp_worker_get_address", ucp.worker_get_address) &&
          find(library, "ucp_worker_release_address", ucp.worker_release_address) &&
-         find(library, "ucp_worker_progress", ucp.worker_progress) && find(library, "ucp_ep_create", ucp.ep_create) &&
-         find(library, "ucp_ep_close_nbx", ucp.ep_close) && find(library, "ucp_tag_send_sync_nbx", ucp.tag_send_sync) &&
-         find(library, "ucp_tag_send_nbx", ucp.tag_send) && find(library, "ucp_tag_recv_nbx", ucp.tag_recv) &&
+         find(library, "ucp_worker_progress", ucp.worker_progress) &&
+         find(library, "ucp_worker_get_efd", ucp.worker_get_efd) && find(library, "ucp_worker_arm", ucp.worker_arm) &&
+         find(library, "ucp_ep_create", ucp.ep_create) && find(library, "ucp_ep_close_nbx", ucp.ep_close) &&
+         find(library, "ucp_tag_send_sync_nbx", ucp.tag_send_sync) && find(library, "ucp_tag_send_nbx", ucp.tag_send) &&
+         find(library, "ucp_tag_recv_nbx", ucp.tag_recv) &&
          find(library, "ucp_request_check_status", ucp.request_check_status) &&
          find(library, "ucp_tag_recv_request_test", ucp.recv_request_test) &&
          find(library, "ucp_request_cancel", ucp.request_cancel) &&

@@ -19,6 +19,8 @@ struct UcpLibrary {
   decltype(&ucp_worker_get_address) worker_get_address = nullptr;
   decltype(&ucp_worker_release_address) worker_release_address = nullptr;
   decltype(&ucp_worker_progress) worker_progress = nullptr;
+  decltype(&ucp_worker_get_efd) worker_get_efd = nullptr;
+  decltype(&ucp_worker_arm) worker_arm = nullptr;
   decltype(&ucp_ep_create) ep_create = nullptr;
   decltype(&ucp_ep_close_nbx) ep_close = nullptr;
   decltype(&ucp_tag_send_nbx) tag_send = nullptr;

@@ -68,11 +68,13 @@ class UcxChannel final : public Channel {
   int active() const override { return active_ + unconfirmed_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
+  bool arm(WakeUp& wake_up) override;
   void abandon(const Status& cause) override;
 
  private:
   std::size_t ranks() const { return peers_.size(); }
   std::size_t rails() const { return rails_.size(); }
+  bool awaits(std::size_t rail) const { return !rails_[rail].pieces.empty() || unconfirmed_ > 0; }
   Lane& lane_of(const Transfer& transfer) {
     const auto binding = static_cast<std::size_t>(transfer.rail + 1);
     return lanes_[(binding * ranks() + static_cast<std::size_t>(transfer.peer)) * 2 +
@@ -323,7 +325,7 @@ void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail,
 Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
   bool moved = false;
   for (std::size_t rail = 0; rail < rails(); ++rail) {
-    if (rails_[rail].pieces.empty() && unconfirmed_ == 0) continue;
+    if (!awaits(rail)) continue;
     Result<bool> progress = progress_rail(rail);
     if (!progress.ok()) return progress;
     moved |= *progress;
@@ -338,6 +340,18 @@ Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
     if (Status status = look_at_stall(); !status.ok()) return status;
   }
   return moved;
+}
+
+// Other threads of this process may take what arrives here while they look after their own: then this one wakes only
+// when the bounded sleep ends.
+bool UcxChannel::arm(WakeUp& wake_up) {
+  bool all = true;
+  for (std::size_t rail = 0; rail < rails(); ++rail) {
+    if (!awaits(rail)) continue;
+    const auto lock = rails_[rail].rail.worker->lock();
+    all &= rails_[rail].rail.worker->arm(wake_up);
+  }
+  return all;
 }
 
 Result<bool> UcxChannel::progress_rail(std::size_t rail) {

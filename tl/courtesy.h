@@ -1,0 +1,60 @@
+// How a rank waits (design rule 5): it spins or yields between glances, and sleeps after milliseconds without progress.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tl/channel.h"
+
+namespace plait {
+
+struct WaitPolicy {
+  bool yield = false;  // more ranks than cores on this machine: give the core away at once; else spin
+  // Lets the host MPI progress its own messages; called now and then during a wait, seldom where the MPI channel
+  // drives it anyway. May be null.
+  void (*host_progress)(void* context) = nullptr;
+  void* context = nullptr;
+  // Not ok once `host_progress` has learned that another rank has failed; may be null. Not owned.
+  const Status* failure = nullptr;
+
+  // Sleep begins after so long without progress. Each is a hundredth of the wait so far, within these bounds: a sleeper
+  // is woken by what it waits for, but has to look after the host's messages and after peers that are gone.
+  std::uint64_t sleep_after_ns = 5'000'000;
+  std::uint64_t shortest_sleep_ns = 50'000, longest_sleep_ns = 5'000'000;
+  // Where not all that is awaited can wake: so a wait is late by about one percent at most.
+  std::uint64_t longest_nap_ns = 1'000'000;
+};
+
+// Not thread-safe.
+class Courtesy {
+ public:
+  explicit Courtesy(const WaitPolicy& policy) : policy_(policy) {}
+
+  // When something moved, and before the wait's memory or channels go: nothing stays armed.
+  void reset() {
+    glances_ = 0;
+    if (!channels_.empty()) [[unlikely]]
+      leave_rest();
+  }
+  // After a glance at all of `channels` (entries may be null) at which nothing had moved. They are the same until
+  // reset(). `may_progress_host`: the host's progress is not already being driven.
+  void wait(std::span<Channel* const> channels, bool may_progress_host);
+
+ private:
+  void look_at_clock();
+  void rest(std::span<Channel* const> channels);
+  void arm(std::span<Channel* const> channels);
+  void sleep();
+  void leave_rest();
+
+  WaitPolicy policy_;
+  std::uint32_t glances_ = 0;
+  std::uint64_t since_ns_ = 0;  // of the wait, taken when it turned out not to be short
+  bool resting_ = false;        // the wait has become long
+  bool armed_ = false;          // ... and this was the glance before the sleep
+  bool all_wake_ = false;       // all that is awaited is in wake_up_
+  std::span<Channel* const> channels_;
+  WakeUp wake_up_;
+};
+
+}  // namespace plait
