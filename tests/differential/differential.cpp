@@ -96,7 +96,7 @@ class Run {
   double host_s_ = 0, plait_s_ = 0;  // in the calls of this rank
   int failures_ = 0;
   std::size_t expected_plan_runs_ = 0;  // cases of this rank
-  std::uint64_t plans_seen_ = 0;  // a checksum of what ran on communicators of all ranks
+  std::uint64_t plans_seen_ = 0;        // a checksum of what ran on communicators of all ranks
   std::uint64_t answer_bits_ = 0;
   std::map<std::string, std::size_t> plans_;  // cases by collective, plan and channels
 };
