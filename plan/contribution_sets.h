@@ -1,4 +1,4 @@
-// What the proof knows of a value that ranks have combined. Internal to plan/.
+// What the proof knows of a value: whose contributions it holds. Not thread-safe.
 #pragma once
 
 #include <algorithm>

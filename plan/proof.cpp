@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 #include "plan/contribution_sets.h"
 #include "plan/group_view.h"
@@ -35,7 +37,9 @@ class RankProof {
         rank_(rank),
         schedule_(schedule),
         inputs_(semantics.input_cells(rank)),
-        outputs_(semantics.output_cells(rank)) {}
+        outputs_(semantics.output_cells(rank)) {
+    spell_out_runs();
+  }
 
   const Schedule& schedule() const { return schedule_; }
   const Step& step(std::size_t index) const { return schedule_.steps[index]; }
@@ -47,12 +51,10 @@ class RankProof {
     return {};
   }
 
-  std::vector<Cell> cells_of(RunList list) const {
-    std::vector<Cell> cells;
-    for (std::uint32_t r = list.first; r < list.first + list.count; ++r)
-      for (std::uint32_t k = 0; k < schedule_.runs[r].count; ++k)
-        cells.push_back({schedule_.runs[r].space, schedule_.runs[r].first + k});
-    return cells;
+  // Precondition: the list lies within the schedule.
+  std::span<const Cell> cells_of(RunList list) const {
+    const std::size_t first = first_of_run_[list.first], end = first_of_run_[list.first + list.count];
+    return std::span(cells_of_runs_).subspan(first, end - first);
   }
 
   BlockId block_of(Cell cell) const {
@@ -140,23 +142,36 @@ class RankProof {
     return {};
   }
 
+  bool within_bounds(const CellRun& run) const {
+    const std::size_t limit = run.space == Space::input    ? inputs_
+                              : run.space == Space::output ? outputs_
+                                                           : schedule_.scratch.size();
+    return std::size_t{run.first} + run.count <= limit;
+  }
+
+  // The cells of all runs, one after the other; none of a run that leaves its buffer.
+  void spell_out_runs() {
+    first_of_run_.reserve(schedule_.runs.size() + 1);
+    for (const CellRun& run : schedule_.runs) {
+      first_of_run_.push_back(cells_of_runs_.size());
+      for (std::uint32_t k = 0; k < run.count && within_bounds(run); ++k)
+        cells_of_runs_.push_back({run.space, run.first + k});
+    }
+    first_of_run_.push_back(cells_of_runs_.size());
+  }
+
   Status check_bounds(std::size_t index, RunList list) const {
     if (std::size_t{list.first} + list.count > schedule_.runs.size())
       return violation(rank_, index, "its runs lie outside the schedule");
     for (std::uint32_t r = list.first; r < list.first + list.count; ++r) {
-      const CellRun& run = schedule_.runs[r];
-      const std::size_t limit = run.space == Space::input    ? inputs_
-                                : run.space == Space::output ? outputs_
-                                                             : schedule_.scratch.size();
-      if (std::size_t{run.first} + run.count > limit)
-        return violation(rank_, index, "touches a cell beyond its buffer");
+      if (!within_bounds(schedule_.runs[r])) return violation(rank_, index, "touches a cell beyond its buffer");
     }
     return {};
   }
 
   Status check_operands(std::size_t index, const Step& step) const {
-    const std::vector<Cell> source = cells_of(step.source), operand = cells_of(step.operand),
-                            destination = cells_of(step.destination);
+    const std::span<const Cell> source = cells_of(step.source), operand = cells_of(step.operand),
+                                destination = cells_of(step.destination);
     const bool has_source = step.kind == StepKind::send || step.kind == StepKind::copy || step.kind == StepKind::reduce;
     const bool has_operand = step.kind == StepKind::recv_reduce || step.kind == StepKind::reduce;
     const bool has_destination = step.kind != StepKind::send;
@@ -164,24 +179,34 @@ class RankProof {
     if (!group &&
         (has_source == source.empty() || has_operand == operand.empty() || has_destination == destination.empty()))
       return violation(rank_, index, "lacks an operand or has one too many");
-    std::map<std::size_t, std::size_t> position_of;  // memory -> index in the destination
+    std::vector<Position> written;
+    written.reserve(destination.size());
     for (std::size_t i = 0; i < destination.size(); ++i) {
       if (destination[i].space == Space::input) return violation(rank_, index, "writes into the input");
-      if (!position_of.try_emplace(memory_of(destination[i], true), i).second)
-        return violation(rank_, index, "writes a cell twice");
+      written.push_back({memory_of(destination[i], true), i});
     }
+    std::ranges::sort(written, {}, &Position::memory);
+    if (std::ranges::adjacent_find(written, {}, &Position::memory) != written.end())
+      return violation(rank_, index, "writes a cell twice");
     for (const auto* read : {&source, &operand})
       if (has_destination && !group && !read->empty())
-        if (Status status = check_read(index, *read, destination, position_of); !status.ok()) return status;
+        if (Status status = check_read(index, *read, destination, written); !status.ok()) return status;
     return {};
   }
 
-  Status check_read(std::size_t index, const std::vector<Cell>& read, const std::vector<Cell>& destination,
-                    const std::map<std::size_t, std::size_t>& position_of) const {
+  // Where in a list of cells a piece of memory stands.
+  struct Position {
+    std::size_t memory, index;
+  };
+
+  // `written`: the destination's, by memory.
+  Status check_read(std::size_t index, std::span<const Cell> read, std::span<const Cell> destination,
+                    std::span<const Position> written) const {
     if (read.size() != destination.size()) return violation(rank_, index, "operands of different lengths");
     for (std::size_t i = 0; i < read.size(); ++i) {
-      const auto written = position_of.find(memory_of(read[i], true));
-      if (written != position_of.end() && written->second != i)
+      const std::size_t memory = memory_of(read[i], true);
+      const auto found = std::ranges::lower_bound(written, memory, {}, &Position::memory);
+      if (found != written.end() && found->memory == memory && found->index != i)
         return violation(rank_, index, "writes over its own operand");
       if (block_of(read[i]) != block_of(destination[i]))
         return violation(rank_, index, "brings a block to the cell of another");
@@ -220,6 +245,8 @@ class RankProof {
   int rank_;
   const Schedule& schedule_;
   std::size_t inputs_, outputs_;
+  std::vector<Cell> cells_of_runs_;
+  std::vector<std::size_t> first_of_run_;  // in cells_of_runs_; and its size
 };
 
 // Runs all ranks' steps on contribution sets. A message happens when both its sides may start.
@@ -232,6 +259,7 @@ class Execution {
         sets_(semantics.ranks(), !commutative),
         states_(ranks.size()) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) prepare(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) connect_lanes(static_cast<int>(rank));
   }
 
   Status run() {
@@ -252,8 +280,9 @@ class Execution {
 
   struct Lane {
     std::vector<std::size_t> steps;
-    std::size_t started = 0;  // how many have started, in order
-    std::size_t met = 0;      // how many of the started have met their other side
+    Lane* other_side = nullptr;  // the peer's, of messages
+    std::size_t started = 0;     // how many have started, in order
+    std::size_t met = 0;         // how many of the started have met their other side
 
     std::size_t position_of(std::size_t step) const {
       return static_cast<std::size_t>(std::lower_bound(steps.begin(), steps.end(), step) - steps.begin());
@@ -265,6 +294,7 @@ class Execution {
     std::vector<std::vector<std::size_t>> waiting;  // by step: those that wait for it
     std::vector<bool> offered;
     std::map<LaneKey, Lane> lanes;
+    std::vector<Lane*> lane_of;  // by step; null: local
     std::size_t completed = 0;
   };
 
@@ -278,14 +308,26 @@ class Execution {
     state.open.resize(steps);
     state.waiting.resize(steps);
     state.offered.resize(steps);
+    state.lane_of.resize(steps);
     for (std::size_t i = 0; i < steps; ++i) {
       const Step& step = proof.step(i);
       state.open[i] = step.after.count;
       for (std::uint32_t k = 0; k < step.after.count; ++k)
         state.waiting[proof.schedule().after[step.after.first + k]].push_back(i);
-      if (is_message(step.kind))
-        state.lanes[{step.channel, step.rail, step.peer, step.kind == StepKind::send}].steps.push_back(i);
-      if (step.kind == StepKind::group) state.lanes[group_lane].steps.push_back(i);
+      if (is_local(step.kind)) continue;
+      const bool group = step.kind == StepKind::group;
+      Lane& lane =
+          state.lanes[group ? group_lane : LaneKey(step.channel, step.rail, step.peer, step.kind == StepKind::send)];
+      lane.steps.push_back(i);
+      state.lane_of[i] = &lane;
+    }
+  }
+
+  void connect_lanes(int rank) {
+    for (auto& [key, lane] : states_[static_cast<std::size_t>(rank)].lanes) {
+      if (key == group_lane) continue;
+      const auto [channel, rail, peer, sends] = key;
+      lane.other_side = &states_[static_cast<std::size_t>(peer)].lanes[{channel, rail, rank, !sends}];
     }
   }
 
@@ -296,19 +338,17 @@ class Execution {
       runnable_.push_back({rank, index});
       return;
     }
-    if (step.kind == StepKind::group) {
-      advance(states_[static_cast<std::size_t>(rank)], group_lane);
+    Lane& lane = *states_[static_cast<std::size_t>(rank)].lane_of[index];
+    advance(states_[static_cast<std::size_t>(rank)], lane);
+    if (step.kind == StepKind::group)
       meet_group(rank);
-      return;
-    }
-    const bool sends = step.kind == StepKind::send;
-    const int sender = sends ? rank : step.peer, receiver = sends ? step.peer : rank;
-    advance(states_[static_cast<std::size_t>(rank)], {step.channel, step.rail, step.peer, sends});
-    meet(step.channel, step.rail, sender, receiver);
+    else if (step.kind == StepKind::send)
+      meet(lane, step.peer, *lane.other_side);
+    else
+      meet(*lane.other_side, rank, lane);
   }
 
-  void advance(RankState& state, const LaneKey& key) {
-    Lane& lane = state.lanes[key];
+  static void advance(const RankState& state, Lane& lane) {
     while (lane.started < lane.steps.size() && state.offered[lane.steps[lane.started]]) ++lane.started;
   }
 
@@ -406,9 +446,7 @@ class Execution {
     return violation(rank, index, "does not get its group's blocks");
   }
 
-  void meet(ChannelKind channel, std::int8_t rail, int sender, int receiver) {
-    Lane& out = states_[static_cast<std::size_t>(sender)].lanes[{channel, rail, receiver, true}];
-    Lane& in = states_[static_cast<std::size_t>(receiver)].lanes[{channel, rail, sender, false}];
+  void meet(Lane& out, int receiver, Lane& in) {
     while (out.met < out.started && in.met < in.started) {
       runnable_.push_back({receiver, in.steps[in.met]});  // executing the receive completes both sides
       ++out.met;
@@ -432,11 +470,9 @@ class Execution {
   }
 
   // The send that the receive `index` of `rank` meets: the same position in the peer's lane.
-  std::size_t partner_of(int rank, std::size_t index) {
-    const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
-    const Lane& in = states_[static_cast<std::size_t>(rank)].lanes[{step.channel, step.rail, step.peer, false}];
-    const std::size_t position = in.position_of(index);
-    return states_[static_cast<std::size_t>(step.peer)].lanes[{step.channel, step.rail, rank, true}].steps[position];
+  std::size_t partner_of(int rank, std::size_t index) const {
+    const Lane& lane = *states_[static_cast<std::size_t>(rank)].lane_of[index];
+    return lane.other_side->steps[lane.position_of(index)];
   }
 
   // Moves or combines the values of `from`'s source cells into `to`'s destination cells.

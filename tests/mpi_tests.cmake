@@ -1,4 +1,4 @@
-# Tests that are MPI jobs. They use both cores and measure time-outs, so that nothing runs beside them.
+# Tests that are MPI jobs. They use both cores and measure time-outs, so that nothing runs beside them; but see fault/.
 
 # mpirun on this machine, with more ranks than cores.
 set(PLAIT_MPIRUN ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --bind-to none

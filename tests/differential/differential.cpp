@@ -98,8 +98,8 @@ class Run {
   double begin_s_;
   double host_s_ = 0, plait_s_ = 0;  // in the calls of this rank
   int failures_ = 0;
-  bool expected_plan_ran_ = false;
-  std::uint64_t plans_seen_ = 0;  // a checksum of what ran on communicators of all ranks
+  std::size_t expected_plan_runs_ = 0;  // cases of this rank
+  std::uint64_t plans_seen_ = 0;        // a checksum of what ran on communicators of all ranks
   std::uint64_t answer_bits_ = 0;
   std::map<std::string, std::size_t> plans_;  // cases by collective, plan and channels
 };
@@ -134,10 +134,11 @@ void Run::warm_up() {
   enable_plait(false);
 }
 
-// Rank 0's clock and everyone's failures decide for all.
+// Rank 0's clock and count and everyone's failures decide for all.
 bool Run::go_on() {
   enable_plait(false);
-  const bool late = world_rank() == 0 && MPI_Wtime() - begin_s_ > options_.budget_s;
+  const bool enough = options_.enough > 0 && expected_plan_runs_ >= options_.enough;
+  const bool late = world_rank() == 0 && (enough || MPI_Wtime() - begin_s_ > options_.budget_s);
   std::array<std::uint64_t, 4> state = {static_cast<std::uint64_t>(failures_), late ? 1u : 0u, plans_seen_,
                                         ~plans_seen_};
   MPI_Allreduce(MPI_IN_PLACE, state.data(), 4, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
@@ -224,7 +225,7 @@ void Run::judge(const Trial& trial) {
     if (!options_.expect_host && !options_.any_road && host && trial.must_be_accelerated())
       fail(what, "Plait handed it to the host");
   }
-  if (is_plan(trial.plan(), options_.expected_plan)) expected_plan_ran_ = true;
+  if (is_plan(trial.plan(), options_.expected_plan)) ++expected_plan_runs_;
   if (trial.party().ranks == parties_[0].ranks)
     for (const char c : trial.plan()) plans_seen_ = derive(plans_seen_, static_cast<unsigned char>(c));
   ++plans_[std::string(name(trial.test().collective)) + " \"" + trial.plan() + "\" " + trial.channels()];
@@ -250,7 +251,7 @@ void Run::run_extras() {
 }
 
 int Run::conclude() {
-  std::array<int, 2> all = {failures_, expected_plan_ran_ ? 1 : 0};
+  std::array<int, 2> all = {failures_, expected_plan_runs_ > 0 ? 1 : 0};
   MPI_Allreduce(MPI_IN_PLACE, all.data(), 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, all.data() + 1, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   const bool plan_missing = !options_.expected_plan.empty() && all[1] == 0;

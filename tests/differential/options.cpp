@@ -17,6 +17,7 @@ constexpr const char* usage =
     "  --only N              case N alone\n"
     "  --from N, --to N      cases N to N\n"
     "  --expect-plan NAME    fail unless the plan of that name ran\n"
+    "  --enough N            stop when that plan has run in N cases\n"
     "  --expect-host         fail unless every call went to the host\n"
     "  --any-road            let any call go to the host\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
@@ -95,6 +96,8 @@ bool set_value(Options& options, std::string_view option, const std::string& val
     options.budget_s = static_cast<double>(*number);
   else if (option == "--seed")
     options.seed = *number;
+  else if (option == "--enough")
+    options.enough = static_cast<std::size_t>(*number);
   else if (option == "--from")
     options.first = *number;
   else if (option == "--to")

@@ -20,6 +20,7 @@ struct Options {
   std::size_t first = 0;           // number of the first case
   std::optional<std::size_t> end;  // one past the last; none: until the budget is spent
   std::string expected_plan;       // the name of a plan that some case must run, in whatever number of chunks
+  std::size_t enough = 0;          // the run ends when that plan has run in so many cases; 0: it goes on
   bool expect_host = false;        // every call must go to the host
   bool any_road = false;           // calls may go to the host or not
   bool reference = false;          // the host against itself, without Plait
