@@ -1,4 +1,4 @@
-#include "plugin/bootstrap.h"
+#include "plugin/bootstrap_steps.h"
 
 #include <unistd.h>
 
@@ -36,108 +36,41 @@ constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
 constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
 
-// Rank-local work between two communications: what it throws must not keep this rank from the next one.
-template <class Work>
-Status attempt(Work&& work) {
-  try {
-    return work();
-  } catch (const std::exception& exception) {
-    return {Code::unavailable, exception.what()};
-  }
-}
-
 const Location& own_location() {
   static const Location location = discover_location();
   return location;
 }
 
-// ---- What the ranks tell each other ----
-
-struct Card {
-  Location location;
-  std::uint64_t fingerprint;
-  std::int64_t ranks_on_node;  // of the job; 0: not known
-  std::uint64_t mapped_bytes;
-};
-
-// How to attach to a segment, and a word to find in this process's memory.
-struct Offer {
-  std::int32_t process;
-  std::int32_t descriptor;
-  std::uint64_t bytes;  // 0: no segment from this rank
-  std::uint64_t word_address;
-  std::uint64_t word;
-  ArenaOffer arena;
-  SingleCopySizes known;        // from earlier communicators
-  std::uint64_t probe_address;  // of a ProbeSource; 0: this rank has none
-  std::int64_t xpmem_segment;   // 0: this rank has none
-};
-
 // Ranks of the job on a node over those of the communicator, on the node where they are most.
-double most_siblings(std::span<const Card> cards) {
+double most_siblings(std::span<const bootstrap::Card> cards) {
   std::map<HostId, int> members;
-  for (const Card& card : cards) ++members[card.location.host];
+  for (const bootstrap::Card& card : cards) ++members[card.location.host];
   double most = 1;
-  for (const Card& card : cards)
+  for (const bootstrap::Card& card : cards)
     most = std::max(most, static_cast<double>(card.ranks_on_node) / members[card.location.host]);
   return most;
 }
+
+// Lets the host move its own messages on while the engine waits.
+void progress_host(void* context) {
+  int found = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, progress_tag, static_cast<Machinery*>(context)->connections.messages.handle(), &found,
+              MPI_STATUS_IGNORE);
+}
+
+}  // namespace
+
+namespace bootstrap {
 
 bool listed(std::string_view channel) {
   const auto& channels = process().config.channels;
   return std::ranges::find(channels, channel) != channels.end();
 }
 
-class Bootstrap {
- public:
-  explicit Bootstrap(const Communicator& communicator) : communicator_(communicator) {}
-  Result<std::unique_ptr<Machinery>> run();
-
- private:
-  MPI_Comm comm() const { return connections_.messages.handle(); }
-  bool lowest(bool& mine, bool& other) const;
-  Status agree(const Status& mine, std::string_view failure) const;
-  Status meet();
-  Status check_cards();
-  Status choose_channels();
-  Status look_at_network();
-  Status connect_rails();
-  Status open_listeners();
-  Status share_memory();
-  Status share_buffers(std::span<const Offer> offers);
-  Status attach_peers(std::span<const Offer> offers);
-  Status offer_segment(Offer& offer);
-  void offer_single_copy(Offer& offer);
-  Status take_segment(std::span<const Offer> offers);
-  bool single_copy_works(std::span<const Offer> offers) const;
-  Status choose_single_copy(std::span<const Offer> offers, bool kernel);
-  Result<SingleCopySizes> measure_single_copy(std::span<const Offer> offers, bool kernel);
-  SingleCopySizes own_measurement(std::span<const Offer> offers, bool kernel) const;
-  std::size_t own_index() const;
-  Status open_shm(bool single_copy);
-  Status finish(std::unique_ptr<Machinery>& machinery);
-  std::unique_ptr<CommunicatorTrace> make_trace() const;
-  bool yields() const;
-  double ranks_per_core() const;
-  PlannerOptions planner_options() const;
-
-  const Communicator& communicator_;
-  Connections connections_;
-  std::vector<Location> locations_;
-  bool same_settings_ = true, affordable_ = true;
-  double siblings_ = 1;
-  Hierarchy hierarchy_;
-  std::vector<int> neighbours_;  // ranks of this node, in place order
-  SharedSegment segment_;
-  std::unique_ptr<ProbeSource> probe_source_;
-  std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
-  SingleCopySizes sizes_;
-  bool reachable_ = false;  // by XPMEM: on all ranks
-  bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
-  std::optional<RailNetwork> rails_;  // where ucx is used
-  Sockets sockets_;
-  NetworkRates network_;  // zeros: there is no network
-};
+Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before)
+    : communicator_(communicator),
+      before_(std::move(before)),
+      short_(extent == Extent::short_calls && process().config.plan.empty()) {}
 
 // Both become what holds on all ranks. False when the host failed at that.
 bool Bootstrap::lowest(bool& mine, bool& other) const {
@@ -156,11 +89,25 @@ Status Bootstrap::agree(const Status& mine, std::string_view failure) const {
   return well ? Status() : Status(Code::unavailable, std::string(failure));
 }
 
+// Those of the set-up that this one replaces serve on.
+Status Bootstrap::take_messages() {
+  if (before_ != nullptr) {
+    connections_.messages = std::move(before_->connections.messages);
+    return {};
+  }
+  Result<PrivateCommunicator> made = make_private_communicator(communicator_.handle);
+  if (!made.ok()) return made.status();
+  connections_.messages = std::move(*made);
+  return {};
+}
+
 Status Bootstrap::meet() {
   Card mine{.location = own_location(),
             .fingerprint = process().fingerprint,
             .ranks_on_node = process().ranks_on_node,
-            .mapped_bytes = mapped_bytes.load()};
+            .mapped_bytes = mapped_bytes.load(),
+            .listener = {}};
+  if (short_) listen_early(mine.listener);
   std::vector<Card> cards(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
   if (host().allgather(&mine, bytes, MPI_BYTE, cards.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
@@ -171,7 +118,9 @@ Status Bootstrap::meet() {
     affordable_ &= card.mapped_bytes < max_mapped_bytes;
   }
   siblings_ = most_siblings(cards);
-  return check_cards();
+  if (Status status = check_cards(); !status.ok()) return status;
+  if (short_) take_listeners(cards);
+  return {};
 }
 
 // From the cards alone, which all ranks have: no agreement needed.
@@ -248,7 +197,7 @@ void Bootstrap::offer_single_copy(Offer& offer) {
 Status Bootstrap::offer_segment(Offer& offer) {
   offer.process = static_cast<std::int32_t>(getpid());
   if (neighbours_.size() < 2) return {};
-  offer_single_copy(offer);
+  if (!short_) offer_single_copy(offer);
   if (neighbours_.front() != communicator_.rank) return {};
   const std::size_t wanted = process().config.segment_bytes;
   const std::size_t bytes = wanted != 0 ? wanted : SharedSegment::default_bytes(static_cast<int>(neighbours_.size()));
@@ -416,7 +365,17 @@ Status Bootstrap::attach_peers(std::span<const Offer> offers) {
   return {};
 }
 
-// Precondition: all ranks come here, those that are alone on their node as well, because all agree.
+// Precondition: all ranks come here, those that are alone on their node as well, because all agree. `offered` is what
+// became of this rank's own part.
+Status Bootstrap::exchange_offers(Offer& mine, std::vector<Offer>& offers, Status& offered) {
+  offered = attempt([&] { return offer_segment(mine); });
+  offers.resize(static_cast<std::size_t>(communicator_.ranks));
+  const int bytes = static_cast<int>(sizeof mine);
+  if (host().allgather(&mine, bytes, MPI_BYTE, offers.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not exchange their segments"};
+  return {};
+}
+
 Status Bootstrap::share_memory() {
   const std::uint64_t word = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
   Offer mine{.process = 0,
@@ -428,11 +387,9 @@ Status Bootstrap::share_memory() {
              .known = known_single_copy(),
              .probe_address = 0,
              .xpmem_segment = 0};
-  const Status offered = attempt([&] { return offer_segment(mine); });
-  std::vector<Offer> offers(static_cast<std::size_t>(communicator_.ranks));
-  const int bytes = static_cast<int>(sizeof mine);
-  if (host().allgather(&mine, bytes, MPI_BYTE, offers.data(), bytes, MPI_BYTE, comm()) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not exchange their segments"};
+  std::vector<Offer> offers;
+  Status offered;
+  if (Status status = exchange_offers(mine, offers, offered); !status.ok()) return status;
   const Status taken = offered.ok() ? attempt([&] { return take_segment(offers); }) : offered;
   if (!taken.ok()) debug("set-up: " + taken.message());
   bool attached = taken.ok(), single_copy = taken.ok() && single_copy_works(offers);
@@ -481,10 +438,10 @@ PlannerOptions Bootstrap::planner_options() const {
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;
-  options.network = rails_ ? ChannelKind::ucx : ChannelKind::mpi;
-  options.rails = rails_ ? rails_->rails() : 0;
+  options.network = rails_ || use_sockets_ ? ChannelKind::ucx : ChannelKind::mpi;
   options.siblings = siblings_;
   options.warns = process().first_rank;
+  options.rails = rails_ ? rails_->rails() : options.network == ChannelKind::ucx ? 1 : 0;
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
   if (network_.across_switches > 0) {
     LinkLevel between_switches = options.machine.levels.front();
@@ -500,10 +457,11 @@ PlannerOptions Bootstrap::planner_options() const {
 // The private communicator stays out of what this may throw away: it is needed for the agreement afterwards.
 Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   if (rails_) connections_.ucx = rails_->make_channel();
-  if (!sockets_.peers.empty()) {
+  if (use_sockets_) connections_.ucx = std::move(short_channel_);
+  if (rails_ && !sockets_.peers.empty()) {
     connections_.ucx = with_sockets(sockets_, communicator_.rank, *rails_, std::move(connections_.ucx));
-    connections_.descriptors = std::move(sockets_.descriptors);
   }
+  connections_.descriptors = std::move(sockets_.descriptors);
   if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
   Connections channels;
   channels.share = std::move(connections_.share);
@@ -513,12 +471,14 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   channels.ucx = std::move(connections_.ucx);
   channels.mpi = std::move(connections_.mpi);
   const bool yield = yields();
-  debug("set-up: " + std::to_string(communicator_.ranks) + " ranks " + hierarchy_.describe() + ", siblings " +
-        std::to_string(siblings_));
+  debug((short_ ? "set-up for short calls: " : "set-up: ") + std::to_string(communicator_.ranks) + " ranks " +
+        hierarchy_.describe() + ", siblings " + std::to_string(siblings_));
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
                                           planner_options(), yield);
   machinery->schedules.count_for(communicator_.grid);
-  if (process().tracing) machinery->trace = make_trace();
+  machinery->short_calls_only = short_;
+  if (short_) machinery->schedules.take_only_short_calls();
+  if (process().tracing) machinery->trace = trace_ != nullptr ? std::move(trace_) : make_trace();
   return {};
 }
 
@@ -532,29 +492,32 @@ std::unique_ptr<CommunicatorTrace> Bootstrap::make_trace() const {
   return trace;
 }
 
-Result<std::unique_ptr<Machinery>> Bootstrap::run() {
-  Result<PrivateCommunicator> made = make_private_communicator(communicator_.handle);
-  if (!made.ok()) return made.status();
-  connections_.messages = std::move(*made);
-  if (Status status = meet(); !status.ok()) return status;
+Status Bootstrap::connect_all() {
   if (Status status = look_at_network(); !status.ok()) return status;
-  if (use_shm_)
-    if (Status status = share_memory(); !status.ok()) return status;
+  return use_shm_ ? share_memory() : Status();
+}
+
+Result<std::unique_ptr<Machinery>> Bootstrap::run() {
+  if (Status status = take_messages(); !status.ok()) return status;
+  if (Status status = meet(); !status.ok()) return status;
+  if (before_ != nullptr) trace_ = std::move(before_->trace);
+  before_.reset();  // all ranks have come here: nobody waits for its messages
+  if (short_)
+    if (Status status = connect_short(); !status.ok()) return status;
+  if (!short_)
+    if (Status status = connect_all(); !status.ok()) return status;
   std::unique_ptr<Machinery> machinery;
-  const Status finished = attempt([&] { return finish(machinery); });
+  const Status finished = attempt([&]() -> Status {
+    if (short_ && use_shm_)
+      if (Status status = open_shm(false); !status.ok()) return status;
+    return finish(machinery);
+  });
   if (Status status = agree(finished, "a rank could not be set up"); !status.ok()) return status;
   machinery->connections.messages = std::move(connections_.messages);
   return machinery;
 }
 
-// Lets the host move its own messages on while the engine waits.
-void progress_host(void* context) {
-  int found = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, progress_tag, static_cast<Machinery*>(context)->connections.messages.handle(), &found,
-              MPI_STATUS_IGNORE);
-}
-
-}  // namespace
+}  // namespace bootstrap
 
 SegmentShare::SegmentShare(std::size_t bytes, bool made) : bytes_(bytes), made_(made) {
   mapped_bytes += bytes_;
@@ -576,9 +539,10 @@ Machinery::~Machinery() {
   if (trace != nullptr) keep_trace(std::move(trace));
 }
 
-Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator) {
+Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
+                                          std::unique_ptr<Machinery> before) {
   try {
-    return Bootstrap(communicator).run();
+    return bootstrap::Bootstrap(communicator, extent, std::move(before)).run();
   } catch (const std::exception& exception) {
     return Status(Code::internal, exception.what());
   }

@@ -62,11 +62,15 @@ struct Machinery {
   Engine engine;
   ScheduleCache schedules;
   WorkMemory memory;
+  bool short_calls_only = false;             // set up as Extent::short_calls says
   std::unique_ptr<CommunicatorTrace> trace;  // nullptr: off
 };
 
-// Collective over the communicator; blocks. All ranks succeed or all fail. Holds no lock while it communicates, so that
-// threads may set up several communicators at once, in any order.
-Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator);
+// Collective over the communicator, with the same extent on all ranks; blocks. `before` is what the communicator has so
+// far, or nullptr. A set-up for short calls turns into one for all calls where the short one does not work. All ranks
+// succeed or all fail. Holds no lock while it communicates, so that threads may set up several communicators at once,
+// in any order.
+Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
+                                          std::unique_ptr<Machinery> before);
 
 }  // namespace plait

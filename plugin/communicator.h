@@ -25,6 +25,10 @@ enum class Road : std::uint8_t {
   broken,  // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
 };
 
+// How much is set up. UCX, the rates of the rails and the measurement of single copies take most of the time, and calls
+// within short_call_bytes (schedule_cache.h) gain nothing by them.
+enum class Extent { short_calls, all_calls };
+
 struct Communicator {
   explicit Communicator(MPI_Comm comm);
   ~Communicator();

@@ -99,22 +99,27 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
 }
 
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  Machinery& machinery = *communicator.machinery;
-  const PreparedCall& prepared = machinery.schedules.find(
-      {.call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
-  if (!prepared.accelerated) return {.reason = prepared.reason};
-  const bool measuring = begin_ns != 0 || machinery.trace != nullptr;
+  const CallShape shape{
+      .call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements};
+  const PreparedCall* prepared = &communicator.machinery->schedules.find(shape);
+  if (prepared->too_long) [[unlikely]] {
+    set_up_now(communicator, Extent::all_calls);
+    if (communicator.road == Road::host) return {.reason = communicator.host_reason};
+    prepared = &communicator.machinery->schedules.find(shape);
+  }
+  if (!prepared->accelerated) return {.reason = prepared->reason};
+  const bool measuring = begin_ns != 0 || communicator.machinery->trace != nullptr;
   if (measuring && begin_ns == 0) begin_ns = monotonic_ns();
-  detail::last_call = {.plan = prepared.plan, .channels = prepared.channels};
-  const int code = run(communicator, request, prepared);
-  if (measuring) record(communicator, request, prepared, begin_ns);
+  detail::last_call = {.plan = prepared->plan, .channels = prepared->channels};
+  const int code = run(communicator, request, *prepared);
+  if (measuring) record(communicator, request, *prepared, begin_ns);
   return {.code = code};
 }
 
 }  // namespace
 
-void set_up_now(Communicator& communicator) {
-  Result<std::unique_ptr<Machinery>> made = set_up(communicator);
+void set_up_now(Communicator& communicator, Extent extent) {
+  Result<std::unique_ptr<Machinery>> made = set_up(communicator, extent, std::move(communicator.machinery));
   if (made.ok()) {
     communicator.machinery = std::move(*made);
     communicator.road = Road::accelerated;
@@ -130,7 +135,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
   try {
     if (communicator.road == Road::waiting) [[unlikely]] {
       if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = "not set up yet"};
-      set_up_now(communicator);
+      set_up_now(communicator, is_short(request.call, communicator.ranks) ? Extent::short_calls : Extent::all_calls);
     }
     if (communicator.road == Road::host) [[unlikely]]
       return {.reason = communicator.host_reason};
