@@ -41,6 +41,11 @@ const Location& own_location() {
   return location;
 }
 
+const Location& own_rough_location() {
+  static const Location location = discover_rough_location();
+  return location;
+}
+
 // Ranks of the job on a node over those of the communicator, on the node where they are most.
 double most_siblings(std::span<const bootstrap::Card> cards) {
   std::map<HostId, int> members;
@@ -102,7 +107,7 @@ Status Bootstrap::take_messages() {
 }
 
 Status Bootstrap::meet() {
-  Card mine{.location = own_location(),
+  Card mine{.location = short_ ? own_rough_location() : own_location(),
             .fingerprint = process().fingerprint,
             .ranks_on_node = process().ranks_on_node,
             .mapped_bytes = mapped_bytes.load(),
@@ -200,7 +205,10 @@ Status Bootstrap::offer_segment(Offer& offer) {
   if (!short_) offer_single_copy(offer);
   if (neighbours_.front() != communicator_.rank) return {};
   const std::size_t wanted = process().config.segment_bytes;
-  const std::size_t bytes = wanted != 0 ? wanted : SharedSegment::default_bytes(static_cast<int>(neighbours_.size()));
+  const int ranks = static_cast<int>(neighbours_.size());
+  const std::size_t built_in =
+      short_ ? SharedSegment::least_bytes(ranks, short_call_bytes) : SharedSegment::default_bytes(ranks);
+  const std::size_t bytes = wanted != 0 ? wanted : built_in;
   Result<SharedSegment> made = SharedSegment::create(bytes);
   if (!made.ok()) return made.status();
   segment_ = std::move(*made);
@@ -403,7 +411,7 @@ Status Bootstrap::share_memory() {
 // Whether ranks outnumber the processing units that they may use. Those bound as this one is compete with it; ranks
 // outside this communicator are taken to be bound in the same way.
 bool Bootstrap::yields() const {
-  const Location& mine = own_location();
+  const Location& mine = locations_[static_cast<std::size_t>(communicator_.rank)];
   int here = 0, rivals = 0;
   for (const Location& other : locations_) {
     if (other.machine != mine.machine) continue;
