@@ -479,8 +479,8 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   channels.ucx = std::move(connections_.ucx);
   channels.mpi = std::move(connections_.mpi);
   const bool yield = yields();
-  debug((short_ ? "set-up for short calls: " : "set-up: ") + std::to_string(communicator_.ranks) + " ranks " +
-        hierarchy_.describe() + ", siblings " + std::to_string(siblings_));
+  debug("set-up: " + std::to_string(communicator_.ranks) + " ranks " + hierarchy_.describe() + ", siblings " +
+        std::to_string(siblings_) + (short_ ? ", for short calls" : ""));
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
                                           planner_options(), yield);
   machinery->schedules.count_for(communicator_.grid);
