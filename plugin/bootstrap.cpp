@@ -34,8 +34,6 @@ namespace {
 constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
-constexpr int progress_tag = 32767;  // never sent: a probe for it looks at everything that arrives and finds nothing
-
 const Location& own_location() {
   static const Location location = discover_location();
   return location;
@@ -56,11 +54,9 @@ double most_siblings(std::span<const bootstrap::Card> cards) {
   return most;
 }
 
-// Lets the host move its own messages on while the engine waits.
-void progress_host(void* context) {
-  int found = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, progress_tag, static_cast<Machinery*>(context)->connections.messages.handle(), &found,
-              MPI_STATUS_IGNORE);
+// While the engine waits.
+void progress_messages(void* context) {
+  progress_host(static_cast<Machinery*>(context)->connections.messages.handle());
 }
 
 }  // namespace
@@ -500,12 +496,18 @@ std::unique_ptr<CommunicatorTrace> Bootstrap::make_trace() const {
   return trace;
 }
 
-Status Bootstrap::connect_all() {
+// Those who meant to set up less told only roughly where they are.
+Status Bootstrap::connect_all(bool again) {
+  if (again) {
+    locations_.clear();
+    if (Status status = meet(); !status.ok()) return status;
+  }
   if (Status status = look_at_network(); !status.ok()) return status;
   return use_shm_ ? share_memory() : Status();
 }
 
 Result<std::unique_ptr<Machinery>> Bootstrap::run() {
+  const bool wanted_short = short_;
   if (Status status = take_messages(); !status.ok()) return status;
   if (Status status = meet(); !status.ok()) return status;
   if (before_ != nullptr) trace_ = std::move(before_->trace);
@@ -513,7 +515,7 @@ Result<std::unique_ptr<Machinery>> Bootstrap::run() {
   if (short_)
     if (Status status = connect_short(); !status.ok()) return status;
   if (!short_)
-    if (Status status = connect_all(); !status.ok()) return status;
+    if (Status status = connect_all(wanted_short); !status.ok()) return status;
   std::unique_ptr<Machinery> machinery;
   const Status finished = attempt([&]() -> Status {
     if (short_ && use_shm_)
@@ -540,7 +542,7 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
     : connections(std::move(made)),
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
       engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
-             {.yield = yield, .host_progress = progress_host, .context = this}),
+             {.yield = yield, .host_progress = progress_messages, .context = this}),
       schedules(planner, rank, planner.hierarchy().ranks()) {}
 
 Machinery::~Machinery() {

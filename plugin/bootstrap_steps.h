@@ -84,7 +84,7 @@ class Bootstrap {
   Status connect_short();
   Status attach_short(std::span<const Offer> offers, const Status& offered);
   Status check_sockets();
-  Status connect_all();
+  Status connect_all(bool again);
   Status look_at_network();
   Status connect_rails();
   Status open_listeners();

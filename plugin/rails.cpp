@@ -247,7 +247,7 @@ UcxChannelOptions RailNetwork::options() const {
 // A channel of this rail alone: should it fail, the others are left in peace.
 bool RailNetwork::check_rail(std::size_t rail, TrialPartners partners) const {
   const auto channel = make_ucx_channel({rails_[rail]}, peers_, options());
-  return trial_succeeds(*channel, rank_, partners, check_limit_ns);
+  return trial_succeeds(*channel, comm_, partners, check_limit_ns);
 }
 
 bool RailNetwork::knock_at(std::size_t rail, int peer) const {

@@ -73,7 +73,7 @@ Status Bootstrap::check_sockets() {
                                      .rail = first_rail_->name,
                                      .bytes_sent = first_rail_->bytes_sent});
   const TrialPartners partners = trial_partners(hierarchy_, communicator_.rank);
-  return trial_succeeds(*short_channel_, communicator_.rank, partners, check_limit_ns)
+  return trial_succeeds(*short_channel_, comm(), partners, check_limit_ns)
              ? Status()
              : Status(Code::unavailable, "tcp: a trial message did not come through");
 }

@@ -1,6 +1,8 @@
 // A kilobyte from each rank to another over a new channel, before anything relies on it.
 #pragma once
 
+#include <mpi.h>
+
 #include <cstdint>
 
 #include "tl/channel.h"
@@ -16,7 +18,11 @@ struct TrialPartners {
 TrialPartners trial_partners(const Hierarchy& hierarchy, int rank);
 
 // Collective; all ranks name the partners of trial_partners(). True when both messages went through within
-// `limit_ns` and the right bytes came. Blocks so long at most. A channel that failed is good for nothing more.
-bool trial_succeeds(Channel& channel, int rank, TrialPartners partners, std::uint64_t limit_ns);
+// `limit_ns` and the right bytes came. Blocks so long at most; the host goes on meanwhile with what it has still to
+// send for `comm`. A channel that failed is good for nothing more.
+bool trial_succeeds(Channel& channel, MPI_Comm comm, TrialPartners partners, std::uint64_t limit_ns);
+
+// Lets the host move its own messages on.
+void progress_host(MPI_Comm comm);
 
 }  // namespace plait
