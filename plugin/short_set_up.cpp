@@ -59,11 +59,12 @@ void Bootstrap::take_listeners(std::span<const Card> cards) {
   first_rail_->identity = cards.front().listener.token;
 }
 
+// A rank without a segment takes part in the trial nevertheless: others would wait for its message to no end.
 Status Bootstrap::attach_short(std::span<const Offer> offers, const Status& offered) {
+  const Status reached = use_sockets_ ? check_sockets() : Status();
   if (!offered.ok()) return offered;
-  if (use_shm_)
-    if (Status status = take_segment(offers); !status.ok()) return status;
-  return use_sockets_ ? check_sockets() : Status();
+  const Status taken = use_shm_ ? take_segment(offers) : Status();
+  return taken.ok() ? reached : taken;
 }
 
 Status Bootstrap::check_sockets() {
