@@ -1,4 +1,4 @@
-#include "plugin/bootstrap.h"
+#include "plugin/bootstrap_steps.h"
 
 #include <unistd.h>
 
@@ -35,113 +35,48 @@ namespace {
 constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
-// Rank-local work between two communications: what it throws must not keep this rank from the next one.
-template <class Work>
-Status attempt(Work&& work) {
-  try {
-    return work();
-  } catch (const std::exception& exception) {
-    return {Code::unavailable, exception.what()};
-  }
-}
-
 const Location& own_location() {
   static const Location location = discover_location();
   return location;
 }
 
-// ---- What the ranks tell each other ----
-
-struct Card {
-  Location location;
-  std::uint64_t fingerprint;
-  std::int64_t ranks_on_node;  // of the job; 0: not known
-  std::uint64_t mapped_bytes;
-  std::uint64_t token;  // rank 0's tells this communicator from others, earlier ones included
-};
-
-// How to attach to a segment, and a word to find in this process's memory.
-struct Offer {
-  std::int32_t process;
-  std::int32_t descriptor;
-  std::uint64_t bytes;  // 0: no segment from this rank
-  std::uint64_t word_address;
-  std::uint64_t word;
-  ArenaOffer arena;
-  SingleCopySizes known;        // from earlier communicators
-  std::uint64_t probe_address;  // of a ProbeSource; 0: this rank has none
-  std::int64_t xpmem_segment;   // 0: this rank has none
-};
+const Location& own_rough_location() {
+  static const Location location = discover_rough_location();
+  return location;
+}
 
 // Ranks of the job on a node over those of the communicator, on the node where they are most.
-double most_siblings(std::span<const Card> cards) {
+double most_siblings(std::span<const bootstrap::Card> cards) {
   std::map<HostId, int> members;
-  for (const Card& card : cards) ++members[card.location.host];
+  for (const bootstrap::Card& card : cards) ++members[card.location.host];
   double most = 1;
-  for (const Card& card : cards)
+  for (const bootstrap::Card& card : cards)
     most = std::max(most, static_cast<double>(card.ranks_on_node) / members[card.location.host]);
   return most;
 }
+
+// While the engine waits.
+void progress_messages(void* context) {
+  static_cast<Machinery*>(context)->look_at_notice();
+  progress();
+}
+
+}  // namespace
+
+namespace bootstrap {
 
 bool listed(std::string_view channel) {
   const auto& channels = process().config.channels;
   return std::ranges::find(channels, channel) != channels.end();
 }
 
-class Bootstrap {
- public:
-  Bootstrap(const Communicator& communicator, PrivateCommunicator messages) : communicator_(communicator) {
-    connections_.messages = std::move(messages);
-  }
-  Result<std::unique_ptr<Machinery>> run();
-
- private:
-  MPI_Comm comm() const { return connections_.messages.handle(); }
-  bool lowest(bool& mine, bool& other) const;
-  Status agree(const Status& mine, std::string_view failure) const;
-  Status meet();
-  Status check_cards();
-  Status choose_channels();
-  Status look_at_network();
-  Status connect_rails();
-  Status open_listeners();
-  Status share_memory();
-  Status share_buffers(std::span<const Offer> offers);
-  Status attach_peers(std::span<const Offer> offers);
-  Status offer_segment(Offer& offer);
-  void offer_single_copy(Offer& offer);
-  Status take_segment(std::span<const Offer> offers);
-  bool single_copy_works(std::span<const Offer> offers) const;
-  Status choose_single_copy(std::span<const Offer> offers, bool kernel);
-  Result<SingleCopySizes> measure_single_copy(std::span<const Offer> offers, bool kernel);
-  SingleCopySizes own_measurement(std::span<const Offer> offers, bool kernel) const;
-  std::size_t own_index() const;
-  Status open_shm(bool single_copy);
-  Status finish(std::unique_ptr<Machinery>& machinery);
-  std::unique_ptr<CommunicatorTrace> make_trace() const;
-  bool yields() const;
-  double ranks_per_core() const;
-  PlannerOptions planner_options() const;
-  FailureNotice failure_notice() const;
-
-  const Communicator& communicator_;
-  Connections connections_;
-  std::vector<Location> locations_;
-  bool same_settings_ = true, affordable_ = true;
-  double siblings_ = 1;
-  std::uint64_t token_ = 0;
-  Hierarchy hierarchy_;
-  std::vector<int> neighbours_;  // ranks of this node, in place order
-  SharedSegment segment_;
-  std::unique_ptr<ProbeSource> probe_source_;
-  std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
-  SingleCopySizes sizes_;
-  bool reachable_ = false;  // by XPMEM: on all ranks
-  bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
-  std::optional<RailNetwork> rails_;  // where ucx is used
-  Sockets sockets_;
-  NetworkRates network_;  // zeros: there is no network
-};
+Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before,
+                     PrivateCommunicator messages)
+    : communicator_(communicator),
+      before_(std::move(before)),
+      short_(extent == Extent::short_calls && process().config.plan.empty()) {
+  connections_.messages = std::move(messages);
+}
 
 // Both become what holds on all ranks. False when the host failed at that.
 bool Bootstrap::lowest(bool& mine, bool& other) const {
@@ -160,12 +95,27 @@ Status Bootstrap::agree(const Status& mine, std::string_view failure) const {
   return well ? Status() : Status(Code::unavailable, std::string(failure));
 }
 
+// Those of the set-up that this one replaces serve on.
+Status Bootstrap::take_messages() {
+  if (before_ != nullptr) {
+    connections_.messages = std::move(before_->connections.messages);
+    return {};
+  }
+  if (comm() != MPI_COMM_NULL) return {};
+  Result<PrivateCommunicator> made = make_private_communicator(communicator_.handle);
+  if (!made.ok()) return made.status();
+  connections_.messages = std::move(*made);
+  return {};
+}
+
 Status Bootstrap::meet() {
-  Card mine{.location = own_location(),
+  Card mine{.location = short_ ? own_rough_location() : own_location(),
             .fingerprint = process().fingerprint,
             .ranks_on_node = process().ranks_on_node,
             .mapped_bytes = mapped_bytes.load(),
-            .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40};
+            .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
+            .listener = {}};
+  if (short_) listen_early(mine.listener);
   std::vector<Card> cards(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
   if (gather_all(&mine, bytes, cards.data(), comm()) != MPI_SUCCESS)
@@ -177,7 +127,9 @@ Status Bootstrap::meet() {
   }
   siblings_ = most_siblings(cards);
   token_ = cards.front().token;
-  return check_cards();
+  if (Status status = check_cards(); !status.ok()) return status;
+  if (short_) take_listeners(cards);
+  return {};
 }
 
 // From the cards alone, which all ranks have: no agreement needed.
@@ -254,10 +206,13 @@ void Bootstrap::offer_single_copy(Offer& offer) {
 Status Bootstrap::offer_segment(Offer& offer) {
   offer.process = static_cast<std::int32_t>(getpid());
   if (neighbours_.size() < 2) return {};
-  offer_single_copy(offer);
+  if (!short_) offer_single_copy(offer);
   if (neighbours_.front() != communicator_.rank) return {};
   const std::size_t wanted = process().config.segment_bytes;
-  const std::size_t bytes = wanted != 0 ? wanted : SharedSegment::default_bytes(static_cast<int>(neighbours_.size()));
+  const int ranks = static_cast<int>(neighbours_.size());
+  const std::size_t built_in =
+      short_ ? SharedSegment::least_bytes(ranks, short_call_bytes) : SharedSegment::default_bytes(ranks);
+  const std::size_t bytes = wanted != 0 ? wanted : built_in;
   std::vector<int> numa;
   for (const int rank : neighbours_) numa.push_back(locations_[static_cast<std::size_t>(rank)].numa);
   Result<SharedSegment> made = SharedSegment::create(bytes, numa);
@@ -424,7 +379,17 @@ Status Bootstrap::attach_peers(std::span<const Offer> offers) {
   return {};
 }
 
-// Precondition: all ranks come here, those that are alone on their node as well, because all agree.
+// Precondition: all ranks come here, those that are alone on their node as well, because all agree. `offered` is what
+// became of this rank's own part.
+Status Bootstrap::exchange_offers(Offer& mine, std::vector<Offer>& offers, Status& offered) {
+  offered = attempt([&] { return offer_segment(mine); });
+  offers.resize(static_cast<std::size_t>(communicator_.ranks));
+  const int bytes = static_cast<int>(sizeof mine);
+  if (gather_all(&mine, bytes, offers.data(), comm()) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not exchange their segments"};
+  return {};
+}
+
 Status Bootstrap::share_memory() {
   const std::uint64_t word = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
   Offer mine{.process = 0,
@@ -436,11 +401,9 @@ Status Bootstrap::share_memory() {
              .known = known_single_copy(),
              .probe_address = 0,
              .xpmem_segment = 0};
-  const Status offered = attempt([&] { return offer_segment(mine); });
-  std::vector<Offer> offers(static_cast<std::size_t>(communicator_.ranks));
-  const int bytes = static_cast<int>(sizeof mine);
-  if (gather_all(&mine, bytes, offers.data(), comm()) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not exchange their segments"};
+  std::vector<Offer> offers;
+  Status offered;
+  if (Status status = exchange_offers(mine, offers, offered); !status.ok()) return status;
   const Status taken = offered.ok() ? attempt([&] { return take_segment(offers); }) : offered;
   if (!taken.ok()) debug("set-up: " + taken.message());
   bool attached = taken.ok(), single_copy = taken.ok() && single_copy_works(offers);
@@ -454,7 +417,7 @@ Status Bootstrap::share_memory() {
 // Whether ranks outnumber the processing units that they may use. Those bound as this one is compete with it; ranks
 // outside this communicator are taken to be bound in the same way.
 bool Bootstrap::yields() const {
-  const Location& mine = own_location();
+  const Location& mine = locations_[static_cast<std::size_t>(communicator_.rank)];
   int here = 0, rivals = 0;
   for (const Location& other : locations_) {
     if (other.machine != mine.machine) continue;
@@ -489,10 +452,10 @@ PlannerOptions Bootstrap::planner_options() const {
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;
-  options.network = rails_ ? ChannelKind::ucx : ChannelKind::mpi;
-  options.rails = rails_ ? rails_->rails() : 0;
+  options.network = rails_ || use_sockets_ ? ChannelKind::ucx : ChannelKind::mpi;
   options.siblings = siblings_;
   options.warns = process().first_rank;
+  options.rails = rails_ ? rails_->rails() : options.network == ChannelKind::ucx ? 1 : 0;
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
   if (network_.across_switches > 0) {
     LinkLevel between_switches = options.machine.levels.front();
@@ -505,22 +468,14 @@ PlannerOptions Bootstrap::planner_options() const {
   return options;
 }
 
-// Those whose waits the shared memory does not end.
-FailureNotice Bootstrap::failure_notice() const {
-  std::vector<int> others;
-  const int node = hierarchy_.node_of(communicator_.rank);
-  for (int rank = 0; rank < communicator_.ranks; ++rank)
-    if (rank != communicator_.rank && (!use_shm_ || hierarchy_.node_of(rank) != node)) others.push_back(rank);
-  return {token_, std::move(others)};
-}
-
 // The private communicator stays out of what this may throw away: it is needed for the agreement afterwards.
 Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   if (rails_) connections_.ucx = rails_->make_channel();
-  if (!sockets_.peers.empty()) {
+  if (use_sockets_) connections_.ucx = std::move(short_channel_);
+  if (rails_ && !sockets_.peers.empty()) {
     connections_.ucx = with_sockets(sockets_, communicator_.rank, *rails_, std::move(connections_.ucx));
-    connections_.descriptors = std::move(sockets_.descriptors);
   }
+  connections_.descriptors = std::move(sockets_.descriptors);
   if (use_mpi_) connections_.mpi = make_mpi_channel(comm(), MpiChannelOptions());
   Connections channels;
   channels.share = std::move(connections_.share);
@@ -531,12 +486,23 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   channels.mpi = std::move(connections_.mpi);
   const bool yield = yields();
   debug("set-up: " + std::to_string(communicator_.ranks) + " ranks " + hierarchy_.describe() + ", siblings " +
-        std::to_string(siblings_));
+        std::to_string(siblings_) + (short_ ? ", for short calls" : ""));
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
                                           planner_options(), failure_notice(), yield);
   machinery->schedules.count_for(communicator_.grid);
-  if (process().tracing) machinery->trace = make_trace();
+  machinery->short_calls_only = short_;
+  if (short_) machinery->schedules.take_only_short_calls();
+  if (process().tracing) machinery->trace = trace_ != nullptr ? std::move(trace_) : make_trace();
   return {};
+}
+
+// Those whose waits the shared memory does not end.
+FailureNotice Bootstrap::failure_notice() const {
+  std::vector<int> others;
+  const int node = hierarchy_.node_of(communicator_.rank);
+  for (int rank = 0; rank < communicator_.ranks; ++rank)
+    if (rank != communicator_.rank && (!use_shm_ || hierarchy_.node_of(rank) != node)) others.push_back(rank);
+  return {token_, std::move(others)};
 }
 
 std::unique_ptr<CommunicatorTrace> Bootstrap::make_trace() const {
@@ -549,25 +515,38 @@ std::unique_ptr<CommunicatorTrace> Bootstrap::make_trace() const {
   return trace;
 }
 
-Result<std::unique_ptr<Machinery>> Bootstrap::run() {
-  if (Status status = meet(); !status.ok()) return status;
+// Those who meant to set up less told only roughly where they are.
+Status Bootstrap::connect_all(bool again) {
+  if (again) {
+    locations_.clear();
+    if (Status status = meet(); !status.ok()) return status;
+  }
   if (Status status = look_at_network(); !status.ok()) return status;
-  if (use_shm_)
-    if (Status status = share_memory(); !status.ok()) return status;
+  return use_shm_ ? share_memory() : Status();
+}
+
+Result<std::unique_ptr<Machinery>> Bootstrap::run() {
+  const bool wanted_short = short_;
+  if (Status status = take_messages(); !status.ok()) return status;
+  if (Status status = meet(); !status.ok()) return status;
+  if (before_ != nullptr) trace_ = std::move(before_->trace);
+  before_.reset();  // all ranks have come here: nobody waits for its messages
+  if (short_)
+    if (Status status = connect_short(); !status.ok()) return status;
+  if (!short_)
+    if (Status status = connect_all(wanted_short); !status.ok()) return status;
   std::unique_ptr<Machinery> machinery;
-  const Status finished = attempt([&] { return finish(machinery); });
+  const Status finished = attempt([&]() -> Status {
+    if (short_ && use_shm_)
+      if (Status status = open_shm(false); !status.ok()) return status;
+    return finish(machinery);
+  });
   if (Status status = agree(finished, "a rank could not be set up"); !status.ok()) return status;
   machinery->connections.messages = std::move(connections_.messages);
   return machinery;
 }
 
-// Lets the host move its own messages on while the engine waits.
-void progress_host(void* context) {
-  static_cast<Machinery*>(context)->look_at_notice();
-  progress();
-}
-
-}  // namespace
+}  // namespace bootstrap
 
 SegmentShare::SegmentShare(std::size_t bytes, bool made) : bytes_(bytes), made_(made) {
   mapped_bytes += bytes_;
@@ -584,7 +563,7 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
       notice(std::move(told)),
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
       engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
-             {.yield = yield, .host_progress = progress_host, .context = this, .failure = &notice.heard()}),
+             {.yield = yield, .host_progress = progress_messages, .context = this, .failure = &notice.heard()}),
       schedules(planner, rank, planner.hierarchy().ranks()) {}
 
 void Machinery::give_up(const Status& cause) {
@@ -596,15 +575,10 @@ Machinery::~Machinery() {
   if (trace != nullptr) keep_trace(std::move(trace));
 }
 
-Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator) {
-  Result<PrivateCommunicator> messages = make_private_communicator(communicator.handle);
-  if (!messages.ok()) return messages.status();
-  return set_up(communicator, std::move(*messages));
-}
-
-Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, PrivateCommunicator messages) {
+Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
+                                          std::unique_ptr<Machinery> before, PrivateCommunicator messages) {
   try {
-    return Bootstrap(communicator, std::move(messages)).run();
+    return bootstrap::Bootstrap(communicator, extent, std::move(before), std::move(messages)).run();
   } catch (const std::exception& exception) {
     return Status(Code::internal, exception.what());
   }

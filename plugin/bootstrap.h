@@ -69,6 +69,7 @@ struct Machinery {
   Engine engine;
   ScheduleCache schedules;
   WorkMemory memory;
+  bool short_calls_only = false;             // set up as Extent::short_calls says
   std::unique_ptr<CommunicatorTrace> trace;  // nullptr: off
 };
 
@@ -79,10 +80,12 @@ inline StepTrace* begin_trace(Machinery& machinery) {
   return &machinery.trace->steps;
 }
 
-// Collective over the communicator; blocks. All ranks succeed or all fail. Holds no lock while it communicates, so that
-// threads may set up several communicators at once, in any order.
-// In a fiber it pauses instead, and needs the communicator of its own that it is given.
-Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator);
-Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, PrivateCommunicator messages);
+// Collective over the communicator, with the same extent on all ranks; blocks. `before` is what the communicator has so
+// far, or nullptr. A set-up for short calls turns into one for all calls where the short one does not work. All ranks
+// succeed or all fail. Holds no lock while it communicates, so that threads may set up several communicators at once,
+// in any order.
+// In a fiber it pauses instead, and needs a communicator of its own: `messages`, unless there is one from before.
+Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
+                                          std::unique_ptr<Machinery> before, PrivateCommunicator messages = {});
 
 }  // namespace plait

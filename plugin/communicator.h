@@ -29,6 +29,8 @@ struct OperationQueue {
   Operation* first =
       nullptr;  // to be run here one after the other, as messages meet in order; the first one is running
   Operation* last = nullptr;
+  Operation* first_kept = nullptr;  // while the road is being prepared, in order
+  Operation* last_kept = nullptr;
   Operation* on_host = nullptr;       // those that the host runs for us, in no order
   std::unique_ptr<SetUpTask> set_up;  // while the road is being prepared
   std::atomic<int> pending{0};        // all of them, from their posting on
@@ -47,6 +49,10 @@ enum class Road : std::uint8_t {
   host,    // for ever, for `host_reason`
   broken,  // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
 };
+
+// How much is set up. UCX, the rates of the rails and the measurement of single copies take most of the time, and calls
+// within short_call_bytes (schedule_cache.h) gain nothing by them.
+enum class Extent { short_calls, all_calls };
 
 struct Communicator {
   explicit Communicator(MPI_Comm comm);

@@ -10,6 +10,7 @@
 #include "plugin/errors.h"
 #include "plugin/host.h"
 #include "plugin/process.h"
+#include "plugin/progress.h"
 #include "plugin/request.h"
 
 namespace plait {
@@ -67,7 +68,9 @@ int force_plan(MPI_Comm comm, const std::string& plan) {
     PMPI_Comm_rank(comm, &rank);
     return refuse("Plait does not run in this job", rank == 0);
   }
-  if (communicator->road == Road::waiting) set_up_now(*communicator);
+  drain(*communicator);
+  const bool short_only = communicator->road == Road::accelerated && communicator->machinery->short_calls_only;
+  if (communicator->road == Road::waiting || short_only) set_up_now(*communicator, Extent::all_calls);
   if (communicator->road == Road::broken) return raise_error(comm, communicator->error);
   if (communicator->road == Road::accelerated) return force_on_accelerated(*communicator, plan);
   if (plan.empty()) return MPI_SUCCESS;

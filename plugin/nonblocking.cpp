@@ -22,6 +22,13 @@ Admission fail(Operation& operation, const std::exception& exception) {
   return Admission::failed;
 }
 
+// For calls of any length: a second set-up would only make more calls wait.
+Admission begin_set_up(Communicator& communicator) {
+  communicator.operations.set_up = std::make_unique<SetUpTask>(communicator);
+  communicator.road = Road::preparing;
+  return Admission::kept;
+}
+
 // The call that makes the communicator worth its set-up begins it; those before it are the host's.
 Admission admit_waiting(Operation& operation) {
   Communicator& communicator = *operation.communicator;
@@ -30,9 +37,15 @@ Admission admit_waiting(Operation& operation) {
     operation.reason = "not set up yet";
     return Admission::host;
   }
-  communicator.operations.set_up = std::make_unique<SetUpTask>(communicator);
-  communicator.road = Road::preparing;
-  return Admission::kept;
+  return begin_set_up(communicator);
+}
+
+Admission admit_accelerated(Operation& operation) {
+  if (operation.reason == nullptr) prepare_to_run(operation);
+  if (operation.prepared == nullptr) return Admission::host;
+  if (!operation.prepared->too_long) return Admission::taken;
+  operation.prepared.reset();
+  return begin_set_up(*operation.communicator);
 }
 
 bool calls_host(const Operation& operation) {
@@ -83,8 +96,7 @@ Admission admit(Operation& operation) {
         admission = Admission::kept;
         break;
       case Road::accelerated:
-        if (operation.reason == nullptr) prepare_to_run(operation);
-        admission = operation.prepared != nullptr ? Admission::taken : Admission::host;
+        admission = admit_accelerated(operation);
         break;
       case Road::host:
         operation.reason = communicator.host_reason;
@@ -104,11 +116,12 @@ void prepare_to_run(Operation& operation) {
   const Request& request = operation.request;
   auto prepared = operation.communicator->machinery->schedules.hold(
       {.call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
-  if (!prepared->accelerated) {
+  if (!prepared->accelerated && !prepared->too_long) {
     operation.reason = prepared->reason;
     return;
   }
   operation.prepared = std::move(prepared);
+  if (operation.prepared->too_long) return;
   operation.needs_host = calls_host(operation);
   detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
 }

@@ -24,7 +24,7 @@ enum class Admission : std::uint8_t {
 Admission admit(Operation& operation);
 
 // Finds the plan of an operation whose communicator is accelerated; without `prepared` afterwards the host has it, for
-// `reason`.
+// `reason`. `prepared` may be too long for what is set up.
 void prepare_to_run(Operation& operation);
 
 // For the report and the trace.

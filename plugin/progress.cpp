@@ -76,10 +76,10 @@ bool enter_progress() {
 
 void leave_progress() { busy.store(false, std::memory_order_release); }
 
-void append(OperationQueue& queue, Operation& operation) {
+void append(Operation*& first, Operation*& last, Operation& operation) {
   operation.next = nullptr;
-  (queue.first == nullptr ? queue.first : queue.last->next) = &operation;
-  queue.last = &operation;
+  (first == nullptr ? first : last->next) = &operation;
+  last = &operation;
 }
 
 void leave_to_host(OperationQueue& queue, Operation& operation) {
@@ -100,7 +100,7 @@ void sort(Operation& operation, Road road) {
   Communicator& communicator = *operation.communicator;
   if (road == Road::accelerated && operation.reason == nullptr) prepare_to_run(operation);
   if (operation.prepared != nullptr)
-    append(communicator.operations, operation);
+    append(communicator.operations.first, communicator.operations.last, operation);
   else
     post_on_host(operation);
   communicator.operations.kept.fetch_sub(1, std::memory_order_release);
@@ -112,8 +112,10 @@ void arrive(Operation& operation) {
   if (!std::exchange(queue.listed, true)) worklist().push_back(&communicator);
   if (operation.host_request != MPI_REQUEST_NULL)
     leave_to_host(queue, operation);
-  else if (operation.prepared != nullptr || queue.set_up != nullptr)
-    append(queue, operation);
+  else if (operation.prepared != nullptr)
+    append(queue.first, queue.last, operation);
+  else if (queue.set_up != nullptr)
+    append(queue.first_kept, queue.last_kept, operation);
   else
     sort(operation, communicator.road);
 }
@@ -123,7 +125,7 @@ bool advance_set_up(Communicator& communicator) {
   const std::optional<Road> road = queue.set_up->advance();
   if (!road) return false;
   queue.set_up.reset();
-  Operation* kept = std::exchange(queue.first, nullptr);
+  Operation* kept = std::exchange(queue.first_kept, nullptr);
   while (kept != nullptr) {
     Operation* next = kept->next;
     sort(*kept, *road);
@@ -249,11 +251,14 @@ int look_at_host(OperationQueue& queue) {
   return completed;
 }
 
+// A set-up replaces what the operations before it run on.
 int advance(Communicator& communicator, bool may_call_host) {
   OperationQueue& queue = communicator.operations;
-  if (queue.set_up != nullptr && (!may_call_host || !advance_set_up(communicator))) return 0;
   int moved = run_queue(communicator, may_call_host);
-  if (may_call_host && queue.on_host != nullptr) moved += look_at_host(queue);
+  if (!may_call_host) return moved;
+  if (queue.set_up != nullptr && queue.first == nullptr && advance_set_up(communicator))
+    moved += 1 + run_queue(communicator, may_call_host);
+  if (queue.on_host != nullptr) moved += look_at_host(queue);
   return moved;
 }
 

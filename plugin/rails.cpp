@@ -15,6 +15,7 @@
 #include "plugin/cooperation.h"
 #include "plugin/process.h"
 #include "plugin/sockets.h"
+#include "plugin/trial_message.h"
 #include "tl/trace.h"
 #include "tl/ucx/peer_watch.h"
 #include "topo/rails.h"
@@ -25,7 +26,6 @@ namespace {
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t check_limit_ns = 5 * second_ns;
 constexpr std::uint64_t knock_limit_ns = second_ns;
-constexpr std::size_t check_bytes = 1024;
 // Besides one a connection. UCX ends the process where it cannot open what it needs.
 constexpr std::size_t worker_descriptors = 16;
 constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
@@ -45,6 +45,7 @@ struct OwnRails {
   std::vector<Rail> rails;                                       // those that may be used
   std::map<std::uint64_t, std::unique_ptr<RailWorker>> workers;  // by network
   std::map<std::uint64_t, std::shared_ptr<const UcxPeer>> peers;
+  std::atomic<std::uint64_t> early_bytes{0};         // over sockets on the first rail, without its worker
   std::map<std::uint64_t, double> seconds_per_byte;  // by network, as far as measured
   KnockPort knock_port;
   std::uint64_t communicators = 0;
@@ -53,16 +54,17 @@ struct OwnRails {
 OwnRails* make_own_rails() {
   auto* own = new OwnRails;
   if (getrandom(&own->process, sizeof own->process, 0) != sizeof own->process) own->process = monotonic_ns();
-  const Result<const UcpLibrary*> ucp = system_ucp();
-  if (!ucp.ok()) {
-    debug("ucx: " + ucp.status().message());
-    return own;
-  }
   std::vector<Rail> all = discover_rails();
   if (Status status = choose_rails(all, process().config.rails); !status.ok()) warn(status.message());
   for (Rail& rail : all)
     if (rail.used && own->rails.size() < static_cast<std::size_t>(most_rails)) own->rails.push_back(std::move(rail));
   return own;
+}
+
+// The guard must be held.
+std::uint64_t new_identity(OwnRails& own) {
+  return (own.process & ((1u << process_bits) - 1)) << counter_bits |
+         (own.communicators++ & ((1u << counter_bits) - 1));
 }
 
 std::atomic<OwnRails*> made_rails{nullptr};
@@ -71,45 +73,6 @@ OwnRails& own_rails() {
   static OwnRails* const own = make_own_rails();
   made_rails.store(own, std::memory_order_release);
   return *own;
-}
-
-// Runs one message to `to` and one from `from` over a rail, before the deadline.
-class Swap {
- public:
-  Swap(Channel& channel, std::span<std::byte> out, std::span<std::byte> in) : channel_(channel) {
-    buffers_.base = {out.data(), in.data(), nullptr};
-    spans_ = {BoundSpan{0, out.size(), Space::input}, BoundSpan{0, in.size(), Space::output}};
-  }
-  bool run(int to, int from, std::uint64_t limit_ns) {
-    if (!start(0, StepKind::send, to) || !start(1, StepKind::recv, from)) return false;
-    const std::uint64_t begin = monotonic_ns();
-    std::vector<Transfer*> completed;
-    while (channel_.active() > 0) {
-      if (!channel_.progress(completed).ok() || monotonic_ns() - begin > limit_ns) return false;
-      let_others_go_on();
-    }
-    return true;
-  }
-
- private:
-  bool start(std::size_t which, StepKind kind, int peer) {
-    Transfer& transfer = transfers_[which];
-    transfer.kind = kind;
-    transfer.peer = peer;
-    transfer.rail = 0;
-    transfer.bytes = spans_[which].bytes;
-    transfer.memory = {&spans_[which], 1, &buffers_};
-    return channel_.start(transfer).ok();
-  }
-
-  Channel& channel_;
-  Buffers buffers_;
-  std::array<BoundSpan, 2> spans_{};
-  std::array<Transfer, 2> transfers_{};
-};
-
-std::byte pattern(int sender, std::size_t position) {
-  return static_cast<std::byte>((static_cast<std::size_t>(sender) * 131 + position * 7 + 1) & 0xff);
 }
 
 }  // namespace
@@ -127,13 +90,15 @@ struct RailNetwork::Card {
 Result<std::vector<RailNetwork::Card>> RailNetwork::exchange_cards(std::span<const Location> locations) {
   OwnRails& own = own_rails();
   Card mine{};
+  const Result<const UcpLibrary*> ucp = system_ucp();
+  if (!ucp.ok()) debug("ucx: " + ucp.status().message());
   {
     const std::scoped_lock lock(own.guard);
     mine.process = own.process;
-    mine.communicator =
-        (own.process & ((1u << process_bits) - 1)) << counter_bits | (own.communicators++ & ((1u << counter_bits) - 1));
+    mine.communicator = new_identity(own);
     mine.knock_port = own.knock_port.number();
     for (const Rail& rail : own.rails) {
+      if (!ucp.ok()) break;
       mine.network[mine.rails] = hash_text(rail.network);
       mine.address[mine.rails++] = rail.address;
     }
@@ -174,8 +139,7 @@ Status RailNetwork::open_workers(std::size_t peers) {
       if (free_descriptors() < worker_descriptors + peers)
         return {Code::unavailable, "ucx: the limit on open files leaves too few for connections"};
       const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
-      const RailOptions options{.transports = process().config.ucx_transports,
-                                .concurrent = process().concurrent || process().helped};
+      const RailOptions options{.transports = process().config.ucx_transports, .concurrent = process().concurrent};
       Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
       if (!made.ok()) return made.status();
       worker = std::move(*made);
@@ -281,14 +245,9 @@ UcxChannelOptions RailNetwork::options() const {
 }
 
 // A channel of this rail alone: should it fail, the others are left in peace.
-bool RailNetwork::check_rail(std::size_t rail, int to, int from) const {
-  std::array<std::byte, check_bytes> out{}, in{};
-  for (std::size_t i = 0; i < check_bytes; ++i) out[i] = pattern(rank_, i);
+bool RailNetwork::check_rail(std::size_t rail, TrialPartners partners) const {
   const auto channel = make_ucx_channel({rails_[rail]}, peers_, options());
-  if (!Swap(*channel, out, in).run(to, from, check_limit_ns)) return false;
-  for (std::size_t i = 0; i < check_bytes; ++i)
-    if (in[i] != pattern(from, i)) return false;
-  return true;
+  return trial_succeeds(*channel, comm_, partners, check_limit_ns);
 }
 
 bool RailNetwork::knock_at(std::size_t rail, int peer) const {
@@ -302,18 +261,13 @@ bool RailNetwork::knock_at(std::size_t rail, int peer) const {
   return knock.answer() == Knock::Answer::alive;
 }
 
-// Each rank sends to the place that lies as far behind its own as the largest node is large, which is on another node.
 Status RailNetwork::check(const Hierarchy& hierarchy) {
-  int shift = 1;
-  for (int node = 0; node < hierarchy.nodes() && hierarchy.nodes() > 1; ++node)
-    shift = std::max(shift, static_cast<int>(hierarchy.ranks_on_node(node).size()));
-  const int ranks = hierarchy.ranks(), place = hierarchy.place_of(rank_);
-  const int to = hierarchy.rank_at((place + shift) % ranks), from = hierarchy.rank_at((place + ranks - shift) % ranks);
+  const TrialPartners partners = trial_partners(hierarchy, rank_);
   std::array<int, most_rails + 1> mine{}, all{};
   mine[most_rails] = 1;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
-    mine[rail] = check_rail(rail, to, from) ? 1 : 0;
-    mine[most_rails] &= mine[rail] != 0 && knock_at(rail, to) ? 1 : 0;
+    mine[rail] = check_rail(rail, partners) ? 1 : 0;
+    mine[most_rails] &= mine[rail] != 0 && knock_at(rail, partners.to) ? 1 : 0;
   }
   if (reduce_all(mine.data(), all.data(), most_rails + 1, MPI_INT, MPI_MIN, comm_) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not agree on their rails"};
@@ -417,12 +371,31 @@ std::string RailNetwork::host_of(int rank) const {
 
 std::unique_ptr<Channel> RailNetwork::make_channel() const { return make_ucx_channel(rails_, peers_, options()); }
 
+std::optional<FirstRail> first_ethernet_rail() {
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  if (own.rails.empty() || own.rails.front().kind != RailKind::ethernet || own.rails.front().address == 0) return {};
+  const Rail& first = own.rails.front();
+  return FirstRail{.name = first.name,
+                   .network = hash_text(first.network),
+                   .address = first.address,
+                   .identity = new_identity(own),
+                   .bytes_sent = &own.early_bytes};
+}
+
 std::vector<RailTraffic> rail_traffic() {
   std::vector<RailTraffic> traffic;
   OwnRails* own = made_rails.load(std::memory_order_acquire);
   if (own == nullptr) return traffic;
   const std::scoped_lock lock(own->guard);
   for (const auto& [network, worker] : own->workers) traffic.push_back({worker->rail().name, worker->bytes_sent()});
+  const std::uint64_t early = own->early_bytes.load(std::memory_order_relaxed);
+  if (early == 0) return traffic;
+  const auto known = std::ranges::find(traffic, own->rails.front().name, &RailTraffic::name);
+  if (known == traffic.end())
+    traffic.push_back({own->rails.front().name, early});
+  else
+    known->bytes += early;
   return traffic;
 }
 

@@ -3,14 +3,17 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/status.h"
 #include "plugin/link_probe.h"
+#include "plugin/trial_message.h"
 #include "tl/channel.h"
 #include "tl/ucx/ucx_channel.h"
 #include "topo/hierarchy.h"
@@ -55,7 +58,7 @@ class RailNetwork {
   void meet(std::span<const Card> cards, std::span<const Location> locations,
             const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const;
   Status check(const Hierarchy& hierarchy);
-  bool check_rail(std::size_t rail, int to, int from) const;
+  bool check_rail(std::size_t rail, TrialPartners partners) const;
   bool knock_at(std::size_t rail, int peer) const;
   UcxChannelOptions options() const;
   std::size_t fastest() const;
@@ -69,6 +72,18 @@ class RailNetwork {
   std::vector<double> weights_;
   bool peers_answer_ = false;
 };
+
+// The first rail of this process.
+struct FirstRail {
+  std::string name;
+  std::uint64_t network = 0;   // hash of Rail::network
+  std::uint32_t address = 0;   // IPv4 in host order
+  std::uint64_t identity = 0;  // for a new communicator
+  std::atomic<std::uint64_t>* bytes_sent =
+      nullptr;  // counts what goes over it without UCX; lives as long as the process
+};
+// Not there where the first rail is no Ethernet interface. Thread-safe; loads no UCX.
+std::optional<FirstRail> first_ethernet_rail();
 
 // What each rail of this process has carried, for the report: its name and the payload that it sent.
 struct RailTraffic {

@@ -48,15 +48,20 @@ bool in_arena(const Request& request) {
 }
 
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  Machinery& machinery = *communicator.machinery;
-  const PreparedCall& prepared = machinery.schedules.find(
-      {.call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
-  if (!prepared.accelerated) return {.reason = prepared.reason};
-  const bool measuring = begin_ns != 0 || machinery.trace != nullptr;
+  const CallShape shape{
+      .call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements};
+  const PreparedCall* prepared = &communicator.machinery->schedules.find(shape);
+  if (prepared->too_long) [[unlikely]] {
+    set_up_now(communicator, Extent::all_calls);
+    if (communicator.road == Road::host) return {.reason = communicator.host_reason};
+    prepared = &communicator.machinery->schedules.find(shape);
+  }
+  if (!prepared->accelerated) return {.reason = prepared->reason};
+  const bool measuring = begin_ns != 0 || communicator.machinery->trace != nullptr;
   if (measuring && begin_ns == 0) begin_ns = monotonic_ns();
-  detail::last_call = {.plan = prepared.plan, .channels = prepared.channels};
-  const int code = run(communicator, request, prepared);
-  if (measuring) record(communicator, request, prepared, prepared.row, begin_ns);
+  detail::last_call = {.plan = prepared->plan, .channels = prepared->channels};
+  const int code = run(communicator, request, *prepared);
+  if (measuring) record(communicator, request, *prepared, prepared->row, begin_ns);
   return {.code = code};
 }
 
@@ -76,8 +81,8 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
                                         .collective = request.call.collective});
 }
 
-void set_up_now(Communicator& communicator) {
-  const Road road = settle(communicator, set_up(communicator));
+void set_up_now(Communicator& communicator, Extent extent) {
+  const Road road = settle(communicator, set_up(communicator, extent, std::move(communicator.machinery)));
   communicator.road = road;
 }
 
@@ -98,7 +103,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
       drain(communicator);
     if (communicator.road == Road::waiting) [[unlikely]] {
       if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = "not set up yet"};
-      set_up_now(communicator);
+      set_up_now(communicator, is_short(request.call, communicator.ranks) ? Extent::short_calls : Extent::all_calls);
     }
     if (communicator.road == Road::host) [[unlikely]]
       return {.reason = communicator.host_reason};

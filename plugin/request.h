@@ -46,8 +46,9 @@ struct Outcome {
 // up, collectively. Throws nothing. `begin_ns`: of the call, 0 when nobody measures.
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns);
 
-// Sets a waiting communicator up; collective over it. Afterwards it is accelerated, or the host's for ever.
-void set_up_now(Communicator& communicator);
+// Sets up a communicator that waits for it, or that is set up for less; collective over it. Afterwards it is
+// accelerated, or the host's for ever.
+void set_up_now(Communicator& communicator, Extent extent);
 
 // Waits until the set-up that a non-blocking call began is over.
 void finish_set_up(Communicator& communicator);

@@ -25,7 +25,26 @@ std::string channel_names(std::uint32_t used) {
   return names;
 }
 
+// Whether a call's count is that of one rank's part.
+bool counts_parts(Collective collective) {
+  switch (collective) {
+    case Collective::allgather:
+    case Collective::alltoall:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::reduce_scatter_block:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
+
+bool is_short(const Call& call, int ranks) {
+  const std::size_t parts = counts_parts(call.collective) ? static_cast<std::size_t>(ranks) : 1;
+  return payload_bytes(call, ranks) <= short_call_bytes / parts;
+}
 
 bool ScheduleCache::same_values(const std::size_t* a, const std::size_t* b) const {
   return a != nullptr && b != nullptr && std::equal(a, a + ranks_, b);
@@ -82,6 +101,8 @@ void ScheduleCache::prepare(Entry& entry) {
   PreparedCall& prepared = entry.prepared;
   const Call& call = entry.call;
   prepared.payload = payload_bytes(call, ranks_);
+  prepared.too_long = only_short_ && !is_short(call, ranks_);
+  if (prepared.too_long) return;
   const Choice choice = planner_.choose(call);
   if (choice.plan == nullptr) {
     prepared.reason = intern(choice.reason);

@@ -20,8 +20,14 @@ struct CallShape {
   const std::size_t* displacements = nullptr;  // as in Placement, by rank; nullptr: dense
 };
 
+// Of the data of all ranks, where each has a part of its own; else of the vector.
+inline constexpr std::size_t short_call_bytes = 2048;
+// Depends on nothing but the call, and is the same on all ranks.
+bool is_short(const Call& call, int ranks);
+
 struct PreparedCall {
   bool accelerated = false;
+  bool too_long = false;      // for a cache that takes only short calls; nothing else is known then
   const char* plan = "host";  // interned, like the others
   const char* channels = "";
   const char* reason = "";  // of the host
@@ -50,6 +56,9 @@ class ScheduleCache {
 
   // ReportKey::grid of the calls that are new from now on.
   void count_for(const char* grid) { grid_ = grid; }
+
+  // From now on calls that are not short are not planned.
+  void take_only_short_calls() { only_short_ = true; }
 
   // Forgets all calls: the planner may answer differently from now on.
   void clear();
@@ -89,6 +98,7 @@ class ScheduleCache {
   int rank_;
   int ranks_;
   const char* grid_ = "";
+  bool only_short_ = false;
   std::array<const Entry*, collective_count> last_{};
   std::array<std::shared_ptr<Entry>, sets * ways> entries_;
   std::size_t bytes_ = 0;

@@ -12,7 +12,8 @@ SetUpTask::SetUpTask(Communicator& communicator)
     : communicator_(communicator),
       made_(Status(Code::internal, "the set-up has not ended")),
       fiber_([this] { run(); }) {
-  failed_ = PMPI_Comm_idup(communicator.handle, &duplicate_, &duplicating_) != MPI_SUCCESS;
+  if (communicator.machinery == nullptr)
+    failed_ = PMPI_Comm_idup(communicator.handle, &duplicate_, &duplicating_) != MPI_SUCCESS;
 }
 
 void SetUpTask::run() {
@@ -20,8 +21,8 @@ void SetUpTask::run() {
     made_ = Status(Code::unavailable, "no communicator of our own could be made");
     return;
   }
-  PMPI_Comm_set_errhandler(duplicate_, MPI_ERRORS_RETURN);
-  made_ = set_up(communicator_, PrivateCommunicator(duplicate_));
+  if (duplicate_ != MPI_COMM_NULL) PMPI_Comm_set_errhandler(duplicate_, MPI_ERRORS_RETURN);
+  made_ = set_up(communicator_, Extent::all_calls, std::move(communicator_.machinery), PrivateCommunicator(duplicate_));
 }
 
 std::optional<Road> SetUpTask::advance() {

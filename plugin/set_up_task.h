@@ -16,7 +16,8 @@ namespace plait {
 
 class SetUpTask {
  public:
-  // Posts the first communication at once: it is the one that must be in order with the program's own collectives.
+  // Posts the first communication at once where it is one on the program's communicator: it must be in order with the
+  // program's own collectives. Begins when nothing runs on what it replaces.
   explicit SetUpTask(Communicator& communicator);
 
   // A part of the work; at its end the road that the communicator takes from now on.

@@ -19,17 +19,6 @@ constexpr std::uint64_t short_bytes = 128 * 1024, short_bytes_with_rails = 1024;
 
 constinit std::atomic<std::size_t> descriptors_taken{0};
 
-Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int ranks, std::size_t distant) {
-  if (!sockets.descriptors.take(distant + 1)) return {Code::unavailable, "tcp: too many files would be open"};
-  Result<Socket> made = listen_at(address, ranks);
-  if (!made.ok()) return made.status();
-  const Result<Endpoint> endpoint = endpoint_of(*made);
-  if (!endpoint.ok()) return endpoint.status();
-  mine = *endpoint;
-  sockets.listener = std::move(*made);
-  return {};
-}
-
 }  // namespace
 
 std::size_t free_descriptors() {
@@ -52,6 +41,17 @@ bool DescriptorShare::take(std::size_t count) {
 }
 
 void DescriptorShare::give_back() { descriptors_taken -= std::exchange(count_, 0); }
+
+Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int ranks, std::size_t distant) {
+  if (!sockets.descriptors.take(distant + 1)) return {Code::unavailable, "tcp: too many files would be open"};
+  Result<Socket> made = listen_at(address, ranks);
+  if (!made.ok()) return made.status();
+  const Result<Endpoint> endpoint = endpoint_of(*made);
+  if (!endpoint.ok()) return endpoint.status();
+  mine = *endpoint;
+  sockets.listener = std::move(*made);
+  return {};
+}
 
 Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const RailNetwork& rails) {
   Sockets sockets;

@@ -44,6 +44,9 @@ struct Sockets {
   std::vector<TcpPeer> peers;  // by rank; empty where a rank cannot listen: UCX carries short messages as well then
 };
 
+// Waits for connections of `ranks` ranks at a port of `address`, which becomes `mine`. `distant`: as below.
+Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int ranks, std::size_t distant);
+
 // Collective. `distant`: the ranks that this one may come to be connected to. Fails only where the host does.
 Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const RailNetwork& rails);
 

@@ -64,4 +64,8 @@ HostId discover_host();
 // Takes milliseconds and keeps nothing: call it once and keep the result.
 Location discover_location();
 
+// The same in a fraction of the time where the thread may run on all of this machine's processors: its place within the
+// machine stays unknown then, as that of its likes on the node does.
+Location discover_rough_location();
+
 }  // namespace plait

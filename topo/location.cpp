@@ -41,9 +41,9 @@ std::string namespace_identity(const char* path) {
 
 // Two differently seeded hashes of all that must agree for two processes to share memory and a NIC.
 HostId host_id(const std::string& boot) {
-  const std::string identity =
-      boot + ' ' + namespace_identity("/proc/self/ns/ipc") + ' ' + namespace_identity("/proc/self/ns/net") + ' ' +
-      namespace_identity("/proc/self/ns/pid");  // segments are attached through /proc
+  const std::string identity = boot + ' ' + namespace_identity("/proc/self/ns/ipc") + ' ' +
+                               namespace_identity("/proc/self/ns/net") + ' ' +
+                               namespace_identity("/proc/self/ns/pid");  // segments are attached through /proc
   return {hash(identity), hash(identity, 0x9e3779b97f4a7c15u)};
 }
 
@@ -66,7 +66,8 @@ void find_place(Location& location) {
   if (binding) detail::locate(topology->get(), binding.get(), location);
 }
 
-int processors_allowed() {
+// Processors in the thread's binding.
+int processors_bound_to() {
   // The kernel's count, not hwloc's: it must hold when hwloc is shown another machine through HWLOC_SYNTHETIC.
   constexpr int most = 1 << 16;
   int allowed = 1;
@@ -75,6 +76,11 @@ int processors_allowed() {
     if (sched_getaffinity(0, bytes, set) == 0) allowed = CPU_COUNT_S(bytes, set);
     CPU_FREE(set);
   }
+  return allowed;
+}
+
+int processors_allowed() {
+  const int allowed = processors_bound_to();
   const int quota = detail::cgroup_processors("");
   return std::max(1, quota > 0 ? std::min(quota, allowed) : allowed);
 }
@@ -87,7 +93,9 @@ HostId discover_host() {
   return host_id(boot_identity(hostname.data()));
 }
 
-Location discover_location() {
+namespace {
+
+Location locate_process() {
   Location location;
   gethostname(location.hostname, sizeof location.hostname - 1);
   const std::string boot = boot_identity(location.hostname);
@@ -97,7 +105,20 @@ Location discover_location() {
   location.process = getpid();
   location.user = geteuid();
   location.cores_allowed = processors_allowed();
+  return location;
+}
+
+}  // namespace
+
+Location discover_location() {
+  Location location = locate_process();
   find_place(location);
+  return location;
+}
+
+Location discover_rough_location() {
+  Location location = locate_process();
+  if (processors_bound_to() < sysconf(_SC_NPROCESSORS_ONLN)) find_place(location);
   return location;
 }
 

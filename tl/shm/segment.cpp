@@ -98,6 +98,14 @@ std::size_t SharedSegment::default_bytes(int ranks) {
   return (bytes + 4095) / 4096 * 4096;
 }
 
+std::size_t SharedSegment::least_bytes(int ranks, std::size_t payload) {
+  constexpr std::size_t ring_slots = 4, ring_area = 1024;
+  const std::size_t board = detail::least_board_bytes + 2 * std::size_t{detail::board_areas} * payload;
+  const std::size_t pair = sizeof(detail::RingControl) + ring_slots * (sizeof(detail::Slot) + ring_area);
+  const std::size_t bytes = 2 * static_cast<std::size_t>(ranks) * board + detail::pair_count(ranks) * pair;
+  return std::min((bytes + 4095) / 4096 * 4096, default_bytes(ranks));
+}
+
 Result<SharedSegment> SharedSegment::create(std::size_t bytes, std::span<const int> numa_of_rank) {
   SharedSegment segment;
   segment.descriptor_ = open_unnamed();

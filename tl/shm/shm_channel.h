@@ -20,6 +20,8 @@ class SharedSegment {
   // Bytes for `ranks` local ranks: 2 MiB for two, at most 4 MiB + 64 KiB a rank (beyond some 170 ranks a node: what
   // make_shm_channel needs, 384 bytes for each ordered pair and 37 KiB for each rank).
   static std::size_t default_bytes(int ranks);
+  // Bytes that do as well where no message, and no rank's part of a group step, is longer than `payload`; never more.
+  static std::size_t least_bytes(int ranks, std::size_t payload);
 
   // Unnamed, in /dev/shm, readable by this user only, all its pages reserved. `numa_of_rank`, by local index, are the
   // NUMA nodes that the ranks run on (logical indices; -1: not known): where they differ, what a rank writes lies in

@@ -1,0 +1,138 @@
+// The steps of a communicator's set-up, in the order in which its ranks take them together.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "plugin/bootstrap.h"
+#include "plugin/link_probe.h"
+#include "plugin/rails.h"
+#include "plugin/single_copy.h"
+#include "plugin/sockets.h"
+#include "tl/shm/arena_buffers.h"
+#include "tl/shm/copy_probe.h"
+#include "tl/shm/shm_channel.h"
+#include "tl/shm/xpmem_buffers.h"
+#include "topo/location.h"
+
+namespace plait::bootstrap {
+
+// Rank-local work between two communications: what it throws must not keep this rank from the next one.
+template <class Work>
+Status attempt(Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception& exception) {
+    return {Code::unavailable, exception.what()};
+  }
+}
+
+// ---- What the ranks tell each other ----
+
+// Where a rank waits for connections before it knows the others. Port 0: nowhere.
+struct EarlyListener {
+  Endpoint endpoint;
+  std::uint64_t network;  // of the rail
+  std::uint64_t token;    // rank 0's tells the communicator's ranks from strangers
+};
+
+struct Card {
+  Location location;
+  std::uint64_t fingerprint;
+  std::int64_t ranks_on_node;  // of the job; 0: not known
+  std::uint64_t mapped_bytes;
+  std::uint64_t token;  // rank 0's tells this communicator from others, earlier ones included
+  EarlyListener listener;
+};
+
+// How to attach to a segment, and a word to find in this process's memory.
+struct Offer {
+  std::int32_t process;
+  std::int32_t descriptor;
+  std::uint64_t bytes;  // 0: no segment from this rank
+  std::uint64_t word_address;
+  std::uint64_t word;
+  ArenaOffer arena;
+  SingleCopySizes known;        // from earlier communicators
+  std::uint64_t probe_address;  // of a ProbeSource; 0: this rank has none
+  std::int64_t xpmem_segment;   // 0: this rank has none
+};
+
+// Whether PLAIT_CHANNELS names it.
+bool listed(std::string_view channel);
+
+class Bootstrap {
+ public:
+  Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before,
+            PrivateCommunicator messages);
+  Result<std::unique_ptr<Machinery>> run();
+
+ private:
+  MPI_Comm comm() const { return connections_.messages.handle(); }
+  bool lowest(bool& mine, bool& other) const;
+  Status agree(const Status& mine, std::string_view failure) const;
+  Status take_messages();
+  Status meet();
+  Status check_cards();
+  Status choose_channels();
+  void listen_early(EarlyListener& mine);
+  void take_listeners(std::span<const Card> cards);
+  bool sockets_reach_all(std::span<const Card> cards) const;
+  Status connect_short();
+  Status attach_short(std::span<const Offer> offers, const Status& offered);
+  Status check_sockets();
+  Status connect_all(bool again);
+  Status look_at_network();
+  Status connect_rails();
+  Status open_listeners();
+  Status exchange_offers(Offer& mine, std::vector<Offer>& offers, Status& offered);
+  Status share_memory();
+  Status share_buffers(std::span<const Offer> offers);
+  Status attach_peers(std::span<const Offer> offers);
+  Status offer_segment(Offer& offer);
+  void offer_single_copy(Offer& offer);
+  Status take_segment(std::span<const Offer> offers);
+  bool single_copy_works(std::span<const Offer> offers) const;
+  Status choose_single_copy(std::span<const Offer> offers, bool kernel);
+  Result<SingleCopySizes> measure_single_copy(std::span<const Offer> offers, bool kernel);
+  SingleCopySizes own_measurement(std::span<const Offer> offers, bool kernel) const;
+  std::size_t own_index() const;
+  Status open_shm(bool single_copy);
+  Status finish(std::unique_ptr<Machinery>& machinery);
+  std::unique_ptr<CommunicatorTrace> make_trace() const;
+  bool yields() const;
+  double ranks_per_core() const;
+  PlannerOptions planner_options() const;
+  FailureNotice failure_notice() const;
+
+  const Communicator& communicator_;
+  Connections connections_;
+  std::unique_ptr<Machinery> before_;         // what this set-up replaces; nullptr: nothing
+  bool short_;                                // only what short calls need
+  std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces
+  std::optional<FirstRail> first_rail_;       // of a short set-up
+  std::unique_ptr<Channel> short_channel_;    // over sockets alone
+  bool use_sockets_ = false;                  // and nothing else between the ranks
+  std::vector<Location> locations_;
+  bool same_settings_ = true, affordable_ = true;
+  double siblings_ = 1;
+  std::uint64_t token_ = 0;
+  Hierarchy hierarchy_;
+  std::vector<int> neighbours_;  // ranks of this node, in place order
+  SharedSegment segment_;
+  std::unique_ptr<ProbeSource> probe_source_;
+  std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
+  SingleCopySizes sizes_;
+  bool reachable_ = false;  // by XPMEM: on all ranks
+  bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
+  std::optional<RailNetwork> rails_;  // where ucx is used
+  Sockets sockets_;
+  NetworkRates network_;  // zeros: there is no network
+};
+
+}  // namespace plait::bootstrap

@@ -1,0 +1,106 @@
+// The set-up for short calls: shared memory and plain sockets, or the host's messages, without UCX, rates and single
+// copies. Two exchanges and two agreements.
+
+#include <algorithm>
+#include <map>
+
+#include "core/log.h"
+#include "plugin/bootstrap_steps.h"
+#include "plugin/cooperation.h"
+#include "plugin/process.h"
+
+namespace plait::bootstrap {
+namespace {
+
+constexpr std::uint64_t check_limit_ns = 5'000'000'000;
+
+// Of the job, as far as it is known.
+bool one_node() {
+  const std::vector<int>& nodes = process().world_nodes;
+  return !nodes.empty() && *std::ranges::max_element(nodes) == 0;
+}
+
+}  // namespace
+
+// Which ranks are on other nodes is not known yet, so that all are counted.
+void Bootstrap::listen_early(EarlyListener& mine) {
+  if (!listed("ucx") || !listed("tcp") || one_node()) return;
+  const Status listening = attempt([&]() -> Status {
+    first_rail_ = first_ethernet_rail();
+    if (!first_rail_) return {Code::unavailable, "tcp: the first rail is no Ethernet interface"};
+    mine.network = first_rail_->network;
+    mine.token = first_rail_->identity;
+    return listen_for(sockets_, mine.endpoint, first_rail_->address, communicator_.ranks,
+                      static_cast<std::size_t>(communicator_.ranks));
+  });
+  if (listening.ok()) return;
+  debug("set-up: " + listening.message());
+  mine.endpoint = {};
+}
+
+// The same rail first on all ranks. An address that two hosts have is of a network within each of them.
+bool Bootstrap::sockets_reach_all(std::span<const Card> cards) const {
+  std::map<std::uint32_t, HostId> holders;
+  return std::ranges::all_of(cards, [&](const Card& card) {
+    return card.listener.endpoint.port != 0 && card.listener.network == cards.front().listener.network &&
+           holders.try_emplace(card.listener.endpoint.address, card.location.host).first->second == card.location.host;
+  });
+}
+
+// From the cards, which all ranks have: they decide alike.
+void Bootstrap::take_listeners(std::span<const Card> cards) {
+  use_sockets_ = use_ucx_ && sockets_reach_all(cards);
+  if (use_ucx_ && !use_sockets_) short_ = false;
+  if (!use_sockets_) {
+    sockets_ = {};
+    return;
+  }
+  for (const Card& card : cards) sockets_.peers.push_back({card.listener.endpoint, card.location.hostname});
+  first_rail_->identity = cards.front().listener.token;
+}
+
+// A rank without a segment takes part in the trial nevertheless: others would wait for its message to no end.
+Status Bootstrap::attach_short(std::span<const Offer> offers, const Status& offered) {
+  const Status reached = use_sockets_ ? check_sockets() : Status();
+  if (!offered.ok()) return offered;
+  const Status taken = use_shm_ ? take_segment(offers) : Status();
+  return taken.ok() ? reached : taken;
+}
+
+Status Bootstrap::check_sockets() {
+  short_channel_ = make_tcp_channel(std::move(sockets_.listener), std::move(sockets_.peers),
+                                    {.rank = communicator_.rank,
+                                     .token = first_rail_->identity,
+                                     .rail = first_rail_->name,
+                                     .bytes_sent = first_rail_->bytes_sent});
+  const TrialPartners partners = trial_partners(hierarchy_, communicator_.rank);
+  return trial_succeeds(*short_channel_, comm(), partners, check_limit_ns)
+             ? Status()
+             : Status(Code::unavailable, "tcp: a trial message did not come through");
+}
+
+// Where this does not work on all ranks, everything is set up.
+Status Bootstrap::connect_short() {
+  Offer mine{};
+  mine.descriptor = -1;
+  std::vector<Offer> offers;
+  Status offered;
+  if (use_shm_)
+    if (Status status = exchange_offers(mine, offers, offered); !status.ok()) return status;
+  const Status attached = attempt([&] { return attach_short(offers, offered); });
+  bool connected = attached.ok(), unused = true;
+  if (!attached.ok()) debug("set-up for short calls: " + attached.message());
+  if (!lowest(connected, unused)) return {Code::peer_failed, "the ranks could not agree"};
+  if (connected) {
+    use_mpi_ = use_mpi_ && !use_sockets_;
+    sizes_ = {never, never};
+    return {};
+  }
+  short_ = use_sockets_ = false;
+  short_channel_.reset();
+  sockets_ = {};
+  segment_ = {};
+  return {};
+}
+
+}  // namespace plait::bootstrap

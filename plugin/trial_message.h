@@ -1,0 +1,28 @@
+// A kilobyte from each rank to another over a new channel, before anything relies on it.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "tl/channel.h"
+#include "topo/hierarchy.h"
+
+namespace plait {
+
+struct TrialPartners {
+  int to = 0, from = 0;
+};
+// The rank whose place lies as far behind this one's as the largest node is large, which is on another node; and the
+// one that takes this rank for that.
+TrialPartners trial_partners(const Hierarchy& hierarchy, int rank);
+
+// Collective; all ranks name the partners of trial_partners(). True when both messages went through within
+// `limit_ns` and the right bytes came. Blocks so long at most; the host goes on meanwhile with what it has still to
+// send for `comm`. A channel that failed is good for nothing more.
+bool trial_succeeds(Channel& channel, MPI_Comm comm, TrialPartners partners, std::uint64_t limit_ns);
+
+// Lets the host move its own messages on.
+void progress_host(MPI_Comm comm);
+
+}  // namespace plait
