@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -169,7 +168,8 @@ void* resize_block(void* block, std::size_t bytes) {
 }
 
 void* large_aligned(std::size_t alignment, std::size_t bytes) {
-  if (!is_large(bytes) || !std::has_single_bit(alignment)) return nullptr;
+  const bool is_power_of_two = alignment != 0 && (alignment & (alignment - 1)) == 0;
+  if (!is_large(bytes) || !is_power_of_two) return nullptr;
   return source.allocate(bytes, std::max(alignment, page_bytes));
 }
 

@@ -198,8 +198,10 @@ std::vector<Row> fortran_rows() {
       PLAIT_TYPE(MPI_2INTEGER, location, fill_pairs<std::int32_t, std::int32_t>),
       PLAIT_TYPE(MPI_2REAL, location, fill_pairs<float, float>),
       PLAIT_TYPE(MPI_2DOUBLE_PRECISION, location, fill_pairs<double, double>),
+#ifdef MPI_2COMPLEX  // Open MPI's
       PLAIT_TYPE(MPI_2COMPLEX, nothing),
       PLAIT_TYPE(MPI_2DOUBLE_COMPLEX, nothing),
+#endif
   };
 }
 
