@@ -35,6 +35,7 @@ void find(void* library, const char* name, Function& function) {
 
 Functions library_functions() {
   void* library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) library = dlopen("libmpich.so.12", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) std::abort();
   Functions functions;
   find(library, "PMPI_Barrier", functions.barrier);
