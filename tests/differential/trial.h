@@ -89,6 +89,10 @@ class Trial {
   std::optional<std::string> failure() const;
   // Whether Plait has no reason to hand this call to the host.
   bool must_be_accelerated() const;
+  // Whether nobody makes the call right: MPICH 4.0 reads from MPI_IN_PLACE in reductions, for which reason the host
+  // gets a copy of the input instead, and its allgatherv of one rank overlooks the displacement; and Plait leaves it
+  // the call.
+  static bool host_fails(const Case& test, const Party& party);
   // Whether the host makes the call right as it is.
   static bool host_copes(const Case& test);
   const std::string& plan() const { return plan_; }

@@ -53,8 +53,9 @@ struct Run {
   int failures = 0;
   std::map<std::string, int> plans;
 
-  // Whether the current call's layouts must be plain ones and nothing be reduced in place: MPICH 4.0's own copies lose
-  // data between layouts with holes, and its reductions read from MPI_IN_PLACE.
+  // Whether the current call must be a simple one. MPICH 4.0's own copies lose data between layouts with holes, its
+  // reductions read from MPI_IN_PLACE and get derived types wrong, and its allgatherv of one rank overlooks the
+  // displacement.
   bool is_plain() const {
 #ifdef MPICH_VERSION
     return !accelerated();
@@ -222,7 +223,8 @@ void call_allgatherv(Run& run) {
   const std::size_t own = static_cast<std::size_t>(units[self]) * unit;
 
   const Layout layout = run.is_plain() ? plain(m.basic) : Layout::draw_unit(run.layouts, m.basic, unit);
-  const std::vector<int> displacements = road::draw_displacements(run.own, units);
+  std::vector<int> displacements = road::draw_displacements(run.own, units);
+  if (run.is_plain() && run.ranks == 1) displacements = {0};
   Side receive(layout, road::end_of(units, displacements), run.own);
   Side send(run.accelerated() ? Layout::draw(run.own, m.basic, own) : layout.times(units[self]), 1, run.own);
   const auto first = [&](std::size_t rank) { return static_cast<std::size_t>(displacements[rank]) * unit; };
@@ -283,7 +285,7 @@ Reduction draw_reduction(Run& run) {
   reduction.count = counts[run.agreed.below(counts.size())];
   reduction.root = static_cast<int>(run.agreed.below(static_cast<std::size_t>(run.ranks)));
   reduction.in_place = run.agreed.below(3) == 0 && !run.is_plain();
-  const std::size_t kind = run.agreed.below(8);
+  const std::size_t drawn = run.agreed.below(8), kind = run.is_plain() ? 7 : drawn;
   if (kind == 0) {
     reduction.op = operators.compose;
     reduction.layout = Layout::of(operators.dense, MPI_INT, {0, sizeof(int)}, 2 * sizeof(int));
