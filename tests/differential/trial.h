@@ -74,7 +74,7 @@ enum class Road { host, plait };
 // algorithms by the local type's size, so that ranks with different types wait for each other for ever, and its
 // segmented reductions write over the heap when a type has a negative lower bound, and it writes over the stack when a
 // message that it receives into a datatype of its own (Bruck's algorithm) is cut within an element of more than 16
-// bytes.
+// bytes. MPICH 4.0's gather cuts elements with a gap.
 //
 // Made, run on both roads in any order, possibly with other trials in between, then judged.
 class Trial {
