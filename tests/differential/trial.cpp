@@ -296,10 +296,15 @@ int Trial::call(Memory* memory, MPI_Op op, bool profiling_name) {
   const void* from = has_send ? input_->address() : replaced ? MPI_IN_PLACE : no_buffer;
   void* to = has_receive ? memory->address() : in_place_ ? MPI_IN_PLACE : no_buffer;
 #ifdef MPICH_VERSION
-  std::vector<std::byte> copy;
-  if (memory == expected_.get() && from == MPI_IN_PLACE && test_.op != nullptr) {
+  std::vector<std::byte> copy, elsewhere;
+  if (on_host_ && from == MPI_IN_PLACE && test_.op != nullptr) {
     copy.assign(memory->all().begin(), memory->all().end());
     from = copy.data() + (static_cast<std::byte*>(to) - memory->all().data());
+  }
+  if (on_host_ && test_.collective == Collective::reduce) {
+    elsewhere.resize(has_receive ? 0 : test_.count * test_.basic->extent);
+    return MPI_Allreduce(from, has_receive ? to : elsewhere.data(), static_cast<int>(test_.count), test_.basic->handle,
+                         op, comm);
   }
 #endif
   const MPI_Datatype from_type = has_send ? send_.layout->type() : MPI_DATATYPE_NULL;
@@ -433,6 +438,7 @@ void Trial::run(Road road) {
   // A rank that is late now and then finds the others' data waiting, or still on its way.
   if (own_.one_in(48)) usleep(static_cast<useconds_t>(own_.below(400)));
   enable_plait(road == Road::plait);
+  on_host_ = road == Road::host;
   const MPI_Op op = test_.op != nullptr ? test_.op->handle : MPI_OP_NULL;
   if (road == Road::host) {
     const MPI_Op corrected = test_.op != nullptr ? test_.op->corrected : MPI_OP_NULL;

@@ -74,7 +74,9 @@ enum class Road { host, plait };
 // algorithms by the local type's size, so that ranks with different types wait for each other for ever, and its
 // segmented reductions write over the heap when a type has a negative lower bound, and it writes over the stack when a
 // message that it receives into a datatype of its own (Bruck's algorithm) is cut within an element of more than 16
-// bytes. MPICH 4.0's gather cuts elements with a gap.
+// bytes. MPICH 4.0's gather cuts elements with a gap; its reductions read
+// from MPI_IN_PLACE; and its reduce leaves out a node where the root is not the first rank of its own: it makes an
+// allreduce instead.
 //
 // Made, run on both roads in any order, possibly with other trials in between, then judged.
 class Trial {
@@ -137,6 +139,7 @@ class Trial {
   Random common_, own_;  // the same on all ranks; this rank's
   int root_ = 0;
   bool in_place_;                    // on this rank
+  bool on_host_ = false;             // the current call
   std::vector<std::size_t> counts_;  // elements by rank, where they differ
   Side send_, receive_;
   std::size_t defined_ = 0;  // elements of the receive side that the call defines
