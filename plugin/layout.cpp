@@ -176,8 +176,7 @@ int pack_elements(const std::byte* address, std::size_t count, const Datatype& t
   for (std::size_t done = 0; done < count;) {
     auto* source = const_cast<std::byte*>(address) + static_cast<std::ptrdiff_t>(done) * type.extent;
     const std::size_t now = std::clamp<std::size_t>(count - done, 1, std::max<std::size_t>(most, 1));
-    const int error =
-        most == 0 ? convert_long(source, type, packed, true) : pack_piece(source, now, type, packed);
+    const int error = most == 0 ? convert_long(source, type, packed, true) : pack_piece(source, now, type, packed);
     if (error != MPI_SUCCESS) return error;
     packed += now * type.size;
     done += now;
@@ -192,8 +191,7 @@ int unpack_elements(std::byte* address, std::size_t count, const Datatype& type,
     std::byte* target = address + static_cast<std::ptrdiff_t>(done) * type.extent;
     const std::size_t now = std::clamp<std::size_t>(count - done, 1, std::max<std::size_t>(most, 1));
     auto* source = const_cast<std::byte*>(packed);
-    const int error =
-        most == 0 ? convert_long(target, type, source, false) : unpack_piece(target, now, type, source);
+    const int error = most == 0 ? convert_long(target, type, source, false) : unpack_piece(target, now, type, source);
     if (error != MPI_SUCCESS) return error;
     packed += now * type.size;
     done += now;

@@ -1,5 +1,5 @@
-// The `plait` that users call: becomes plait-openmpi or plait-mpich beside it, which are the command as built for one MPI
-// each. Under a launcher it is the one of the launcher's MPI, else any whose MPI is installed.
+// The `plait` that users call: becomes plait-openmpi or plait-mpich beside it, which are the command as built for one
+// MPI each. Under a launcher it is the one of the launcher's MPI, else any whose MPI is installed.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -6,7 +6,8 @@
 
 namespace plait::preload {
 
-// As in Surroundings (implementation.h). Thread-safe once the source is known; the program has none of its blocks before.
+// As in Surroundings (implementation.h). Thread-safe once the source is known; the program has none of its blocks
+// before.
 void know_blocks(const BlockSource& source);
 // From now on blocks of 64 KiB and more come from the source. Precondition: know_blocks() was called.
 bool share_allocations();

@@ -1,4 +1,5 @@
-// What an implementation does for libplait.so: both names of each function (docs/decisions/001-interpose-both-names.md).
+// What an implementation does for libplait.so: both names of each function
+// (docs/decisions/001-interpose-both-names.md).
 //
 // A program's call of MPI_X, and that of a tool behind us, arrive here. So do the calls of PMPI_X: from tools before
 // us, and from the host's own Fortran bindings, which have then turned Fortran's MPI_IN_PLACE, MPI_BOTTOM and handles
@@ -85,12 +86,10 @@ int finalize() {
 
 namespace pmpi {
 
-#define PLAIT_FROM_FRAME(Name, name, parameters, arguments) \
-  constexpr auto name = preload::name;
+#define PLAIT_FROM_FRAME(Name, name, parameters, arguments) constexpr auto name = preload::name;
 PLAIT_FRAME(PLAIT_FROM_FRAME)
 #undef PLAIT_FROM_FRAME
-#define PLAIT_FROM_DOOR(Name, name, parameters, arguments) \
-  constexpr auto name = door::name;
+#define PLAIT_FROM_DOOR(Name, name, parameters, arguments) constexpr auto name = door::name;
 PLAIT_MEMORY(PLAIT_FROM_DOOR)
 PLAIT_COLLECTIVES(PLAIT_FROM_DOOR)
 #undef PLAIT_FROM_DOOR
@@ -122,11 +121,12 @@ Entries own_entries() {
           PLAIT_INTERPOSED(PLAIT_ENTRY)
 #undef PLAIT_ENTRY
       }},
-      .api = {
+      .api =
+          {
 #define PLAIT_ENTRY(name) address(plait_##name),
-          PLAIT_API_FUNCTIONS(PLAIT_ENTRY)
+              PLAIT_API_FUNCTIONS(PLAIT_ENTRY)
 #undef PLAIT_ENTRY
-      },
+          },
   };
 }
 

@@ -1,5 +1,6 @@
-// The functions that libplait.so defines, each named once: the jumps (jumps.S), the table behind them (picker.cpp) and the
-// implementations (entries.cpp) are made from these lists, in this order. Only macros stand here: the assembler reads it.
+// The functions that libplait.so defines, each named once: the jumps (jumps.S), the table behind them (picker.cpp) and
+// the implementations (entries.cpp) are made from these lists, in this order. Only macros stand here: the assembler
+// reads it.
 #pragma once
 
 // X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in plait::door.

@@ -86,8 +86,8 @@ void describe_known_kinds(char* text, std::size_t bytes) {
   std::size_t length = 0;
   for (const MpiKind& kind : known_kinds) {
     if (length >= bytes) return;
-    const int added = std::snprintf(text + length, bytes - length, "%s%s (%s)", length == 0 ? "" : " or ", kind.name,
-                                    kind.library);
+    const int added =
+        std::snprintf(text + length, bytes - length, "%s%s (%s)", length == 0 ? "" : " or ", kind.name, kind.library);
     length += static_cast<std::size_t>(added);
   }
 }

@@ -170,6 +170,7 @@ extern "C" void* plait_fill(void** slot) {
   const MpiInProcess mpi = find_mpi();
   if (mpi.library == nullptr) return without_mpi(index);
   Entries entries = choose(mpi);
-  for (std::size_t i = 0; i < slot_count; ++i) __atomic_store_n(&plait_slots[i], slots_of(entries)[i], __ATOMIC_RELAXED);
+  for (std::size_t i = 0; i < slot_count; ++i)
+    __atomic_store_n(&plait_slots[i], slots_of(entries)[i], __ATOMIC_RELAXED);
   return slots_of(entries)[index];
 }

@@ -28,8 +28,8 @@ bool is_still(int descriptor, const ArenaOffer& offer) {
   return fstat(descriptor, &found) == 0 && found.st_dev == offer.device && found.st_ino == offer.inode;
 }
 
-// Other threads may be writing to their blocks meanwhile, as when the kernel copies the rest of the process. So the kernel
-// copies here as well, out of the arena's file, where there is one.
+// Other threads may be writing to their blocks meanwhile, as when the kernel copies the rest of the process. So the
+// kernel copies here as well, out of the arena's file, where there is one.
 void copy_bytes(int descriptor, const std::byte* base, std::size_t from, std::size_t to) {
   while (descriptor >= 0 && from < to) {
     const ssize_t done = pread(descriptor, copy + from, to - from, static_cast<off_t>(from));
