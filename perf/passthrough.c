@@ -5,6 +5,7 @@
  *   LD_PRELOAD=libplait.so mpirun -n 1 passthrough        the plugin's cost
  *   mpirun -n 1 passthrough                               the method's own error
  *   LD_PRELOAD=libplait.so mpirun -n 2 passthrough world  the same on MPI_COMM_WORLD, where the call is accelerated
+ *   mpiexec.mpich -n 1 passthrough_mpich ...              the same with MPICH
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -36,8 +37,9 @@ static double median(double* values) {
 
 /* The one behind all interposed functions. */
 static Allreduce library_function(void) {
-  void* library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == NULL) library = dlopen("libmpi.so", RTLD_LAZY | RTLD_NOLOAD);
+  static const char* const names[] = {"libmpi.so.40", "libmpi.so", "libmpich.so.12"};
+  void* library = NULL;
+  for (int i = 0; i < 3 && library == NULL; ++i) library = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
   return library != NULL ? (Allreduce)dlsym(library, "PMPI_Allreduce") : NULL;
 }
 

@@ -9,12 +9,8 @@
 #if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
-#define PLAIT_PERSISTENT_PROFILING(Name) PMPIX_##Name##_init
-#define PLAIT_PERSISTENT_NAME(Name) "MPIX_" #Name "_init"
 #else
 #define PLAIT_PERSISTENT(Name) MPI_##Name##_init
-#define PLAIT_PERSISTENT_PROFILING(Name) PMPI_##Name##_init
-#define PLAIT_PERSISTENT_NAME(Name) "MPI_" #Name "_init"
 #endif
 
 namespace plait {

@@ -113,9 +113,11 @@ MPI_Datatype bytes_type(std::size_t bytes) {
 struct Endpoint {
   void* address;
   MPI_Datatype type;
+  int count = 1;
 };
 int convert(Endpoint from, Endpoint to) {
-  return PMPI_Sendrecv(from.address, 1, from.type, 0, 0, to.address, 1, to.type, 0, 0, quiet, MPI_STATUS_IGNORE);
+  return PMPI_Sendrecv(from.address, from.count, from.type, 0, 0, to.address, to.count, to.type, 0, 0, quiet,
+                       MPI_STATUS_IGNORE);
 }
 
 int convert_long(std::byte* address, const Datatype& type, std::byte* packed, bool packing) {
@@ -124,6 +126,22 @@ int convert_long(std::byte* address, const Datatype& type, std::byte* packed, bo
   const int error = packing ? convert(user, plain) : convert(plain, user);
   PMPI_Type_free(&bytes);
   return error;
+}
+
+// A piece of at most max_piece_bytes. MPICH's MPI_Pack and MPI_Unpack refuse a null address, which is MPI_BOTTOM.
+
+int pack_piece(std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
+  const int bytes = static_cast<int>(count * type.size), elements = static_cast<int>(count);
+  if (address == nullptr) return convert({address, type.handle, elements}, {packed, MPI_BYTE, bytes});
+  int position = 0;
+  return PMPI_Pack(address, elements, type.handle, packed, bytes, &position, quiet);
+}
+
+int unpack_piece(std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
+  const int bytes = static_cast<int>(count * type.size), elements = static_cast<int>(count);
+  if (address == nullptr) return convert({packed, MPI_BYTE, bytes}, {address, type.handle, elements});
+  int position = 0;
+  return PMPI_Unpack(packed, bytes, &position, address, elements, type.handle, quiet);
 }
 
 // ---- Segments ----
@@ -158,10 +176,7 @@ int pack_elements(const std::byte* address, std::size_t count, const Datatype& t
   for (std::size_t done = 0; done < count;) {
     auto* source = const_cast<std::byte*>(address) + static_cast<std::ptrdiff_t>(done) * type.extent;
     const std::size_t now = std::clamp<std::size_t>(count - done, 1, std::max<std::size_t>(most, 1));
-    int position = 0;
-    const int error = most == 0 ? convert_long(source, type, packed, true)
-                                : PMPI_Pack(source, static_cast<int>(now), type.handle, packed,
-                                            static_cast<int>(now * type.size), &position, quiet);
+    const int error = most == 0 ? convert_long(source, type, packed, true) : pack_piece(source, now, type, packed);
     if (error != MPI_SUCCESS) return error;
     packed += now * type.size;
     done += now;
@@ -175,10 +190,8 @@ int unpack_elements(std::byte* address, std::size_t count, const Datatype& type,
   for (std::size_t done = 0; done < count;) {
     std::byte* target = address + static_cast<std::ptrdiff_t>(done) * type.extent;
     const std::size_t now = std::clamp<std::size_t>(count - done, 1, std::max<std::size_t>(most, 1));
-    int position = 0;
-    const int error = most == 0 ? convert_long(target, type, const_cast<std::byte*>(packed), false)
-                                : PMPI_Unpack(packed, static_cast<int>(now * type.size), &position, target,
-                                              static_cast<int>(now), type.handle, quiet);
+    auto* source = const_cast<std::byte*>(packed);
+    const int error = most == 0 ? convert_long(target, type, source, false) : unpack_piece(target, now, type, source);
     if (error != MPI_SUCCESS) return error;
     packed += now * type.size;
     done += now;

@@ -1,34 +1,41 @@
 # Tests that are MPI jobs. They use both cores and measure time-outs, so that nothing runs beside them; but see fault/.
 
-# mpirun on this machine, with more ranks than cores.
-set(PLAIT_MPIRUN ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --bind-to none
-                 --mca mpi_yield_when_idle 1)
-
 # What the ranks of a test see: Plait from the first call on, and no call handed back because the host is faster.
 set(PLAIT_TEST_ENVIRONMENT PLAIT_SETUP_CALLS=1 PLAIT_HOST=0)
 
-# plait_job_test(NAME name RANKS n COMMAND target argument... [ENVIRONMENT K=V...] [MCA key value...]
-#                [TIMEOUT seconds] [LABELS label...] [PLAIN])
-# Runs the target's program on n ranks of this machine with libplait.so loaded, or without it (PLAIN).
+# Jobs on this machine are started by this, whatever their MPI.
+set(PLAIT_LAUNCH ${CMAKE_CURRENT_LIST_DIR}/launch)
+
+# The names of tests that run with every MPI: the first MPI's are plain, those of others end in .mpich.
+foreach(mpi IN LISTS PLAIT_MPIS)
+  string(REPLACE "_" "." plait_test_suffix_${mpi} "${plait_suffix_${mpi}}")
+endforeach()
+
+# plait_job_test(NAME name RANKS n COMMAND program argument... [ENVIRONMENT K=V...] [MCA key value...]
+#                [TIMEOUT seconds] [LABELS label...] [PLAIN] [EVERY_MPI])
+# Runs a program (plait_mpi_program) on n ranks of this machine with libplait.so loaded, or without it (PLAIN): that of the
+# first MPI, or each MPI's in a test of its own (EVERY_MPI).
 function(plait_job_test)
-  cmake_parse_arguments(TEST "PLAIN" "NAME;RANKS;TIMEOUT" "COMMAND;ENVIRONMENT;MCA;LABELS" ${ARGN})
-  set(exports "")
+  cmake_parse_arguments(TEST "PLAIN;EVERY_MPI" "NAME;RANKS;TIMEOUT" "COMMAND;ENVIRONMENT;MCA;LABELS" ${ARGN})
+  set(settings "")
   if(NOT TEST_PLAIN)
-    list(APPEND exports -x LD_PRELOAD=$<TARGET_FILE:plait_preload>)
-    foreach(setting ${PLAIT_TEST_ENVIRONMENT} ${TEST_ENVIRONMENT})
-      list(APPEND exports -x ${setting})
-    endforeach()
+    set(settings LD_PRELOAD=$<TARGET_FILE:plait_preload> ${PLAIT_TEST_ENVIRONMENT} ${TEST_ENVIRONMENT})
   endif()
-  set(parameters "")
   while(TEST_MCA)
     list(POP_FRONT TEST_MCA key value)
-    list(APPEND parameters --mca ${key} ${value})
+    list(APPEND settings --mca ${key} ${value})
   endwhile()
   list(POP_FRONT TEST_COMMAND program)
-  add_test(NAME ${TEST_NAME}
-           COMMAND ${PLAIT_MPIRUN} ${parameters} ${exports} ${MPIEXEC_NUMPROC_FLAG} ${TEST_RANKS}
-                   $<TARGET_FILE:${program}> ${TEST_COMMAND})
-  plait_job_properties(${TEST_NAME} "${TEST_TIMEOUT}" mpi ${TEST_LABELS})
+  set(mpis ${PLAIT_FIRST_MPI})
+  if(TEST_EVERY_MPI)
+    set(mpis ${PLAIT_MPIS})
+  endif()
+  foreach(mpi IN LISTS mpis)
+    set(name ${TEST_NAME}${plait_test_suffix_${mpi}})
+    add_test(NAME ${name} COMMAND ${PLAIT_LAUNCH} ${TEST_RANKS} ${settings} --
+                                  $<TARGET_FILE:${program}${plait_suffix_${mpi}}> ${TEST_COMMAND})
+    plait_job_properties(${name} "${TEST_TIMEOUT}" mpi ${TEST_LABELS})
+  endforeach()
 endfunction()
 
 # plait_cluster_test(NAME name COMMAND script argument... [TIMEOUT seconds] [LABELS label...])

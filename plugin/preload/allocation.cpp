@@ -6,14 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-
-#include "core/log.h"
-#include "tl/shm/arena.h"
 
 #define PLAIT_EXPORT __attribute__((visibility("default")))
 
@@ -106,74 +102,75 @@ template <class Function, class... Arguments>
 
 // ---- Large blocks ----
 
-// Blocks of this size and more come from the arena; off, none do.
+constexpr std::size_t page_bytes = 4096;  // every block of the source starts at a page
+
+// Blocks of this size and more come from the source; off, none do.
 constinit std::atomic<std::size_t> threshold{SIZE_MAX};
+
+constinit BlockSource source;
+// The source's range. Stored last: 0 as long as there is no source.
+constinit std::atomic<std::uintptr_t> source_begin{0};
+constinit std::atomic<std::size_t> source_bytes{0};
 
 [[gnu::always_inline]] inline bool is_large(std::size_t bytes) {
   return bytes >= threshold.load(std::memory_order_relaxed);
 }
 
-void* from_arena(std::size_t bytes, std::size_t alignment) {
-  Arena* arena = Arena::instance();
-  return arena == nullptr ? nullptr : arena->allocate(bytes, alignment);
+[[gnu::always_inline]] inline bool is_of_source(const void* block) {
+  const std::size_t bytes = source_bytes.load(std::memory_order_acquire);
+  return reinterpret_cast<std::uintptr_t>(block) - source_begin.load(std::memory_order_relaxed) < bytes;
 }
 
 [[gnu::noinline]] void* large_malloc(std::size_t bytes) {
-  void* block = from_arena(bytes, Arena::page_bytes);
+  void* block = source.allocate(bytes, page_bytes);
   return block != nullptr ? block : next(next_malloc, bytes);
 }
 
 [[gnu::noinline]] void* large_calloc(std::size_t count, std::size_t bytes) {
-  Arena* arena = Arena::instance();
-  void* block = arena == nullptr ? nullptr : arena->allocate_zeroed(count * bytes);
+  void* block = source.allocate_zeroed(count * bytes);
   return block != nullptr ? block : next(next_calloc, count, bytes);
 }
 
-[[gnu::noinline]] void release(void* block) {
-  if (!Arena::release(block)) warn("free: a pointer that is not the start of a block is ignored");
-}
+[[gnu::noinline]] void release(void* block) { source.release(block); }
 
 std::size_t usable_size(void* block) {
-  return Arena::contains(block) ? Arena::usable_size(block) : next(next_malloc_usable_size, block);
+  return is_of_source(block) ? source.usable_size(block) : next(next_malloc_usable_size, block);
 }
 
 void* any_malloc(std::size_t bytes) { return is_large(bytes) ? large_malloc(bytes) : next(next_malloc, bytes); }
 
-// To a block of the other kind, or to another place in the arena.
-void* move_block(void* block, std::size_t bytes) {
-  void* moved = any_malloc(bytes);
-  if (moved == nullptr) return nullptr;
-  std::memcpy(moved, block, std::min(bytes, usable_size(block)));
-  if (Arena::contains(block))
-    release(block);
-  else
-    next(next_free, block);
-  return moved;
-}
-
-// Of the arena's blocks, and of others that become large. What shrinks in the C library's heap stays there.
-[[gnu::noinline]] void* large_realloc(void* block, std::size_t bytes) {
-  if (block == nullptr) return large_malloc(bytes);
-  if (!Arena::contains(block)) {
-    const bool moves = bytes > next(next_malloc_usable_size, block) && Arena::instance() != nullptr;
-    return moves ? move_block(block, bytes) : next(next_realloc, block, bytes);
-  }
+// Precondition: the block is the source's.
+void* resize_block(void* block, std::size_t bytes) {
   if (bytes == 0) {
     release(block);
     return nullptr;
   }
-  const std::size_t usable = Arena::usable_size(block);
+  const std::size_t usable = source.usable_size(block);
   if (bytes <= usable && bytes > usable / 2) return block;
-  if (bytes >= large_block_bytes && Arena::resize(block, bytes)) return block;
-  return move_block(block, bytes);
+  if (bytes >= large_block_bytes && source.resize(block, bytes)) return block;
+  void* moved = any_malloc(bytes);
+  if (moved == nullptr) return nullptr;
+  std::memcpy(moved, block, std::min(bytes, usable));
+  release(block);
+  return moved;
 }
 
-bool arena_aligned(std::size_t alignment, std::size_t bytes) {
-  return is_large(bytes) && std::has_single_bit(alignment);
+// Of the source's blocks, and of others that become large. What shrinks in the C library's heap stays there.
+[[gnu::noinline]] void* large_realloc(void* block, std::size_t bytes) {
+  if (block == nullptr) return large_malloc(bytes);
+  if (is_of_source(block)) return resize_block(block, bytes);
+  const std::size_t usable = next(next_malloc_usable_size, block);
+  void* moved = bytes > usable ? source.allocate(bytes, page_bytes) : nullptr;
+  if (moved == nullptr) return next(next_realloc, block, bytes);
+  std::memcpy(moved, block, usable);
+  next(next_free, block);
+  return moved;
 }
 
 void* large_aligned(std::size_t alignment, std::size_t bytes) {
-  return from_arena(bytes, std::max(alignment, Arena::page_bytes));
+  const bool is_power_of_two = alignment != 0 && (alignment & (alignment - 1)) == 0;
+  if (!is_large(bytes) || !is_power_of_two) return nullptr;
+  return source.allocate(bytes, std::max(alignment, page_bytes));
 }
 
 // ---- The program's own allocator ----
@@ -194,12 +191,17 @@ bool is_plain_allocator() {
 
 }  // namespace
 
-void share_allocations() {
-  if (Arena::instance() == nullptr) return;  // said already
-  if (is_plain_allocator())
-    threshold.store(large_block_bytes, std::memory_order_relaxed);
-  else
-    warn("PLAIT_SHARED=malloc: the program has an allocator of its own; its memory stays private");
+void know_blocks(const BlockSource& blocks) {
+  if (source_bytes.load(std::memory_order_relaxed) != 0) return;
+  source = blocks;
+  source_begin.store(blocks.begin, std::memory_order_relaxed);
+  source_bytes.store(blocks.bytes, std::memory_order_release);
+}
+
+bool share_allocations() {
+  if (!is_plain_allocator()) return false;
+  threshold.store(large_block_bytes, std::memory_order_release);
+  return true;
 }
 
 }  // namespace plait::preload
@@ -217,7 +219,7 @@ PLAIT_EXPORT void* malloc(std::size_t bytes) {
 }
 
 PLAIT_EXPORT void free(void* block) {
-  if (plait::Arena::contains(block)) [[unlikely]]
+  if (is_of_source(block)) [[unlikely]]
     return release(block);
   return next(next_free, block);
 }
@@ -230,7 +232,7 @@ PLAIT_EXPORT void* calloc(std::size_t count, std::size_t bytes) {
 }
 
 PLAIT_EXPORT void* realloc(void* block, std::size_t bytes) {
-  if (is_large(bytes) || plait::Arena::contains(block)) [[unlikely]]
+  if (is_large(bytes) || is_of_source(block)) [[unlikely]]
     return large_realloc(block, bytes);
   return next(next_realloc, block, bytes);
 }
@@ -245,33 +247,29 @@ PLAIT_EXPORT void* reallocarray(void* block, std::size_t count, std::size_t byte
 }
 
 PLAIT_EXPORT int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
-  if (arena_aligned(alignment, bytes) && alignment >= sizeof(void*)) {
-    void* block = large_aligned(alignment, bytes);
-    if (block != nullptr) {
-      *result = block;
-      return 0;
-    }
-  }
-  return next(next_posix_memalign, result, alignment, bytes);
+  void* block = alignment >= sizeof(void*) ? large_aligned(alignment, bytes) : nullptr;
+  if (block == nullptr) return next(next_posix_memalign, result, alignment, bytes);
+  *result = block;
+  return 0;
 }
 
 PLAIT_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  void* block = arena_aligned(alignment, bytes) ? large_aligned(alignment, bytes) : nullptr;
+  void* block = large_aligned(alignment, bytes);
   return block != nullptr ? block : next(next_aligned_alloc, alignment, bytes);
 }
 
 PLAIT_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
-  void* block = arena_aligned(alignment, bytes) ? large_aligned(alignment, bytes) : nullptr;
+  void* block = large_aligned(alignment, bytes);
   return block != nullptr ? block : next(next_memalign, alignment, bytes);
 }
 
 PLAIT_EXPORT void* valloc(std::size_t bytes) {
-  void* block = is_large(bytes) ? from_arena(bytes, plait::Arena::page_bytes) : nullptr;
+  void* block = large_aligned(page_bytes, bytes);
   return block != nullptr ? block : next(next_valloc, bytes);
 }
 
 PLAIT_EXPORT void* pvalloc(std::size_t bytes) {
-  void* block = is_large(bytes) ? from_arena(bytes, plait::Arena::page_bytes) : nullptr;
+  void* block = large_aligned(page_bytes, bytes);
   return block != nullptr ? block : next(next_pvalloc, bytes);
 }
 

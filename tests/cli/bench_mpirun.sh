@@ -7,7 +7,7 @@ wrong_sum=$3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Open MPI leaks on its own account; a build with sanitizers is not to report it.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0"
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1
 "$mpiexec" -n 2 true >/dev/null 2>&1 || exit 77
 failures=0
 
@@ -97,7 +97,7 @@ for words in '"ranks": 4' '"nodes": 2' '"mapping": "slot"' '"collective": "allre
 done
 
 if [ -n "$wrong_sum" ]; then
-  broken=$("$mpiexec" -n 2 -x LD_PRELOAD="$wrong_sum" "$plait" bench --collectives allreduce --sizes 8,1K \
+  broken=$("$mpiexec" -n 2 env LD_PRELOAD="$wrong_sum" "$plait" bench --collectives allreduce --sizes 8,1K \
     --seconds 0.01 2>&1)
   [ $? -eq 1 ] || fail "a wrong result does not exit 1"
   has "$broken" "wrong result of allreduce of 1 KiB by the host: on rank 1 from byte 8 on"

@@ -6,7 +6,7 @@ mpiexec=$2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Open MPI leaks on its own account; a build with sanitizers is not to report it.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1
 "$mpiexec" -n 2 true >/dev/null 2>&1 || exit 77
 
 text=$("$mpiexec" -n 4 "$plait" topo) || { echo "FAIL: plait topo exits $?"; exit 1; }

@@ -197,7 +197,7 @@ void Run::run_group(const std::vector<Case>& group) {
   announce("preparing case " + std::to_string(group.front().number));
   for (const Case& test : group)
     if (const Party& party = parties_[test.party]; party.comm != MPI_COMM_NULL)
-      trials.push_back(std::make_unique<Trial>(test, party, mixed_));
+      if (!Trial::host_fails(test, party)) trials.push_back(std::make_unique<Trial>(test, party, mixed_));
   const bool plait_first = derive(group.front().seed, 7) % 2 == 0;
   for (const Road road : {plait_first ? Road::plait : Road::host, plait_first ? Road::host : Road::plait}) {
     run_road(trials, road);

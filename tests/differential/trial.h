@@ -83,7 +83,9 @@ enum class Form { blocking, nonblocking, persistent };
 // algorithms by the local type's size, so that ranks with different types wait for each other for ever, and its
 // segmented reductions write over the heap when a type has a negative lower bound, and it writes over the stack when a
 // message that it receives into a datatype of its own (Bruck's algorithm) is cut within an element of more than 16
-// bytes.
+// bytes. MPICH 4.0's gather cuts elements with a gap; its reductions read
+// from MPI_IN_PLACE; and its reduce leaves out a node where the root is not the first rank of its own: it makes an
+// allreduce instead.
 //
 // Made, run on both roads in any order, possibly with other trials in between, then judged.
 class Trial {
@@ -102,6 +104,10 @@ class Trial {
   std::optional<std::string> failure() const;
   // Whether Plait has no reason to hand this call to the host.
   bool must_be_accelerated() const;
+  // Whether nobody makes the call right: MPICH 4.0 reads from MPI_IN_PLACE in reductions, for which reason the host
+  // gets a copy of the input instead, and its allgatherv of one rank overlooks the displacement; and Plait leaves it
+  // the call.
+  static bool host_fails(const Case& test, const Party& party);
   // Whether the host makes the call right as it is.
   static bool host_copes(const Case& test);
   const std::string& plan() const { return plan_; }
@@ -146,6 +152,7 @@ class Trial {
   Random common_, own_;  // the same on all ranks; this rank's
   int root_ = 0;
   bool in_place_;                    // on this rank
+  bool on_host_ = false;             // the current call
   std::vector<std::size_t> counts_;  // elements by rank, where they differ
   std::vector<int> call_counts_;     // the same as an argument
   MPI_Request request_ = MPI_REQUEST_NULL;

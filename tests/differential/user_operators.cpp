@@ -131,7 +131,32 @@ struct Correction {
   MPI_User_function* function;
 };
 
+#ifdef MPICH_VERSION
+template <class T>
+void correct_order(std::vector<Correction>& table, const std::vector<std::string>& types) {
+  table.push_back({types, "MPI_MAX", combine_each<T, larger>});
+  table.push_back({types, "MPI_MIN", combine_each<T, smaller>});
+}
+
+std::vector<Correction> corrections_of_mpich() {
+  std::vector<Correction> table;
+  correct_order<std::uint8_t>(table, {"MPI_UNSIGNED_CHAR", "MPI_UINT8_T"});
+  correct_order<std::uint16_t>(table, {"MPI_UNSIGNED_SHORT", "MPI_UINT16_T"});
+  correct_order<std::uint32_t>(table, {"MPI_UNSIGNED", "MPI_UINT32_T"});
+  correct_order<std::uint64_t>(table, {"MPI_UNSIGNED_LONG", "MPI_UNSIGNED_LONG_LONG", "MPI_UINT64_T"});
+  table.push_back({{"MPI_COMPLEX32"}, "MPI_SUM", combine_each<QuadComplex, add_complex>});
+  table.push_back({{"MPI_COMPLEX32"}, "MPI_PROD", combine_each<QuadComplex, multiply_complex>});
+  table.push_back({{"MPI_REAL16"}, "MPI_SUM", combine_each<Quad, add>});
+  table.push_back({{"MPI_REAL16"}, "MPI_PROD", combine_each<Quad, multiply>});
+  correct_order<Quad>(table, {"MPI_REAL16"});
+  return table;
+}
+#endif
+
 const std::vector<Correction>& corrections() {
+#ifdef MPICH_VERSION
+  static const std::vector<Correction> table = corrections_of_mpich();
+#else
   static const std::vector<Correction> table = {
       {{"MPI_CHAR", "MPI_SIGNED_CHAR", "MPI_INT8_T", "MPI_INTEGER1", "MPI_BYTE", "MPI_UNSIGNED_CHAR", "MPI_UINT8_T"},
        "MPI_SUM",
@@ -149,6 +174,7 @@ const std::vector<Correction>& corrections() {
       {{"MPI_REAL16"}, "MPI_MIN", combine_each<Quad, smaller>},
       {{"MPI_COMPLEX32"}, "MPI_SUM", combine_each<QuadComplex, add_complex>},
       {{"MPI_COMPLEX32"}, "MPI_PROD", combine_each<QuadComplex, multiply_complex>}};
+#endif
   return table;
 }
 

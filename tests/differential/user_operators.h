@@ -10,8 +10,8 @@
 
 namespace plait::test {
 
-// A user-defined operator in the place of a predefined one of Open MPI 4.1 that is wrong; MPI_OP_NULL where it is
-// right:
+// A user-defined operator in the place of a predefined one of the host that is wrong; MPI_OP_NULL where it is right. Of
+// MPICH 4.0: unsigned integers are compared with a sign, 16-byte reals are long doubles. Of Open MPI 4.1:
 // - sums of 8 and 16 bit integers saturate in its vector instructions, and wrap around elsewhere;
 // - MPI_OFFSET is compared without its sign, and MPI_UNSIGNED_LONG with one;
 // - MPI_REAL16 and MPI_COMPLEX32 are taken for x87's long double, which no Fortran compiler uses for REAL(16) here.

@@ -55,6 +55,7 @@ void sleep_seconds(double seconds) { usleep(static_cast<useconds_t>(seconds * 1e
 // Before MPI starts, so that nothing of it is inherited; the launcher has said which rank this will be.
 void start_fate(const Options& options) {
   const char* rank_text = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (rank_text == nullptr) rank_text = std::getenv("PMI_RANK");  // MPICH's launcher
   const int rank = rank_text != nullptr ? std::atoi(rank_text) : 0;
   if (rank != options.killed && rank != options.frozen) return;
   const pid_t victim = getpid();

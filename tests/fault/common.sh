@@ -17,7 +17,7 @@ output=$(mktemp)
 mark=FAULT_TEST=$$.$RANDOM
 trap 'rm -f "$output"' EXIT
 
-# Runs `job RANKS [mpirun argument]... -- program...` with Plait, its output in $output.
+# Runs `job RANKS [K=V]... -- program...` with Plait, its output in $output.
 job() {
   local ranks=$1
   shift
@@ -28,10 +28,9 @@ job() {
   done
   shift
   # Open MPI's own files stay out of /dev/shm, which is the test's.
-  env "$mark" timeout --kill-after=5 "${limit_s:-60}" mpirun --oversubscribe --allow-run-as-root --bind-to none \
-    --mca mpi_yield_when_idle 1 --mca btl_vader_backing_directory /tmp --mca btl_vader_single_copy_mechanism none \
-    -x "LD_PRELOAD=${preload:-$library}" -x PLAIT_SETUP_CALLS=1 -x PLAIT_HOST=0 "${arguments[@]}" -n "$ranks" "$@" \
-    >"$output" 2>&1
+  env "$mark" timeout --kill-after=5 "${limit_s:-60}" "$(dirname "${BASH_SOURCE[0]}")/../launch" "$ranks" \
+    --mca btl_vader_backing_directory /tmp --mca btl_vader_single_copy_mechanism none \
+    "LD_PRELOAD=${preload:-$library}" PLAIT_SETUP_CALLS=1 PLAIT_HOST=0 "${arguments[@]}" -- "$@" >"$output" 2>&1
 }
 
 job_processes() { grep -lszxF -- "$mark" /proc/[0-9]*/environ | awk -F/ '{print $3}' || true; }

@@ -1,6 +1,7 @@
 cmake_minimum_required(VERSION 3.25)
 # The library defines MPI's and Plait's symbols, and the C library's allocator; nothing else.
-#   cmake -DNM=nm -DLIBRARY=libplait.so -P check_exports.cmake
+#   cmake -DNM=nm -DLIBRARY=libplait.so [-DONLY=name] -P check_exports.cmake
+# ONLY: the library defines this symbol instead.
 execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${NM} failed: ${result}")
@@ -16,6 +17,12 @@ foreach(line IN LISTS lines)
     message(FATAL_ERROR "${LIBRARY} exports ${name}")
   endif()
 endforeach()
+if(ONLY)
+  if(NOT names STREQUAL ONLY)
+    message(FATAL_ERROR "${LIBRARY} exports ${names}, not ${ONLY} alone")
+  endif()
+  return()
+endif()
 foreach(function Init Init_thread Finalize Alloc_mem Free_mem Barrier Bcast Reduce Allreduce Allgather Allgatherv Gather Scatter Alltoall
         Reduce_scatter_block Reduce_scatter)
   foreach(name MPI_${function} PMPI_${function})

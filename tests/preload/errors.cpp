@@ -35,6 +35,7 @@ void find(void* library, const char* name, Function& function) {
 
 Functions library_functions() {
   void* library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) library = dlopen("libmpich.so.12", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) std::abort();
   Functions functions;
   find(library, "PMPI_Barrier", functions.barrier);
@@ -57,13 +58,17 @@ struct Case {
   const char* name;
   int (*call)(const Functions&, MPI_Comm comm);
 };
-const std::array<Case, 18> cases = {{
+const Case cases[] = {
     {"null communicator", [](const Functions& f, MPI_Comm) { return f.barrier(MPI_COMM_NULL); }},
     {"bcast, negative count", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), -1, MPI_INT, 0, c); }},
     {"bcast, no type", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, MPI_DATATYPE_NULL, 0, c); }},
     {"bcast, no such root", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, MPI_INT, 99, c); }},
     {"bcast, negative root", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, MPI_INT, -5, c); }},
+#ifndef MPICH_VERSION  // whose 4.0 looks at neither, and crashes
     {"bcast, in place", [](const Functions& f, MPI_Comm c) { return f.bcast(MPI_IN_PLACE, 1, MPI_INT, 0, c); }},
+    {"allreduce, negative count",
+     [](const Functions& f, MPI_Comm c) { return f.allreduce(a.data(), b.data(), -3, MPI_INT, MPI_SUM, c); }},
+#endif
     {"bcast, uncommitted type", [](const Functions& f, MPI_Comm c) { return f.bcast(a.data(), 1, uncommitted, 0, c); }},
     {"allreduce, no operator",
      [](const Functions& f, MPI_Comm c) { return f.allreduce(a.data(), b.data(), 1, MPI_INT, MPI_OP_NULL, c); }},
@@ -73,8 +78,6 @@ const std::array<Case, 18> cases = {{
      [](const Functions& f, MPI_Comm c) { return f.allreduce(a.data(), b.data(), 1, MPI_DOUBLE, MPI_BAND, c); }},
     {"allreduce, sum of a derived type",
      [](const Functions& f, MPI_Comm c) { return f.allreduce(a.data(), b.data(), 1, pair_of_ints, MPI_SUM, c); }},
-    {"allreduce, negative count",
-     [](const Functions& f, MPI_Comm c) { return f.allreduce(a.data(), b.data(), -3, MPI_INT, MPI_SUM, c); }},
     {"allreduce, receive in place",
      [](const Functions& f, MPI_Comm c) { return f.allreduce(a.data(), MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, c); }},
     {"reduce, no such root",
@@ -89,7 +92,7 @@ const std::array<Case, 18> cases = {{
      [](const Functions& f, MPI_Comm c) {
        return f.alltoall(a.data(), 1, MPI_INT, b.data(), 1, MPI_DATATYPE_NULL, c);
      }},
-}};
+};
 
 struct Answer {
   int error_class, handled;

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +61,12 @@ void copy_span(int descriptor, const std::byte* base, std::size_t begin, std::si
   }
 }
 
+// The kernel is called by its number: UCX puts functions of its own in the place of the C library's, and its mremap()
+// (1.13) forgets where to.
+bool move_memory(void* from, void* to, std::size_t bytes) {
+  return syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1;
+}
+
 // The child cannot go on with memory that it shares with its parent.
 [[noreturn]] void give_up_child() {
   constexpr char message[] = "plait: error: fork: no room for the child's copy of the arena\n";
@@ -102,7 +109,7 @@ void ArenaFork::child() {
   if (!arena.private_) {
     void* base = arena.base_;
     const std::size_t bytes = arena.offer_.bytes;
-    const bool moved = copy != nullptr && mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base) != MAP_FAILED;
+    const bool moved = copy != nullptr && move_memory(copy, base, bytes);
     // Without a copy the child sees what the parent writes until its own first write to the page: enough for the
     // children that only start another program, and a limit on address space that leaves no room is rare.
     if (!moved && mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,

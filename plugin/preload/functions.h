@@ -1,13 +1,10 @@
-// The functions that libplait.so defines in MPI's place, and what lies behind each of them in the order of symbols.
+// The functions that libplait.so defines, each named once: the jumps (jumps.S), the table behind them (picker.cpp) and
+// the implementations (entries.cpp) are made from these lists, in this order. Only macros stand here: the assembler
+// reads it.
 #pragma once
 
-#include <mpi.h>
-
-#include <array>
-#include <atomic>
-#include <cstdint>
-
-// X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in plait::door.
+// X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in plait::door. Each
+// collective has two more forms: MPI_Iname, and MPI_Name_init or, as an extension of MPI 3, MPIX_Name_init.
 #define PLAIT_COLLECTIVES(X)                                                                                          \
   X(Barrier, barrier, (MPI_Comm comm), (comm))                                                                        \
   X(Bcast, bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),                              \
@@ -65,54 +62,13 @@
 // The other forms of the collectives have the same parameters and some more.
 #define PLAIT_LISTED(...) __VA_ARGS__
 
-namespace plait::preload {
-
-enum class Function : std::uint8_t {
-#define PLAIT_ENUMERATOR(Name, name, parameters, arguments) name,
-  PLAIT_INTERPOSED(PLAIT_ENUMERATOR)
-#undef PLAIT_ENUMERATOR
-#define PLAIT_ENUMERATOR(Name, name, parameters, arguments) i##name, name##_init,
-      PLAIT_COLLECTIVES(PLAIT_ENUMERATOR)
-#undef PLAIT_ENUMERATOR
-          count_,
-};
-inline constexpr std::size_t function_count = static_cast<std::size_t>(Function::count_);
-static_assert(function_count <= 64);  // bits of detail::inside
-
-namespace detail {
-extern constinit std::atomic<bool> resolved;
-extern constinit std::array<void*, function_count> tools;
-extern thread_local constinit std::uint64_t inside __attribute__((tls_model("initial-exec")));
-void resolve();
-}  // namespace detail
-
-// Fills the table of the host's functions and finds the tools behind us, at the first call of any function: this
-// library is loaded into processes that have nothing to do with MPI (mpirun, shells), and does nothing there.
-inline void ensure_resolved() {
-  if (!detail::resolved.load(std::memory_order_acquire)) [[unlikely]]
-    detail::resolve();
-}
-
-// The MPI_ function of a PMPI tool that was loaded behind us, while it runs; its call of the PMPI_ function comes back
-// to us. nullptr when there is none, or when the tool itself called us, which must not bring us back to it.
-class ToolCall {
- public:
-  explicit ToolCall(Function function) : bit_(std::uint64_t{1} << static_cast<unsigned>(function)) {
-    void* behind = detail::tools[static_cast<std::size_t>(function)];
-    if (behind == nullptr || (detail::inside & bit_) != 0) return;
-    detail::inside |= bit_;
-    tool_ = behind;
-  }
-  ~ToolCall() {
-    if (tool_ != nullptr) detail::inside &= ~bit_;
-  }
-  ToolCall(const ToolCall&) = delete;
-  ToolCall& operator=(const ToolCall&) = delete;
-  void* tool() const { return tool_; }
-
- private:
-  std::uint64_t bit_;
-  void* tool_ = nullptr;
-};
-
-}  // namespace plait::preload
+// X(name): plait_name of plait/plait.h and plait/plait_mpi.h.
+#define PLAIT_API_FUNCTIONS(X) \
+  X(version)                   \
+  X(set_enabled)               \
+  X(last_plan)                 \
+  X(last_channels)             \
+  X(alloc)                     \
+  X(free)                      \
+  X(set_plan)                  \
+  X(allreduce_axes)
