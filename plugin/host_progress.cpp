@@ -1,6 +1,7 @@
 #include "plugin/host_progress.h"
 
 #include <dlfcn.h>
+#include <mpi.h>
 
 #include <initializer_list>
 
@@ -23,18 +24,9 @@ bool join_host_progress(int (*progress)()) {
   return found != nullptr && reinterpret_cast<Register>(found)(progress) == 0;
 }
 
-int start_request(const RequestFunctions& functions, void* state, MPI_Request* request) {
-  return PMPI_Grequest_start(functions.query, functions.free, functions.cancel, state, request);
-}
-
 #else
 
 bool join_host_progress(int (*)()) { return false; }
-
-int start_request(const RequestFunctions& functions, void* state, MPI_Request* request) {
-  return PMPIX_Grequest_start(functions.query, functions.free, functions.cancel, functions.poll, nullptr, state,
-                              request);
-}
 
 #endif
 

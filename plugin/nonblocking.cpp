@@ -4,7 +4,6 @@
 
 #include "plugin/bootstrap.h"
 #include "plugin/host.h"
-#include "plugin/host_progress.h"
 #include "plugin/progress.h"
 #include "plugin/set_up_task.h"
 
@@ -74,15 +73,14 @@ int release(void* state) {
 // Collectives cannot be cancelled.
 int cancel(void*, int) { return MPI_SUCCESS; }
 
-int poll(void*, MPI_Status*) {
-  progress();
-  return MPI_SUCCESS;
-}
-
 }  // namespace
 
 Admission admit(Operation& operation) {
   Communicator& communicator = *operation.communicator;
+  if (!host_drives_progress()) {
+    operation.reason = "the MPI library has no hook for progress";
+    return Admission::host;
+  }
   try {
     // Another thread is about to settle the communicator: what it kept comes first.
     if (communicator.road != Road::preparing && communicator.operations.kept.load(std::memory_order_acquire) != 0)
@@ -127,9 +125,9 @@ void prepare_to_run(Operation& operation) {
 }
 
 int give_request(Operation& operation, MPI_Request* request) {
-  static constexpr RequestFunctions functions = {query, release, cancel, poll};
   // The operation may be complete, and its request of another thread's, before this returns.
-  if (const int error = start_request(functions, &operation, &operation.handle); error != MPI_SUCCESS) {
+  if (const int error = PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
+      error != MPI_SUCCESS) {
     give_back(&operation);
     return error;
   }

@@ -59,7 +59,8 @@ int post_persistent(const Arguments& arguments, MPI_Comm comm, PersistentRequest
 template <class Arguments>
 int make_persistent(const Arguments& arguments, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   Communicator* communicator = request != nullptr ? serving(comm) : nullptr;
-  if (communicator == nullptr || communicator->road == Road::host) return arguments.on_host(comm, info, request);
+  const bool hopeless = communicator == nullptr || communicator->road == Road::host || !host_drives_progress();
+  if (hopeless) return arguments.on_host(comm, info, request);
   return add_persistent(
       [arguments, comm](PersistentRequest& persistent) { return post_persistent(arguments, comm, persistent); },
       request);

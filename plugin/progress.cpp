@@ -293,12 +293,12 @@ int turn(bool may_call_host) {
 
 int progress_from_host() { return progress(); }
 
-void join_host_once() {
-  static const bool joined = join_host_progress(progress_from_host);
-  static_cast<void>(joined);
-}
-
 }  // namespace
+
+bool host_drives_progress() {
+  static const bool joined = join_host_progress(progress_from_host);
+  return joined;
+}
 
 int progress(bool may_call_host) {
   if (posted.load(std::memory_order_acquire) == 0) return 0;
@@ -309,7 +309,6 @@ int progress(bool may_call_host) {
 }
 
 void hand_over(Operation& operation) {
-  join_host_once();
   Communicator& communicator = *operation.communicator;
   add(communicator.operations.pending, 1);
   add(posted, 1);

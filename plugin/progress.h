@@ -12,6 +12,10 @@
 
 namespace plait {
 
+// Whether the host moves operations on while the program waits in it. Without that no call may be taken: a rank that
+// waits in a collective of the host's would keep others from the end of theirs.
+bool host_drives_progress();
+
 // Takes on an operation of a communicator that is accelerated, or is being prepared, or has a host request. Wait-free.
 void hand_over(Operation& operation);
 
