@@ -125,7 +125,8 @@ constexpr auto table = std::to_array<Entry>({
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
     {{"PLAIT_CHANNELS", "list", "shm,tcp,ucx,mpi",
-      "The channels that may be used, separated by commas: shm, tcp, ucx, mpi. Between nodes ucx is taken where it works on "
+      "The channels that may be used, separated by commas: shm, tcp, ucx, mpi. Between nodes ucx is taken where it "
+      "works on "
       "all ranks, else mpi."},
      "a list, separated by commas, of shm, tcp, ucx, mpi",
      set_channels},
@@ -284,6 +285,14 @@ std::string_view value_of(std::span<const std::string_view> environment, std::st
   return {};
 }
 
+std::vector<std::string_view> process_environment() {
+  std::vector<std::string_view> environment;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    environment.emplace_back(*variable);
+  }
+  return environment;
+}
+
 // Whether Slurm's pattern is one or more switches and then the node.
 bool switches_then_node(std::string_view pattern) {
   static constexpr std::string_view component = "switch.";
@@ -324,12 +333,16 @@ LoadedConfig load_config(std::span<const std::string_view> environment) {
   return loaded;
 }
 
-LoadedConfig load_config_from_process() {
-  std::vector<std::string_view> environment;
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    environment.emplace_back(*variable);
-  }
+LoadedConfig load_config_from_process(std::span<const std::string> preferred) {
+  std::vector<std::string_view> environment(preferred.begin(), preferred.end());
+  const std::vector<std::string_view> own = process_environment();
+  environment.insert(environment.end(), own.begin(), own.end());
   return load_config(environment);
+}
+
+std::string initial_text(const Knob& knob) {
+  const std::string_view text = value_of(process_environment(), knob.name);
+  return std::string(text.empty() ? knob.default_value : text);
 }
 
 std::vector<EffectiveValue> effective_values(std::span<const std::string_view> environment) {

@@ -22,13 +22,13 @@ std::span<const Knob> knobs();
 
 // The effective values, as typed fields, one for each knob.
 struct Config {
-  bool disable = false;                                       // PLAIT_DISABLE
-  bool report = false;                                        // PLAIT_REPORT
-  std::string report_path;                                    // PLAIT_REPORT=file.json; empty: standard error
-  std::string trace_path;                                     // PLAIT_TRACE; empty: off
-  std::string plan;                                           // PLAIT_PLAN: forced where it applies; empty: choose
+  bool disable = false;     // PLAIT_DISABLE
+  bool report = false;      // PLAIT_REPORT
+  std::string report_path;  // PLAIT_REPORT=file.json; empty: standard error
+  std::string trace_path;   // PLAIT_TRACE; empty: off
+  std::string plan;         // PLAIT_PLAN: forced where it applies; empty: choose
   std::vector<std::string> channels = {"shm", "tcp", "ucx", "mpi"};  // PLAIT_CHANNELS: those allowed
-  std::string rails = "all";                                  // PLAIT_RAILS: names, a number, or all
+  std::string rails = "all";                                         // PLAIT_RAILS: names, a number, or all
   std::string ucx_transports;             // PLAIT_UCX_TLS: as UCX_TLS; empty: by the kind of the rail
   std::string single_copy = "auto";       // PLAIT_SINGLE_COPY: auto | cma | xpmem | none
   std::size_t single_copy_threshold = 0;  // PLAIT_SINGLE_COPY_THRESHOLD (bytes); 0: measured
@@ -52,7 +52,11 @@ struct LoadedConfig {
 // becomes a warning. Without PLAIT_SWITCH the switch is what stands before the node in SLURM_TOPOLOGY_ADDR, where
 // SLURM_TOPOLOGY_ADDR_PATTERN says "switch.node" or "switch.switch.node" and so on (Slurm's topology/tree, srun(1)).
 LoadedConfig load_config(std::span<const std::string_view> environment);
-LoadedConfig load_config_from_process();
+// `preferred`: entries that stand before the environment's.
+LoadedConfig load_config_from_process(std::span<const std::string> preferred = {});
+
+// What the process's environment says of a knob, valid or not; else its default.
+std::string initial_text(const Knob& knob);
 
 // Where the value of each knob came from, for `plait config`: name, value, "default" or
 // "environment".

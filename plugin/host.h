@@ -24,6 +24,7 @@ struct Host {
   decltype(&MPI_Alltoall) alltoall = nullptr;
   decltype(&MPI_Reduce_scatter_block) reduce_scatter_block = nullptr;
   decltype(&MPI_Reduce_scatter) reduce_scatter = nullptr;
+  bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
 };
 
 namespace detail {

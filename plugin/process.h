@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,9 @@ inline Phase phase() { return detail::phase.load(std::memory_order_acquire); }
 inline bool accepting() { return phase() == Phase::open && detail::enabled.load(std::memory_order_relaxed); }
 // Whether calls are counted. False before the start.
 inline bool reporting() { return detail::reporting.load(std::memory_order_relaxed); }
+
+// Entries "PLAIT_X=value" of a door's own, which stand before the environment's. Before the start.
+void prefer_settings(std::vector<std::string> entries);
 
 // The frame of MPI's life. The host's MPI_Init lies between the first two, and a failed one is taken back. The second
 // agrees on the settings with all ranks of MPI_COMM_WORLD: it communicates.

@@ -54,7 +54,7 @@ Bases lay_out(const Request& request, const BoundSchedule& schedule, WorkMemory&
 
 int fail(Communicator& communicator, const Status& status) {
   communicator.road = Road::broken;
-  return communicator.error = raise_error(communicator.handle, status);
+  return communicator.error = raise_error_of_call(communicator.handle, status);
 }
 
 int run(Communicator& communicator, Request& request, const PreparedCall& prepared) {
@@ -62,7 +62,7 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
   const Bases bases = lay_out(request, prepared.schedule, machinery.memory);
   if (bases.packed_input != nullptr)
     if (const int error = pack(request.input, bases.packed_input); error != MPI_SUCCESS)
-      return raise_error(communicator.handle, error);
+      return raise_error_of_call(communicator.handle, error);
   CommunicatorTrace* trace = machinery.trace.get();
   if (trace != nullptr) trace->steps.begin_call();
   const Status status = machinery.engine.run(prepared.schedule, bases.buffers, request.reducer,
@@ -70,10 +70,10 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
   if (!status.ok()) [[unlikely]]
     return fail(communicator, status);
   if (request.user.error() != MPI_SUCCESS) [[unlikely]]
-    return raise_error(communicator.handle, request.user.error());
+    return raise_error_of_call(communicator.handle, request.user.error());
   if (bases.packed_output != nullptr)
     if (const int error = unpack(request.output, bases.packed_output); error != MPI_SUCCESS)
-      return raise_error(communicator.handle, error);
+      return raise_error_of_call(communicator.handle, error);
   return MPI_SUCCESS;
 }
 
@@ -135,7 +135,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
     if (communicator.road == Road::host) [[unlikely]]
       return {.reason = communicator.host_reason};
     if (communicator.road == Road::broken) [[unlikely]]
-      return {.code = raise_error(communicator.handle, communicator.error)};
+      return {.code = raise_error_of_call(communicator.handle, communicator.error)};
     return run_prepared(communicator, request, begin_ns);
   } catch (const std::exception& exception) {
     failure = Status(Code::unavailable, exception.what());
