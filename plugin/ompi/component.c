@@ -9,7 +9,8 @@
 #include "plugin/ompi/bridge.h"
 #include "plugin/ompi/module.h"
 
-extern const mca_coll_base_component_t mca_coll_plait_component;
+/* The one symbol that Open MPI looks for. */
+extern __attribute__((visibility("default"))) const mca_coll_base_component_t mca_coll_plait_component;
 
 static int priority = 0;
 static char** values = NULL; /* of the variables, in their order; Open MPI owns the texts */
