@@ -7,19 +7,29 @@ set(PLAIT_MPIRUN ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --bin
 # What the ranks of a test see: Plait from the first call on, and no call handed back because the host is faster.
 set(PLAIT_TEST_ENVIRONMENT PLAIT_SETUP_CALLS=1 PLAIT_HOST=0)
 
+# How mpirun takes the component of the build folder: its own folder stays the first place to look.
+set(PLAIT_COMPONENT_PARAMETERS --mca mca_base_component_path SYSTEM_DEFAULT:${CMAKE_BINARY_DIR}/openmpi
+                               --mca coll_plait_priority 90)
+
 # plait_job_test(NAME name RANKS n COMMAND target argument... [ENVIRONMENT K=V...] [MCA key value...]
-#                [TIMEOUT seconds] [LABELS label...] [PLAIN])
-# Runs the target's program on n ranks of this machine with libplait.so loaded, or without it (PLAIN).
+#                [TIMEOUT seconds] [LABELS label...] [PLAIN | COMPONENT])
+# Runs the target's program on n ranks of this machine with libplait.so loaded, without it (PLAIN), or with Open MPI's
+# component in its place.
 function(plait_job_test)
-  cmake_parse_arguments(TEST "PLAIN" "NAME;RANKS;TIMEOUT" "COMMAND;ENVIRONMENT;MCA;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "PLAIN;COMPONENT" "NAME;RANKS;TIMEOUT" "COMMAND;ENVIRONMENT;MCA;LABELS" ${ARGN})
   set(exports "")
   if(NOT TEST_PLAIN)
-    list(APPEND exports -x LD_PRELOAD=$<TARGET_FILE:plait_preload>)
+    if(NOT TEST_COMPONENT)
+      list(APPEND exports -x LD_PRELOAD=$<TARGET_FILE:plait_preload>)
+    endif()
     foreach(setting ${PLAIT_TEST_ENVIRONMENT} ${TEST_ENVIRONMENT})
       list(APPEND exports -x ${setting})
     endforeach()
   endif()
   set(parameters "")
+  if(TEST_COMPONENT)
+    list(APPEND parameters ${PLAIT_COMPONENT_PARAMETERS})
+  endif()
   while(TEST_MCA)
     list(POP_FRONT TEST_MCA key value)
     list(APPEND parameters --mca ${key} ${value})
