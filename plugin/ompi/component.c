@@ -80,7 +80,11 @@ static bool may_ask(void) { return opal_pmix_collect_all_data && !opal_pmix_base
 
 static void at_end_of_init(int argc, char** argv, int requested, int* provided) {
   (void)argc, (void)argv, (void)requested, (void)provided;
-  if (active) plait_ompi_open();
+  if (!active) return;
+  struct ompi_communicator_t* world = &ompi_mpi_comm_world.comm;
+  if (!plait_ompi_takes_calls(world) && ompi_comm_rank(world) == 0)
+    plait_ompi_warn("coll_plait_priority is below that of another coll component, which takes the calls");
+  plait_ompi_open();
 }
 
 static void at_begin_of_finalize(void) {

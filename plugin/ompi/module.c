@@ -75,3 +75,7 @@ mca_coll_base_module_t* plait_ompi_make_module(void) {
   plait_ompi_module_t* module = OBJ_NEW(plait_ompi_module_t);
   return module == NULL ? NULL : &module->super;
 }
+
+bool plait_ompi_takes_calls(const struct ompi_communicator_t* comm) {
+  return comm->c_coll->coll_allreduce == offer_allreduce;
+}

@@ -22,4 +22,7 @@ typedef struct plait_ompi_module {
 /* A module that offers all of PLAIT_COLLECTIVES once it is enabled. NULL: no memory. The caller owns it. */
 mca_coll_base_module_t* plait_ompi_make_module(void);
 
+/* Whether the communicator's calls come to such a module, and not to a component above it. */
+bool plait_ompi_takes_calls(const struct ompi_communicator_t* comm);
+
 #endif

@@ -1,5 +1,5 @@
-/* What Open MPI 5's headers expect in a file that Debian's libopenmpi-dev 5.0 leaves out: its mutex and its condition are
- * those of POSIX threads. Used only where the file is missing (plugin/ompi/CMakeLists.txt). */
+/* What Open MPI 5's headers expect in a file that Debian's libopenmpi-dev 5.0 leaves out: its mutex and its condition
+ * are those of POSIX threads. Used only where the file is missing (plugin/ompi/CMakeLists.txt). */
 #ifndef PLAIT_OMPI_SHIM_MUTEX_H
 #define PLAIT_OMPI_SHIM_MUTEX_H
 
@@ -25,7 +25,9 @@ static inline void opal_thread_internal_mutex_lock(opal_thread_internal_mutex_t*
 static inline int opal_thread_internal_mutex_trylock(opal_thread_internal_mutex_t* mutex) {
   return pthread_mutex_trylock(mutex) == EBUSY;
 }
-static inline void opal_thread_internal_mutex_unlock(opal_thread_internal_mutex_t* mutex) { pthread_mutex_unlock(mutex); }
+static inline void opal_thread_internal_mutex_unlock(opal_thread_internal_mutex_t* mutex) {
+  pthread_mutex_unlock(mutex);
+}
 static inline void opal_thread_internal_mutex_destroy(opal_thread_internal_mutex_t* mutex) {
   pthread_mutex_destroy(mutex);
 }
