@@ -131,7 +131,7 @@ const mca_coll_base_component_t mca_coll_plait_component = {
     .collm_version = {PLAIT_COLL_INTERFACE, .mca_component_name = "plait",
                       MCA_BASE_MAKE_VERSION(component, PLAIT_VERSION_MAJOR, PLAIT_VERSION_MINOR, PLAIT_VERSION_PATCH),
                       .mca_open_component = open_component, .mca_register_component_params = register_parameters},
-    .collm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
     .collm_init_query = init_query,
     .collm_comm_query = query,
 };
