@@ -1,5 +1,5 @@
-/* Times of calls, whatever door they take: for each case the median over rounds of the slowest rank's time a call, as
- * lines "collective bytes nanoseconds".
+/* Times of calls, whatever door they take: for each case the slowest rank's time a call, as lines "collective bytes
+ * nanoseconds". Of the rounds the fastest tenth's slowest: what else runs on the machine only ever adds.
  *   mpirun -n N door_calls */
 #include <mpi.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     for (int call = 0; call < warm_up; ++call) cases[i].call(cases[i].bytes / (int)sizeof(double));
     for (int round = 0; round < rounds; ++round) times[round] = nanoseconds_a_call(&cases[i]);
     qsort(times, rounds, sizeof times[0], ascending);
-    if (rank == 0) printf("%s %d %.1f\n", cases[i].name, cases[i].bytes, times[rounds / 2]);
+    if (rank == 0) printf("%s %d %.1f\n", cases[i].name, cases[i].bytes, times[rounds / 10]);
   }
   MPI_Finalize();
   return 0;
