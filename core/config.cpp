@@ -299,6 +299,14 @@ std::string_view value_of(std::span<const std::string_view> environment, std::st
   return {};
 }
 
+std::vector<std::string_view> process_environment() {
+  std::vector<std::string_view> environment;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    environment.emplace_back(*variable);
+  }
+  return environment;
+}
+
 // Whether Slurm's pattern is one or more switches and then the node.
 bool switches_then_node(std::string_view pattern) {
   static constexpr std::string_view component = "switch.";
@@ -339,12 +347,16 @@ LoadedConfig load_config(std::span<const std::string_view> environment) {
   return loaded;
 }
 
-LoadedConfig load_config_from_process() {
-  std::vector<std::string_view> environment;
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    environment.emplace_back(*variable);
-  }
+LoadedConfig load_config_from_process(std::span<const std::string> preferred) {
+  std::vector<std::string_view> environment(preferred.begin(), preferred.end());
+  const std::vector<std::string_view> own = process_environment();
+  environment.insert(environment.end(), own.begin(), own.end());
   return load_config(environment);
+}
+
+std::string initial_text(const Knob& knob) {
+  const std::string_view text = value_of(process_environment(), knob.name);
+  return std::string(text.empty() ? knob.default_value : text);
 }
 
 std::vector<EffectiveValue> effective_values(std::span<const std::string_view> environment) {

@@ -53,7 +53,11 @@ struct LoadedConfig {
 // becomes a warning. Without PLAIT_SWITCH the switch is what stands before the node in SLURM_TOPOLOGY_ADDR, where
 // SLURM_TOPOLOGY_ADDR_PATTERN says "switch.node" or "switch.switch.node" and so on (Slurm's topology/tree, srun(1)).
 LoadedConfig load_config(std::span<const std::string_view> environment);
-LoadedConfig load_config_from_process();
+// `preferred`: entries that stand before the environment's.
+LoadedConfig load_config_from_process(std::span<const std::string> preferred = {});
+
+// What the process's environment says of a knob, valid or not; else its default.
+std::string initial_text(const Knob& knob);
 
 // Where the value of each knob came from, for `plait config`: name, value, "default" or
 // "environment".

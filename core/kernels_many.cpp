@@ -42,7 +42,7 @@ HWY_INLINE void store_to_all(D d, hn::Vec<D> value, const ManyOperands& of, std:
 
 // Past the caches; `to` is aligned to the vector.
 template <class D>
-HWY_INLINE void stream(D d, hn::Vec<D> value, std::uint8_t* to) {
+HWY_INLINE void stream([[maybe_unused]] D d, hn::Vec<D> value, std::uint8_t* to) {
 #if HWY_TARGET == HWY_SCALAR
   store(d, value, to);
 #else

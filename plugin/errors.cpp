@@ -4,6 +4,8 @@
 #include <mutex>
 #include <string>
 
+#include "plugin/host.h"
+
 namespace plait {
 namespace {
 
@@ -29,5 +31,11 @@ int raise_error(MPI_Comm comm, int code) {
   PMPI_Comm_call_errhandler(comm, code);
   return code;
 }
+
+int raise_error_of_call(MPI_Comm comm, const Status& status) {
+  return raise_error_of_call(comm, error_code(status));
+}
+
+int raise_error_of_call(MPI_Comm comm, int code) { return host().raises_errors ? code : raise_error(comm, code); }
 
 }  // namespace plait

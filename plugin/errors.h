@@ -17,4 +17,9 @@ int raise_error(MPI_Comm comm, const Status& status);
 // The same with a code that the host gave.
 int raise_error(MPI_Comm comm, int code);
 
+// The same for a collective call that came through a door: where the host raises what the door returns (Host), this
+// only gives the code.
+int raise_error_of_call(MPI_Comm comm, const Status& status);
+int raise_error_of_call(MPI_Comm comm, int code);
+
 }  // namespace plait

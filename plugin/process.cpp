@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/log.h"
@@ -42,6 +43,7 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t hash) {
 namespace {
 
 constinit Process* settings = nullptr;  // never destroyed: calls may come until the process ends
+constinit std::vector<std::string> preferred;
 
 // Of everything that decides which road a call takes. Where the report goes and how much is said may differ.
 std::uint64_t fingerprint(const Config& config) {
@@ -109,7 +111,7 @@ void agree(Process& process, int world_rank, int world_ranks) {
 
 void start(bool agreeing) {
   auto* made = new Process;
-  LoadedConfig loaded = load_config_from_process();
+  LoadedConfig loaded = load_config_from_process(preferred);
   made->config = std::move(loaded.config);
   const Result<std::string> plan = read_plan(made->config.plan);
   made->config.plan = plan.ok() ? *plan : std::string();
@@ -155,6 +157,8 @@ std::uint64_t machine_identity() {
 }
 
 const Process& process() { return *settings; }
+
+void prefer_settings(std::vector<std::string> entries) { preferred = std::move(entries); }
 
 // The kernel lets a process take part in fences at once while it has one thread, and after milliseconds later on.
 void begin_initialisation() {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -54,6 +55,9 @@ inline bool reporting() { return detail::reporting.load(std::memory_order_relaxe
 
 // Whether several threads of this process may be in here: the program's, or ours beside it.
 inline bool threaded() { return detail::threaded.load(std::memory_order_relaxed); }
+
+// Entries "PLAIT_X=value" of a door's own, which stand before the environment's. Before the start.
+void prefer_settings(std::vector<std::string> entries);
 
 // The frame of MPI's life. The host's MPI_Init lies between the first two, and a failed one is taken back. The second
 // agrees on the settings with all ranks of MPI_COMM_WORLD: it communicates.

@@ -22,20 +22,20 @@ int fail(Communicator& communicator, const Status& status) {
   communicator.error = error_code(status);
   communicator.road = Road::broken;
   if (communicator.machinery != nullptr) communicator.machinery->give_up(status);
-  return raise_error(communicator.handle, communicator.error);
+  return raise_error_of_call(communicator.handle, communicator.error);
 }
 
 int run(Communicator& communicator, Request& request, const PreparedCall& prepared) {
   Machinery& machinery = *communicator.machinery;
   const Staging staging = lay_out(request, prepared.schedule, machinery.memory);
   if (const int error = stage_in(request, staging); error != MPI_SUCCESS)
-    return raise_error(communicator.handle, error);
+    return raise_error_of_call(communicator.handle, error);
   StepTrace* steps = begin_trace(machinery);
   const Status status = machinery.engine.run(prepared.schedule, staging.buffers, request.reducer, steps);
   if (!status.ok()) [[unlikely]]
     return fail(communicator, status);
   if (const int error = stage_out(request, staging); error != MPI_SUCCESS)
-    return raise_error(communicator.handle, error);
+    return raise_error_of_call(communicator.handle, error);
   return MPI_SUCCESS;
 }
 
@@ -108,7 +108,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
     if (communicator.road == Road::host) [[unlikely]]
       return {.reason = communicator.host_reason};
     if (communicator.road == Road::broken) [[unlikely]]
-      return {.code = raise_error(communicator.handle, communicator.error)};
+      return {.code = raise_error_of_call(communicator.handle, communicator.error)};
     return run_prepared(communicator, request, begin_ns);
   } catch (const std::exception& exception) {
     failure = Status(Code::unavailable, exception.what());

@@ -11,15 +11,24 @@ foreach(mpi IN LISTS PLAIT_MPIS)
   string(REPLACE "_" "." plait_test_suffix_${mpi} "${plait_suffix_${mpi}}")
 endforeach()
 
+# How mpirun takes Open MPI's component of the build folder: its own folder stays the first place to look.
+set(PLAIT_COMPONENT_PARAMETERS --mca mca_base_component_path SYSTEM_DEFAULT:${CMAKE_BINARY_DIR}/openmpi
+                               --mca coll_plait_priority 90)
+
 # plait_job_test(NAME name RANKS n COMMAND program argument... [ENVIRONMENT K=V...] [MCA key value...]
-#                [TIMEOUT seconds] [LABELS label...] [PLAIN] [EVERY_MPI])
-# Runs a program (plait_mpi_program) on n ranks of this machine with libplait.so loaded, or without it (PLAIN): that of the
-# first MPI, or each MPI's in a test of its own (EVERY_MPI).
+#                [TIMEOUT seconds] [LABELS label...] [PLAIN | COMPONENT] [EVERY_MPI])
+# Runs a program (plait_mpi_program) on n ranks of this machine with libplait.so loaded, without it (PLAIN), or with Open
+# MPI's component in its place: that of the first MPI, or each MPI's in a test of its own (EVERY_MPI).
 function(plait_job_test)
-  cmake_parse_arguments(TEST "PLAIN;EVERY_MPI" "NAME;RANKS;TIMEOUT" "COMMAND;ENVIRONMENT;MCA;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "PLAIN;COMPONENT;EVERY_MPI" "NAME;RANKS;TIMEOUT" "COMMAND;ENVIRONMENT;MCA;LABELS" ${ARGN})
   set(settings "")
   if(NOT TEST_PLAIN)
-    set(settings LD_PRELOAD=$<TARGET_FILE:plait_preload> ${PLAIT_TEST_ENVIRONMENT} ${TEST_ENVIRONMENT})
+    set(settings ${PLAIT_TEST_ENVIRONMENT} ${TEST_ENVIRONMENT})
+    if(TEST_COMPONENT)
+      list(APPEND settings ${PLAIT_COMPONENT_PARAMETERS})
+    else()
+      list(PREPEND settings LD_PRELOAD=$<TARGET_FILE:plait_preload>)
+    endif()
   endif()
   while(TEST_MCA)
     list(POP_FRONT TEST_MCA key value)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -177,6 +178,31 @@ TEST(Config, ReadsTheProcessEnvironment) {
   EXPECT_EQ(load_config_from_process().config.plan, "from the environment");
   ASSERT_EQ(::unsetenv("PLAIT_PLAN"), 0);
   EXPECT_EQ(load_config_from_process().config.plan, "");
+}
+
+TEST(Config, PreferredEntriesStandBeforeTheEnvironment) {
+  ASSERT_EQ(::setenv("PLAIT_PLAN", "from the environment", 1), 0);
+  ASSERT_EQ(::setenv("PLAIT_RAILS", "2", 1), 0);
+  const std::vector<std::string> preferred = {"PLAIT_PLAN=from the door", "PLAIT_SETUP_CALLS=7"};
+  const LoadedConfig loaded = load_config_from_process(preferred);
+  ASSERT_EQ(::unsetenv("PLAIT_RAILS"), 0);
+  ASSERT_EQ(::unsetenv("PLAIT_PLAN"), 0);
+  EXPECT_EQ(loaded.config.plan, "from the door");
+  EXPECT_EQ(loaded.config.rails, "2");
+  EXPECT_EQ(loaded.config.setup_calls, 7);
+}
+
+TEST(InitialText, IsTheEnvironmentsElseTheDefault) {
+  const auto knob = std::ranges::find(knobs(), "PLAIT_CHUNK_BYTES", &Knob::name);
+  ASSERT_NE(knob, knobs().end());
+  EXPECT_EQ(initial_text(*knob), "0");
+  ASSERT_EQ(::setenv("PLAIT_CHUNK_BYTES", "wrong", 1), 0);
+  const std::string given = initial_text(*knob);
+  ASSERT_EQ(::setenv("PLAIT_CHUNK_BYTES", "", 1), 0);
+  const std::string empty = initial_text(*knob);
+  ASSERT_EQ(::unsetenv("PLAIT_CHUNK_BYTES"), 0);
+  EXPECT_EQ(given, "wrong");
+  EXPECT_EQ(empty, "0");
 }
 
 TEST(EffectiveValues, SayWhereEachCameFrom) {

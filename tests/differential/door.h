@@ -5,6 +5,8 @@ namespace plait::test {
 
 // Whether the library is there. Without it the two functions below do nothing, and say "".
 bool plait_present();
+// Enabling makes the host's the last plan: Open MPI may return from a collective without data on the ranks that see so
+// before its components get it.
 void enable_plait(bool enabled);
 const char* last_plan();
 const char* last_channels();

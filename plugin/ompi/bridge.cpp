@@ -1,0 +1,107 @@
+#include "plugin/ompi/bridge.h"
+
+#include <dlfcn.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config.h"
+#include "core/log.h"
+#include "plugin/collectives.h"
+#include "plugin/host.h"
+#include "plugin/process.h"
+
+namespace plait::ompi {
+namespace {
+
+struct Variable {
+  std::string name, help, initial;
+};
+
+// "single_copy" of "PLAIT_SINGLE_COPY".
+std::string parameter_name(std::string_view knob) {
+  knob.remove_prefix(knob.find('_') + 1);
+  std::string name(knob);
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return name;
+}
+
+// Never destroyed: Open MPI may ask until the process ends.
+const std::vector<Variable>& variables() {
+  static const auto* list = [] {
+    auto* made = new std::vector<Variable>;
+    for (const Knob& knob : knobs())
+      made->push_back({.name = parameter_name(knob.name),
+                       .help = std::string(knob.help) + " (" + std::string(knob.type) + "; as " +
+                               std::string(knob.name) + " in the environment)",
+                       .initial = initial_text(knob)});
+    return made;
+  }();
+  return *list;
+}
+
+// Start of the library that an address lies in; nullptr: none.
+const void* library_of(const void* address) {
+  Dl_info found{};
+  return dladdr(address, &found) != 0 ? found.dli_fbase : nullptr;
+}
+
+void install_host_functions() {
+  Host host;
+  host.init = PMPI_Init;
+  host.init_thread = PMPI_Init_thread;
+  host.finalize = PMPI_Finalize;
+  host.alloc_mem = PMPI_Alloc_mem;
+  host.free_mem = PMPI_Free_mem;
+#define PLAIT_INSTALL(Name, name, parameters, arguments) host.name = plait_ompi_host_##name;
+  PLAIT_COLLECTIVES(PLAIT_INSTALL)
+#undef PLAIT_INSTALL
+  host.raises_errors = true;
+  install_host(host);
+}
+
+}  // namespace
+}  // namespace plait::ompi
+
+extern "C" {
+
+size_t plait_ompi_variable_count(void) { return plait::knobs().size(); }
+
+plait_ompi_variable plait_ompi_variable_at(size_t index) {
+  const plait::ompi::Variable& variable = plait::ompi::variables()[index];
+  return {variable.name.c_str(), variable.help.c_str(), variable.initial.c_str()};
+}
+
+bool plait_ompi_preloaded(void) {
+  const void* other = dlsym(RTLD_DEFAULT, "plait_version");
+  return other != nullptr && plait::ompi::library_of(other) !=
+                                 plait::ompi::library_of(reinterpret_cast<const void*>(&plait_ompi_preloaded));
+}
+
+void plait_ompi_warn(const char* text) { plait::warn(text); }
+
+void plait_ompi_begin(const char* const values[]) {
+  plait::ompi::install_host_functions();
+  std::vector<std::string> settings;
+  for (size_t i = 0; i < plait::knobs().size(); ++i)
+    settings.push_back(std::string(plait::knobs()[i].name) + "=" + (values[i] != nullptr ? values[i] : ""));
+  plait::prefer_settings(std::move(settings));
+  plait::begin_initialisation();
+}
+
+void plait_ompi_open(void) {
+  plait::end_initialisation(true);
+  if (plait::process().first_rank && plait::process().config.shared == "malloc")
+    plait::warn("PLAIT_SHARED=malloc needs libplait.so to be preloaded; the program's memory stays private");
+}
+
+void plait_ompi_finish(void) { plait::finish(); }
+
+#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments) \
+  int plait_ompi_door_##name parameters { return plait::door::name arguments; }
+PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
+#undef PLAIT_DEFINE_DOOR
+
+}  // extern "C"

@@ -1,0 +1,55 @@
+/* Between the component, which is C because Open MPI's headers are, and Plait, which is C++. */
+#ifndef PLAIT_PLUGIN_OMPI_BRIDGE_H
+#define PLAIT_PLUGIN_OMPI_BRIDGE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plugin/collective_functions.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Plait's, for the component ---- */
+
+/* An entry of the table of PLAIT_* variables. The texts live for ever. */
+struct plait_ompi_variable {
+  const char* name;    /* "single_copy" of PLAIT_SINGLE_COPY */
+  const char* help;    /* with the variable's type */
+  const char* initial; /* what the environment says, else the default */
+};
+size_t plait_ompi_variable_count(void);
+struct plait_ompi_variable plait_ompi_variable_at(size_t index);
+
+/* Whether libplait.so was loaded into this process: it takes the calls before they reach a component. */
+bool plait_ompi_preloaded(void);
+
+/* One line on standard error. */
+void plait_ompi_warn(const char* text);
+
+/* The frame of MPI's life (plugin/process.h). Until plait_ompi_open() every call is the host's. `values` are those of
+ * the variables in their order; they stand before the environment's. */
+void plait_ompi_begin(const char* const values[]);
+/* Collective over MPI_COMM_WORLD; the host's collectives work. */
+void plait_ompi_open(void);
+void plait_ompi_finish(void);
+
+/* The collectives of plait::door. An error that they return is still to be raised. */
+#define PLAIT_OMPI_DOOR(Name, name, parameters, arguments) int plait_ompi_door_##name parameters;
+PLAIT_COLLECTIVES(PLAIT_OMPI_DOOR)
+#undef PLAIT_OMPI_DOOR
+
+/* ---- The component's, for Plait ---- */
+
+/* The collectives of the component below this one on the communicator. They raise no error. */
+#define PLAIT_OMPI_HOST(Name, name, parameters, arguments) int plait_ompi_host_##name parameters;
+PLAIT_COLLECTIVES(PLAIT_OMPI_HOST)
+#undef PLAIT_OMPI_HOST
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
