@@ -1,0 +1,169 @@
+/* Non-blocking and persistent collectives as programs use them: set up while other ranks wait for a message, many under way
+ * on several communicators, completed in another order on each rank, communicators freed meanwhile, and no memory that
+ * grows. With arguments: repeats of the last part. Prints "nonblocking: right" at the end; anything wrong ends the job. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PERSISTENT(name) MPIX_##name##_init
+#else
+#define PERSISTENT(name) MPI_##name##_init
+#endif
+
+enum { communicators = 4, outstanding = 64, rounds = 20 };
+
+static int rank, ranks;
+
+static void check(int right, const char* what) {
+  if (right) return;
+  fprintf(stderr, "nonblocking: wrong: %s, rank %d\n", what, rank);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static long sum_of_ranks(long members) { return members * (members - 1) / 2; }
+
+/* A rank may post its call, then send, and another receive before it posts its own: no call may wait for the others, not
+ * even the one that has the communicator set up. */
+static void post_before_a_message(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (int i = 0; i < 6; ++i) {
+    long mine = rank + i, all = -1;
+    int token = i;
+    MPI_Request request;
+    if (rank == ranks - 1) MPI_Recv(&token, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Iallreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, comm, &request);
+    if (rank == 0 && ranks > 1) MPI_Send(&token, 1, MPI_INT, ranks - 1, 7, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(all == sum_of_ranks(ranks) + (long)ranks * i, "a sum beside a message");
+  }
+  MPI_Comm_free(&comm);
+}
+
+/* Each rank waits in an order of its own. */
+static void complete_in_any_order(MPI_Request requests[], int count) {
+  for (int i = 0; i < count; ++i) {
+    const int chosen = (i * 7 + rank * 13) % count;
+    if (i % 3 == 0) {
+      int done = 0;
+      while (!done) MPI_Test(&requests[chosen], &done, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Wait(&requests[chosen], MPI_STATUS_IGNORE);
+    }
+  }
+  MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+}
+
+static void many_on_several(void) {
+  MPI_Comm comms[communicators];
+  int members[communicators], first[communicators];
+  for (int c = 0; c < communicators; ++c) {
+    MPI_Comm_split(MPI_COMM_WORLD, c % 2 == 0 ? 0 : rank % 2, rank, &comms[c]);
+    MPI_Comm_size(comms[c], &members[c]);
+    first[c] = c % 2 == 0 ? 0 : rank % 2;
+  }
+  static long mine[communicators * outstanding], all[communicators * outstanding];
+  static MPI_Request requests[communicators * outstanding];
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < communicators * outstanding; ++i) {
+      mine[i] = rank + i + round;
+      all[i] = -1;
+      MPI_Iallreduce(&mine[i], &all[i], 1, MPI_LONG, MPI_SUM, comms[i % communicators], &requests[i]);
+    }
+    long blocking = -1, one = 1; /* comes after those before it */
+    MPI_Allreduce(&one, &blocking, 1, MPI_LONG, MPI_SUM, comms[round % communicators]);
+    check(blocking == members[round % communicators], "a blocking sum in between");
+    complete_in_any_order(requests, communicators * outstanding);
+    for (int i = 0; i < communicators * outstanding; ++i) {
+      const int c = i % communicators, step = c % 2 == 0 ? 1 : 2;
+      const long ranks_sum = (long)members[c] * first[c] + step * sum_of_ranks(members[c]);
+      check(all[i] == ranks_sum + (long)members[c] * (i + round), "one sum of many");
+    }
+  }
+  for (int c = 0; c < communicators; ++c) MPI_Comm_free(&comms[c]);
+}
+
+static void freed_meanwhile(void) {
+  for (int i = 0; i < 4; ++i) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    long mine[8], all[8];
+    MPI_Request requests[8];
+    for (int k = 0; k < 8; ++k) {
+      mine[k] = rank + k;
+      MPI_Iallreduce(&mine[k], &all[k], 1, MPI_LONG, MPI_SUM, comm, &requests[k]);
+    }
+    MPI_Comm_free(&comm);
+    MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < 8; ++k) check(all[k] == sum_of_ranks(ranks) + (long)ranks * k, "a sum of a freed communicator");
+  }
+}
+
+#ifndef MPICH_VERSION /* MPICH 4.0 cannot free a persistent collective */
+static void persistent(void) {
+  long mine[3], all[3];
+  MPI_Request requests[3];
+  for (int k = 0; k < 3; ++k)
+    PERSISTENT(Allreduce)(&mine[k], &all[k], 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[k]);
+  for (int i = 0; i < 50; ++i) {
+    for (int k = 0; k < 3; ++k) {
+      mine[k] = rank + k + i;
+      all[k] = -1;
+    }
+    if (i % 2 == 0) {
+      MPI_Startall(3, requests);
+    } else {
+      for (int k = 0; k < 3; ++k) MPI_Start(&requests[k]);
+    }
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < 3; ++k) {
+      check(requests[k] != MPI_REQUEST_NULL, "a persistent request after its completion");
+      check(all[k] == sum_of_ranks(ranks) + (long)ranks * (k + i), "a persistent sum");
+    }
+  }
+  for (int k = 0; k < 3; ++k) MPI_Request_free(&requests[k]);
+}
+#else
+static void persistent(void) {}
+#endif
+
+static long resident_pages(void) {
+  long pages = 0, resident = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  check(file != NULL && fscanf(file, "%ld %ld", &pages, &resident) == 2, "/proc/self/statm");
+  fclose(file);
+  return resident;
+}
+
+static void no_growth(long repeats) {
+  long before = 0;
+  for (long i = 0; i < repeats + 1000; ++i) {
+    if (i == 1000) before = resident_pages();
+    long mine = rank, all = -1;
+    MPI_Request request;
+    MPI_Iallreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(all == sum_of_ranks(ranks), "a sum again and again");
+  }
+  const long grown = (resident_pages() - before) * sysconf(_SC_PAGESIZE);
+  check(grown <= 64 * 1024, "memory grows");
+}
+
+int main(int argc, char** argv) {
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  post_before_a_message();
+  many_on_several();
+  freed_meanwhile();
+  persistent();
+  no_growth(argc > 1 ? atol(argv[1]) : 20000);
+  if (rank == 0) printf("nonblocking: right\n");
+  MPI_Finalize();
+  return 0;
+}
