@@ -230,8 +230,23 @@ bool Cases::wanted(Collective collective) const {
 }
 
 // Within the limit on memory, and with a count that all layouts divide.
+namespace {
+
+// MPICH leaves anything in the padding of a long double that it moves by a derived type: nothing can be compared.
+bool leaves_padding(const Case& test) {
+#ifdef MPICH_VERSION
+  return test.op == nullptr && test.shape == Shape::derived && !test.basic->value_bytes.empty();
+#else
+  static_cast<void>(test);
+  return false;
+#endif
+}
+
+}  // namespace
+
 Case Cases::fitted(Case test) const {
   if (test.basic == nullptr) return test;
+  if (leaves_padding(test)) test.shape = Shape::plain;
   const bool single = test.collective == Collective::bcast || test.collective == Collective::reduce ||
                       test.collective == Collective::allreduce;
   const std::size_t parts = single ? 1 : party_ranks_[test.party];

@@ -472,19 +472,10 @@ bool Trial::must_be_accelerated() const {
   return std::any_of(counts_.begin(), counts_.end(), [](std::size_t count) { return count > 0; });
 }
 
-// MPICH moves a long double without its padding where the type is a derived one.
-bool Trial::padding_travels() const {
-#ifdef MPICH_VERSION
-  return test_.shape != Shape::derived;
-#else
-  return true;
-#endif
-}
-
 // Whether the call defines this byte, or must leave it alone: not so for padding in a reduction's elements, and for
 // what MPI_IN_PLACE leaves behind the result of a reduce-scatter.
 bool Trial::value_at(std::ptrdiff_t offset) const {
-  if ((test_.op == nullptr && padding_travels()) || offset < receive_.layout->true_lower_bound()) return true;
+  if (test_.op == nullptr || offset < receive_.layout->true_lower_bound()) return true;
   const auto at = static_cast<std::size_t>(offset - receive_.layout->true_lower_bound());
   const std::size_t element = at / test_.basic->extent;
   if (element >= receive_.elements) return true;

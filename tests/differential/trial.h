@@ -143,7 +143,6 @@ class Trial {
   std::vector<std::byte> packed_input() const;
   void unpack_expected(const std::vector<std::byte>& packed);
   bool is_root() const { return root_ == party_.rank; }
-  bool padding_travels() const;
   bool value_at(std::ptrdiff_t offset) const;
   std::string difference() const;
 
