@@ -32,9 +32,7 @@ int raise_error(MPI_Comm comm, int code) {
   return code;
 }
 
-int raise_error_of_call(MPI_Comm comm, const Status& status) {
-  return raise_error_of_call(comm, error_code(status));
-}
+int raise_error_of_call(MPI_Comm comm, const Status& status) { return raise_error_of_call(comm, error_code(status)); }
 
 int raise_error_of_call(MPI_Comm comm, int code) { return host().raises_errors ? code : raise_error(comm, code); }
 

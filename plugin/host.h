@@ -59,6 +59,7 @@ struct Host {
   decltype(&MPI_Startall) startall = nullptr;
   decltype(&MPI_Request_free) request_free = nullptr;
   decltype(&MPI_Wait) wait = nullptr;
+  decltype(&MPI_Op_free) op_free = nullptr;
   bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
 };
 

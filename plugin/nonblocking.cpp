@@ -1,6 +1,9 @@
 #include "plugin/nonblocking.h"
 
+#include <atomic>
 #include <exception>
+#include <mutex>
+#include <vector>
 
 #include "plugin/bootstrap.h"
 #include "plugin/host.h"
@@ -16,9 +19,34 @@ thread_local constinit MPI_Request latest_handle __attribute__((tls_model("initi
 
 constexpr int most_own_turns = 256;
 
+constinit std::atomic<int> kept_calls{0};  // of all communicators
+
+struct FreedOperators {
+  std::mutex guard;
+  std::vector<MPI_Op> handles;
+};
+FreedOperators& freed_operators() {
+  static auto* all = new FreedOperators;  // never destroyed: calls may come until the process ends
+  return *all;
+}
+
 Admission fail(Operation& operation, const std::exception& exception) {
   operation.error = error_code(Status(Code::unavailable, exception.what()));
   return Admission::failed;
+}
+
+void free_operators() {
+  std::vector<MPI_Op> handles;
+  {
+    const std::scoped_lock lock(freed_operators().guard);
+    handles.swap(freed_operators().handles);
+  }
+  for (MPI_Op& handle : handles) host().op_free(&handle);
+}
+
+void keep(Communicator& communicator) {
+  communicator.operations.kept.fetch_add(1, std::memory_order_relaxed);
+  kept_calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 // For calls of any length: a second set-up would only make more calls wait.
@@ -51,8 +79,7 @@ bool calls_host(const Operation& operation) {
   constexpr auto mpi = std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi);
   const Request& request = operation.request;
   const bool packed = request.input.type != nullptr && !request.input.direct;
-  const bool user_defined = request.reducer == &request.user.reducer();
-  return packed || user_defined || (operation.prepared->schedule.channels_used & mpi) != 0;
+  return packed || (operation.prepared->schedule.channels_used & mpi) != 0;
 }
 
 // ---- The functions of a generalized request ----
@@ -81,6 +108,9 @@ Admission admit(Operation& operation) {
     operation.reason = "the MPI library has no hook for progress";
     return Admission::host;
   }
+  // The program may free its operator before the end, and only the host can keep it alive.
+  if (operation.reason == nullptr && operation.request.reducer == &operation.request.user.reducer())
+    operation.reason = "user-defined operator in a call that does not block";
   try {
     // Another thread is about to settle the communicator: what it kept comes first.
     if (communicator.road != Road::preparing && communicator.operations.kept.load(std::memory_order_acquire) != 0)
@@ -103,11 +133,21 @@ Admission admit(Operation& operation) {
         operation.error = communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER;
         return Admission::failed;
     }
-    if (admission == Admission::kept) communicator.operations.kept.fetch_add(1, std::memory_order_relaxed);
+    const bool ours = admission == Admission::kept || admission == Admission::taken;
+    if (ours && operation.reason == nullptr) {
+      operation.error = operation.types.hold(operation.request);
+      if (operation.error != MPI_SUCCESS) return Admission::failed;
+    }
+    if (admission == Admission::kept) keep(communicator);
     return admission;
   } catch (const std::exception& exception) {
     return fail(operation, exception);
   }
+}
+
+void let_go(Communicator& communicator) {
+  communicator.operations.kept.fetch_sub(1, std::memory_order_release);
+  if (kept_calls.fetch_sub(1, std::memory_order_acq_rel) == 1) free_operators();
 }
 
 void prepare_to_run(Operation& operation) {
@@ -165,6 +205,14 @@ int wait(MPI_Request* request, MPI_Status* status) {
     latest_handle = MPI_REQUEST_NULL;
   }
   return host().wait(request, status);
+}
+
+int op_free(MPI_Op* op) {
+  if (kept_calls.load(std::memory_order_acquire) == 0 || op == nullptr || predefined_op(*op)) return host().op_free(op);
+  const std::scoped_lock lock(freed_operators().guard);
+  freed_operators().handles.push_back(*op);
+  *op = MPI_OP_NULL;
+  return MPI_SUCCESS;
 }
 
 }  // namespace plait::door

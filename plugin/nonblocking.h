@@ -27,6 +27,9 @@ Admission admit(Operation& operation);
 // `reason`. `prepared` may be too long for what is set up.
 void prepare_to_run(Operation& operation);
 
+// A kept call has found who runs it. Frees the operators that the program freed meanwhile.
+void let_go(Communicator& communicator);
+
 // For the report and the trace.
 void record_operation(Operation& operation);
 
@@ -39,8 +42,8 @@ Admission prepare_operation(const Arguments& arguments, Operation& operation) {
   operation.reason = arguments.prepare(*operation.communicator, operation.request);
   const Admission admission = admit(operation);
   if (admission == Admission::kept)
-    operation.post_on_host = [arguments](MPI_Comm comm, MPI_Request* request) {
-      return arguments.on_host(comm, request);
+    operation.post_on_host = [held = operation.types.replace_in(arguments)](MPI_Comm comm, MPI_Request* request) {
+      return held.on_host(comm, request);
     };
   return admission;
 }
@@ -97,5 +100,8 @@ namespace plait::door {
 // Waiting in the host costs more than the operation itself where that is small: a wait for this thread's latest one
 // begins with turns of our own.
 int wait(MPI_Request* request, MPI_Status* status);
+
+// An operator that a kept call uses lives until it is known who runs the call.
+int op_free(MPI_Op* op);
 
 }  // namespace plait::door

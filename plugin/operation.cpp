@@ -20,6 +20,7 @@ constinit Pool pool;
 
 // Members but those that keep their memory.
 void clear(Operation& operation) {
+  operation.types.release();
   operation.request = {};
   operation.reason = nullptr;
   operation.handle = operation.host_request = MPI_REQUEST_NULL;

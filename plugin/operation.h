@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "plugin/communicator.h"
+#include "plugin/held_types.h"
 #include "plugin/request.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/staging.h"
@@ -22,6 +23,7 @@ struct Operation {
   Communicator* communicator = nullptr;
   Request request;
   Lists lists;
+  HeldTypes types;
   const char* reason = nullptr;  // why it is not eligible; nullptr: it is
 
   // Whom its completion is told: the generalized request that the program holds, or a persistent one.

@@ -48,6 +48,7 @@ void forget(PersistentRequest* persistent) {
     const std::scoped_lock lock(registry().guard);
     registry().free_tags.push_back(persistent->tag);
   }
+  persistent->types.release();
   delete persistent;
 }
 
@@ -64,9 +65,8 @@ int start_one(PersistentRequest& persistent, MPI_Request* request) {
 
 }  // namespace
 
-int add_persistent(std::function<int(PersistentRequest&)> post, MPI_Request* request) {
-  auto* persistent = new PersistentRequest;
-  persistent->post = std::move(post);
+int add_persistent(std::unique_ptr<PersistentRequest> made, MPI_Request* request) {
+  PersistentRequest* persistent = made.release();
   persistent->tag = take_tag();
   const int error = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, persistent->tag, quiet_communicator(), &persistent->handle);
   if (error != MPI_SUCCESS) {

@@ -8,6 +8,8 @@
 #include <mpi.h>
 
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "plugin/communicator.h"
 #include "plugin/nonblocking.h"
@@ -21,12 +23,13 @@ struct PersistentRequest {
   MPI_Request handle = MPI_REQUEST_NULL;
   int tag = 0;
   std::function<int(PersistentRequest&)> post;  // the collective once; an MPI error code
+  HeldTypes types;
   bool active = false;
   bool freed = false;  // by the program, while it was active
 };
 
-// What the program has of ours; `post` is called at each start.
-int add_persistent(std::function<int(PersistentRequest&)> post, MPI_Request* request);
+// Makes what the program has of ours; `persistent.post` is called at each start.
+int add_persistent(std::unique_ptr<PersistentRequest> persistent, MPI_Request* request);
 
 // One start of a collective whose completion `persistent` waits for.
 template <class Arguments>
@@ -61,9 +64,19 @@ int make_persistent(const Arguments& arguments, MPI_Comm comm, MPI_Info info, MP
   Communicator* communicator = request != nullptr ? serving(comm) : nullptr;
   const bool hopeless = communicator == nullptr || communicator->road == Road::host || !host_drives_progress();
   if (hopeless) return arguments.on_host(comm, info, request);
-  return add_persistent(
-      [arguments, comm](PersistentRequest& persistent) { return post_persistent(arguments, comm, persistent); },
-      request);
+  auto persistent = std::make_unique<PersistentRequest>();
+  Request described;
+  Lists lists;
+  described.call.collective = Arguments::collective;
+  described.lists = &lists;
+  const char* reason = arguments.prepare(*communicator, described);
+  const bool user_defined = described.reducer == &described.user.reducer();
+  if (reason != nullptr || user_defined) return arguments.on_host(comm, info, request);
+  if (const int error = persistent->types.hold(described); error != MPI_SUCCESS) return raise_error(comm, error);
+  persistent->post = [held = persistent->types.replace_in(arguments), comm](PersistentRequest& started) {
+    return post_persistent(held, comm, started);
+  };
+  return add_persistent(std::move(persistent), request);
 }
 
 // Called when the operation behind it is complete; gives the operation back.

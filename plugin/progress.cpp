@@ -103,7 +103,7 @@ void sort(Operation& operation, Road road) {
     append(communicator.operations.first, communicator.operations.last, operation);
   else
     post_on_host(operation);
-  communicator.operations.kept.fetch_sub(1, std::memory_order_release);
+  let_go(communicator);
 }
 
 void arrive(Operation& operation) {
@@ -141,6 +141,7 @@ bool advance_set_up(Communicator& communicator) {
 void conclude(Operation& operation) {
   operation.prepared.reset();
   operation.post_on_host = nullptr;
+  operation.types.release();
   add(operation.communicator->operations.pending, -1);
   add(posted, -1);
   operation.complete.store(true, std::memory_order_release);

@@ -1,6 +1,7 @@
-/* Non-blocking and persistent collectives as programs use them: set up while other ranks wait for a message, many under way
- * on several communicators, completed in another order on each rank, communicators freed meanwhile, and no memory that
- * grows. With arguments: repeats of the last part. Prints "nonblocking: right" at the end; anything wrong ends the job. */
+/* Non-blocking and persistent collectives as programs use them: set up while other ranks wait for a message, many under
+ * way on several communicators, completed in another order on each rank, communicators freed meanwhile, and no memory
+ * that grows. With arguments: repeats of the last part. Prints "nonblocking: right" at the end; anything wrong ends the
+ * job. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 enum { communicators = 4, outstanding = 64, rounds = 20 };
 
 static int rank, ranks;
-static MPI_Status statuses[communicators * outstanding]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array too short */
+static MPI_Status
+    statuses[communicators * outstanding]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array too short */
 
 static void check(int right, const char* what) {
   if (right) return;
@@ -27,8 +29,8 @@ static void check(int right, const char* what) {
 
 static long sum_of_ranks(long members) { return members * (members - 1) / 2; }
 
-/* A rank may post its call, then send, and another receive before it posts its own: no call may wait for the others, not
- * even the one that has the communicator set up. */
+/* A rank may post its call, then send, and another receive before it posts its own: no call may wait for the others,
+ * not even the one that has the communicator set up. */
 static void post_before_a_message(void) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -104,6 +106,35 @@ static void freed_meanwhile(void) {
   }
 }
 
+static void add(void* left, void* right, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((long*)right)[i] += ((long*)left)[i];
+}
+
+/* What a posted operation uses may be freed before its end. */
+static void types_and_operators_freed(void) {
+  for (int i = 0; i < 20; ++i) {
+    long mine[2] = {rank, -1}, all[64] = {0}, sum = -1;
+    MPI_Datatype every_other;
+    MPI_Op op;
+    MPI_Request requests[2];
+    MPI_Type_create_resized(MPI_LONG, 0, 2 * sizeof(long), &every_other);
+    MPI_Type_commit(&every_other);
+    MPI_Op_create(add, 1, &op);
+    MPI_Iallgather(mine, 1, MPI_LONG, all, 1, every_other, MPI_COMM_WORLD, &requests[0]);
+    MPI_Iallreduce(mine, &sum, 1, MPI_LONG, op, MPI_COMM_WORLD, &requests[1]);
+    MPI_Type_free(&every_other);
+    MPI_Op_free(&op);
+    MPI_Datatype other; /* takes the place of the freed one */
+    MPI_Type_contiguous(3, MPI_INT, &other);
+    MPI_Type_commit(&other);
+    MPI_Waitall(2, requests, statuses);
+    MPI_Type_free(&other);
+    for (int r = 0; r < ranks && r < 32; ++r) check(all[2 * r] == r && all[2 * r + 1] == 0, "data of a freed type");
+    check(sum == sum_of_ranks(ranks), "a sum by a freed operator");
+  }
+}
+
 #ifndef MPICH_VERSION /* MPICH 4.0 cannot free a persistent collective */
 static void persistent(void) {
   long mine[3], all[3];
@@ -127,6 +158,21 @@ static void persistent(void) {
     }
   }
   for (int k = 0; k < 3; ++k) MPI_Request_free(&requests[k]);
+
+  long all_of_them[64] = {0}, own = rank;
+  MPI_Datatype every_other;
+  MPI_Type_create_resized(MPI_LONG, 0, 2 * sizeof(long), &every_other);
+  MPI_Type_commit(&every_other);
+  PERSISTENT(Allgather)(&own, 1, MPI_LONG, all_of_them, 1, every_other, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Type_free(&every_other);
+  for (int i = 0; i < 5; ++i) {
+    own = rank + i;
+    MPI_Start(&requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    for (int r = 0; r < ranks && r < 32; ++r)
+      check(all_of_them[2 * r] == r + i && all_of_them[2 * r + 1] == 0, "persistent data of a freed type");
+  }
+  MPI_Request_free(&requests[0]);
 }
 #else
 static void persistent(void) {}
@@ -162,6 +208,7 @@ int main(int argc, char** argv) {
   post_before_a_message();
   many_on_several();
   freed_meanwhile();
+  types_and_operators_freed();
   persistent();
   no_growth(argc > 1 ? atol(argv[1]) : 20000);
   if (rank == 0) printf("nonblocking: right\n");
