@@ -12,16 +12,13 @@ namespace plait {
 
 // prepare() fills the request, whose call.collective and lists are set, touching only what is significant on this rank.
 // It returns nullptr, or why the call is not eligible: the same on all ranks, unless a rank's arguments are wrong.
-// The functions on_host() are the call as the program made it: blocking, non-blocking, persistent.
+// The functions on_host() are the call as the program made it, blocking and non-blocking.
 
 struct BarrierCall {
   static constexpr Collective collective = Collective::barrier;
   const char* prepare(const Communicator& communicator, Request& request) const;
   int on_host(MPI_Comm comm) const { return host().barrier(comm); }
   int on_host(MPI_Comm comm, MPI_Request* request) const { return host().ibarrier(comm, request); }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().barrier_init(comm, info, request);
-  }
 };
 
 struct BcastCall {
@@ -35,9 +32,6 @@ struct BcastCall {
   int on_host(MPI_Comm comm) const { return host().bcast(buffer, count, type, root, comm); }
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().ibcast(buffer, count, type, root, comm, request);
-  }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().bcast_init(buffer, count, type, root, comm, info, request);
   }
 };
 
@@ -55,9 +49,6 @@ struct ReduceCall {
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().ireduce(send, receive, count, type, op, root, comm, request);
   }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().reduce_init(send, receive, count, type, op, root, comm, info, request);
-  }
 };
 
 struct AllreduceCall {
@@ -72,9 +63,6 @@ struct AllreduceCall {
   int on_host(MPI_Comm comm) const { return host().allreduce(send, receive, count, type, op, comm); }
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().iallreduce(send, receive, count, type, op, comm, request);
-  }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().allreduce_init(send, receive, count, type, op, comm, info, request);
   }
 };
 
@@ -91,9 +79,6 @@ struct AllgatherCall {
   int on_host(MPI_Comm comm) const { return host().allgather(send, send_count, send_type, receive, count, type, comm); }
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().iallgather(send, send_count, send_type, receive, count, type, comm, request);
-  }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().allgather_init(send, send_count, send_type, receive, count, type, comm, info, request);
   }
 };
 
@@ -114,10 +99,6 @@ struct AllgathervCall {
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().iallgatherv(send, send_count, send_type, receive, counts, displacements, type, comm, request);
   }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().allgatherv_init(send, send_count, send_type, receive, counts, displacements, type, comm, info,
-                                  request);
-  }
 };
 
 struct GatherCall {
@@ -136,9 +117,6 @@ struct GatherCall {
   }
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().igather(send, send_count, send_type, receive, count, type, root, comm, request);
-  }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().gather_init(send, send_count, send_type, receive, count, type, root, comm, info, request);
   }
 };
 
@@ -159,9 +137,6 @@ struct ScatterCall {
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().iscatter(send, send_count, send_type, receive, count, type, root, comm, request);
   }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().scatter_init(send, send_count, send_type, receive, count, type, root, comm, info, request);
-  }
 };
 
 struct AlltoallCall {
@@ -178,9 +153,6 @@ struct AlltoallCall {
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().ialltoall(send, send_count, send_type, receive, count, type, comm, request);
   }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().alltoall_init(send, send_count, send_type, receive, count, type, comm, info, request);
-  }
 };
 
 struct ReduceScatterBlockCall {
@@ -196,9 +168,6 @@ struct ReduceScatterBlockCall {
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().ireduce_scatter_block(send, receive, count, type, op, comm, request);
   }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().reduce_scatter_block_init(send, receive, count, type, op, comm, info, request);
-  }
 };
 
 struct ReduceScatterCall {
@@ -213,9 +182,6 @@ struct ReduceScatterCall {
   int on_host(MPI_Comm comm) const { return host().reduce_scatter(send, receive, counts, type, op, comm); }
   int on_host(MPI_Comm comm, MPI_Request* request) const {
     return host().ireduce_scatter(send, receive, counts, type, op, comm, request);
-  }
-  int on_host(MPI_Comm comm, MPI_Info info, MPI_Request* request) const {
-    return host().reduce_scatter_init(send, receive, counts, type, op, comm, info, request);
   }
 };
 

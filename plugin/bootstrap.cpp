@@ -70,13 +70,10 @@ bool listed(std::string_view channel) {
   return std::ranges::find(channels, channel) != channels.end();
 }
 
-Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before,
-                     PrivateCommunicator messages)
+Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before)
     : communicator_(communicator),
       before_(std::move(before)),
-      short_(extent == Extent::short_calls && process().config.plan.empty()) {
-  connections_.messages = std::move(messages);
-}
+      short_(extent == Extent::short_calls && process().config.plan.empty()) {}
 
 // Both become what holds on all ranks. False when the host failed at that.
 bool Bootstrap::lowest(bool& mine, bool& other) const {
@@ -101,7 +98,6 @@ Status Bootstrap::take_messages() {
     connections_.messages = std::move(before_->connections.messages);
     return {};
   }
-  if (comm() != MPI_COMM_NULL) return {};
   Result<PrivateCommunicator> made = make_private_communicator(communicator_.handle);
   if (!made.ok()) return made.status();
   connections_.messages = std::move(*made);
@@ -576,9 +572,9 @@ Machinery::~Machinery() {
 }
 
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
-                                          std::unique_ptr<Machinery> before, PrivateCommunicator messages) {
+                                          std::unique_ptr<Machinery> before) {
   try {
-    return bootstrap::Bootstrap(communicator, extent, std::move(before), std::move(messages)).run();
+    return bootstrap::Bootstrap(communicator, extent, std::move(before)).run();
   } catch (const std::exception& exception) {
     return Status(Code::internal, exception.what());
   }

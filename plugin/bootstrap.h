@@ -84,8 +84,7 @@ inline StepTrace* begin_trace(Machinery& machinery) {
 // far, or nullptr. A set-up for short calls turns into one for all calls where the short one does not work. All ranks
 // succeed or all fail. Holds no lock while it communicates, so that threads may set up several communicators at once,
 // in any order.
-// In a fiber it pauses instead, and needs a communicator of its own: `messages`, unless there is one from before.
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
-                                          std::unique_ptr<Machinery> before, PrivateCommunicator messages = {});
+                                          std::unique_ptr<Machinery> before);
 
 }  // namespace plait

@@ -68,8 +68,7 @@ bool listed(std::string_view channel);
 
 class Bootstrap {
  public:
-  Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before,
-            PrivateCommunicator messages);
+  Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before);
   Result<std::unique_ptr<Machinery>> run();
 
  private:

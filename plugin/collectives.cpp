@@ -2,7 +2,6 @@
 
 #include "plugin/arguments.h"
 #include "plugin/nonblocking.h"
-#include "plugin/persistent.h"
 #include "plugin/request.h"
 
 namespace plait::door {
@@ -11,21 +10,12 @@ int barrier(MPI_Comm comm) { return enter(BarrierCall{}, comm); }
 
 int ibarrier(MPI_Comm comm, MPI_Request* request) { return post(BarrierCall{}, comm, request); }
 
-int barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return make_persistent(BarrierCall{}, comm, info, request);
-}
-
 int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   return enter(BcastCall{buffer, count, type, root}, comm);
 }
 
 int ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
   return post(BcastCall{buffer, count, type, root}, comm, request);
-}
-
-int bcast_init(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Info info,
-               MPI_Request* request) {
-  return make_persistent(BcastCall{buffer, count, type, root}, comm, info, request);
 }
 
 int reduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
@@ -37,11 +27,6 @@ int ireduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_O
   return post(ReduceCall{send, receive, count, type, op, root}, comm, request);
 }
 
-int reduce_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
-                MPI_Info info, MPI_Request* request) {
-  return make_persistent(ReduceCall{send, receive, count, type, op, root}, comm, info, request);
-}
-
 int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return enter(AllreduceCall{send, receive, count, type, op}, comm);
 }
@@ -49,11 +34,6 @@ int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI
 int iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                MPI_Request* request) {
   return post(AllreduceCall{send, receive, count, type, op}, comm, request);
-}
-
-int allreduce_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                   MPI_Info info, MPI_Request* request) {
-  return make_persistent(AllreduceCall{send, receive, count, type, op}, comm, info, request);
 }
 
 int allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
@@ -66,11 +46,6 @@ int iallgather(const void* send, int send_count, MPI_Datatype send_type, void* r
   return post(AllgatherCall{send, send_count, send_type, receive, count, type}, comm, request);
 }
 
-int allgather_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count,
-                   MPI_Datatype type, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return make_persistent(AllgatherCall{send, send_count, send_type, receive, count, type}, comm, info, request);
-}
-
 int allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
                const int* displacements, MPI_Datatype type, MPI_Comm comm) {
   return enter(AllgathervCall{send, send_count, send_type, receive, counts, displacements, type}, comm);
@@ -79,12 +54,6 @@ int allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* r
 int iallgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
                 const int* displacements, MPI_Datatype type, MPI_Comm comm, MPI_Request* request) {
   return post(AllgathervCall{send, send_count, send_type, receive, counts, displacements, type}, comm, request);
-}
-
-int allgatherv_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
-                    const int* displacements, MPI_Datatype type, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return make_persistent(AllgathervCall{send, send_count, send_type, receive, counts, displacements, type}, comm, info,
-                         request);
 }
 
 int gather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
@@ -97,11 +66,6 @@ int igather(const void* send, int send_count, MPI_Datatype send_type, void* rece
   return post(GatherCall{send, send_count, send_type, receive, count, type, root}, comm, request);
 }
 
-int gather_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
-                int root, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return make_persistent(GatherCall{send, send_count, send_type, receive, count, type, root}, comm, info, request);
-}
-
 int scatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
             int root, MPI_Comm comm) {
   return enter(ScatterCall{send, send_count, send_type, receive, count, type, root}, comm);
@@ -110,11 +74,6 @@ int scatter(const void* send, int send_count, MPI_Datatype send_type, void* rece
 int iscatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
              int root, MPI_Comm comm, MPI_Request* request) {
   return post(ScatterCall{send, send_count, send_type, receive, count, type, root}, comm, request);
-}
-
-int scatter_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
-                 int root, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return make_persistent(ScatterCall{send, send_count, send_type, receive, count, type, root}, comm, info, request);
 }
 
 int alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
@@ -127,11 +86,6 @@ int ialltoall(const void* send, int send_count, MPI_Datatype send_type, void* re
   return post(AlltoallCall{send, send_count, send_type, receive, count, type}, comm, request);
 }
 
-int alltoall_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
-                  MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return make_persistent(AlltoallCall{send, send_count, send_type, receive, count, type}, comm, info, request);
-}
-
 int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return enter(ReduceScatterBlockCall{send, receive, count, type, op}, comm);
 }
@@ -141,11 +95,6 @@ int ireduce_scatter_block(const void* send, void* receive, int count, MPI_Dataty
   return post(ReduceScatterBlockCall{send, receive, count, type, op}, comm, request);
 }
 
-int reduce_scatter_block_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                              MPI_Info info, MPI_Request* request) {
-  return make_persistent(ReduceScatterBlockCall{send, receive, count, type, op}, comm, info, request);
-}
-
 int reduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return enter(ReduceScatterCall{send, receive, counts, type, op}, comm);
 }
@@ -153,11 +102,6 @@ int reduce_scatter(const void* send, void* receive, const int* counts, MPI_Datat
 int ireduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                     MPI_Request* request) {
   return post(ReduceScatterCall{send, receive, counts, type, op}, comm, request);
-}
-
-int reduce_scatter_init(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                        MPI_Info info, MPI_Request* request) {
-  return make_persistent(ReduceScatterCall{send, receive, counts, type, op}, comm, info, request);
 }
 
 }  // namespace plait::door

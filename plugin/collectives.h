@@ -1,6 +1,6 @@
-// The accelerated collectives in their three forms, with MPI's own signatures. Each turns its arguments into a Request,
-// or hands the call to the host as it came. What the other ranks' doors decide is decided here from the same facts
-// (design rule 1).
+// The accelerated collectives blocking and non-blocking, with MPI's own signatures. Each turns its arguments into a
+// Request, or hands the call to the host as it came. What the other ranks' doors decide is decided here from the same
+// facts (design rule 1).
 #pragma once
 
 #include <mpi.h>
@@ -9,70 +9,49 @@ namespace plait::door {
 
 int barrier(MPI_Comm comm);
 int ibarrier(MPI_Comm comm, MPI_Request* request);
-int barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request);
 
 int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);
 int ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request);
-int bcast_init(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Info info,
-               MPI_Request* request);
 
 int reduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm);
 int ireduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
             MPI_Request* request);
-int reduce_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
-                MPI_Info info, MPI_Request* request);
 
 int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                MPI_Request* request);
-int allreduce_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                   MPI_Info info, MPI_Request* request);
 
 int allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
               MPI_Comm comm);
 int iallgather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
                MPI_Comm comm, MPI_Request* request);
-int allgather_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count,
-                   MPI_Datatype type, MPI_Comm comm, MPI_Info info, MPI_Request* request);
 
 int allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
                const int* displacements, MPI_Datatype type, MPI_Comm comm);
 int iallgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
                 const int* displacements, MPI_Datatype type, MPI_Comm comm, MPI_Request* request);
-int allgatherv_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
-                    const int* displacements, MPI_Datatype type, MPI_Comm comm, MPI_Info info, MPI_Request* request);
 
 int gather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
            int root, MPI_Comm comm);
 int igather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
             int root, MPI_Comm comm, MPI_Request* request);
-int gather_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
-                int root, MPI_Comm comm, MPI_Info info, MPI_Request* request);
 
 int scatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
             int root, MPI_Comm comm);
 int iscatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
              int root, MPI_Comm comm, MPI_Request* request);
-int scatter_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
-                 int root, MPI_Comm comm, MPI_Info info, MPI_Request* request);
 
 int alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
              MPI_Comm comm);
 int ialltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
               MPI_Comm comm, MPI_Request* request);
-int alltoall_init(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,
-                  MPI_Comm comm, MPI_Info info, MPI_Request* request);
 
 int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int ireduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                           MPI_Request* request);
-int reduce_scatter_block_init(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                              MPI_Info info, MPI_Request* request);
 
 int reduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int ireduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                     MPI_Request* request);
-int reduce_scatter_init(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                        MPI_Info info, MPI_Request* request);
 
 }  // namespace plait::door

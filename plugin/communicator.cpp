@@ -8,7 +8,6 @@
 #include "plugin/process.h"
 #include "plugin/process_grid.h"
 #include "plugin/progress.h"
-#include "plugin/set_up_task.h"
 
 namespace plait {
 

@@ -16,7 +16,6 @@ namespace plait {
 
 struct Machinery;  // bootstrap.h
 struct Operation;  // operation.h
-class SetUpTask;   // set_up_task.h
 
 // The lists of a call, in bytes: kept from call to call so that they keep their memory.
 struct Lists {
@@ -26,16 +25,10 @@ struct Lists {
 
 // A communicator's non-blocking calls that are not complete. All but `pending` belongs to whoever runs progress().
 struct OperationQueue {
-  Operation* first =
-      nullptr;  // to be run here one after the other, as messages meet in order; the first one is running
+  Operation* first = nullptr;  // one runs after the other, as messages meet in order; this one is running
   Operation* last = nullptr;
-  Operation* first_kept = nullptr;  // while the road is being prepared, in order
-  Operation* last_kept = nullptr;
-  Operation* on_host = nullptr;       // those that the host runs for us, in no order
-  std::unique_ptr<SetUpTask> set_up;  // while the road is being prepared
-  std::atomic<int> pending{0};        // all of them, from their posting on
-  std::atomic<int> kept{0};           // those of which it is not known yet who runs them
-  Status failure;                     // of the operation that broke the communicator
+  std::atomic<int> pending{0};  // all of them, from their posting on
+  Status failure;               // of the operation that broke the communicator
   std::uint32_t idle_turns = 0;
   bool listed = false;  // among those that progress() looks at
 };
@@ -43,8 +36,7 @@ struct OperationQueue {
 // The same on all ranks of the communicator at every call: changes follow only from what MPI guarantees to be equal and
 // from what the ranks agreed on.
 enum class Road : std::uint8_t {
-  waiting,    // not enough eligible calls yet to be worth the set-up
-  preparing,  // a non-blocking call began the set-up, which goes on in progress(): later calls wait for it in order
+  waiting,  // not enough eligible calls yet to be worth the set-up
   accelerated,
   host,    // for ever, for `host_reason`
   broken,  // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
@@ -68,7 +60,8 @@ struct Communicator {
   const char* host_reason = "";  // interned
   const char* grid = "";         // interned: ReportKey::grid; "" where nothing is reported as well
   int eligible_calls = 0;
-  int error = MPI_SUCCESS;               // of a broken one
+  bool posts = false;       // the program makes non-blocking calls: what is set up for them is for any length
+  int error = MPI_SUCCESS;  // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated
 
   Lists lists;  // of the blocking calls, of which one runs at a time

@@ -5,29 +5,23 @@
 namespace plait {
 
 int HeldTypes::hold(Request& request) {
-  if (const int error = hold(request.input, pairs_[0]); error != MPI_SUCCESS) return error;
-  return hold(request.output, pairs_[1]);
+  if (const int error = hold(request.input, duplicates_[0]); error != MPI_SUCCESS) return error;
+  return hold(request.output, duplicates_[1]);
 }
 
-int HeldTypes::hold(Region& region, Pair& pair) {
+// Not MPI_Type_dup: that calls the program's attribute copy functions.
+int HeldTypes::hold(Region& region, MPI_Datatype& duplicate) {
   if (region.type == nullptr || region.type->predefined) return MPI_SUCCESS;
-  MPI_Datatype duplicate = MPI_DATATYPE_NULL;
-  if (const int error = PMPI_Type_dup(region.type->handle, &duplicate); error != MPI_SUCCESS) return error;
-  pair = {.original = region.type->handle, .duplicate = duplicate};
+  int error = PMPI_Type_contiguous(1, region.type->handle, &duplicate);
+  if (error == MPI_SUCCESS) error = PMPI_Type_commit(&duplicate);
+  if (error != MPI_SUCCESS) return error;
   region.type = find_datatype(duplicate);
   return region.type != nullptr ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
 void HeldTypes::release() {
-  for (Pair& pair : pairs_)
-    if (pair.duplicate != MPI_DATATYPE_NULL) PMPI_Type_free(&pair.duplicate);
-  pairs_ = {};
-}
-
-MPI_Datatype HeldTypes::instead_of(MPI_Datatype type) const {
-  for (const Pair& pair : pairs_)
-    if (pair.duplicate != MPI_DATATYPE_NULL && pair.original == type) return pair.duplicate;
-  return type;
+  for (MPI_Datatype& duplicate : duplicates_)
+    if (duplicate != MPI_DATATYPE_NULL) PMPI_Type_free(&duplicate);
 }
 
 }  // namespace plait

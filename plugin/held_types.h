@@ -17,22 +17,10 @@ class HeldTypes {
   // Frees the duplicates. The regions are not to be used any more.
   void release();
 
-  // The same call without the program's types; those that are not significant on this rank stay as they are.
-  template <class Arguments>
-  Arguments replace_in(Arguments arguments) const {
-    if constexpr (requires { arguments.type; }) arguments.type = instead_of(arguments.type);
-    if constexpr (requires { arguments.send_type; }) arguments.send_type = instead_of(arguments.send_type);
-    return arguments;
-  }
-
  private:
-  struct Pair {
-    MPI_Datatype original = MPI_DATATYPE_NULL, duplicate = MPI_DATATYPE_NULL;
-  };
-  int hold(Region& region, Pair& pair);
-  MPI_Datatype instead_of(MPI_Datatype type) const;
+  int hold(Region& region, MPI_Datatype& duplicate);
 
-  std::array<Pair, 2> pairs_;
+  std::array<MPI_Datatype, 2> duplicates_ = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
 };
 
 }  // namespace plait

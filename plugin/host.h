@@ -5,14 +5,6 @@
 
 #include <mpi.h>
 
-// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
-#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
-#include <mpi-ext.h>
-#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
-#else
-#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
-#endif
-
 namespace plait {
 
 struct Host {
@@ -32,7 +24,7 @@ struct Host {
   decltype(&MPI_Alltoall) alltoall = nullptr;
   decltype(&MPI_Reduce_scatter_block) reduce_scatter_block = nullptr;
   decltype(&MPI_Reduce_scatter) reduce_scatter = nullptr;
-  // The non-blocking and the persistent forms.
+  // The non-blocking forms.
   decltype(&MPI_Ibarrier) ibarrier = nullptr;
   decltype(&MPI_Ibcast) ibcast = nullptr;
   decltype(&MPI_Ireduce) ireduce = nullptr;
@@ -44,22 +36,7 @@ struct Host {
   decltype(&MPI_Ialltoall) ialltoall = nullptr;
   decltype(&MPI_Ireduce_scatter_block) ireduce_scatter_block = nullptr;
   decltype(&MPI_Ireduce_scatter) ireduce_scatter = nullptr;
-  decltype(&PLAIT_PERSISTENT(Barrier)) barrier_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Bcast)) bcast_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Reduce)) reduce_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Allreduce)) allreduce_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Allgather)) allgather_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Allgatherv)) allgatherv_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Gather)) gather_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Scatter)) scatter_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Alltoall)) alltoall_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Reduce_scatter_block)) reduce_scatter_block_init = nullptr;
-  decltype(&PLAIT_PERSISTENT(Reduce_scatter)) reduce_scatter_init = nullptr;
-  decltype(&MPI_Start) start = nullptr;
-  decltype(&MPI_Startall) startall = nullptr;
-  decltype(&MPI_Request_free) request_free = nullptr;
   decltype(&MPI_Wait) wait = nullptr;
-  decltype(&MPI_Op_free) op_free = nullptr;
   bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
 };
 

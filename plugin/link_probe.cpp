@@ -61,11 +61,11 @@ double measure_mpi(MPI_Comm comm, const RateTrial& trial) {
   for (int i = 0; i < pieces; ++i)
     well &= PMPI_Isend(out.data(), piece_bytes, MPI_BYTE, trial.to, tag, comm,
                        &requests[static_cast<std::size_t>(pieces + i)]) == MPI_SUCCESS;
-  well &= wait_for({requests.data(), untimed_pieces}) == MPI_SUCCESS;
+  well &= PMPI_Waitall(untimed_pieces, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   const double begin = PMPI_Wtime();
-  well &= wait_for({requests.data() + untimed_pieces, timed_pieces}) == MPI_SUCCESS;
+  well &= PMPI_Waitall(timed_pieces, requests.data() + untimed_pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   const double end = PMPI_Wtime();
-  well &= wait_for({requests.data() + pieces, pieces}) == MPI_SUCCESS;
+  well &= PMPI_Waitall(pieces, requests.data() + pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   return well ? (end - begin) / (double{piece_bytes} * timed_pieces) : failed;
 }
 
@@ -146,7 +146,7 @@ double measure_rate(Channel& channel, const RateTrial& trial) {
   while (channel.active() > 0) {
     completed.clear();
     if (!channel.progress(completed).ok() || monotonic_ns() - begin > measure_limit_ns) return failed;
-    if (completed.empty()) let_others_go_on();
+    if (completed.empty()) sched_yield();
     for (const Transfer* transfer : completed) {
       if (transfer->kind == StepKind::send) continue;
       if (++arrived == untimed_pieces) begun = monotonic_ns();

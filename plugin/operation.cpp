@@ -23,9 +23,7 @@ void clear(Operation& operation) {
   operation.types.release();
   operation.request = {};
   operation.reason = nullptr;
-  operation.handle = operation.host_request = MPI_REQUEST_NULL;
-  operation.persistent = nullptr;
-  operation.post_on_host = nullptr;
+  operation.handle = MPI_REQUEST_NULL;
   operation.prepared.reset();
   operation.running = operation.failed = operation.needs_host = false;
   operation.complete.store(false, std::memory_order_relaxed);

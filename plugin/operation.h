@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "plugin/communicator.h"
@@ -17,8 +16,6 @@
 
 namespace plait {
 
-struct PersistentRequest;  // persistent.h
-
 struct Operation {
   Communicator* communicator = nullptr;
   Request request;
@@ -26,15 +23,9 @@ struct Operation {
   HeldTypes types;
   const char* reason = nullptr;  // why it is not eligible; nullptr: it is
 
-  // Whom its completion is told: the generalized request that the program holds, or a persistent one.
-  MPI_Request handle = MPI_REQUEST_NULL;
-  PersistentRequest* persistent = nullptr;
+  MPI_Request handle = MPI_REQUEST_NULL;  // the generalized request that the program holds
 
-  // The call as the program made it; set while the communicator is being prepared, when the host may yet get it.
-  std::function<int(MPI_Comm, MPI_Request*)> post_on_host;
-  MPI_Request host_request = MPI_REQUEST_NULL;
-
-  // Set when it is clear that it runs here.
+  // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;
   Staging staging;
   WorkMemory memory;

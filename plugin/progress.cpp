@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <exception>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,9 +12,7 @@
 #include "plugin/host_progress.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
-#include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
-#include "plugin/set_up_task.h"
 
 namespace plait {
 namespace {
@@ -76,63 +73,13 @@ bool enter_progress() {
 
 void leave_progress() { busy.store(false, std::memory_order_release); }
 
-void append(Operation*& first, Operation*& last, Operation& operation) {
-  operation.next = nullptr;
-  (first == nullptr ? first : last->next) = &operation;
-  last = &operation;
-}
-
-void leave_to_host(OperationQueue& queue, Operation& operation) {
-  operation.next = std::exchange(queue.on_host, &operation);
-}
-
-// ---- Who runs it ----
-
-void post_on_host(Operation& operation) {
-  Communicator& communicator = *operation.communicator;
-  operation.error = operation.post_on_host(communicator.handle, &operation.host_request);
-  if (operation.error != MPI_SUCCESS) operation.host_request = MPI_REQUEST_NULL;
-  leave_to_host(communicator.operations, operation);
-}
-
-// An operation that was kept, once its communicator is settled.
-void sort(Operation& operation, Road road) {
-  Communicator& communicator = *operation.communicator;
-  if (road == Road::accelerated && operation.reason == nullptr) prepare_to_run(operation);
-  if (operation.prepared != nullptr)
-    append(communicator.operations.first, communicator.operations.last, operation);
-  else
-    post_on_host(operation);
-  let_go(communicator);
-}
-
 void arrive(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   OperationQueue& queue = communicator.operations;
   if (!std::exchange(queue.listed, true)) worklist().push_back(&communicator);
-  if (operation.host_request != MPI_REQUEST_NULL)
-    leave_to_host(queue, operation);
-  else if (operation.prepared != nullptr)
-    append(queue.first, queue.last, operation);
-  else if (queue.set_up != nullptr)
-    append(queue.first_kept, queue.last_kept, operation);
-  else
-    sort(operation, communicator.road);
-}
-
-bool advance_set_up(Communicator& communicator) {
-  OperationQueue& queue = communicator.operations;
-  const std::optional<Road> road = queue.set_up->advance();
-  if (!road) return false;
-  queue.set_up.reset();
-  Operation* kept = std::exchange(queue.first_kept, nullptr);
-  while (kept != nullptr) {
-    Operation* next = kept->next;
-    sort(*kept, *road);
-    kept = next;
-  }
-  communicator.road = *road;
-  return true;
+  operation.next = nullptr;
+  (queue.first == nullptr ? queue.first : queue.last->next) = &operation;
+  queue.last = &operation;
 }
 
 // ---- Running ----
@@ -140,15 +87,11 @@ bool advance_set_up(Communicator& communicator) {
 // Tells whoever waits. The operation may be gone afterwards.
 void conclude(Operation& operation) {
   operation.prepared.reset();
-  operation.post_on_host = nullptr;
   operation.types.release();
   add(operation.communicator->operations.pending, -1);
   add(posted, -1);
   operation.complete.store(true, std::memory_order_release);
-  if (operation.persistent != nullptr)
-    complete_persistent(operation);
-  else
-    PMPI_Grequest_complete(operation.handle);
+  PMPI_Grequest_complete(operation.handle);
 }
 
 Status begin(Operation& operation, bool& complete) {
@@ -231,42 +174,6 @@ int run_queue(Communicator& communicator, bool may_call_host) {
   return moved;
 }
 
-int look_at_host(OperationQueue& queue) {
-  int completed = 0;
-  for (Operation** link = &queue.on_host; *link != nullptr;) {
-    Operation& operation = **link;
-    int done = 1;
-    if (operation.host_request != MPI_REQUEST_NULL) {
-      const int error = PMPI_Test(&operation.host_request, &done, MPI_STATUS_IGNORE);
-      if (error != MPI_SUCCESS) operation.error = error;
-      done |= error != MPI_SUCCESS ? 1 : 0;
-    }
-    if (done == 0) {
-      link = &operation.next;
-      continue;
-    }
-    *link = operation.next;
-    ++completed;
-    conclude(operation);
-  }
-  return completed;
-}
-
-// A set-up replaces what the operations before it run on.
-int advance(Communicator& communicator, bool may_call_host) {
-  OperationQueue& queue = communicator.operations;
-  int moved = run_queue(communicator, may_call_host);
-  if (!may_call_host) return moved;
-  if (queue.set_up != nullptr && queue.first == nullptr && advance_set_up(communicator))
-    moved += 1 + run_queue(communicator, may_call_host);
-  if (queue.on_host != nullptr) moved += look_at_host(queue);
-  return moved;
-}
-
-bool idle(const OperationQueue& queue) {
-  return queue.first == nullptr && queue.on_host == nullptr && queue.set_up == nullptr;
-}
-
 int turn(bool may_call_host) {
   for (Operation* operation = arrivals.take(); operation != nullptr;) {
     Operation* next = operation->next;
@@ -276,8 +183,8 @@ int turn(bool may_call_host) {
   int moved = 0;
   std::vector<Communicator*>& list = worklist();
   for (std::size_t i = list.size(); i-- > 0;) {
-    moved += advance(*list[i], may_call_host);
-    if (!idle(list[i]->operations)) continue;
+    moved += run_queue(*list[i], may_call_host);
+    if (list[i]->operations.first != nullptr) continue;
     list[i]->operations.listed = false;
     list[i] = list.back();
     list.pop_back();
@@ -315,7 +222,7 @@ void hand_over(Operation& operation) {
   add(posted, 1);
   if (!threaded() && enter_progress()) {
     arrive(operation);
-    advance(communicator, true);
+    run_queue(communicator, true);
     leave_progress();
     return;
   }
@@ -347,11 +254,6 @@ void retire(Communicator& communicator) {
   while (!enter_progress()) sched_yield();
   std::erase(worklist(), &communicator);
   leave_progress();
-}
-
-void finish_set_up(Communicator& communicator) {
-  while (communicator.operations.kept.load(std::memory_order_acquire) != 0)
-    if (progress() == 0) wait_a_little();
 }
 
 }  // namespace plait

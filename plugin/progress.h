@@ -1,4 +1,4 @@
-// Moves operations on: non-blocking collectives and the set-ups that they began.
+// Moves operations on: non-blocking collectives.
 //
 // An operation is posted by any thread, which hands it over without waiting. From then on it belongs to whoever runs
 // progress(): one thread at a time, others go away at once. The operations of a communicator run one after the other in
@@ -16,7 +16,7 @@ namespace plait {
 // waits in a collective of the host's would keep others from the end of theirs.
 bool host_drives_progress();
 
-// Takes on an operation of a communicator that is accelerated, or is being prepared, or has a host request. Wait-free.
+// Takes on an operation that is prepared. Wait-free.
 void hand_over(Operation& operation);
 
 // One turn of everything that is posted; 0 when nothing moved. Does not block. A few nanoseconds when there is nothing.

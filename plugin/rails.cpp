@@ -257,7 +257,7 @@ bool RailNetwork::knock_at(std::size_t rail, int peer) const {
   const auto there = std::ranges::find(other.rails, rails_[rail].network, &UcxPeer::OnRail::network);
   Knock knock = Knock::at(own.address, there->address, other.knock_port);
   const std::uint64_t begin = monotonic_ns();
-  while (knock.answer() == Knock::Answer::none_yet && monotonic_ns() - begin < knock_limit_ns) let_others_go_on();
+  while (knock.answer() == Knock::Answer::none_yet && monotonic_ns() - begin < knock_limit_ns) sched_yield();
   return knock.answer() == Knock::Answer::alive;
 }
 

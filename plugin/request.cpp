@@ -47,11 +47,15 @@ bool in_arena(const Request& request) {
   return reachable(request.input) && reachable(request.output);
 }
 
+Extent extent_for(const Communicator& communicator, const Call& call) {
+  return is_short(call, communicator.ranks) && !communicator.posts ? Extent::short_calls : Extent::all_calls;
+}
+
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   const CallShape shape{
       .call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements};
   const PreparedCall* prepared = &communicator.machinery->schedules.find(shape);
-  if (prepared->too_long) [[unlikely]] {
+  if (prepared->too_long || (communicator.posts && communicator.machinery->short_calls_only)) [[unlikely]] {
     set_up_now(communicator, Extent::all_calls);
     if (communicator.road == Road::host) return {.reason = communicator.host_reason};
     prepared = &communicator.machinery->schedules.find(shape);
@@ -82,18 +86,15 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
 }
 
 void set_up_now(Communicator& communicator, Extent extent) {
-  const Road road = settle(communicator, set_up(communicator, extent, std::move(communicator.machinery)));
-  communicator.road = road;
-}
-
-Road settle(Communicator& communicator, Result<std::unique_ptr<Machinery>> made) {
+  Result<std::unique_ptr<Machinery>> made = set_up(communicator, extent, std::move(communicator.machinery));
   if (made.ok()) {
     communicator.machinery = std::move(*made);
-    return Road::accelerated;
+    communicator.road = Road::accelerated;
+    return;
   }
   communicator.host_reason = intern(made.status().message());
+  communicator.road = Road::host;
   if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
-  return Road::host;
 }
 
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
@@ -103,7 +104,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
       drain(communicator);
     if (communicator.road == Road::waiting) [[unlikely]] {
       if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = "not set up yet"};
-      set_up_now(communicator, is_short(request.call, communicator.ranks) ? Extent::short_calls : Extent::all_calls);
+      set_up_now(communicator, extent_for(communicator, request.call));
     }
     if (communicator.road == Road::host) [[unlikely]]
       return {.reason = communicator.host_reason};

@@ -50,12 +50,6 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
 // accelerated, or the host's for ever.
 void set_up_now(Communicator& communicator, Extent extent);
 
-// Waits until the set-up that a non-blocking call began is over.
-void finish_set_up(Communicator& communicator);
-
-// Keeps what comes out of a set-up. The road to be taken: accelerated, or the host's for ever.
-Road settle(Communicator& communicator, Result<std::unique_ptr<Machinery>> made);
-
 // For the report and the trace: a call that ran here has come to its end.
 void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,
             std::uint64_t begin_ns);
@@ -82,8 +76,6 @@ inline Communicator* serving(MPI_Comm comm) {
 template <class Arguments>
 int enter(const Arguments& arguments, MPI_Comm comm) {
   Communicator* communicator = serving(comm);
-  if (communicator != nullptr && communicator->operations.kept.load(std::memory_order_acquire) != 0) [[unlikely]]
-    finish_set_up(*communicator);
   const bool measuring = reporting();
   const bool hopeless = communicator == nullptr || communicator->road == Road::host;
   if (hopeless && !measuring) {

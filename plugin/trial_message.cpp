@@ -30,7 +30,7 @@ class Swap {
     while (channel_.active() > 0) {
       if (!channel_.progress(completed).ok() || monotonic_ns() - begin > limit_ns) return false;
       progress_host(comm);
-      let_others_go_on();
+      sched_yield();
     }
     return true;
   }
@@ -76,7 +76,11 @@ bool trial_succeeds(Channel& channel, MPI_Comm comm, TrialPartners partners, std
   PMPI_Comm_rank(comm, &rank);
   std::array<std::byte, trial_bytes> out{}, in{};
   for (std::size_t i = 0; i < trial_bytes; ++i) out[i] = pattern(rank, i);
-  if (!Swap(channel, out, in).run(comm, partners.to, partners.from, limit_ns)) return false;
+  Swap swap(channel, out, in);
+  if (!swap.run(comm, partners.to, partners.from, limit_ns)) {
+    channel.abandon({Code::unavailable, "the trial message did not arrive"});  // before its memory goes
+    return false;
+  }
   for (std::size_t i = 0; i < trial_bytes; ++i)
     if (in[i] != pattern(partners.from, i)) return false;
   return true;

@@ -19,6 +19,8 @@ constexpr std::uint32_t patient_after = 16 * 1024;  // spinning: from here on yi
 constexpr std::uint32_t patient_yield_every = 64;   // ... at every so many glances
 constexpr std::uint32_t clock_every = 256;          // a look at the clock, from the first 256 glances on
 
+constexpr std::uint64_t long_wait_ns = 1'000'000'000;
+
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -58,7 +60,8 @@ void Courtesy::look_at_clock() {
 // In turn: arms, so that what comes from now on wakes, and sleeps, if the glance in between found nothing.
 void Courtesy::rest(std::span<Channel* const> channels) {
   if (!armed_) {
-    if (policy_.host_progress != nullptr) policy_.host_progress(policy_.context);
+    for (int step = 0; policy_.host_progress != nullptr && step < policy_.host_steps; ++step)
+      policy_.host_progress(policy_.context);
     return arm(channels);
   }
   armed_ = false;
@@ -84,9 +87,12 @@ void Courtesy::sleep() {
   if (wake_up_.busy) return;
   const bool on_descriptors = !wake_up_.descriptors.empty();
   const bool whole = all_wake_ && !(on_descriptors && wake_up_.word != nullptr);
-  const std::uint64_t longest = whole ? policy_.longest_sleep_ns : policy_.longest_nap_ns;
+  const std::uint64_t waited = monotonic_ns() - since_ns_;
+  std::uint64_t longest = whole ? policy_.longest_sleep_ns : policy_.longest_nap_ns;
+  if (policy_.host_progress != nullptr && waited < long_wait_ns)
+    longest = std::min(longest, policy_.longest_early_sleep_ns);
   const std::uint64_t shortest = std::min(policy_.shortest_sleep_ns, longest);
-  const std::uint64_t ns = std::clamp((monotonic_ns() - since_ns_) / 100, shortest, longest);
+  const std::uint64_t ns = std::clamp(waited / 100, shortest, longest);
   const timespec duration{static_cast<std::time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   if (on_descriptors)
     ppoll(wake_up_.descriptors.data(), wake_up_.descriptors.size(), &duration, nullptr);

@@ -10,8 +10,8 @@
 namespace plait::test {
 
 // Completes all requests, together with messages of this process to itself. Which functions are used, and in which
-// order requests are waited for, `random` decides: the ranks need not agree. Persistent requests stay, inactive.
-// Returns whether all of them said what MPI wants them to.
+// order requests are waited for, `random` decides: the ranks need not agree. // Returns whether all of them said what
+// MPI wants them to.
 bool complete(std::span<MPI_Request* const> requests, Random& random);
 
 }  // namespace plait::test

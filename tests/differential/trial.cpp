@@ -286,11 +286,10 @@ std::pair<std::size_t, std::size_t> Trial::own_input() const {
 
 // ---- Calling ----
 
-#define PLAIT_CALL(Function, function, ...)                                                                    \
-  (form == Form::blocking ? (profiling_name ? PMPI_##Function(__VA_ARGS__) : MPI_##Function(__VA_ARGS__))      \
-   : form == Form::nonblocking                                                                                 \
-       ? (profiling_name ? PMPI_I##function(__VA_ARGS__, &request_) : MPI_I##function(__VA_ARGS__, &request_)) \
-       : PLAIT_PERSISTENT(Function)(__VA_ARGS__, MPI_INFO_NULL, &request_))
+#define PLAIT_CALL(Function, function, ...)                                                               \
+  (form == Form::blocking ? (profiling_name ? PMPI_##Function(__VA_ARGS__) : MPI_##Function(__VA_ARGS__)) \
+   : profiling_name       ? PMPI_I##function(__VA_ARGS__, &request_)                                      \
+                          : MPI_I##function(__VA_ARGS__, &request_))
 
 int Trial::call(Memory* memory, MPI_Op op, Form form, bool profiling_name) {
   const MPI_Comm comm = party_.comm;
@@ -452,14 +451,12 @@ void Trial::run(Road road, Form form) {
           corrected != MPI_OP_NULL ? call(expected_.get(), corrected, Form::blocking, profiling_name) : call_packed();
   } else {
     plait_code_ = call(result_.get(), op, form, profiling_name);
-    if (form == Form::persistent && plait_code_ == MPI_SUCCESS) plait_code_ = MPI_Start(&request_);
     plan_ = last_plan();
     channels_ = last_channels();
   }
 }
 
 void Trial::finish() {
-  if (request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);  // a persistent one
   if (input_ && checksum(input_->all()) != input_sum_) input_kept_ = false;
 }
 

@@ -3,14 +3,6 @@
 
 #include <mpi.h>
 
-// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
-#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
-#include <mpi-ext.h>
-#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
-#else
-#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
-#endif
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -77,7 +69,7 @@ struct Case {
 std::string describe(const Case& test, const Party& party);
 
 enum class Road { host, plait };
-enum class Form { blocking, nonblocking, persistent };
+enum class Form { blocking, nonblocking };
 
 // Both calls' buffers. The host is given packed data where it can't cope with the layouts: Open MPI 4.1 chooses its
 // algorithms by the local type's size, so that ranks with different types wait for each other for ever, and its

@@ -18,6 +18,9 @@ constexpr std::uint64_t most_reduced_at_once = 32 * 1024;
 
 constexpr std::uint64_t longest_farewell_ns = 100'000'000;
 
+// std::atomic_thread_fence does not compile under the thread sanitizer.
+void full_fence() { __sync_synchronize(); }
+
 }  // namespace
 
 NodeGroup::NodeGroup(NodeGroupOptions options)
@@ -77,7 +80,7 @@ void NodeGroup::forget() {
   if (std::exchange(current_, nullptr) == nullptr || !published_ || way_ == Way::at_once || way_ == Way::in_stages)
     return;
   const std::uint64_t operation = way_ == Way::leaving ? operation_ - 1 : operation_;
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with others_failed()
+  full_fence();  // pairs with others_failed()
   const std::uint64_t until = monotonic_ns() + longest_farewell_ns;
   for (std::size_t local = 0; local < boards_.size(); ++local)
     while (local != self_ && may_touch_this(local, operation) && monotonic_ns() < until) sched_yield();
@@ -93,7 +96,7 @@ bool NodeGroup::may_touch_this(std::size_t local, std::uint64_t operation) const
 // To be asked after announcing and before touching memory of others: who has failed by then may have returned it to the
 // program. Who fails later waits for those that have announced.
 bool NodeGroup::others_failed() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  full_fence();
   note(failures_->look());
   return !failure_.ok();
 }

@@ -97,7 +97,10 @@ class ShmChannel final : public Channel {
   int active() const override { return active_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
-  bool arm(WakeUp& wake_up) override { return bells_.arm(wake_up); }
+  bool arm(WakeUp& wake_up) override {
+    fruitless_ = look_for_failures_every - 1;  // sleepers glance seldom: the next glance looks
+    return bells_.arm(wake_up);
+  }
   void disarm() override { bells_.disarm(); }
   void abandon(const Status& cause) override;
 
