@@ -23,8 +23,8 @@ struct WaitPolicy {
   std::uint64_t shortest_sleep_ns = 50'000, longest_sleep_ns = 5'000'000;
   // The host's messages take many steps of its progress each: so many follow each other before a sleep, and sleeps stay
   // this short until a wait has lasted a second.
-  int host_steps = 32;
-  std::uint64_t longest_early_sleep_ns = 200'000;
+  int host_steps = 16;
+  std::uint64_t longest_early_sleep_ns = 500'000;
   // Where not all that is awaited can wake: so a wait is late by about one percent at most.
   std::uint64_t longest_nap_ns = 1'000'000;
 };
