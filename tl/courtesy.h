@@ -24,7 +24,7 @@ struct WaitPolicy {
   // The host's messages take many steps of its progress each: so many follow each other before a sleep, and sleeps stay
   // this short until a wait has lasted a second.
   int host_steps = 16;
-  std::uint64_t longest_early_sleep_ns = 500'000;
+  std::uint64_t longest_early_sleep_ns = 1'000'000;
   // Where not all that is awaited can wake: so a wait is late by about one percent at most.
   std::uint64_t longest_nap_ns = 1'000'000;
 };
