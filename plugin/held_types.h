@@ -1,5 +1,5 @@
-// MPI lets a program free a datatype as soon as it has posted an operation, or made a persistent one, that uses it:
-// what goes on here holds duplicates.
+// MPI lets a program free a datatype as soon as it has posted an operation that uses it: what goes on here holds
+// duplicates.
 #pragma once
 
 #include <mpi.h>
