@@ -50,7 +50,7 @@ constinit std::atomic<bool> busy{false};  // some thread runs progress(), or thi
 constinit Mailbox arrivals;
 constinit Mailbox endings;  // of a thread that must not call MPI: complete but for that
 
-// With operations or a set-up. Belongs to the thread that is busy; never destroyed, as calls may come to the very end.
+// With operations. Belongs to the thread that is busy; never destroyed, as calls may come to the very end.
 std::vector<Communicator*>& worklist() {
   static auto* list = new std::vector<Communicator*>;
   return *list;

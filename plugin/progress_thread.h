@@ -1,8 +1,8 @@
 // PLAIT_PROGRESS=thread: a helper thread that moves posted operations on while the program computes.
 //
-// It never calls MPI unless the program asked for MPI_THREAD_MULTIPLE: operations over the host's messages, with
-// user-defined operators or with data that the host must pack wait for the program's own calls, and so does the last
-// part of every operation, which tells the program.
+// It never calls MPI unless the program asked for MPI_THREAD_MULTIPLE: operations over the host's messages, or with
+// data that the host must pack, wait for the program's own calls, and so does the last part of every operation, which
+// tells the program.
 #pragma once
 
 #include "core/config.h"

@@ -22,8 +22,8 @@ static void check(int right, const char* what) {
 
 static long sum_of_ranks(long members) { return members * (members - 1) / 2; }
 
-/* A rank may post its call, then send, and another receive before it posts its own: no call may wait for the others,
- * not even the one that has the communicator set up. */
+/* A rank may post its call, then send, and another receive before it posts its own: no call may wait for the others.
+ * A blocking call every second round has the communicator set up on the way. */
 static void post_before_a_message(void) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -191,7 +191,7 @@ TEST(Wait, ALongWaitCostsLittleAndDrivesTheHost) {
     return sleeps_cheaply(rank, std::move(segment), peers, host_calls[static_cast<std::size_t>(rank)]);
   };
   EXPECT_EQ(run_threads(2, segment_bytes, body), 0);
-  EXPECT_GT(host_calls[1], 100);
+  EXPECT_GT(host_calls[1], 5000) << "the host's messages take many steps each";
 }
 
 // Three ranks over sockets. Rank 2 waits for both others, of which rank 1 has to connect first.
