@@ -108,7 +108,7 @@ Status Bootstrap::meet() {
   Card mine{.location = short_ ? own_rough_location() : own_location(),
             .fingerprint = process().fingerprint,
             .ranks_on_node = process().ranks_on_node,
-            .mapped_bytes = mapped_bytes.load(),
+            .mapped_bytes = mapped_bytes.load() - (before_ != nullptr ? before_->connections.share.bytes() : 0),
             .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
             .listener = {}};
   if (short_) listen_early(mine.listener);

@@ -34,6 +34,7 @@ class SegmentShare {
     return *this;
   }
   ~SegmentShare();
+  std::size_t bytes() const { return bytes_; }
 
  private:
   std::size_t bytes_ = 0;

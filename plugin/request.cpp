@@ -18,18 +18,21 @@ namespace {
 
 // ---- Running ----
 
-int fail(Communicator& communicator, const Status& status) {
-  communicator.error = error_code(status);
+// No later call runs: the ranks may disagree on what was done. `error`: MPI's code for `status`.
+int fail(Communicator& communicator, const Status& status, int error) {
+  communicator.error = error;
   communicator.road = Road::broken;
   if (communicator.machinery != nullptr) communicator.machinery->give_up(status);
   return raise_error_of_call(communicator.handle, communicator.error);
 }
 
+int fail(Communicator& communicator, const Status& status) { return fail(communicator, status, error_code(status)); }
+
 int run(Communicator& communicator, Request& request, const PreparedCall& prepared) {
   Machinery& machinery = *communicator.machinery;
   const Staging staging = lay_out(request, prepared.schedule, machinery.memory);
-  if (const int error = stage_in(request, staging); error != MPI_SUCCESS)
-    return raise_error_of_call(communicator.handle, error);
+  if (const int error = stage_in(request, staging); error != MPI_SUCCESS) [[unlikely]]
+    return fail(communicator, Status(Code::internal, "the host could not pack the data"), error);
   StepTrace* steps = begin_trace(machinery);
   const Status status = machinery.engine.run(prepared.schedule, staging.buffers, request.reducer, steps);
   if (!status.ok()) [[unlikely]]

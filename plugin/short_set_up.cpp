@@ -2,6 +2,7 @@
 // copies. Two exchanges and two agreements.
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "core/log.h"
@@ -14,6 +15,9 @@ namespace {
 
 constexpr std::uint64_t check_limit_ns = 5'000'000'000;
 
+// A trial that fails takes its whole limit: no later communicator of this process makes one.
+constinit std::atomic<bool> sockets_failed{false};
+
 // Of the job, as far as it is known.
 bool one_node() {
   const std::vector<int>& nodes = process().world_nodes;
@@ -24,7 +28,7 @@ bool one_node() {
 
 // Which ranks are on other nodes is not known yet, so that all are counted.
 void Bootstrap::listen_early(EarlyListener& mine) {
-  if (!listed("ucx") || !listed("tcp") || one_node()) return;
+  if (!listed("ucx") || !listed("tcp") || one_node() || sockets_failed.load()) return;
   const Status listening = attempt([&]() -> Status {
     first_rail_ = first_ethernet_rail();
     if (!first_rail_) return {Code::unavailable, "tcp: the first rail is no Ethernet interface"};
@@ -74,9 +78,9 @@ Status Bootstrap::check_sockets() {
                                      .rail = first_rail_->name,
                                      .bytes_sent = first_rail_->bytes_sent});
   const TrialPartners partners = trial_partners(hierarchy_, communicator_.rank);
-  return trial_succeeds(*short_channel_, comm(), partners, check_limit_ns)
-             ? Status()
-             : Status(Code::unavailable, "tcp: a trial message did not come through");
+  if (trial_succeeds(*short_channel_, comm(), partners, check_limit_ns)) return {};
+  sockets_failed.store(true);
+  return {Code::unavailable, "tcp: a trial message did not come through"};
 }
 
 // Where this does not work on all ranks, everything is set up.
