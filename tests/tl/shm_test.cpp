@@ -188,6 +188,23 @@ TEST_F(TwoEnds, AbandonedMemoryIsNotWrittenTo) {
   EXPECT_TRUE(std::equal(before.begin(), before.end(), memory_.begin() + 1'000'000));
 }
 
+// A program that got its error may change the data at once, or free it.
+TEST_F(TwoEnds, ChangedDataOfAFailedPeerIsNotTaken) {
+  connect({.single_copy = true, .single_copy_threshold = 1}, 4096);
+  const BoundSpan source{0, 1'000'000, Space::input}, destination{0, 1'000'000, Space::output};
+  Transfer send = transfer(StepKind::send, 5, source), receive = transfer(StepKind::recv, 3, destination);
+  ASSERT_FALSE(*first().start(send));
+  ASSERT_FALSE(*second().start(receive));
+  ASSERT_TRUE(second().progress(completed_).ok());  // pulls a piece
+  first().abandon({Code::unavailable, "out of memory"});
+  Status status;
+  for (int glance = 0; glance < 100'000 && status.ok() && completed_.empty(); ++glance)
+    status = second().progress(completed_).status();
+  EXPECT_TRUE(completed_.empty());
+  EXPECT_EQ(status.code(), Code::peer_failed);
+  EXPECT_NE(status.message().find("rank 3"), std::string::npos) << status.message();
+}
+
 // The single copy is shared: with alternating glances both ends copy about half.
 TEST_F(TwoEnds, BothSidesCopy) {
   connect({.single_copy = true, .single_copy_threshold = 1}, 4096);

@@ -98,6 +98,8 @@ constexpr RingShape ring_shape(std::size_t pair_bytes) {
   return {};
 }
 
+class FailureMarks;
+
 // One side's view of a ring.
 struct Ring {
   RingControl* control = nullptr;
@@ -106,6 +108,7 @@ struct Ring {
   int peer_process = -1;
   std::uint64_t single_copy_from = ~std::uint64_t{0};  // bytes of a message
   const Doorbells* bells = nullptr;                    // not owned
+  const FailureMarks* failures = nullptr;              // not owned
   std::size_t peer = 0;                                // its local index
 
   Slot& slot(std::uint32_t fragment) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tl/memory.h"
+#include "tl/shm/failure_marks.h"
 #include "tl/shm/stream_copy.h"
 #include "tl/trace.h"
 
@@ -115,6 +116,9 @@ Result<RingReader::Taken> RingReader::pull_piece(Transfer& transfer) {
   const std::uint64_t pushed_after = pull_.pushed_before + (pieces.count() - pull_.pulled);
   if (ring_.control->pushed.load(std::memory_order_acquire) != pushed_after)
     return claimed ? Taken::part : Taken::nothing;
+  // A peer that has failed is back in its program, which may have changed the data while it was read.
+  if (ring_.failures->is_set(ring_.peer))
+    return Status(Code::peer_failed, "shm: rank " + std::to_string(ring_.peer_rank) + " has failed");
   pull_.pushed_before = pushed_after;
   pull_.active = false;
   release_slot();

@@ -91,6 +91,7 @@ class ShmChannel final : public Channel {
     bells_ = detail::Doorbells(std::move(bells), self);
   }
   const detail::Doorbells& bells() const { return bells_; }
+  const detail::FailureMarks& failures() const { return failures_; }
   std::byte* data() const { return segment_.data(); }
 
   ChannelKind kind() const override { return ChannelKind::shm; }
@@ -221,6 +222,7 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
                           .peer_process = peers[peer].process,
                           .single_copy_from = single_copy_from,
                           .bells = &channel->bells(),
+                          .failures = &channel->failures(),
                           .peer = peer};
     };
     channel->connect(peer, peers[peer].rank, detail::RingWriter(ring(me, peer)), detail::RingReader(ring(peer, me)));
