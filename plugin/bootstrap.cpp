@@ -112,10 +112,8 @@ Status Bootstrap::meet() {
             .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
             .listener = {}};
   if (short_) listen_early(mine.listener);
-  std::vector<Card> cards(static_cast<std::size_t>(communicator_.ranks));
-  const int bytes = static_cast<int>(sizeof mine);
-  if (gather_all(&mine, bytes, cards.data(), comm()) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not exchange their locations"};
+  std::vector<Card> cards;
+  if (Status status = gather_cards(mine, cards); !status.ok()) return status;
   for (const Card& card : cards) {
     locations_.push_back(card.location);
     same_settings_ &= card.fingerprint == mine.fingerprint;

@@ -77,6 +77,8 @@ class Bootstrap {
   Status agree(const Status& mine, std::string_view failure) const;
   Status take_messages();
   Status meet();
+  Status gather_cards(const Card& mine, std::vector<Card>& cards);
+  Status failure_meanwhile();
   Status check_cards();
   Status choose_channels();
   void listen_early(EarlyListener& mine);

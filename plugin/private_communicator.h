@@ -23,6 +23,8 @@ class PrivateCommunicator {
     if (handle_ != MPI_COMM_NULL) PMPI_Comm_free(&handle_);
   }
   MPI_Comm handle() const { return handle_; }
+  // It is never freed: the host still works on something there that nobody waits for.
+  void leave() { handle_ = MPI_COMM_NULL; }
 
  private:
   MPI_Comm handle_ = MPI_COMM_NULL;

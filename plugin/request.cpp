@@ -19,10 +19,14 @@ namespace {
 // ---- Running ----
 
 // No later call runs: the ranks may disagree on what was done. `error`: MPI's code for `status`.
-int fail(Communicator& communicator, const Status& status, int error) {
+void break_off(Communicator& communicator, const Status& status, int error) {
   communicator.error = error;
   communicator.road = Road::broken;
   if (communicator.machinery != nullptr) communicator.machinery->give_up(status);
+}
+
+int fail(Communicator& communicator, const Status& status, int error) {
+  break_off(communicator, status, error);
   return raise_error_of_call(communicator.handle, communicator.error);
 }
 
@@ -61,6 +65,8 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
   if (prepared->too_long || (communicator.posts && communicator.machinery->short_calls_only)) [[unlikely]] {
     set_up_now(communicator, Extent::all_calls);
     if (communicator.road == Road::host) return {.reason = communicator.host_reason};
+    if (communicator.road == Road::broken)
+      return {.code = raise_error_of_call(communicator.handle, communicator.error)};
     prepared = &communicator.machinery->schedules.find(shape);
   }
   if (!prepared->accelerated) return {.reason = prepared->reason};
@@ -89,10 +95,15 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
 }
 
 void set_up_now(Communicator& communicator, Extent extent) {
+  const bool replaces = communicator.machinery != nullptr;
   Result<std::unique_ptr<Machinery>> made = set_up(communicator, extent, std::move(communicator.machinery));
   if (made.ok()) {
     communicator.machinery = std::move(*made);
     communicator.road = Road::accelerated;
+    return;
+  }
+  if (replaces && made.status().code() == Code::peer_failed) {
+    break_off(communicator, made.status(), error_code(made.status()));
     return;
   }
   communicator.host_reason = intern(made.status().message());

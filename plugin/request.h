@@ -47,7 +47,7 @@ struct Outcome {
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns);
 
 // Sets up a communicator that waits for it, or that is set up for less; collective over it. Afterwards it is
-// accelerated, or the host's for ever.
+// accelerated, or the host's for ever, or broken where a rank had failed before.
 void set_up_now(Communicator& communicator, Extent extent);
 
 // For the report and the trace: a call that ran here has come to its end.

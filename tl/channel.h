@@ -92,6 +92,9 @@ class Channel {
   // them, which then say `cause`. Also where nothing is under way: later steps of the schedule will not come. May block
   // for a tenth of a second or so.
   virtual void abandon(const Status& cause) = 0;
+
+  // Whether a peer's abandon() is known here, to a rank that waits for something else: peer_failed, with its cause.
+  virtual Status failure() { return {}; }
 };
 
 }  // namespace plait

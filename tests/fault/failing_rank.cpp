@@ -1,12 +1,14 @@
 // A job whose error handler returns errors, and of which one rank's single copies are forbidden in the middle, or its
 // packing (late_denial.cpp). All ranks must get an error soon, and again from the next call.
 //
-//   failing_rank RANK [packing]
+//   failing_rank RANK [packing|set-up]
+//
+// set-up: the others' next call needs a longer set-up than the one in which the rank fails, which not all of them
+// notice in that call.
 #include <mpi.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,24 @@ int exchange(Data& data) {
                       MPI_COMM_WORLD);
 }
 
+// A gather of 128 B a rank, in which only the root needs the failing one.
+int gather_short(Data& data) {
+  return MPI_Gather(data.given.data(), 32, data.type, data.taken.data(), 32, MPI_FLOAT, 0, MPI_COMM_WORLD);
+}
+
+int run_before_set_up(int rank, int failing) {
+  Data data(true);
+  for (int call = 0; call < 5; ++call)
+    if (gather_short(data) != MPI_SUCCESS) return 1;
+  if (rank == failing) deny_packing();
+  const double begin = MPI_Wtime();
+  int error = gather_short(data);
+  if (error == MPI_SUCCESS) error = exchange(data);
+  const double seconds = MPI_Wtime() - begin;
+  std::printf("rank %d: after %.3f s: %s\n", rank, seconds, error_text(error).c_str());
+  return error == MPI_SUCCESS || seconds > most_seconds;
+}
+
 // The number of what was not as it must be.
 int run(int rank, int failing, bool packing) {
   Data data(packing);
@@ -67,8 +87,9 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const bool packing = argc > 2 && std::strcmp(argv[2], "packing") == 0;
-  const int wrong = run(rank, argc > 1 ? std::atoi(argv[1]) : 0, packing);
+  const int failing = argc > 1 ? std::atoi(argv[1]) : 0;
+  const std::string what = argc > 2 ? argv[2] : "";
+  const int wrong = what == "set-up" ? run_before_set_up(rank, failing) : run(rank, failing, what == "packing");
   std::printf("rank %d: %d wrong\n", rank, wrong);
   std::fflush(stdout);
   MPI_Finalize();

@@ -1,0 +1,45 @@
+// How the ranks meet at the begin of a set-up. Where it replaces another one, a rank may have failed in a call which
+// the others have finished: it does not come, but has told them so by what is being replaced.
+
+#include <sched.h>
+
+#include <memory>
+
+#include "plugin/bootstrap_steps.h"
+#include "plugin/cooperation.h"
+#include "plugin/host.h"
+
+namespace plait::bootstrap {
+
+// Of a rank that failed in a call which this one has finished.
+Status Bootstrap::failure_meanwhile() {
+  before_->notice.look(comm());
+  if (!before_->notice.heard().ok()) return before_->notice.heard();
+  return before_->connections.shm != nullptr ? before_->connections.shm->failure() : Status();
+}
+
+Status Bootstrap::gather_cards(const Card& mine, std::vector<Card>& cards) {
+  const Status failed(Code::peer_failed, "the ranks could not exchange their locations");
+  const int bytes = static_cast<int>(sizeof mine);
+  // Left to the host where a rank does not come.
+  auto gathered = std::make_unique<std::vector<Card>>(static_cast<std::size_t>(communicator_.ranks) + 1, mine);
+  Card *own = gathered->data(), *all = own + 1;
+  if (before_ == nullptr) {
+    if (gather_all(own, bytes, all, comm()) != MPI_SUCCESS) return failed;
+  } else {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (host().iallgather(own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm(), &request) != MPI_SUCCESS) return failed;
+    for (int done = 0; done == 0; sched_yield()) {
+      if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return failed;
+      Status failure = done != 0 ? Status() : failure_meanwhile();
+      if (failure.ok()) continue;
+      connections_.messages.leave();
+      static_cast<void>(gathered.release());
+      return failure;
+    }
+  }
+  cards.assign(all, all + communicator_.ranks);
+  return {};
+}
+
+}  // namespace plait::bootstrap
