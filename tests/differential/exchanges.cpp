@@ -102,7 +102,7 @@ void lay_out(Side& side, const std::vector<int>& pairs, Random& random, bool in_
   std::ptrdiff_t next = 0;
   for (const std::size_t piece : order) {
     const std::ptrdiff_t extent = side.layouts[piece].extent;
-    next = (next + extent - 1) / extent;
+    next = (next + 8 + extent - 1) / extent;  // one layout begins 8 bytes before its address
     next += static_cast<std::ptrdiff_t>(random.below(3));
     side.displacements[piece] = static_cast<int>(in_bytes ? next * extent : next);
     next = (next + side.counts[piece]) * extent;
@@ -284,6 +284,7 @@ void try_one(Run& run, MPI_Comm comm, const Operators& operators, bool host_only
   Random all(derive(run.seed, static_cast<std::uint64_t>(run.trial)));
   Random own(derive(run.seed, static_cast<std::uint64_t>(run.trial), static_cast<std::uint64_t>(t.rank) + 1));
   t.kind = static_cast<Kind>(all.below(6));
+  if (t.ranks == 1 && t.kind == Kind::alltoallw) return;  // Open MPI 4.1 takes its displacements for elements there
   t.root = static_cast<int>(all.below(static_cast<std::size_t>(t.ranks)));
   t.nonblocking = all.one_in(3);
   if (t.kind >= Kind::scan)
@@ -300,7 +301,7 @@ void try_one(Run& run, MPI_Comm comm, const Operators& operators, bool host_only
   std::memcpy(t.receive.memory.data(), before.data(), before.size());
   if (!host_only) enable_plait(true);
   const int code = call(t, comm);
-  run.here += last_plan() != std::string_view("host") ? 1 : 0;
+  run.here += !host_only && plait_present() && last_plan() != std::string_view("host") ? 1 : 0;
   if (code != host_code) complain(run, t, "another code");
   if (t.send.memory != input) complain(run, t, "the input has changed");
   if (t.receive.memory != expected) {
