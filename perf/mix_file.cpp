@@ -48,8 +48,8 @@ Status parse_calls(std::string_view line, MixCalls& calls) {
   }
   const auto known = collective_named(collective);
   calls.alltoallv = collective == "alltoallv";
-  if (!known && !calls.alltoallv) return refuse(collective, "a collective, such as allreduce, or alltoallv");
-  calls.collective = known.value_or(Collective::alltoall);
+  if (!known) return refuse(collective, "a collective, such as allreduce, or alltoallv");
+  calls.collective = calls.alltoallv ? Collective::alltoall : *known;
   if (const std::string_view rest = take_word(line); !rest.empty()) return refuse(rest, "the end of the line");
   if (known == Collective::barrier) return bytes.empty() ? Status() : refuse(bytes, "no size for barrier");
   const auto size = parse_bytes(bytes);

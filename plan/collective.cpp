@@ -9,8 +9,10 @@ namespace plait {
 namespace {
 
 constexpr std::array<std::string_view, collective_count> names = {
-    "barrier", "bcast",   "reduce",   "allreduce",            "allgather",     "allgatherv",
-    "gather",  "scatter", "alltoall", "reduce_scatter_block", "reduce_scatter"};
+    "barrier",        "bcast",     "reduce",    "allreduce", "allgather",
+    "allgatherv",     "gather",    "scatter",   "alltoall",  "reduce_scatter_block",
+    "reduce_scatter", "alltoallv", "alltoallw", "gatherv",   "scatterv",
+    "scan",           "exscan"};
 
 bool chooses_segments(Collective collective) {
   return collective == Collective::barrier || collective == Collective::bcast || collective == Collective::reduce ||
@@ -39,6 +41,8 @@ bool reduces(Collective collective) {
     case Collective::allreduce:
     case Collective::reduce_scatter_block:
     case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
       return true;
     default:
       return false;
@@ -47,7 +51,7 @@ bool reduces(Collective collective) {
 
 bool rooted(Collective collective) {
   return collective == Collective::bcast || collective == Collective::reduce || collective == Collective::gather ||
-         collective == Collective::scatter;
+         collective == Collective::scatter || collective == Collective::gatherv || collective == Collective::scatterv;
 }
 
 std::size_t payload_bytes(const Call& call, int ranks) {

@@ -12,11 +12,33 @@
 namespace plait {
 
 enum class Collective : std::uint8_t {
-  barrier, bcast, reduce, allreduce, allgather, allgatherv, gather, scatter, alltoall,
-  reduce_scatter_block, reduce_scatter,
+  barrier,
+  bcast,
+  reduce,
+  allreduce,
+  allgather,
+  allgatherv,
+  gather,
+  scatter,
+  alltoall,
+  reduce_scatter_block,
+  reduce_scatter,
+  // No plans are made for these: they run on those of the others.
+  alltoallv,
+  alltoallw,
+  gatherv,
+  scatterv,
+  scan,
+  exscan,
   count_,
 };
 inline constexpr int collective_count = static_cast<int>(Collective::count_);
+inline constexpr int planned_collectives = static_cast<int>(Collective::alltoallv);  // the first ones
+inline bool planned(Collective collective) { return static_cast<int>(collective) < planned_collectives; }
+// Lengths are known only to the two ranks that exchange the data.
+inline bool by_pairs(Collective collective) {
+  return collective >= Collective::alltoallv && collective <= Collective::scatterv;
+}
 
 std::string_view name(Collective collective);  // "allreduce"
 std::optional<Collective> collective_named(std::string_view name);
@@ -85,7 +107,9 @@ class Semantics {
   int origin(BlockId block) const;
 
  private:
-  struct Range { int first_segment, segment_count, stride; };
+  struct Range {
+    int first_segment, segment_count, stride;
+  };
   Range input_range(int rank) const;
   Range output_range(int rank) const;
   std::uint32_t cells(const Range& range) const;

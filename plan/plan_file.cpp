@@ -34,7 +34,8 @@ Status read(const Json& json, PlanFile& plan) {
       return bad("'" + std::string(member) + "': expected a string");
   const auto collective = collective_named(json["collective"].get<std::string>());
   if (!collective) return bad("'collective': no collective is named '" + json["collective"].get<std::string>() + "'");
-  if (*collective == Collective::alltoall) return bad("'collective': alltoall has no programs");
+  if (*collective == Collective::alltoall || !planned(*collective))
+    return bad("'collective': " + std::string(name(*collective)) + " has no programs");
   plan.collective = *collective;
   Result<Program> program = parse_program(json["program"].get<std::string>());
   if (!program.ok()) return bad("'program': " + program.status().message());

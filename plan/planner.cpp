@@ -33,7 +33,7 @@ constexpr std::array by_interest = {
     Collective::allgather,      Collective::allgatherv, Collective::reduce_scatter_block,
     Collective::reduce_scatter, Collective::gather,     Collective::scatter,
     Collective::barrier,        Collective::alltoall};
-static_assert(by_interest.size() == collective_count);
+static_assert(by_interest.size() == planned_collectives);
 
 int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 

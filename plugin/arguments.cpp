@@ -18,6 +18,12 @@ constexpr const char* derived_type = "predefined operator on a derived type";
 constexpr const char* undefined = "operator that the type does not have";
 constexpr const char* long_element = "user-defined operator on elements above 4096 bytes";
 
+constexpr const char* in_place_exchange = "in place, with lengths of each pair's own";
+constexpr const char* long_prefix = "vectors whose scan is no faster than the host's";
+
+// Of all ranks' vectors, which each rank gets in a scan (docs/performance.md).
+constexpr std::size_t most_prefix_bytes = 64 * 1024;
+
 constexpr std::size_t max_element_bytes = 4096;  // slots and chunks hold many elements of this size
 
 // ---- Regions ----
@@ -318,6 +324,103 @@ const char* prepare_allgatherv(const Communicator& communicator, Request& reques
   return eligible;
 }
 
+// ---- Pieces of lengths that only pairs of ranks know ----
+
+// What one rank has for, or wants from, another. False when the host must check it.
+bool take_piece(Piece& piece, std::byte* address, int count, MPI_Datatype handle) {
+  piece = {};
+  if (count < 0) return false;
+  if (count == 0) return true;
+  const Datatype* type = find_datatype(handle);
+  if (type == nullptr || address == MPI_IN_PLACE) return false;
+  piece = {.address = address,
+           .count = static_cast<std::size_t>(count),
+           .type = type,
+           .bytes = static_cast<std::size_t>(count) * type->size};
+  return address != nullptr || !type->contiguous || piece.bytes == 0;
+}
+
+struct Pieces {
+  const void* address;
+  const int* counts;
+  const int* displacements;
+  MPI_Datatype type;
+  const MPI_Datatype* types = nullptr;  // alltoallw: of each piece, whose displacements are in bytes
+};
+
+bool take_pieces(std::vector<Piece>& pieces, const Pieces& side, int ranks) {
+  if (side.counts == nullptr || side.displacements == nullptr) return false;
+  const Datatype* common = side.types == nullptr ? find_datatype(side.type) : nullptr;
+  if (side.types == nullptr && common == nullptr) return false;
+  pieces.resize(static_cast<std::size_t>(ranks));
+  auto* base = static_cast<std::byte*>(const_cast<void*>(side.address));
+  const std::ptrdiff_t unit = common != nullptr ? common->extent : 1;
+  for (int rank = 0; rank < ranks; ++rank) {
+    // MPI_BOTTOM is a null address, to which displacements may be added all the same.
+    auto* address =
+        reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(base) + unit * side.displacements[rank]);
+    const MPI_Datatype type = common != nullptr ? side.type : side.types[rank];
+    if (!take_piece(pieces[static_cast<std::size_t>(rank)], address, side.counts[rank], type)) return false;
+  }
+  return true;
+}
+
+// For the report: the bytes that this rank gives and gets.
+void count_pieces(Request& request) {
+  request.call.count = 0;
+  for (const std::vector<Piece>* pieces : {&request.lists->sends, &request.lists->receives})
+    for (const Piece& piece : *pieces) request.call.count += piece.bytes;
+}
+
+const char* prepare_exchange(const Communicator& communicator, Request& request, const Pieces& send,
+                             const Pieces& receive) {
+  if (send.address == MPI_IN_PLACE) return in_place_exchange;
+  if (!take_pieces(request.lists->sends, send, communicator.ranks) ||
+      !take_pieces(request.lists->receives, receive, communicator.ranks))
+    return wrong;
+  count_pieces(request);
+  return eligible;
+}
+
+// One rank, the root, has pieces for all, or from all; each rank has one of its own, which the root may leave in place.
+const char* prepare_rooted_exchange(const Communicator& communicator, Request& request, int root, const Pieces& at_root,
+                                    const Elements& own, bool to_root) {
+  if (!is_rank(root, communicator)) return wrong;
+  request.call.root = root;
+  const auto ranks = static_cast<std::size_t>(communicator.ranks);
+  std::vector<Piece>& many = to_root ? request.lists->receives : request.lists->sends;
+  std::vector<Piece>& single = to_root ? request.lists->sends : request.lists->receives;
+  single.assign(ranks, {});
+  Piece& piece = single[static_cast<std::size_t>(root)];
+  if (communicator.rank != root) {
+    many.assign(ranks, {});
+  } else if (!take_pieces(many, at_root, communicator.ranks)) {
+    return wrong;
+  }
+  if (communicator.rank == root && own.address == MPI_IN_PLACE)
+    many[static_cast<std::size_t>(root)] = {};
+  else if (!take_piece(piece, static_cast<std::byte*>(const_cast<void*>(own.address)), own.count, own.type))
+    return wrong;
+  count_pieces(request);
+  return eligible;
+}
+
+// ---- Scans ----
+
+const char* prepare_prefix(const Communicator& communicator, Request& request, const Operands& operands, int count,
+                           Prefix prefix) {
+  const bool has_output = prefix == Prefix::inclusive || communicator.rank > 0 || operands.send == MPI_IN_PLACE;
+  if (const char* reason = prepare_vector(request, operands, count, has_output)) return reason;
+  const std::size_t bytes = request.input.bytes;
+  if (bytes > most_prefix_bytes / static_cast<std::size_t>(communicator.ranks)) return long_prefix;
+  request.call.collective = Collective::allgather;
+  request.call.commutative = true;  // of what an allgather does
+  request.prefix = prefix;
+  request.sharing = Sharing::none;
+  request.own_offset = bytes * static_cast<std::size_t>(communicator.rank);
+  return eligible;
+}
+
 }  // namespace
 
 const char* BarrierCall::prepare(const Communicator&, Request&) const { return eligible; }
@@ -364,6 +467,36 @@ const char* ReduceScatterBlockCall::prepare(const Communicator& communicator, Re
 
 const char* ReduceScatterCall::prepare(const Communicator& communicator, Request& request) const {
   return prepare_uneven_shares(communicator, request, {send, receive, type, op}, counts);
+}
+
+const char* AlltoallvCall::prepare(const Communicator& communicator, Request& request) const {
+  return prepare_exchange(communicator, request, {send, send_counts, send_displacements, send_type},
+                          {receive, counts, displacements, type});
+}
+
+const char* AlltoallwCall::prepare(const Communicator& communicator, Request& request) const {
+  if (send == MPI_IN_PLACE) return in_place_exchange;
+  if (send_types == nullptr || types == nullptr) return wrong;
+  return prepare_exchange(communicator, request, {send, send_counts, send_displacements, MPI_DATATYPE_NULL, send_types},
+                          {receive, counts, displacements, MPI_DATATYPE_NULL, types});
+}
+
+const char* GathervCall::prepare(const Communicator& communicator, Request& request) const {
+  return prepare_rooted_exchange(communicator, request, root, {receive, counts, displacements, type},
+                                 {send, send_count, send_type}, true);
+}
+
+const char* ScattervCall::prepare(const Communicator& communicator, Request& request) const {
+  return prepare_rooted_exchange(communicator, request, root, {send, counts, displacements, send_type},
+                                 {receive, count, type}, false);
+}
+
+const char* ScanCall::prepare(const Communicator& communicator, Request& request) const {
+  return prepare_prefix(communicator, request, {send, receive, type, op}, count, Prefix::inclusive);
+}
+
+const char* ExscanCall::prepare(const Communicator& communicator, Request& request) const {
+  return prepare_prefix(communicator, request, {send, receive, type, op}, count, Prefix::exclusive);
 }
 
 }  // namespace plait

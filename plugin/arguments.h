@@ -185,4 +185,118 @@ struct ReduceScatterCall {
   }
 };
 
+struct AlltoallvCall {
+  const void* send;
+  const int* send_counts;
+  const int* send_displacements;
+  MPI_Datatype send_type;
+  void* receive;
+  const int* counts;
+  const int* displacements;
+  MPI_Datatype type;
+
+  static constexpr Collective collective = Collective::alltoallv;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const {
+    return host().alltoallv(send, send_counts, send_displacements, send_type, receive, counts, displacements, type,
+                            comm);
+  }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().ialltoallv(send, send_counts, send_displacements, send_type, receive, counts, displacements, type,
+                             comm, request);
+  }
+};
+
+struct AlltoallwCall {
+  const void* send;
+  const int* send_counts;
+  const int* send_displacements;
+  const MPI_Datatype* send_types;
+  void* receive;
+  const int* counts;
+  const int* displacements;
+  const MPI_Datatype* types;
+
+  static constexpr Collective collective = Collective::alltoallw;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const {
+    return host().alltoallw(send, send_counts, send_displacements, send_types, receive, counts, displacements, types,
+                            comm);
+  }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().ialltoallw(send, send_counts, send_displacements, send_types, receive, counts, displacements, types,
+                             comm, request);
+  }
+};
+
+struct GathervCall {
+  const void* send;
+  int send_count;
+  MPI_Datatype send_type;
+  void* receive;
+  const int* counts;
+  const int* displacements;
+  MPI_Datatype type;
+  int root;
+
+  static constexpr Collective collective = Collective::gatherv;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const {
+    return host().gatherv(send, send_count, send_type, receive, counts, displacements, type, root, comm);
+  }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().igatherv(send, send_count, send_type, receive, counts, displacements, type, root, comm, request);
+  }
+};
+
+struct ScattervCall {
+  const void* send;
+  const int* counts;
+  const int* displacements;
+  MPI_Datatype send_type;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+  int root;
+
+  static constexpr Collective collective = Collective::scatterv;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const {
+    return host().scatterv(send, counts, displacements, send_type, receive, count, type, root, comm);
+  }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().iscatterv(send, counts, displacements, send_type, receive, count, type, root, comm, request);
+  }
+};
+
+struct ScanCall {
+  const void* send;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+
+  static constexpr Collective collective = Collective::scan;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().scan(send, receive, count, type, op, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().iscan(send, receive, count, type, op, comm, request);
+  }
+};
+
+struct ExscanCall {
+  const void* send;
+  void* receive;
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+
+  static constexpr Collective collective = Collective::exscan;
+  const char* prepare(const Communicator& communicator, Request& request) const;
+  int on_host(MPI_Comm comm) const { return host().exscan(send, receive, count, type, op, comm); }
+  int on_host(MPI_Comm comm, MPI_Request* request) const {
+    return host().iexscan(send, receive, count, type, op, comm, request);
+  }
+};
+
 }  // namespace plait

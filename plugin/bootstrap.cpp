@@ -555,10 +555,15 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
                      bool yield)
     : connections(std::move(made)),
       notice(std::move(told)),
+      links{.shared_memory = options.shared_memory, .network = options.network},
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
       engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
              {.yield = yield, .host_progress = progress_messages, .context = this, .failure = &notice.heard()}),
-      schedules(planner, rank, planner.hierarchy().ranks()) {}
+      schedules(planner, rank, planner.hierarchy().ranks()),
+      to_all(planner.hierarchy().ranks()),
+      from_root(planner.hierarchy().ranks()) {
+  links.hierarchy = &planner.hierarchy();
+}
 
 void Machinery::give_up(const Status& cause) {
   engine.give_up(cause);

@@ -10,6 +10,7 @@
 #include "plan/planner.h"
 #include "plugin/communicator.h"
 #include "plugin/failure_notice.h"
+#include "plugin/pair_exchange.h"
 #include "plugin/private_communicator.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/sockets.h"
@@ -66,10 +67,13 @@ struct Machinery {
 
   Connections connections;
   FailureNotice notice;
+  Links links;
   Planner planner;
   Engine engine;
   ScheduleCache schedules;
   WorkMemory memory;
+  PairExchange pairs;                        // of the blocking calls
+  SlotSize to_all, from_root;                // of alltoallv and alltoallw, and of scatterv
   bool short_calls_only = false;             // set up as Extent::short_calls says
   std::unique_ptr<CommunicatorTrace> trace;  // nullptr: off
 };

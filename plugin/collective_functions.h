@@ -5,40 +5,60 @@
 
 /* X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in plait::door. Each
  * has two more forms: MPI_Iname, and MPI_Name_init or, as an extension of MPI 3, MPIX_Name_init. */
-#define PLAIT_COLLECTIVES(X)                                                                                          \
-  X(Barrier, barrier, (MPI_Comm comm), (comm))                                                                        \
-  X(Bcast, bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),                              \
-    (buffer, count, type, root, comm))                                                                                \
-  X(Reduce, reduce,                                                                                                   \
-    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),              \
-    (send, receive, count, type, op, root, comm))                                                                     \
-  X(Allreduce, allreduce, (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),  \
-    (send, receive, count, type, op, comm))                                                                           \
-  X(Allgather, allgather,                                                                                             \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,           \
-     MPI_Comm comm),                                                                                                  \
-    (send, send_count, send_type, receive, count, type, comm))                                                        \
-  X(Allgatherv, allgatherv,                                                                                           \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],                     \
-     const int displacements[], MPI_Datatype type, MPI_Comm comm),                                                    \
-    (send, send_count, send_type, receive, counts, displacements, type, comm))                                        \
-  X(Gather, gather,                                                                                                   \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type, int root, \
-     MPI_Comm comm),                                                                                                  \
-    (send, send_count, send_type, receive, count, type, root, comm))                                                  \
-  X(Scatter, scatter,                                                                                                 \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type, int root, \
-     MPI_Comm comm),                                                                                                  \
-    (send, send_count, send_type, receive, count, type, root, comm))                                                  \
-  X(Alltoall, alltoall,                                                                                               \
-    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,           \
-     MPI_Comm comm),                                                                                                  \
-    (send, send_count, send_type, receive, count, type, comm))                                                        \
-  X(Reduce_scatter_block, reduce_scatter_block,                                                                       \
-    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),                        \
-    (send, receive, count, type, op, comm))                                                                           \
-  X(Reduce_scatter, reduce_scatter,                                                                                   \
-    (const void* send, void* receive, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm),               \
-    (send, receive, counts, type, op, comm))
+#define PLAIT_COLLECTIVES(X)                                                                                           \
+  X(Barrier, barrier, (MPI_Comm comm), (comm))                                                                         \
+  X(Bcast, bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),                               \
+    (buffer, count, type, root, comm))                                                                                 \
+  X(Reduce, reduce,                                                                                                    \
+    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),               \
+    (send, receive, count, type, op, root, comm))                                                                      \
+  X(Allreduce, allreduce, (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),   \
+    (send, receive, count, type, op, comm))                                                                            \
+  X(Allgather, allgather,                                                                                              \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,            \
+     MPI_Comm comm),                                                                                                   \
+    (send, send_count, send_type, receive, count, type, comm))                                                         \
+  X(Allgatherv, allgatherv,                                                                                            \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],                      \
+     const int displacements[], MPI_Datatype type, MPI_Comm comm),                                                     \
+    (send, send_count, send_type, receive, counts, displacements, type, comm))                                         \
+  X(Gather, gather,                                                                                                    \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type, int root,  \
+     MPI_Comm comm),                                                                                                   \
+    (send, send_count, send_type, receive, count, type, root, comm))                                                   \
+  X(Scatter, scatter,                                                                                                  \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type, int root,  \
+     MPI_Comm comm),                                                                                                   \
+    (send, send_count, send_type, receive, count, type, root, comm))                                                   \
+  X(Alltoall, alltoall,                                                                                                \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,            \
+     MPI_Comm comm),                                                                                                   \
+    (send, send_count, send_type, receive, count, type, comm))                                                         \
+  X(Reduce_scatter_block, reduce_scatter_block,                                                                        \
+    (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),                         \
+    (send, receive, count, type, op, comm))                                                                            \
+  X(Reduce_scatter, reduce_scatter,                                                                                    \
+    (const void* send, void* receive, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm),                \
+    (send, receive, counts, type, op, comm))                                                                           \
+  X(Alltoallv, alltoallv,                                                                                              \
+    (const void* send, const int send_counts[], const int send_displacements[], MPI_Datatype send_type, void* receive, \
+     const int counts[], const int displacements[], MPI_Datatype type, MPI_Comm comm),                                 \
+    (send, send_counts, send_displacements, send_type, receive, counts, displacements, type, comm))                    \
+  X(Alltoallw, alltoallw,                                                                                              \
+    (const void* send, const int send_counts[], const int send_displacements[], const MPI_Datatype send_types[],       \
+     void* receive, const int counts[], const int displacements[], const MPI_Datatype types[], MPI_Comm comm),         \
+    (send, send_counts, send_displacements, send_types, receive, counts, displacements, types, comm))                  \
+  X(Gatherv, gatherv,                                                                                                  \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],                      \
+     const int displacements[], MPI_Datatype type, int root, MPI_Comm comm),                                           \
+    (send, send_count, send_type, receive, counts, displacements, type, root, comm))                                   \
+  X(Scatterv, scatterv,                                                                                                \
+    (const void* send, const int counts[], const int displacements[], MPI_Datatype send_type, void* receive,           \
+     int count, MPI_Datatype type, int root, MPI_Comm comm),                                                           \
+    (send, counts, displacements, send_type, receive, count, type, root, comm))                                        \
+  X(Scan, scan, (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),             \
+    (send, receive, count, type, op, comm))                                                                            \
+  X(Exscan, exscan, (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),         \
+    (send, receive, count, type, op, comm))
 
 #endif

@@ -104,4 +104,68 @@ int ireduce_scatter(const void* send, void* receive, const int* counts, MPI_Data
   return post(ReduceScatterCall{send, receive, counts, type, op}, comm, request);
 }
 
+int alltoallv(const void* send, const int* send_counts, const int* send_displacements, MPI_Datatype send_type,
+              void* receive, const int* counts, const int* displacements, MPI_Datatype type, MPI_Comm comm) {
+  return enter(AlltoallvCall{send, send_counts, send_displacements, send_type, receive, counts, displacements, type},
+               comm);
+}
+
+int ialltoallv(const void* send, const int* send_counts, const int* send_displacements, MPI_Datatype send_type,
+               void* receive, const int* counts, const int* displacements, MPI_Datatype type, MPI_Comm comm,
+               MPI_Request* request) {
+  return post(AlltoallvCall{send, send_counts, send_displacements, send_type, receive, counts, displacements, type},
+              comm, request);
+}
+
+int alltoallw(const void* send, const int* send_counts, const int* send_displacements, const MPI_Datatype* send_types,
+              void* receive, const int* counts, const int* displacements, const MPI_Datatype* types, MPI_Comm comm) {
+  return enter(AlltoallwCall{send, send_counts, send_displacements, send_types, receive, counts, displacements, types},
+               comm);
+}
+
+int ialltoallw(const void* send, const int* send_counts, const int* send_displacements, const MPI_Datatype* send_types,
+               void* receive, const int* counts, const int* displacements, const MPI_Datatype* types, MPI_Comm comm,
+               MPI_Request* request) {
+  return post(AlltoallwCall{send, send_counts, send_displacements, send_types, receive, counts, displacements, types},
+              comm, request);
+}
+
+int gatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
+            const int* displacements, MPI_Datatype type, int root, MPI_Comm comm) {
+  return enter(GathervCall{send, send_count, send_type, receive, counts, displacements, type, root}, comm);
+}
+
+int igatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
+             const int* displacements, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+  return post(GathervCall{send, send_count, send_type, receive, counts, displacements, type, root}, comm, request);
+}
+
+int scatterv(const void* send, const int* counts, const int* displacements, MPI_Datatype send_type, void* receive,
+             int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  return enter(ScattervCall{send, counts, displacements, send_type, receive, count, type, root}, comm);
+}
+
+int iscatterv(const void* send, const int* counts, const int* displacements, MPI_Datatype send_type, void* receive,
+              int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+  return post(ScattervCall{send, counts, displacements, send_type, receive, count, type, root}, comm, request);
+}
+
+int scan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return enter(ScanCall{send, receive, count, type, op}, comm);
+}
+
+int iscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+          MPI_Request* request) {
+  return post(ScanCall{send, receive, count, type, op}, comm, request);
+}
+
+int exscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return enter(ExscanCall{send, receive, count, type, op}, comm);
+}
+
+int iexscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+            MPI_Request* request) {
+  return post(ExscanCall{send, receive, count, type, op}, comm, request);
+}
+
 }  // namespace plait::door

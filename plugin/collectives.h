@@ -54,4 +54,34 @@ int reduce_scatter(const void* send, void* receive, const int* counts, MPI_Datat
 int ireduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                     MPI_Request* request);
 
+int alltoallv(const void* send, const int* send_counts, const int* send_displacements, MPI_Datatype send_type,
+              void* receive, const int* counts, const int* displacements, MPI_Datatype type, MPI_Comm comm);
+int ialltoallv(const void* send, const int* send_counts, const int* send_displacements, MPI_Datatype send_type,
+               void* receive, const int* counts, const int* displacements, MPI_Datatype type, MPI_Comm comm,
+               MPI_Request* request);
+
+int alltoallw(const void* send, const int* send_counts, const int* send_displacements, const MPI_Datatype* send_types,
+              void* receive, const int* counts, const int* displacements, const MPI_Datatype* types, MPI_Comm comm);
+int ialltoallw(const void* send, const int* send_counts, const int* send_displacements, const MPI_Datatype* send_types,
+               void* receive, const int* counts, const int* displacements, const MPI_Datatype* types, MPI_Comm comm,
+               MPI_Request* request);
+
+int gatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
+            const int* displacements, MPI_Datatype type, int root, MPI_Comm comm);
+int igatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int* counts,
+             const int* displacements, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request);
+
+int scatterv(const void* send, const int* counts, const int* displacements, MPI_Datatype send_type, void* receive,
+             int count, MPI_Datatype type, int root, MPI_Comm comm);
+int iscatterv(const void* send, const int* counts, const int* displacements, MPI_Datatype send_type, void* receive,
+              int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request);
+
+int scan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int iscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+          MPI_Request* request);
+
+int exscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int iexscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+            MPI_Request* request);
+
 }  // namespace plait::door

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plugin/piece.h"
 
 namespace plait {
 
@@ -20,7 +21,9 @@ struct Operation;  // operation.h
 // The lists of a call, in bytes: kept from call to call so that they keep their memory.
 struct Lists {
   std::vector<std::size_t> counts, displacements;
-  std::vector<std::byte> operands;  // of a user-defined operator
+  std::vector<std::byte> operands;       // of a user-defined operator
+  std::vector<Piece> sends, receives;    // by rank, of an exchange by pairs
+  std::vector<const std::byte*> prefix;  // what a scan combines
 };
 
 // A communicator's non-blocking calls that are not complete. All but `pending` belongs to whoever runs progress().

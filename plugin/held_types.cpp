@@ -5,23 +5,36 @@
 namespace plait {
 
 int HeldTypes::hold(Request& request) {
-  if (const int error = hold(request.input, duplicates_[0]); error != MPI_SUCCESS) return error;
-  return hold(request.output, duplicates_[1]);
+  for (Region* region : {&request.input, &request.output})
+    if (const int error = hold(region->type); error != MPI_SUCCESS) return error;
+  if (!by_pairs(request.call.collective)) return MPI_SUCCESS;
+  for (std::vector<Piece>* pieces : {&request.lists->sends, &request.lists->receives})
+    for (Piece& piece : *pieces)
+      if (const int error = hold(piece.type); error != MPI_SUCCESS) return error;
+  return MPI_SUCCESS;
 }
 
 // Not MPI_Type_dup: that calls the program's attribute copy functions.
-int HeldTypes::hold(Region& region, MPI_Datatype& duplicate) {
-  if (region.type == nullptr || region.type->predefined) return MPI_SUCCESS;
-  int error = PMPI_Type_contiguous(1, region.type->handle, &duplicate);
+int HeldTypes::hold(const Datatype*& type) {
+  if (type == nullptr || type->predefined) return MPI_SUCCESS;
+  for (const Held& held : held_)
+    if (held.handle == type->handle) {
+      type = held.type;
+      return MPI_SUCCESS;
+    }
+  MPI_Datatype duplicate = MPI_DATATYPE_NULL;
+  int error = PMPI_Type_contiguous(1, type->handle, &duplicate);
   if (error == MPI_SUCCESS) error = PMPI_Type_commit(&duplicate);
   if (error != MPI_SUCCESS) return error;
-  region.type = find_datatype(duplicate);
-  return region.type != nullptr ? MPI_SUCCESS : MPI_ERR_OTHER;
+  held_.push_back({type->handle, duplicate, find_datatype(duplicate)});
+  if (held_.back().type == nullptr) return MPI_ERR_OTHER;
+  type = held_.back().type;
+  return MPI_SUCCESS;
 }
 
 void HeldTypes::release() {
-  for (MPI_Datatype& duplicate : duplicates_)
-    if (duplicate != MPI_DATATYPE_NULL) PMPI_Type_free(&duplicate);
+  for (Held& held : held_) PMPI_Type_free(&held.duplicate);
+  held_.clear();
 }
 
 }  // namespace plait

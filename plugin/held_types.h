@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-#include <array>
+#include <vector>
 
 #include "plugin/request.h"
 
@@ -18,9 +18,13 @@ class HeldTypes {
   void release();
 
  private:
-  int hold(Region& region, MPI_Datatype& duplicate);
+  int hold(const Datatype*& type);
 
-  std::array<MPI_Datatype, 2> duplicates_ = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+  struct Held {
+    MPI_Datatype handle, duplicate;
+    const Datatype* type;
+  };
+  std::vector<Held> held_;  // keeps its memory
 };
 
 }  // namespace plait

@@ -24,6 +24,12 @@ struct Host {
   decltype(&MPI_Alltoall) alltoall = nullptr;
   decltype(&MPI_Reduce_scatter_block) reduce_scatter_block = nullptr;
   decltype(&MPI_Reduce_scatter) reduce_scatter = nullptr;
+  decltype(&MPI_Alltoallv) alltoallv = nullptr;
+  decltype(&MPI_Alltoallw) alltoallw = nullptr;
+  decltype(&MPI_Gatherv) gatherv = nullptr;
+  decltype(&MPI_Scatterv) scatterv = nullptr;
+  decltype(&MPI_Scan) scan = nullptr;
+  decltype(&MPI_Exscan) exscan = nullptr;
   // The non-blocking forms.
   decltype(&MPI_Ibarrier) ibarrier = nullptr;
   decltype(&MPI_Ibcast) ibcast = nullptr;
@@ -36,6 +42,12 @@ struct Host {
   decltype(&MPI_Ialltoall) ialltoall = nullptr;
   decltype(&MPI_Ireduce_scatter_block) ireduce_scatter_block = nullptr;
   decltype(&MPI_Ireduce_scatter) ireduce_scatter = nullptr;
+  decltype(&MPI_Ialltoallv) ialltoallv = nullptr;
+  decltype(&MPI_Ialltoallw) ialltoallw = nullptr;
+  decltype(&MPI_Igatherv) igatherv = nullptr;
+  decltype(&MPI_Iscatterv) iscatterv = nullptr;
+  decltype(&MPI_Iscan) iscan = nullptr;
+  decltype(&MPI_Iexscan) iexscan = nullptr;
   decltype(&MPI_Wait) wait = nullptr;
   bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
 };

@@ -1,5 +1,6 @@
 #include "plugin/nonblocking.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "plugin/bootstrap.h"
@@ -16,6 +17,8 @@ struct Latest {
 };
 thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
 
+constexpr const char* set_up_for_less = "set up for short calls so far";
+
 constexpr int most_own_turns = 256;
 
 // The same on all ranks, as every reason is.
@@ -31,6 +34,11 @@ const char* why_host(Operation& operation) {
 bool calls_host(const Operation& operation) {
   constexpr auto mpi = std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi);
   const Request& request = operation.request;
+  if (by_pairs(request.call.collective)) {
+    const Links& links = operation.communicator->machinery->links;
+    const auto packed = [](const Piece& piece) { return piece.type != nullptr && !piece.type->contiguous; };
+    return links.network == ChannelKind::mpi || std::ranges::any_of(request.lists->sends, packed);
+  }
   const bool packed = request.input.type != nullptr && !request.input.direct;
   return packed || (operation.prepared->schedule.channels_used & mpi) != 0;
 }
@@ -38,10 +46,18 @@ bool calls_host(const Operation& operation) {
 // Finds the plan; without `prepared` afterwards the host has the call, for `reason`.
 void prepare_to_run(Operation& operation) {
   const Request& request = operation.request;
-  auto prepared = operation.communicator->machinery->schedules.hold(
-      {.call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
+  Machinery& machinery = *operation.communicator->machinery;
+  const bool pairs = by_pairs(request.call.collective);
+  if (pairs && machinery.short_calls_only) {
+    operation.reason = set_up_for_less;
+    return;
+  }
+  const Call first =
+      pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
+  auto prepared = machinery.schedules.hold(
+      {.call = first, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
   if (!prepared->accelerated) {
-    operation.reason = prepared->too_long ? "set up for short calls so far" : prepared->reason;
+    operation.reason = prepared->too_long ? set_up_for_less : prepared->reason;
     return;
   }
   operation.prepared = std::move(prepared);
@@ -122,16 +138,7 @@ int give_request(Operation& operation, MPI_Request* request) {
 void record_operation(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   const PreparedCall& prepared = *operation.prepared;
-  ReportRow* row = nullptr;
-  if (prepared.row != nullptr)
-    row = &report_row({.collective = operation.request.call.collective,
-                       .ranks = communicator.ranks,
-                       .size_class = size_class(prepared.payload),
-                       .plan = prepared.plan,
-                       .channels = prepared.channels,
-                       .reason = prepared.reason,
-                       .form = Form::nonblocking,
-                       .grid = communicator.grid});
+  ReportRow* row = row_of(communicator, operation.request, prepared, Form::nonblocking);
   record(communicator, operation.request, prepared, row, operation.begin_ns);
 }
 

@@ -25,12 +25,13 @@ void clear(Operation& operation) {
   operation.reason = nullptr;
   operation.handle = MPI_REQUEST_NULL;
   operation.prepared.reset();
-  operation.running = operation.failed = operation.needs_host = false;
+  operation.at_rest = operation.running = operation.failed = operation.needs_host = false;
   operation.complete.store(false, std::memory_order_relaxed);
   operation.begin_ns = 0;
   operation.error = MPI_SUCCESS;
   operation.next = nullptr;
   if (operation.memory.bytes() > most_bytes_kept) operation.memory = WorkMemory();
+  if (operation.pairs != nullptr && operation.pairs->bytes() > most_bytes_kept) operation.pairs.reset();
 }
 
 }  // namespace

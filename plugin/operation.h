@@ -28,6 +28,8 @@ struct Operation {
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;
   Staging staging;
+  std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
+  bool at_rest = false;                 // of an exchange by pairs: its second part runs
   WorkMemory memory;
   bool running = false;
   bool failed = false;      // for OperationQueue::failure

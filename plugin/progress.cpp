@@ -94,10 +94,25 @@ void conclude(Operation& operation) {
   PMPI_Grequest_complete(operation.handle);
 }
 
+Status begin_exchange(Operation& operation, bool& complete) {
+  Communicator& communicator = *operation.communicator;
+  Machinery& machinery = *communicator.machinery;
+  const BoundSchedule& schedule = operation.prepared->schedule;
+  if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
+  PairExchange& pairs = *operation.pairs;
+  if (pairs.begin(pair_problem(communicator, operation.request, usual_slot_bytes), schedule) != MPI_SUCCESS)
+    return {Code::internal, "the host could not pack the data of a non-blocking collective"};
+  const Result<bool> done = machinery.engine.start(schedule, pairs.buffers(), nullptr, begin_trace(machinery));
+  if (!done.ok()) return done.status();
+  complete = *done;
+  return {};
+}
+
 Status begin(Operation& operation, bool& complete) {
   Machinery& machinery = *operation.communicator->machinery;
   const BoundSchedule& schedule = operation.prepared->schedule;
   operation.running = true;
+  if (by_pairs(operation.request.call.collective)) return begin_exchange(operation, complete);
   operation.staging = lay_out(operation.request, schedule, operation.memory);
   if (stage_in(operation.request, operation.staging) != MPI_SUCCESS)
     return {Code::internal, "the host could not pack the data of a non-blocking collective"};
@@ -108,12 +123,26 @@ Status begin(Operation& operation, bool& complete) {
   return {};
 }
 
-Result<bool> move_on(Operation& operation) {
-  if (operation.running) return operation.communicator->machinery->engine.progress();
+Result<bool> start(Operation& operation) {
   bool complete = false;
   Status status = begin(operation, complete);
   if (!status.ok()) return status;
   return complete;
+}
+
+// An exchange by pairs whose first part is complete goes on with what is left.
+Result<bool> go_on(Operation& operation) {
+  Machinery& machinery = *operation.communicator->machinery;
+  operation.at_rest = true;
+  const BoundSchedule* rest = operation.pairs->rest(machinery.links);
+  if (rest == nullptr) return true;
+  return machinery.engine.start(*rest, operation.pairs->buffers(), nullptr, nullptr);
+}
+
+Result<bool> move_on(Operation& operation) {
+  Result<bool> complete = operation.running ? operation.communicator->machinery->engine.progress() : start(operation);
+  const bool by_parts = by_pairs(operation.request.call.collective) && !operation.at_rest;
+  return complete.ok() && *complete && by_parts ? go_on(operation) : std::move(complete);
 }
 
 // True when the operation has come to its end. What a start throws, for want of memory, is a failure like others.
@@ -147,6 +176,8 @@ void end(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   if (operation.failed)
     fail(operation);
+  else if (by_pairs(operation.request.call.collective))
+    operation.error = operation.pairs->end();
   else
     operation.error = stage_out(operation.request, operation.staging);
   if (operation.begin_ns != 0 || communicator.machinery->trace != nullptr) record_operation(operation);

@@ -55,7 +55,58 @@ bool in_arena(const Request& request) {
 }
 
 Extent extent_for(const Communicator& communicator, const Call& call) {
+  if (by_pairs(call.collective)) return Extent::all_calls;  // how long they are no rank knows
   return is_short(call, communicator.ranks) && !communicator.posts ? Extent::short_calls : Extent::all_calls;
+}
+
+// ---- Exchanges by pairs ----
+
+// Whose lengths follow from what all ranks see in each call; nullptr where the slots' size is fixed.
+SlotSize* slot_size_of(Machinery& machinery, Collective collective) {
+  if (collective == Collective::gatherv) return nullptr;  // what the root sees the others do not
+  return collective == Collective::scatterv ? &machinery.from_root : &machinery.to_all;
+}
+
+int run(Communicator& communicator, const Request& request, const PairExchange::Problem& problem,
+        const PreparedCall& prepared) {
+  Machinery& machinery = *communicator.machinery;
+  PairExchange& pairs = machinery.pairs;
+  if (const int error = pairs.begin(problem, prepared.schedule); error != MPI_SUCCESS)
+    return raise_error_of_call(communicator.handle, error);
+  Status status = machinery.engine.run(prepared.schedule, pairs.buffers(), nullptr, begin_trace(machinery));
+  const BoundSchedule* rest = status.ok() ? pairs.rest(machinery.links) : nullptr;
+  if (rest != nullptr) status = machinery.engine.run(*rest, pairs.buffers(), nullptr, nullptr);
+  if (!status.ok()) [[unlikely]]
+    return fail(communicator, status);
+  if (SlotSize* size = slot_size_of(machinery, request.call.collective); size != nullptr)
+    size->learn(pairs.wished_bytes(), pairs.wishes());
+  const int error = pairs.end();
+  return error == MPI_SUCCESS ? error : raise_error_of_call(communicator.handle, error);
+}
+
+Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
+  if (communicator.machinery->short_calls_only) [[unlikely]] {
+    set_up_now(communicator, Extent::all_calls);
+    if (communicator.road == Road::host) return {.reason = communicator.host_reason};
+  }
+  Machinery& machinery = *communicator.machinery;
+  const SlotSize* size = slot_size_of(machinery, request.call.collective);
+  const PairExchange::Problem problem =
+      pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
+  const Call first = PairExchange::first_call(problem);
+  const PreparedCall& prepared = machinery.schedules.find({.call = first});
+  if (!prepared.accelerated) return {.reason = prepared.reason};
+  if (begin_ns == 0 && machinery.trace != nullptr) begin_ns = monotonic_ns();
+  detail::last_call = {.plan = prepared.plan, .channels = prepared.channels};
+  const int code = run(communicator, request, problem, prepared);
+  if (begin_ns != 0)
+    record(communicator, request, prepared, row_of(communicator, request, prepared, Form::blocking), begin_ns);
+  return {.code = code};
+}
+
+// The row of a call whose plan has one already.
+ReportRow* counted_in(const Communicator& communicator, const Request& request, const PreparedCall& prepared) {
+  return request.prefix == Prefix::none ? prepared.row : row_of(communicator, request, prepared, Form::blocking);
 }
 
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
@@ -74,24 +125,49 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
   if (measuring && begin_ns == 0) begin_ns = monotonic_ns();
   detail::last_call = {.plan = prepared->plan, .channels = prepared->channels};
   const int code = run(communicator, request, *prepared);
-  if (measuring) record(communicator, request, *prepared, prepared->row, begin_ns);
+  if (measuring) record(communicator, request, *prepared, counted_in(communicator, request, *prepared), begin_ns);
   return {.code = code};
 }
 
 }  // namespace
 
+PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes) {
+  return {.collective = request.call.collective,
+          .rank = communicator.rank,
+          .ranks = communicator.ranks,
+          .root = request.call.root,
+          .sends = &request.lists->sends,
+          .receives = &request.lists->receives,
+          .slot_bytes = slot_bytes};
+}
+
+// What an exchange by pairs moves differs from rank to rank, so that the ranks' rows would not be the same.
+ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form) {
+  if (prepared.row == nullptr) return nullptr;
+  return &report_row({.collective = called(request),
+                      .ranks = communicator.ranks,
+                      .size_class = by_pairs(request.call.collective) ? -1 : size_class(prepared.payload),
+                      .plan = prepared.plan,
+                      .channels = prepared.channels,
+                      .reason = prepared.reason,
+                      .form = form,
+                      .grid = communicator.grid});
+}
+
 void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,
             std::uint64_t begin_ns) {
   const std::uint64_t end_ns = monotonic_ns();
-  if (row != nullptr) row->add(prepared.payload, end_ns - begin_ns);
-  if (communicator.rank == 0 && prepared.payload >= large_call_bytes && communicator.machinery->connections.shm)
-    note_buffers(prepared.payload, in_arena(request));
+  const bool pairs = by_pairs(request.call.collective);
+  const std::uint64_t payload = pairs ? request.call.count : prepared.payload;
+  if (row != nullptr) row->add(payload, end_ns - begin_ns);
+  if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.machinery->connections.shm)
+    note_buffers(payload, in_arena(request));
   if (communicator.machinery->trace != nullptr)
     communicator.machinery->trace->add({.begin_ns = begin_ns,
                                         .end_ns = end_ns,
-                                        .bytes = prepared.payload,
+                                        .bytes = payload,
                                         .plan = prepared.plan,
-                                        .collective = request.call.collective});
+                                        .collective = called(request)});
 }
 
 void set_up_now(Communicator& communicator, Extent extent) {
@@ -124,6 +200,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
       return {.reason = communicator.host_reason};
     if (communicator.road == Road::broken) [[unlikely]]
       return {.code = raise_error_of_call(communicator.handle, communicator.error)};
+    if (by_pairs(request.call.collective)) return run_by_pairs(communicator, request, begin_ns);
     return run_prepared(communicator, request, begin_ns);
   } catch (const std::exception& exception) {
     failure = Status(Code::unavailable, exception.what());
@@ -147,7 +224,7 @@ void count_host_call(const HostCall& call, std::uint64_t begin_ns) {
   if (reason == nullptr) reason = phase() == Phase::off ? process().off_reason : "turned off by plait_set_enabled";
   report_row({.collective = call.collective,
               .ranks = ranks,
-              .size_class = size_class(bytes),
+              .size_class = by_pairs(call.collective) ? -1 : size_class(bytes),
               .plan = "host",
               .channels = "",
               .reason = reason,

@@ -12,6 +12,7 @@
 #include "plan/collective.h"
 #include "plugin/communicator.h"
 #include "plugin/layout.h"
+#include "plugin/pair_exchange.h"
 #include "plugin/process.h"
 #include "plugin/reduction.h"
 #include "plugin/report.h"
@@ -21,6 +22,9 @@ namespace plait {
 
 // Which side's memory holds the other one's (MPI_IN_PLACE).
 enum class Sharing : std::uint8_t { none, input_in_output, output_in_input };
+
+// What becomes of the segments that a scan's ranks have brought together.
+enum class Prefix : std::uint8_t { none, inclusive, exclusive };
 
 struct PreparedCall;  // schedule_cache.h
 
@@ -33,6 +37,9 @@ struct Request {
   const std::size_t* displacements = nullptr;  // as in CallShape
   const Reducer* reducer = nullptr;
   UserReduction user;
+  // A scan is an allgather, which is `call`, whose segments of lower ranks each rank then combines. Its input is packed
+  // by itself, whatever it shares with the output.
+  Prefix prefix = Prefix::none;
   Lists* lists = nullptr;  // where the call's lists are kept; outlives the call
 };
 
@@ -49,6 +56,19 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
 // Sets up a communicator that waits for it, or that is set up for less; collective over it. Afterwards it is
 // accelerated, or the host's for ever, or broken where a rank had failed before.
 void set_up_now(Communicator& communicator, Extent extent);
+
+// Slots of exchanges by pairs whose ranks have not agreed on another size.
+inline constexpr std::size_t usual_slot_bytes = slot_bytes(2);
+PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes);
+
+// What the program called.
+inline Collective called(const Request& request) {
+  if (request.prefix == Prefix::none) return request.call.collective;
+  return request.prefix == Prefix::inclusive ? Collective::scan : Collective::exscan;
+}
+
+// The row that such a call is counted in where it runs here; nullptr: nothing is reported.
+ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form);
 
 // For the report and the trace: a call that ran here has come to its end.
 void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,

@@ -11,9 +11,45 @@ std::size_t padded(std::size_t bytes) {
 
 bool is_staged(const Region& region) { return region.type != nullptr && !region.direct; }
 
+// The vectors of all ranks, one after the other, and the plan's scratch: the result is made from them afterwards.
+Staging lay_out_prefix(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
+  const bool input_staged = is_staged(request.input);
+  const std::size_t input_bytes = input_staged ? padded(request.input.bytes) : 0;
+  const std::size_t all_bytes = padded(schedule.output_bytes);
+  std::byte* work = memory.reserve(input_bytes + all_bytes + schedule.scratch_bytes);
+  Staging staging;
+  if (input_staged) staging.packed_input = work;
+  staging.packed_output = work + input_bytes;
+  staging.buffers.base = {input_staged ? work : request.input.address, staging.packed_output,
+                          work + input_bytes + all_bytes};
+  return staging;
+}
+
+// The vectors of the ranks before this one, and its own one for an inclusive prefix, are combined in their order.
+int combine_prefix(const Request& request, std::byte* vectors) {
+  const std::size_t bytes = request.input.bytes;
+  const std::size_t before = request.own_offset / bytes;
+  const std::size_t operands = request.prefix == Prefix::inclusive ? before + 1 : before;
+  if (operands == 0) return MPI_SUCCESS;
+  std::vector<const std::byte*>& sources = request.lists->prefix;
+  sources.clear();
+  for (std::size_t rank = 0; rank < operands; ++rank) sources.push_back(vectors + rank * bytes);
+  const bool staged = is_staged(request.output);
+  std::byte* result = staged ? vectors + (operands - 1) * bytes : request.output.address;
+  reduce_many(*request.reducer, {.results = &result,
+                                 .result_count = 1,
+                                 .sources = sources.data(),
+                                 .source_count = operands,
+                                 .elements = bytes / request.call.element_bytes,
+                                 .streaming = false});
+  if (request.user.error() != MPI_SUCCESS || !staged) return request.user.error();
+  return unpack(request.output, result);
+}
+
 }  // namespace
 
 Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
+  if (request.prefix != Prefix::none) return lay_out_prefix(request, schedule, memory);
   const bool input_staged = is_staged(request.input) || request.copy_input;
   const bool output_staged = is_staged(request.output);
   const bool own_input = input_staged && request.sharing != Sharing::input_in_output;
@@ -40,6 +76,7 @@ int stage_in(const Request& request, const Staging& staging) {
 
 int stage_out(const Request& request, const Staging& staging) {
   if (request.user.error() != MPI_SUCCESS) return request.user.error();
+  if (request.prefix != Prefix::none) return combine_prefix(request, staging.packed_output);
   return staging.packed_output != nullptr ? unpack(request.output, staging.packed_output) : MPI_SUCCESS;
 }
 

@@ -59,8 +59,12 @@ double nic_bytes(const JobShape& job, Collective collective, std::size_t bytes, 
       return (ranks - fewest) * size;
     case Collective::gather:
     case Collective::scatter:
+    case Collective::gatherv:
+    case Collective::scatterv:
       return (ranks - job.ranks_on_node[job.node_of[root]]) * size;
-    case Collective::alltoall: {
+    case Collective::alltoall:
+    case Collective::alltoallv:
+    case Collective::alltoallw: {
       double busiest = 0;
       for (const int here : job.ranks_on_node) busiest = std::max(busiest, here * (ranks - here));
       return busiest * size;
@@ -68,6 +72,9 @@ double nic_bytes(const JobShape& job, Collective collective, std::size_t bytes, 
     case Collective::reduce_scatter_block:
     case Collective::reduce_scatter:
       return (1 - fewest / ranks) * size;
+    case Collective::scan:
+    case Collective::exscan:
+      return size;
     default:
       return 0;
   }

@@ -30,10 +30,16 @@ double copied_in_shared_buffers(Collective collective, double size, double ranks
     case Collective::allreduce:
     case Collective::gather:
     case Collective::scatter:
+    case Collective::gatherv:
+    case Collective::scatterv:
+    case Collective::scan:
+    case Collective::exscan:
       return size;
     case Collective::allgather:
     case Collective::allgatherv:
     case Collective::alltoall:
+    case Collective::alltoallv:
+    case Collective::alltoallw:
       return size * ranks;
   }
   return 0;
@@ -55,11 +61,18 @@ Work work_in_private_buffers(Collective collective, double size, double ranks) {
       return {.peers = others * size, .reduced = others * size};
     case Collective::gather:
     case Collective::scatter:
+    case Collective::gatherv:
+    case Collective::scatterv:
       return {.local = size / ranks, .peers = others * size};
     case Collective::allgather:
     case Collective::allgatherv:
     case Collective::alltoall:
+    case Collective::alltoallv:
+    case Collective::alltoallw:
       return {.local = size, .peers = (ranks - 1) * size};
+    case Collective::scan:
+    case Collective::exscan:
+      return {.peers = others * size, .reduced = others * size};
   }
   return {};
 }

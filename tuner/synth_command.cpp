@@ -50,7 +50,7 @@ struct SynthResult {
 
 Result<Collective> parse_collective(const std::string& text) {
   std::string names;
-  for (int index = 0; index < collective_count; ++index) {
+  for (int index = 0; index < planned_collectives; ++index) {
     const auto collective = static_cast<Collective>(index);
     if (collective == Collective::barrier || collective == Collective::alltoall) continue;  // no data, no levels
     if (text == name(collective)) return collective;

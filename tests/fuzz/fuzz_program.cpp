@@ -24,7 +24,7 @@ void check_candidate(std::uint8_t drawn, std::string_view input) {
   static const Machine machine = default_machine();
   const Hierarchy& hierarchy = hierarchies[drawn / 32 % std::size(hierarchies)];
   std::vector<std::size_t> counts(static_cast<std::size_t>(hierarchy.ranks()), 100);
-  Call call{.collective = static_cast<Collective>(drawn % collective_count), .count = 1000, .element_bytes = 4};
+  Call call{.collective = static_cast<Collective>(drawn % planned_collectives), .count = 1000, .element_bytes = 4};
   call.commutative = !reduces(call.collective) || drawn < 128;
   if (call.collective == Collective::allgatherv || call.collective == Collective::reduce_scatter)
     call.counts = counts.data();

@@ -35,7 +35,7 @@ TEST(BoundSchedule, EveryProgramGivesTheRightNumbers) {
   for (int round = 0; round < 3; ++round)
     for (const auto& shape : shapes) {
       const Hierarchy hierarchy = Hierarchy::nodes_of(shape);
-      for (int c = 0; c < collective_count; ++c) {
+      for (int c = 0; c < planned_collectives; ++c) {
         const auto collective = static_cast<Collective>(c);
         for (const bool commutative : {true, false}) {
           if (!commutative && !reduces(collective)) continue;

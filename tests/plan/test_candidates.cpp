@@ -34,7 +34,7 @@ void expect_proven(const Hierarchy& hierarchy, const std::vector<Candidate>& fou
 // What the planner would take for a small, a middling and a large call.
 void expect_choices_proven(const Hierarchy& hierarchy, int count, std::mt19937& random) {
   const Machine machine = default_machine();
-  for (int c = 0; c < collective_count; ++c) {
+  for (int c = 0; c < planned_collectives; ++c) {
     const auto collective = static_cast<Collective>(c);
     const int root = rooted(collective) ? static_cast<int>(random() % static_cast<unsigned>(hierarchy.ranks())) : 0;
     // The number of blocks of an all-to-all grows with the square of the ranks.
@@ -55,7 +55,7 @@ void expect_choices_proven(const Hierarchy& hierarchy, int count, std::mt19937& 
 
 // Every kind of program that there is.
 void expect_all_proven(const Hierarchy& hierarchy, int chunks, std::mt19937& random) {
-  for (int c = 0; c < collective_count; ++c) {
+  for (int c = 0; c < planned_collectives; ++c) {
     const auto collective = static_cast<Collective>(c);
     const int root = rooted(collective) ? static_cast<int>(random() % static_cast<unsigned>(hierarchy.ranks())) : 0;
     for (const bool commutative : {true, false}) {

@@ -33,7 +33,7 @@ std::string size_text(std::size_t bytes) {
 std::string choices(const std::vector<int>& ranks_per_node) {
   const Hierarchy hierarchy = Hierarchy::nodes_of(ranks_per_node);
   std::string table;
-  for (int c = 0; c < collective_count; ++c) {
+  for (int c = 0; c < planned_collectives; ++c) {
     const auto collective = static_cast<Collective>(c);
     Planner planner(hierarchy, 0, {});
     std::string line = std::string(name(collective)) + ":", last;

@@ -39,7 +39,7 @@ TEST(GridOnSwitches, EveryCandidateIsProven) {
                                          std::vector<Node>{{1, 1}, {1, 1}, {2, 1}, {2, 1}},
                                          std::vector<Node>{{1, 1}, {2, 3}, {1, 2}}}) {
     const Hierarchy hierarchy = on_switches(nodes);
-    for (int c = 0; c < collective_count; ++c) {
+    for (int c = 0; c < planned_collectives; ++c) {
       const auto collective = static_cast<Collective>(c);
       const int root = rooted(collective) ? hierarchy.ranks() - 1 : 0;
       for (const Candidate& candidate : all_candidates(collective, hierarchy, true, 4, 50, 2, random)) {

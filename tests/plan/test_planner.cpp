@@ -16,7 +16,7 @@ std::string chosen(Planner& planner, Collective collective, std::size_t bytes, i
 TEST(Planner, EveryRankChoosesTheSame) {
   const std::vector<int> shape = {3, 2, 1};
   const Hierarchy hierarchy = Hierarchy::nodes_of(shape);
-  for (int c = 0; c < collective_count; ++c) {
+  for (int c = 0; c < planned_collectives; ++c) {
     const auto collective = static_cast<Collective>(c);
     if (collective == Collective::allgatherv || collective == Collective::reduce_scatter) continue;
     for (const std::size_t bytes : {8, 1024, 65536, 1 << 20}) {
@@ -42,7 +42,7 @@ TEST(Planner, TheSecondLookUpGivesTheSameObject) {
 // between communicators of the same ranks.
 TEST(Planner, TheChoiceOfAClassDoesNotDependOnItsFirstCall) {
   const std::vector<int> shape = {3, 2, 1};
-  for (int c = 0; c < collective_count; ++c) {
+  for (int c = 0; c < planned_collectives; ++c) {
     const auto collective = static_cast<Collective>(c);
     if (collective == Collective::barrier || collective == Collective::allgatherv ||
         collective == Collective::reduce_scatter)

@@ -184,7 +184,7 @@ TEST(Enumeration, AProgramEndsWhereItFirstMeetsTheGoal) {
 // Gathering and scattering never both occur, so that nothing can go on for ever: a level is scattered, gathered and
 // broadcast at the most.
 TEST(Enumeration, NoProgramIsLongerThanThreeInstructionsALevel) {
-  for (int c = 0; c < collective_count; ++c) {
+  for (int c = 0; c < planned_collectives; ++c) {
     if (static_cast<Collective>(c) == Collective::alltoall) continue;
     const Counts counts = count_programs(task_of(static_cast<Collective>(c), 3, 0, false), 15);
     EXPECT_EQ(std::accumulate(counts.begin() + 10, counts.end(), std::uint64_t{0}), 0u) << c;

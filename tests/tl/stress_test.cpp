@@ -156,7 +156,7 @@ class Job {
     made.communicator = random_.below(communicators_.size());
     const Hierarchy& hierarchy = communicators_[made.communicator].hierarchy;
     std::mt19937 engine(static_cast<std::uint32_t>(random_.next()));
-    const auto collective = static_cast<Collective>(random_.below(collective_count));
+    const auto collective = static_cast<Collective>(random_.below(planned_collectives));
     const bool commutative = !reduces(collective) || random_.one_in(2);
     made.problem = random_problem(collective, hierarchy.ranks(), commutative, engine);
     made.problem.salt = salt;

@@ -26,6 +26,18 @@ bool scatters_sums(Collective collective) {
 
 bool sums(Collective collective) { return reduces(collective) && collective != Collective::barrier; }
 
+bool sums_prefixes(Collective collective) { return collective == Collective::scan || collective == Collective::exscan; }
+
+// Whether each rank has a message of its own for each other.
+bool to_all(Collective collective) {
+  return collective == Collective::alltoall || collective == Collective::alltoallv ||
+         collective == Collective::alltoallw;
+}
+
+bool from_root_to_each(Collective collective) {
+  return collective == Collective::scatter || collective == Collective::scatterv;
+}
+
 // Whether some rank holds one message for, or of, every rank.
 bool holds_all_messages(Collective collective) {
   return !sums(collective) && collective != Collective::barrier && collective != Collective::bcast;
@@ -134,7 +146,8 @@ CollectiveCall::CollectiveCall(const CallSpec& spec, int rank, int ranks) : spec
   const auto all = static_cast<std::size_t>(ranks);
   const std::size_t count = sums(spec.collective) ? spec.bytes / sizeof(Element) : spec.bytes;
   count_ = static_cast<int>(spec.collective == Collective::reduce_scatter_block ? count / all : count);
-  if (spec.collective == Collective::allgatherv) counts_.assign(all, count_);
+  const bool listed = spec.collective == Collective::allgatherv || by_pairs(spec.collective);
+  if (listed) counts_.assign(all, count_);
   if (scatters_sums(spec.collective)) {
     counts_.assign(all, static_cast<int>(count / all));
     std::fill_n(counts_.begin(), count % all, static_cast<int>(count / all + 1));
@@ -171,8 +184,11 @@ std::size_t CollectiveCall::input_bytes() const {
     case Collective::bcast:  // has one buffer, which is the output
       return 0;
     case Collective::scatter:
+    case Collective::scatterv:
       return rank_ == spec_.root ? spec_.bytes * static_cast<std::size_t>(ranks_) : 0;
     case Collective::alltoall:
+    case Collective::alltoallv:
+    case Collective::alltoallw:
       return spec_.bytes * static_cast<std::size_t>(ranks_);
     default:
       return spec_.bytes;
@@ -185,11 +201,16 @@ std::size_t CollectiveCall::output_bytes() const {
     case Collective::reduce:
       return rank_ == spec_.root ? spec_.bytes : 0;
     case Collective::gather:
+    case Collective::gatherv:
       return rank_ == spec_.root ? all : 0;
     case Collective::allgather:
     case Collective::allgatherv:
     case Collective::alltoall:
+    case Collective::alltoallv:
+    case Collective::alltoallw:
       return all;
+    case Collective::exscan:
+      return rank_ > 0 ? spec_.bytes : 0;
     case Collective::reduce_scatter:
     case Collective::reduce_scatter_block:
       return static_cast<std::size_t>(counts_[rank_]) * sizeof(Element);
@@ -217,7 +238,7 @@ void CollectiveCall::fill_messages() {
     if (rank_ == spec_.root) fill_message(output_.get(), spec_.bytes, message_key(rank_, 0));
     return;
   }
-  const bool one_for_each = spec_.collective == Collective::scatter || spec_.collective == Collective::alltoall;
+  const bool one_for_each = from_root_to_each(spec_.collective) || to_all(spec_.collective);
   for (std::size_t begin = 0; begin < input_bytes(); begin += spec_.bytes) {
     const int destination = one_for_each ? static_cast<int>(begin / spec_.bytes) : 0;
     fill_message(input_.get() + begin, spec_.bytes, message_key(rank_, destination));
@@ -263,7 +284,40 @@ void CollectiveCall::run() {
     case Collective::reduce_scatter:
       MPI_Reduce_scatter(in, out, counts_.data(), MPI_INT32_T, MPI_SUM, world);
       break;
-    case Collective::count_:
+    default:
+      run_newer();
+  }
+}
+
+// Those that no plans are made for.
+void CollectiveCall::run_newer() {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const void* in = input_.get();
+  void* out = output_.get();
+  const int n = count_, root = spec_.root;
+  const int *counts = counts_.data(), *places = displacements_.data();
+  switch (spec_.collective) {
+    case Collective::alltoallv:
+      MPI_Alltoallv(in, counts, places, MPI_BYTE, out, counts, places, MPI_BYTE, world);
+      break;
+    case Collective::alltoallw: {
+      const std::vector<MPI_Datatype> types(counts_.size(), MPI_BYTE);
+      MPI_Alltoallw(in, counts, places, types.data(), out, counts, places, types.data(), world);
+      break;
+    }
+    case Collective::gatherv:
+      MPI_Gatherv(in, n, MPI_BYTE, out, counts, places, MPI_BYTE, root, world);
+      break;
+    case Collective::scatterv:
+      MPI_Scatterv(in, counts, places, MPI_BYTE, out, n, MPI_BYTE, root, world);
+      break;
+    case Collective::scan:
+      MPI_Scan(in, out, n, MPI_INT32_T, MPI_SUM, world);
+      break;
+    case Collective::exscan:
+      MPI_Exscan(in, out, n, MPI_INT32_T, MPI_SUM, world);
+      break;
+    default:
       break;
   }
 }
@@ -274,8 +328,8 @@ std::optional<std::size_t> CollectiveCall::first_wrong_byte() const {
 }
 
 std::optional<std::size_t> CollectiveCall::first_wrong_message_byte() const {
-  const bool from_root = spec_.collective == Collective::bcast || spec_.collective == Collective::scatter;
-  const bool one_for_each = spec_.collective == Collective::scatter || spec_.collective == Collective::alltoall;
+  const bool from_root = spec_.collective == Collective::bcast || from_root_to_each(spec_.collective);
+  const bool one_for_each = from_root_to_each(spec_.collective) || to_all(spec_.collective);
   for (std::size_t begin = 0; begin < output_bytes(); begin += spec_.bytes) {
     const int source = from_root ? spec_.root : static_cast<int>(begin / spec_.bytes);
     const std::uint64_t key = message_key(source, one_for_each ? rank_ : 0);
@@ -285,12 +339,14 @@ std::optional<std::size_t> CollectiveCall::first_wrong_message_byte() const {
 }
 
 std::optional<std::size_t> CollectiveCall::first_wrong_sum_byte() const {
-  const Element weights = sum_of_weights(ranks_);
+  const bool prefix = sums_prefixes(spec_.collective);
+  const int summed = prefix ? rank_ + (spec_.collective == Collective::scan ? 1 : 0) : ranks_;
+  const Element weights = sum_of_weights(summed);
   const auto first = static_cast<std::size_t>(scatters_sums(spec_.collective) ? displacements_[rank_] : 0);
   const std::size_t elements = output_bytes() / sizeof(Element);
   for (std::size_t index = 0; index < elements; ++index) {
     const Term term = term_at(key_, first + index);
-    const Element expected = term.base * ranks_ + term.step * weights;
+    const Element expected = term.base * summed + term.step * weights;
     Element actual;
     std::memcpy(&actual, output_.get() + index * sizeof actual, sizeof actual);
     if (actual != expected) return index * sizeof actual;

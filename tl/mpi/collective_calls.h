@@ -18,8 +18,9 @@ namespace plait {
 // of a node can map.
 enum class BufferKind { ordinary, shared };
 
-// `bytes` are: of the vector (bcast, reduce, allreduce), of the whole input vector of a rank (reduce_scatter(_block)),
-// of one rank's contribution or share (allgather(v), gather, scatter), of one pair's message (alltoall); 0 for barrier.
+// `bytes` are: of the vector (bcast, reduce, allreduce, scan, exscan), of the whole input vector of a rank
+// (reduce_scatter(_block)), of one rank's contribution or share (allgather(v), gather(v), scatter(v)), of one pair's
+// message (alltoall(v, w)); 0 for barrier.
 struct CallSpec {
   Collective collective = Collective::barrier;
   std::size_t bytes = 0;
@@ -56,6 +57,7 @@ class CollectiveCall {
   using Memory = std::unique_ptr<std::byte, Release>;
 
   CollectiveCall(const CallSpec& spec, int rank, int ranks);
+  void run_newer();
   bool allocate();
   bool reserve(Memory& memory, std::size_t bytes) const;
   std::size_t input_bytes() const;
@@ -71,7 +73,7 @@ class CollectiveCall {
   int ranks_;
   std::uint64_t key_ = 0;
   int count_;                                // as the call's argument
-  std::vector<int> counts_, displacements_;  // of allgatherv and reduce_scatter
+  std::vector<int> counts_, displacements_;  // of those that have lists of them
   Memory input_, output_;
 };
 

@@ -1,0 +1,17 @@
+// What a rank gives to, or gets from, one other rank in a collective whose messages have lengths of their own.
+#pragma once
+
+#include <cstddef>
+
+namespace plait {
+
+struct Datatype;
+
+struct Piece {
+  std::byte* address = nullptr;
+  std::size_t count = 0;  // elements of `type`
+  const Datatype* type = nullptr;
+  std::size_t bytes = 0;  // packed
+};
+
+}  // namespace plait

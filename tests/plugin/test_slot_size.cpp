@@ -1,0 +1,57 @@
+#include "plugin/slot_size.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace plait {
+namespace {
+
+int wish(const std::vector<std::size_t>& lengths, int self) {
+  std::vector<Piece> pieces;
+  for (const std::size_t bytes : lengths) pieces.push_back({.bytes = bytes});
+  return wished_class(pieces.data(), static_cast<int>(pieces.size()), self);
+}
+
+TEST(WishedClass, HoldsEqualMessages) {
+  EXPECT_EQ(wish({8, 8, 8, 8}, 0), 0);
+  EXPECT_EQ(wish({9, 9, 9, 9}, 0), 1);
+  EXPECT_EQ(wish({1000, 1000, 1000, 1000}, 0), 3);
+}
+
+TEST(WishedClass, IsTheShortestWhereOneMessageOfManyIsLong) {
+  std::vector<std::size_t> lengths(64, 0);
+  lengths[7] = 10000;
+  EXPECT_EQ(wish(lengths, 0), 0);
+}
+
+TEST(WishedClass, DoesNotLookAtWhatStaysHere) { EXPECT_EQ(wish({4000, 8, 8}, 0), 0); }
+
+TEST(WishedClass, IsTheShortestForMessagesThatFitNoSlot) {
+  EXPECT_EQ(wish({std::size_t{1} << 40, std::size_t{1} << 40}, 0), 0);
+}
+
+void learn_equal(SlotSize& size, int ranks, std::size_t bytes, int calls) {
+  for (int call = 0; call < calls; ++call) size.learn(bytes * static_cast<std::size_t>(ranks), ranks);
+}
+
+TEST(SlotSize, GrowsOnlyWhenAllOfTheLastCallsWishIt) {
+  SlotSize size(4);
+  learn_equal(size, 4, 16, 1);
+  EXPECT_EQ(size.bytes(), 16u);
+  learn_equal(size, 4, 1024, 3);
+  EXPECT_EQ(size.bytes(), 16u);
+  learn_equal(size, 4, 1024, 1);
+  EXPECT_EQ(size.bytes(), 1024u);
+}
+
+TEST(SlotSize, IsShorterWhereTheRanksAreMany) {
+  SlotSize few(2), many(128);
+  learn_equal(few, 2, 16384, 4);
+  learn_equal(many, 128, 16384, 4);
+  EXPECT_GT(few.bytes(), many.bytes());
+  EXPECT_LE(many.bytes() * 128, 64u * 1024);
+}
+
+}  // namespace
+}  // namespace plait
