@@ -198,14 +198,14 @@ def bytes_text(count):
     return f"{count} B"
 
 
-def write_into_page(name, text):
+def write_into_page(name, text, path=PAGE):
     """Replaces what stands between the page's markers of that name."""
-    with open(PAGE, encoding="utf-8") as file:
+    with open(path, encoding="utf-8") as file:
         page = file.read()
     begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
     if begin not in page or end not in page:
-        raise Refusal(f"{PAGE} has no {begin} ... {end}")
+        raise Refusal(f"{path} has no {begin} ... {end}")
     block = re.escape(begin) + ".*?" + re.escape(end)
     page = re.sub(block, lambda _: f"{begin}\n\n{text.strip()}\n\n{end}", page, flags=re.S)
-    with open(PAGE, "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write(page)

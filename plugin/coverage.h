@@ -1,0 +1,112 @@
+// What becomes of each collective of MPI 3.1 in each door: docs/coverage.md is written from these tables (coverage_table),
+// and the test `coverage` holds them against what jobs report. No MPI here.
+//
+// A collective that joins PLAIT_COLLECTIVES changes its row by that alone. A form that a door learns is one line below.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "plan/collective.h"
+#include "plugin/collective_functions.h"
+#include "plugin/reasons.h"
+
+namespace plait::coverage {
+
+enum class Door { preload_openmpi, preload_mpich, component };
+inline constexpr std::array doors = {Door::preload_openmpi, Door::preload_mpich, Door::component};
+inline constexpr std::array<std::string_view, 3> door_names = {"`libplait.so`, Open MPI", "`libplait.so`, MPICH",
+                                                               "component of Open MPI"};
+
+enum class CallForm { blocking, nonblocking, persistent };
+inline constexpr std::array forms = {CallForm::blocking, CallForm::nonblocking, CallForm::persistent};
+
+// Why a door leaves a form of all collectives to the host; empty: it does not.
+struct FormOfDoor {
+  CallForm form;
+  Door door;
+  std::string_view host_because;
+};
+inline constexpr std::string_view starts_in_any_order = "ranks may start them in different orders";
+inline constexpr std::array form_table = {
+    FormOfDoor{CallForm::blocking, Door::preload_openmpi, ""},
+    FormOfDoor{CallForm::blocking, Door::preload_mpich, ""},
+    FormOfDoor{CallForm::blocking, Door::component, ""},
+    FormOfDoor{CallForm::nonblocking, Door::preload_openmpi, ""},
+    FormOfDoor{CallForm::nonblocking, Door::preload_mpich, reasons::no_progress_hook},
+    FormOfDoor{CallForm::nonblocking, Door::component, "Open MPI writes into requests, which must be of its own kind"},
+    FormOfDoor{CallForm::persistent, Door::preload_openmpi, starts_in_any_order},
+    FormOfDoor{CallForm::persistent, Door::preload_mpich, starts_in_any_order},
+    FormOfDoor{CallForm::persistent, Door::component, starts_in_any_order},
+};
+static_assert(form_table.size() == doors.size() * forms.size());
+
+constexpr std::string_view host_because(CallForm form, Door door) {
+  for (const FormOfDoor& entry : form_table)
+    if (entry.form == form && entry.door == door) return entry.host_because;
+  return "unknown";
+}
+
+// The collectives of MPI 3.1 in the order of its chapter 5, then those on neighbours (chapter 7).
+inline constexpr std::array<std::string_view, 22> mpi_collectives = {
+    "Barrier",    "Bcast",          "Gather",         "Gatherv",
+    "Scatter",    "Scatterv",       "Allgather",      "Allgatherv",
+    "Alltoall",   "Alltoallv",      "Alltoallw",      "Reduce",
+    "Allreduce",  "Reduce_scatter", "Reduce_scatter_block", "Scan",
+    "Exscan",     "Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall",
+    "Neighbor_alltoallv", "Neighbor_alltoallw"};
+
+// Those that the doors take: both names, as MPI and as Collective have them.
+struct Taken {
+  std::string_view mpi_name, name;
+};
+inline constexpr std::array taken_collectives = {
+#define PLAIT_TAKEN(Name, name, parameters, arguments) Taken{#Name, #name},
+    PLAIT_COLLECTIVES(PLAIT_TAKEN)
+#undef PLAIT_TAKEN
+};
+
+constexpr bool taken(std::string_view mpi_name) {
+  for (const Taken& one : taken_collectives)
+    if (one.mpi_name == mpi_name) return true;
+  return false;
+}
+
+constexpr bool all_known() {
+  for (const Taken& one : taken_collectives) {
+    bool known = false;
+    for (const std::string_view name : mpi_collectives) known = known || name == one.mpi_name;
+    if (!known) return false;
+  }
+  return true;
+}
+static_assert(all_known());
+
+constexpr bool on_neighbours(std::string_view mpi_name) { return mpi_name.starts_with("Neighbor"); }
+
+// ---- When a call of a form that is accelerated is the host's all the same
+
+enum class Concerns { all, data, reductions, nonblocking, nonblocking_reductions };
+struct Exception {
+  std::string_view reason;  // as the report says it
+  Concerns concerns;
+  std::string_view why;
+};
+inline constexpr std::array exceptions = {
+    Exception{reasons::inter_communicator, Concerns::all, "passes through, by MPI's own semantics of two groups"},
+    Exception{reasons::one_rank, Concerns::all, "nothing to communicate"},
+    Exception{reasons::not_set_up, Concerns::all, "the first calls on a communicator; `PLAIT_SETUP_CALLS`"},
+    Exception{reasons::host_is_faster, Concerns::all, "measured or known, by hierarchy and size; `PLAIT_HOST=0` never"},
+    Exception{reasons::wrong_argument, Concerns::all, "so that errors are the host's own"},
+    Exception{reasons::no_data, Concerns::data, "a count of 0, or types of size 0"},
+    Exception{reasons::derived_type, Concerns::reductions, "an error by MPI, which the host raises"},
+    Exception{reasons::undefined_operator, Concerns::reductions, "as well"},
+    Exception{reasons::long_element, Concerns::reductions, "slots and chunks hold many elements"},
+    Exception{reasons::not_set_up_by_blocking, Concerns::nonblocking,
+              "a set-up takes all ranks, which a call that must return cannot wait for"},
+    Exception{reasons::short_set_up, Concerns::nonblocking, "until the next blocking call"},
+    Exception{reasons::user_operator_posted, Concerns::nonblocking_reductions,
+              "a program may free its operator before the end"},
+};
+
+}  // namespace plait::coverage
