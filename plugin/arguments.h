@@ -4,6 +4,8 @@
 
 #include <mpi.h>
 
+#include <tuple>
+
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/request.h"
@@ -184,5 +186,9 @@ struct ReduceScatterCall {
     return host().ireduce_scatter(send, receive, counts, type, op, comm, request);
   }
 };
+
+// Each of them once.
+using AllArguments = std::tuple<BarrierCall, BcastCall, ReduceCall, AllreduceCall, AllgatherCall, AllgathervCall,
+                                GatherCall, ScatterCall, AlltoallCall, ReduceScatterBlockCall, ReduceScatterCall>;
 
 }  // namespace plait

@@ -18,35 +18,11 @@ thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
 
 constexpr int most_own_turns = 256;
 
-// The same on all ranks, as every reason is.
-const char* why_host(Operation& operation) {
-  if (operation.reason != nullptr) return operation.reason;
-  if (!host_drives_progress()) return "the MPI library has no hook for progress";
-  // The program may free its operator before the end, and only the host can keep it alive.
-  if (operation.request.reducer == &operation.request.user.reducer())
-    return "user-defined operator in a call that does not block";
-  return nullptr;
-}
-
 bool calls_host(const Operation& operation) {
   constexpr auto mpi = std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi);
   const Request& request = operation.request;
   const bool packed = request.input.type != nullptr && !request.input.direct;
   return packed || (operation.prepared->schedule.channels_used & mpi) != 0;
-}
-
-// Finds the plan; without `prepared` afterwards the host has the call, for `reason`.
-void prepare_to_run(Operation& operation) {
-  const Request& request = operation.request;
-  auto prepared = operation.communicator->machinery->schedules.hold(
-      {.call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
-  if (!prepared->accelerated) {
-    operation.reason = prepared->too_long ? "set up for short calls so far" : prepared->reason;
-    return;
-  }
-  operation.prepared = std::move(prepared);
-  operation.needs_host = calls_host(operation);
-  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
 }
 
 Admission admit_accelerated(Operation& operation) {
@@ -95,6 +71,30 @@ int cancel(void*, int) { return MPI_SUCCESS; }
 
 }  // namespace
 
+const char* why_host(const Operation& operation) {
+  if (operation.reason != nullptr) return operation.reason;
+  if (!host_drives_progress()) return "the MPI library has no hook for progress";
+  // The program may free its operator before the end, and only the host can keep it alive.
+  if (operation.request.reducer == &operation.request.user.reducer())
+    return "user-defined operator in a call that does not block";
+  return nullptr;
+}
+
+void prepare_to_run(Operation& operation) {
+  const Request& request = operation.request;
+  auto prepared = operation.communicator->machinery->schedules.hold(
+      {.call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
+  if (!prepared->accelerated) {
+    operation.reason = prepared->too_long ? "set up for short calls so far" : prepared->reason;
+    return;
+  }
+  operation.prepared = std::move(prepared);
+  operation.needs_host = calls_host(operation);
+  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+}
+
+void note_latest(const Operation& operation) { latest = {&operation, operation.handle}; }
+
 Admission admit(Operation& operation) {
   operation.reason = why_host(operation);
   if (operation.reason != nullptr) return Admission::host;
@@ -113,7 +113,7 @@ int give_request(Operation& operation, MPI_Request* request) {
     return error;
   }
   // The operation may be complete, and its request of another thread's, before this returns.
-  latest = {&operation, operation.handle};
+  note_latest(operation);
   *request = operation.handle;
   hand_over(operation);
   return MPI_SUCCESS;
@@ -130,7 +130,7 @@ void record_operation(Operation& operation) {
                        .plan = prepared.plan,
                        .channels = prepared.channels,
                        .reason = prepared.reason,
-                       .form = Form::nonblocking,
+                       .form = operation.persistence.space != nullptr ? Form::persistent : Form::nonblocking,
                        .grid = communicator.grid});
   record(communicator, operation.request, prepared, row, operation.begin_ns);
 }

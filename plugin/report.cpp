@@ -111,7 +111,14 @@ std::uint64_t shared(std::uint64_t sum, const Line& line) {
 
 std::string name_of(const Line& line) {
   const std::string collective(name(static_cast<Collective>(line.collective)));
-  return static_cast<Form>(line.form) == Form::nonblocking ? "i" + collective : collective;
+  switch (static_cast<Form>(line.form)) {
+    case Form::nonblocking:
+      return "i" + collective;
+    case Form::persistent:
+      return collective + "_init";
+    default:
+      return collective;
+  }
 }
 
 // "shm,mpi" -> both of them.
