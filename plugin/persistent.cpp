@@ -215,10 +215,10 @@ void finish_persistent() {
 
 namespace plait::door {
 
-#define PLAIT_DEFINE(Name, name, parameters, arguments)                                                 \
-  int name##_init(PLAIT_PARAMETERS parameters, MPI_Info info, MPI_Request* request) {                   \
+#define PLAIT_DEFINE(Name, name, parameters, arguments)                                                            \
+  int name##_init(PLAIT_PARAMETERS parameters, MPI_Info info, MPI_Request* request) {                              \
     const auto on_host = [=] { return call_host(host().name##_init, PLAIT_PARAMETERS arguments, info, request); }; \
-    return make_persistent<Collective::name>(on_host, request, PLAIT_PARAMETERS arguments);             \
+    return make_persistent<Collective::name>(on_host, request, PLAIT_PARAMETERS arguments);                        \
   }
 PLAIT_COLLECTIVES(PLAIT_DEFINE)
 #undef PLAIT_DEFINE

@@ -286,10 +286,10 @@ std::pair<std::size_t, std::size_t> Trial::own_input() const {
 
 // ---- Calling ----
 
-#define PLAIT_CALL(Function, function, ...)                                                               \
-  (form == Form::blocking ? (profiling_name ? PMPI_##Function(__VA_ARGS__) : MPI_##Function(__VA_ARGS__)) \
-   : form == Form::persistent ? PLAIT_PERSISTENT(Function)(__VA_ARGS__, MPI_INFO_NULL, &request_)          \
-   : profiling_name           ? PMPI_I##function(__VA_ARGS__, &request_)                                  \
+#define PLAIT_CALL(Function, function, ...)                                                                   \
+  (form == Form::blocking     ? (profiling_name ? PMPI_##Function(__VA_ARGS__) : MPI_##Function(__VA_ARGS__)) \
+   : form == Form::persistent ? PLAIT_PERSISTENT(Function)(__VA_ARGS__, MPI_INFO_NULL, &request_)             \
+   : profiling_name           ? PMPI_I##function(__VA_ARGS__, &request_)                                      \
                               : MPI_I##function(__VA_ARGS__, &request_))
 
 int Trial::call(Memory* memory, MPI_Op op, Form form, bool profiling_name) {
