@@ -4,6 +4,8 @@
 
 #include <mpi.h>
 
+#include <tuple>
+
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/request.h"
@@ -298,5 +300,10 @@ struct ExscanCall {
     return host().iexscan(send, receive, count, type, op, comm, request);
   }
 };
+
+// Each of them once.
+using AllArguments = std::tuple<BarrierCall, BcastCall, ReduceCall, AllreduceCall, AllgatherCall, AllgathervCall,
+                                GatherCall, ScatterCall, AlltoallCall, ReduceScatterBlockCall, ReduceScatterCall,
+                                AlltoallvCall, AlltoallwCall, GathervCall, ScattervCall, ScanCall, ExscanCall>;
 
 }  // namespace plait

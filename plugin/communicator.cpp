@@ -5,6 +5,7 @@
 #include <new>
 
 #include "plugin/bootstrap.h"
+#include "plugin/persistent_space.h"
 #include "plugin/process.h"
 #include "plugin/process_grid.h"
 #include "plugin/progress.h"
@@ -43,6 +44,8 @@ constinit Registry registry;
 int destroy_communicator(MPI_Comm, int, void* value, void*) {
   auto* communicator = static_cast<Communicator*>(value);
   retire(*communicator);
+  // Its requests outlive it.
+  if (communicator->persistent != nullptr) communicator->persistent->communicator().handle = MPI_COMM_NULL;
   registry.remove(*communicator);
   detail::communicator_generation.fetch_add(1, std::memory_order_acq_rel);
   delete communicator;

@@ -15,8 +15,9 @@
 
 namespace plait {
 
-struct Machinery;  // bootstrap.h
-struct Operation;  // operation.h
+struct Machinery;       // bootstrap.h
+struct Operation;       // operation.h
+class PersistentSpace;  // persistent_space.h
 
 // The lists of a call, in bytes: kept from call to call so that they keep their memory.
 struct Lists {
@@ -69,6 +70,9 @@ struct Communicator {
 
   Lists lists;  // of the blocking calls, of which one runs at a time
   OperationQueue operations;
+
+  std::shared_ptr<PersistentSpace>
+      persistent;  // of its persistent collectives, which may outlive it; nullptr: none yet
 
   Communicator* next = nullptr;  // in the list of all
   Communicator* previous = nullptr;

@@ -1,5 +1,5 @@
-// What becomes of each collective of MPI 3.1 in each door: docs/coverage.md is written from these tables (coverage_table),
-// and the test `coverage` holds them against what jobs report. No MPI here.
+// What becomes of each collective of MPI 3.1 in each door: docs/coverage.md is written from these tables
+// (coverage_table), and the test `coverage` holds them against what jobs report. No MPI here.
 //
 // A collective that joins PLAIT_COLLECTIVES changes its row by that alone. A form that a door learns is one line below.
 #pragma once
@@ -48,13 +48,28 @@ constexpr std::string_view host_because(CallForm form, Door door) {
 }
 
 // The collectives of MPI 3.1 in the order of its chapter 5, then those on neighbours (chapter 7).
-inline constexpr std::array<std::string_view, 22> mpi_collectives = {
-    "Barrier",    "Bcast",          "Gather",         "Gatherv",
-    "Scatter",    "Scatterv",       "Allgather",      "Allgatherv",
-    "Alltoall",   "Alltoallv",      "Alltoallw",      "Reduce",
-    "Allreduce",  "Reduce_scatter", "Reduce_scatter_block", "Scan",
-    "Exscan",     "Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall",
-    "Neighbor_alltoallv", "Neighbor_alltoallw"};
+inline constexpr std::array<std::string_view, 22> mpi_collectives = {"Barrier",
+                                                                     "Bcast",
+                                                                     "Gather",
+                                                                     "Gatherv",
+                                                                     "Scatter",
+                                                                     "Scatterv",
+                                                                     "Allgather",
+                                                                     "Allgatherv",
+                                                                     "Alltoall",
+                                                                     "Alltoallv",
+                                                                     "Alltoallw",
+                                                                     "Reduce",
+                                                                     "Allreduce",
+                                                                     "Reduce_scatter",
+                                                                     "Reduce_scatter_block",
+                                                                     "Scan",
+                                                                     "Exscan",
+                                                                     "Neighbor_allgather",
+                                                                     "Neighbor_allgatherv",
+                                                                     "Neighbor_alltoall",
+                                                                     "Neighbor_alltoallv",
+                                                                     "Neighbor_alltoallw"};
 
 // Those that the doors take: both names, as MPI and as Collective have them.
 struct Taken {

@@ -5,6 +5,16 @@
 
 #include <mpi.h>
 
+#include "plugin/collective_functions.h"
+
+// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
+#else
+#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
+#endif
+
 namespace plait {
 
 struct Host {
@@ -48,6 +58,13 @@ struct Host {
   decltype(&MPI_Iscatterv) iscatterv = nullptr;
   decltype(&MPI_Iscan) iscan = nullptr;
   decltype(&MPI_Iexscan) iexscan = nullptr;
+  // The persistent forms; nullptr where the host has none, which no program can call then.
+#define PLAIT_MEMBER(Name, name, parameters, arguments) decltype(&PLAIT_PERSISTENT(Name)) name##_init = nullptr;
+  PLAIT_COLLECTIVES(PLAIT_MEMBER)
+#undef PLAIT_MEMBER
+  decltype(&MPI_Start) start = nullptr;
+  decltype(&MPI_Startall) startall = nullptr;
+  decltype(&MPI_Request_free) request_free = nullptr;
   decltype(&MPI_Wait) wait = nullptr;
   bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
 };

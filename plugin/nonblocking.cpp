@@ -21,16 +21,6 @@ constexpr const char* set_up_for_less = "set up for short calls so far";
 
 constexpr int most_own_turns = 256;
 
-// The same on all ranks, as every reason is.
-const char* why_host(Operation& operation) {
-  if (operation.reason != nullptr) return operation.reason;
-  if (!host_drives_progress()) return "the MPI library has no hook for progress";
-  // The program may free its operator before the end, and only the host can keep it alive.
-  if (operation.request.reducer == &operation.request.user.reducer())
-    return "user-defined operator in a call that does not block";
-  return nullptr;
-}
-
 bool calls_host(const Operation& operation) {
   constexpr auto mpi = std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi);
   const Request& request = operation.request;
@@ -41,28 +31,6 @@ bool calls_host(const Operation& operation) {
   }
   const bool packed = request.input.type != nullptr && !request.input.direct;
   return packed || (operation.prepared->schedule.channels_used & mpi) != 0;
-}
-
-// Finds the plan; without `prepared` afterwards the host has the call, for `reason`.
-void prepare_to_run(Operation& operation) {
-  const Request& request = operation.request;
-  Machinery& machinery = *operation.communicator->machinery;
-  const bool pairs = by_pairs(request.call.collective);
-  if (pairs && machinery.short_calls_only) {
-    operation.reason = set_up_for_less;
-    return;
-  }
-  const Call first =
-      pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
-  auto prepared = machinery.schedules.hold(
-      {.call = first, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
-  if (!prepared->accelerated) {
-    operation.reason = prepared->too_long ? set_up_for_less : prepared->reason;
-    return;
-  }
-  operation.prepared = std::move(prepared);
-  operation.needs_host = calls_host(operation);
-  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
 }
 
 Admission admit_accelerated(Operation& operation) {
@@ -111,6 +79,38 @@ int cancel(void*, int) { return MPI_SUCCESS; }
 
 }  // namespace
 
+const char* why_host(const Operation& operation) {
+  if (operation.reason != nullptr) return operation.reason;
+  if (!host_drives_progress()) return "the MPI library has no hook for progress";
+  // The program may free its operator before the end, and only the host can keep it alive.
+  if (operation.request.reducer == &operation.request.user.reducer())
+    return "user-defined operator in a call that does not block";
+  return nullptr;
+}
+
+void prepare_to_run(Operation& operation) {
+  const Request& request = operation.request;
+  Machinery& machinery = *operation.communicator->machinery;
+  const bool pairs = by_pairs(request.call.collective);
+  if (pairs && machinery.short_calls_only) {
+    operation.reason = set_up_for_less;
+    return;
+  }
+  const Call first =
+      pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
+  auto prepared = machinery.schedules.hold(
+      {.call = first, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
+  if (!prepared->accelerated) {
+    operation.reason = prepared->too_long ? set_up_for_less : prepared->reason;
+    return;
+  }
+  operation.prepared = std::move(prepared);
+  operation.needs_host = calls_host(operation);
+  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+}
+
+void note_latest(const Operation& operation) { latest = {&operation, operation.handle}; }
+
 Admission admit(Operation& operation) {
   operation.reason = why_host(operation);
   if (operation.reason != nullptr) return Admission::host;
@@ -129,7 +129,7 @@ int give_request(Operation& operation, MPI_Request* request) {
     return error;
   }
   // The operation may be complete, and its request of another thread's, before this returns.
-  latest = {&operation, operation.handle};
+  note_latest(operation);
   *request = operation.handle;
   hand_over(operation);
   return MPI_SUCCESS;
@@ -138,7 +138,8 @@ int give_request(Operation& operation, MPI_Request* request) {
 void record_operation(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   const PreparedCall& prepared = *operation.prepared;
-  ReportRow* row = row_of(communicator, operation.request, prepared, Form::nonblocking);
+  const Form form = operation.persistence.space != nullptr ? Form::persistent : Form::nonblocking;
+  ReportRow* row = row_of(communicator, operation.request, prepared, form);
   record(communicator, operation.request, prepared, row, operation.begin_ns);
 }
 

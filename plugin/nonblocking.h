@@ -22,6 +22,15 @@ enum class Admission : std::uint8_t {
 };
 Admission admit(Operation& operation);
 
+// Why an operation is the host's whatever the communicator's state; nullptr: it need not be. The same on all ranks.
+const char* why_host(const Operation& operation);
+
+// Finds the plan, on a communicator that is set up; without `prepared` afterwards the host has the call, for `reason`.
+void prepare_to_run(Operation& operation);
+
+// What wait() of this thread expects next.
+void note_latest(const Operation& operation);
+
 // For the report and the trace.
 void record_operation(Operation& operation);
 

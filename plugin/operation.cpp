@@ -24,6 +24,8 @@ void clear(Operation& operation) {
   operation.request = {};
   operation.reason = nullptr;
   operation.handle = MPI_REQUEST_NULL;
+  operation.persistence.space.reset();
+  operation.persistence.state.store(Persistence::State::inactive, std::memory_order_relaxed);
   operation.prepared.reset();
   operation.at_rest = operation.running = operation.failed = operation.needs_host = false;
   operation.complete.store(false, std::memory_order_relaxed);

@@ -16,6 +16,18 @@
 
 namespace plait {
 
+class PersistentSpace;  // persistent_space.h
+
+// Of a persistent collective; the operation is the same at all of its starts.
+struct Persistence {
+  enum class State : std::uint8_t { inactive, active, freed };  // freed: by the program, while it was active
+
+  std::shared_ptr<PersistentSpace> space;  // nullptr: the operation is not persistent
+  std::uint32_t slot = 0;                  // in its space, the same on all ranks
+  int tag = 0;                             // of the message that completes the request
+  std::atomic<State> state{State::inactive};
+};
+
 struct Operation {
   Communicator* communicator = nullptr;
   Request request;
@@ -23,7 +35,8 @@ struct Operation {
   HeldTypes types;
   const char* reason = nullptr;  // why it is not eligible; nullptr: it is
 
-  MPI_Request handle = MPI_REQUEST_NULL;  // the generalized request that the program holds
+  MPI_Request handle = MPI_REQUEST_NULL;  // what the program holds: a generalized request, or a persistent one
+  Persistence persistence;
 
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;

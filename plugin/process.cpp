@@ -19,6 +19,7 @@
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
+#include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
 #include "plugin/report.h"
 #include "plugin/shared_memory.h"
@@ -188,6 +189,7 @@ void finish() {
   const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
   if (before != Phase::open && before != Phase::off) return;
   stop_progress_thread();
+  finish_persistent();
   free_all_communicators();
   if (settings->reporting) finish_report(settings->config);
   if (settings->tracing) finish_trace(settings->config);

@@ -12,6 +12,8 @@
 #include "plugin/host_progress.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
+#include "plugin/persistent.h"
+#include "plugin/persistent_space.h"
 #include "plugin/progress_thread.h"
 
 namespace plait {
@@ -56,6 +58,12 @@ std::vector<Communicator*>& worklist() {
   return *list;
 }
 
+// Likewise: all that are alive.
+std::vector<PersistentSpace*>& spaces() {
+  static auto* list = new std::vector<PersistentSpace*>;
+  return *list;
+}
+
 // Locked instructions make up a good part of a small operation's time: they are for when there are several threads.
 void add(std::atomic<int>& counter, int amount) {
   if (threaded())
@@ -86,10 +94,11 @@ void arrive(Operation& operation) {
 
 // Tells whoever waits. The operation may be gone afterwards.
 void conclude(Operation& operation) {
-  operation.prepared.reset();
-  operation.types.release();
   add(operation.communicator->operations.pending, -1);
   add(posted, -1);
+  if (operation.persistence.space != nullptr) return conclude_start(operation);
+  operation.prepared.reset();
+  operation.types.release();
   operation.complete.store(true, std::memory_order_release);
   PMPI_Grequest_complete(operation.handle);
 }
@@ -113,7 +122,8 @@ Status begin(Operation& operation, bool& complete) {
   const BoundSchedule& schedule = operation.prepared->schedule;
   operation.running = true;
   if (by_pairs(operation.request.call.collective)) return begin_exchange(operation, complete);
-  operation.staging = lay_out(operation.request, schedule, operation.memory);
+  if (operation.persistence.space == nullptr)
+    operation.staging = lay_out(operation.request, schedule, operation.memory);
   if (stage_in(operation.request, operation.staging) != MPI_SUCCESS)
     return {Code::internal, "the host could not pack the data of a non-blocking collective"};
   const Result<bool> done =
@@ -170,6 +180,7 @@ void fail(Operation& operation) {
     communicator.error = error_code(communicator.operations.failure);
   }
   operation.error = communicator.error;
+  if (operation.persistence.space != nullptr) operation.persistence.space->note_failure();
 }
 
 void end(Operation& operation) {
@@ -205,6 +216,18 @@ int run_queue(Communicator& communicator, bool may_call_host) {
   return moved;
 }
 
+// Persistent operations that all ranks have started; true where they came nearer to it.
+bool take_started(PersistentSpace& space, bool may_call_host) {
+  bool moved = false;
+  while (space.anything_started()) {
+    Operation* operation = space.next(may_call_host, moved);
+    if (operation == nullptr) break;
+    arrive(*operation);
+    moved = true;
+  }
+  return moved;
+}
+
 int turn(bool may_call_host) {
   for (Operation* operation = arrivals.take(); operation != nullptr;) {
     Operation* next = operation->next;
@@ -212,6 +235,7 @@ int turn(bool may_call_host) {
     operation = next;
   }
   int moved = 0;
+  for (PersistentSpace* space : spaces()) moved += take_started(*space, may_call_host) ? 1 : 0;
   std::vector<Communicator*>& list = worklist();
   for (std::size_t i = list.size(); i-- > 0;) {
     moved += run_queue(*list[i], may_call_host);
@@ -262,6 +286,21 @@ void hand_over(Operation& operation) {
   if (process().helped) wake_progress_thread();
 }
 
+void hand_over_start(Operation& operation) {
+  PersistentSpace& space = *operation.persistence.space;
+  add(space.communicator().operations.pending, 1);
+  add(posted, 1);
+  space.announce(operation.persistence.slot);
+  if (!threaded() && enter_progress()) {
+    take_started(space, true);
+    run_queue(space.communicator(), true);
+    leave_progress();
+    return;
+  }
+  progress();
+  if (process().helped) wake_progress_thread();
+}
+
 bool anything_posted() { return posted.load(std::memory_order_seq_cst) != 0; }
 
 namespace {
@@ -284,6 +323,19 @@ void retire(Communicator& communicator) {
   drain(communicator);
   while (!enter_progress()) sched_yield();
   std::erase(worklist(), &communicator);
+  leave_progress();
+}
+
+void add_space(PersistentSpace& space) {
+  while (!enter_progress()) sched_yield();
+  spaces().push_back(&space);
+  leave_progress();
+}
+
+void remove_space(PersistentSpace& space) {
+  while (!enter_progress()) sched_yield();
+  std::erase(spaces(), &space);
+  std::erase(worklist(), &space.communicator());
   leave_progress();
 }
 

@@ -3,7 +3,7 @@
 // An operation is posted by any thread, which hands it over without waiting. From then on it belongs to whoever runs
 // progress(): one thread at a time, others go away at once. The operations of a communicator run one after the other in
 // the order of posting, which MPI guarantees to be the same on all ranks; those of different communicators side by
-// side.
+// side, and so do its persistent ones, in the order on which the ranks agree (start_order.h).
 #pragma once
 
 #include <mpi.h>
@@ -18,6 +18,13 @@ bool host_drives_progress();
 
 // Takes on an operation that is prepared. Wait-free.
 void hand_over(Operation& operation);
+
+// The same for a start of a persistent one: it runs once all ranks have started it.
+void hand_over_start(Operation& operation);
+
+// Persistent collectives whose operations progress() moves on, from then on and until then.
+void add_space(PersistentSpace& space);
+void remove_space(PersistentSpace& space);
 
 // One turn of everything that is posted; 0 when nothing moved. Does not block. A few nanoseconds when there is nothing.
 // `may_call_host`: false in a thread that must not call MPI.

@@ -3,7 +3,8 @@
 
 namespace plait::reasons {
 
-// ---- Of the arguments (arguments.cpp); the same on all ranks but for the first, which is the error that the host raises
+// ---- Of the arguments (arguments.cpp); the same on all ranks but for the first, which is the error that the host
+// raises
 inline constexpr const char* wrong_argument = "an argument that the host must check";
 inline constexpr const char* no_data = "no data";
 inline constexpr const char* derived_type = "predefined operator on a derived type";

@@ -62,9 +62,10 @@ std::string serialise_rows() {
   json list = json::array();
   const std::scoped_lock lock(rows().guard);
   for (const auto& [key, row] : rows().by_key)
-    list.push_back({static_cast<int>(key.collective), key.ranks, key.size_class, key.plan, key.channels, key.reason,
-                    row->calls.load(), row->bytes.load(), row->nanoseconds.load(), key.grid,
-                    static_cast<int>(key.form)});
+    if (row->calls.load() != 0)  // a plan may have served calls of another form only
+      list.push_back({static_cast<int>(key.collective), key.ranks, key.size_class, key.plan, key.channels, key.reason,
+                      row->calls.load(), row->bytes.load(), row->nanoseconds.load(), key.grid,
+                      static_cast<int>(key.form)});
   const std::scoped_lock links_lock(links().guard);
   json rails = json::array();
   for (const RailTraffic& rail : rail_traffic()) rails.push_back({rail.name, rail.bytes});
@@ -111,7 +112,14 @@ std::uint64_t shared(std::uint64_t sum, const Line& line) {
 
 std::string name_of(const Line& line) {
   const std::string collective(name(static_cast<Collective>(line.collective)));
-  return static_cast<Form>(line.form) == Form::nonblocking ? "i" + collective : collective;
+  switch (static_cast<Form>(line.form)) {
+    case Form::nonblocking:
+      return "i" + collective;
+    case Form::persistent:
+      return collective + "_init";
+    default:
+      return collective;
+  }
 }
 
 // "shm,mpi" -> both of them.

@@ -19,7 +19,7 @@
 //                    first rank's buffers is
 //     "advice"    a sentence, where most of the bytes were in private buffers
 //   "rows"     a list, in the order of the printed table, of objects with
-//     "collective"  "allreduce", or "iallreduce" for the non-blocking form
+//     "collective"  "allreduce", "iallreduce" for the non-blocking form, "allreduce_init" for the persistent one
 //     "ranks"       of the communicator (of both groups of an inter-communicator)
 //     "bytes_from", "bytes_below"  the range of the call's size; both 0: no data, or a size that was not known
 //     "calls"       collective calls
@@ -41,7 +41,7 @@
 
 namespace plait {
 
-enum class Form : std::uint8_t { blocking, nonblocking };
+enum class Form : std::uint8_t { blocking, nonblocking, persistent };
 
 // One line of the table. Texts are interned.
 struct ReportKey {

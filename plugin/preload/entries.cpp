@@ -4,6 +4,8 @@
 // A program's call of MPI_X, and that of a tool behind us, arrive here. So do the calls of PMPI_X: from tools before
 // us, and from the host's own Fortran bindings, which have then turned Fortran's MPI_IN_PLACE, MPI_BOTTOM and handles
 // into C's.
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 
@@ -12,6 +14,7 @@
 #include "plugin/collectives.h"
 #include "plugin/host.h"
 #include "plugin/nonblocking.h"
+#include "plugin/persistent.h"
 #include "plugin/preload/implementation.h"
 #include "plugin/preload/tools.h"
 #include "plugin/process.h"
@@ -21,7 +24,7 @@
 namespace plait::preload {
 
 constinit std::array<void*, function_count> detail::tools{};
-thread_local constinit std::uint64_t detail::inside = 0;
+thread_local constinit std::array<bool, function_count> detail::inside{};
 
 namespace {
 
@@ -95,7 +98,9 @@ PLAIT_MEMORY(PLAIT_FROM_DOOR)
 PLAIT_REQUESTS(PLAIT_FROM_DOOR)
 PLAIT_COLLECTIVES(PLAIT_FROM_DOOR)
 #undef PLAIT_FROM_DOOR
-#define PLAIT_FROM_DOOR(Name, name, parameters, arguments) constexpr auto i##name = door::i##name;
+#define PLAIT_FROM_DOOR(Name, name, parameters, arguments) \
+  constexpr auto i##name = door::i##name;                  \
+  constexpr auto name##_init = door::name##_init;
 PLAIT_COLLECTIVES(PLAIT_FROM_DOOR)
 #undef PLAIT_FROM_DOOR
 
@@ -113,7 +118,10 @@ namespace mpi {
   PLAIT_DEFINE_NAMED(MPI_##Name, name, Function::Name, parameters, arguments)
 #define PLAIT_DEFINE_FORMS(Name, name, parameters, arguments)                                                   \
   PLAIT_DEFINE_NAMED(MPI_I##name, i##name, Function::I##name, (PLAIT_LISTED parameters, MPI_Request * request), \
-                     (PLAIT_LISTED arguments, request))
+                     (PLAIT_LISTED arguments, request))                                                         \
+  PLAIT_DEFINE_NAMED(PLAIT_PERSISTENT(Name), name##_init, Function::Name##_init,                                \
+                     (PLAIT_LISTED parameters, MPI_Info info, MPI_Request * request),                           \
+                     (PLAIT_LISTED arguments, info, request))
 PLAIT_INTERPOSED(PLAIT_DEFINE)
 PLAIT_COLLECTIVES(PLAIT_DEFINE_FORMS)
 #undef PLAIT_DEFINE_FORMS
@@ -128,15 +136,18 @@ void* address(F* function) {
 }
 
 Entries own_entries() {
-  return {
+  Entries entries{
       .functions = {{
 #define PLAIT_ENTRY(Name, name, parameters, arguments) {.mpi = address(mpi::name), .pmpi = address(pmpi::name)},
           PLAIT_INTERPOSED(PLAIT_ENTRY)
 #undef PLAIT_ENTRY
-#define PLAIT_ENTRY(Name, name, parameters, arguments) {.mpi = address(mpi::i##name), .pmpi = address(pmpi::i##name)},
+#define PLAIT_ENTRY(Name, name, parameters, arguments)            \
+  {.mpi = address(mpi::i##name), .pmpi = address(pmpi::i##name)}, \
+      {.mpi = address(mpi::name##_init), .pmpi = address(pmpi::name##_init)},
               PLAIT_COLLECTIVES(PLAIT_ENTRY)
 #undef PLAIT_ENTRY
       }},
+      .extensions = {},
       .api =
           {
 #define PLAIT_ENTRY(name) address(plait_##name),
@@ -144,6 +155,8 @@ Entries own_entries() {
 #undef PLAIT_ENTRY
           },
   };
+  name_extensions(entries);
+  return entries;
 }
 
 Host host_of(const Surroundings& surroundings) {
@@ -152,17 +165,21 @@ Host host_of(const Surroundings& surroundings) {
   host.name = reinterpret_cast<decltype(host.name)>(surroundings.host[static_cast<std::size_t>(Function::Name)]);
   PLAIT_INTERPOSED(PLAIT_HOST)
 #undef PLAIT_HOST
-#define PLAIT_HOST(Name, name, parameters, arguments) \
-  host.i##name =                                      \
-      reinterpret_cast<decltype(host.i##name)>(surroundings.host[static_cast<std::size_t>(Function::I##name)]);
+  const auto found = [&](Function function) { return surroundings.host[static_cast<std::size_t>(function)]; };
+#define PLAIT_HOST(Name, name, parameters, arguments)                                \
+  host.i##name = reinterpret_cast<decltype(host.i##name)>(found(Function::I##name)); \
+  host.name##_init = reinterpret_cast<decltype(host.name##_init)>(found(Function::Name##_init));
   PLAIT_COLLECTIVES(PLAIT_HOST)
 #undef PLAIT_HOST
   return host;
 }
 
+// A program cannot call the forms that its MPI library has not.
 bool has_all(const Surroundings& surroundings) {
-  for (const void* function : surroundings.host)
-    if (function == nullptr) return false;
+  for (std::size_t index = 0; index < function_count; ++index) {
+    const bool newer = std::ranges::find(extended, static_cast<Function>(index)) != extended.end();
+    if (surroundings.host[index] == nullptr && !newer) return false;
+  }
   return true;
 }
 

@@ -16,7 +16,11 @@
   X(Alloc_mem, alloc_mem, (MPI_Aint size, MPI_Info info, void* base), (size, info, base)) \
   X(Free_mem, free_mem, (void* base), (base))
 
-#define PLAIT_REQUESTS(X) X(Wait, wait, (MPI_Request * request, MPI_Status * status), (request, status))
+#define PLAIT_REQUESTS(X)                                                       \
+  X(Start, start, (MPI_Request * request), (request))                           \
+  X(Startall, startall, (int count, MPI_Request requests[]), (count, requests)) \
+  X(Request_free, request_free, (MPI_Request * request), (request))             \
+  X(Wait, wait, (MPI_Request * request, MPI_Status * status), (request, status))
 
 #define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_MEMORY(X) PLAIT_REQUESTS(X) PLAIT_COLLECTIVES(X)
 

@@ -14,12 +14,19 @@ enum class Function : std::uint8_t {
 #define PLAIT_ENUMERATOR(Name, name, parameters, arguments) Name,
   PLAIT_INTERPOSED(PLAIT_ENUMERATOR)
 #undef PLAIT_ENUMERATOR
-#define PLAIT_ENUMERATOR(Name, name, parameters, arguments) I##name,
+#define PLAIT_ENUMERATOR(Name, name, parameters, arguments) I##name, Name##_init,
       PLAIT_COLLECTIVES(PLAIT_ENUMERATOR)
 #undef PLAIT_ENUMERATOR
           count_,
 };
 inline constexpr std::size_t function_count = static_cast<std::size_t>(Function::count_);
+
+// Functions that have a second pair of names, MPIX_X and PMPIX_X.
+inline constexpr auto extended = std::to_array<Function>({
+#define PLAIT_ENUMERATOR(Name, name, parameters, arguments) Function::Name##_init,
+    PLAIT_COLLECTIVES(PLAIT_ENUMERATOR)
+#undef PLAIT_ENUMERATOR
+});
 
 enum class ApiFunction : std::uint8_t {
 #define PLAIT_ENUMERATOR(name) name,
@@ -36,8 +43,14 @@ struct Entries {
     void* pmpi;  // PMPI_X
   };
   std::array<Names, function_count> functions{};
+  std::array<Names, extended.size()> extensions{};  // the same as the functions
   std::array<void*, api_function_count> api{};
 };
+
+inline void name_extensions(Entries& entries) {
+  for (std::size_t i = 0; i < extended.size(); ++i)
+    entries.extensions[i] = entries.functions[static_cast<std::size_t>(extended[i])];
+}
 
 // Blocks of memory that the process's allocator may hand out for large requests, all within one range of addresses. The
 // functions are thread-safe and never removed.
@@ -53,7 +66,7 @@ struct BlockSource {
 
 // What libplait.so gives: what lies behind it in the process, and its allocator.
 struct Surroundings {
-  std::array<void*, function_count> host{};   // the MPI library's PMPI_X
+  std::array<void*, function_count> host{};   // the MPI library's PMPI_X, or PMPIX_X; nullptr: it has none
   std::array<void*, function_count> tools{};  // MPI_X of a PMPI tool behind libplait.so; nullptr: there is none
   // From now on blocks within the source's range that come to free() and realloc() are its own. Once.
   void (*know_blocks)(const BlockSource& source) = nullptr;

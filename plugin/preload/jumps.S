@@ -118,10 +118,14 @@ plait_first_call:
 // In the order of Entries (implementation.h).
 #define PLAIT_EXPORT_NAMES(Name, name, parameters, arguments) plait_export MPI_##Name ; plait_export PMPI_##Name ;
 #define PLAIT_EXPORT_FORMS(Name, name, parameters, arguments) \
-  plait_export MPI_I##name ; plait_export PMPI_I##name ;
+  plait_export MPI_I##name ; plait_export PMPI_I##name ; \
+  plait_export MPI_##Name##_init ; plait_export PMPI_##Name##_init ;
+#define PLAIT_EXPORT_EXTENSIONS(Name, name, parameters, arguments) \
+  plait_export MPIX_##Name##_init ; plait_export PMPIX_##Name##_init ;
 #define PLAIT_EXPORT_API(name) plait_export plait_##name ;
 PLAIT_INTERPOSED(PLAIT_EXPORT_NAMES)
 PLAIT_COLLECTIVES(PLAIT_EXPORT_FORMS)
+PLAIT_COLLECTIVES(PLAIT_EXPORT_EXTENSIONS)
 PLAIT_API_FUNCTIONS(PLAIT_EXPORT_API)
 
   .section .note.GNU-stack, "", %progbits

@@ -26,7 +26,8 @@ extern "C" void* plait_fill(void** slot);
 namespace plait::preload {
 namespace {
 
-static_assert(sizeof(Entries) == (2 * function_count + api_function_count) * sizeof(void*));
+constexpr std::size_t named_count = function_count + extended.size();
+static_assert(sizeof(Entries) == (2 * named_count + api_function_count) * sizeof(void*));
 constexpr std::size_t slot_count = sizeof(Entries) / sizeof(void*);
 
 void** slots_of(Entries& entries) { return reinterpret_cast<void**>(&entries); }
@@ -81,31 +82,44 @@ std::array<void*, api_function_count> absent_api() {
 
 // To the MPI library, by way of a tool where there is one.
 Entries pass_through(const Surroundings& behind) {
-  Entries entries{.functions = {}, .api = absent_api()};
+  Entries entries{.functions = {}, .extensions = {}, .api = absent_api()};
   for (std::size_t index = 0; index < function_count; ++index) {
     void* host = behind.host[index] != nullptr ? behind.host[index] : address(absent::error);
     void* tool = behind.tools[index];
     entries.functions[index] = {.mpi = tool != nullptr ? tool : host, .pmpi = host};
   }
+  name_extensions(entries);
   return entries;
 }
 
 // ---- The implementation ----
 
+struct Symbols {
+  const char* name;
+  const char* extension;  // the same function's name before it was in the standard; nullptr: it was always
+};
+
+constexpr std::array<Symbols, function_count> profiling_names = {{
+#define PLAIT_NAME(Name, name, parameters, arguments) {"PMPI_" #Name, nullptr},
+    PLAIT_INTERPOSED(PLAIT_NAME)
+#undef PLAIT_NAME
+#define PLAIT_NAME(Name, name, parameters, arguments) \
+  {"PMPI_I" #name, nullptr}, {"PMPI_" #Name "_init", "PMPIX_" #Name "_init"},
+        PLAIT_COLLECTIVES(PLAIT_NAME)
+#undef PLAIT_NAME
+}};
+
 // The MPI library's own MPI_ names are other names of its PMPI_ functions: anything else between us and them is a tool.
 Surroundings look_around(const MpiInProcess& mpi) {
-  static constexpr std::array<const char*, function_count> names = {
-#define PLAIT_NAME(Name, name, parameters, arguments) "PMPI_" #Name,
-      PLAIT_INTERPOSED(PLAIT_NAME)
-#undef PLAIT_NAME
-#define PLAIT_NAME(Name, name, parameters, arguments) "PMPI_I" #name,
-          PLAIT_COLLECTIVES(PLAIT_NAME)
-#undef PLAIT_NAME
-  };
   Surroundings found{.host = {}, .tools = {}, .know_blocks = know_blocks, .share_allocations = share_allocations};
   for (std::size_t index = 0; mpi.library != nullptr && index < function_count; ++index) {
-    void* next = dlsym(RTLD_NEXT, names[index] + 1);
-    found.host[index] = dlsym(mpi.library, names[index]);
+    const char* name = profiling_names[index].name;
+    found.host[index] = dlsym(mpi.library, name);
+    if (found.host[index] == nullptr && profiling_names[index].extension != nullptr) {
+      name = profiling_names[index].extension;
+      found.host[index] = dlsym(mpi.library, name);
+    }
+    void* next = dlsym(RTLD_NEXT, name + 1);
     if (next != found.host[index]) found.tools[index] = next;
   }
   return found;
@@ -154,7 +168,7 @@ Entries choose(const MpiInProcess& mpi) {
 
 // The program asks for MPI, or only for something of plait.h, before there is an MPI library.
 void* without_mpi(std::size_t index) {
-  if (index < 2 * function_count) {
+  if (index < 2 * named_count) {
     std::array<char, 256> known{};
     describe_known_kinds(known.data(), known.size());
     warn_once("no MPI library in this process: expected %s", known.data());

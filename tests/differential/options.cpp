@@ -21,7 +21,7 @@ constexpr const char* usage =
     "  --expect-host         fail unless every call went to the host\n"
     "  --any-road            let any call go to the host\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
-    "  --form blocking|nonblocking|any   of Plait's calls (blocking)\n"
+    "  --form blocking|nonblocking|persistent|any   of Plait's calls (blocking)\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";
 
@@ -51,6 +51,8 @@ bool set_form(Options& options, std::string_view text) {
     options.form = Form::blocking;
   else if (text == "nonblocking")
     options.form = Form::nonblocking;
+  else if (text == "persistent")
+    options.form = Form::persistent;
   else
     return false;
   return true;

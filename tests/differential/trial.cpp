@@ -286,10 +286,11 @@ std::pair<std::size_t, std::size_t> Trial::own_input() const {
 
 // ---- Calling ----
 
-#define PLAIT_CALL(Function, function, ...)                                                               \
-  (form == Form::blocking ? (profiling_name ? PMPI_##Function(__VA_ARGS__) : MPI_##Function(__VA_ARGS__)) \
-   : profiling_name       ? PMPI_I##function(__VA_ARGS__, &request_)                                      \
-                          : MPI_I##function(__VA_ARGS__, &request_))
+#define PLAIT_CALL(Function, function, ...)                                                                   \
+  (form == Form::blocking     ? (profiling_name ? PMPI_##Function(__VA_ARGS__) : MPI_##Function(__VA_ARGS__)) \
+   : form == Form::persistent ? PLAIT_PERSISTENT(Function)(__VA_ARGS__, MPI_INFO_NULL, &request_)             \
+   : profiling_name           ? PMPI_I##function(__VA_ARGS__, &request_)                                      \
+                              : MPI_I##function(__VA_ARGS__, &request_))
 
 int Trial::call(Memory* memory, MPI_Op op, Form form, bool profiling_name) {
   const MPI_Comm comm = party_.comm;
@@ -457,6 +458,7 @@ void Trial::run(Road road, Form form) {
 }
 
 void Trial::finish() {
+  if (request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);  // a persistent one
   if (input_ && checksum(input_->all()) != input_sum_) input_kept_ = false;
 }
 

@@ -3,6 +3,14 @@
 
 #include <mpi.h>
 
+// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
+#else
+#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,7 +77,7 @@ struct Case {
 std::string describe(const Case& test, const Party& party);
 
 enum class Road { host, plait };
-enum class Form { blocking, nonblocking };
+enum class Form { blocking, nonblocking, persistent };
 
 // Both calls' buffers. The host is given packed data where it can't cope with the layouts: Open MPI 4.1 chooses its
 // algorithms by the local type's size, so that ranks with different types wait for each other for ever, and its
@@ -87,7 +95,7 @@ class Trial {
   const Case& test() const { return test_; }
   const Party& party() const { return party_; }
   // The host's call always blocks. After another form the call is under way in `request()`, to be completed by any of
-  // MPI's functions; after all runs finish() is called once.
+  // MPI's functions, or, of the persistent form, is to be started first; after all runs finish() is called once.
   void run(Road road, Form form = Form::blocking);
   MPI_Request& request() { return request_; }
   void finish();

@@ -1,7 +1,9 @@
 // A job that makes collective calls and checks their results, and to which something happens on the way.
 //
 //   collective_loop [--seconds S] [--kill RANK] [--freeze RANK SECONDS] [--after SECONDS] [--expect-host]
+//                   [--persistent]
 //
+// --persistent: of persistent collectives, each rank starts its own in another order.
 // --kill, --freeze: a process of its own sends the rank a SIGKILL, or a SIGSTOP and later a SIGCONT, after the given
 // time. Rank 0 prints "done" and the plan of the last call, when all results were right.
 #include <dlfcn.h>
@@ -10,12 +12,21 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
+
+// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
+#else
+#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
+#endif
 
 #include "plait/plait.h"
 
@@ -26,7 +37,7 @@ struct Options {
   double after = 2;
   int killed = -1, frozen = -1;
   double frozen_seconds = 3;
-  bool expect_host = false;
+  bool expect_host = false, persistent = false;
 };
 
 Options parse(int argc, char** argv) {
@@ -44,6 +55,8 @@ Options parse(int argc, char** argv) {
       options.frozen = static_cast<int>(value()), options.frozen_seconds = value();
     else if (option == "--expect-host")
       options.expect_host = true;
+    else if (option == "--persistent")
+      options.persistent = true;
     else
       std::fprintf(stderr, "collective_loop: unknown option %s\n", argv[i]), std::exit(2);
   }
@@ -80,18 +93,22 @@ class Loop {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   }
 
-  void run(double seconds) {
+  void run(double seconds, bool persistent) {
     const double end = MPI_Wtime() + seconds;
+    if (persistent) make_persistent();
     for (bool more = true; more; ++round_) {
+      if (persistent) {
+        check_persistent();
+        more = go_on(end);
+        continue;
+      }
       for (const std::size_t count : {1u, 300u, 9000u, 300000u}) {
         check_allreduce(count);
         check_bcast(count);
         check_alltoall(count / static_cast<std::size_t>(ranks_) + 1);
         MPI_Barrier(MPI_COMM_WORLD);
       }
-      int go_on = MPI_Wtime() < end;
-      MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
-      more = go_on != 0;
+      more = go_on(end);
     }
   }
 
@@ -99,6 +116,43 @@ class Loop {
   long rounds() const { return round_; }
 
  private:
+  static constexpr std::size_t persistent_calls = 4;
+
+  static bool go_on(double end) {
+    int more = MPI_Wtime() < end;
+    MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return more != 0;
+  }
+
+  // They are never freed: MPICH 4.0 cannot do that.
+  void make_persistent() {
+    for (std::size_t k = 0; k < persistent_calls; ++k) {
+      const std::size_t count = std::array{1u, 300u, 9000u, 300000u}[k];
+      inputs_[k].resize(count);
+      sums_[k].resize(count);
+      PLAIT_PERSISTENT(Allreduce)
+      (inputs_[k].data(), sums_[k].data(), static_cast<int>(count), MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+       &requests_[k]);
+    }
+  }
+
+  void check_persistent() {
+    for (std::vector<std::int64_t>& input : inputs_)
+      for (std::size_t i = 0; i < input.size(); ++i) input[i] = value(rank_, i);
+    for (std::size_t k = 0; k < persistent_calls; ++k)
+      MPI_Start(&requests_[(k + static_cast<std::size_t>(rank_)) % persistent_calls]);
+    std::array<MPI_Status, persistent_calls> statuses;
+    MPI_Waitall(static_cast<int>(persistent_calls), requests_.data(), statuses.data());
+    bool right = true;
+    for (const std::vector<std::int64_t>& sums : sums_)
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        std::int64_t expected = 0;
+        for (int rank = 0; rank < ranks_; ++rank) expected += value(rank, i);
+        right = right && sums[i] == expected;
+      }
+    require(right, "persistent allreduce");
+  }
+
   std::int64_t value(int rank, std::size_t i) const { return round_ * 1000 + rank * 10 + static_cast<int>(i % 7); }
 
   void require(bool right, const char* what) const {
@@ -144,6 +198,8 @@ class Loop {
 
   int rank_ = 0, ranks_ = 0;
   long round_ = 0;
+  std::array<std::vector<std::int64_t>, persistent_calls> inputs_, sums_;
+  std::array<MPI_Request, persistent_calls> requests_{};
 };
 
 }  // namespace
@@ -154,7 +210,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const auto last_plan = reinterpret_cast<decltype(&plait_last_plan)>(dlsym(RTLD_DEFAULT, "plait_last_plan"));
   Loop loop;
-  loop.run(options.seconds);
+  loop.run(options.seconds, options.persistent);
   const std::string plan = last_plan != nullptr ? last_plan() : "";
   if (loop.rank() == 0) std::printf("done: %ld rounds, plan %s\n", loop.rounds(), plan.c_str());
   MPI_Finalize();

@@ -1,0 +1,252 @@
+#include "plugin/persistent.h"
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plugin/errors.h"
+#include "plugin/layout.h"
+#include "plugin/nonblocking.h"
+#include "plugin/persistent_space.h"
+#include "plugin/progress.h"
+
+namespace plait {
+namespace {
+
+using State = Persistence::State;
+
+// All that the program holds, by handle. The lock is never held across a call into MPI.
+struct Registry {
+  std::mutex guard;
+  std::unordered_map<MPI_Request, Operation*> by_handle;
+  std::vector<int> free_tags;
+  int next_tag = 1;
+  // Whose last request came to its end within progress(), which is no place to take it down.
+  std::vector<std::shared_ptr<PersistentSpace>> abandoned;
+
+  std::unique_lock<std::mutex> lock() {
+    return threaded() ? std::unique_lock(guard) : std::unique_lock(guard, std::defer_lock);
+  }
+};
+
+Registry& registry() {
+  static auto* made = new Registry;  // never destroyed: requests may be freed until the process ends
+  return *made;
+}
+
+constinit std::atomic<int> alive{0};
+
+Operation* find(MPI_Request handle) {
+  if (alive.load(std::memory_order_acquire) == 0) return nullptr;
+  const auto lock = registry().lock();
+  const auto found = registry().by_handle.find(handle);
+  return found != registry().by_handle.end() ? found->second : nullptr;
+}
+
+int take_tag() {
+  Registry& all = registry();
+  const auto lock = all.lock();
+  if (all.free_tags.empty()) return all.next_tag++;
+  const int tag = all.free_tags.back();
+  all.free_tags.pop_back();
+  return tag;
+}
+
+void enlist(Operation& operation) {
+  const auto lock = registry().lock();
+  registry().by_handle.emplace(operation.handle, &operation);
+  alive.fetch_add(1, std::memory_order_release);
+}
+
+void strike_out(MPI_Request handle) {
+  const auto lock = registry().lock();
+  if (registry().by_handle.erase(handle) != 0) alive.fetch_sub(1, std::memory_order_release);
+}
+
+void take_down_abandoned() {
+  std::vector<std::shared_ptr<PersistentSpace>> abandoned;
+  {
+    const auto lock = registry().lock();
+    abandoned.swap(registry().abandoned);
+  }
+}
+
+// A program cannot name what its MPI library has not, but may find it here.
+template <class Function, class... All>
+int call_host(Function function, All... all) {
+  return function != nullptr ? function(all...) : MPI_ERR_OTHER;
+}
+
+// Returns what the operation ran on.
+std::shared_ptr<PersistentSpace> forget(Operation& operation) {
+  std::shared_ptr<PersistentSpace> space = std::move(operation.persistence.space);
+  space->give_slot_back(operation.persistence.slot);
+  {
+    const auto lock = registry().lock();
+    registry().free_tags.push_back(operation.persistence.tag);
+  }
+  give_back(&operation);
+  return space;
+}
+
+// False, with a reason, where the host must take the call.
+bool prepare(Operation& operation) {
+  try {
+    operation.reason = why_host(operation);
+    if (operation.reason != nullptr) return false;
+    prepare_to_run(operation);
+    if (operation.prepared == nullptr) return false;
+    if (!by_pairs(operation.request.call.collective))
+      operation.staging = lay_out(operation.request, operation.prepared->schedule, operation.memory);
+    if (operation.types.hold(operation.request) == MPI_SUCCESS) return true;
+    operation.reason = "a datatype could not be kept";
+  } catch (const std::exception&) {
+    operation.reason = "no memory for a persistent collective";
+  }
+  return false;
+}
+
+MPI_Comm raising(const Communicator& communicator) {
+  return communicator.handle != MPI_COMM_NULL ? communicator.handle : MPI_COMM_WORLD;
+}
+
+// The receive is started first, so that the completion finds it.
+int start_one(Operation& operation, MPI_Request* request) {
+  Persistence& persistence = operation.persistence;
+  if (persistence.state.load(std::memory_order_acquire) != State::inactive) return host().start(request);
+  Communicator& communicator = *operation.communicator;
+  if (communicator.road == Road::broken)
+    return raise_error(raising(communicator), communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER);
+  if (const int error = host().start(request); error != MPI_SUCCESS) return error;
+  if (*request != operation.handle) {  // Open MPI may give another one
+    strike_out(operation.handle);
+    operation.handle = *request;
+    enlist(operation);
+  }
+  operation.at_rest = operation.running = operation.failed = false;
+  operation.error = MPI_SUCCESS;
+  operation.begin_ns = reporting() ? monotonic_ns() : 0;
+  operation.complete.store(false, std::memory_order_relaxed);
+  persistence.state.store(State::active, std::memory_order_relaxed);
+  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+  note_latest(operation);
+  hand_over_start(operation);
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+PersistentSpace* persistent_space(Communicator& communicator, const char*& reason) {
+  reason = communicator.host_reason;
+  if (communicator.inter || communicator.ranks == 1) return nullptr;
+  if (communicator.road == Road::host) return nullptr;
+  reason = "the MPI library has no hook for progress";
+  if (!host_drives_progress()) return nullptr;
+  take_down_abandoned();
+  if (communicator.persistent == nullptr) communicator.persistent = std::make_shared<PersistentSpace>(communicator);
+  PersistentSpace& space = *communicator.persistent;
+  reason = space.communicator().host_reason;
+  return space.communicator().road == Road::host ? nullptr : &space;
+}
+
+int make_request(Operation& operation, PersistentSpace& space, MPI_Request* request) {
+  Persistence& persistence = operation.persistence;
+  persistence.space = operation.communicator->persistent;
+  operation.communicator = &space.communicator();
+  const bool wanted = operation.reason == nullptr && prepare(operation);
+  const auto slot = space.take_slot(operation, wanted);
+  if (!slot) {
+    if (operation.reason == nullptr) operation.reason = "too many persistent collectives, or not for all ranks";
+    persistence.space.reset();
+    return MPI_SUCCESS;
+  }
+  persistence.slot = *slot;
+  persistence.tag = take_tag();
+  operation.reason = nullptr;
+  const int error = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, persistence.tag, quiet_communicator(), &operation.handle);
+  if (error != MPI_SUCCESS) {
+    forget(operation);
+    return error;
+  }
+  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+  *request = operation.handle;
+  enlist(operation);
+  return MPI_SUCCESS;
+}
+
+void conclude_start(Operation& operation) {
+  // The receive knows nothing of the collective's communicator, whose error handler is to be told.
+  const bool failed = operation.error != MPI_SUCCESS;
+  if (failed) raise_error(raising(*operation.communicator), operation.error);
+  const int tag = operation.persistence.tag;
+  State state = State::active;
+  const bool kept = operation.persistence.state.compare_exchange_strong(state, State::inactive);
+  operation.complete.store(true, std::memory_order_release);
+  const std::byte too_long{};
+  PMPI_Send(&too_long, failed ? 1 : 0, MPI_BYTE, 0, tag, quiet_communicator());
+  if (kept) return;
+  std::shared_ptr<PersistentSpace> space = forget(operation);
+  const auto lock = registry().lock();
+  registry().abandoned.push_back(std::move(space));
+}
+
+void finish_persistent() {
+  progress();  // what the helper thread has left
+  std::vector<Operation*> left;
+  {
+    const auto lock = registry().lock();
+    for (const auto& [handle, operation] : registry().by_handle) left.push_back(operation);
+    registry().by_handle.clear();
+    alive.store(0, std::memory_order_release);
+  }
+  std::vector<std::shared_ptr<PersistentSpace>> spaces;
+  for (Operation* operation : left)
+    if (operation->persistence.state.load() == State::inactive)
+      forget(*operation);
+    else
+      spaces.push_back(std::move(operation->persistence.space));
+  take_down_abandoned();
+}
+
+}  // namespace plait
+
+namespace plait::door {
+
+#define PLAIT_DEFINE(Name, name, parameters, arguments)                                                            \
+  int name##_init(PLAIT_PARAMETERS parameters, MPI_Info info, MPI_Request* request) {                              \
+    const auto on_host = [=] { return call_host(host().name##_init, PLAIT_PARAMETERS arguments, info, request); }; \
+    return make_persistent<Collective::name>(on_host, request, PLAIT_PARAMETERS arguments);                        \
+  }
+PLAIT_COLLECTIVES(PLAIT_DEFINE)
+#undef PLAIT_DEFINE
+
+int start(MPI_Request* request) {
+  Operation* operation = request != nullptr ? find(*request) : nullptr;
+  return operation != nullptr ? start_one(*operation, request) : host().start(request);
+}
+
+int startall(int count, MPI_Request requests[]) {
+  if (alive.load(std::memory_order_acquire) == 0 || requests == nullptr) return host().startall(count, requests);
+  int code = MPI_SUCCESS;
+  for (int i = 0; i < count; ++i)
+    if (const int error = start(&requests[i]); error != MPI_SUCCESS) code = error;
+  return code;
+}
+
+int request_free(MPI_Request* request) {
+  Operation* operation = request != nullptr ? find(*request) : nullptr;
+  if (operation == nullptr) return host().request_free(request);
+  strike_out(operation->handle);
+  const int error = host().request_free(request);
+  Persistence& persistence = operation->persistence;
+  State state = State::active;
+  if (!persistence.state.compare_exchange_strong(state, State::freed)) forget(*operation);
+  take_down_abandoned();
+  return error;
+}
+
+}  // namespace plait::door

@@ -1,0 +1,64 @@
+// What the persistent collectives of a communicator run on: connections of their own, beside those of its other calls,
+// and the order in which all ranks run what they start (start_order.h). Set up by the first call that makes one, which
+// all ranks make; lives until the communicator is freed and the last of the requests.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/status.h"
+#include "plugin/bootstrap.h"
+#include "plugin/communicator.h"
+#include "plugin/operation.h"
+#include "plugin/start_order.h"
+
+namespace plait {
+
+class PersistentSpace {
+ public:
+  // Collective over `user`; blocks. All ranks succeed or all fail: then `communicator()` is the host's, and says why.
+  explicit PersistentSpace(const Communicator& user);
+  // Waits for nothing: what is active then comes to no end.
+  ~PersistentSpace();
+  PersistentSpace(const PersistentSpace&) = delete;
+  PersistentSpace& operator=(const PersistentSpace&) = delete;
+
+  // Stands for the program's where operations run. Its handle is the program's until that is freed.
+  Communicator& communicator() { return communicator_; }
+
+  // Collective; blocks. A slot that is free on all ranks, for `operation`; none where one rank has no use for it or no
+  // slot is free. `wanted`: on this rank.
+  std::optional<std::uint32_t> take_slot(Operation& operation, bool wanted);
+  void give_slot_back(std::uint32_t slot) { slots_[slot].store(nullptr, std::memory_order_release); }
+
+  // This rank starts the operation in that slot. Thread-safe.
+  void announce(std::uint32_t slot);
+
+  // For progress(): the next operation to run, if there is one. `moved` becomes true where the ranks came nearer to it.
+  // Once the space has failed: any that was started.
+  Operation* next(bool may_call_host, bool& moved);
+  // The other ranks of the node are to stop waiting: an operation has failed here.
+  void note_failure() { order_->fail(); }
+  bool anything_started() const { return waiting_.load(std::memory_order_acquire) > 0; }
+
+ private:
+  Status set_up();
+  Status share_table(const Site& site);
+  Operation* next_failed();
+  void look_for_failures();
+
+  Communicator communicator_;
+  std::unique_ptr<Machinery> speech_;  // what speakers talk over; nullptr: there is one site
+  std::unique_ptr<StartOrder> order_;
+  std::vector<std::atomic<Operation*>> slots_;
+  std::vector<std::atomic<bool>> announced_;  // by slot: and not yet run
+  std::atomic<int> waiting_{0};               // announced, and not yet run
+  std::uint32_t idle_turns_ = 0;
+};
+
+}  // namespace plait
