@@ -7,6 +7,8 @@
 
 namespace plait {
 
+struct Operation;  // operation.h
+
 struct Host {
   decltype(&MPI_Init) init = nullptr;
   decltype(&MPI_Init_thread) init_thread = nullptr;
@@ -37,6 +39,10 @@ struct Host {
   decltype(&MPI_Ireduce_scatter_block) ireduce_scatter_block = nullptr;
   decltype(&MPI_Ireduce_scatter) ireduce_scatter = nullptr;
   decltype(&MPI_Wait) wait = nullptr;
+  // The request that the program gets for an operation: made and put into its `handle`, and told of the operation's end
+  // and `error`, after which the operation may be gone. nullptr: generalized requests.
+  int (*start_request)(Operation& operation) = nullptr;
+  void (*complete_request)(Operation& operation) = nullptr;
   bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
 };
 

@@ -23,7 +23,8 @@ struct Operation {
   HeldTypes types;
   const char* reason = nullptr;  // why it is not eligible; nullptr: it is
 
-  MPI_Request handle = MPI_REQUEST_NULL;  // the generalized request that the program holds
+  MPI_Request handle = MPI_REQUEST_NULL;  // what the program holds
+  void* door_request = nullptr;           // the door's own: kept when the operation is used again
 
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;

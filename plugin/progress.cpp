@@ -91,7 +91,7 @@ void conclude(Operation& operation) {
   add(operation.communicator->operations.pending, -1);
   add(posted, -1);
   operation.complete.store(true, std::memory_order_release);
-  PMPI_Grequest_complete(operation.handle);
+  complete_request(operation);
 }
 
 Status begin(Operation& operation, bool& complete) {
