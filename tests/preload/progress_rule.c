@@ -216,6 +216,22 @@ static void one_case(const struct Case* one, MPI_Comm comm, int count, int late)
   check(all[0] == base && all[count - 1] == base + (double)ranks * (count - 1), "the sum");
 }
 
+/* A blocking call waits for what was posted before it, and the other rank for a message until then. */
+static void message_before_the_wait(MPI_Comm comm) {
+  static char much[1 << 22];
+  int mine = 1, all = 0;
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Status statuses[2];
+  current = "MPI_Barrier after MPI_Isend and MPI_Iallreduce";
+  alarm(seconds_a_case);
+  if (rank == 0) MPI_Isend(much, sizeof much, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &requests[0]);
+  if (rank == 1) MPI_Recv(much, sizeof much, MPI_CHAR, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Iallreduce(&mine, &all, 1, MPI_INT, MPI_SUM, comm, &requests[1]);
+  MPI_Barrier(comm);
+  MPI_Waitall(2, requests, statuses);
+  check(all == ranks, "the sum");
+}
+
 int main(int argc, char** argv) {
   static const int counts[] = {1, 1 << 10, largest / sizeof(double)};
   int provided;
@@ -230,6 +246,7 @@ int main(int argc, char** argv) {
   MPI_Ibarrier(comm, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Barrier(comm); /* for any length */
+  for (int i = 0; i < 20; ++i) message_before_the_wait(comm);
   for (size_t c = 0; c < sizeof cases / sizeof cases[0]; ++c) {
     MPI_Comm_dup(MPI_COMM_WORLD, &other); /* whose calls are the host's first */
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; ++k)
