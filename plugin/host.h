@@ -17,6 +17,8 @@
 
 namespace plait {
 
+struct Operation;  // operation.h
+
 struct Host {
   decltype(&MPI_Init) init = nullptr;
   decltype(&MPI_Init_thread) init_thread = nullptr;
@@ -66,6 +68,10 @@ struct Host {
   decltype(&MPI_Startall) startall = nullptr;
   decltype(&MPI_Request_free) request_free = nullptr;
   decltype(&MPI_Wait) wait = nullptr;
+  // The request that the program gets for an operation: made and put into its `handle`, and told of the operation's end
+  // and `error`, after which the operation may be gone. nullptr: generalized requests.
+  int (*start_request)(Operation& operation) = nullptr;
+  void (*complete_request)(Operation& operation) = nullptr;
   bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
 };
 

@@ -5,6 +5,9 @@
 
 #include <initializer_list>
 
+#include "plugin/host.h"
+#include "plugin/imported_function.h"
+
 namespace plait {
 
 #if defined(OPEN_MPI)
@@ -26,7 +29,59 @@ bool join_host_progress(int (*progress)()) {
 
 #else
 
-bool join_host_progress(int (*)()) { return false; }
+namespace {
+
+// MPICH has no hook for its progress, but over UCX each turn of it is a call of ucp_worker_progress().
+using WorkerProgress = unsigned (*)(void*);
+constexpr const char* symbol = "ucp_worker_progress";
+
+WorkerProgress worker_progress = nullptr;
+int (*own_progress)() = nullptr;
+bool called = false;
+
+unsigned progress_of_both(void* worker) {
+  called = true;
+  const unsigned moved = worker_progress(worker);
+  return moved + static_cast<unsigned>(own_progress());
+}
+
+// What the host calls: a preloaded library's stands before UCX's own, and UCX may be out of the global scope.
+void* find_in_ucx() {
+  if (void* global = dlsym(RTLD_DEFAULT, symbol); global != nullptr) return global;
+  void* library = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  return library != nullptr ? dlsym(library, symbol) : nullptr;
+}
+
+int no_query(void*, MPI_Status* status) { return PMPI_Status_set_elements(status, MPI_BYTE, 0); }
+int nothing_to_free(void*) { return MPI_SUCCESS; }
+int no_cancel(void*, int) { return MPI_SUCCESS; }
+
+// Whether turns of the host's come to us: looking at a request that is not complete is one.
+bool tried_out() {
+  constexpr int most_looks = 16;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (PMPI_Grequest_start(no_query, nothing_to_free, no_cancel, nullptr, &request) != MPI_SUCCESS) return false;
+  for (int i = 0, complete = 0; i < most_looks && !called; ++i) PMPI_Test(&request, &complete, MPI_STATUS_IGNORE);
+  PMPI_Grequest_complete(request);
+  host().wait(&request, MPI_STATUS_IGNORE);
+  return called;
+}
+
+}  // namespace
+
+// Under MPI_THREAD_MULTIPLE MPICH holds a lock there, within which it must not be called.
+bool join_host_progress(int (*progress)()) {
+  int threads = MPI_THREAD_SINGLE;
+  void* found = find_in_ucx();
+  if (found == nullptr || PMPI_Query_thread(&threads) != MPI_SUCCESS || threads == MPI_THREAD_MULTIPLE) return false;
+  worker_progress = reinterpret_cast<WorkerProgress>(found);
+  own_progress = progress;
+  const void* const inside = reinterpret_cast<const void*>(host().init);
+  if (!replace_imported_function(inside, symbol, reinterpret_cast<const void*>(&progress_of_both))) return false;
+  if (tried_out()) return true;
+  replace_imported_function(inside, symbol, found);
+  return false;
+}
 
 #endif
 

@@ -77,6 +77,11 @@ int release(void* state) {
 // Collectives cannot be cancelled.
 int cancel(void*, int) { return MPI_SUCCESS; }
 
+int start_request(Operation& operation) {
+  if (host().start_request != nullptr) return host().start_request(operation);
+  return PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
+}
+
 }  // namespace
 
 const char* why_host(const Operation& operation) {
@@ -123,8 +128,7 @@ Admission admit(Operation& operation) {
 }
 
 int give_request(Operation& operation, MPI_Request* request) {
-  if (const int error = PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
-      error != MPI_SUCCESS) {
+  if (const int error = start_request(operation); error != MPI_SUCCESS) {
     give_back(&operation);
     return error;
   }
@@ -133,6 +137,13 @@ int give_request(Operation& operation, MPI_Request* request) {
   *request = operation.handle;
   hand_over(operation);
   return MPI_SUCCESS;
+}
+
+void complete_request(Operation& operation) {
+  if (host().complete_request != nullptr)
+    host().complete_request(operation);
+  else
+    PMPI_Grequest_complete(operation.handle);
 }
 
 void record_operation(Operation& operation) {

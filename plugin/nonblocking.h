@@ -1,5 +1,5 @@
-// Non-blocking collectives. The program gets a real request of the host's, a generalized one, which works with all of
-// MPI's functions for requests; behind it stands an Operation.
+// Non-blocking collectives. The program gets a real request of the host's, which works with all of MPI's functions for
+// requests; behind it stands an Operation.
 //
 // They run on what a blocking call has set up: a set-up takes all ranks, and a call that must return whatever the
 // others do cannot wait for it. Until then they are the host's, and count as calls that make the set-up worth while.
@@ -30,6 +30,9 @@ void prepare_to_run(Operation& operation);
 
 // What wait() of this thread expects next.
 void note_latest(const Operation& operation);
+
+// Tells the program's request that the operation is complete. The operation may be gone afterwards.
+void complete_request(Operation& operation);
 
 // For the report and the trace.
 void record_operation(Operation& operation);
@@ -69,7 +72,7 @@ int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
   if (admission == Admission::taken) return give_request(operation, request);
   int code = operation.error;
   if (admission == Admission::failed)
-    code = raise_error(comm, code);
+    code = raise_error_of_call(comm, code);
   else
     code = post_on_host(arguments, comm, request, communicator, &operation);
   give_back(&operation);

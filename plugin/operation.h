@@ -37,6 +37,7 @@ struct Operation {
 
   MPI_Request handle = MPI_REQUEST_NULL;  // what the program holds: a generalized request, or a persistent one
   Persistence persistence;
+  void* door_request = nullptr;           // the door's own: kept when the operation is used again
 
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;

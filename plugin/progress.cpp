@@ -100,7 +100,7 @@ void conclude(Operation& operation) {
   operation.prepared.reset();
   operation.types.release();
   operation.complete.store(true, std::memory_order_release);
-  PMPI_Grequest_complete(operation.handle);
+  complete_request(operation);
 }
 
 Status begin_exchange(Operation& operation, bool& complete) {
@@ -305,10 +305,10 @@ bool anything_posted() { return posted.load(std::memory_order_seq_cst) != 0; }
 
 namespace {
 
-// Between two turns that moved nothing.
+// Between two turns that moved nothing. MPICH makes no progress in a probe among one rank.
 void wait_a_little() {
   int found = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, 0, quiet_communicator(), &found, MPI_STATUS_IGNORE);
+  PMPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
   sched_yield();
 }
 

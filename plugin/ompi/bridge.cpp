@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "plugin/collectives.h"
 #include "plugin/host.h"
+#include "plugin/operation.h"
 #include "plugin/process.h"
 
 namespace plait::ompi {
@@ -48,6 +49,13 @@ const void* library_of(const void* address) {
   return dladdr(address, &found) != 0 ? found.dli_fbase : nullptr;
 }
 
+int start_request(Operation& operation) {
+  return plait_ompi_start_request(&operation, operation.communicator->handle, &operation.door_request,
+                                  &operation.handle);
+}
+
+void complete_request(Operation& operation) { plait_ompi_complete_request(operation.handle, operation.error); }
+
 void install_host_functions() {
   Host host;
   host.init = PMPI_Init;
@@ -55,9 +63,14 @@ void install_host_functions() {
   host.finalize = PMPI_Finalize;
   host.alloc_mem = PMPI_Alloc_mem;
   host.free_mem = PMPI_Free_mem;
-#define PLAIT_INSTALL(Name, name, parameters, arguments) host.name = plait_ompi_host_##name;
+#define PLAIT_INSTALL(Name, name, parameters, arguments) \
+  host.name = plait_ompi_host_##name;                    \
+  host.i##name = plait_ompi_host_i##name;
   PLAIT_COLLECTIVES(PLAIT_INSTALL)
 #undef PLAIT_INSTALL
+  host.wait = PMPI_Wait;
+  host.start_request = start_request;
+  host.complete_request = complete_request;
   host.raises_errors = true;
   install_host(host);
 }
@@ -99,8 +112,13 @@ void plait_ompi_open(void) {
 
 void plait_ompi_finish(void) { plait::finish(); }
 
-#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments) \
-  int plait_ompi_door_##name parameters { return plait::door::name arguments; }
+void plait_ompi_release_operation(void* operation) { plait::give_back(static_cast<plait::Operation*>(operation)); }
+
+#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                    \
+  int plait_ompi_door_##name parameters { return plait::door::name arguments; } \
+  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {    \
+    return plait::door::i##name(PLAIT_LIST arguments, request);                 \
+  }
 PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
 #undef PLAIT_DEFINE_DOOR
 

@@ -8,6 +8,9 @@
 
 #include "plugin/collective_functions.h"
 
+/* Parameter lists of PLAIT_COLLECTIVES with one more at their end. */
+#define PLAIT_LIST(...) __VA_ARGS__
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -37,16 +40,29 @@ void plait_ompi_open(void);
 void plait_ompi_finish(void);
 
 /* The collectives of plait::door. An error that they return is still to be raised. */
-#define PLAIT_OMPI_DOOR(Name, name, parameters, arguments) int plait_ompi_door_##name parameters;
+#define PLAIT_OMPI_DOOR(Name, name, parameters, arguments) \
+  int plait_ompi_door_##name parameters;                   \
+  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request);
 PLAIT_COLLECTIVES(PLAIT_OMPI_DOOR)
 #undef PLAIT_OMPI_DOOR
+
+/* The program has let go of an operation that is complete. */
+void plait_ompi_release_operation(void* operation);
 
 /* ---- The component's, for Plait ---- */
 
 /* The collectives of the component below this one on the communicator. They raise no error. */
-#define PLAIT_OMPI_HOST(Name, name, parameters, arguments) int plait_ompi_host_##name parameters;
+#define PLAIT_OMPI_HOST(Name, name, parameters, arguments) \
+  int plait_ompi_host_##name parameters;                   \
+  int plait_ompi_host_i##name(PLAIT_LIST parameters, MPI_Request* request);
 PLAIT_COLLECTIVES(PLAIT_OMPI_HOST)
 #undef PLAIT_OMPI_HOST
+
+/* Starts the request of an operation on `comm`; `*kept` is the one that the operation had the last time, or NULL, and
+ * keeps it for the next. Returns an MPI error code. */
+int plait_ompi_start_request(void* operation, MPI_Comm comm, void** kept, MPI_Request* request);
+/* Completes it with an MPI error code, which is the result of the function that waits for it. */
+void plait_ompi_complete_request(MPI_Request request, int error);
 
 #ifdef __cplusplus
 }

@@ -9,9 +9,11 @@
 #include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/hook/base/base.h"
 #include "ompi/mca/hook/hook.h"
+#include "ompi/request/request.h"
 #include "opal/mca/base/mca_base_var.h"
 
 #if OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION >= 1

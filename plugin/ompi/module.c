@@ -1,9 +1,7 @@
 #include "plugin/ompi/module.h"
 
 #include "plugin/ompi/bridge.h"
-
-/* Parameter lists of PLAIT_COLLECTIVES with one more at their end. */
-#define PLAIT_LIST(...) __VA_ARGS__
+#include "plugin/ompi/caller.h"
 
 /* A call that the thread makes while it is within one of ours is the host's own, or made for the set-up of a
  * communicator: it passes to the component below. Collectives block, so that all ranks of a communicator are within the
@@ -26,18 +24,34 @@ static _Thread_local bool within __attribute__((tls_model("initial-exec")));
 PLAIT_COLLECTIVES(PLAIT_OFFER)
 #undef PLAIT_OFFER
 
+/* Those that MPI's own function for them makes, for the program. Open MPI itself makes others from within its progress
+ * (MPI_Comm_idup), at any place among the communicator's calls; Plait's plans need the same order on all ranks. */
+#define PLAIT_OFFER_FORM(Name, name, parameters, arguments)                                                   \
+  static int offer_i##name(PLAIT_LIST parameters, MPI_Request* request, mca_coll_base_module_t* base) {       \
+    static struct plait_ompi_caller program = {.function = "MPI_I" #name};                                    \
+    const plait_ompi_module_t* module = (const plait_ompi_module_t*)base;                                     \
+    if (within || OMPI_COMM_IS_INVALID(comm) || !plait_ompi_called_by(&program, __builtin_return_address(0))) \
+      return module->below.i##name(PLAIT_LIST arguments, request, module->below.i##name##_module);            \
+    return plait_ompi_door_i##name(PLAIT_LIST arguments, request);                                            \
+  }
+PLAIT_COLLECTIVES(PLAIT_OFFER_FORM)
+#undef PLAIT_OFFER_FORM
+
 /* ---- The functions of the host ---- */
 
 /* Where another component has the function, it is called like any other. */
-#define PLAIT_HOST(Name, name, parameters, arguments)                                            \
-  int plait_ompi_host_##name parameters {                                                        \
-    const mca_coll_base_comm_coll_t* table = comm->c_coll;                                       \
-    if (table->coll_##name != offer_##name)                                                      \
-      return table->coll_##name(PLAIT_LIST arguments, table->coll_##name##_module);              \
-    const plait_ompi_module_t* module = (const plait_ompi_module_t*)table->coll_##name##_module; \
-    return module->below.name(PLAIT_LIST arguments, module->below.name##_module);                \
+#define PLAIT_HOST(name, parameters, ...)                                                                        \
+  int plait_ompi_host_##name parameters {                                                                        \
+    const mca_coll_base_comm_coll_t* table = comm->c_coll;                                                       \
+    if (table->coll_##name != offer_##name) return table->coll_##name(__VA_ARGS__, table->coll_##name##_module); \
+    const plait_ompi_module_t* module = (const plait_ompi_module_t*)table->coll_##name##_module;                 \
+    return module->below.name(__VA_ARGS__, module->below.name##_module);                                         \
   }
-PLAIT_COLLECTIVES(PLAIT_HOST)
+#define PLAIT_HOST_FORMS(Name, name, parameters, arguments) \
+  PLAIT_HOST(name, parameters, PLAIT_LIST arguments)        \
+  PLAIT_HOST(i##name, (PLAIT_LIST parameters, MPI_Request * request), PLAIT_LIST arguments, request)
+PLAIT_COLLECTIVES(PLAIT_HOST_FORMS)
+#undef PLAIT_HOST_FORMS
 #undef PLAIT_HOST
 
 /* ---- The module's life ---- */
@@ -45,14 +59,16 @@ PLAIT_COLLECTIVES(PLAIT_HOST)
 /* Modules are enabled from the lowest priority to the highest: what the communicator has now is what is below. */
 static int enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm) {
   plait_ompi_module_t* module = (plait_ompi_module_t*)base;
-#define PLAIT_SAVE(Name, name, parameters, arguments)                 \
+#define PLAIT_SAVE(name)                                              \
   if (comm->c_coll->coll_##name != NULL) {                            \
     module->below.name = comm->c_coll->coll_##name;                   \
     module->below.name##_module = comm->c_coll->coll_##name##_module; \
     OBJ_RETAIN(module->below.name##_module);                          \
     base->coll_##name = offer_##name;                                 \
   }
-  PLAIT_COLLECTIVES(PLAIT_SAVE)
+#define PLAIT_SAVE_FORMS(Name, name, parameters, arguments) PLAIT_SAVE(name) PLAIT_SAVE(i##name)
+  PLAIT_COLLECTIVES(PLAIT_SAVE_FORMS)
+#undef PLAIT_SAVE_FORMS
 #undef PLAIT_SAVE
   return OMPI_SUCCESS;
 }
@@ -63,8 +79,9 @@ static void construct(plait_ompi_module_t* module) {
 }
 
 static void destruct(plait_ompi_module_t* module) {
-#define PLAIT_RELEASE(Name, name, parameters, arguments) \
-  if (module->below.name##_module != NULL) OBJ_RELEASE(module->below.name##_module);
+#define PLAIT_RELEASE(Name, name, parameters, arguments)                             \
+  if (module->below.name##_module != NULL) OBJ_RELEASE(module->below.name##_module); \
+  if (module->below.i##name##_module != NULL) OBJ_RELEASE(module->below.i##name##_module);
   PLAIT_COLLECTIVES(PLAIT_RELEASE)
 #undef PLAIT_RELEASE
 }
