@@ -3,7 +3,8 @@ program fortran_persistent
   use mpi
   implicit none
   external :: mpix_allreduce_init, mpix_bcast_init
-  integer :: rank, ranks, ierror, requests(2), mine, total, word, round
+  integer :: rank, ranks, ierror, requests(2), round
+  integer, volatile :: mine, total, word
   logical :: right
 
   call mpi_init(ierror)
