@@ -179,16 +179,20 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
 }
 
 void conclude_start(Operation& operation) {
-  // The receive knows nothing of the collective's communicator, whose error handler is to be told.
+  // The receive knows nothing of the collective's communicator, whose error handler is to be told. Open MPI frees a
+  // request that ends with an error, a persistent one as well: its handle may soon be another one's.
   const bool failed = operation.error != MPI_SUCCESS;
-  if (failed) raise_error(raising(*operation.communicator), operation.error);
+  if (failed) {
+    raise_error(raising(*operation.communicator), operation.error);
+    strike_out(operation.handle);
+  }
   const int tag = operation.persistence.tag;
   State state = State::active;
   const bool kept = operation.persistence.state.compare_exchange_strong(state, State::inactive);
   operation.complete.store(true, std::memory_order_release);
   const std::byte too_long{};
   PMPI_Send(&too_long, failed ? 1 : 0, MPI_BYTE, 0, tag, quiet_communicator());
-  if (kept) return;
+  if (kept && !failed) return;
   std::shared_ptr<PersistentSpace> space = forget(operation);
   const auto lock = registry().lock();
   registry().abandoned.push_back(std::move(space));

@@ -2,6 +2,14 @@
 //   mpirun -n N threads [threads] [rounds]
 #include <mpi.h>
 
+// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
+#else
+#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
+#endif
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -37,8 +45,33 @@ bool bcast_is_right(const Worker& worker, int round, int rank, int ranks) {
   return data.front() == worker.seed && data.back() == worker.seed + static_cast<int>(data.size()) - 1;
 }
 
+// The requests of all threads are of one communicator; each thread starts its own when it likes.
+class Persistent {
+ public:
+  explicit Persistent(MPI_Comm comm) {
+    MPI_Comm_size(comm, &ranks_);
+    MPI_Comm_rank(comm, &rank_);
+    PLAIT_PERSISTENT(Allreduce)(&mine_, &sum_, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request_);
+  }
+  bool is_right(int value) {
+    mine_ = rank_ + value;
+    MPI_Start(&request_);
+    MPI_Wait(&request_, MPI_STATUS_IGNORE);
+    return sum_ == ranks_ * (ranks_ - 1) / 2 + ranks_ * value;
+  }
+  void free() {
+#if !defined(MPICH_VERSION)  // 4.0 cannot
+    MPI_Request_free(&request_);
+#endif
+  }
+
+ private:
+  int rank_ = 0, ranks_ = 0, mine_ = 0, sum_ = 0;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
 // Half of the rounds on a communicator that is made, set up and freed while the other threads work.
-void work(Worker worker, std::atomic<int>& wrong, std::atomic<int>& by_plan) {
+void work(Worker worker, Persistent& persistent, std::atomic<int>& wrong, std::atomic<int>& by_plan) {
   int rank = 0, ranks = 0;
   MPI_Comm_rank(worker.comm, &rank);
   MPI_Comm_size(worker.comm, &ranks);
@@ -51,6 +84,8 @@ void work(Worker worker, std::atomic<int>& wrong, std::atomic<int>& by_plan) {
       MPI_Barrier(worker.comm);
     }
     if (accelerated()) ++by_plan;
+    for (int start = 0; start < 5; ++start)
+      if (!persistent.is_right(round + start)) ++wrong;
     if (fresh) MPI_Comm_free(&worker.comm);
     worker.comm = parent;
   }
@@ -71,13 +106,17 @@ int main(int argc, char** argv) {
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 100;
   std::vector<MPI_Comm> comms(static_cast<std::size_t>(threads));
   for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::vector<Persistent> persistent;
+  persistent.reserve(comms.size());  // MPI has their addresses
+  for (int i = 0; i < threads; ++i) persistent.emplace_back(MPI_COMM_WORLD);
   std::atomic<int> wrong{0}, by_plan{0};
   std::vector<std::thread> running;
   for (int i = 0; i < threads; ++i) {
     const Worker worker{comms[static_cast<std::size_t>(i)], 1000 * i, rounds};
-    running.emplace_back([worker, &wrong, &by_plan] { work(worker, wrong, by_plan); });
+    running.emplace_back([&, worker, i] { work(worker, persistent[static_cast<std::size_t>(i)], wrong, by_plan); });
   }
   for (std::thread& thread : running) thread.join();
+  for (Persistent& one : persistent) one.free();
   for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
   std::printf("threads: rank %d: %d wrong, %d rounds by a plan\n", rank, wrong.load(), by_plan.load());
   MPI_Finalize();
