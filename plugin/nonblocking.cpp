@@ -43,11 +43,21 @@ bool calls_host(const Operation& operation) {
   return packed || (operation.prepared->schedule.channels_used & mpi) != 0;
 }
 
+// As for the blocking calls, but for what those learn of lengths.
+bool is_hosts(const Machinery& machinery, const Request& request) {
+  if (request.prefix != Prefix::none) return machinery.links.hierarchy->nodes() > 1;
+  return request.call.collective == Collective::gatherv;
+}
+
 // Finds the plan; without `prepared` afterwards the host has the call, for `reason`.
 void prepare_to_run(Operation& operation) {
   const Request& request = operation.request;
   Machinery& machinery = *operation.communicator->machinery;
   const bool pairs = by_pairs(request.call.collective);
+  if (process().config.host_when_faster && is_hosts(machinery, request)) {
+    operation.reason = "the host is faster";
+    return;
+  }
   if (pairs && machinery.short_calls_only) {
     operation.reason = set_up_for_less;
     return;
