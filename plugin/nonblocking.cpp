@@ -45,8 +45,8 @@ bool calls_host(const Operation& operation) {
 
 // As for the blocking calls, but for what those learn of lengths.
 bool is_hosts(const Machinery& machinery, const Request& request) {
-  if (request.prefix != Prefix::none) return machinery.links.hierarchy->nodes() > 1;
-  return request.call.collective == Collective::gatherv;
+  if (request.prefix != Prefix::none) return scan_is_hosts(machinery, request);
+  return request.call.collective == Collective::gatherv && process().config.host_when_faster;
 }
 
 // Finds the plan; without `prepared` afterwards the host has the call, for `reason`.
@@ -54,7 +54,7 @@ void prepare_to_run(Operation& operation) {
   const Request& request = operation.request;
   Machinery& machinery = *operation.communicator->machinery;
   const bool pairs = by_pairs(request.call.collective);
-  if (process().config.host_when_faster && is_hosts(machinery, request)) {
+  if (is_hosts(machinery, request)) {
     operation.reason = "the host is faster";
     return;
   }

@@ -106,13 +106,9 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
   return {.code = code};
 }
 
-// Between nodes a scan is a chain whose first ranks run ahead of the others in whatever way it is made.
-bool scan_is_hosts(const Machinery& machinery) {
-  return machinery.links.hierarchy->nodes() > 1 && process().config.host_when_faster;
-}
-
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  if (request.prefix != Prefix::none && scan_is_hosts(*communicator.machinery)) return {.reason = the_host_is_faster};
+  if (request.prefix != Prefix::none && scan_is_hosts(*communicator.machinery, request))
+    return {.reason = the_host_is_faster};
   const CallShape shape{
       .call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements};
   const PreparedCall* prepared = &communicator.machinery->schedules.find(shape);
@@ -130,14 +126,15 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
   return {.code = code};
 }
 
-}  // namespace
-
 // By measurement (docs/performance.md).
 FastLengths fast_lengths(Collective collective, const Hierarchy& hierarchy) {
   if (hierarchy.nodes() > 1) return {};
-  if (collective == Collective::scatterv) return {.from = 512, .to = 32 * 1024};
-  return {.from = 0, .to = hierarchy.ranks() <= 2 ? std::size_t{16} * 1024 : std::size_t{4} * 1024};
+  if (collective == Collective::scatterv) return {.from = 512, .to = 16 * 1024};
+  if (hierarchy.ranks() == 2) return {.from = 512, .to = 16 * 1024};
+  return {.from = 0, .to = 4 * 1024};
 }
+
+}  // namespace
 
 PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes) {
   return {.collective = request.call.collective,
@@ -161,6 +158,14 @@ ReportRow* row_of(const Communicator& communicator, const Request& request, cons
                       .reason = prepared.reason,
                       .form = form,
                       .grid = communicator.grid});
+}
+
+// A chain of ranks lets the first ones run ahead: by measurement (docs/performance.md) it is left behind within a node
+// only, and by vectors that are neither tiny nor long.
+bool scan_is_hosts(const Machinery& machinery, const Request& request) {
+  constexpr std::size_t shortest = 512, longest = 8 * 1024;
+  if (!process().config.host_when_faster) return false;
+  return machinery.links.hierarchy->nodes() > 1 || request.input.bytes < shortest || request.input.bytes > longest;
 }
 
 void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,

@@ -61,6 +61,9 @@ void set_up_now(Communicator& communicator, Extent extent);
 inline constexpr std::size_t usual_slot_bytes = slot_bytes(2);
 PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes);
 
+// Whether a scan is the host's where it is the faster one; the same on all ranks.
+bool scan_is_hosts(const Machinery& machinery, const Request& request);
+
 // The row that a call is counted in where it runs here; nullptr: nothing is reported.
 ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form);
 
