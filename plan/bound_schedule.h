@@ -39,6 +39,7 @@ struct SpanList {
 struct BoundGroup {
   GroupKind kind = GroupKind::all_reduce;
   bool takes_own = true;
+  bool lower_only = false;            // of an all_gather that is done at once: a member gets only what lower ranks give
   std::int32_t root = 0;              // index among the members
   std::int32_t self = 0;              // likewise
   std::vector<std::int32_t> members;  // ranks

@@ -413,8 +413,6 @@ const char* prepare_prefix(const Communicator& communicator, Request& request, c
   if (const char* reason = prepare_vector(request, operands, count, has_output)) return reason;
   const std::size_t bytes = request.input.bytes;
   if (bytes > most_prefix_bytes / static_cast<std::size_t>(communicator.ranks)) return long_prefix;
-  request.call.collective = Collective::allgather;
-  request.call.commutative = true;  // of what an allgather does
   request.prefix = prefix;
   request.sharing = Sharing::none;
   request.own_offset = bytes * static_cast<std::size_t>(communicator.rank);

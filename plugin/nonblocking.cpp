@@ -33,6 +33,12 @@ bool calls_host(const Operation& operation) {
   return packed || (operation.prepared->schedule.channels_used & mpi) != 0;
 }
 
+// As for the blocking calls, but for what those learn of lengths.
+bool is_hosts(const Machinery& machinery, const Request& request) {
+  if (request.prefix != Prefix::none) return scan_is_hosts(machinery, request);
+  return request.call.collective == Collective::gatherv && process().config.host_when_faster;
+}
+
 Admission admit_accelerated(Operation& operation) {
   prepare_to_run(operation);
   if (operation.prepared == nullptr) return Admission::host;
@@ -97,6 +103,10 @@ void prepare_to_run(Operation& operation) {
   const Request& request = operation.request;
   Machinery& machinery = *operation.communicator->machinery;
   const bool pairs = by_pairs(request.call.collective);
+  if (is_hosts(machinery, request)) {
+    operation.reason = "the host is faster";
+    return;
+  }
   if (pairs && machinery.short_calls_only) {
     operation.reason = set_up_for_less;
     return;

@@ -15,12 +15,18 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + WorkMemory::alignment - 1) / WorkMemory::alignment * WorkMemory::alignment;
 }
 
-// A slot begins with the length of the data, and the class of slots that its sender wishes.
-constexpr int wish_bits = 8;
+// A slot begins with the length of the data, and what its sender wishes: a class of slots, or the host.
+constexpr int class_bits = 7, wish_bits = 8;
 
-void write_header(std::byte* slot, std::uint64_t bytes, int wish) {
-  const std::uint64_t header = bytes << wish_bits | static_cast<std::uint64_t>(wish);
+void write_header(std::byte* slot, std::uint64_t bytes, Wish wish) {
+  const std::uint64_t wished = static_cast<std::uint64_t>(wish.slot_class) | (wish.host ? 1u << class_bits : 0u);
+  const std::uint64_t header = bytes << wish_bits | wished;
   std::memcpy(slot, &header, sizeof header);
+}
+
+Wish wish_in(std::uint64_t header) {
+  const auto slot_class = static_cast<int>(header & ((1u << class_bits) - 1));
+  return {.slot_class = std::min(slot_class, slot_classes - 1), .host = (header >> class_bits & 1) != 0};
 }
 
 std::uint64_t read_header(const std::byte* slot) {
@@ -97,8 +103,9 @@ void PairExchange::lay_out(const BoundSchedule& first) {
 }
 
 int PairExchange::fill_slots() {
-  const int wish =
-      out_.count == problem_.ranks ? wished_class(problem_.sends->data(), problem_.ranks, problem_.rank) : 0;
+  Wish wish;
+  if (out_.count == problem_.ranks)
+    wish = wish_for(problem_.sends->data(), problem_.ranks, problem_.rank, problem_.fast);
   for (int rank = out_.first; rank < out_.first + out_.count; ++rank) {
     const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];
     std::byte* here = slot(out_, rank);
@@ -116,13 +123,11 @@ int PairExchange::fill_slots() {
 
 void PairExchange::read_slots() {
   arrivals_.assign(static_cast<std::size_t>(problem_.ranks), {});
-  wished_bytes_ = 0;
-  wishes_ = in_.count;
+  wishes_ = {};
   for (int rank = in_.first; rank < in_.first + in_.count; ++rank) {
     const std::byte* here = slot(in_, rank);
     const std::uint64_t header = read_header(here);
-    const auto wish = static_cast<int>(header & ((1u << wish_bits) - 1));
-    wished_bytes_ += slot_bytes(std::min(wish, slot_classes - 1));
+    wishes_.add(wish_in(header));
     if (rank != problem_.rank)
       arrivals_[static_cast<std::size_t>(rank)] = {header >> wish_bits, here + slot_header_bytes};
   }

@@ -44,6 +44,7 @@ class PairExchange {
     const std::vector<Piece>* sends = nullptr;
     const std::vector<Piece>* receives = nullptr;
     std::size_t slot_bytes = 0;  // the same on all ranks
+    FastLengths fast;            // likewise
   };
 
   // What the first part is: the plan of this call is to be run.
@@ -60,8 +61,7 @@ class PairExchange {
   std::size_t bytes() const { return memory_.bytes() + late_memory_.bytes(); }  // of memory that it keeps
 
   // What the ranks wished in this call (SlotSize::learn). After the first part.
-  std::size_t wished_bytes() const { return wished_bytes_; }
-  int wishes() const { return wishes_; }
+  const Wishes& wishes() const { return wishes_; }
 
  private:
   // A side's slots: of all ranks, of one, or none.
@@ -93,8 +93,7 @@ class PairExchange {
   WorkMemory memory_, late_memory_;
   std::vector<const std::byte*> long_sends_;  // by rank: where what fits no slot is sent from
   std::vector<Arrival> arrivals_;             // by rank
-  std::size_t wished_bytes_ = 0;
-  int wishes_ = 0;
+  Wishes wishes_;
   BoundSchedule rest_;
   Buffers buffers_;
 };

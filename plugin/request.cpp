@@ -16,6 +16,8 @@
 namespace plait {
 namespace {
 
+constexpr const char* the_host_is_faster = "the host is faster";
+
 // ---- Running ----
 
 // No later call runs: the ranks may disagree on what was done. `error`: MPI's code for `status`.
@@ -78,10 +80,16 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
   if (rest != nullptr) status = machinery.engine.run(*rest, pairs.buffers(), nullptr, nullptr);
   if (!status.ok()) [[unlikely]]
     return fail(communicator, status);
-  if (SlotSize* size = slot_size_of(machinery, request.call.collective); size != nullptr)
-    size->learn(pairs.wished_bytes(), pairs.wishes());
+  if (SlotSize* size = slot_size_of(machinery, request.call.collective); size != nullptr) size->learn(pairs.wishes());
   const int error = pairs.end();
   return error == MPI_SUCCESS ? error : raise_error_of_call(communicator.handle, error);
+}
+
+// The same on all ranks: what they know of the lengths is what earlier calls have told all of them.
+const char* why_faster_on_host(Collective collective, SlotSize* size) {
+  if (!process().config.host_when_faster) return nullptr;
+  if (collective == Collective::gatherv) return the_host_is_faster;
+  return size != nullptr && size->host_has_turn() ? "the host is faster with lengths such as the last" : nullptr;
 }
 
 Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
@@ -90,7 +98,8 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
     if (communicator.road == Road::host) return {.reason = communicator.host_reason};
   }
   Machinery& machinery = *communicator.machinery;
-  const SlotSize* size = slot_size_of(machinery, request.call.collective);
+  SlotSize* size = slot_size_of(machinery, request.call.collective);
+  if (const char* reason = why_faster_on_host(request.call.collective, size)) return {.reason = reason};
   const PairExchange::Problem problem =
       pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
   const Call first = PairExchange::first_call(problem);
@@ -104,12 +113,9 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
   return {.code = code};
 }
 
-// The row of a call whose plan has one already.
-ReportRow* counted_in(const Communicator& communicator, const Request& request, const PreparedCall& prepared) {
-  return request.prefix == Prefix::none ? prepared.row : row_of(communicator, request, prepared, Form::blocking);
-}
-
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
+  if (request.prefix != Prefix::none && scan_is_hosts(*communicator.machinery, request))
+    return {.reason = the_host_is_faster};
   const CallShape shape{
       .call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements};
   const PreparedCall* prepared = &communicator.machinery->schedules.find(shape);
@@ -125,8 +131,16 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
   if (measuring && begin_ns == 0) begin_ns = monotonic_ns();
   detail::last_call = {.plan = prepared->plan, .channels = prepared->channels};
   const int code = run(communicator, request, *prepared);
-  if (measuring) record(communicator, request, *prepared, counted_in(communicator, request, *prepared), begin_ns);
+  if (measuring) record(communicator, request, *prepared, prepared->row, begin_ns);
   return {.code = code};
+}
+
+// By measurement (docs/performance.md).
+FastLengths fast_lengths(Collective collective, const Hierarchy& hierarchy) {
+  if (hierarchy.nodes() > 1) return {};
+  if (collective == Collective::scatterv) return {.from = 512, .to = 16 * 1024};
+  if (hierarchy.ranks() == 2) return {.from = 512, .to = 16 * 1024};
+  return {.from = 0, .to = 4 * 1024};
 }
 
 }  // namespace
@@ -138,13 +152,14 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
           .root = request.call.root,
           .sends = &request.lists->sends,
           .receives = &request.lists->receives,
-          .slot_bytes = slot_bytes};
+          .slot_bytes = slot_bytes,
+          .fast = fast_lengths(request.call.collective, *communicator.machinery->links.hierarchy)};
 }
 
 // What an exchange by pairs moves differs from rank to rank, so that the ranks' rows would not be the same.
 ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form) {
   if (prepared.row == nullptr) return nullptr;
-  return &report_row({.collective = called(request),
+  return &report_row({.collective = request.call.collective,
                       .ranks = communicator.ranks,
                       .size_class = by_pairs(request.call.collective) ? -1 : size_class(prepared.payload),
                       .plan = prepared.plan,
@@ -152,6 +167,14 @@ ReportRow* row_of(const Communicator& communicator, const Request& request, cons
                       .reason = prepared.reason,
                       .form = form,
                       .grid = communicator.grid});
+}
+
+// A chain of ranks lets the first ones run ahead: by measurement (docs/performance.md) it is left behind within a node
+// only, and by vectors that are neither tiny nor long.
+bool scan_is_hosts(const Machinery& machinery, const Request& request) {
+  constexpr std::size_t shortest = 512, longest = 8 * 1024;
+  if (!process().config.host_when_faster) return false;
+  return machinery.links.hierarchy->nodes() > 1 || request.input.bytes < shortest || request.input.bytes > longest;
 }
 
 void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,
@@ -167,7 +190,7 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
                                         .end_ns = end_ns,
                                         .bytes = payload,
                                         .plan = prepared.plan,
-                                        .collective = called(request)});
+                                        .collective = request.call.collective});
 }
 
 void set_up_now(Communicator& communicator, Extent extent) {

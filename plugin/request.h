@@ -37,8 +37,8 @@ struct Request {
   const std::size_t* displacements = nullptr;  // as in CallShape
   const Reducer* reducer = nullptr;
   UserReduction user;
-  // A scan is an allgather, which is `call`, whose segments of lower ranks each rank then combines. Its input is packed
-  // by itself, whatever it shares with the output.
+  // A scan runs as an allgather, of whose segments each rank then combines those of lower ranks. Its input is packed by
+  // itself, whatever it shares with the output.
   Prefix prefix = Prefix::none;
   Lists* lists = nullptr;  // where the call's lists are kept; outlives the call
 };
@@ -61,13 +61,10 @@ void set_up_now(Communicator& communicator, Extent extent);
 inline constexpr std::size_t usual_slot_bytes = slot_bytes(2);
 PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes);
 
-// What the program called.
-inline Collective called(const Request& request) {
-  if (request.prefix == Prefix::none) return request.call.collective;
-  return request.prefix == Prefix::inclusive ? Collective::scan : Collective::exscan;
-}
+// Whether a scan is the host's where it is the faster one; the same on all ranks.
+bool scan_is_hosts(const Machinery& machinery, const Request& request);
 
-// The row that such a call is counted in where it runs here; nullptr: nothing is reported.
+// The row that a call is counted in where it runs here; nullptr: nothing is reported.
 ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form);
 
 // For the report and the trace: a call that ran here has come to its end.

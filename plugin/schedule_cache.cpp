@@ -33,10 +33,29 @@ bool counts_parts(Collective collective) {
     case Collective::gather:
     case Collective::scatter:
     case Collective::reduce_scatter_block:
+    case Collective::scan:
+    case Collective::exscan:
       return true;
     default:
       return false;
   }
+}
+
+bool is_scan(Collective collective) { return collective == Collective::scan || collective == Collective::exscan; }
+
+// The call that a plan is made for. A scan brings all vectors together; each rank combines them itself.
+Call call_to_plan(const Call& call) {
+  Call planned = call;
+  if (!is_scan(call.collective)) return planned;
+  planned.collective = Collective::allgather;
+  planned.commutative = true;
+  return planned;
+}
+
+// No rank waits for those behind it where the whole scan is one step of a node.
+void wait_for_lower_ranks_only(BoundSchedule& schedule) {
+  if (schedule.steps.size() != 1) return;
+  for (BoundGroup& group : schedule.groups) group.lower_only = group.kind == GroupKind::all_gather;
 }
 
 }  // namespace
@@ -103,16 +122,18 @@ void ScheduleCache::prepare(Entry& entry) {
   prepared.payload = payload_bytes(call, ranks_);
   prepared.too_long = only_short_ && !is_short(call, ranks_);
   if (prepared.too_long) return;
-  const Choice choice = planner_.choose(call);
+  const Call planned = call_to_plan(call);
+  const Choice choice = planner_.choose(planned);
   if (choice.plan == nullptr) {
     prepared.reason = intern(choice.reason);
   } else {
-    Placement placement = dense_placement(call);
+    Placement placement = dense_placement(planned);
     placement.in_place = entry.in_place;
     placement.displacements = entry.shape().displacements;
     prepared.accelerated = true;
     prepared.plan = intern(choice.plan->name);
     prepared.schedule = bind(choice.plan->schedule, choice.plan->semantics, rank_, placement);
+    if (is_scan(call.collective)) wait_for_lower_ranks_only(prepared.schedule);
     prepared.channels = intern(channel_names(prepared.schedule.channels_used));
   }
   if (!reporting()) return;

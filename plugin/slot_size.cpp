@@ -43,8 +43,21 @@ int wished_class(const Piece* sends, int ranks, int self) {
   return best;
 }
 
-void SlotSize::learn(std::size_t wished_bytes, int wishes) {
-  const std::size_t mean = wished_bytes / static_cast<std::size_t>(std::max(wishes, 1));
+Wish wish_for(const Piece* sends, int ranks, int self, FastLengths fast) {
+  std::size_t bytes = 0;
+  for (int rank = 0; rank < ranks; ++rank) bytes += rank == self ? 0 : sends[rank].bytes;
+  const std::size_t mean = bytes / static_cast<std::size_t>(std::max(ranks - 1, 1));
+  return {.slot_class = wished_class(sends, ranks, self), .host = mean < fast.from || mean >= fast.to};
+}
+
+void SlotSize::learn(const Wishes& wishes) {
+  if (2 * wishes.for_host > wishes.ranks) {
+    host_turns_ = next_turns_;
+    next_turns_ = std::min(2 * next_turns_ + 1, most_turns);
+  } else {
+    next_turns_ = first_turns;
+  }
+  const std::size_t mean = wishes.slot_bytes / static_cast<std::size_t>(std::max(wishes.ranks, 1));
   int wished = 0;
   while (wished + 1 < slot_classes && slot_bytes(wished) < mean / 2) ++wished;
   while (wished > 0 && slot_bytes(wished) * static_cast<std::size_t>(ranks_) > most_slots_bytes) --wished;

@@ -32,7 +32,8 @@ TEST(WishedClass, IsTheShortestForMessagesThatFitNoSlot) {
 }
 
 void learn_equal(SlotSize& size, int ranks, std::size_t bytes, int calls) {
-  for (int call = 0; call < calls; ++call) size.learn(bytes * static_cast<std::size_t>(ranks), ranks);
+  for (int call = 0; call < calls; ++call)
+    size.learn({.ranks = ranks, .for_host = 0, .slot_bytes = bytes * static_cast<std::size_t>(ranks)});
 }
 
 TEST(SlotSize, GrowsOnlyWhenAllOfTheLastCallsWishIt) {
@@ -43,6 +44,32 @@ TEST(SlotSize, GrowsOnlyWhenAllOfTheLastCallsWishIt) {
   EXPECT_EQ(size.bytes(), 16u);
   learn_equal(size, 4, 1024, 1);
   EXPECT_EQ(size.bytes(), 1024u);
+}
+
+int turns_of_the_host(SlotSize& size) {
+  int turns = 0;
+  while (size.host_has_turn()) ++turns;
+  return turns;
+}
+
+TEST(SlotSize, TheHostHasMoreAndMoreTurnsWhileMostRanksWishIt) {
+  SlotSize size(4);
+  EXPECT_EQ(turns_of_the_host(size), 0);
+  for (const int turns : {7, 15, 31, 63, 63}) {
+    size.learn({.ranks = 4, .for_host = 3, .slot_bytes = 64});
+    EXPECT_EQ(turns_of_the_host(size), turns);
+  }
+  size.learn({.ranks = 4, .for_host = 2, .slot_bytes = 64});
+  EXPECT_EQ(turns_of_the_host(size), 0);
+  size.learn({.ranks = 4, .for_host = 4, .slot_bytes = 64});
+  EXPECT_EQ(turns_of_the_host(size), 7);
+}
+
+TEST(Wish, IsForTheHostByTheMeanLength) {
+  const std::vector<Piece> pieces = {{.bytes = 1000}, {.bytes = 0}, {.bytes = 100}};
+  EXPECT_FALSE(wish_for(pieces.data(), 3, 0, {.from = 50, .to = 51}).host);
+  EXPECT_TRUE(wish_for(pieces.data(), 3, 0, {.from = 51}).host);
+  EXPECT_TRUE(wish_for(pieces.data(), 3, 0, {.from = 0, .to = 50}).host);
 }
 
 TEST(SlotSize, IsShorterWhereTheRanksAreMany) {

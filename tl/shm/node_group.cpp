@@ -150,6 +150,7 @@ bool NodeGroup::gives() const {
 
 bool NodeGroup::takes_from(std::size_t member) const {
   if (member == me()) return false;
+  if (group_->lower_only && way_ == Way::at_once && group_->members[member] > group_->members[me()]) return false;
   const bool from_root = group_->kind == GroupKind::broadcast || group_->kind == GroupKind::scatter;
   const bool to_root = group_->kind == GroupKind::reduce || group_->kind == GroupKind::gather;
   return (!from_root || member == root()) && (!to_root || is_root());
