@@ -5,6 +5,7 @@
 #include "plugin/bootstrap.h"
 #include "plugin/host.h"
 #include "plugin/progress.h"
+#include "plugin/reasons.h"
 
 namespace plait {
 namespace {
@@ -21,10 +22,9 @@ constexpr int most_own_turns = 256;
 // The same on all ranks, as every reason is.
 const char* why_host(Operation& operation) {
   if (operation.reason != nullptr) return operation.reason;
-  if (!host_drives_progress()) return "the MPI library has no hook for progress";
+  if (!host_drives_progress()) return reasons::no_progress_hook;
   // The program may free its operator before the end, and only the host can keep it alive.
-  if (operation.request.reducer == &operation.request.user.reducer())
-    return "user-defined operator in a call that does not block";
+  if (operation.request.reducer == &operation.request.user.reducer()) return reasons::user_operator_posted;
   return nullptr;
 }
 
@@ -41,7 +41,7 @@ void prepare_to_run(Operation& operation) {
   auto prepared = operation.communicator->machinery->schedules.hold(
       {.call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
   if (!prepared->accelerated) {
-    operation.reason = prepared->too_long ? "set up for short calls so far" : prepared->reason;
+    operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
     return;
   }
   operation.prepared = std::move(prepared);
@@ -67,7 +67,7 @@ Admission admit_by_road(Operation& operation) {
       return Admission::failed;
     case Road::waiting:
       ++communicator.eligible_calls;
-      operation.reason = "not set up by a blocking call yet";
+      operation.reason = reasons::not_set_up_by_blocking;
       return Admission::host;
     default:
       operation.reason = communicator.host_reason;
