@@ -166,7 +166,7 @@ struct Planner::Implementation {
   const Decision& decide(const Call& call);
   Decision compute_decision(const Call& call) const;
   CandidateContext context() const {
-    return {hierarchy,    options.machine, options.siblings, options.chunk_bytes, options.rails, options.shared_memory};
+    return {hierarchy, options.machine, options.siblings, options.chunk_bytes, options.rails, options.shared_memory};
   }
   bool host_is_faster(const Call& call) const;
   Status check(const std::string& plan) const;
@@ -191,16 +191,16 @@ const Decision& Planner::Implementation::decide(const Call& call) {
 
 // `call` stands for its class: all ranks must decide alike, whichever calls they have seen before.
 Decision Planner::Implementation::compute_decision(const Call& call) const {
-  if (hierarchy.ranks() > most_ranks) return {"communicator too large to plan for", {}};
+  if (hierarchy.ranks() > most_ranks) return {reasons::too_large, {}};
   if (options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
-    return {"the host is faster", {}};
+    return {reasons::host_is_faster, {}};
   Decision decision;
   if (!options.forced_plan.empty())
     if (Result<Candidate> forced = named_candidate(options.forced_plan, call, context()); forced.ok())
       decision.candidates.push_back(std::move(*forced));
   for (Candidate& candidate : candidates(call, context(), most_candidates))
     decision.candidates.push_back(std::move(candidate));
-  if (decision.candidates.empty()) decision.host_reason = "no plan for this hierarchy";
+  if (decision.candidates.empty()) decision.host_reason = reasons::no_plan;
   return decision;
 }
 
@@ -216,7 +216,7 @@ bool Planner::Implementation::host_is_faster(const Call& call) const {
 // collective.
 Status Planner::Implementation::check(const std::string& plan) const {
   if (plan.empty()) return {};
-  if (hierarchy.ranks() > most_ranks) return {Code::unsupported, "communicator too large to plan for"};
+  if (hierarchy.ranks() > most_ranks) return {Code::unsupported, reasons::too_large};
   Collective only = Collective::count_;
   if (plan.starts_with('{')) {
     const Result<PlanFile> file = parse_plan_file(plan);

@@ -14,16 +14,23 @@
 
 namespace plait {
 
+// Why the planner leaves a call to the host.
+namespace reasons {
+inline constexpr const char* too_large = "communicator too large to plan for";
+inline constexpr const char* host_is_faster = "the host is faster";
+inline constexpr const char* no_plan = "no plan for this hierarchy";
+}  // namespace reasons
+
 // What the ranks of a communicator agreed on at set-up, and what the choice may depend on.
 struct PlannerOptions {
   std::string forced_plan;      // PLAIT_PLAN; empty: choose
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   bool host_when_faster = true;
-  bool warns = true;            // tells the user of a forced plan that does not exist; one process of a job should
-  bool shared_memory = true;    // a shm channel connects the ranks of each node
+  bool warns = true;          // tells the user of a forced plan that does not exist; one process of a job should
+  bool shared_memory = true;  // a shm channel connects the ranks of each node
   ChannelKind network = ChannelKind::mpi;  // what connects all others
-  int rails = 0;                // of the network, where plans may be bound to them
-  double siblings = 1;          // ranks of the job on a node, over those of this communicator: they share the NIC
+  int rails = 0;                           // of the network, where plans may be bound to them
+  double siblings = 1;  // ranks of the job on a node, over those of this communicator: they share the NIC
   Machine machine = default_machine();
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "plugin/host.h"
+#include "plugin/reasons.h"
 #include "plugin/types.h"
 
 namespace plait {
@@ -12,11 +13,11 @@ namespace {
 // Why a call is not eligible. A rank whose arguments are wrong hands them to the host alone, which is the error that
 // the program then sees; all other reasons are the same on all ranks.
 constexpr const char* eligible = nullptr;
-constexpr const char* wrong = "an argument that the host must check";
-constexpr const char* no_data = "no data";
-constexpr const char* derived_type = "predefined operator on a derived type";
-constexpr const char* undefined = "operator that the type does not have";
-constexpr const char* long_element = "user-defined operator on elements above 4096 bytes";
+constexpr const char* wrong = reasons::wrong_argument;
+constexpr const char* no_data = reasons::no_data;
+constexpr const char* derived_type = reasons::derived_type;
+constexpr const char* undefined = reasons::undefined_operator;
+constexpr const char* long_element = reasons::long_element;
 
 constexpr const char* in_place_exchange = "in place, with lengths of each pair's own";
 constexpr const char* long_prefix = "vectors whose scan is no faster than the host's";

@@ -9,6 +9,7 @@
 #include "plugin/process.h"
 #include "plugin/process_grid.h"
 #include "plugin/progress.h"
+#include "plugin/reasons.h"
 
 namespace plait {
 
@@ -96,9 +97,9 @@ Communicator::Communicator(MPI_Comm comm) : handle(comm) {
     int remote = 0;
     PMPI_Comm_remote_size(comm, &remote);
     ranks += remote;
-    host_reason = "inter-communicator";
+    host_reason = reasons::inter_communicator;
   } else {
-    host_reason = "one rank";
+    host_reason = reasons::one_rank;
   }
   if (inter || ranks == 1) road = Road::host;
   if (!inter && ranks > 1 && reporting()) grid = grid_text(comm, ranks);

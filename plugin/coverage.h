@@ -1,13 +1,14 @@
 // What becomes of each collective of MPI 3.1 in each door: docs/coverage.md is written from these tables
-// (coverage_table), and the test `coverage` holds them against what jobs report. No MPI here.
+// (coverage_table), and the tests conformance.coverage* hold them against what the doors do. No MPI here.
 //
 // A collective that joins PLAIT_COLLECTIVES changes its row by that alone. A form that a door learns is one line below.
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <string_view>
 
-#include "plan/collective.h"
+#include "plan/planner.h"
 #include "plugin/collective_functions.h"
 #include "plugin/reasons.h"
 
@@ -40,12 +41,6 @@ inline constexpr std::array form_table = {
     FormOfDoor{CallForm::persistent, Door::component, starts_in_any_order},
 };
 static_assert(form_table.size() == doors.size() * forms.size());
-
-constexpr std::string_view host_because(CallForm form, Door door) {
-  for (const FormOfDoor& entry : form_table)
-    if (entry.form == form && entry.door == door) return entry.host_because;
-  return "unknown";
-}
 
 // The collectives of MPI 3.1 in the order of its chapter 5, then those on neighbours (chapter 7).
 inline constexpr std::array<std::string_view, 22> mpi_collectives = {"Barrier",
@@ -97,11 +92,54 @@ constexpr bool all_known() {
 }
 static_assert(all_known());
 
+// A collective that a door takes in some forms only.
+struct FormOfCollective {
+  std::string_view mpi_name;
+  CallForm form;
+  Door door;
+  std::string_view host_because;
+};
+inline constexpr std::array<FormOfCollective, 0> collective_table = {};
+
+// Why the host has all calls of a collective's form in a door; empty: it has not.
+constexpr std::string_view host_because(std::string_view mpi_name, CallForm form, Door door) {
+  if (!taken(mpi_name)) return "the doors do not take it";
+  for (const FormOfCollective& entry : collective_table)
+    if (entry.mpi_name == mpi_name && entry.form == form && entry.door == door) return entry.host_because;
+  for (const FormOfDoor& entry : form_table)
+    if (entry.form == form && entry.door == door) return entry.host_because;
+  return "unknown";
+}
+
 constexpr bool on_neighbours(std::string_view mpi_name) { return mpi_name.starts_with("Neighbor"); }
 
 // ---- When a call of a form that is accelerated is the host's all the same
 
 enum class Concerns { all, data, reductions, nonblocking, nonblocking_reductions };
+
+constexpr bool reduces_data(std::string_view mpi_name) {
+  for (const std::string_view name :
+       {"Reduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block", "Scan", "Exscan"})
+    if (mpi_name == name) return true;
+  return false;
+}
+
+constexpr bool concerned(Concerns concerns, std::string_view mpi_name, CallForm form) {
+  switch (concerns) {
+    case Concerns::all:
+      return true;
+    case Concerns::data:
+      return mpi_name != "Barrier";
+    case Concerns::reductions:
+      return reduces_data(mpi_name);
+    case Concerns::nonblocking:
+      return form == CallForm::nonblocking;
+    case Concerns::nonblocking_reductions:
+      return form == CallForm::nonblocking && reduces_data(mpi_name);
+  }
+  return false;
+}
+
 struct Exception {
   std::string_view reason;  // as the report says it
   Concerns concerns;
@@ -112,6 +150,8 @@ inline constexpr std::array exceptions = {
     Exception{reasons::one_rank, Concerns::all, "nothing to communicate"},
     Exception{reasons::not_set_up, Concerns::all, "the first calls on a communicator; `PLAIT_SETUP_CALLS`"},
     Exception{reasons::host_is_faster, Concerns::all, "measured or known, by hierarchy and size; `PLAIT_HOST=0` never"},
+    Exception{reasons::too_large, Concerns::all, "more than 256 ranks"},
+    Exception{reasons::no_plan, Concerns::all, "channels or settings that leave no way"},
     Exception{reasons::wrong_argument, Concerns::all, "so that errors are the host's own"},
     Exception{reasons::no_data, Concerns::data, "a count of 0, or types of size 0"},
     Exception{reasons::derived_type, Concerns::reductions, "an error by MPI, which the host raises"},

@@ -6,6 +6,7 @@
 #include "plugin/bootstrap.h"
 #include "plugin/host.h"
 #include "plugin/progress.h"
+#include "plugin/reasons.h"
 
 namespace plait {
 namespace {
@@ -16,8 +17,6 @@ struct Latest {
   MPI_Request handle{};
 };
 thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
-
-constexpr const char* set_up_for_less = "set up for short calls so far";
 
 constexpr int most_own_turns = 256;
 
@@ -57,7 +56,7 @@ Admission admit_by_road(Operation& operation) {
       return Admission::failed;
     case Road::waiting:
       ++communicator.eligible_calls;
-      operation.reason = "not set up by a blocking call yet";
+      operation.reason = reasons::not_set_up_by_blocking;
       return Admission::host;
     default:
       operation.reason = communicator.host_reason;
@@ -92,10 +91,10 @@ int start_request(Operation& operation) {
 
 const char* why_host(const Operation& operation) {
   if (operation.reason != nullptr) return operation.reason;
-  if (!host_drives_progress()) return "the MPI library has no hook for progress";
+  if (!host_drives_progress()) return reasons::no_progress_hook;
   // The program may free its operator before the end, and only the host can keep it alive.
   if (operation.request.reducer == &operation.request.user.reducer())
-    return "user-defined operator in a call that does not block";
+    return reasons::user_operator_posted;
   return nullptr;
 }
 
@@ -108,7 +107,7 @@ void prepare_to_run(Operation& operation) {
     return;
   }
   if (pairs && machinery.short_calls_only) {
-    operation.reason = set_up_for_less;
+    operation.reason = reasons::short_set_up;
     return;
   }
   const Call first =
@@ -116,7 +115,7 @@ void prepare_to_run(Operation& operation) {
   auto prepared = machinery.schedules.hold(
       {.call = first, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
   if (!prepared->accelerated) {
-    operation.reason = prepared->too_long ? set_up_for_less : prepared->reason;
+    operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
     return;
   }
   operation.prepared = std::move(prepared);

@@ -13,6 +13,7 @@
 #include "plugin/nonblocking.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress.h"
+#include "plugin/reasons.h"
 
 namespace plait {
 namespace {
@@ -144,7 +145,7 @@ PersistentSpace* persistent_space(Communicator& communicator, const char*& reaso
   reason = communicator.host_reason;
   if (communicator.inter || communicator.ranks == 1) return nullptr;
   if (communicator.road == Road::host) return nullptr;
-  reason = "the MPI library has no hook for progress";
+  reason = reasons::no_progress_hook;
   if (!host_drives_progress()) return nullptr;
   take_down_abandoned();
   if (communicator.persistent == nullptr) communicator.persistent = std::make_shared<PersistentSpace>(communicator);

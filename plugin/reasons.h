@@ -1,4 +1,5 @@
-// Why a call is the host's, in the words of the report. docs/coverage.md lists them, so that each stands here alone.
+// Why a call is the host's, in the words of the report; plan/planner.h has more. docs/coverage.md lists them, so that each
+// stands in one place alone.
 #pragma once
 
 namespace plait::reasons {
@@ -21,8 +22,5 @@ inline constexpr const char* no_progress_hook = "the MPI library has no hook for
 inline constexpr const char* user_operator_posted = "user-defined operator in a call that does not block";
 inline constexpr const char* not_set_up_by_blocking = "not set up by a blocking call yet";
 inline constexpr const char* short_set_up = "set up for short calls so far";
-
-// ---- Of the plan (plan/planner.cpp says these itself)
-inline constexpr const char* host_is_faster = "the host is faster";
 
 }  // namespace plait::reasons

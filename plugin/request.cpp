@@ -8,6 +8,7 @@
 #include "plugin/bootstrap.h"
 #include "plugin/errors.h"
 #include "plugin/progress.h"
+#include "plugin/reasons.h"
 #include "plugin/report.h"
 #include "plugin/shared_memory.h"
 #include "plugin/staging.h"
@@ -216,7 +217,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
     if (communicator.operations.pending.load(std::memory_order_acquire) != 0) [[unlikely]]
       drain(communicator);
     if (communicator.road == Road::waiting) [[unlikely]] {
-      if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = "not set up yet"};
+      if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = reasons::not_set_up};
       set_up_now(communicator, extent_for(communicator, request.call));
     }
     if (communicator.road == Road::host) [[unlikely]]

@@ -21,7 +21,7 @@ constexpr const char* usage =
     "  --expect-host         fail unless every call went to the host\n"
     "  --any-road            let any call go to the host\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
-    "  --form blocking|nonblocking|persistent|any   of Plait's calls (blocking)\n"
+    "  --form blocking|nonblocking|persistent|unsaved|any   of Plait's calls (blocking); unsaved: either of the first two\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";
 
@@ -45,7 +45,7 @@ std::optional<Origin> parse_origin(std::string_view text) {
 }
 
 bool set_form(Options& options, std::string_view text) {
-  if (text == "any")
+  if (text == "any" || text == "unsaved")
     options.form = std::nullopt;
   else if (text == "blocking")
     options.form = Form::blocking;

@@ -25,6 +25,9 @@ struct Functions {
   decltype(&MPI_Scatter) scatter = MPI_Scatter;
   decltype(&MPI_Alltoall) alltoall = MPI_Alltoall;
   decltype(&MPI_Reduce_scatter) reduce_scatter = MPI_Reduce_scatter;
+  decltype(&MPI_Ibcast) ibcast = MPI_Ibcast;
+  decltype(&MPI_Iallreduce) iallreduce = MPI_Iallreduce;
+  decltype(&MPI_Igather) igather = MPI_Igather;
 };
 
 template <class Function>
@@ -47,10 +50,14 @@ Functions library_functions() {
   find(library, "PMPI_Scatter", functions.scatter);
   find(library, "PMPI_Alltoall", functions.alltoall);
   find(library, "PMPI_Reduce_scatter", functions.reduce_scatter);
+  find(library, "PMPI_Ibcast", functions.ibcast);
+  find(library, "PMPI_Iallreduce", functions.iallreduce);
+  find(library, "PMPI_Igather", functions.igather);
   return functions;
 }
 
 std::array<int, 64> a, b;
+MPI_Request request;
 MPI_Datatype uncommitted, pair_of_ints;
 
 // Errors that every rank sees by itself, before anything is sent. `comm` returns errors.
@@ -91,6 +98,24 @@ const Case cases[] = {
     {"alltoall, no type",
      [](const Functions& f, MPI_Comm c) {
        return f.alltoall(a.data(), 1, MPI_INT, b.data(), 1, MPI_DATATYPE_NULL, c);
+     }},
+    {"ibcast, negative count",
+     [](const Functions& f, MPI_Comm c) { return f.ibcast(a.data(), -1, MPI_INT, 0, c, &request); }},
+    {"ibcast, uncommitted type",
+     [](const Functions& f, MPI_Comm c) { return f.ibcast(a.data(), 1, uncommitted, 0, c, &request); }},
+    {"ibcast, no such root",
+     [](const Functions& f, MPI_Comm c) { return f.ibcast(a.data(), 1, MPI_INT, 99, c, &request); }},
+    {"iallreduce, no operator",
+     [](const Functions& f, MPI_Comm c) {
+       return f.iallreduce(a.data(), b.data(), 1, MPI_INT, MPI_OP_NULL, c, &request);
+     }},
+    {"iallreduce, bits of a double",
+     [](const Functions& f, MPI_Comm c) {
+       return f.iallreduce(a.data(), b.data(), 1, MPI_DOUBLE, MPI_BAND, c, &request);
+     }},
+    {"igather, no such root",
+     [](const Functions& f, MPI_Comm c) {
+       return f.igather(a.data(), 1, MPI_INT, b.data(), 1, MPI_INT, -9, c, &request);
      }},
 };
 
