@@ -1,6 +1,7 @@
 #include "plugin/nonblocking.h"
 
 #include <exception>
+#include <utility>
 
 #include "plugin/bootstrap.h"
 #include "plugin/host.h"
@@ -11,12 +12,10 @@ namespace {
 
 // What this thread posted last, for wait(). The program frees it only by completing its request.
 struct Latest {
-  const Operation* operation = nullptr;
+  Operation* operation = nullptr;
   MPI_Request handle{};
 };
 thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
-
-constexpr int most_own_turns = 256;
 
 // The same on all ranks, as every reason is.
 const char* why_host(Operation& operation) {
@@ -86,7 +85,10 @@ int query(void* state, MPI_Status* status) {
 }
 
 int release(void* state) {
-  give_back(static_cast<Operation*>(state));
+  auto* operation = static_cast<Operation*>(state);
+  if (latest.operation == operation) latest = {};
+  operation->handle = MPI_REQUEST_NULL;
+  give_back(operation);
   return MPI_SUCCESS;
 }
 
@@ -95,7 +97,20 @@ int cancel(void*, int) { return MPI_SUCCESS; }
 
 int start_request(Operation& operation) {
   if (host().start_request != nullptr) return host().start_request(operation);
+  if (operation.handle != MPI_REQUEST_NULL) return MPI_SUCCESS;
   return PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
+}
+
+// Whether the request of the operation is done with, without the host.
+bool wait_without_host(Operation& operation, MPI_Status* status) {
+  if (!complete_untold(operation)) return false;
+  if (operation.error != MPI_SUCCESS) {
+    complete_request(operation);
+    return false;
+  }
+  if (status != MPI_STATUS_IGNORE) query(&operation, status);
+  give_back(&operation);
+  return true;
 }
 
 }  // namespace
@@ -121,6 +136,24 @@ int give_request(Operation& operation, MPI_Request* request) {
   *request = operation.handle;
   hand_over(operation);
   return MPI_SUCCESS;
+}
+
+bool waits_come_here() { return host().start_request == nullptr; }
+
+void free_idle_requests() {
+  if (!waits_come_here()) return;
+  progress();  // one may be complete whose request, which the program has freed, does not know
+  for (Operation* operation = take_idle_operations(); operation != nullptr;) {
+    Operation* next = operation->next;
+    MPI_Request handle = operation->handle;
+    if (handle == MPI_REQUEST_NULL) {
+      give_back(operation);
+    } else {
+      PMPI_Grequest_complete(handle);
+      PMPI_Request_free(&handle);  // releases the operation
+    }
+    operation = next;
+  }
 }
 
 void complete_request(Operation& operation) {
@@ -152,9 +185,11 @@ namespace plait::door {
 
 int wait(MPI_Request* request, MPI_Status* status) {
   if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
-    const std::atomic<bool>& complete = latest.operation->complete;
-    for (int turn = 0; turn < most_own_turns && !complete.load(std::memory_order_acquire); ++turn) progress();
-    latest.operation = nullptr;
+    Operation& operation = *std::exchange(latest, {}).operation;
+    if (wait_without_host(operation, status)) {
+      *request = MPI_REQUEST_NULL;
+      return MPI_SUCCESS;
+    }
   }
   return host().wait(request, status);
 }

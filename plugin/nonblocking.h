@@ -25,6 +25,12 @@ Admission admit(Operation& operation);
 // Tells the program's request that the operation is complete. The operation may be gone afterwards.
 void complete_request(Operation& operation);
 
+// Whether the program's calls of MPI_Wait come to door::wait().
+bool waits_come_here();
+
+// Before MPI ends: what was kept for operations to come.
+void free_idle_requests();
+
 // For the report and the trace.
 void record_operation(Operation& operation);
 

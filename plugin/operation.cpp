@@ -1,6 +1,7 @@
 #include "plugin/operation.h"
 
 #include <mutex>
+#include <utility>
 
 namespace plait {
 namespace {
@@ -23,7 +24,6 @@ void clear(Operation& operation) {
   operation.types.release();
   operation.request = {};
   operation.reason = nullptr;
-  operation.handle = MPI_REQUEST_NULL;
   operation.prepared.reset();
   operation.running = operation.failed = operation.needs_host = false;
   operation.complete.store(false, std::memory_order_relaxed);
@@ -48,6 +48,11 @@ Operation* take_operation(Communicator& communicator, Collective collective) {
   operation->request.call.collective = collective;
   operation->request.lists = &operation->lists;
   return operation;
+}
+
+Operation* take_idle_operations() {
+  const auto lock = pool.lock();
+  return std::exchange(pool.first, nullptr);
 }
 
 void give_back(Operation* operation) {

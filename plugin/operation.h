@@ -23,8 +23,10 @@ struct Operation {
   HeldTypes types;
   const char* reason = nullptr;  // why it is not eligible; nullptr: it is
 
-  MPI_Request handle = MPI_REQUEST_NULL;  // what the program holds
-  void* door_request = nullptr;           // the door's own: kept when the operation is used again
+  // What the program holds. A generalized one that the host never saw complete is kept when the operation is used
+  // again.
+  MPI_Request handle = MPI_REQUEST_NULL;
+  void* door_request = nullptr;  // the door's own, always kept
 
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;
@@ -44,5 +46,8 @@ struct Operation {
 // Operations are used again: their memory is never given back, but large work memory. Thread-safe.
 Operation* take_operation(Communicator& communicator, Collective collective);
 void give_back(Operation* operation);
+
+// Those that nobody uses, which are the caller's from now on, linked by `next`.
+Operation* take_idle_operations();
 
 }  // namespace plait

@@ -19,6 +19,7 @@
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
+#include "plugin/nonblocking.h"
 #include "plugin/progress_thread.h"
 #include "plugin/report.h"
 #include "plugin/shared_memory.h"
@@ -189,6 +190,7 @@ void finish() {
   if (before != Phase::open && before != Phase::off) return;
   stop_progress_thread();
   free_all_communicators();
+  free_idle_requests();
   if (settings->reporting) finish_report(settings->config);
   if (settings->tracing) finish_trace(settings->config);
   if (before == Phase::off) return;

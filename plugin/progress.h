@@ -19,6 +19,10 @@ bool host_drives_progress();
 // Takes on an operation that is prepared. Wait-free.
 void hand_over(Operation& operation);
 
+// For a wait: moves everything on until this operation is complete, for a while. True when it is and its request has not
+// been told and will not be, so that the host is not needed; only where there is one thread.
+bool complete_untold(Operation& operation);
+
 // One turn of everything that is posted; 0 when nothing moved. Does not block. A few nanoseconds when there is nothing.
 // `may_call_host`: false in a thread that must not call MPI.
 int progress(bool may_call_host = true);
