@@ -84,21 +84,50 @@ int query(void* state, MPI_Status* status) {
   return static_cast<Operation*>(state)->error;
 }
 
+// MPICH calls it from MPI_Request_free, even before the end.
 int release(void* state) {
   auto* operation = static_cast<Operation*>(state);
   if (latest.operation == operation) latest = {};
   operation->handle = MPI_REQUEST_NULL;
-  give_back(operation);
+  operation->abandoned = !told(*operation);
+  if (!operation->abandoned) give_back(operation);
   return MPI_SUCCESS;
 }
 
 // Collectives cannot be cancelled.
 int cancel(void*, int) { return MPI_SUCCESS; }
 
+#if defined(OPEN_MPI)
+
+int start_generalized_request(Operation& operation) {
+  return PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
+}
+
+#else
+
+int poll(void*, MPI_Status*) {
+  progress_of_both();
+  return MPI_SUCCESS;
+}
+
+int wait_for_all(int count, void** states, double, MPI_Status*) {
+  for (int i = 0; i < count; ++i)
+    while (!told(*static_cast<Operation*>(states[i]))) progress_of_both();
+  return MPI_SUCCESS;
+}
+
+// One without a function that waits ends the job in MPICH 4.0's MPI_Waitall, when MPI_REQUEST_NULL stands beside it and
+// it is not complete yet.
+int start_generalized_request(Operation& operation) {
+  return PMPIX_Grequest_start(query, release, cancel, poll, wait_for_all, &operation, &operation.handle);
+}
+
+#endif
+
 int start_request(Operation& operation) {
   if (host().start_request != nullptr) return host().start_request(operation);
   if (operation.handle != MPI_REQUEST_NULL) return MPI_SUCCESS;
-  return PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
+  return start_generalized_request(operation);
 }
 
 // Whether the request of the operation is done with, without the host.
@@ -149,6 +178,7 @@ void free_idle_requests() {
     if (handle == MPI_REQUEST_NULL) {
       give_back(operation);
     } else {
+      operation->complete.store(true, std::memory_order_relaxed);
       PMPI_Grequest_complete(handle);
       PMPI_Request_free(&handle);  // releases the operation
     }
@@ -157,7 +187,9 @@ void free_idle_requests() {
 }
 
 void complete_request(Operation& operation) {
-  if (host().complete_request != nullptr)
+  if (operation.abandoned)
+    give_back(&operation);
+  else if (host().complete_request != nullptr)
     host().complete_request(operation);
   else
     PMPI_Grequest_complete(operation.handle);

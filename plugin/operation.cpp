@@ -25,7 +25,7 @@ void clear(Operation& operation) {
   operation.request = {};
   operation.reason = nullptr;
   operation.prepared.reset();
-  operation.running = operation.failed = operation.needs_host = false;
+  operation.running = operation.failed = operation.needs_host = operation.abandoned = false;
   operation.complete.store(false, std::memory_order_relaxed);
   operation.begin_ns = 0;
   operation.error = MPI_SUCCESS;

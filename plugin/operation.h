@@ -36,6 +36,8 @@ struct Operation {
   bool failed = false;      // for OperationQueue::failure
   bool needs_host = false;  // some part of it calls MPI: only a thread that may do so moves it on
 
+  bool abandoned = false;  // the program freed the request before the end, and the host has let go of it at once
+
   std::atomic<bool> complete{false};  // its request is about to be, or is
 
   std::uint64_t begin_ns = 0;  // of the call; 0: nobody measures

@@ -262,20 +262,20 @@ bool complete_untold(Operation& operation) {
 
 bool anything_posted() { return posted.load(std::memory_order_seq_cst) != 0; }
 
-namespace {
-
-// Between two turns that moved nothing. MPICH makes no progress in a probe among one rank.
-void wait_a_little() {
+// MPICH makes no progress in a probe among one rank.
+void progress_of_both() {
+  if (progress() != 0) return;
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
   sched_yield();
 }
 
-}  // namespace
+bool told(const Operation& operation) {
+  return operation.complete.load(std::memory_order_acquire) && &operation != awaited;
+}
 
 void drain(Communicator& communicator) {
-  while (communicator.operations.pending.load(std::memory_order_acquire) != 0)
-    if (progress() == 0) wait_a_little();
+  while (communicator.operations.pending.load(std::memory_order_acquire) != 0) progress_of_both();
 }
 
 void retire(Communicator& communicator) {

@@ -27,6 +27,13 @@ bool complete_untold(Operation& operation);
 // `may_call_host`: false in a thread that must not call MPI.
 int progress(bool may_call_host = true);
 
+// The same for a wait that the host gave to us: the host makes progress, too, and where nothing moves another process gets
+// the core.
+void progress_of_both();
+
+// Whether the operation is complete and its request knows.
+bool told(const Operation& operation);
+
 // Whether there are operations that are not complete.
 bool anything_posted();
 
