@@ -218,7 +218,9 @@ namespace plait::door {
 int wait(MPI_Request* request, MPI_Status* status) {
   if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
     Operation& operation = *std::exchange(latest, {}).operation;
-    if (wait_without_host(operation, status)) {
+    // Another thread may have waited for it, and it may be in use again.
+    const bool same = operation.handle == *request;
+    if (same && wait_without_host(operation, status)) {
       *request = MPI_REQUEST_NULL;
       return MPI_SUCCESS;
     }
