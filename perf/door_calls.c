@@ -15,6 +15,11 @@ static void call_barrier(int count) {
 }
 static void call_bcast(int count) { MPI_Bcast(in, count, MPI_DOUBLE, 0, MPI_COMM_WORLD); }
 static void call_allreduce(int count) { MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
+static void call_iallreduce(int count) {
+  MPI_Request request;
+  MPI_Iallreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
 
 struct Case {
   const char* name;
@@ -29,6 +34,8 @@ static const struct Case cases[] = {
     {"bcast", call_bcast, 8, 20000},
     {"bcast", call_bcast, 64 << 10, 1000},
     {"bcast", call_bcast, largest, 40},
+    {"iallreduce", call_iallreduce, 8, 20000},
+    {"iallreduce", call_iallreduce, largest, 40},
 };
 
 static int ascending(const void* a, const void* b) {

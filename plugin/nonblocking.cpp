@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "plugin/bootstrap.h"
 #include "plugin/host.h"
@@ -13,12 +14,10 @@ namespace {
 
 // What this thread posted last, for wait(). The program frees it only by completing its request.
 struct Latest {
-  const Operation* operation = nullptr;
+  Operation* operation = nullptr;
   MPI_Request handle{};
 };
 thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
-
-constexpr int most_own_turns = 256;
 
 bool calls_host(const Operation& operation) {
   constexpr auto mpi = std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi);
@@ -74,17 +73,68 @@ int query(void* state, MPI_Status* status) {
   return static_cast<Operation*>(state)->error;
 }
 
+// MPICH calls it from MPI_Request_free, even before the end.
 int release(void* state) {
-  give_back(static_cast<Operation*>(state));
+  auto* operation = static_cast<Operation*>(state);
+  if (latest.operation == operation) latest = {};
+  operation->handle = MPI_REQUEST_NULL;
+  operation->abandoned = !told(*operation);
+  if (!operation->abandoned) give_back(operation);
   return MPI_SUCCESS;
 }
 
 // Collectives cannot be cancelled.
 int cancel(void*, int) { return MPI_SUCCESS; }
 
+#if defined(OPEN_MPI)
+
+int start_generalized_request(Operation& operation) {
+  return PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
+}
+
+#else
+
+int poll(void*, MPI_Status*) {
+  progress_of_both();
+  return MPI_SUCCESS;
+}
+
+int wait_for_all(int count, void** states, double, MPI_Status*) {
+  for (int i = 0; i < count; ++i)
+    while (!told(*static_cast<Operation*>(states[i]))) progress_of_both();
+  return MPI_SUCCESS;
+}
+
+// One without a function that waits ends the job in MPICH 4.0's MPI_Waitall, when MPI_REQUEST_NULL stands beside it and
+// it is not complete yet.
+int start_generalized_request(Operation& operation) {
+  return PMPIX_Grequest_start(query, release, cancel, poll, wait_for_all, &operation, &operation.handle);
+}
+
+#endif
+
 int start_request(Operation& operation) {
   if (host().start_request != nullptr) return host().start_request(operation);
-  return PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
+  if (operation.handle != MPI_REQUEST_NULL) return MPI_SUCCESS;
+  return start_generalized_request(operation);
+}
+
+// A persistent request is the host's to complete; it finds that done already.
+void await_start(const Operation& operation) {
+  constexpr int most_turns = 256;
+  for (int turns = 0; turns < most_turns && !operation.complete.load(std::memory_order_acquire); ++turns) progress();
+}
+
+// Whether the request of the operation is done with, without the host.
+bool wait_without_host(Operation& operation, MPI_Status* status) {
+  if (!complete_untold(operation)) return false;
+  if (operation.error != MPI_SUCCESS) {
+    complete_request(operation);
+    return false;
+  }
+  if (status != MPI_STATUS_IGNORE) query(&operation, status);
+  give_back(&operation);
+  return true;
 }
 
 }  // namespace
@@ -93,8 +143,7 @@ const char* why_host(const Operation& operation) {
   if (operation.reason != nullptr) return operation.reason;
   if (!host_drives_progress()) return reasons::no_progress_hook;
   // The program may free its operator before the end, and only the host can keep it alive.
-  if (operation.request.reducer == &operation.request.user.reducer())
-    return reasons::user_operator_posted;
+  if (operation.request.reducer == &operation.request.user.reducer()) return reasons::user_operator_posted;
   return nullptr;
 }
 
@@ -123,7 +172,7 @@ void prepare_to_run(Operation& operation) {
   detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
 }
 
-void note_latest(const Operation& operation) { latest = {&operation, operation.handle}; }
+void note_latest(Operation& operation, MPI_Request handle) { latest = {&operation, handle}; }
 
 Admission admit(Operation& operation) {
   operation.reason = why_host(operation);
@@ -142,14 +191,35 @@ int give_request(Operation& operation, MPI_Request* request) {
     return error;
   }
   // The operation may be complete, and its request of another thread's, before this returns.
-  note_latest(operation);
+  note_latest(operation, operation.handle);
   *request = operation.handle;
   hand_over(operation);
   return MPI_SUCCESS;
 }
 
+bool waits_come_here() { return host().start_request == nullptr; }
+
+void free_idle_requests() {
+  if (!waits_come_here()) return;
+  progress();  // one may be complete whose request, which the program has freed, does not know
+  for (Operation* operation = take_idle_operations(); operation != nullptr;) {
+    Operation* next = operation->next;
+    MPI_Request handle = operation->handle;
+    if (handle == MPI_REQUEST_NULL) {
+      give_back(operation);
+    } else {
+      operation->complete.store(true, std::memory_order_relaxed);
+      PMPI_Grequest_complete(handle);
+      PMPI_Request_free(&handle);  // releases the operation
+    }
+    operation = next;
+  }
+}
+
 void complete_request(Operation& operation) {
-  if (host().complete_request != nullptr)
+  if (operation.abandoned)
+    give_back(&operation);
+  else if (host().complete_request != nullptr)
     host().complete_request(operation);
   else
     PMPI_Grequest_complete(operation.handle);
@@ -169,9 +239,14 @@ namespace plait::door {
 
 int wait(MPI_Request* request, MPI_Status* status) {
   if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
-    const std::atomic<bool>& complete = latest.operation->complete;
-    for (int turn = 0; turn < most_own_turns && !complete.load(std::memory_order_acquire); ++turn) progress();
-    latest.operation = nullptr;
+    Operation& operation = *std::exchange(latest, {}).operation;
+    // Another thread may have waited for it, and it may be in use again.
+    const bool same = operation.handle == *request;
+    if (operation.persistence.handle == *request) await_start(operation);
+    if (same && wait_without_host(operation, status)) {
+      *request = MPI_REQUEST_NULL;
+      return MPI_SUCCESS;
+    }
   }
   return host().wait(request, status);
 }

@@ -28,11 +28,17 @@ const char* why_host(const Operation& operation);
 // Finds the plan, on a communicator that is set up; without `prepared` afterwards the host has the call, for `reason`.
 void prepare_to_run(Operation& operation);
 
-// What wait() of this thread expects next.
-void note_latest(const Operation& operation);
+// What wait() of this thread expects next. `handle`: what the program holds.
+void note_latest(Operation& operation, MPI_Request handle);
 
 // Tells the program's request that the operation is complete. The operation may be gone afterwards.
 void complete_request(Operation& operation);
+
+// Whether the program's calls of MPI_Wait come to door::wait().
+bool waits_come_here();
+
+// Before MPI ends: what was kept for operations to come.
+void free_idle_requests();
 
 // For the report and the trace.
 void record_operation(Operation& operation);

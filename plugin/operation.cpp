@@ -1,6 +1,7 @@
 #include "plugin/operation.h"
 
 #include <mutex>
+#include <utility>
 
 namespace plait {
 namespace {
@@ -23,11 +24,11 @@ void clear(Operation& operation) {
   operation.types.release();
   operation.request = {};
   operation.reason = nullptr;
-  operation.handle = MPI_REQUEST_NULL;
   operation.persistence.space.reset();
+  operation.persistence.handle = MPI_REQUEST_NULL;
   operation.persistence.state.store(Persistence::State::inactive, std::memory_order_relaxed);
   operation.prepared.reset();
-  operation.at_rest = operation.running = operation.failed = operation.needs_host = false;
+  operation.at_rest = operation.running = operation.failed = operation.needs_host = operation.abandoned = false;
   operation.complete.store(false, std::memory_order_relaxed);
   operation.begin_ns = 0;
   operation.error = MPI_SUCCESS;
@@ -51,6 +52,11 @@ Operation* take_operation(Communicator& communicator, Collective collective) {
   operation->request.call.collective = collective;
   operation->request.lists = &operation->lists;
   return operation;
+}
+
+Operation* take_idle_operations() {
+  const auto lock = pool.lock();
+  return std::exchange(pool.first, nullptr);
 }
 
 void give_back(Operation* operation) {

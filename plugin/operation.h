@@ -24,6 +24,7 @@ struct Persistence {
 
   std::shared_ptr<PersistentSpace> space;  // nullptr: the operation is not persistent
   std::uint32_t slot = 0;                  // in its space, the same on all ranks
+  MPI_Request handle = MPI_REQUEST_NULL;   // what the program holds
   int tag = 0;                             // of the message that completes the request
   std::atomic<State> state{State::inactive};
 };
@@ -35,9 +36,11 @@ struct Operation {
   HeldTypes types;
   const char* reason = nullptr;  // why it is not eligible; nullptr: it is
 
-  MPI_Request handle = MPI_REQUEST_NULL;  // what the program holds: a generalized request, or a persistent one
+  // What the program holds, unless it is persistent. A generalized request that the host never saw complete is kept
+  // when the operation is used again.
+  MPI_Request handle = MPI_REQUEST_NULL;
+  void* door_request = nullptr;  // the door's own, always kept
   Persistence persistence;
-  void* door_request = nullptr;           // the door's own: kept when the operation is used again
 
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;
@@ -49,6 +52,8 @@ struct Operation {
   bool failed = false;      // for OperationQueue::failure
   bool needs_host = false;  // some part of it calls MPI: only a thread that may do so moves it on
 
+  bool abandoned = false;  // the program freed the request before the end, and the host has let go of it at once
+
   std::atomic<bool> complete{false};  // its request is about to be, or is
 
   std::uint64_t begin_ns = 0;  // of the call; 0: nobody measures
@@ -59,5 +64,8 @@ struct Operation {
 // Operations are used again: their memory is never given back, but large work memory. Thread-safe.
 Operation* take_operation(Communicator& communicator, Collective collective);
 void give_back(Operation* operation);
+
+// Those that nobody uses, which are the caller's from now on, linked by `next`.
+Operation* take_idle_operations();
 
 }  // namespace plait

@@ -59,7 +59,7 @@ int take_tag() {
 
 void enlist(Operation& operation) {
   const auto lock = registry().lock();
-  registry().by_handle.emplace(operation.handle, &operation);
+  registry().by_handle.emplace(operation.persistence.handle, &operation);
   alive.fetch_add(1, std::memory_order_release);
 }
 
@@ -123,9 +123,9 @@ int start_one(Operation& operation, MPI_Request* request) {
   if (communicator.road == Road::broken)
     return raise_error(raising(communicator), communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER);
   if (const int error = host().start(request); error != MPI_SUCCESS) return error;
-  if (*request != operation.handle) {  // Open MPI may give another one
-    strike_out(operation.handle);
-    operation.handle = *request;
+  if (*request != operation.persistence.handle) {  // Open MPI may give another one
+    strike_out(operation.persistence.handle);
+    operation.persistence.handle = *request;
     enlist(operation);
   }
   operation.at_rest = operation.running = operation.failed = false;
@@ -134,7 +134,7 @@ int start_one(Operation& operation, MPI_Request* request) {
   operation.complete.store(false, std::memory_order_relaxed);
   persistence.state.store(State::active, std::memory_order_relaxed);
   detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
-  note_latest(operation);
+  note_latest(operation, persistence.handle);
   hand_over_start(operation);
   return MPI_SUCCESS;
 }
@@ -145,6 +145,11 @@ PersistentSpace* persistent_space(Communicator& communicator, const char*& reaso
   reason = communicator.host_reason;
   if (communicator.inter || communicator.ranks == 1) return nullptr;
   if (communicator.road == Road::host) return nullptr;
+#if !defined(OPEN_MPI)
+  // What its requests do when they end with an error is not known.
+  reason = reasons::persistent_of_this_mpi;
+  return nullptr;
+#endif
   reason = reasons::no_progress_hook;
   if (!host_drives_progress()) return nullptr;
   take_down_abandoned();
@@ -168,13 +173,14 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
   persistence.slot = *slot;
   persistence.tag = take_tag();
   operation.reason = nullptr;
-  const int error = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, persistence.tag, quiet_communicator(), &operation.handle);
+  const int error =
+      PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, persistence.tag, quiet_communicator(), &operation.persistence.handle);
   if (error != MPI_SUCCESS) {
     forget(operation);
     return error;
   }
   detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
-  *request = operation.handle;
+  *request = operation.persistence.handle;
   enlist(operation);
   return MPI_SUCCESS;
 }
@@ -185,7 +191,7 @@ void conclude_start(Operation& operation) {
   const bool failed = operation.error != MPI_SUCCESS;
   if (failed) {
     raise_error(raising(*operation.communicator), operation.error);
-    strike_out(operation.handle);
+    strike_out(operation.persistence.handle);
   }
   const int tag = operation.persistence.tag;
   State state = State::active;
@@ -245,7 +251,7 @@ int startall(int count, MPI_Request requests[]) {
 int request_free(MPI_Request* request) {
   Operation* operation = request != nullptr ? find(*request) : nullptr;
   if (operation == nullptr) return host().request_free(request);
-  strike_out(operation->handle);
+  strike_out(operation->persistence.handle);
   const int error = host().request_free(request);
   Persistence& persistence = operation->persistence;
   State state = State::active;

@@ -19,6 +19,7 @@
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
+#include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
 #include "plugin/report.h"
@@ -191,6 +192,7 @@ void finish() {
   stop_progress_thread();
   finish_persistent();
   free_all_communicators();
+  free_idle_requests();
   if (settings->reporting) finish_report(settings->config);
   if (settings->tracing) finish_trace(settings->config);
   if (before == Phase::off) return;

@@ -49,6 +49,9 @@ constexpr std::uint32_t notice_every = 256;
 
 constinit std::atomic<int> posted{0};     // operations that are not complete
 constinit std::atomic<bool> busy{false};  // some thread runs progress(), or this one is within it
+// It may come to its end without its request being told: during its posting, and while a wait of ours waits for it.
+// When it has, it counts as posted until somebody waits for it or the next turn tells its request.
+constinit Operation* awaited = nullptr;
 constinit Mailbox arrivals;
 constinit Mailbox endings;  // of a thread that must not call MPI: complete but for that
 
@@ -92,15 +95,25 @@ void arrive(Operation& operation) {
 
 // ---- Running ----
 
+// The operation may be gone afterwards.
+void tell(Operation& operation) {
+  add(posted, -1);
+  complete_request(operation);
+}
+
+void tell_awaited() {
+  if (awaited != nullptr && awaited->complete.load(std::memory_order_relaxed)) tell(*std::exchange(awaited, nullptr));
+}
+
 // Tells whoever waits. The operation may be gone afterwards.
 void conclude(Operation& operation) {
   add(operation.communicator->operations.pending, -1);
-  add(posted, -1);
-  if (operation.persistence.space != nullptr) return conclude_start(operation);
-  operation.prepared.reset();
-  operation.types.release();
+  if (operation.persistence.space != nullptr) {
+    add(posted, -1);
+    return conclude_start(operation);
+  }
   operation.complete.store(true, std::memory_order_release);
-  complete_request(operation);
+  if (&operation != awaited) tell(operation);
 }
 
 Status begin_exchange(Operation& operation, bool& complete) {
@@ -229,6 +242,7 @@ bool take_started(PersistentSpace& space, bool may_call_host) {
 }
 
 int turn(bool may_call_host) {
+  tell_awaited();
   for (Operation* operation = arrivals.take(); operation != nullptr;) {
     Operation* next = operation->next;
     arrive(*operation);
@@ -276,8 +290,11 @@ void hand_over(Operation& operation) {
   add(communicator.operations.pending, 1);
   add(posted, 1);
   if (!threaded() && enter_progress()) {
+    tell_awaited();
+    if (waits_come_here()) awaited = &operation;
     arrive(operation);
     run_queue(communicator, true);
+    if (awaited != nullptr && !awaited->complete.load(std::memory_order_relaxed)) awaited = nullptr;
     leave_progress();
     return;
   }
@@ -301,22 +318,35 @@ void hand_over_start(Operation& operation) {
   if (process().helped) wake_progress_thread();
 }
 
+bool complete_untold(Operation& operation) {
+  constexpr int most_turns = 256;
+  const std::atomic<bool>& complete = operation.complete;
+  const bool untold = !threaded() && (awaited == &operation || !complete.load(std::memory_order_relaxed));
+  if (untold) awaited = &operation;
+  for (int turns = 0; turns < most_turns && !complete.load(std::memory_order_acquire); ++turns) progress();
+  if (!untold) return false;
+  awaited = nullptr;
+  if (!complete.load(std::memory_order_relaxed)) return false;
+  add(posted, -1);
+  return true;
+}
+
 bool anything_posted() { return posted.load(std::memory_order_seq_cst) != 0; }
 
-namespace {
-
-// Between two turns that moved nothing. MPICH makes no progress in a probe among one rank.
-void wait_a_little() {
+// MPICH makes no progress in a probe among one rank.
+void progress_of_both() {
+  if (progress() != 0) return;
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
   sched_yield();
 }
 
-}  // namespace
+bool told(const Operation& operation) {
+  return operation.complete.load(std::memory_order_acquire) && &operation != awaited;
+}
 
 void drain(Communicator& communicator) {
-  while (communicator.operations.pending.load(std::memory_order_acquire) != 0)
-    if (progress() == 0) wait_a_little();
+  while (communicator.operations.pending.load(std::memory_order_acquire) != 0) progress_of_both();
 }
 
 void retire(Communicator& communicator) {

@@ -26,9 +26,20 @@ void hand_over_start(Operation& operation);
 void add_space(PersistentSpace& space);
 void remove_space(PersistentSpace& space);
 
+// For a wait: moves everything on until this operation is complete, for a while. True when it is and its request has
+// not been told and will not be, so that the host is not needed; only where there is one thread.
+bool complete_untold(Operation& operation);
+
 // One turn of everything that is posted; 0 when nothing moved. Does not block. A few nanoseconds when there is nothing.
 // `may_call_host`: false in a thread that must not call MPI.
 int progress(bool may_call_host = true);
+
+// The same for a wait that the host gave to us: the host makes progress, too, and where nothing moves another process
+// gets the core.
+void progress_of_both();
+
+// Whether the operation is complete and its request knows.
+bool told(const Operation& operation);
 
 // Whether there are operations that are not complete.
 bool anything_posted();

@@ -1,5 +1,5 @@
-// Why a call is the host's, in the words of the report; plan/planner.h has more. docs/coverage.md lists them, so that each
-// stands in one place alone.
+// Why a call is the host's, in the words of the report; plan/planner.h has more. docs/coverage.md lists them, so that
+// each stands in one place alone.
 #pragma once
 
 namespace plait::reasons {
@@ -22,5 +22,8 @@ inline constexpr const char* no_progress_hook = "the MPI library has no hook for
 inline constexpr const char* user_operator_posted = "user-defined operator in a call that does not block";
 inline constexpr const char* not_set_up_by_blocking = "not set up by a blocking call yet";
 inline constexpr const char* short_set_up = "set up for short calls so far";
+
+// ---- Of persistent calls (persistent.cpp)
+inline constexpr const char* persistent_of_this_mpi = "persistent collective of an MPI library other than Open MPI";
 
 }  // namespace plait::reasons

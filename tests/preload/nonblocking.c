@@ -84,6 +84,52 @@ static void many_on_several(void) {
   for (int c = 0; c < communicators; ++c) MPI_Comm_free(&comms[c]);
 }
 
+/* All ways of waiting for an operation whose last rank comes late, beside requests that are none. */
+static void beside_no_request(void) {
+  enum { ways = 5 };
+  for (int i = 0; i < 4 * ways; ++i) {
+    long mine = rank, all = -1;
+    int done = 0, index = 0;
+    MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    if (rank == i % ranks) usleep(1000);
+    MPI_Iallreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+    switch (i % ways) {
+      case 0:
+        MPI_Waitall(3, requests, statuses);
+        break;
+      case 1:
+        MPI_Waitany(3, requests, &index, statuses);
+        break;
+      case 2:
+        MPI_Waitsome(3, requests, &done, &index, statuses);
+        break;
+      case 3:
+        while (!done) MPI_Testall(3, requests, &done, statuses);
+        break;
+      default:
+        while (!done) MPI_Request_get_status(requests[1], &done, statuses);
+        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    }
+    check(all == sum_of_ranks(ranks) && requests[1] == MPI_REQUEST_NULL, "a sum beside no request");
+  }
+}
+
+/* The program knows by a later call that the operation is complete. Hosts' own requests may refuse it: comes late,
+ * where the communicator is set up. */
+static void request_freed(void) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  long mine[8], all[8];
+  for (int i = 0; i < 8; ++i) {
+    MPI_Request request;
+    mine[i] = rank + i;
+    all[i] = -1;
+    MPI_Iallreduce(&mine[i], &all[i], 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 0; i < 8; ++i) check(all[i] == sum_of_ranks(ranks) + (long)ranks * i, "a sum of a freed request");
+}
+
 static void freed_meanwhile(void) {
   for (int i = 0; i < 4; ++i) {
     MPI_Comm comm;
@@ -160,9 +206,11 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
   post_before_a_message();
   many_on_several();
+  beside_no_request();
   freed_meanwhile();
   types_and_operators_freed();
   no_growth(argc > 1 ? atol(argv[1]) : 20000);
+  request_freed();
   if (rank == 0) printf("nonblocking: right\n");
   MPI_Finalize();
   return 0;
