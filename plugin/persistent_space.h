@@ -42,6 +42,9 @@ class PersistentSpace {
   // For progress(): the next operation to run, if there is one. `moved` becomes true where the ranks came nearer to it.
   // Once the space has failed: any that was started.
   Operation* next(bool may_call_host, bool& moved);
+  // Whether starts are agreed on by messages.
+  bool between_nodes() const { return speech_ != nullptr; }
+
   // The other ranks of the node are to stop waiting: an operation has failed here.
   void note_failure() { order_->fail(); }
   bool anything_started() const { return waiting_.load(std::memory_order_acquire) > 0; }
