@@ -23,6 +23,7 @@
 #include "plugin/placement_advice.h"
 #include "plugin/process.h"
 #include "plugin/rails.h"
+#include "tl/mpi/library_version.h"
 
 namespace plait {
 namespace {
@@ -253,7 +254,8 @@ void print(const Report& report, const std::string& shared) {
   for (const auto& [line, sums] : report.table) lines.push_back(cells(line, sums));
   lines.push_back(total(report.table));
   const std::string placement = advice(report);
-  const std::string text = aligned(lines) + rails_text(report.rails) + node_report_text(report.node, shared) +
+  const std::string text = aligned(lines) + "plait: MPI: " + library_version() + "\n" + rails_text(report.rails) +
+                           node_report_text(report.node, shared) +
                            (placement.empty() ? "" : "plait: " + placement + "\n");
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -277,7 +279,7 @@ void write(const Report& report, const Config& config) {
                     {"plan", line.plan},
                     {"channels", joined(sums)},
                     {"reason", line.reason}});
-  json object = {{"version", plait_version()}, {"ranks", ranks}, {"rows", list}};
+  json object = {{"version", plait_version()}, {"mpi", library_version()}, {"ranks", ranks}, {"rows", list}};
   object["node"] = node_report_json(report.node, config.shared);
   for (const auto& [name, bytes] : report.rails) object["rails"].push_back({{"name", name}, {"bytes", bytes}});
   if (!placement.empty()) object["placement"] = placement;

@@ -5,6 +5,7 @@
 //
 // With PLAIT_REPORT=file.json the file holds one object:
 //   "version"  the version of Plait, a string
+//   "mpi"      the MPI library, in one line of its own words
 //   "ranks"    of MPI_COMM_WORLD
 //   "placement"  a sentence, where another placement of the ranks on the nodes would be faster (placement_advice.h)
 //   "rails"    a list, where UCX was used, of objects with the "name" of a rail and the "bytes" of data that all ranks

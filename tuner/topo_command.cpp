@@ -157,9 +157,11 @@ class TopoCommand : public Command {
     const auto nodes = gather_nodes(session, hierarchy);
     if (session.rank() != 0) return 0;
     if (json_) {
-      print(job_document(hierarchy, locations, nodes));
+      Json document = job_document(hierarchy, locations, nodes);
+      document["mpi"] = session.library();
+      print(document);
     } else {
-      std::cout << job_text(hierarchy, locations);
+      std::cout << job_text(hierarchy, locations) << "MPI: " << session.library() << '\n';
       print_grouped(nodes, "machine_text", "machine");
       print_grouped(nodes, "hcas_text", "HCAs");
       print_grouped(nodes, "rails_text", "rails");

@@ -22,6 +22,8 @@ has() {
   esac
 }
 has "$text" "job: 4 ranks on 1 node"
+has "$text" "MPI: "
+has "$json" '"mpi": "'
 has "$text" "place order: ranks 0-3"
 has "$text" "machine of node 0"
 has "$json" '"ranks": 3'

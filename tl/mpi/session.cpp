@@ -7,13 +7,15 @@
 #include <array>
 #include <iostream>
 
+#include "tl/mpi/library_version.h"
+
 namespace plait {
 namespace {
 
 // Set for each rank by Open MPI, PMIx, MPICH, Intel MPI and MVAPICH launchers, and by srun's PMI plugins; not set by a
 // mere allocation.
-constexpr std::array<std::string_view, 5> launcher_variables = {"OMPI_COMM_WORLD_SIZE=", "PMIX_RANK=", "PMI_RANK=",
-                                                                "PMI_ID=", "MV2_COMM_WORLD_SIZE="};
+constexpr std::array<std::string_view, 5> launcher_variables = {
+    "OMPI_COMM_WORLD_SIZE=", "PMIX_RANK=", "PMI_RANK=", "PMI_ID=", "MV2_COMM_WORLD_SIZE="};
 
 // The default error handler ends the job with MPI's own message, which is all this tool could do as well: return codes
 // need no look.
@@ -83,6 +85,8 @@ void MpiSession::say_once(std::string_view line) {
   if (rank_ == 0) std::cerr << std::string(line) + '\n' << std::flush;
   barrier();
 }
+
+std::string MpiSession::library() const { return library_version(); }
 
 double MpiSession::wall_seconds() const { return MPI_Wtime(); }
 

@@ -16,7 +16,7 @@ namespace plait {
 bool launched_by_mpirun();
 
 // Owns MPI: initialises it on start, finalises it on destruction. At most one a process, used by one thread.
-// All members but rank(), ranks() and wall_seconds() are collective over all ranks and block.
+// All members but rank(), ranks(), library() and wall_seconds() are collective over all ranks and block.
 class MpiSession {
  public:
   static Result<MpiSession> start();
@@ -37,6 +37,8 @@ class MpiSession {
   // Rank 0 writes the line to standard error. No rank returns before: launchers end a job at the first rank that fails,
   // which would else swallow it.
   void say_once(std::string_view line);
+  // The MPI library, in one line of its own words. Not collective.
+  std::string library() const;
   // Seconds since some moment in the past.
   double wall_seconds() const;
 
