@@ -18,9 +18,8 @@ constexpr const char* no_data = reasons::no_data;
 constexpr const char* derived_type = reasons::derived_type;
 constexpr const char* undefined = reasons::undefined_operator;
 constexpr const char* long_element = reasons::long_element;
-
-constexpr const char* in_place_exchange = "in place, with lengths of each pair's own";
-constexpr const char* long_prefix = "vectors whose scan is no faster than the host's";
+constexpr const char* in_place_exchange = reasons::in_place_exchange;
+constexpr const char* long_prefix = reasons::long_prefix;
 
 // Of all ranks' vectors, which each rank gets in a scan (docs/performance.md).
 constexpr std::size_t most_prefix_bytes = 64 * 1024;

@@ -28,17 +28,18 @@ struct FormOfDoor {
   Door door;
   std::string_view host_because;
 };
-inline constexpr std::string_view starts_in_any_order = "ranks may start them in different orders";
+inline constexpr std::string_view not_by_component =
+    "ranks may start them in different orders, and the component sees no starts";
 inline constexpr std::array form_table = {
     FormOfDoor{CallForm::blocking, Door::preload_openmpi, ""},
     FormOfDoor{CallForm::blocking, Door::preload_mpich, ""},
     FormOfDoor{CallForm::blocking, Door::component, ""},
     FormOfDoor{CallForm::nonblocking, Door::preload_openmpi, ""},
-    FormOfDoor{CallForm::nonblocking, Door::preload_mpich, reasons::no_progress_hook},
-    FormOfDoor{CallForm::nonblocking, Door::component, "Open MPI writes into requests, which must be of its own kind"},
-    FormOfDoor{CallForm::persistent, Door::preload_openmpi, starts_in_any_order},
-    FormOfDoor{CallForm::persistent, Door::preload_mpich, starts_in_any_order},
-    FormOfDoor{CallForm::persistent, Door::component, starts_in_any_order},
+    FormOfDoor{CallForm::nonblocking, Door::preload_mpich, ""},
+    FormOfDoor{CallForm::nonblocking, Door::component, ""},
+    FormOfDoor{CallForm::persistent, Door::preload_openmpi, ""},
+    FormOfDoor{CallForm::persistent, Door::preload_mpich, reasons::persistent_of_this_mpi},
+    FormOfDoor{CallForm::persistent, Door::component, not_by_component},
 };
 static_assert(form_table.size() == doors.size() * forms.size());
 
@@ -115,7 +116,7 @@ constexpr bool on_neighbours(std::string_view mpi_name) { return mpi_name.starts
 
 // ---- When a call of a form that is accelerated is the host's all the same
 
-enum class Concerns { all, data, reductions, nonblocking, nonblocking_reductions };
+enum class Concerns { all, data, reductions, scans, exchanges, nonblocking, persistent, later, later_reductions };
 
 constexpr bool reduces_data(std::string_view mpi_name) {
   for (const std::string_view name :
@@ -123,6 +124,8 @@ constexpr bool reduces_data(std::string_view mpi_name) {
     if (mpi_name == name) return true;
   return false;
 }
+
+constexpr bool of_pairs(std::string_view mpi_name) { return mpi_name == "Alltoallv" || mpi_name == "Alltoallw"; }
 
 constexpr bool concerned(Concerns concerns, std::string_view mpi_name, CallForm form) {
   switch (concerns) {
@@ -132,10 +135,18 @@ constexpr bool concerned(Concerns concerns, std::string_view mpi_name, CallForm 
       return mpi_name != "Barrier";
     case Concerns::reductions:
       return reduces_data(mpi_name);
+    case Concerns::scans:
+      return mpi_name == "Scan" || mpi_name == "Exscan";
+    case Concerns::exchanges:
+      return of_pairs(mpi_name);
     case Concerns::nonblocking:
       return form == CallForm::nonblocking;
-    case Concerns::nonblocking_reductions:
-      return form == CallForm::nonblocking && reduces_data(mpi_name);
+    case Concerns::persistent:
+      return form == CallForm::persistent;
+    case Concerns::later:
+      return form != CallForm::blocking;
+    case Concerns::later_reductions:
+      return form != CallForm::blocking && reduces_data(mpi_name);
   }
   return false;
 }
@@ -157,11 +168,18 @@ inline constexpr std::array exceptions = {
     Exception{reasons::derived_type, Concerns::reductions, "an error by MPI, which the host raises"},
     Exception{reasons::undefined_operator, Concerns::reductions, "as well"},
     Exception{reasons::long_element, Concerns::reductions, "slots and chunks hold many elements"},
+    Exception{reasons::in_place_exchange, Concerns::exchanges, "all ranks know it"},
+    Exception{reasons::long_prefix, Concerns::scans, "each rank gets all vectors and adds up those before it"},
     Exception{reasons::not_set_up_by_blocking, Concerns::nonblocking,
               "a set-up takes all ranks, which a call that must return cannot wait for"},
     Exception{reasons::short_set_up, Concerns::nonblocking, "until the next blocking call"},
-    Exception{reasons::user_operator_posted, Concerns::nonblocking_reductions,
+    Exception{reasons::no_progress_hook, Concerns::later,
+              "MPICH over another network than UCX, or under `MPI_THREAD_MULTIPLE`"},
+    Exception{reasons::user_operator_posted, Concerns::later_reductions,
               "a program may free its operator before the end"},
+    Exception{reasons::too_short_to_order, Concerns::persistent,
+              "less than 32 KiB between nodes; `PLAIT_HOST=0` takes them"},
+    Exception{reasons::no_persistent_slot, Concerns::persistent, "4096 of a communicator at a time"},
 };
 
 }  // namespace plait::coverage

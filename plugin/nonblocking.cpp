@@ -152,7 +152,7 @@ void prepare_to_run(Operation& operation) {
   Machinery& machinery = *operation.communicator->machinery;
   const bool pairs = by_pairs(request.call.collective);
   if (is_hosts(machinery, request)) {
-    operation.reason = "the host is faster";
+    operation.reason = reasons::host_is_faster;
     return;
   }
   if (pairs && machinery.short_calls_only) {

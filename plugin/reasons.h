@@ -11,6 +11,8 @@ inline constexpr const char* no_data = "no data";
 inline constexpr const char* derived_type = "predefined operator on a derived type";
 inline constexpr const char* undefined_operator = "operator that the type does not have";
 inline constexpr const char* long_element = "user-defined operator on elements above 4096 bytes";
+inline constexpr const char* in_place_exchange = "in place, with lengths of each pair's own";
+inline constexpr const char* long_prefix = "vectors whose scan is no faster than the host's";
 
 // ---- Of the communicator
 inline constexpr const char* inter_communicator = "inter-communicator";

@@ -127,7 +127,7 @@ void Run::warm_up() {
     for (int i = 0; i < 4 && party.comm != MPI_COMM_NULL; ++i) {
       // What does not block runs on what blocking calls have set up, for any length when it was there before.
       MPI_Request request = MPI_REQUEST_NULL;
-      if (options_.form != Form::blocking) MPI_Ibarrier(party.comm, &request);
+      if (options_.forms.front() != Form::blocking || options_.forms.size() > 1) MPI_Ibarrier(party.comm, &request);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       MPI_Barrier(party.comm);
     }
@@ -199,12 +199,7 @@ void Run::start_all(std::vector<std::unique_ptr<Trial>>& trials) {
 // not cope with all of theirs.
 Form Run::form(const Case& test) const {
   if (test.op != nullptr && test.op->family == Family::user) return Form::blocking;
-#if defined(MPICH_VERSION)
-  constexpr int forms = 2;  // MPICH 4.0 cannot free a persistent collective
-#else
-  constexpr int forms = 3;
-#endif
-  return options_.form ? *options_.form : static_cast<Form>(derive(test.seed, 8) % forms);
+  return options_.forms[derive(test.seed, 8) % options_.forms.size()];
 }
 
 void Run::complete_all(std::vector<std::unique_ptr<Trial>>& trials) {

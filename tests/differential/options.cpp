@@ -21,7 +21,7 @@ constexpr const char* usage =
     "  --expect-host         fail unless every call went to the host\n"
     "  --any-road            let any call go to the host\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
-    "  --form blocking|nonblocking|persistent|unsaved|any   of Plait's calls (blocking); unsaved: either of the first two\n"
+    "  --form blocking|nonblocking|persistent|blocking-or-not|any   of Plait's calls (blocking)\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";
 
@@ -44,18 +44,17 @@ std::optional<Origin> parse_origin(std::string_view text) {
   return std::nullopt;
 }
 
-bool set_form(Options& options, std::string_view text) {
-  if (text == "any" || text == "unsaved")
-    options.form = std::nullopt;
-  else if (text == "blocking")
-    options.form = Form::blocking;
-  else if (text == "nonblocking")
-    options.form = Form::nonblocking;
-  else if (text == "persistent")
-    options.form = Form::persistent;
-  else
-    return false;
-  return true;
+bool set_forms(Options& options, std::string_view text) {
+  options.forms.clear();
+  if (text == "blocking" || text == "any" || text == "blocking-or-not") options.forms.push_back(Form::blocking);
+  if (text == "nonblocking" || text == "any" || text == "blocking-or-not") options.forms.push_back(Form::nonblocking);
+#if defined(MPICH_VERSION)
+  const bool persistent = text == "persistent";  // MPICH 4.0 cannot free a persistent collective
+#else
+  const bool persistent = text == "persistent" || text == "any";
+#endif
+  if (persistent) options.forms.push_back(Form::persistent);
+  return !options.forms.empty();
 }
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {
@@ -89,7 +88,7 @@ bool set_value(Options& options, std::string_view option, const std::string& val
     if (origin) options.memory = *origin;
     return origin.has_value();
   }
-  if (option == "--form") return set_form(options, value);
+  if (option == "--form") return set_forms(options, value);
   const auto number = parse_number(value);
   if (!number) return false;
   if (option == "--budget")

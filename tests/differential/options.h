@@ -24,7 +24,7 @@ struct Options {
   bool expect_host = false;        // every call must go to the host
   bool any_road = false;           // calls may go to the host or not
   bool reference = false;          // the host against itself, without Plait
-  std::optional<Form> form = Form::blocking;  // of Plait's calls; none: any
+  std::vector<Form> forms = {Form::blocking};  // of Plait's calls
   Origin memory = Origin::heap;
   bool extras = true;
 };
