@@ -15,7 +15,7 @@ namespace plait::bootstrap {
 Status Bootstrap::failure_meanwhile() {
   before_->notice.look(comm());
   if (!before_->notice.heard().ok()) return before_->notice.heard();
-  return before_->connections.shm != nullptr ? before_->connections.shm->failure() : Status();
+  return before_->connections.shm != nullptr ? before_->connections.shm->peer_failure() : Status();
 }
 
 Status Bootstrap::gather_cards(const Card& mine, std::vector<Card>& cards) {

@@ -7,6 +7,7 @@
 
 #include "plugin/host.h"
 #include "plugin/imported_function.h"
+#include "plugin/process.h"
 
 namespace plait {
 
@@ -69,11 +70,11 @@ bool tried_out() {
 
 }  // namespace
 
-// Under MPI_THREAD_MULTIPLE MPICH holds a lock there, within which it must not be called.
+// Under MPI_THREAD_MULTIPLE MPICH holds a lock there, within which it must not be called. Ranks may differ in that, but
+// must decide alike.
 bool join_host_progress(int (*progress)()) {
-  int threads = MPI_THREAD_SINGLE;
   void* found = find_in_ucx();
-  if (found == nullptr || PMPI_Query_thread(&threads) != MPI_SUCCESS || threads == MPI_THREAD_MULTIPLE) return false;
+  if (found == nullptr || process().any_concurrent) return false;
   worker_progress = reinterpret_cast<WorkerProgress>(found);
   own_progress = progress;
   const void* const inside = reinterpret_cast<const void*>(host().init);

@@ -41,7 +41,9 @@ Admission admit_accelerated(Operation& operation) {
   prepare_to_run(operation);
   if (operation.prepared == nullptr) return Admission::host;
   operation.error = operation.types.hold(operation.request);
-  return operation.error == MPI_SUCCESS ? Admission::taken : Admission::failed;
+  if (operation.error == MPI_SUCCESS) return Admission::taken;
+  leave_out(*operation.communicator, operation.error);
+  return Admission::failed;
 }
 
 Admission admit_by_road(Operation& operation) {
@@ -181,12 +183,14 @@ Admission admit(Operation& operation) {
     return admit_by_road(operation);
   } catch (const std::exception& exception) {
     operation.error = error_code(Status(Code::unavailable, exception.what()));
+    leave_out(*operation.communicator, operation.error);
     return Admission::failed;
   }
 }
 
 int give_request(Operation& operation, MPI_Request* request) {
   if (const int error = start_request(operation); error != MPI_SUCCESS) {
+    leave_out(*operation.communicator, error);
     give_back(&operation);
     return error;
   }

@@ -194,6 +194,8 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
   const int error =
       PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, persistence.tag, quiet_communicator(), &operation.persistence.handle);
   if (error != MPI_SUCCESS) {
+    leave_out(space.communicator(), error);
+    space.note_failure();
     forget(operation);
     return error;
   }
@@ -237,7 +239,7 @@ void finish_persistent() {
     if (operation->persistence.state.load() == State::inactive)
       forget(*operation);
     else
-      spaces.push_back(std::move(operation->persistence.space));
+      spaces.push_back(operation->persistence.space);  // it is still among those that progress() moves on
   take_down_abandoned();
 }
 

@@ -68,7 +68,7 @@ struct Introduction {
   HostId host;
   std::uint64_t machine;
   std::uint64_t fingerprint;
-  std::uint32_t disabled, reporting, tracing, reserved;
+  std::uint32_t disabled, reporting, tracing, concurrent;
 };
 
 std::vector<int> number_nodes(const std::vector<Introduction>& ranks) {
@@ -90,7 +90,7 @@ void agree(Process& process, int world_rank, int world_ranks) {
                           .disabled = config.disable,
                           .reporting = config.report,
                           .tracing = !config.trace_path.empty(),
-                          .reserved = 0};
+                          .concurrent = process.concurrent};
   std::vector<Introduction> all(static_cast<std::size_t>(world_ranks), mine);
   if (world_ranks > 1 &&
       host().allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD) != MPI_SUCCESS)
@@ -101,6 +101,7 @@ void agree(Process& process, int world_rank, int world_ranks) {
     differing |= other.fingerprint != mine.fingerprint;
     process.reporting |= other.reporting != 0;
     process.tracing |= other.tracing != 0;
+    process.any_concurrent |= other.concurrent != 0;
     process.ranks_on_machine += other.machine == mine.machine ? 1 : 0;
     process.ranks_on_node += other.host == mine.host ? 1 : 0;
   }
@@ -124,7 +125,7 @@ void start(bool agreeing) {
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (!plan.ok() && rank == 0) warn("PLAIT_PLAN: " + plan.status().message());
   PMPI_Query_thread(&provided);
-  made->concurrent = provided == MPI_THREAD_MULTIPLE;
+  made->concurrent = made->any_concurrent = provided == MPI_THREAD_MULTIPLE;
   made->helped = made->config.progress == "thread";
   detail::threaded.store(made->concurrent || made->helped, std::memory_order_relaxed);
   made->first_rank = rank == 0;

@@ -32,6 +32,7 @@ struct Process {
   int ranks_on_node = 0;          // likewise, on this rank's node: emulated nodes are several on a machine
   std::vector<int> world_nodes;   // node of each rank of MPI_COMM_WORLD, from 0 on by first ranks; empty: not known
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
+  bool any_concurrent = false;    // of any rank of the job, as far as it is known
   bool helped = false;            // PLAIT_PROGRESS=thread
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
   const char* off_reason = "";    // in Phase::off

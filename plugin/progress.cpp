@@ -196,15 +196,43 @@ void fail(Operation& operation) {
   if (operation.persistence.space != nullptr) operation.persistence.space->note_failure();
 }
 
-void end(Operation& operation) {
+// Nothing may be thrown through the host, which called.
+int give_results(Operation& operation) {
+  try {
+    if (by_pairs(operation.request.call.collective)) return operation.pairs->end();
+    return stage_out(operation.request, operation.staging);
+  } catch (const std::exception& exception) {
+    return error_code(Status(Code::unavailable, exception.what()));
+  }
+}
+
+// The host frees a persistent request that ends with an error, so that this rank cannot start it again: no other may
+// wait for that.
+void break_space(Operation& operation) {
   Communicator& communicator = *operation.communicator;
+  const int own = operation.error;
+  communicator.operations.failure = {Code::internal, "a persistent collective ended with an error on a rank"};
+  communicator.road = Road::broken;
+  fail(operation);
+  operation.error = own;
+}
+
+void note_time(Operation& operation) {
+  if (operation.begin_ns == 0 && operation.communicator->machinery->trace == nullptr) return;
+  try {
+    record_operation(operation);
+  } catch (const std::exception&) {  // the report lacks a line
+  }
+}
+
+void end(Operation& operation) {
   if (operation.failed)
     fail(operation);
-  else if (by_pairs(operation.request.call.collective))
-    operation.error = operation.pairs->end();
   else
-    operation.error = stage_out(operation.request, operation.staging);
-  if (operation.begin_ns != 0 || communicator.machinery->trace != nullptr) record_operation(operation);
+    operation.error = give_results(operation);
+  if (operation.persistence.space != nullptr && !operation.failed && operation.error != MPI_SUCCESS)
+    break_space(operation);
+  note_time(operation);
   conclude(operation);
 }
 
@@ -329,6 +357,17 @@ bool complete_untold(Operation& operation) {
   if (!complete.load(std::memory_order_relaxed)) return false;
   add(posted, -1);
   return true;
+}
+
+void leave_out(Communicator& communicator, int error) {
+  while (!enter_progress()) sched_yield();
+  if (communicator.road == Road::accelerated) {
+    communicator.error = error;
+    communicator.operations.failure = {Code::unavailable, "a rank could not take part in a call"};
+    communicator.road = Road::broken;
+    communicator.machinery->give_up(communicator.operations.failure);
+  }
+  leave_progress();
 }
 
 bool anything_posted() { return posted.load(std::memory_order_seq_cst) != 0; }

@@ -30,6 +30,9 @@ void remove_space(PersistentSpace& space);
 // not been told and will not be, so that the host is not needed; only where there is one thread.
 bool complete_untold(Operation& operation);
 
+// This rank cannot run a call that the others run: the communicator is broken with that error, and they are told.
+void leave_out(Communicator& communicator, int error);
+
 // One turn of everything that is posted; 0 when nothing moved. Does not block. A few nanoseconds when there is nothing.
 // `may_call_host`: false in a thread that must not call MPI.
 int progress(bool may_call_host = true);

@@ -74,8 +74,8 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
         const PreparedCall& prepared) {
   Machinery& machinery = *communicator.machinery;
   PairExchange& pairs = machinery.pairs;
-  if (const int error = pairs.begin(problem, prepared.schedule); error != MPI_SUCCESS)
-    return raise_error_of_call(communicator.handle, error);
+  if (const int error = pairs.begin(problem, prepared.schedule); error != MPI_SUCCESS) [[unlikely]]
+    return fail(communicator, Status(Code::internal, "the host could not pack the data"), error);
   Status status = machinery.engine.run(prepared.schedule, pairs.buffers(), nullptr, begin_trace(machinery));
   const BoundSchedule* rest = status.ok() ? pairs.rest(machinery.links) : nullptr;
   if (rest != nullptr) status = machinery.engine.run(*rest, pairs.buffers(), nullptr, nullptr);
@@ -97,6 +97,8 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
   if (communicator.machinery->short_calls_only) [[unlikely]] {
     set_up_now(communicator, Extent::all_calls);
     if (communicator.road == Road::host) return {.reason = communicator.host_reason};
+    if (communicator.road == Road::broken)
+      return {.code = raise_error_of_call(communicator.handle, communicator.error)};
   }
   Machinery& machinery = *communicator.machinery;
   SlotSize* size = slot_size_of(machinery, request.call.collective);

@@ -94,7 +94,7 @@ class Channel {
   virtual void abandon(const Status& cause) = 0;
 
   // Whether a peer's abandon() is known here, to a rank that waits for something else: peer_failed, with its cause.
-  virtual Status failure() { return {}; }
+  virtual Status peer_failure() { return {}; }
 };
 
 }  // namespace plait

@@ -1,10 +1,10 @@
 // A job whose error handler returns errors, and of which one rank's single copies are forbidden in the middle, or its
 // packing (late_denial.cpp). All ranks must get an error soon, and again from the next call.
 //
-//   failing_rank RANK [packing|set-up|persistent]
+//   failing_rank RANK [packing|set-up|set-up-pairs|persistent]
 //
 // set-up: the others' next call needs a longer set-up than the one in which the rank fails, which not all of them
-// notice in that call.
+// notice in that call. set-up-pairs: an exchange whose lengths differ by pair.
 // persistent: of two persistent collectives, which every second rank starts in the other order.
 #include <mpi.h>
 
@@ -61,14 +61,24 @@ int gather_short(Data& data) {
   return MPI_Gather(data.given.data(), 32, data.type, data.taken.data(), 32, MPI_FLOAT, 0, MPI_COMM_WORLD);
 }
 
-int run_before_set_up(int rank, int failing) {
+// The same lengths for all pairs, which only the pairs know.
+int exchange_by_pairs(Data& data) {
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::vector<int> counts(static_cast<std::size_t>(ranks), count / ranks), places(counts.size());
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i) * (count / ranks);
+  return MPI_Alltoallv(data.given.data(), counts.data(), places.data(), data.type, data.taken.data(), counts.data(),
+                       places.data(), MPI_FLOAT, MPI_COMM_WORLD);
+}
+
+int run_before_set_up(int rank, int failing, bool pairs) {
   Data data(true);
   for (int call = 0; call < 5; ++call)
     if (gather_short(data) != MPI_SUCCESS) return 1;
   if (rank == failing) deny_packing();
   const double begin = MPI_Wtime();
   int error = gather_short(data);
-  if (error == MPI_SUCCESS) error = exchange(data);
+  if (error == MPI_SUCCESS) error = pairs ? exchange_by_pairs(data) : exchange(data);
   const double seconds = MPI_Wtime() - begin;
   std::printf("rank %d: after %.3f s: %s\n", rank, seconds, error_text(error).c_str());
   return error == MPI_SUCCESS || seconds > most_seconds;
@@ -140,7 +150,7 @@ int run_persistent(int rank, int failing) {
 }
 
 int run_as(const std::string& what, int rank, int failing) {
-  if (what == "set-up") return run_before_set_up(rank, failing);
+  if (what == "set-up" || what == "set-up-pairs") return run_before_set_up(rank, failing, what == "set-up-pairs");
   return what == "persistent" ? run_persistent(rank, failing) : run(rank, failing, what == "packing");
 }
 

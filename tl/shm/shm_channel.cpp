@@ -104,7 +104,7 @@ class ShmChannel final : public Channel {
   }
   void disarm() override { bells_.disarm(); }
   void abandon(const Status& cause) override;
-  Status failure() override { return failures_.look(); }
+  Status peer_failure() override { return failures_.look(); }
 
  private:
   Result<bool> wait_on();
