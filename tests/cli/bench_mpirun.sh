@@ -67,7 +67,7 @@ for ranks in 2 3 4; do
   table=$("$mpiexec" -n "$ranks" "$plait" bench --sizes 1,13,1000,100K --seconds 0.01 --root 1) ||
     fail "$ranks ranks: exit code $?"
   for collective in barrier bcast reduce allreduce allgather allgatherv gather scatter alltoall reduce_scatter_block \
-    reduce_scatter; do
+    reduce_scatter alltoallv alltoallw gatherv scatterv scan exscan; do
     has "$table" "
 $collective "
   done
@@ -76,7 +76,7 @@ done
 # The same with buffers of MPI_Alloc_mem, as lines of JSON.
 lines=$("$mpiexec" -n 3 "$plait" bench --sizes 13,100K --seconds 0.01 --buffers shared --format lines) ||
   fail "--buffers shared: exit code $?"
-[ "$(printf '%s\n' "$lines" | grep -c '^{"collective":')" -eq 21 ] || fail "not 21 rows: $lines"
+[ "$(printf '%s\n' "$lines" | grep -c '^{"collective":')" -eq 33 ] || fail "not 33 rows: $lines"
 has "$lines" '"buffers":"shared"'
 has "$lines" '"collective":"reduce_scatter","bytes":102400'
 

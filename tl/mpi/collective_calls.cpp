@@ -162,7 +162,11 @@ Result<CollectiveCall> CollectiveCall::make(const CallSpec& spec, int rank, int 
   return {Code::unavailable, "no memory for " + std::string(name(spec.collective)) + " of " + format_bytes(spec.bytes)};
 }
 
-bool CollectiveCall::allocate() { return reserve(input_, input_bytes()) && reserve(output_, output_bytes()); }
+// MPICH refuses a null address in MPI_Exscan on rank 0 as well, which gets nothing there.
+bool CollectiveCall::allocate() {
+  const std::size_t room = spec_.collective == Collective::exscan ? spec_.bytes : output_bytes();
+  return reserve(input_, input_bytes()) && reserve(output_, room);
+}
 
 bool CollectiveCall::reserve(Memory& memory, std::size_t bytes) const {
   if (bytes == 0) return true;
