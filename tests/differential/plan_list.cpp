@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   const plait::Hierarchy hierarchy = plait::Hierarchy::nodes_of(counts);
   const plait::Machine machine = plait::default_machine();
   std::map<std::string, std::string> collectives_of;
-  for (int i = 0; i < static_cast<int>(plait::Collective::count_); ++i) {
+  for (int i = 0; i < plait::planned_collectives; ++i) {
     const auto collective = static_cast<plait::Collective>(i);
     // Those with lists of counts have the plans of those without.
     if (collective == plait::Collective::allgatherv || collective == plait::Collective::reduce_scatter) continue;
