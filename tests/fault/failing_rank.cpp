@@ -123,6 +123,8 @@ int start_and_wait(std::array<MPI_Request, 2>& requests, int rank) {
 int run_persistent(int rank, int failing) {
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm apart = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &apart);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   MPI_Comm_create_errhandler(note_error, &handler);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
@@ -141,6 +143,9 @@ int run_persistent(int rank, int failing) {
   const double seconds = MPI_Wtime() - begin;
   std::printf("rank %d: after %.3f s: %s\n", rank, seconds, error_text(raised).c_str());
   int wrong = error == MPI_SUCCESS || seconds > most_seconds;
+  // UCX 1.13 ends a process whose peer goes away while it connects to it.
+  if (seconds < most_seconds) MPI_Barrier(apart);
+  MPI_Comm_free(&apart);
   // Open MPI frees requests that end with an error.
   if (MPI_Start(&requests[0]) == MPI_SUCCESS) ++wrong;
   for (MPI_Request& request : requests)
