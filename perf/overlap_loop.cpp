@@ -5,6 +5,7 @@
 //   mpirun -n 8 [-x LD_PRELOAD=libplait.so] overlap_loop [--json] [--seconds S] BYTES...
 //
 // hidden = (communication + computation - both at once) / communication
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
@@ -18,9 +19,6 @@
 
 #include "core/units.h"
 
-// Of libplait.so, where it is preloaded.
-extern "C" __attribute__((weak)) int plait_set_enabled(int enabled);
-
 namespace {
 
 constexpr double computation_share = 1.25;  // of the communication
@@ -31,6 +29,10 @@ struct Options {
   double seconds = 2;  // each size and side
   bool json = false;
 };
+
+// plait_set_enabled() of libplait.so, where it is preloaded.
+using Switch = int (*)(int);
+Switch switch_of_plait() { return reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, "plait_set_enabled")); }
 
 struct Overlap {
   double communication_s = 0, both_s = 0, computation_s = 0;
@@ -55,7 +57,7 @@ class Loop {
       : seconds_(seconds), input_(bytes / sizeof(float), 1.0f), output_(bytes / sizeof(float)) {}
 
   Overlap run(bool accelerated) {
-    if (plait_set_enabled != nullptr) plait_set_enabled(accelerated ? 1 : 0);
+    if (const auto set_enabled = switch_of_plait(); set_enabled != nullptr) set_enabled(accelerated ? 1 : 0);
     for (int i = 0; i < warm_up_calls; ++i) step(0);
     Overlap overlap;
     const double first = step(0);
@@ -107,7 +109,7 @@ constexpr const char* host_side = "host";
 constexpr const char* plait_side = "plait";
 
 std::vector<const char*> sides() {
-  if (plait_set_enabled == nullptr) return {"as it is"};
+  if (switch_of_plait() == nullptr) return {"as it is"};
   return {host_side, plait_side};
 }
 
