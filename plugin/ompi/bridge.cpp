@@ -2,16 +2,22 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
 #include "core/log.h"
+#include "plugin/arguments.h"
 #include "plugin/collectives.h"
+#include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/operation.h"
 #include "plugin/process.h"
+#include "plugin/request.h"
 
 namespace plait::ompi {
 namespace {
@@ -47,6 +53,51 @@ const std::vector<Variable>& variables() {
 const void* library_of(const void* address) {
   Dl_info found{};
   return dladdr(address, &found) != 0 ? found.dli_fbase : nullptr;
+}
+
+// The arguments of plugin/arguments.h by MPI's names.
+using Barrier = BarrierCall;
+using Bcast = BcastCall;
+using Reduce = ReduceCall;
+using Allreduce = AllreduceCall;
+using Allgather = AllgatherCall;
+using Allgatherv = AllgathervCall;
+using Gather = GatherCall;
+using Scatter = ScatterCall;
+using Alltoall = AlltoallCall;
+using Reduce_scatter_block = ReduceScatterBlockCall;
+using Reduce_scatter = ReduceScatterCall;
+using Alltoallv = AlltoallvCall;
+using Alltoallw = AlltoallwCall;
+using Gatherv = GathervCall;
+using Scatterv = ScattervCall;
+using Scan = ScanCall;
+using Exscan = ExscanCall;
+
+// Of MPI's arguments, whose last is the communicator.
+template <class Arguments, class... Values>
+[[gnu::always_inline]] inline Arguments all_but_last(Values... values) {
+  const std::tuple<Values...> all(values...);
+  return [&]<std::size_t... index>(std::index_sequence<index...>) { return Arguments{std::get<index>(all)...}; }
+  (std::make_index_sequence<sizeof...(Values) - 1>());
+}
+
+// A module's communicator is always the same one; whether its state still stands, the generation tells.
+Communicator* serving_slowly(plait_ompi_state& state, MPI_Comm comm) {
+  const std::uint64_t generation = detail::communicator_generation.load(std::memory_order_acquire);
+  Communicator* communicator = plait::serving(comm);
+  if (communicator == nullptr) return nullptr;
+  std::atomic_ref(state.communicator).store(communicator, std::memory_order_relaxed);
+  std::atomic_ref(state.generation).store(generation, std::memory_order_release);
+  return communicator;
+}
+
+inline Communicator* serving(plait_ompi_state& state, MPI_Comm comm) {
+  const bool known = std::atomic_ref(state.generation).load(std::memory_order_acquire) ==
+                     detail::communicator_generation.load(std::memory_order_acquire);
+  if (!known || !accepting()) [[unlikely]]
+    return serving_slowly(state, comm);
+  return static_cast<Communicator*>(std::atomic_ref(state.communicator).load(std::memory_order_relaxed));
 }
 
 int start_request(Operation& operation) {
@@ -114,10 +165,13 @@ void plait_ompi_finish(void) { plait::finish(); }
 
 void plait_ompi_release_operation(void* operation) { plait::give_back(static_cast<plait::Operation*>(operation)); }
 
-#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                    \
-  int plait_ompi_door_##name parameters { return plait::door::name arguments; } \
-  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {    \
-    return plait::door::i##name(PLAIT_LIST arguments, request);                 \
+#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                          \
+  int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {        \
+    return plait::enter(plait::ompi::all_but_last<plait::ompi::Name> arguments, comm, \
+                        plait::ompi::serving(*state, comm));                          \
+  }                                                                                   \
+  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {          \
+    return plait::door::i##name(PLAIT_LIST arguments, request);                       \
   }
 PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
 #undef PLAIT_DEFINE_DOOR

@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "plugin/collective_functions.h"
 
@@ -39,9 +40,16 @@ void plait_ompi_begin(const char* const values[]);
 void plait_ompi_open(void);
 void plait_ompi_finish(void);
 
+/* Plait's state of a module's communicator, so that a call need not look it up by its handle. All zero: not known yet.
+ * Written and read by any thread. */
+struct plait_ompi_state {
+  void* communicator;
+  uint64_t generation; /* of all communicators' states: none was destroyed since */
+};
+
 /* The collectives of plait::door. An error that they return is still to be raised. */
-#define PLAIT_OMPI_DOOR(Name, name, parameters, arguments) \
-  int plait_ompi_door_##name parameters;                   \
+#define PLAIT_OMPI_DOOR(Name, name, parameters, arguments)                           \
+  int plait_ompi_door_##name(PLAIT_LIST parameters, struct plait_ompi_state* state); \
   int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request);
 PLAIT_COLLECTIVES(PLAIT_OMPI_DOOR)
 #undef PLAIT_OMPI_DOOR

@@ -13,11 +13,11 @@ static _Thread_local bool within __attribute__((tls_model("initial-exec")));
 /* A communicator that is still being made knows no attributes yet. */
 #define PLAIT_OFFER(Name, name, parameters, arguments)                              \
   static int offer_##name(PLAIT_LIST parameters, mca_coll_base_module_t* base) {    \
-    const plait_ompi_module_t* module = (const plait_ompi_module_t*)base;           \
+    plait_ompi_module_t* module = (plait_ompi_module_t*)base;                       \
     if (within || OMPI_COMM_IS_INVALID(comm))                                       \
       return module->below.name(PLAIT_LIST arguments, module->below.name##_module); \
     within = true;                                                                  \
-    const int code = plait_ompi_door_##name arguments;                              \
+    const int code = plait_ompi_door_##name(PLAIT_LIST arguments, &module->state);  \
     within = false;                                                                 \
     return code;                                                                    \
   }
@@ -75,6 +75,7 @@ static int enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm
 
 static void construct(plait_ompi_module_t* module) {
   module->super.coll_module_enable = enable;
+  memset(&module->state, 0, sizeof module->state);
   memset(&module->below, 0, sizeof module->below);
 }
 

@@ -3,6 +3,7 @@
 #define PLAIT_PLUGIN_OMPI_MODULE_H
 
 #include "plugin/collective_functions.h"
+#include "plugin/ompi/bridge.h"
 #include "plugin/ompi/interface.h"
 
 /* The functions of the components below, each with its module, which is retained. NULL: none offered it. */
@@ -18,6 +19,7 @@ struct plait_ompi_below {
 
 typedef struct plait_ompi_module {
   mca_coll_base_module_t super;
+  struct plait_ompi_state state;
   struct plait_ompi_below below;
 } plait_ompi_module_t;
 

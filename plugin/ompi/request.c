@@ -1,6 +1,8 @@
 /* The requests of non-blocking collectives: of the kind that Open MPI's own have, because its MPI layer writes into
  * them what it retains (operators, datatypes) until they are complete. One belongs to each of Plait's operations, and
  * is used again with it. */
+#include <string.h>
+
 #include "plugin/ompi/bridge.h"
 #include "plugin/ompi/interface.h"
 
@@ -61,8 +63,7 @@ int plait_ompi_start_request(void* operation, MPI_Comm comm, void** kept, MPI_Re
   OBJ_RETAIN(comm); /* the program may free it, and the error handler of a failed request is the communicator's */
   request->super.cb.req_complete_cb = NULL;
   request->super.req_complete_cb_data = NULL;
-  request->super.data.objs.objs[0] = NULL;
-  request->super.data.objs.objs[1] = NULL;
+  memset(&request->super.data, 0, sizeof request->super.data); /* nothing is retained yet, whatever the series keeps */
   request->operation = operation;
   __atomic_store_n(&request->state, running, __ATOMIC_RELAXED);
   *handle = base;
