@@ -28,5 +28,6 @@ std::unique_ptr<Command> config_command();
 std::unique_ptr<Command> place_command();
 std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> topo_command();
+std::unique_ptr<Command> tune_command();
 
 }  // namespace plait
