@@ -128,6 +128,8 @@ JsonMembers& JsonMembers::fingerprint(const char* member, Fingerprint& value) {
   return *this;
 }
 
+const Json* JsonMembers::any(const char* member) { return take(member); }
+
 const Json* JsonMembers::list(const char* member, std::size_t most, const std::string& of_what) {
   const Json* found = take(member);
   if (found && found->is_array() && !found->empty() && found->size() <= most) return found;

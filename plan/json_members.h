@@ -39,6 +39,8 @@ class JsonMembers {
   JsonMembers& fingerprint(const char* member, Fingerprint& value);
   // Nullptr where there is none of 1 to `most` entries.
   const Json* list(const char* member, std::size_t most, const std::string& of_what);
+  // Whatever stands there; nullptr where there is none.
+  const Json* any(const char* member);
 
   const Status& status() const { return status_; }
   // Call last: whatever was not asked for is unknown.

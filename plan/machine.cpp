@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "plan/collective.h"
 #include "plan/json_members.h"
 #include "plan/program.h"
 
@@ -71,17 +72,50 @@ Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
   return level;
 }
 
+constexpr std::size_t most_host_points = 64;
+
+// {"allreduce": [{"bytes": 8, "seconds": 1e-6}, ..], ..}
+Result<std::vector<HostPoint>> parse_host_curve(const Json& json, const std::string& where) {
+  if (!json.is_array() || json.size() > most_host_points)
+    return unexpected(where, "a list of at most " + std::to_string(most_host_points) + " points");
+  std::vector<HostPoint> points;
+  for (std::size_t index = 0; index < json.size(); ++index) {
+    const std::string place = where + "[" + std::to_string(index) + "]";
+    HostPoint& point = points.emplace_back();
+    JsonMembers members(json[index], place + ".");
+    members.bytes("bytes", point.bytes).seconds("seconds", point.seconds);
+    if (Status status = members.finish(); !status.ok()) return status;
+    if (index > 0 && points[index - 1].bytes >= point.bytes) return unexpected(place + ".bytes", "more than before");
+  }
+  return points;
+}
+
+Status parse_host(const Json& json, Machine& machine) {
+  if (!json.is_object()) return unexpected("host", "an object of curves by collective");
+  for (const auto& [collective, curve] : json.items()) {
+    if (!collective_named(collective)) return unexpected("host: \"" + collective + "\"", "the name of a collective");
+    Result<std::vector<HostPoint>> points = parse_host_curve(curve, "host." + collective);
+    if (!points.ok()) return points.status();
+    machine.host[collective] = std::move(*points);
+  }
+  return {};
+}
+
 Result<Machine> parse_members(const Json& json) {
   Machine machine;
   JsonMembers members(json, "");
   members.version("plait_machine", 1).text("name", machine.name);
   const Json* levels = members.list("levels", most_levels, "levels");
+  const Json* host = members.any("host");
   members.rate("reduce_bytes_per_second", machine.reduce_seconds_per_byte)
       .rate("copy_bytes_per_second", machine.copy_seconds_per_byte)
       .rate("start_bytes_per_second", machine.start_seconds_per_byte)
       .positive("ranks_per_core", machine.ranks_per_core)
       .fingerprint("fingerprint", machine.fingerprint);
   if (Status status = members.finish(); !status.ok()) return status;
+  if (host != nullptr) {
+    if (Status status = parse_host(*host, machine); !status.ok()) return status;
+  }
   for (std::size_t index = 0; index < levels->size(); ++index) {
     Result<LinkLevel> level = parse_level((*levels)[index], index);
     if (!level.ok()) return level.status();
@@ -150,6 +184,9 @@ std::string machine_json(const Machine& machine) {
   json["copy_bytes_per_second"] = rate_of(machine.copy_seconds_per_byte);
   json["start_bytes_per_second"] = rate_of(machine.start_seconds_per_byte);
   json["ranks_per_core"] = machine.ranks_per_core;
+  for (const auto& [collective, points] : machine.host)
+    for (const HostPoint& point : points)
+      json["host"][collective].push_back({{"bytes", point.bytes}, {"seconds", point.seconds}});
   if (!machine.fingerprint.empty()) json["fingerprint"] = machine.fingerprint;
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

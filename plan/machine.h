@@ -1,6 +1,7 @@
 // The links of a system: what moving and combining bytes costs, level by level.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -27,6 +28,12 @@ struct LinkLevel {
 // What figures were measured on: names ("mpi", "hardware") with what stands for them, as text.
 using Fingerprint = std::map<std::string, std::string>;
 
+// What the host's own collective took.
+struct HostPoint {
+  std::size_t bytes = 0;  // as CallSpec::bytes (tl/mpi/collective_calls.h)
+  double seconds = 0;
+};
+
 struct Machine {
   std::string name;
   std::vector<LinkLevel> levels;       // outermost first; a system of more levels repeats the innermost
@@ -34,7 +41,8 @@ struct Machine {
   double copy_seconds_per_byte = 0;
   double start_seconds_per_byte = 0;  // before the first message: a pass over the payload that some runtimes make
   double ranks_per_core = 1;          // more than 1: ranks share cores, so that the work of all of them counts
-  Fingerprint fingerprint;            // of the system that was measured; empty: of none
+  std::map<std::string, std::vector<HostPoint>> host;  // its collectives over all ranks, by name; ascending in bytes
+  Fingerprint fingerprint;                             // of the system that was measured; empty: of none
 };
 
 // Two levels, node and rank: figures of an ordinary cluster of today (Ethernet or slower InfiniBand), used until a
