@@ -3,27 +3,15 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
 #include "core/file.h"
 #include "plugin/process.h"
+#include "tl/mpi/library_version.h"
 #include "topo/discovery.h"
 
 namespace plait {
 namespace {
-
-// "Open MPI v4.1.4, package: ..." and "MPICH Version:\t4.0.2\n..." without what follows the version.
-std::string library_version() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  if (PMPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return {};
-  std::string version(text.data());
-  version.resize(std::min(version.find_first_of(",\n"), version.size()));
-  std::replace(version.begin(), version.end(), '\t', ' ');
-  return version;
-}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -38,7 +26,7 @@ OwnTable refused(const Config& config, const std::string& reason) {
 }  // namespace
 
 Fingerprint job_fingerprint(const Config& config) {
-  return {{"mpi", library_version()}, {"hardware", describe_processors()}, {"channels", joined(config.channels)}};
+  return {{"mpi", library_release()}, {"hardware", describe_processors()}, {"channels", joined(config.channels)}};
 }
 
 OwnTable read_own_table(const Config& config) {
