@@ -132,6 +132,11 @@ constexpr auto table = std::to_array<Entry>({
       "planner choose."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.plan, v); }},
+    {{"PLAIT_TABLE", "path", "",
+      "Take the plans of this tuning table (plait tune, docs/tuning.md) where it has one; a table that was made for "
+      "another machine is ignored. Empty: none."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.table, v); }},
     {{"PLAIT_CHANNELS", "list", "shm,tcp,ucx,mpi",
       "The channels that may be used, separated by commas: shm, tcp, ucx, mpi. Between nodes ucx is taken where it "
       "works on "

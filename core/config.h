@@ -27,6 +27,7 @@ struct Config {
   std::string report_path;  // PLAIT_REPORT=file.json; empty: standard error
   std::string trace_path;   // PLAIT_TRACE; empty: off
   std::string plan;         // PLAIT_PLAN: forced where it applies; empty: choose
+  std::string table;        // PLAIT_TABLE: a tuning table's file; empty: none
   std::vector<std::string> channels = {"shm", "tcp", "ucx", "mpi"};  // PLAIT_CHANNELS: those allowed
   std::string rails = "all";                                         // PLAIT_RAILS: names, a number, or all
   std::string ucx_transports;             // PLAIT_UCX_TLS: as UCX_TLS; empty: by the kind of the rail

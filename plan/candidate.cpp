@@ -1,10 +1,10 @@
 #include "plan/candidate.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 
 #include "plan/algorithm/algorithms.h"
+#include "plan/call_synthesis.h"
 #include "plan/lowering.h"
 #include "plan/plan_file.h"
 #include "plan/synthesis/search.h"
@@ -13,15 +13,6 @@ namespace plait {
 
 namespace {
 
-constexpr int most_chunks = 64;
-constexpr std::size_t shortest_chunk_bytes = std::size_t{16} << 10;
-// Long messages over the network are cut even where the model sees no gain in it: a rank that gets its core late then
-// holds up a piece, not the whole.
-constexpr std::size_t longest_message_bytes = std::size_t{64} << 10;
-constexpr double cutting_may_cost = 0.02;
-// A plan of more blocks times ranks than this is not cut into still more chunks: planning it would take longer than the
-// collective gains.
-constexpr std::size_t most_cells = std::size_t{1} << 14;
 // Of blocks times ranks that a plan may have at all, as a user may name it.
 constexpr std::int64_t most_lowered_cells = std::int64_t{1} << 22;
 
@@ -122,77 +113,7 @@ std::vector<Candidate> exchanges(double bytes, const CandidateContext& context) 
   return found;
 }
 
-bool place_is_rank(const Hierarchy& hierarchy) {
-  for (int rank = 0; rank < hierarchy.ranks(); ++rank)
-    if (hierarchy.place_of(rank) != rank) return false;
-  return true;
-}
-
 bool is_exchange(Collective collective) { return collective == Collective::alltoall; }
-
-bool ordered(const Call& call) { return !call.commutative && reduces(call.collective); }
-
-// All levels; but an operator that does not commute needs places in rank order, or else one level of all ranks.
-GridKind grid_for(const Call& call, const Hierarchy& hierarchy) {
-  return ordered(call) && !place_is_rank(hierarchy) ? GridKind::rank_order : GridKind::full;
-}
-
-// Of the whole vector, or of all ranks' segments together.
-double bytes_of(const Call& call, int ranks) {
-  const double bytes = static_cast<double>(payload_bytes(call, ranks));
-  switch (call.collective) {
-    case Collective::allgather:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::reduce_scatter_block:
-      return bytes * ranks;
-    default:
-      return bytes;
-  }
-}
-
-struct Synthesis {
-  GridKind kind = GridKind::full;
-  Grid grid;
-  SynthesisTask task;
-  GroupModel model;
-  SearchOptions options;
-};
-
-// One level of all ranks, as the cost model sees it: the links are those of the outermost level.
-GroupModel flattened(const GroupModel& model) {
-  GroupModel flat = model;
-  flat.levels.resize(1);
-  flat.levels.front().cardinality = model.members;
-  flat.uneven = 0;
-  return flat;
-}
-
-Grid grid_on(const Hierarchy& hierarchy, GridKind kind, int leader, bool shared_memory) {
-  Grid grid = make_grid(hierarchy, kind, leader);
-  if (!shared_memory) grid.first_in_node = grid.levels;
-  return grid;
-}
-
-Synthesis synthesis_for(const Call& call, const CandidateContext& context) {
-  Synthesis synthesis;
-  synthesis.kind = grid_for(call, context.hierarchy);
-  synthesis.grid = grid_on(context.hierarchy, synthesis.kind, -1, context.shared_memory);
-  synthesis.task = task_on(synthesis.grid, call.collective, ordered(call));
-  synthesis.model = group_model(context.machine, context.hierarchy, context.siblings);
-  if (synthesis.kind == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
-  synthesis.model.first_in_node = synthesis.grid.first_in_node;
-  SearchOptions& options = synthesis.options;
-  options.bytes = bytes_of(call, context.hierarchy.ranks());
-  const auto chunks_of = [&](std::size_t chunk_bytes) {
-    const auto chunks =
-        static_cast<unsigned>(std::min<double>(options.bytes / static_cast<double>(chunk_bytes), most_chunks));
-    return static_cast<int>(std::bit_floor(std::max(chunks, 1u)));
-  };
-  options.most_chunks = chunks_of(shortest_chunk_bytes);
-  if (context.chunk_bytes > 0) options.fewest_chunks = options.most_chunks = chunks_of(context.chunk_bytes);
-  return synthesis;
-}
 
 std::string with_chunks(const std::string& name, int chunks) {
   return chunks == 1 ? name : name + " x" + std::to_string(chunks);
@@ -200,12 +121,13 @@ std::string with_chunks(const std::string& name, int chunks) {
 
 class Sizing {
  public:
-  Sizing(const Call& call, const CandidateContext& context, const Synthesis& synthesis)
+  Sizing(const Call& call, const CandidateContext& context, const CallSynthesis& synthesis)
       : call_(call), context_(context), synthesis_(synthesis) {}
 
   // Nothing when the program cannot be lowered here.
   Result<Candidate> candidate(const PricedProgram& priced, bool chunks_given) const {
-    const Result<int> segments = segments_needed(priced.program, synthesis_.grid, call_.collective, ordered(call_));
+    const Result<int> segments =
+        segments_needed(priced.program, synthesis_.grid, call_.collective, keeps_rank_order(call_));
     if (!segments.ok()) return segments.status();
     const int chunks = chunks_given ? priced.chunks : chunks_for(priced, *segments);
     return Candidate{with_chunks(text(priced.program), chunks),
@@ -219,23 +141,15 @@ class Sizing {
 
  private:
   int chunks_for(const PricedProgram& priced, int segments) const {
-    const auto cells = [&](int chunks) {
-      return static_cast<std::size_t>(segments) * static_cast<std::size_t>(chunks) *
-             static_cast<std::size_t>(synthesis_.grid.ranks());
-    };
+    const int most = std::min(synthesis_.options.most_chunks, most_chunks_for(segments, synthesis_.grid.ranks()));
     int chunks = priced.chunks;
-    while (chunks > 1 && cells(chunks) > most_cells) chunks /= 2;
+    while (chunks > 1 && chunks > most) chunks /= 2;
     if (context_.chunk_bytes > 0) return chunks;
-    while (chunks < synthesis_.options.most_chunks && cells(2 * chunks) <= most_cells &&
-           has_long_messages(segments, chunks) &&
+    while (2 * chunks <= most &&
+           has_long_messages(context_.hierarchy.nodes(), synthesis_.options.bytes, segments, chunks) &&
            seconds(priced.program, 2 * chunks) <= (1 + cutting_may_cost) * seconds(priced.program, chunks))
       chunks *= 2;
     return chunks;
-  }
-
-  bool has_long_messages(int segments, int chunks) const {
-    return context_.hierarchy.nodes() > 1 &&
-           synthesis_.options.bytes / segments / chunks > static_cast<double>(longest_message_bytes);
   }
 
   double seconds(const Program& program, int chunks) const {
@@ -247,7 +161,7 @@ class Sizing {
 
   const Call& call_;
   const CandidateContext& context_;
-  const Synthesis& synthesis_;
+  const CallSynthesis& synthesis_;
 };
 
 // "RS.2 AR.1 AG.2 x8": the number behind the program, taken off; 0 where there is none.
@@ -289,7 +203,7 @@ Result<std::vector<std::int8_t>> take_rails(std::string_view& text, int rails) {
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
   if (is_exchange(call.collective))
     return exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context);
-  const Synthesis synthesis = synthesis_for(call, context);
+  const CallSynthesis synthesis = synthesis_of(call, context);
   const Sizing sizing(call, context, synthesis);
   std::vector<Candidate> found;
   for (const PricedProgram& priced : cheapest_programs(synthesis.task, synthesis.model, synthesis.options, count))
@@ -307,7 +221,7 @@ std::string listed(std::span<const int> numbers) {
 }
 
 Result<Candidate> programmed(const Program& program, int chunks, const Call& call, const CandidateContext& context) {
-  Synthesis synthesis = synthesis_for(call, context);
+  CallSynthesis synthesis = synthesis_of(call, context);
   if (chunks > 0) synthesis.options.fewest_chunks = synthesis.options.most_chunks = chunks;
   const Result<PricedProgram> priced = price_program(synthesis.task, synthesis.model, synthesis.options, program);
   if (!priced.ok()) return priced.status();
@@ -334,7 +248,8 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
   if (is_exchange(call.collective)) {
     for (Candidate& exchange : exchanges(1, context))
       if (exchange.name == text) return std::move(exchange);
-    return Status(Code::invalid, "'" + std::string(text) + "' is no plan of alltoall: expected pairwise, leaders or shared");
+    return Status(Code::invalid,
+                  "'" + std::string(text) + "' is no plan of alltoall: expected pairwise, leaders or shared");
   }
   const std::string name(text);
   Result<std::vector<std::int8_t>> rails = take_rails(text, context.rails);

@@ -1,18 +1,16 @@
 #include "plan/machine.h"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "plan/collective.h"
+#include "plan/json_members.h"
 #include "plan/program.h"
 
 namespace plait {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The two systems that P² (Xie et al., MLSys 2022, section 5) was measured on. Rates are bytes a second.
 struct GpuSystem {
@@ -56,112 +54,11 @@ Machine machine_of(const GpuSystem& system) {
 
 // ---- machine files
 
-Status wrong(const std::string& where, const std::string& expected) {
-  return {Code::invalid, where + ": expected " + expected};
-}
-
-// The members of one object of the file, read in turn; the first that is wrong stays in status().
-class Members {
- public:
-  Members(const Json& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {
-    if (!object.is_object()) fail("", "an object");
-  }
-
-  // A member that is absent leaves `value` as it is, unless it is required.
-  Members& text(const char* member, std::string& value) {
-    const Json* found = take(member);
-    if (!found) return fail(member, "a name; it is missing");
-    if (!found->is_string() || found->get_ref<const std::string&>().empty()) return fail(member, "a name");
-    value = found->get<std::string>();
-    return *this;
-  }
-  Members& flag(const char* member, bool& value) {
-    const Json* found = take(member);
-    if (!found) return *this;
-    if (!found->is_boolean()) return fail(member, "true or false");
-    value = found->get<bool>();
-    return *this;
-  }
-  Members& seconds(const char* member, double& value) {
-    const Json* found = take(member);
-    if (!found) return *this;
-    if (!is_amount(*found)) return fail(member, "a number of seconds, 0 or more");
-    value = found->get<double>();
-    return *this;
-  }
-  // A rate becomes its inverse; 0 means that there is no limit, and so does its inverse.
-  Members& rate(const char* member, double& seconds_per_byte) {
-    const Json* found = take(member);
-    if (!found) return *this;
-    const double rate = is_amount(*found) ? found->get<double>() : -1;
-    if (rate < 0 || (rate > 0 && !std::isnormal(1 / rate))) return fail(member, "bytes a second, or 0 for no limit");
-    seconds_per_byte = rate > 0 ? 1 / rate : 0;
-    return *this;
-  }
-  Members& positive(const char* member, double& value) {
-    const Json* found = take(member);
-    if (!found) return *this;
-    if (!is_amount(*found) || found->get<double>() <= 0) return fail(member, "a positive number");
-    value = found->get<double>();
-    return *this;
-  }
-  Members& duplex(const char* member, bool& half) {
-    const Json* found = take(member);
-    if (!found) return *this;
-    if (*found != "full" && *found != "half") return fail(member, "\"full\" or \"half\"");
-    half = *found == "half";
-    return *this;
-  }
-  Members& version(const char* member, int wanted) {
-    const Json* found = take(member);
-    if (!found || !found->is_number_integer() || *found != wanted) return fail(member, std::to_string(wanted));
-    return *this;
-  }
-  const Json* list(const char* member, std::size_t most) {
-    const Json* found = take(member);
-    if (found && found->is_array() && !found->empty() && found->size() <= most) return found;
-    fail(member, "a list of 1 to " + std::to_string(most) + " levels");
-    return nullptr;
-  }
-
-  // Call last: whatever was not asked for is unknown.
-  Status finish() {
-    if (!status_.ok() || !object_.is_object()) return status_;
-    for (const auto& [member, value] : object_.items()) {
-      if (std::find(known_.begin(), known_.end(), member) == known_.end()) {
-        std::string list;
-        for (const std::string& name : known_) list += (list.empty() ? "" : ", ") + name;
-        return wrong(prefix_ + "\"" + member + "\" is no member", "one of " + list);
-      }
-    }
-    return {};
-  }
-
- private:
-  static bool is_amount(const Json& value) {
-    return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() >= 0;
-  }
-  const Json* take(const char* member) {
-    known_.emplace_back(member);
-    if (!object_.is_object()) return nullptr;
-    const auto found = object_.find(member);
-    return found == object_.end() ? nullptr : &*found;
-  }
-  Members& fail(const std::string& member, const std::string& expected) {
-    const std::string whole = prefix_.empty() ? "the document" : prefix_.substr(0, prefix_.size() - 1);
-    if (status_.ok()) status_ = wrong(member.empty() ? whole : prefix_ + member, expected);
-    return *this;
-  }
-
-  const Json& object_;
-  std::string prefix_;
-  std::vector<std::string> known_;
-  Status status_;
-};
+constexpr int most_rails = 16;
 
 Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
   LinkLevel level;
-  Members members(json, "levels[" + std::to_string(index) + "].");
+  JsonMembers members(json, "levels[" + std::to_string(index) + "].");
   members.text("name", level.name)
       .seconds("latency_seconds", level.latency)
       .seconds("overhead_seconds", level.overhead)
@@ -169,21 +66,56 @@ Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
       .rate("port_bytes_per_second", level.port_seconds_per_byte)
       .seconds("port_seconds_per_message", level.port_seconds_per_message)
       .duplex("duplex", level.half_duplex)
-      .flag("network", level.network);
+      .flag("network", level.network)
+      .count("rails", level.rails, most_rails);
   if (Status status = members.finish(); !status.ok()) return status;
   return level;
 }
 
+constexpr std::size_t most_host_points = 64;
+
+// {"allreduce": [{"bytes": 8, "seconds": 1e-6}, ..], ..}
+Result<std::vector<HostPoint>> parse_host_curve(const Json& json, const std::string& where) {
+  if (!json.is_array() || json.size() > most_host_points)
+    return unexpected(where, "a list of at most " + std::to_string(most_host_points) + " points");
+  std::vector<HostPoint> points;
+  for (std::size_t index = 0; index < json.size(); ++index) {
+    const std::string place = where + "[" + std::to_string(index) + "]";
+    HostPoint& point = points.emplace_back();
+    JsonMembers members(json[index], place + ".");
+    members.bytes("bytes", point.bytes).seconds("seconds", point.seconds);
+    if (Status status = members.finish(); !status.ok()) return status;
+    if (index > 0 && points[index - 1].bytes >= point.bytes) return unexpected(place + ".bytes", "more than before");
+  }
+  return points;
+}
+
+Status parse_host(const Json& json, Machine& machine) {
+  if (!json.is_object()) return unexpected("host", "an object of curves by collective");
+  for (const auto& [collective, curve] : json.items()) {
+    if (!collective_named(collective)) return unexpected("host: \"" + collective + "\"", "the name of a collective");
+    Result<std::vector<HostPoint>> points = parse_host_curve(curve, "host." + collective);
+    if (!points.ok()) return points.status();
+    machine.host[collective] = std::move(*points);
+  }
+  return {};
+}
+
 Result<Machine> parse_members(const Json& json) {
   Machine machine;
-  Members members(json, "");
+  JsonMembers members(json, "");
   members.version("plait_machine", 1).text("name", machine.name);
-  const Json* levels = members.list("levels", most_levels);
+  const Json* levels = members.list("levels", most_levels, "levels");
+  const Json* host = members.any("host");
   members.rate("reduce_bytes_per_second", machine.reduce_seconds_per_byte)
       .rate("copy_bytes_per_second", machine.copy_seconds_per_byte)
       .rate("start_bytes_per_second", machine.start_seconds_per_byte)
-      .positive("ranks_per_core", machine.ranks_per_core);
+      .positive("ranks_per_core", machine.ranks_per_core)
+      .fingerprint("fingerprint", machine.fingerprint);
   if (Status status = members.finish(); !status.ok()) return status;
+  if (host != nullptr) {
+    if (Status status = parse_host(*host, machine); !status.ok()) return status;
+  }
   for (std::size_t index = 0; index < levels->size(); ++index) {
     Result<LinkLevel> level = parse_level((*levels)[index], index);
     if (!level.ok()) return level.status();
@@ -202,7 +134,8 @@ Json level_json(const LinkLevel& level) {
           {"port_bytes_per_second", rate_of(level.port_seconds_per_byte)},
           {"port_seconds_per_message", level.port_seconds_per_message},
           {"duplex", level.half_duplex ? "half" : "full"},
-          {"network", level.network}};
+          {"network", level.network},
+          {"rails", level.rails}};
 }
 
 }  // namespace
@@ -236,14 +169,12 @@ Result<Machine> machine_named(std::string_view name) {
   return Status(Code::invalid, "machine \"" + std::string(name) + "\": expected one of " + names);
 }
 
-Result<Machine> parse_machine(std::string_view json) {
-  try {
-    Result<Machine> machine = parse_members(Json::parse(json));
-    if (!machine.ok()) return Status(Code::invalid, "machine file: " + machine.status().message());
-    return machine;
-  } catch (const nlohmann::json::exception& error) {
-    return Status(Code::invalid, std::string("machine file: expected JSON: ") + error.what());
-  }
+Result<Machine> parse_machine(std::string_view text) {
+  constexpr int deepest = 8;
+  const Result<Json> json = parse_json(text, deepest);
+  Result<Machine> machine = json.ok() ? parse_members(*json) : Result<Machine>(json.status());
+  if (!machine.ok()) return Status(Code::invalid, "machine file: " + machine.status().message());
+  return machine;
 }
 
 std::string machine_json(const Machine& machine) {
@@ -253,6 +184,10 @@ std::string machine_json(const Machine& machine) {
   json["copy_bytes_per_second"] = rate_of(machine.copy_seconds_per_byte);
   json["start_bytes_per_second"] = rate_of(machine.start_seconds_per_byte);
   json["ranks_per_core"] = machine.ranks_per_core;
+  for (const auto& [collective, points] : machine.host)
+    for (const HostPoint& point : points)
+      json["host"][collective].push_back({{"bytes", point.bytes}, {"seconds", point.seconds}});
+  if (!machine.fingerprint.empty()) json["fingerprint"] = machine.fingerprint;
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

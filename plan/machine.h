@@ -1,6 +1,8 @@
 // The links of a system: what moving and combining bytes costs, level by level.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,16 @@ struct LinkLevel {
   double port_seconds_per_message = 0;  // likewise: the limit of its message rate
   bool half_duplex = false;             // both directions share the port's rate
   bool network = false;                 // messages that cross an outer level pass these ports as well
+  int rails = 1;                        // of a child, which share the port's rate evenly
+};
+
+// What figures were measured on: names ("mpi", "hardware") with what stands for them, as text.
+using Fingerprint = std::map<std::string, std::string>;
+
+// What the host's own collective took.
+struct HostPoint {
+  std::size_t bytes = 0;  // as CallSpec::bytes (tl/mpi/collective_calls.h)
+  double seconds = 0;
 };
 
 struct Machine {
@@ -29,6 +41,8 @@ struct Machine {
   double copy_seconds_per_byte = 0;
   double start_seconds_per_byte = 0;  // before the first message: a pass over the payload that some runtimes make
   double ranks_per_core = 1;          // more than 1: ranks share cores, so that the work of all of them counts
+  std::map<std::string, std::vector<HostPoint>> host;  // its collectives over all ranks, by name; ascending in bytes
+  Fingerprint fingerprint;                             // of the system that was measured; empty: of none
 };
 
 // Two levels, node and rank: figures of an ordinary cluster of today (Ethernet or slower InfiniBand), used until a
@@ -40,7 +54,7 @@ Machine default_machine();
 Result<Machine> machine_named(std::string_view name);
 
 // A machine file (docs/p2.md). Fails with what is wrong and where.
-Result<Machine> parse_machine(std::string_view json);
+Result<Machine> parse_machine(std::string_view text);
 std::string machine_json(const Machine& machine);
 
 }  // namespace plait

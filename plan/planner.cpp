@@ -15,13 +15,12 @@
 #include "plan/plan_file.h"
 #include "plan/proof.h"
 #include "plan/synthesis/reference.h"
+#include "topo/shape.h"
 
 namespace plait {
 
 namespace {
 
-// Each rank lowers and proves all ranks' schedules: a fraction of a second and some tens of megabytes for so many.
-constexpr int most_ranks = 256;
 // Between nodes the host's reduce_scatter of a few bytes ends in messages that nobody waits for (docs/performance.md).
 constexpr std::size_t host_reduce_scatter_bytes = 512;
 constexpr std::size_t most_shapes = 64;  // that a store keeps while no communicator has them
@@ -95,10 +94,11 @@ struct Decision {
 // What the communicators of one shape share. The choice does not depend on the root or on the exact size, so that it is
 // made once a class.
 struct Shelf {
-  using ClassKey = std::tuple<Collective, int /* size class */, bool /* commutative */>;
+  using ClassKey = std::tuple<Collective, int /* size class */, bool /* commutative */, const TunedRange*>;
   using PlanKey = std::tuple<Collective, int /* root */, bool /* commutative */, std::string /* name */>;
 
   std::mutex guard;
+  std::shared_ptr<const TuningTable> table;  // whose ranges are in the keys
   std::map<ClassKey, Decision> decisions;
   std::map<PlanKey, std::unique_ptr<ReadyPlan>> plans;
 };
@@ -118,6 +118,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, options.network);
   append(key, options.rails);
   append(key, options.siblings);
+  append(key, options.table.get());
   for (int place = 0; place < hierarchy.ranks(); ++place) append(key, hierarchy.rank_at(place));
   for (const Level& level : hierarchy.levels()) {
     append(key, level.kind);
@@ -158,13 +159,20 @@ struct Planner::Implementation {
   PlannerOptions options;
   PlanStore::Implementation* store;
   std::shared_ptr<Shelf> shelf = {};
+  const TunedShape* tuned = nullptr;  // of the table
 
   void take_shelf() {
     shelf = store != nullptr ? store->shelf(shape_key(hierarchy, rank, options)) : std::make_shared<Shelf>();
+    const std::scoped_lock lock(shelf->guard);
+    shelf->table = options.table;
   }
   Choice choose(const Call& call);
   const Decision& decide(const Call& call);
-  Decision compute_decision(const Call& call) const;
+  Decision compute_decision(const Call& call, const TunedRange* range) const;
+  void take_from_table(const Call& call, const TunedRange& range, Decision& decision) const;
+  void warn_once(const std::string& text) const {
+    if (options.warns && (store == nullptr || store->is_new_warning(text))) warn(text);
+  }
   CandidateContext context() const {
     return {hierarchy, options.machine, options.siblings, options.chunk_bytes, options.rails, options.shared_memory};
   }
@@ -183,25 +191,41 @@ Choice Planner::Implementation::choose(const Call& call) {
 }
 
 const Decision& Planner::Implementation::decide(const Call& call) {
-  const Shelf::ClassKey key{call.collective, size_class(payload_bytes(call, hierarchy.ranks())), call.commutative};
+  const int ranks = hierarchy.ranks();
+  const TunedRange* range = tuned != nullptr ? tuned_range(*tuned, call, ranks) : nullptr;
+  const Shelf::ClassKey key{call.collective, size_class(payload_bytes(call, ranks)), call.commutative, range};
   const auto found = shelf->decisions.find(key);
   if (found != shelf->decisions.end()) return found->second;
-  return shelf->decisions.emplace(key, compute_decision(representative(call, hierarchy.ranks()))).first->second;
+  return shelf->decisions.emplace(key, compute_decision(representative(call, ranks), range)).first->second;
 }
 
 // `call` stands for its class: all ranks must decide alike, whichever calls they have seen before.
-Decision Planner::Implementation::compute_decision(const Call& call) const {
-  if (hierarchy.ranks() > most_ranks) return {reasons::too_large, {}};
-  if (options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
-    return {reasons::host_is_faster, {}};
+Decision Planner::Implementation::compute_decision(const Call& call, const TunedRange* range) const {
+  if (hierarchy.ranks() > most_planned_ranks) return {reasons::too_large, {}};
   Decision decision;
   if (!options.forced_plan.empty())
     if (Result<Candidate> forced = named_candidate(options.forced_plan, call, context()); forced.ok())
       decision.candidates.push_back(std::move(*forced));
+  if (range != nullptr && decision.candidates.empty()) take_from_table(call, *range, decision);
+  if (!decision.host_reason.empty()) return decision;
+  if (decision.candidates.empty() && options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
+    return {reasons::host_is_faster, {}};
   for (Candidate& candidate : candidates(call, context(), most_candidates))
     decision.candidates.push_back(std::move(candidate));
   if (decision.candidates.empty()) decision.host_reason = reasons::no_plan;
   return decision;
+}
+
+// A plan that does not fit leaves the call to the cost model.
+void Planner::Implementation::take_from_table(const Call& call, const TunedRange& range, Decision& decision) const {
+  if (range.plan == host_plan) {
+    if (options.host_when_faster) decision.host_reason = reasons::host_is_faster;
+    return;
+  }
+  Result<Candidate> tuned_plan = named_candidate(range.plan, call, context());
+  if (tuned_plan.ok()) return decision.candidates.push_back(std::move(*tuned_plan));
+  warn_once("PLAIT_TABLE: the plan '" + range.plan + "' for " + std::string(name(call.collective)) + " of shape " +
+            tuned->shape + " is not used: " + tuned_plan.status().message());
 }
 
 bool Planner::Implementation::host_is_faster(const Call& call) const {
@@ -216,7 +240,7 @@ bool Planner::Implementation::host_is_faster(const Call& call) const {
 // collective.
 Status Planner::Implementation::check(const std::string& plan) const {
   if (plan.empty()) return {};
-  if (hierarchy.ranks() > most_ranks) return {Code::unsupported, reasons::too_large};
+  if (hierarchy.ranks() > most_planned_ranks) return {Code::unsupported, reasons::too_large};
   Collective only = Collective::count_;
   if (plan.starts_with('{')) {
     const Result<PlanFile> file = parse_plan_file(plan);
@@ -257,11 +281,12 @@ Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStor
           std::move(hierarchy), rank, std::move(options), store != nullptr ? store->implementation_.get() : nullptr})) {
   Implementation& planner = *implementation_;
   planner.take_shelf();
+  if (const TuningTable* table = planner.options.table.get(); table != nullptr)
+    planner.tuned = table->shape(shape_text(planner.hierarchy, planner.options.siblings));
   if (!planner.options.warns) return;
   const Status status = planner.check(planner.options.forced_plan);
   if (status.ok()) return;
-  const std::string warning = "PLAIT_PLAN: " + label(planner.options.forced_plan) + " is not used: " + status.message();
-  if (planner.store == nullptr || planner.store->is_new_warning(warning)) warn(warning);
+  planner.warn_once("PLAIT_PLAN: " + label(planner.options.forced_plan) + " is not used: " + status.message());
 }
 
 Planner::~Planner() = default;

@@ -10,9 +10,14 @@
 #include "plan/collective.h"
 #include "plan/machine.h"
 #include "plan/schedule.h"
+#include "plan/tuning/table.h"
 #include "topo/hierarchy.h"
 
 namespace plait {
+
+// The planner leaves larger communicators to the host: each rank lowers and proves all ranks' schedules, a fraction of
+// a second and some tens of megabytes for so many.
+inline constexpr int most_planned_ranks = 256;
 
 // Why the planner leaves a call to the host.
 namespace reasons {
@@ -23,7 +28,9 @@ inline constexpr const char* no_plan = "no plan for this hierarchy";
 
 // What the ranks of a communicator agreed on at set-up, and what the choice may depend on.
 struct PlannerOptions {
-  std::string forced_plan;      // PLAIT_PLAN; empty: choose
+  std::string forced_plan;  // PLAIT_PLAN; empty: choose
+  // Goes before the cost model where it has a plan for the call, and behind forced_plan; nullptr: none.
+  std::shared_ptr<const TuningTable> table = {};
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   bool host_when_faster = true;
   bool warns = true;          // tells the user of a forced plan that does not exist; one process of a job should

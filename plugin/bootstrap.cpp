@@ -443,6 +443,7 @@ PlannerOptions Bootstrap::planner_options() const {
   const Config& config = process().config;
   PlannerOptions options;
   options.forced_plan = config.plan;
+  options.table = process().table;
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;

@@ -25,6 +25,7 @@
 #include "plugin/report.h"
 #include "plugin/shared_memory.h"
 #include "plugin/trace_file.h"
+#include "plugin/tuning_table.h"
 #include "plugin/types.h"
 #include "tl/shm/doorbell.h"
 #include "topo/discovery.h"
@@ -68,6 +69,7 @@ struct Introduction {
   HostId host;
   std::uint64_t machine;
   std::uint64_t fingerprint;
+  std::uint64_t table;  // OwnTable::hash
   std::uint32_t disabled, reporting, tracing, concurrent;
 };
 
@@ -80,13 +82,36 @@ std::vector<int> number_nodes(const std::vector<Introduction>& ranks) {
   return nodes;
 }
 
+// What connects ranks of different jobs compares fingerprints (bootstrap.cpp).
+void take_table(Process& process, const OwnTable& own) {
+  process.table = own.table;
+  process.fingerprint ^= own.hash;
+}
+
 void turn_off(Process& process, const char* reason) { process.off_reason = reason; }
 
-void agree(Process& process, int world_rank, int world_ranks) {
+// All take the table or none does. The first rank that has none says why, where it named one.
+void agree_on_table(Process& process, const OwnTable& own, const std::vector<Introduction>& all, int world_rank) {
+  const auto without = std::find_if(all.begin(), all.end(), [](const Introduction& rank) { return rank.table == 0; });
+  const bool same =
+      std::all_of(all.begin(), all.end(), [&](const Introduction& rank) { return rank.table == all.front().table; });
+  if (same && own.table != nullptr) return take_table(process, own);
+  const auto teller = without != all.end() ? without - all.begin() : 0;
+  const bool wanted = std::any_of(all.begin(), all.end(), [](const Introduction& rank) { return rank.table != 0; });
+  if (world_rank != teller) return;
+  if (!own.refusal.empty())
+    warn(own.refusal);
+  else if (wanted)
+    warn("PLAIT_TABLE: not used: " + (without != all.end() ? "rank " + std::to_string(world_rank) + " has none"
+                                                           : std::string("the files differ between ranks")));
+}
+
+void agree(Process& process, const OwnTable& table, int world_rank, int world_ranks) {
   const Config& config = process.config;
   const Introduction mine{.host = discover_host(),
                           .machine = machine_identity(),
                           .fingerprint = process.fingerprint,
+                          .table = table.hash,
                           .disabled = config.disable,
                           .reporting = config.report,
                           .tracing = !config.trace_path.empty(),
@@ -107,7 +132,7 @@ void agree(Process& process, int world_rank, int world_ranks) {
   }
   process.world_nodes = number_nodes(all);
   if (disabled) return turn_off(process, "PLAIT_DISABLE is set");
-  if (!differing) return;
+  if (!differing) return agree_on_table(process, table, all, world_rank);
   turn_off(process, "settings differ between ranks");
   if (world_rank == 0) warn("the PLAIT_* variables or versions differ between ranks; every call goes to the host MPI");
 }
@@ -131,10 +156,15 @@ void start(bool agreeing) {
   made->first_rank = rank == 0;
   if (made->first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);
-  if (agreeing)
-    agree(*made, rank, ranks);
-  else if (made->config.disable)
+  const OwnTable table = made->config.disable ? OwnTable() : read_own_table(made->config);
+  if (agreeing) {
+    agree(*made, table, rank, ranks);
+  } else if (made->config.disable) {
     turn_off(*made, "PLAIT_DISABLE is set");
+  } else {
+    take_table(*made, table);
+    if (made->first_rank && !table.refusal.empty()) warn(table.refusal);
+  }
   settings = made;
   const bool off = *made->off_reason != '\0';
   if (!off) {

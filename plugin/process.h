@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,8 @@ struct Process {
   bool helped = false;            // PLAIT_PROGRESS=thread
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
   const char* off_reason = "";    // in Phase::off
-  mutable PlanStore plans;        // of all communicators
+  std::shared_ptr<const TuningTable> table;  // PLAIT_TABLE; nullptr: none, or not the same on all ranks
+  mutable PlanStore plans;                   // of all communicators
 };
 
 namespace detail {

@@ -14,15 +14,15 @@ namespace plait {
 // One port of one HCA, as libibverbs reports it. Down ports are listed as well; so is a device that cannot be opened or
 // asked, as one port that is not active and whose state says why.
 struct VerbsPort {
-  std::string device;       // "mlx5_0"
+  std::string device;  // "mlx5_0"
   int port = 1;
-  bool active = false;      // state ACTIVE
-  std::string state;        // "active", "down", "init", ...
-  bool ethernet = false;    // link layer: RoCE rather than InfiniBand
+  bool active = false;          // state ACTIVE
+  std::string state;            // "active", "down", "init", ...
+  bool ethernet = false;        // link layer: RoCE rather than InfiniBand
   double bytes_per_second = 0;  // width x speed, data rate after encoding; 0 when down
   std::uint16_t lid = 0;
-  std::string gid;          // GID 0 as text
-  int numa = -1;            // nearest NUMA node (logical index), -1 unknown
+  std::string gid;  // GID 0 as text
+  int numa = -1;    // nearest NUMA node (logical index), -1 unknown
 };
 
 // What discovery needs of libibverbs, so that ports can be fed that no machine here has.
@@ -43,8 +43,8 @@ struct TopologySource {
 
 // One object of the machine's tree, for printing.
 struct MachineObject {
-  std::string type;   // "Machine", "Package", "NUMANode", "L3", "Core", "PU"
-  int index = 0;      // logical index
+  std::string type;       // "Machine", "Package", "NUMANode", "L3", "Core", "PU"
+  int index = 0;          // logical index
   std::size_t bytes = 0;  // memory or cache size, 0 where it has none
   std::vector<MachineObject> children;
 };
@@ -59,6 +59,10 @@ Result<MachineTopology> load_machine(const TopologySource& source);
 
 // Of this process, without the rest of its location: takes microseconds.
 HostId discover_host();
+
+// This machine's processing units and what the kernel calls them: "16 x AMD EPYC 9124 16-Core Processor". Reads a few
+// lines of /proc.
+std::string describe_processors();
 
 // The location of this process, by the calling thread's binding. Never fails: what cannot be found stays unknown (-1).
 // Takes milliseconds and keeps nothing: call it once and keep the result.

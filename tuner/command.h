@@ -26,7 +26,9 @@ class Command {
 std::unique_ptr<Command> bench_command();
 std::unique_ptr<Command> config_command();
 std::unique_ptr<Command> place_command();
+std::unique_ptr<Command> probe_command();
 std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> topo_command();
+std::unique_ptr<Command> tune_command();
 
 }  // namespace plait

@@ -99,6 +99,19 @@ GroupModel group_model(const Machine& machine, const Hierarchy& hierarchy, doubl
   return model;
 }
 
+GroupModel with_chunks_on_rails(const GroupModel& model, int rails) {
+  GroupModel bound = model;
+  for (ModelLevel& level : bound.levels) {
+    if (!level.link.network || level.link.rails < 2) continue;
+    const double of_all = level.link.rails;
+    level.link.overhead /= of_all;
+    level.link.port_seconds_per_message /= rails;
+    level.link.port_seconds_per_byte *= of_all / rails;
+    level.alone = rails;
+  }
+  return bound;
+}
+
 double pipeline_seconds(const PipelineCost& cost, int levels, int chunks) {
   double slowest = 0;
   for (int level = 0; level <= levels; ++level)
@@ -181,6 +194,7 @@ class Shaping {
   Shaping(const GroupModel& model, const View& view, const Instruction& instruction)
       : model_(model), view_(view), what_(instruction.what), algorithm_(instruction.algorithm) {
     shape_.instruction = instruction;
+    for (std::size_t l = 0; l < model.levels.size(); ++l) shape_.ports[l].alone = model.levels[l].alone;
   }
 
   InstructionShape run() {
@@ -496,8 +510,8 @@ PipelineCost cost_of(const InstructionShape& shape, const StateView& view, doubl
     const auto i = static_cast<std::size_t>(l);
     const InstructionShape::PortUse& use = shape.ports[i];
     cost.load[i] = {use.messages * view.idle[i], use.volume * data * view.idle[i]};
-    widest = std::max(widest, cost.load[i].volume);
-    own += use.own * data * view.idle[i];
+    widest = std::max(widest, cost.load[i].volume * use.alone);
+    own += use.own * use.alone * data * view.idle[i];
   }
   cost.load[static_cast<std::size_t>(levels)] = {shape.busy.at(view.active), shape.busy_bytes.at(view.active) * data};
   cost.fill.fixed = shape.wait + shape.queueing.at(view.active);

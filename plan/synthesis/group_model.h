@@ -17,6 +17,9 @@ struct ModelLevel {
   int cardinality = 1;  // children of a group; the most where groups differ
   LinkLevel link;
   double behind = 1;  // ranks of the system behind each child's port, whatever group they belong to
+  // What a chunk alone needs of the port, in multiples of the time for which it occupies it: more than 1 where chunks
+  // are dealt out to several rails, and each has one.
+  double alone = 1;
 };
 
 struct GroupModel {
@@ -35,6 +38,11 @@ GroupModel group_model(const Machine& machine, const GridRequest& request, const
 // Of a communicator. `siblings`: ranks of the job on a node, over those of this communicator (those of a split
 // communicator share the NICs); 1 when the communicator has them all.
 GroupModel group_model(const Machine& machine, const Hierarchy& hierarchy, double siblings);
+
+// The model when chunk c goes over rail c mod `rails` of each network port, instead of in parts over all of them: a
+// chunk alone has one rail's rate, and a message is one part of the port's, so that its processor time is one part's as
+// well. Precondition: the ports have `rails` rails or more; plans have as many chunks at least.
+GroupModel with_chunks_on_rails(const GroupModel& model, int rails);
 
 // fixed + per_chunk_volume / chunks: a time (seconds) that partly shrinks when the payload is cut into chunks.
 struct Amount {
@@ -65,6 +73,7 @@ struct InstructionShape {
     double messages = 0;  // seconds a chunk: the port's message rate
     double volume = 0;    // seconds a byte that the busiest port is occupied
     double own = 0;       // seconds a byte of the stages that this level alone holds up
+    double alone = 1;     // as ModelLevel
   };
   // A processor's time; `shared` is what all ranks' work adds where they share cores, times the share of active ranks.
   struct Work {

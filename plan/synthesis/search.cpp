@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "plan/synthesis/instruction_table.h"
+
 namespace plait {
 
 namespace {
@@ -41,107 +43,6 @@ bool dominates(const PipelineCost& a, const PipelineCost& b, int levels) {
   return true;
 }
 
-bool power_of_two(int number) { return std::has_single_bit(static_cast<unsigned>(number)); }
-
-// How an instruction's groups lie in the levels.
-struct Extent {
-  int members = 1;
-  bool several_levels = false;
-  bool whole_node = false;  // all ranks of a node, with shared memory among them
-  bool aligned = true;      // all of one size, and within the outermost level of powers of two
-};
-
-Extent extent_of(const GroupModel& model, int first, int last) {
-  Extent extent;
-  extent.several_levels = first < last;
-  extent.whole_node = first == model.first_in_node && last == static_cast<int>(model.levels.size()) - 1;
-  for (int l = first; l <= last; ++l) {
-    const int cardinality = model.levels[static_cast<std::size_t>(l)].cardinality;
-    extent.members *= cardinality;
-    extent.aligned = extent.aligned && (l == first || power_of_two(cardinality)) && (model.uneven >> l & 1) == 0;
-  }
-  if (first == 0 && last == static_cast<int>(model.levels.size()) - 1) extent.members = model.members;
-  return extent;
-}
-
-bool possible(Instruct what, Algorithm algorithm, const Extent& extent) {
-  return fits(what, algorithm, extent.members) && (algorithm != Algorithm::shared || extent.whole_node);
-}
-
-// Of algorithms that are the same in such groups, one is enough; trees that cross levels without regard to them are
-// never better than one tree a level.
-bool worth_trying(Instruct what, Algorithm algorithm, const Extent& extent) {
-  const int members = extent.members;
-  switch (algorithm) {
-    case Algorithm::ring:
-    case Algorithm::tree:
-    case Algorithm::shared:
-      return true;
-    case Algorithm::recursive_doubling:
-      return what == Instruct::all_reduce || (members > 2 && extent.aligned);
-    case Algorithm::recursive_halving:
-      return members > 2 && extent.aligned;
-    case Algorithm::direct:
-      return members > 2 || what >= Instruct::gather;
-    case Algorithm::dissemination:
-      return members > 2 && !extent.several_levels && !power_of_two(members);
-    case Algorithm::binomial:
-      return (!extent.several_levels || extent.aligned) && (members > 2 || what < Instruct::gather);
-    case Algorithm::knomial4:
-      return members > 4 && !extent.several_levels;
-    case Algorithm::knomial8:
-      return members > 8 && !extent.several_levels;
-    case Algorithm::chain:
-    case Algorithm::flat:
-      return members > 2;
-  }
-  return false;
-}
-
-bool keeps_order(const Instruction& instruction) {
-  return instruction.what != Instruct::all_reduce || instruction.algorithm == Algorithm::recursive_doubling ||
-         instruction.algorithm == Algorithm::shared;
-}
-
-// All instructions with every algorithm worth trying, by range and kind.
-class ShapeTable {
- public:
-  ShapeTable(const SynthesisTask& task, const GroupModel& model, std::uint32_t algorithms) : levels_(task.levels) {
-    first_.push_back(0);
-    shapes_.reserve(256);
-    for (int first = 0; first < levels_; ++first)
-      for (int last = first; last < levels_; ++last) {
-        const Extent extent = extent_of(model, first, last);
-        for (int kind = 0; kind < all_instructs; ++kind) {
-          add(task, model, algorithms, extent, static_cast<Instruct>(kind), first, last);
-          first_.push_back(static_cast<std::uint32_t>(shapes_.size()));
-        }
-      }
-  }
-
-  std::span<const InstructionShape> of(int range, Instruct what) const {
-    const auto at = static_cast<std::size_t>(range * all_instructs + static_cast<int>(what));
-    return std::span(shapes_).subspan(first_[at], first_[at + 1] - first_[at]);
-  }
-  std::span<const InstructionShape> all() const { return shapes_; }
-
- private:
-  void add(const SynthesisTask& task, const GroupModel& model, std::uint32_t algorithms, const Extent& extent,
-           Instruct what, int first, int last) {
-    if (!task.extended && static_cast<int>(what) >= p2_instructs) return;
-    for (int a = 0; a < algorithm_count; ++a) {
-      const Instruction instruction{what, first, last, static_cast<Algorithm>(a)};
-      if ((algorithms >> a & 1u) != 0 && possible(what, instruction.algorithm, extent) &&
-          worth_trying(what, instruction.algorithm, extent) && (!task.ordered || keeps_order(instruction)))
-        shapes_.push_back(shape_of(model, instruction));
-    }
-  }
-
-  int levels_;
-  std::vector<InstructionShape> shapes_;
-  std::vector<std::uint32_t> first_;
-};
-
 // A cost that adds up along a program, at a given number of chunks: the fill of one chunk, and one level's load for
 // each of the others. It never exceeds the time of the pipeline, and equals it when that level is the slowest.
 struct Measure {
@@ -155,8 +56,8 @@ struct Measure {
     double widest = 0, own = 0;
     for (int l = shape.instruction.first; l < levels; ++l) {
       const auto i = static_cast<std::size_t>(l);
-      widest = std::max(widest, shape.ports[i].volume * view.idle[i]);
-      own += shape.ports[i].own * view.idle[i];
+      widest = std::max(widest, shape.ports[i].volume * shape.ports[i].alone * view.idle[i]);
+      own += shape.ports[i].own * shape.ports[i].alone * view.idle[i];
     }
     const double fill = shape.wait + shape.queueing.at(view.active) +
                         (shape.fill_bytes.at(view.active) + (shape.widest_port ? widest : own)) * data;
@@ -173,7 +74,7 @@ struct Measure {
 // level: each takes what the levels before it left of the cheapest instructions that cover it.
 class Potentials {
  public:
-  Potentials(const SynthesisTask& task, const GroupModel& model, const ShapeTable& shapes, const Measure& measure)
+  Potentials(const SynthesisTask& task, const GroupModel& model, const InstructionTable& shapes, const Measure& measure)
       : task_(task) {
     rest_.clear();
     for (const InstructionShape& shape : shapes.all())
@@ -305,7 +206,7 @@ class Search {
       : task_(task),
         model_(model),
         options_(options),
-        shapes_(task, model, options.algorithms),
+        shapes_(task, model, options.algorithms, InstructionTable::Choice::worth_trying),
         results_(count),
         count_(static_cast<std::uint32_t>(count)),
         visits_(std::size_t{1} << (2 * task.levels)) {}
@@ -442,7 +343,7 @@ class Search {
   const SynthesisTask& task_;
   const GroupModel& model_;
   const SearchOptions& options_;
-  ShapeTable shapes_;
+  InstructionTable shapes_;
   Results results_;
   std::uint32_t count_, most_visits_ = 1;
   Measure measure_;

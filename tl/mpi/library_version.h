@@ -21,4 +21,11 @@ inline std::string library_version() {
   return line;
 }
 
+// The same without what follows the release, which says where and how it was built: "Open MPI v4.1.4".
+inline std::string library_release() {
+  std::string line = library_version();
+  line.erase(std::min(line.find(','), line.size()));
+  return line;
+}
+
 }  // namespace plait

@@ -88,6 +88,8 @@ void MpiSession::say_once(std::string_view line) {
 
 std::string MpiSession::library() const { return library_version(); }
 
+std::string MpiSession::library_release() const { return plait::library_release(); }
+
 double MpiSession::wall_seconds() const { return MPI_Wtime(); }
 
 }  // namespace plait

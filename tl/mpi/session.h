@@ -39,6 +39,8 @@ class MpiSession {
   void say_once(std::string_view line);
   // The MPI library, in one line of its own words. Not collective.
   std::string library() const;
+  // "Open MPI v4.1.4": what a tuning table's fingerprint names. Not collective.
+  std::string library_release() const;
   // Seconds since some moment in the past.
   double wall_seconds() const;
 

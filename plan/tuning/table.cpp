@@ -1,0 +1,170 @@
+#include "plan/tuning/table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/file.h"
+#include "plan/json_members.h"
+#include "topo/shape.h"
+
+namespace plait {
+namespace {
+
+constexpr int version = 1;
+constexpr int deepest = 10;
+constexpr std::size_t most_shapes = 1024, most_ranges = 1024;
+constexpr std::size_t longest_plan = 1024;
+
+std::string indexed(const std::string& where, const char* member, std::size_t index) {
+  return where + member + '[' + std::to_string(index) + "].";
+}
+
+// `end`: of the range before.
+Status read_range(const Json& json, const std::string& where, std::size_t end, TunedRange& range) {
+  JsonMembers members(json, where);
+  members.bytes("from", range.from)
+      .bytes("to", range.to)
+      .text("plan", range.plan)
+      .seconds("seconds_from", range.seconds_from)
+      .seconds("seconds_to", range.seconds_to);
+  if (Status status = members.finish(); !status.ok()) return status;
+  if (range.to <= range.from) return unexpected(where + "to", "more than " + std::to_string(range.from));
+  if (range.from < end)
+    return unexpected(where + "from", "at least " + std::to_string(end) + ", where the range before it ends");
+  if (range.plan.size() > longest_plan)
+    return unexpected(where + "plan", "at most " + std::to_string(longest_plan) + " characters");
+  return {};
+}
+
+Status read_collective(const Json& json, const std::string& where, TunedCollective& tuned) {
+  std::string named;
+  JsonMembers members(json, where);
+  members.text("collective", named);
+  const Json* ranges = members.list("ranges", most_ranges, "ranges");
+  if (Status status = members.finish(); !status.ok()) return status;
+  const auto collective = collective_named(named);
+  if (!collective || !planned(*collective)) return unexpected(where + "collective", "a collective that plans are for");
+  tuned.collective = *collective;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < ranges->size(); ++i) {
+    TunedRange& range = tuned.ranges.emplace_back();
+    if (Status status = read_range((*ranges)[i], indexed(where, "ranges", i), end, range); !status.ok()) return status;
+    end = range.to;
+  }
+  return {};
+}
+
+Status read_shape(const Json& json, const std::string& where, TunedShape& tuned) {
+  JsonMembers members(json, where);
+  members.text("shape", tuned.shape);
+  const Json* collectives = members.list("collectives", planned_collectives, "collectives");
+  if (Status status = members.finish(); !status.ok()) return status;
+  const Result<CommunicatorShape> shape = parse_shape(tuned.shape);
+  if (!shape.ok()) return unexpected(where + "shape", "a shape such as 4x2x8");
+  if (const std::string usual = shape_text(shape->hierarchy, shape->siblings); usual != tuned.shape)
+    return unexpected(where + "shape", usual.empty() ? "a shape such as 4x2x8" : usual);
+  for (std::size_t i = 0; i < collectives->size(); ++i) {
+    TunedCollective& entry = tuned.collectives.emplace_back();
+    const std::string place = indexed(where, "collectives", i);
+    if (Status status = read_collective((*collectives)[i], place, entry); !status.ok()) return status;
+    const auto same = [&](const TunedCollective& other) { return other.collective == entry.collective; };
+    if (std::any_of(tuned.collectives.begin(), tuned.collectives.end() - 1, same))
+      return unexpected(place + "collective", "each collective once");
+  }
+  return {};
+}
+
+Status read_document(const Json& json, TuningTable& table) {
+  JsonMembers members(json, "");
+  members.version("plait_table", version).text("machine", table.machine).fingerprint("fingerprint", table.fingerprint);
+  const Json* shapes = members.list("shapes", most_shapes, "shapes");
+  if (Status status = members.finish(); !status.ok()) return status;
+  for (std::size_t i = 0; i < shapes->size(); ++i) {
+    TunedShape tuned;
+    const std::string place = indexed("", "shapes", i);
+    if (Status status = read_shape((*shapes)[i], place, tuned); !status.ok()) return status;
+    if (table.shape(tuned.shape) != nullptr) return unexpected(place + "shape", "each shape once");
+    table.shapes.push_back(std::move(tuned));
+  }
+  return {};
+}
+
+const TunedRange* range_of(const TunedShape& shape, Collective collective, std::size_t bytes) {
+  for (const TunedCollective& tuned : shape.collectives) {
+    if (tuned.collective != collective) continue;
+    const auto after = std::upper_bound(tuned.ranges.begin(), tuned.ranges.end(), bytes,
+                                        [](std::size_t size, const TunedRange& range) { return size < range.to; });
+    return after != tuned.ranges.end() && after->from <= bytes ? &*after : nullptr;
+  }
+  return nullptr;
+}
+
+Json range_json(const TunedRange& range) {
+  return {{"from", range.from},
+          {"to", range.to},
+          {"plan", range.plan},
+          {"seconds_from", range.seconds_from},
+          {"seconds_to", range.seconds_to}};
+}
+
+Json shape_json(const TunedShape& shape) {
+  Json collectives = Json::array();
+  for (const TunedCollective& tuned : shape.collectives) {
+    Json ranges = Json::array();
+    for (const TunedRange& range : tuned.ranges) ranges.push_back(range_json(range));
+    collectives.push_back({{"collective", name(tuned.collective)}, {"ranges", std::move(ranges)}});
+  }
+  return {{"shape", shape.shape}, {"collectives", std::move(collectives)}};
+}
+
+}  // namespace
+
+const TunedShape* TuningTable::shape(std::string_view text) const {
+  const auto found = std::find_if(shapes.begin(), shapes.end(), [&](const auto& one) { return one.shape == text; });
+  return found != shapes.end() ? &*found : nullptr;
+}
+
+const TunedRange* tuned_range(const TunedShape& shape, const Call& call, int ranks) {
+  if (!call.commutative && reduces(call.collective)) return nullptr;
+  const std::size_t bytes = payload_bytes(call, ranks);
+  if (const TunedRange* own = range_of(shape, call.collective, bytes); own != nullptr) return own;
+  if (call.collective == Collective::allgatherv)
+    return range_of(shape, Collective::allgather, bytes / static_cast<std::size_t>(ranks));
+  if (call.collective == Collective::reduce_scatter)
+    return range_of(shape, Collective::reduce_scatter_block, bytes / static_cast<std::size_t>(ranks));
+  return nullptr;
+}
+
+std::string mismatch(const Fingerprint& table, const Fingerprint& job) {
+  for (const auto& [name, value] : table) {
+    const auto found = job.find(name);
+    if (name != "shape" && found != job.end() && found->second != value) return name;
+  }
+  return {};
+}
+
+Result<TuningTable> parse_table(std::string_view text) {
+  const Result<Json> json = parse_json(text, deepest);
+  if (!json.ok()) return json.status();
+  TuningTable table;
+  if (Status status = read_document(*json, table); !status.ok()) return status;
+  return table;
+}
+
+std::string table_json(const TuningTable& table) {
+  Json json = {{"plait_table", version}, {"machine", table.machine}};
+  if (!table.fingerprint.empty()) json["fingerprint"] = table.fingerprint;
+  json["shapes"] = Json::array();
+  for (const TunedShape& shape : table.shapes) json["shapes"].push_back(shape_json(shape));
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+Result<TuningTable> read_table(const std::string& path) {
+  const Result<std::string> text = read_file(path, largest_table_file);
+  if (!text.ok()) return text.status();
+  Result<TuningTable> table = parse_table(*text);
+  if (!table.ok()) return {Code::invalid, "\"" + path + "\": " + table.status().message()};
+  return table;
+}
+
+}  // namespace plait

@@ -1,0 +1,47 @@
+#include "plugin/tuning_table.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/file.h"
+#include "plugin/process.h"
+#include "tl/mpi/library_version.h"
+#include "topo/discovery.h"
+
+namespace plait {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+OwnTable refused(const Config& config, const std::string& reason) {
+  return {nullptr, 0, "PLAIT_TABLE: \"" + config.table + "\" is not used: " + reason};
+}
+
+}  // namespace
+
+Fingerprint job_fingerprint(const Config& config) {
+  return {{"mpi", library_release()}, {"hardware", describe_processors()}, {"channels", joined(config.channels)}};
+}
+
+OwnTable read_own_table(const Config& config) {
+  if (config.table.empty()) return {};
+  const Result<std::string> text = read_file(config.table, largest_table_file);
+  if (!text.ok()) return refused(config, text.status().message());
+  Result<TuningTable> table = parse_table(*text);
+  if (!table.ok()) return refused(config, table.status().message());
+  if (!table->fingerprint.empty()) {
+    const Fingerprint job = job_fingerprint(config);
+    if (const std::string entry = mismatch(table->fingerprint, job); !entry.empty())
+      return refused(config, "it was made for " + entry + " '" + table->fingerprint.at(entry) + "', and here it is '" +
+                                 job.at(entry) + "'");
+  }
+  return {std::make_shared<const TuningTable>(std::move(*table)), std::max<std::uint64_t>(hash_text(*text), 1), {}};
+}
+
+}  // namespace plait

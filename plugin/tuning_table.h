@@ -1,0 +1,28 @@
+// The tuning table of the job (PLAIT_TABLE): read by each process, taken only where all of them have the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/config.h"
+#include "plan/tuning/table.h"
+
+namespace plait {
+
+// What one process finds.
+struct OwnTable {
+  std::shared_ptr<const TuningTable> table;  // nullptr: none, or not one that can be used here
+  std::uint64_t hash = 0;                    // of the file's text; 0: there is no table
+  std::string refusal;                       // why not; empty where the user named none
+};
+
+// Reads the file that PLAIT_TABLE names, and looks whether it fits this process. Never fails: see `refusal`. Blocks on
+// the disk. Precondition: MPI is initialised.
+OwnTable read_own_table(const Config& config);
+
+// What this job's ranks run on, as `plait probe` notes it in a machine file: the MPI library ("mpi"), this node's
+// processors ("hardware") and the channels that may be used ("channels").
+Fingerprint job_fingerprint(const Config& config);
+
+}  // namespace plait

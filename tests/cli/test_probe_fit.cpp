@@ -1,0 +1,124 @@
+// plait probe: the machine that is found from samples of a machine that is known.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "tuner/probe_samples.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t sizes[] = {8, 64, 512, 4096, 65536, 262144, 1048576, 4194304};
+
+ProbeCurve curve_of(const std::function<double(double)>& seconds, double spread = 0.01) {
+  ProbeCurve curve;
+  for (const std::size_t bytes : sizes) curve.push_back({bytes, seconds(static_cast<double>(bytes)), spread});
+  return curve;
+}
+
+// What a link of these figures would show, by the meaning that plan/machine.h gives them.
+LinkSamples samples_of(const LinkLevel& level, double gamma) {
+  LinkSamples link;
+  link.level = level.name;
+  link.network = level.network;
+  const double slope = level.port_seconds_per_byte + (level.network ? 2 : 1) * level.cpu_seconds_per_byte;
+  const double streaming = std::max(level.port_seconds_per_byte, level.cpu_seconds_per_byte);
+  link.one_way = curve_of([&](double n) { return level.latency + 2 * level.overhead + slope * n; });
+  link.stream = curve_of([&](double n) { return level.overhead + streaming * n; });
+  link.both_ways = curve_of([&](double n) { return level.overhead + (level.half_duplex ? 2 : 1) * streaming * n; });
+  link.reduced = curve_of([&](double n) { return level.overhead + (streaming + gamma) * n; });
+  if (!level.network) return link;
+  link.messages_per_second = {1 / level.overhead, 1 / level.port_seconds_per_message};
+  link.bytes_per_second = {1 / streaming, 1 / level.port_seconds_per_byte};
+  return link;
+}
+
+const LinkLevel network{.name = "node",
+                        .latency = 12e-6,
+                        .overhead = 2e-6,
+                        .cpu_seconds_per_byte = 1 / 6e9,
+                        .port_seconds_per_byte = 1 / 1.2e9,
+                        .port_seconds_per_message = 1e-6,
+                        .network = true};
+const LinkLevel local{.name = "core", .latency = 0.4e-6, .overhead = 0.05e-6, .cpu_seconds_per_byte = 1 / 10e9};
+
+TEST(ProbeFit, FindsTheFiguresOfALinkThatIsKnown) {
+  ProbeSamples samples;
+  samples.links = {samples_of(network, 0), samples_of(local, 1 / 5e9)};
+  samples.ranks_per_core = 2;
+  const ProbeFit fit = fit_machine(samples);
+  ASSERT_EQ(fit.machine.levels.size(), 2u);
+  const LinkLevel& node = fit.machine.levels[0];
+  EXPECT_EQ(node.name, "node");
+  EXPECT_TRUE(node.network);
+  EXPECT_NEAR(node.latency / network.latency, 1, 0.1);
+  EXPECT_NEAR(node.overhead / network.overhead, 1, 0.1);
+  EXPECT_NEAR(node.port_seconds_per_byte / network.port_seconds_per_byte, 1, 0.02);
+  EXPECT_NEAR(node.cpu_seconds_per_byte / network.cpu_seconds_per_byte, 1, 0.2);
+  EXPECT_NEAR(node.port_seconds_per_message / network.port_seconds_per_message, 1, 1e-6);
+  EXPECT_FALSE(node.half_duplex);
+  const LinkLevel& core = fit.machine.levels[1];
+  EXPECT_FALSE(core.network);
+  EXPECT_EQ(core.port_seconds_per_byte, 0);
+  EXPECT_NEAR(core.cpu_seconds_per_byte / local.cpu_seconds_per_byte, 1, 0.02);
+  EXPECT_NEAR(fit.machine.reduce_seconds_per_byte * 5e9, 1, 0.02);
+  EXPECT_EQ(fit.machine.ranks_per_core, 2);
+  for (const FitResidual& residual : fit.residuals)
+    EXPECT_LT(residual.relative, 0.1) << residual.level << residual.curve;
+}
+
+TEST(ProbeFit, SeesThatBothDirectionsShareARate) {
+  LinkLevel half = network;
+  half.half_duplex = true;
+  ProbeSamples samples;
+  samples.links = {samples_of(half, 0), samples_of(local, 0)};
+  const ProbeFit fit = fit_machine(samples);
+  EXPECT_TRUE(fit.machine.levels[0].half_duplex);
+  EXPECT_EQ(fit.machine.reduce_seconds_per_byte, 0);
+}
+
+// The residuals are what the points are off by, and a few points that are off do not move the line far.
+TEST(ProbeFit, ResidualsTellHowFarThePointsAre) {
+  constexpr unsigned seed = 20;
+  std::mt19937 random(seed);
+  std::normal_distribution<double> off(0, 0.1);
+  ProbeSamples samples;
+  samples.links = {samples_of(local, 0)};
+  for (ProbeCurve* curve : {&samples.links[0].one_way, &samples.links[0].stream})
+    for (ProbePoint& point : *curve) point.seconds *= std::exp(off(random));
+  const ProbeFit fit = fit_machine(samples);
+  EXPECT_NEAR(fit.machine.levels[0].cpu_seconds_per_byte / local.cpu_seconds_per_byte, 1, 0.2) << "seed " << seed;
+  ASSERT_EQ(fit.residuals.size(), 2u);
+  for (const FitResidual& residual : fit.residuals) {
+    EXPECT_GT(residual.relative, 0.02) << "seed " << seed;
+    EXPECT_LT(residual.relative, 0.3) << "seed " << seed;
+  }
+}
+
+TEST(ProbeFit, ACurveThatEndedEarlyIsEnough) {
+  ProbeSamples samples;
+  samples.links = {samples_of(network, 0)};
+  LinkSamples& link = samples.links[0];
+  for (ProbeCurve* curve : {&link.one_way, &link.stream, &link.both_ways, &link.reduced}) curve->resize(2);
+  link.bytes_per_second.clear();
+  link.messages_per_second.clear();
+  const ProbeFit fit = fit_machine(samples);
+  EXPECT_GT(fit.machine.levels[0].latency, 0);
+  EXPECT_TRUE(std::isfinite(fit.machine.levels[0].port_seconds_per_byte));
+  EXPECT_TRUE(std::isfinite(fit.machine.reduce_seconds_per_byte));
+}
+
+TEST(ProbeFit, NoiseIsWhatThreeQuartersOfThePointsStayBelow) {
+  ProbeSamples samples;
+  samples.links = {samples_of(local, 0)};
+  EXPECT_NEAR(noise(samples), 0.01, 1e-12);
+  samples.host["allreduce"] = curve_of([](double) { return 1e-6; }, 0.5);
+  EXPECT_NEAR(noise(samples), 0.01, 1e-12);
+  for (int copy = 0; copy < 4; ++copy) samples.host["bcast" + std::to_string(copy)] = samples.host["allreduce"];
+  EXPECT_NEAR(noise(samples), 0.5, 1e-12);
+}
+
+}  // namespace
+}  // namespace plait

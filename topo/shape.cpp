@@ -1,0 +1,171 @@
+#include "topo/shape.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+namespace plait {
+namespace {
+
+constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
+constexpr std::size_t most_inner_levels = 5;  // package, numa, l3, core, rank
+constexpr double most_siblings = 1 << 20;
+
+template <class Number>
+std::optional<Number> whole(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string joined(const std::vector<int>& numbers, char separator) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : std::string(1, separator)) + std::to_string(number);
+  return text;
+}
+
+// "2,3,1": every number between two separators, from `least` on.
+std::optional<std::vector<int>> numbers_in(std::string_view text, char separator, int least) {
+  std::vector<int> numbers;
+  std::int64_t product = 1;
+  for (bool more = true; more;) {
+    const std::size_t end = text.find(separator);
+    const std::optional<int> number = whole<int>(text.substr(0, end));
+    if (!number || *number < least || *number > most_ranks) return std::nullopt;
+    product *= separator == ',' ? 1 : *number;
+    if (product > most_ranks || numbers.size() == std::size_t{1} << 16) return std::nullopt;
+    numbers.push_back(*number);
+    more = end != text.npos;
+    if (more) text.remove_prefix(end + 1);
+  }
+  return numbers;
+}
+
+// Which of Location's members tell the inner levels apart, outermost first, for so many of them.
+std::vector<std::int32_t Location::*> members_for(std::size_t inner) {
+  switch (inner) {
+    case 0:
+      return {};
+    case 1:
+      return {&Location::core};
+    case 2:
+      return {&Location::package, &Location::core};
+    case 3:
+      return {&Location::package, &Location::l3, &Location::core};
+    default:
+      return {&Location::package, &Location::numa, &Location::l3, &Location::core};
+  }
+}
+
+// `cardinalities`: nodes of a switch (of all where there is one), then the levels within a node.
+Hierarchy even_hierarchy(int switches, const std::vector<int>& cardinalities) {
+  std::vector<int> inner;
+  for (std::size_t i = 1; i < cardinalities.size(); ++i)
+    if (cardinalities[i] > 1) inner.push_back(cardinalities[i]);
+  int on_node = 1;
+  for (const int cardinality : inner) on_node *= cardinality;
+  const auto members = members_for(inner.size());
+  std::vector<Location> locations(static_cast<std::size_t>(switches * cardinalities.front() * on_node));
+  for (std::size_t rank = 0; rank < locations.size(); ++rank) {
+    Location& location = locations[rank];
+    const int node = static_cast<int>(rank) / on_node;
+    location.host.low = static_cast<std::uint64_t>(node);
+    location.leaf_switch = switches > 1 ? static_cast<std::uint64_t>(node / cardinalities.front()) + 1 : 0;
+    int below = on_node;
+    for (std::size_t level = 0; level < members.size(); ++level) {
+      below /= inner[level];
+      location.*members[level] = static_cast<std::int32_t>(rank) / below;
+    }
+  }
+  return Hierarchy::from_locations(locations);
+}
+
+std::string even_text(const Hierarchy& hierarchy) {
+  int switches = 1;
+  std::vector<int> numbers = {1};
+  for (const Level& level : hierarchy.levels()) {
+    if (level.kind == LevelKind::leaf_switch)
+      switches = level.cardinality;
+    else if (level.kind == LevelKind::node)
+      numbers.front() = level.cardinality;
+    else
+      numbers.push_back(level.cardinality);
+  }
+  if (numbers.size() > 1 + most_inner_levels) return {};
+  if (numbers.size() == 1) numbers.push_back(1);
+  return (switches > 1 ? std::to_string(switches) + '/' : std::string()) + joined(numbers, 'x');
+}
+
+// Nodes of unequal numbers of ranks that nothing else tells apart.
+std::string uneven_text(const Hierarchy& hierarchy) {
+  const auto levels = hierarchy.levels();
+  if (levels.size() != 2 || levels[0].kind != LevelKind::node || levels[0].cardinality == 0) return {};
+  std::vector<int> ranks;
+  for (int node = 0; node < hierarchy.nodes(); ++node)
+    ranks.push_back(static_cast<int>(hierarchy.ranks_on_node(node).size()));
+  return joined(ranks, ',');
+}
+
+Status wrong(std::string_view text) {
+  return {Code::invalid, "shape \"" + std::string(text.substr(0, 64)) +
+                             "\": expected nodes, then what each is split into, such as 4x2x8 or 1x8 (docs/tuning.md)"};
+}
+
+std::optional<Hierarchy> hierarchy_of(std::string_view text) {
+  if (text.find(',') != text.npos) {
+    const auto ranks = numbers_in(text, ',', 1);
+    if (!ranks) return std::nullopt;
+    std::int64_t sum = 0;
+    for (const int number : *ranks) sum += number;
+    if (sum > most_ranks) return std::nullopt;
+    return Hierarchy::nodes_of(*ranks);
+  }
+  int switches = 1;
+  if (const std::size_t slash = text.find('/'); slash != text.npos) {
+    const auto number = whole<int>(text.substr(0, slash));
+    if (!number || *number < 2 || *number > most_ranks) return std::nullopt;
+    switches = *number;
+    text.remove_prefix(slash + 1);
+  }
+  const auto numbers = numbers_in(text, 'x', 1);
+  if (!numbers) return std::nullopt;
+  std::int64_t ranks = switches;
+  std::size_t inner = 0;
+  for (std::size_t i = 0; i < numbers->size(); ++i) {
+    ranks *= (*numbers)[i];
+    inner += i > 0 && (*numbers)[i] > 1 ? 1 : 0;
+  }
+  if (ranks > most_ranks || inner > most_inner_levels) return std::nullopt;
+  return even_hierarchy(switches, *numbers);
+}
+
+}  // namespace
+
+std::string shape_text(const Hierarchy& hierarchy, double siblings) {
+  std::string text = hierarchy.uniform() ? even_text(hierarchy) : uneven_text(hierarchy);
+  if (text.empty() || siblings == 1) return text;
+  std::array<char, 32> number{};
+  std::snprintf(number.data(), number.size(), "*%.6g", siblings);
+  return text + number.data();
+}
+
+Result<CommunicatorShape> parse_shape(std::string_view text) {
+  std::string_view rest = text;
+  double siblings = 1;
+  if (const std::size_t star = rest.rfind('*'); star != rest.npos) {
+    const auto number = whole<double>(rest.substr(star + 1));
+    if (!number || !(*number >= 1) || *number > most_siblings) return wrong(text);
+    siblings = *number;
+    rest = rest.substr(0, star);
+  }
+  std::optional<Hierarchy> hierarchy = hierarchy_of(rest);
+  if (!hierarchy) return wrong(text);
+  return CommunicatorShape{std::move(*hierarchy), siblings};
+}
+
+}  // namespace plait

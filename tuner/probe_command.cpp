@@ -1,0 +1,218 @@
+// plait probe: measures the links of the system that the job runs on, and writes them as a machine file
+// (docs/probe.md).
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config.h"
+#include "core/file.h"
+#include "core/units.h"
+#include "tl/mpi/session.h"
+#include "topo/discovery.h"
+#include "topo/shape.h"
+#include "tuner/command.h"
+#include "tuner/probe_measure.h"
+#include "tuner/probe_samples.h"
+
+namespace plait {
+namespace {
+
+enum Exit : int { success = 0, refused = 1, bad_input = 2 };
+
+constexpr double longest_seconds = 3600;
+
+struct Options {
+  std::string output;
+  std::string name = "probed";
+  double seconds = 20;
+  double most_noise = 0.25;
+  bool quiet = false;
+};
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+  return text;
+}
+
+std::string rate_text(double bytes_per_second) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g GB/s", bytes_per_second / 1e9);
+  return text;
+}
+
+std::vector<Location> gather_locations(MpiSession& session) {
+  const Location mine = discover_location();
+  const auto bytes = session.gather_bytes(std::as_bytes(std::span(&mine, 1)));
+  std::vector<Location> all(static_cast<std::size_t>(session.ranks()));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  return all;
+}
+
+// Where most ranks share the processors of a machine.
+double most_ranks_per_core(const std::vector<Location>& locations) {
+  double most = 1;
+  for (const Location& location : locations) {
+    const auto here = [&](const Location& other) { return other.machine == location.machine; };
+    const auto ranks = std::count_if(locations.begin(), locations.end(), here);
+    const bool bound = location.core >= 0;
+    if (!bound) most = std::max(most, static_cast<double>(ranks) / std::max(location.cores_allowed, 1));
+  }
+  return most;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+void print_bar(const std::string& what, double done) {
+  constexpr int width = 20;
+  const int filled = static_cast<int>(std::lround(done * width));
+  std::string bar(static_cast<std::size_t>(filled), '#');
+  bar.resize(width, '.');
+  std::cerr << "[" << bar << "] " << std::lround(100 * done) << " %  " << what << std::endl;
+}
+
+// ---- What is printed ----
+
+std::string link_text(const LinkSamples& samples, const LinkLevel& level) {
+  std::string text = level.name + " (over " + samples.channels + ")\n";
+  const auto row = [&](const char* label, const std::string& value) {
+    char line[160];
+    std::snprintf(line, sizeof line, "  %-28s %s\n", label, value.c_str());
+    text += line;
+  };
+  row("latency (alpha)", format_seconds(level.latency));
+  row("overhead of a message", format_seconds(level.overhead));
+  if (level.cpu_seconds_per_byte > 0) row("processor's rate (beta)", rate_text(1 / level.cpu_seconds_per_byte));
+  if (level.port_seconds_per_byte > 0) {
+    row("port's rate (beta)", rate_text(1 / level.port_seconds_per_byte) +
+                                  (level.half_duplex ? ", both directions together" : " in each direction"));
+    row("port's messages a second", std::to_string(std::lround(1 / level.port_seconds_per_message)));
+  }
+  for (std::size_t count = 1; count <= samples.bytes_per_second.size(); ++count) {
+    row((std::to_string(count) + (count == 1 ? " rank sends" : " ranks send")).c_str(),
+        rate_text(samples.bytes_per_second[count - 1]) + ", " +
+            std::to_string(std::lround(samples.messages_per_second[count - 1])) + " messages a second");
+  }
+  return text;
+}
+
+std::string report(const ProbeSamples& samples, const ProbeFit& fit) {
+  std::string text;
+  for (std::size_t link = 0; link < samples.links.size(); ++link)
+    text += link_text(samples.links[link], fit.machine.levels[link]);
+  const double gamma = fit.machine.reduce_seconds_per_byte;
+  text += "adding what arrives (gamma)    " +
+          (gamma > 0 ? rate_text(1 / gamma) : std::string("takes no time of its own")) + "\n";
+  text += "residuals of the fit (root mean square):\n";
+  for (const FitResidual& residual : fit.residuals)
+    text += "  " + residual.level + ", " + residual.curve + ": " + percent(residual.relative) + "\n";
+  return text;
+}
+
+class ProbeCommand : public Command {
+ public:
+  std::string_view name() const override { return "probe"; }
+  std::string_view summary() const override {
+    return "under mpirun: measure the links of the system that the job runs on, as a machine file";
+  }
+
+  void add_options(CLI::App& app) override {
+    app.add_option("-o,--output", options_.output, "the machine file to write")->required();
+    app.add_option("--name", options_.name, "of the machine, in the file")->capture_default_str();
+    app.add_option("--seconds", options_.seconds, "to spend, about")->capture_default_str();
+    app.add_option("--most-noise", options_.most_noise,
+                   "refuse to write where three quarters of the points do not vary by less, as a share of their times")
+        ->capture_default_str();
+    app.add_flag("--quiet", options_.quiet, "no progress");
+  }
+
+  Result<int> run() override {
+    if (!launched_by_mpirun()) return {Code::invalid, "expected a job of two or more ranks: mpirun -n 2 plait probe"};
+    auto session = MpiSession::start();
+    if (!session.ok()) return session.status();
+    if (const Status checked = check(session->ranks()); !checked.ok())
+      return say(*session, checked.message(), bad_input);
+    const std::vector<Location> locations = gather_locations(*session);
+    const Hierarchy hierarchy = Hierarchy::from_locations(locations);
+    Result<ProbeSamples> samples = take_samples(*session, hierarchy, measuring());
+    if (!samples.ok()) return say(*session, samples.status().message(), refused);
+    samples->ranks_per_core = most_ranks_per_core(locations);
+    ProbeFit fit = fit_machine(*samples);
+    fit.machine.name = options_.name;
+    fit.machine.host = host_curves(*samples);
+    fit.machine.fingerprint = fingerprint(*session, hierarchy);
+    if (session->rank() == 0) std::cout << report(*samples, fit) << std::flush;
+    const double found = noise(*samples);
+    if (found > options_.most_noise) return say(*session, too_noisy(found), refused);
+    Status written;
+    if (session->rank() == 0) {
+      written = replace_file(options_.output, machine_json(fit.machine) + '\n');
+      if (written.ok()) std::cout << "noise " << percent(found) << "; written to " << options_.output << std::endl;
+    }
+    const double failed[] = {written.ok() ? 0.0 : 1.0};
+    return session->maxima(failed)[0] > 0 ? say(*session, written.message(), bad_input) : int{success};
+  }
+
+ private:
+  Status check(int ranks) const {
+    const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
+    if (ranks < 2) return {Code::invalid, "it measures between ranks; expected mpirun -n 2 or more"};
+    if (!positive(options_.seconds) || options_.seconds > longest_seconds)
+      return {Code::invalid, "--seconds: expected a positive number, at most 3600"};
+    if (!positive(options_.most_noise))
+      return {Code::invalid, "--most-noise: expected a positive number, such as 0.25"};
+    if (options_.name.empty()) return {Code::invalid, "--name: expected a name"};
+    return {};
+  }
+
+  ProbeOptions measuring() const {
+    ProbeOptions options{.seconds = options_.seconds};
+    if (!options_.quiet) options.progress = print_bar;
+    return options;
+  }
+
+  std::string too_noisy(double found) const {
+    return "too noisy: a quarter of the points vary by " + percent(found) +
+           " of their times or more, expected at most " + percent(options_.most_noise) +
+           " (--most-noise); nothing is written";
+  }
+
+  static std::map<std::string, std::vector<HostPoint>> host_curves(const ProbeSamples& samples) {
+    std::map<std::string, std::vector<HostPoint>> curves;
+    for (const auto& [collective, points] : samples.host)
+      for (const ProbePoint& point : points) curves[collective].push_back({point.bytes, point.seconds});
+    return curves;
+  }
+
+  static Fingerprint fingerprint(const MpiSession& session, const Hierarchy& hierarchy) {
+    Fingerprint print = {{"mpi", session.library_release()},
+                         {"hardware", describe_processors()},
+                         {"channels", joined(load_config_from_process().config.channels)}};
+    if (const std::string shape = shape_text(hierarchy, 1); !shape.empty()) print["shape"] = shape;
+    return print;
+  }
+
+  static int say(MpiSession& session, const std::string& message, Exit code) {
+    session.say_once("plait probe: " + message);
+    return code;
+  }
+
+  Options options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> probe_command() { return std::make_unique<ProbeCommand>(); }
+
+}  // namespace plait
