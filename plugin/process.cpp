@@ -90,20 +90,22 @@ void take_table(Process& process, const OwnTable& own) {
 
 void turn_off(Process& process, const char* reason) { process.off_reason = reason; }
 
-// All take the table or none does. The first rank that has none says why, where it named one.
+// All take the table or none does. Where some rank was told of one and cannot use it, the first such rank says why.
 void agree_on_table(Process& process, const OwnTable& own, const std::vector<Introduction>& all, int world_rank) {
-  const auto without = std::find_if(all.begin(), all.end(), [](const Introduction& rank) { return rank.table == 0; });
+  const auto first_with = [&](std::uint64_t table) {
+    return std::find_if(all.begin(), all.end(), [&](const Introduction& rank) { return rank.table == table; });
+  };
+  const auto refusing = first_with(OwnTable::refused), without = first_with(OwnTable::none);
   const bool same =
       std::all_of(all.begin(), all.end(), [&](const Introduction& rank) { return rank.table == all.front().table; });
   if (same && own.table != nullptr) return take_table(process, own);
-  const auto teller = without != all.end() ? without - all.begin() : 0;
-  const bool wanted = std::any_of(all.begin(), all.end(), [](const Introduction& rank) { return rank.table != 0; });
-  if (world_rank != teller) return;
-  if (!own.refusal.empty())
-    warn(own.refusal);
-  else if (wanted)
-    warn("PLAIT_TABLE: not used: " + (without != all.end() ? "rank " + std::to_string(world_rank) + " has none"
-                                                           : std::string("the files differ between ranks")));
+  if (refusing != all.end()) {
+    if (world_rank == refusing - all.begin()) warn(own.refusal);
+  } else if (!same && world_rank == 0) {
+    warn("PLAIT_TABLE is not used: " + (without != all.end()
+                                            ? "rank " + std::to_string(without - all.begin()) + " was not given one"
+                                            : std::string("the files differ between ranks")));
+  }
 }
 
 void agree(Process& process, const OwnTable& table, int world_rank, int world_ranks) {

@@ -19,8 +19,8 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-OwnTable refused(const Config& config, const std::string& reason) {
-  return {nullptr, 0, "PLAIT_TABLE: \"" + config.table + "\" is not used: " + reason};
+OwnTable refused(const std::string& reason) {
+  return {nullptr, OwnTable::refused, "PLAIT_TABLE is not used: " + reason};
 }
 
 }  // namespace
@@ -31,17 +31,17 @@ Fingerprint job_fingerprint(const Config& config) {
 
 OwnTable read_own_table(const Config& config) {
   if (config.table.empty()) return {};
+  const std::string path = "\"" + config.table + "\": ";
   const Result<std::string> text = read_file(config.table, largest_table_file);
-  if (!text.ok()) return refused(config, text.status().message());
+  if (!text.ok()) return refused(text.status().message());
   Result<TuningTable> table = parse_table(*text);
-  if (!table.ok()) return refused(config, table.status().message());
-  if (!table->fingerprint.empty()) {
-    const Fingerprint job = job_fingerprint(config);
-    if (const std::string entry = mismatch(table->fingerprint, job); !entry.empty())
-      return refused(config, "it was made for " + entry + " '" + table->fingerprint.at(entry) + "', and here it is '" +
-                                 job.at(entry) + "'");
-  }
-  return {std::make_shared<const TuningTable>(std::move(*table)), std::max<std::uint64_t>(hash_text(*text), 1), {}};
+  if (!table.ok()) return refused(path + table.status().message());
+  const Fingerprint job = table->fingerprint.empty() ? Fingerprint() : job_fingerprint(config);
+  if (const std::string entry = mismatch(table->fingerprint, job); !entry.empty())
+    return refused(path + "it was made for " + entry + " '" + table->fingerprint.at(entry) + "', and here it is '" +
+                   job.at(entry) + "'");
+  const std::uint64_t hash = std::max(hash_text(*text), OwnTable::refused + 1);
+  return {std::make_shared<const TuningTable>(std::move(*table)), hash, {}};
 }
 
 }  // namespace plait

@@ -12,8 +12,9 @@ namespace plait {
 
 // What one process finds.
 struct OwnTable {
+  static constexpr std::uint64_t none = 0, refused = 1;
   std::shared_ptr<const TuningTable> table;  // nullptr: none, or not one that can be used here
-  std::uint64_t hash = 0;                    // of the file's text; 0: there is no table
+  std::uint64_t hash = none;                 // of the file's text, or why there is no table
   std::string refusal;                       // why not; empty where the user named none
 };
 

@@ -1,0 +1,317 @@
+// The tuner's dynamic programmes against brute force, and the ranges that they make.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "plan/call_synthesis.h"
+#include "plan/lowering.h"
+#include "plan/planner.h"
+#include "plan/proof.h"
+#include "plan/synthesis/enumeration.h"
+#include "plan/tuning/shape_tuner.h"
+#include "plan/tuning/size_cover.h"
+#include "topo/shape.h"
+
+namespace plait {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+double random_between(std::mt19937& random, double low, double high) {
+  return low * std::pow(high / low, std::uniform_real_distribution<>()(random));
+}
+
+LinkLevel random_link(const char* name, bool network, std::mt19937& random) {
+  return {.name = name,
+          .latency = random_between(random, 1e-7, 1e-4),
+          .overhead = random_between(random, 1e-8, 1e-5),
+          .cpu_seconds_per_byte = random_between(random, 1e-11, 1e-9),
+          .port_seconds_per_byte = !network && random() % 2 == 0 ? 0 : random_between(random, 1e-11, 1e-8),
+          .port_seconds_per_message = random() % 2 == 0 ? 0 : 1e-6,
+          .half_duplex = random() % 2 == 0,
+          .network = network,
+          .rails = network ? static_cast<int>(1 + random() % 3) : 1};
+}
+
+Machine random_machine(std::mt19937& random) {
+  Machine machine;
+  machine.name = "random";
+  machine.levels = {random_link("node", true, random), random_link("rank", false, random)};
+  machine.reduce_seconds_per_byte = random() % 2 == 0 ? 0 : 1e-11;
+  machine.start_seconds_per_byte = random() % 3 == 0 ? 1e-10 : 0;
+  machine.ranks_per_core = random() % 2 == 0 ? 1 : 4;
+  return machine;
+}
+
+std::size_t random_size(std::mt19937& random) {
+  static const std::vector<std::size_t> sizes = tuned_sizes();
+  return sizes[random() % sizes.size()];
+}
+
+// Calls `use` with the program under every choice of algorithms but NCCL's double tree.
+void with_all_algorithms(Program program, std::size_t at, const Grid& grid,
+                         const std::function<void(const Program&)>& use) {
+  if (at == program.instructions.size()) return use(program);
+  for (int a = 0; a < algorithm_count; ++a) {
+    Instruction& instruction = program.instructions[at];
+    instruction.algorithm = static_cast<Algorithm>(a);
+    instruction.algorithm_given = true;
+    if (instruction.algorithm != Algorithm::tree && fits(instruction, grid))
+      with_all_algorithms(program, at + 1, grid, use);
+  }
+}
+
+// The least time of a call over all programs, algorithms, numbers of chunks and rails.
+class BruteForce {
+ public:
+  BruteForce(Collective collective, const CandidateContext& context, std::size_t bytes)
+      : collective_(collective),
+        context_(context),
+        synthesis_(
+            synthesis_of({.collective = collective, .count = bytes, .element_bytes = bytes > 0 ? 1u : 0u}, context)) {}
+
+  double run() {
+    const ProgramList list = list_programs(synthesis_.task, 3 * synthesis_.task.levels, 100000);
+    for (std::size_t i = 0; i < list.size(); ++i)
+      with_all_algorithms(list.program(i), 0, synthesis_.grid, [&](const Program& program) { look(program); });
+    return least_;
+  }
+
+ private:
+  void look(const Program& program) {
+    const auto segments = segments_needed(program, synthesis_.grid, collective_, false);
+    if (!segments.ok()) return;
+    const int most = std::min(synthesis_.options.most_chunks, most_chunks_for(*segments, synthesis_.grid.ranks()));
+    const int rails = context_.hierarchy.nodes() > 1 ? context_.machine.levels.front().rails : 1;
+    for (int chunks = 1; chunks <= most; chunks *= 2) {
+      SearchOptions options = synthesis_.options;
+      options.fewest_chunks = options.most_chunks = chunks;
+      for (int used = 1; used <= std::min(rails, chunks); ++used) {
+        if (used > 1 && options.bytes / *segments / chunks < 32 << 10) continue;
+        const GroupModel model = used > 1 ? with_chunks_on_rails(synthesis_.model, used) : synthesis_.model;
+        const auto priced = price_program(synthesis_.task, model, options, program);
+        ASSERT_TRUE(priced.ok()) << priced.status().message();
+        least_ = std::min(least_, priced->seconds);
+      }
+    }
+  }
+
+  Collective collective_;
+  const CandidateContext& context_;
+  CallSynthesis synthesis_;
+  double least_ = never;
+};
+
+double least_at(const std::vector<PlanCurve>& curves, std::size_t point) {
+  double least = never;
+  for (const PlanCurve& curve : curves) least = std::min(least, curve.seconds[point]);
+  return least;
+}
+
+TEST(Tuner, FindsWhatBruteForceFinds) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const char* shapes[] = {"2x1", "1x3", "5x1", "2x2", "3x2*2", "2x8", "4x3", "1x2x3", "3,2,1", "2,1"};
+  for (const char* text : shapes) {
+    const auto shape = parse_shape(text);
+    ASSERT_TRUE(shape.ok()) << shape.status().message();
+    const Machine machine = random_machine(random);
+    const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine, .siblings = shape->siblings};
+    for (int number = 0; number < planned_collectives; ++number) {
+      const auto collective = static_cast<Collective>(number);
+      if (!is_tuned(collective) || collective == Collective::alltoall) continue;
+      const std::size_t size = collective == Collective::barrier ? 0 : random_size(random);
+      const auto curves = plan_curves(collective, context, {size}, false);
+      const double expected = BruteForce(collective, context, size).run();
+      EXPECT_NEAR(least_at(curves, 0) / expected, 1, 1e-9) << name(collective) << " of " << size << " on " << text;
+    }
+  }
+}
+
+// Three levels have too many programs with algorithms: there each program's algorithms are those of price_program.
+TEST(Tuner, IsNeverWorseThanAnyProgramOfThreeLevels) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (const char* text : {"2x2x2", "3x2x2", "2/2x2"}) {
+    const auto shape = parse_shape(text);
+    const Machine machine = random_machine(random);
+    const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine};
+    const std::size_t size = random_size(random);
+    const CallSynthesis synthesis = synthesis_of({.collective = Collective::allreduce, .count = size}, context);
+    const ProgramList list = list_programs(synthesis.task, 6, 100000);
+    const double found = least_at(plan_curves(Collective::allreduce, context, {size}, false), 0);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      Program program = list.program(i);
+      for (Instruction& instruction : program.instructions) instruction.algorithm_given = false;
+      SearchOptions options = synthesis.options;
+      options.most_chunks = 1;
+      const auto priced = price_program(synthesis.task, synthesis.model, options, program);
+      if (!priced.ok()) continue;
+      EXPECT_LE(found, priced->seconds * (1 + 1e-9)) << plait::text(priced->program) << " on " << text;
+    }
+  }
+}
+
+// A size's plans do not depend on which other sizes are looked at.
+TEST(Tuner, ManySizesAtOnceGiveWhatEachGivesAlone) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto shape = parse_shape("4x2x2");
+  const Machine machine = random_machine(random);
+  const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine};
+  const std::vector<std::size_t> sizes = tuned_sizes();
+  for (const Collective collective : {Collective::allreduce, Collective::scatter, Collective::allgather}) {
+    const auto curves = plan_curves(collective, context, sizes, false);
+    for (int round = 0; round < 20; ++round) {
+      const std::size_t point = random() % sizes.size();
+      const auto alone = plan_curves(collective, context, {sizes[point]}, false);
+      EXPECT_NEAR(least_at(curves, point) / least_at(alone, 0), 1, 1e-9) << name(collective) << " " << sizes[point];
+    }
+  }
+}
+
+// ---- ranges
+
+// The fewest ranges, by trying every way to cut.
+std::size_t fewest_ranges(const std::vector<std::vector<double>>& times, double tolerance) {
+  const std::size_t points = times.front().size();
+  const auto near = [&](std::size_t plan, std::size_t point) {
+    double least = never;
+    for (const auto& other : times) least = std::min(least, other[point]);
+    return times[plan][point] <= least * (1 + tolerance);
+  };
+  std::size_t fewest = points;
+  for (std::uint32_t cuts = 0; cuts < 1u << (points - 1); ++cuts) {
+    std::vector<std::size_t> first = {0};
+    for (std::size_t i = 1; i < points; ++i)
+      if ((cuts >> (i - 1) & 1) != 0) first.push_back(i);
+    first.push_back(points);
+    bool covered = true;
+    for (std::size_t r = 0; r + 1 < first.size() && covered; ++r) {
+      covered = false;
+      for (std::size_t plan = 0; plan < times.size() && !covered; ++plan) {
+        covered = true;
+        for (std::size_t i = first[r]; i < first[r + 1]; ++i) covered = covered && near(plan, i);
+      }
+    }
+    if (covered) fewest = std::min(fewest, first.size() - 1);
+  }
+  return fewest;
+}
+
+TEST(SizeCover, HasAsFewRangesAsBruteForce) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t points = 1 + random() % 10, plans = 1 + random() % 6;
+    std::vector<std::vector<double>> times(plans, std::vector<double>(points));
+    for (auto& plan : times)
+      for (double& time : plan) time = random() % 5 == 0 ? never : 1 + static_cast<double>(random() % 4) / 100;
+    for (std::size_t point = 0; point < points; ++point) times[random() % plans][point] = 1;
+    const double tolerance = 0.021;
+    const auto ranges = cover_sizes(times, tolerance);
+    EXPECT_EQ(ranges.size(), fewest_ranges(times, tolerance));
+    std::size_t end = 0;
+    for (const CoveredRange& range : ranges) {
+      EXPECT_EQ(range.first, end);
+      for (std::size_t i = range.first; i < range.end; ++i) {
+        double least = never;
+        for (const auto& plan : times) least = std::min(least, plan[i]);
+        EXPECT_LE(times[range.plan][i], least * (1 + tolerance));
+      }
+      end = range.end;
+    }
+    EXPECT_EQ(end, points);
+  }
+}
+
+TEST(SizeCover, OfAsFewRangesTakesTheFastest) {
+  const auto ranges = cover_sizes({{1.00, 1.00, 1.02, 1.05}, {1.05, 1.02, 1.00, 1.00}}, 0.02);
+  ASSERT_EQ(ranges.size(), 2u);
+  EXPECT_EQ(ranges[0].end, 2u);
+}
+
+TEST(SizeCover, AMachineWithoutCostsHasOneRange) { EXPECT_EQ(cover_sizes({{0, 0}, {0, 0}}, 0.02).size(), 1u); }
+
+TEST(Tuner, RangesAreNearTheBestEverywhere) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto shape = parse_shape("4x2x2");
+  const Machine machine = random_machine(random);
+  const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine};
+  const std::vector<std::size_t> sizes = tuned_sizes();
+  const auto tuned = tune_collective(Collective::allreduce, context);
+  ASSERT_TRUE(tuned.ok());
+  const auto curves = plan_curves(Collective::allreduce, context, sizes, false);
+  EXPECT_EQ(tuned->ranges.front().from, 1u);
+  EXPECT_EQ(tuned->ranges.back().to, largest_tuned_bytes + 1);
+  for (std::size_t point = 0; point < sizes.size(); ++point)
+    for (std::size_t i = 0; i < tuned->ranges.size(); ++i) {
+      const TunedRange& range = tuned->ranges[i];
+      EXPECT_EQ(range.from, i > 0 ? tuned->ranges[i - 1].to : 1u);
+      if (sizes[point] < range.from || sizes[point] >= range.to) continue;
+      const auto curve =
+          std::find_if(curves.begin(), curves.end(), [&](const PlanCurve& one) { return one.plan == range.plan; });
+      ASSERT_NE(curve, curves.end()) << range.plan;
+      EXPECT_LE(curve->seconds[point], least_at(curves, point) * (1 + range_tolerance + 1e-6)) << sizes[point];
+    }
+}
+
+// ---- what is found can be carried out
+
+TEST(Tuner, ItsPlansAreTakenAndProven) {
+  std::mt19937 random(3);
+  for (const char* text : {"1x4", "4x2", "2x2x2", "3,2,1", "2/2x2"}) {
+    const auto shape = parse_shape(text);
+    const Machine machine = random_machine(random);
+    const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine, .rails = 3};
+    for (int number = 0; number < planned_collectives; ++number) {
+      const auto collective = static_cast<Collective>(number);
+      if (!is_tuned(collective)) continue;
+      const auto tuned = tune_collective(collective, context);
+      ASSERT_TRUE(tuned.ok());
+      for (const TunedRange& range : tuned->ranges) {
+        const Call call{.collective = collective, .count = range.from};
+        const auto candidate = named_candidate(range.plan, call, context);
+        ASSERT_TRUE(candidate.ok()) << range.plan << ": " << candidate.status().message();
+        const auto lowered = lower(*candidate, collective, 0, true, shape->hierarchy, true);
+        ASSERT_TRUE(lowered.ok()) << range.plan << ": " << lowered.status().message();
+        EXPECT_TRUE(prove(lowered->semantics, lowered->schedules, true).ok()) << range.plan;
+      }
+    }
+  }
+}
+
+TEST(Tuner, TheModelIsThePlanners) {
+  const auto shape = parse_shape("4x2");
+  const Machine machine = default_machine();
+  const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine};
+  for (const std::size_t size : {std::size_t{8}, std::size_t{4096}, std::size_t{1} << 20}) {
+    const Call call{.collective = Collective::allreduce, .count = size};
+    const double planned = candidates(call, context, 1).front().seconds;
+    const double tuned = least_at(plan_curves(Collective::allreduce, context, {size}, false), 0);
+    EXPECT_LE(tuned, planned * (1 + 1e-9)) << size;
+    EXPECT_GE(tuned, planned * 0.97) << size;
+  }
+}
+
+TEST(Tuner, FiguresBeyondAllBoundsAreRefused) {
+  Machine machine = default_machine();
+  machine.levels.front().latency = 1e308;
+  machine.levels.front().overhead = 1e308;
+  const auto shape = parse_shape("64x2");
+  const auto tuned = tune_collective(Collective::allreduce, {.hierarchy = shape->hierarchy, .machine = machine});
+  ASSERT_FALSE(tuned.ok());
+  EXPECT_EQ(tuned.status().code(), Code::invalid);
+}
+
+}  // namespace
+}  // namespace plait
