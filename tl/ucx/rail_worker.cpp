@@ -11,10 +11,20 @@ using Setting = std::pair<const char*, const char*>;
 
 // Pieces are short enough to go at once: a hand-shake would wait behind queued data. Between two nodes of an emulated
 // cluster 64 KiB took 28 us so, 68 us by rendezvous.
-constexpr std::array<Setting, 1> tcp_settings = {{{"RNDV_THRESH", "inf"}}};
+//
+// A connection knows the peer's end of it before any data. Left to itself UCX asks for that at the first synchronous
+// send and puts back whatever the connection's socket has not taken by then; UCX 1.13 loses the answer to the peer's
+// own attempt to connect if that is among it, after which neither side can send for ever.
+constexpr std::array<Setting, 2> tcp_settings = {{{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}}};
 
 Status failure(const UcpLibrary& ucp, const Rail& rail, const char* what, ucs_status_t status) {
   return {Code::unavailable, "ucx: rail " + rail.name + ": " + what + ": " + ucp.status_string(status)};
+}
+
+// Other versions of UCX may lack what is set.
+ucs_status_t modify_known(const UcpLibrary& ucp, ucp_config_t* config, const char* name, const char* value) {
+  const ucs_status_t status = ucp.config_modify(config, name, value);
+  return status == UCS_ERR_NO_ELEM ? UCS_OK : status;
 }
 
 void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
@@ -51,7 +61,7 @@ Status RailWorker::make_context(const RailOptions& options) {
   if (status == UCS_OK) status = ucp_.config_modify(config, "NET_DEVICES", rail_.name.c_str());
   if (rail_.kind == RailKind::ethernet)
     for (const auto& [name, value] : tcp_settings)
-      if (status == UCS_OK) status = ucp_.config_modify(config, name, value);
+      if (status == UCS_OK) status = modify_known(ucp_, config, name, value);
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
   parameters.features = UCP_FEATURE_TAG | (wakes(options) ? UCP_FEATURE_WAKEUP : 0);
