@@ -34,7 +34,7 @@ struct Machine {
   double copy_seconds_per_byte = 0;
   double start_seconds_per_byte = 0;  // before the first message: a pass over the payload that some runtimes make
   double ranks_per_core = 1;          // more than 1: ranks share cores, so that the work of all of them counts
-  Fingerprint fingerprint = {};            // of the system that was measured; empty: of none
+  Fingerprint fingerprint = {};       // of the system that was measured; empty: of none
 };
 
 // Two levels, node and rank: figures of an ordinary cluster of today (Ethernet or slower InfiniBand), used until a
