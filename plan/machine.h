@@ -41,8 +41,8 @@ struct Machine {
   double copy_seconds_per_byte = 0;
   double start_seconds_per_byte = 0;  // before the first message: a pass over the payload that some runtimes make
   double ranks_per_core = 1;          // more than 1: ranks share cores, so that the work of all of them counts
-  std::map<std::string, std::vector<HostPoint>> host =
-      {};                        // its collectives over all ranks, by name; ascending in bytes
+  // What the host's collectives took over all ranks, by name; ascending in bytes.
+  std::map<std::string, std::vector<HostPoint>> host = {};
   Fingerprint fingerprint = {};  // of the system that was measured; empty: of none
 };
 

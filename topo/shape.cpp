@@ -5,13 +5,15 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace plait {
 namespace {
 
-constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
+constexpr std::int64_t most_ranks = std::int64_t{1} << 16;
 constexpr std::size_t most_inner_levels = 5;  // package, numa, l3, core, rank
 constexpr double most_siblings = 1 << 20;
 
@@ -38,7 +40,7 @@ std::optional<std::vector<int>> numbers_in(std::string_view text, char separator
     const std::optional<int> number = whole<int>(text.substr(0, end));
     if (!number || *number < least || *number > most_ranks) return std::nullopt;
     product *= separator == ',' ? 1 : *number;
-    if (product > most_ranks || numbers.size() == std::size_t{1} << 16) return std::nullopt;
+    if (product > most_ranks || static_cast<std::int64_t>(numbers.size()) > most_ranks) return std::nullopt;
     numbers.push_back(*number);
     more = end != text.npos;
     if (more) text.remove_prefix(end + 1);
@@ -64,9 +66,7 @@ std::vector<std::int32_t Location::*> members_for(std::size_t inner) {
 
 // `cardinalities`: nodes of a switch (of all where there is one), then the levels within a node.
 Hierarchy even_hierarchy(int switches, const std::vector<int>& cardinalities) {
-  std::vector<int> inner;
-  for (std::size_t i = 1; i < cardinalities.size(); ++i)
-    if (cardinalities[i] > 1) inner.push_back(cardinalities[i]);
+  const std::vector<int> inner(cardinalities.begin() + 1, cardinalities.end());
   int on_node = 1;
   for (const int cardinality : inner) on_node *= cardinality;
   const auto members = members_for(inner.size());
@@ -85,22 +85,6 @@ Hierarchy even_hierarchy(int switches, const std::vector<int>& cardinalities) {
   return Hierarchy::from_locations(locations);
 }
 
-std::string even_text(const Hierarchy& hierarchy) {
-  int switches = 1;
-  std::vector<int> numbers = {1};
-  for (const Level& level : hierarchy.levels()) {
-    if (level.kind == LevelKind::leaf_switch)
-      switches = level.cardinality;
-    else if (level.kind == LevelKind::node)
-      numbers.front() = level.cardinality;
-    else
-      numbers.push_back(level.cardinality);
-  }
-  if (numbers.size() > 1 + most_inner_levels) return {};
-  if (numbers.size() == 1) numbers.push_back(1);
-  return (switches > 1 ? std::to_string(switches) + '/' : std::string()) + joined(numbers, 'x');
-}
-
 // Nodes of unequal numbers of ranks that nothing else tells apart.
 std::string uneven_text(const Hierarchy& hierarchy) {
   const auto levels = hierarchy.levels();
@@ -116,56 +100,112 @@ Status wrong(std::string_view text) {
                              "\": expected nodes, then what each is split into, such as 4x2x8 or 1x8 (docs/tuning.md)"};
 }
 
-std::optional<Hierarchy> hierarchy_of(std::string_view text) {
-  if (text.find(',') != text.npos) {
-    const auto ranks = numbers_in(text, ',', 1);
-    if (!ranks) return std::nullopt;
-    std::int64_t sum = 0;
-    for (const int number : *ranks) sum += number;
-    if (sum > most_ranks) return std::nullopt;
-    return Hierarchy::nodes_of(*ranks);
-  }
+// What a text says, in its usual form.
+struct Numbers {
   int switches = 1;
+  std::vector<int> even;      // nodes (of a switch), then the levels within one; empty: `per_node`
+  std::vector<int> per_node;  // ranks of each node, where they differ
+  double siblings = 1;
+};
+
+std::optional<Numbers> even_numbers(std::string_view text) {
+  Numbers numbers;
   if (const std::size_t slash = text.find('/'); slash != text.npos) {
-    const auto number = whole<int>(text.substr(0, slash));
-    if (!number || *number < 2 || *number > most_ranks) return std::nullopt;
-    switches = *number;
+    const auto switches = whole<int>(text.substr(0, slash));
+    if (!switches || *switches < 2 || *switches > most_ranks) return std::nullopt;
+    numbers.switches = *switches;
     text.remove_prefix(slash + 1);
   }
-  const auto numbers = numbers_in(text, 'x', 1);
-  if (!numbers) return std::nullopt;
-  std::int64_t ranks = switches;
-  std::size_t inner = 0;
-  for (std::size_t i = 0; i < numbers->size(); ++i) {
-    ranks *= (*numbers)[i];
-    inner += i > 0 && (*numbers)[i] > 1 ? 1 : 0;
+  const auto given = numbers_in(text, 'x', 1);
+  if (!given) return std::nullopt;
+  std::int64_t ranks = numbers.switches;
+  for (std::size_t i = 0; i < given->size(); ++i) {
+    ranks *= (*given)[i];
+    if (i == 0 || (*given)[i] > 1) numbers.even.push_back((*given)[i]);
   }
-  if (ranks > most_ranks || inner > most_inner_levels) return std::nullopt;
-  return even_hierarchy(switches, *numbers);
+  if (ranks > most_ranks || numbers.even.size() > 1 + most_inner_levels) return std::nullopt;
+  // A switch of one node says nothing.
+  if (numbers.even.front() == 1) numbers.even.front() = std::exchange(numbers.switches, 1);
+  return numbers;
 }
 
-}  // namespace
+std::optional<Numbers> uneven_numbers(std::string_view text) {
+  Numbers numbers;
+  auto given = numbers_in(text, ',', 1);
+  if (!given) return std::nullopt;
+  std::int64_t sum = 0;
+  for (const int number : *given) sum += number;
+  if (sum > most_ranks) return std::nullopt;
+  const bool same = std::adjacent_find(given->begin(), given->end(), std::not_equal_to<>()) == given->end();
+  if (!same) {
+    numbers.per_node = std::move(*given);
+    return numbers;
+  }
+  numbers.even = {static_cast<int>(given->size())};
+  if (given->front() > 1) numbers.even.push_back(given->front());
+  return numbers;
+}
 
-std::string shape_text(const Hierarchy& hierarchy, double siblings) {
-  std::string text = hierarchy.uniform() ? even_text(hierarchy) : uneven_text(hierarchy);
+std::optional<Numbers> understood(std::string_view text) {
+  double siblings = 1;
+  if (const std::size_t star = text.rfind('*'); star != text.npos) {
+    const auto number = whole<double>(text.substr(star + 1));
+    if (!number || !(*number >= 1) || *number > most_siblings) return std::nullopt;
+    siblings = *number;
+    text = text.substr(0, star);
+  }
+  std::optional<Numbers> numbers = text.find(',') != text.npos ? uneven_numbers(text) : even_numbers(text);
+  if (numbers) numbers->siblings = siblings;
+  return numbers;
+}
+
+std::string with_siblings(const std::string& text, double siblings) {
   if (text.empty() || siblings == 1) return text;
   std::array<char, 32> number{};
   std::snprintf(number.data(), number.size(), "*%.6g", siblings);
   return text + number.data();
 }
 
-Result<CommunicatorShape> parse_shape(std::string_view text) {
-  std::string_view rest = text;
-  double siblings = 1;
-  if (const std::size_t star = rest.rfind('*'); star != rest.npos) {
-    const auto number = whole<double>(rest.substr(star + 1));
-    if (!number || !(*number >= 1) || *number > most_siblings) return wrong(text);
-    siblings = *number;
-    rest = rest.substr(0, star);
+std::string even_text(int switches, std::vector<int> numbers) {
+  if (numbers.size() == 1) numbers.push_back(1);
+  return (switches > 1 ? std::to_string(switches) + '/' : std::string()) + joined(numbers, 'x');
+}
+
+// Empty where there are too many levels.
+std::string even_text(const Hierarchy& hierarchy) {
+  int switches = 1;
+  std::vector<int> numbers = {1};
+  for (const Level& level : hierarchy.levels()) {
+    if (level.kind == LevelKind::leaf_switch)
+      switches = level.cardinality;
+    else if (level.kind == LevelKind::node)
+      numbers.front() = level.cardinality;
+    else
+      numbers.push_back(level.cardinality);
   }
-  std::optional<Hierarchy> hierarchy = hierarchy_of(rest);
-  if (!hierarchy) return wrong(text);
-  return CommunicatorShape{std::move(*hierarchy), siblings};
+  return numbers.size() > 1 + most_inner_levels ? std::string() : even_text(switches, numbers);
+}
+
+}  // namespace
+
+std::string shape_text(const Hierarchy& hierarchy, double siblings) {
+  return with_siblings(hierarchy.uniform() ? even_text(hierarchy) : uneven_text(hierarchy), siblings);
+}
+
+Result<std::string> usual_shape(std::string_view text) {
+  const std::optional<Numbers> numbers = understood(text);
+  if (!numbers) return wrong(text);
+  return with_siblings(
+      numbers->per_node.empty() ? even_text(numbers->switches, numbers->even) : joined(numbers->per_node, ','),
+      numbers->siblings);
+}
+
+Result<CommunicatorShape> parse_shape(std::string_view text) {
+  const std::optional<Numbers> numbers = understood(text);
+  if (!numbers) return wrong(text);
+  return CommunicatorShape{numbers->per_node.empty() ? even_hierarchy(numbers->switches, numbers->even)
+                                                     : Hierarchy::nodes_of(numbers->per_node),
+                           numbers->siblings};
 }
 
 }  // namespace plait

@@ -20,7 +20,11 @@ struct CommunicatorShape {
 // Empty where no such text tells the hierarchy: uneven ones of more than two levels.
 std::string shape_text(const Hierarchy& hierarchy, double siblings);
 
-// At most 2^20 ranks. Fails (invalid) with what is wrong. What shape_text() gives is understood, and gives the same
+// The usual form of a text, "4x2" for "4x1x2": what shape_text() gives of it. Fails as parse_shape() does, and costs
+// little however many ranks there are.
+Result<std::string> usual_shape(std::string_view text);
+
+// At most 65,536 ranks. Fails (invalid) with what is wrong. What shape_text() gives is understood, and gives the same
 // text again.
 Result<CommunicatorShape> parse_shape(std::string_view text);
 

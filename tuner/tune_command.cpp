@@ -45,7 +45,7 @@ struct TuneResult {
 Result<TuneResult> tune_shape(const std::string& text, const Machine& machine) {
   const Result<CommunicatorShape> shape = parse_shape(text);
   if (!shape.ok()) return shape.status();
-  TuneResult result{shape_text(shape->hierarchy, shape->siblings), shape->hierarchy.ranks(), {}};
+  TuneResult result{text, shape->hierarchy.ranks(), {}};
   if (result.ranks < 2) return {Code::invalid, "shape \"" + text + "\": expected two ranks or more"};
   const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine, .siblings = shape->siblings};
   for (int number = 0; number < planned_collectives; ++number) {
@@ -173,10 +173,9 @@ class TuneCommand : public Command {
       return {Code::invalid, "--shape: expected at most " + std::to_string(most_tuned_shapes)};
     std::vector<std::string> once;
     for (const std::string& text : texts) {
-      const Result<CommunicatorShape> shape = parse_shape(text);
-      if (!shape.ok()) return shape.status();
-      const std::string usual = shape_text(shape->hierarchy, shape->siblings);
-      if (std::find(once.begin(), once.end(), usual) == once.end()) once.push_back(usual);
+      const Result<std::string> usual = usual_shape(text);
+      if (!usual.ok()) return usual.status();
+      if (std::find(once.begin(), once.end(), *usual) == once.end()) once.push_back(*usual);
     }
     return once;
   }

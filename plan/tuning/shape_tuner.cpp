@@ -95,19 +95,20 @@ class Curves {
   void add(const CostedProgram& program, int levels, int chunks, int rails) {
     if (chunks < rails) return;
     PlanCurve curve{text(program.program) + " x" + std::to_string(chunks) + (rails > 1 ? rails_text(rails) : ""), {}};
+    const double shortest = rails > 1 ? shortest_with_parts(program, chunks) : 0;
     for (const std::size_t size : sizes_) {
       const double bytes = static_cast<double>(size) * factor_;
-      const bool allowed = chunks <= most_chunks_of(bytes) && (rails == 1 || has_parts(program, bytes, chunks));
+      const bool allowed = chunks <= most_chunks_of(bytes) && bytes >= shortest;
       curve.seconds.push_back(allowed ? seconds(program, levels, bytes, chunks) : never);
     }
     curves_.push_back(std::move(curve));
   }
 
-  // Messages so long that they would go in parts over all rails, unless they are bound to one.
-  bool has_parts(const CostedProgram& program, double bytes, int chunks) const {
+  // Bytes from which on messages are so long that they go in parts over all rails, unless they are bound to one.
+  double shortest_with_parts(const CostedProgram& program, int chunks) const {
     constexpr double shortest_cut_message = 32 << 10;
     const Result<int> segments = segments_needed(program.program, synthesis_.grid, collective_, false);
-    return segments.ok() && bytes / *segments / chunks >= shortest_cut_message;
+    return segments.ok() ? shortest_cut_message * *segments * chunks : never;
   }
 
   Collective collective_;
@@ -155,6 +156,48 @@ const PlanCurve& best_at(const std::vector<PlanCurve>& curves, std::size_t point
                            [&](const PlanCurve& a, const PlanCurve& b) { return a.seconds[point] < b.seconds[point]; });
 }
 
+// A curve of the same program with twice the chunks; no seconds where it cannot or need not be cut further, as the
+// planner would have it (call_synthesis.h), from the size `from` on.
+PlanCurve cut_further(const PlanCurve& curve, Collective collective, const CandidateContext& context,
+                      const std::vector<std::size_t>& sizes, std::size_t from) {
+  const int ranks = context.hierarchy.ranks();
+  const std::size_t space = curve.plan.rfind(" x");
+  const Result<Program> program = parse_program(curve.plan.substr(0, space));
+  if (!program.ok() || curve.plan.find('@') != std::string::npos) return {};
+  const int chunks = std::stoi(curve.plan.substr(space + 2));
+  if (2 * chunks > most_chunks_for(1, ranks)) return {};
+  CallSynthesis synthesis = synthesis_of(call_of(collective, sizes[from]), context);
+  const Result<int> segments = segments_needed(*program, synthesis.grid, collective, false);
+  if (!segments.ok() || 2 * chunks > std::min(synthesis.options.most_chunks, most_chunks_for(*segments, ranks)) ||
+      !has_long_messages(context.hierarchy.nodes(), synthesis.options.bytes, *segments, chunks))
+    return {};
+  PlanCurve finer{text(*program) + " x" + std::to_string(2 * chunks), std::vector<double>(sizes.size(), never)};
+  SearchOptions& options = synthesis.options;
+  options.fewest_chunks = options.most_chunks = 2 * chunks;
+  for (std::size_t point = from; point < sizes.size(); ++point) {
+    options.bytes = static_cast<double>(sizes[point]) * bytes_factor(collective, ranks);
+    const auto priced = price_program(synthesis.task, synthesis.model, options, *program);
+    if (priced.ok()) finer.seconds[point] = priced->seconds;
+  }
+  return finer;
+}
+
+// The range's plan, in as many chunks as keep it near the best.
+PlanCurve robust_plan(const std::vector<PlanCurve>& curves, const CoveredRange& range, Collective collective,
+                      const CandidateContext& context, const std::vector<std::size_t>& sizes) {
+  PlanCurve plan = curves[range.plan];
+  while (collective != Collective::alltoall && collective != Collective::barrier) {
+    PlanCurve finer = cut_further(plan, collective, context, sizes, range.first);
+    if (finer.seconds.empty()) break;
+    bool near = true;
+    for (std::size_t point = range.first; point < range.end && near; ++point)
+      near = finer.seconds[point] <= (1 + range_tolerance) * best_at(curves, point).seconds[point];
+    if (!near) break;
+    plan = std::move(finer);
+  }
+  return plan;
+}
+
 bool has_time(const std::vector<PlanCurve>& curves, std::size_t point) {
   return std::any_of(curves.begin(), curves.end(),
                      [&](const PlanCurve& curve) { return std::isfinite(curve.seconds[point]); });
@@ -189,7 +232,7 @@ Result<TunedRanges> tune_collective(Collective collective, const CandidateContex
                                  std::to_string(sizes[point]) + " bytes on machine " + context.machine.name};
   TunedRanges tuned;
   for (const CoveredRange& range : cover_sizes(times_of(curves), range_tolerance)) {
-    const PlanCurve& curve = curves[range.plan];
+    const PlanCurve curve = robust_plan(curves, range, collective, context, sizes);
     const std::size_t from = sizes[range.first], to = end_of(sizes, range.end);
     tuned.ranges.push_back({from, to, curve.plan, curve.seconds[range.first], curve.seconds[range.end - 1]});
     const PlanCurve& plain = best_at(flat, range.first);

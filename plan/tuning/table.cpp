@@ -59,10 +59,9 @@ Status read_shape(const Json& json, const std::string& where, TunedShape& tuned)
   members.text("shape", tuned.shape);
   const Json* collectives = members.list("collectives", planned_collectives, "collectives");
   if (Status status = members.finish(); !status.ok()) return status;
-  const Result<CommunicatorShape> shape = parse_shape(tuned.shape);
-  if (!shape.ok()) return unexpected(where + "shape", "a shape such as 4x2x8");
-  if (const std::string usual = shape_text(shape->hierarchy, shape->siblings); usual != tuned.shape)
-    return unexpected(where + "shape", usual.empty() ? "a shape such as 4x2x8" : usual);
+  const Result<std::string> usual = usual_shape(tuned.shape);
+  if (!usual.ok() || *usual != tuned.shape)
+    return unexpected(where + "shape", usual.ok() ? *usual : std::string("a shape such as 4x2x8"));
   for (std::size_t i = 0; i < collectives->size(); ++i) {
     TunedCollective& entry = tuned.collectives.emplace_back();
     const std::string place = indexed(where, "collectives", i);

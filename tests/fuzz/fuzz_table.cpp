@@ -8,7 +8,7 @@ using namespace plait;
 namespace {
 
 void check_shape(const TunedShape& shape) {
-  fuzz::require(parse_shape(shape.shape).ok(), "a shape is understood");
+  fuzz::require(usual_shape(shape.shape).ok(), "a shape is understood");
   for (const TunedCollective& tuned : shape.collectives) {
     std::size_t end = 0;
     for (const TunedRange& range : tuned.ranges) {
@@ -25,7 +25,8 @@ void check_shape(const TunedShape& shape) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  (void)parse_shape(fuzz::text_of(data, size));
+  if (const Result<std::string> usual = usual_shape(fuzz::text_of(data, size)); usual.ok())
+    fuzz::require(*usual_shape(*usual) == *usual, "a shape's usual form is its own");
   const Result<TuningTable> table = parse_table(fuzz::text_of(data, size));
   if (!table.ok()) {
     fuzz::require(!table.status().message().empty(), "a refusal says why");

@@ -8,6 +8,11 @@ namespace {
 
 std::string again(std::string_view text) {
   const auto shape = parse_shape(text);
+  const auto usual = usual_shape(text);
+  EXPECT_EQ(usual.ok(), shape.ok());
+  if (shape.ok() && usual.ok()) {
+    EXPECT_EQ(*usual, shape_text(shape->hierarchy, shape->siblings));
+  }
   return shape.ok() ? shape_text(shape->hierarchy, shape->siblings) : shape.status().message();
 }
 
@@ -22,6 +27,8 @@ TEST(Shape, OnesWithinANodeAreLeftOut) {
   EXPECT_EQ(again("4"), "4x1");
   EXPECT_EQ(again("2,2,2"), "3x2");
   EXPECT_EQ(again("4x2*1"), "4x2");
+  EXPECT_EQ(again("2/1x4"), "2x4");
+  EXPECT_EQ(again("1,1,1"), "3x1");
 }
 
 TEST(Shape, SaysWhatIsWhere) {
