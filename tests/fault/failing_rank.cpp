@@ -18,9 +18,11 @@
 #endif
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/fault/late_denial.h"
@@ -85,12 +87,16 @@ int run_before_set_up(int rank, int failing, bool pairs) {
   return error == MPI_SUCCESS || seconds > most_seconds;
 }
 
+// Nobody is to hear of the failure in the barrier before it, which others may leave later.
+void let_others_leave() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
+
 // The number of what was not as it must be.
 int run(int rank, int failing, bool packing, int calls_before) {
   Data data(packing);
   for (int call = 0; call < calls_before; ++call)
     if (exchange(data) != MPI_SUCCESS) return 1;
-  if (MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS) return 1;  // nobody is to hear of the failure in a call before
+  if (MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS) return 1;
+  if (rank == failing) let_others_leave();
   if (rank == failing) packing ? deny_packing() : deny_single_copies();
   const double begin = MPI_Wtime();
   int error = MPI_SUCCESS;
@@ -137,6 +143,7 @@ int run_persistent(int rank, int failing, int calls_before) {
   for (int call = 0; call < calls_before; ++call)
     if (start_and_wait(requests, rank) != MPI_SUCCESS) return 1;
   if (MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS) return 1;
+  if (rank == failing) let_others_leave();
   if (rank == failing) deny_single_copies();
   const double begin = MPI_Wtime();
   int error = MPI_SUCCESS;

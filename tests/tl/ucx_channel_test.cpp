@@ -35,7 +35,8 @@ class Ranks {
       peer->process = static_cast<std::uint64_t>(rank) + 1;
       peer->host = "node" + std::to_string(rank);
       for (std::size_t i = 0; i < rails.size(); ++i) {
-        auto worker = RailWorker::open(ucp, rails[i], {.transports = {}, .concurrent = false, .process = introduced ? peer->process : 0});
+        auto worker = RailWorker::open(
+            ucp, rails[i], {.transports = {}, .concurrent = false, .process = introduced ? peer->process : 0});
         if (!worker.ok()) {
           problem_ = worker.status().message();
           return;
