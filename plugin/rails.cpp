@@ -139,7 +139,8 @@ Status RailNetwork::open_workers(std::size_t peers) {
       if (free_descriptors() < worker_descriptors + peers)
         return {Code::unavailable, "ucx: the limit on open files leaves too few for connections"};
       const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
-      const RailOptions options{.transports = process().config.ucx_transports, .concurrent = process().concurrent};
+      const RailOptions options{
+          .transports = process().config.ucx_transports, .concurrent = process().concurrent, .process = own.process};
       Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
       if (!made.ok()) return made.status();
       worker = std::move(*made);

@@ -1,11 +1,12 @@
 // A job whose error handler returns errors, and of which one rank's single copies are forbidden in the middle, or its
 // packing (late_denial.cpp). All ranks must get an error soon, and again from the next call.
 //
-//   failing_rank RANK [packing|set-up|set-up-pairs|persistent]
+//   failing_rank RANK [packing|set-up|set-up-pairs|first|persistent|first-persistent]
 //
 // set-up: the others' next call needs a longer set-up than the one in which the rank fails, which not all of them
 // notice in that call. set-up-pairs: an exchange whose lengths differ by pair.
 // persistent: of two persistent collectives, which every second rank starts in the other order.
+// first: in the first long call, while connections are made.
 #include <mpi.h>
 
 // Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
@@ -17,9 +18,11 @@
 #endif
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/fault/late_denial.h"
@@ -84,12 +87,16 @@ int run_before_set_up(int rank, int failing, bool pairs) {
   return error == MPI_SUCCESS || seconds > most_seconds;
 }
 
+// Nobody is to hear of the failure in the barrier before it, which others may leave later.
+void let_others_leave() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
+
 // The number of what was not as it must be.
-int run(int rank, int failing, bool packing) {
+int run(int rank, int failing, bool packing, int calls_before) {
   Data data(packing);
-  for (int call = 0; call < 5; ++call)
+  for (int call = 0; call < calls_before; ++call)
     if (exchange(data) != MPI_SUCCESS) return 1;
-  if (MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS) return 1;  // nobody is to hear of the failure in a call before
+  if (MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS) return 1;
+  if (rank == failing) let_others_leave();
   if (rank == failing) packing ? deny_packing() : deny_single_copies();
   const double begin = MPI_Wtime();
   int error = MPI_SUCCESS;
@@ -120,7 +127,7 @@ int start_and_wait(std::array<MPI_Request, 2>& requests, int rank) {
   return error;
 }
 
-int run_persistent(int rank, int failing) {
+int run_persistent(int rank, int failing, int calls_before) {
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Comm apart = MPI_COMM_NULL;
@@ -133,9 +140,10 @@ int run_persistent(int rank, int failing) {
   for (std::size_t k = 0; k < 2; ++k) PLAIT_PERSISTENT(Alltoall)
   (buffers[k].data(), count / ranks, MPI_FLOAT, buffers[k + 2].data(), count / ranks, MPI_FLOAT, MPI_COMM_WORLD,
    MPI_INFO_NULL, &requests[k]);
-  for (int call = 0; call < 5; ++call)
+  for (int call = 0; call < calls_before; ++call)
     if (start_and_wait(requests, rank) != MPI_SUCCESS) return 1;
   if (MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS) return 1;
+  if (rank == failing) let_others_leave();
   if (rank == failing) deny_single_copies();
   const double begin = MPI_Wtime();
   int error = MPI_SUCCESS;
@@ -143,7 +151,7 @@ int run_persistent(int rank, int failing) {
   const double seconds = MPI_Wtime() - begin;
   std::printf("rank %d: after %.3f s: %s\n", rank, seconds, error_text(raised).c_str());
   int wrong = error == MPI_SUCCESS || seconds > most_seconds;
-  // UCX 1.13 ends a process whose peer goes away while it connects to it.
+  // UCX 1.13 ends a process whose peer leaves the job while it connects to it.
   if (seconds < most_seconds) MPI_Barrier(apart);
   MPI_Comm_free(&apart);
   // Open MPI frees requests that end with an error.
@@ -156,7 +164,9 @@ int run_persistent(int rank, int failing) {
 
 int run_as(const std::string& what, int rank, int failing) {
   if (what == "set-up" || what == "set-up-pairs") return run_before_set_up(rank, failing, what == "set-up-pairs");
-  return what == "persistent" ? run_persistent(rank, failing) : run(rank, failing, what == "packing");
+  const int calls_before = what.starts_with("first") ? 0 : 5;
+  if (what.ends_with("persistent")) return run_persistent(rank, failing, calls_before);
+  return run(rank, failing, what == "packing", calls_before);
 }
 
 }  // namespace

@@ -228,6 +228,9 @@ void fail_endpoints(ucs_status_t status) {
 int open_workers() { return workers_open; }
 int open_requests() { return requests_open; }
 int synchronous_sends() { return synchronous; }
+int closed_endpoints() {
+  return static_cast<int>(std::ranges::count_if(endpoints, [](const auto& endpoint) { return endpoint->closed; }));
+}
 
 const UcpLibrary& library() {
   static const UcpLibrary fake = {.config_read = config_read,

@@ -27,6 +27,7 @@ void fail_endpoints(ucs_status_t status);
 int open_workers();
 int open_requests();
 int synchronous_sends();
+int closed_endpoints();
 
 const UcpLibrary& library();
 

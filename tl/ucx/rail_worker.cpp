@@ -34,6 +34,12 @@ void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
   endpoint->failures->fetch_add(1, std::memory_order_relaxed);
 }
 
+// No message of a channel has this binding (ucx_channel.cpp).
+constexpr std::uint64_t introduction = 0xff;
+constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
+
+std::uint64_t introduction_of(std::uint64_t process) { return process << 8 | introduction; }
+
 // What the user chose may be unable to wake anybody, or pay for it with each message.
 bool wakes(const RailOptions& options) { return options.transports.empty(); }
 
@@ -46,7 +52,7 @@ std::string transports_of(const Rail& rail, const RailOptions& options) {
 
 Result<std::unique_ptr<RailWorker>> RailWorker::open(const UcpLibrary& ucp, const Rail& rail,
                                                      const RailOptions& options) {
-  std::unique_ptr<RailWorker> made(new RailWorker(ucp, rail, options.concurrent));
+  std::unique_ptr<RailWorker> made(new RailWorker(ucp, rail, options));
   if (Status status = made->start(options); !status.ok()) return status;
   return made;
 }
@@ -124,7 +130,44 @@ Result<UcxEndpoint*> RailWorker::connect(std::uint64_t process, const std::strin
     endpoints_.erase(process);
     return failure(ucp_, rail_, "connecting", status);
   }
+  introduce(*endpoint, process);
   return endpoint.get();
+}
+
+// Ours arrives only once the other process has connected as well, and so has made its end of the connection.
+void RailWorker::introduce(UcxEndpoint& endpoint, std::uint64_t process) {
+  static char nothing = 0;
+  endpoint.introduced = process_ == 0;
+  if (endpoint.introduced) return;
+  ucp_request_param_t parameters = {};
+  parameters.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  endpoint.heard = ucp_.tag_recv(worker_, &nothing, 0, introduction_of(process), whole_tag, &parameters);
+  endpoint.said = ucp_.tag_send_sync(endpoint.handle, &nothing, 0, introduction_of(process_), &parameters);
+  for (void** request : {&endpoint.heard, &endpoint.said}) {
+    if (!UCS_PTR_IS_ERR(*request)) continue;
+    on_failure(&endpoint, endpoint.handle, UCS_PTR_STATUS(*request));
+    *request = nullptr;
+  }
+}
+
+bool RailWorker::introduced(UcxEndpoint& endpoint) {
+  if (!arrived(endpoint.said, endpoint) || !arrived(endpoint.heard, endpoint)) return false;
+  return endpoint.introduced = true;
+}
+
+bool RailWorker::arrived(void*& request, UcxEndpoint& endpoint) {
+  if (request == nullptr) return true;
+  const ucs_status_t status = ucp_.request_check_status(request);
+  if (status == UCS_INPROGRESS) return false;
+  ucp_.request_free(std::exchange(request, nullptr));
+  if (status != UCS_OK) on_failure(&endpoint, endpoint.handle, status);
+  return true;
+}
+
+void RailWorker::forget_introduction(UcxEndpoint& endpoint) {
+  if (endpoint.heard != nullptr) ucp_.request_cancel(worker_, endpoint.heard);
+  for (void** request : {&endpoint.heard, &endpoint.said})
+    if (*request != nullptr) ucp_.request_free(std::exchange(*request, nullptr));
 }
 
 void RailWorker::close(UcxEndpoint& endpoint) {
@@ -134,6 +177,7 @@ void RailWorker::close(UcxEndpoint& endpoint) {
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;
   void* request = ucp_.ep_close(std::exchange(endpoint.handle, nullptr), &parameters);
+  forget_introduction(endpoint);
   if (!UCS_PTR_IS_PTR(request)) return;
   constexpr int most_glances = 1000;
   for (int glance = 0; glance < most_glances && ucp_.request_check_status(request) == UCS_INPROGRESS; ++glance)

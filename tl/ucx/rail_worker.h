@@ -15,17 +15,24 @@
 
 namespace plait {
 
-// A connection to one process over one rail. Made at the first message, kept until the process ends.
+// A connection to one process over one rail. Made at the first message, kept until the process ends. Before any message
+// both ends introduce themselves: until then UCX 1.13 may end the other process when this one cuts the connection.
 struct UcxEndpoint {
   ucp_ep_h handle = nullptr;
   std::atomic<int> failure{UCS_OK};                // a ucs_status_t, once the connection has failed
   std::atomic<std::uint32_t>* failures = nullptr;  // counts those of the worker
   std::uint64_t unconfirmed = 0;  // bytes sent since the last that is known to arrive; guarded by the lock
+  // Of the introduction, guarded as well: what is under way, and whether both are known to have arrived.
+  void* said = nullptr;
+  void* heard = nullptr;
+  bool introduced = false;
 };
 
 struct RailOptions {
   std::string transports;   // as UCX_TLS; empty: by the kind of the rail
   bool concurrent = false;  // several threads may use the worker
+  // This process's number, as others give it to connect(); 0: there are no introductions, on either side.
+  std::uint64_t process = 0;
 };
 
 class RailWorker {
@@ -52,6 +59,10 @@ class RailWorker {
   }
   // The endpoint to the process of that number; made when it is new. Does not wait for the connection.
   Result<UcxEndpoint*> connect(std::uint64_t process, const std::string& address);
+  // Whether messages may go over it. True as well when it has failed: they then say so.
+  bool ready(UcxEndpoint& endpoint) {
+    return endpoint.introduced || endpoint.failure.load(std::memory_order_relaxed) != UCS_OK || introduced(endpoint);
+  }
   void progress() { ucp_.worker_progress(worker_); }
   // As Channel::arm.
   bool arm(WakeUp& wake_up);
@@ -70,15 +81,20 @@ class RailWorker {
   }
 
  private:
-  RailWorker(const UcpLibrary& ucp, const Rail& rail, bool concurrent)
-      : ucp_(ucp), rail_(rail), concurrent_(concurrent) {}
+  RailWorker(const UcpLibrary& ucp, const Rail& rail, const RailOptions& options)
+      : ucp_(ucp), rail_(rail), concurrent_(options.concurrent), process_(options.process) {}
   Status start(const RailOptions& options);
   Status make_context(const RailOptions& options);
   Status make_worker();
+  void introduce(UcxEndpoint& endpoint, std::uint64_t process);
+  bool introduced(UcxEndpoint& endpoint);
+  bool arrived(void*& request, UcxEndpoint& endpoint);
+  void forget_introduction(UcxEndpoint& endpoint);
 
   const UcpLibrary& ucp_;
   Rail rail_;
   bool concurrent_;
+  std::uint64_t process_;
   std::mutex guard_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "tl/memory.h"
 #include "tl/staging_pool.h"
@@ -42,6 +43,7 @@ struct Stream {
   std::uint64_t posted = 0;     // bytes of its share of that message
   int pieces = 0;               // under way
   std::uint64_t bytes = 0;      // of these
+  bool held = false;            // until the connection is ready
 };
 
 // The messages to or from one peer with one binding, in order.
@@ -55,6 +57,7 @@ struct RailState {
   UcxRail rail;
   std::vector<UcxEndpoint*> endpoints;  // by rank; nullptr: not connected yet
   std::vector<Piece> pieces;
+  std::vector<Stream*> held;
 };
 
 class UcxChannel final : public Channel {
@@ -74,7 +77,9 @@ class UcxChannel final : public Channel {
  private:
   std::size_t ranks() const { return peers_.size(); }
   std::size_t rails() const { return rails_.size(); }
-  bool awaits(std::size_t rail) const { return !rails_[rail].pieces.empty() || unconfirmed_ > 0; }
+  bool awaits(std::size_t rail) const {
+    return !rails_[rail].pieces.empty() || !rails_[rail].held.empty() || unconfirmed_ > 0;
+  }
   Lane& lane_of(const Transfer& transfer) {
     const auto binding = static_cast<std::size_t>(transfer.rail + 1);
     return lanes_[(binding * ranks() + static_cast<std::size_t>(transfer.peer)) * 2 +
@@ -92,7 +97,9 @@ class UcxChannel final : public Channel {
   Status check(const Transfer& transfer) const;
   Result<UcxEndpoint*> endpoint(const Transfer& transfer, std::size_t rail);
   Status fill_window(Stream& stream, std::size_t rail);
-  Status post_piece(Stream& stream, std::size_t rail);
+  void hold(Stream& stream, std::size_t rail);
+  Result<bool> post_held(std::size_t rail);
+  Status post_piece(Stream& stream, std::size_t rail, UcxEndpoint& endpoint);
   void* post(const Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint);
   Result<bool> progress_rail(std::size_t rail);
   Status finish_piece(std::size_t rail, std::size_t index);
@@ -127,7 +134,7 @@ UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<c
       peers_(std::move(peers)),
       watched_(std::move(rails)),
       watch_(watched_, peers_, options_.peers_answer) {
-  for (const UcxRail& rail : watched_) rails_.push_back({rail, std::vector<UcxEndpoint*>(ranks()), {}});
+  for (const UcxRail& rail : watched_) rails_.push_back({rail, std::vector<UcxEndpoint*>(ranks()), {}, {}});
   options_.weights.resize(watched_.size(), 1.0);
   options_.fragment_bytes = std::max<std::size_t>(options_.fragment_bytes, 1);
   options_.window = std::max(options_.window, 1);
@@ -251,7 +258,13 @@ Result<bool> UcxChannel::start(Transfer& transfer) {
 Status UcxChannel::fill_window(Stream& stream, std::size_t rail) {
   const std::uint64_t most_bytes = static_cast<std::uint64_t>(options_.window) * options_.fragment_bytes;
   while (stream.current != nullptr && stream.pieces < most_pieces && stream.bytes < most_bytes) {
-    if (Status status = post_piece(stream, rail); !status.ok()) return status;
+    const Result<UcxEndpoint*> connected = endpoint(*stream.current, rail);
+    if (!connected.ok()) return connected.status();
+    if (!rails_[rail].rail.worker->ready(**connected)) {
+      hold(stream, rail);
+      return {};
+    }
+    if (Status status = post_piece(stream, rail, **connected); !status.ok()) return status;
     const RailShare part = share(*stream.current, rail);
     if (stream.posted < part.end - part.begin) continue;
     Transfer& left = *stream.current;
@@ -263,16 +276,35 @@ Status UcxChannel::fill_window(Stream& stream, std::size_t rail) {
   return {};
 }
 
-Status UcxChannel::post_piece(Stream& stream, std::size_t rail) {
+void UcxChannel::hold(Stream& stream, std::size_t rail) {
+  if (!std::exchange(stream.held, true)) rails_[rail].held.push_back(&stream);
+}
+
+// True when some connection has become ready.
+Result<bool> UcxChannel::post_held(std::size_t rail) {
+  RailState& state = rails_[rail];
+  bool moved = false;
+  for (std::size_t index = state.held.size(); index-- > 0;) {
+    Stream& stream = *state.held[index];
+    UcxEndpoint& connection = *state.endpoints[static_cast<std::size_t>(stream.current->peer)];
+    if (!state.rail.worker->ready(connection)) continue;
+    state.held[index] = state.held.back();
+    state.held.pop_back();
+    stream.held = false;
+    moved = true;
+    if (Status status = fill_window(stream, rail); !status.ok()) return status;
+  }
+  return moved;
+}
+
+Status UcxChannel::post_piece(Stream& stream, std::size_t rail, UcxEndpoint& endpoint) {
   Transfer& transfer = *stream.current;
-  Result<UcxEndpoint*> connected = endpoint(transfer, rail);
-  if (!connected.ok()) return connected.status();
   const RailShare part = share(transfer, rail);
   const std::uint64_t offset = part.begin + stream.posted;
   const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), part.end - offset);
   Piece piece{.transfer = &transfer, .request = nullptr, .offset = offset, .bytes = bytes, .staging = {}};
   std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
-  piece.request = post(piece, address, rail, **connected);
+  piece.request = post(piece, address, rail, endpoint);
   if (UCS_PTR_IS_ERR(piece.request)) return failure(transfer, rail, UCS_PTR_STATUS(piece.request));
   stream.posted += bytes;
   transfer.progressed += bytes;
@@ -367,6 +399,11 @@ Result<bool> UcxChannel::progress_rail(std::size_t rail) {
     moved = true;
     if (Status status = finish_piece(rail, index); !status.ok()) return status;
   }
+  if (!state.held.empty()) {
+    const Result<bool> posted = post_held(rail);
+    if (!posted.ok()) return posted;
+    moved |= *posted;
+  }
   if (worker.failures() > 0)
     if (Status status = check_endpoints(rail); !status.ok()) return status;
   return moved;
@@ -427,18 +464,22 @@ Status UcxChannel::check_endpoints(std::size_t rail) const {
 
 Status UcxChannel::look_at_stall() {
   awaited_.clear();
-  for (std::size_t rail = 0; rail < rails(); ++rail)
-    for (const Piece& piece : rails_[rail].pieces) {
-      const Awaited one{static_cast<int>(rail), piece.transfer->peer};
-      if (std::ranges::find(awaited_, one) == awaited_.end()) awaited_.push_back(one);
-    }
+  const auto add = [&](std::size_t rail, const Transfer& transfer) {
+    const Awaited one{static_cast<int>(rail), transfer.peer};
+    if (std::ranges::find(awaited_, one) == awaited_.end()) awaited_.push_back(one);
+  };
+  for (std::size_t rail = 0; rail < rails(); ++rail) {
+    for (const Piece& piece : rails_[rail].pieces) add(rail, *piece.transfer);
+    for (const Stream* stream : rails_[rail].held) add(rail, *stream->current);
+  }
   return watch_.look(awaited_);
 }
 
 // ---- Giving up ----
 
 // The connections of this communicator are cut: no peer may wait for what does not come, and none may get the bytes of
-// memory that now is used for something else.
+// memory that now is used for something else. A connection that is not ready has carried nothing yet, and is left
+// alone: its peer may not outlive a cut (rail_worker.h), and hears of the failure from elsewhere.
 void UcxChannel::abandon(const Status&) {
   if (!abandoned_) give_up();
 }
@@ -457,7 +498,8 @@ void UcxChannel::give_up_rail(std::size_t rail) {
   for (const Piece& piece : state.pieces)
     if (piece.transfer->kind != StepKind::send) worker.ucp().request_cancel(worker.worker(), piece.request);
   for (UcxEndpoint* endpoint : state.endpoints)
-    if (endpoint != nullptr) worker.close(*endpoint);
+    if (endpoint != nullptr && worker.ready(*endpoint)) worker.close(*endpoint);
+  state.held.clear();
   constexpr int most_glances = 1000;
   for (Piece& piece : state.pieces) {
     for (int glance = 0; glance < most_glances && worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS;
