@@ -74,11 +74,16 @@ int exchange_by_pairs(Data& data) {
                        places.data(), MPI_FLOAT, MPI_COMM_WORLD);
 }
 
+// Nobody is to hear of the failure in the call before it, which others may leave later.
+void let_others_leave() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
+
 int run_before_set_up(int rank, int failing, bool pairs) {
   Data data(true);
   for (int call = 0; call < 5; ++call)
     if (gather_short(data) != MPI_SUCCESS) return 1;
+  let_others_leave();
   if (rank == failing) deny_packing();
+  if (rank != failing) let_others_leave();
   const double begin = MPI_Wtime();
   int error = gather_short(data);
   if (error == MPI_SUCCESS) error = pairs ? exchange_by_pairs(data) : exchange(data);
@@ -86,9 +91,6 @@ int run_before_set_up(int rank, int failing, bool pairs) {
   std::printf("rank %d: after %.3f s: %s\n", rank, seconds, error_text(error).c_str());
   return error == MPI_SUCCESS || seconds > most_seconds;
 }
-
-// Nobody is to hear of the failure in the barrier before it, which others may leave later.
-void let_others_leave() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
 
 // The number of what was not as it must be.
 int run(int rank, int failing, bool packing, int calls_before) {
