@@ -35,7 +35,7 @@ struct Contents {
   // MPI hands out derived types as new handles, predefined ones (which may have parameters) as they are.
   ~Contents() {
     for (MPI_Datatype& type : types)
-      if (!Contents(type).predefined()) PMPI_Type_free(&type);
+      if (find_predefined(type) == nullptr && !Contents(type).predefined()) PMPI_Type_free(&type);
   }
 
   bool predefined() const {
@@ -164,6 +164,7 @@ int for_each_segment(const Region& region, Move&& move) {
 }  // namespace
 
 bool is_contiguous(MPI_Datatype type) {
+  if (const Datatype* known = find_predefined(type)) return known->contiguous;
   if (!fills_its_extent(type)) return false;
   const Contents contents(type);
   if (!parts_in_order(contents)) return false;

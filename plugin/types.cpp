@@ -348,12 +348,17 @@ void stop_types() {
   if (tables != nullptr && tables->keyval != MPI_KEYVAL_INVALID) PMPI_Type_free_keyval(&tables->keyval);
 }
 
-const Datatype* find_datatype(MPI_Datatype handle) {
+const Datatype* find_predefined(MPI_Datatype handle) {
   std::size_t slot = slot_of(handle);
   while (const Datatype* type = tables->by_handle[slot]) {
     if (type->handle == handle) return type;
     slot = (slot + 1) % slots;
   }
+  return nullptr;
+}
+
+const Datatype* find_datatype(MPI_Datatype handle) {
+  if (const Datatype* predefined = find_predefined(handle)) return predefined;
   return handle == MPI_DATATYPE_NULL ? nullptr : find_derived(handle);
 }
 

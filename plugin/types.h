@@ -37,6 +37,9 @@ void stop_types();
 // A look-up for predefined types; for others an attribute of the type, made at its first use. Thread-safe.
 const Datatype* find_datatype(MPI_Datatype type);
 
+// The facts of a predefined type; nullptr for all others. Thread-safe, local, asks the host nothing.
+const Datatype* find_predefined(MPI_Datatype type);
+
 // The predefined operator behind a handle. MPI_REPLACE and MPI_NO_OP are predefined as well, but reduce nothing.
 std::optional<Op> predefined_op(MPI_Op op);
 bool usable_in_reductions(MPI_Op op);
