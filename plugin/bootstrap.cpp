@@ -1,5 +1,6 @@
 #include "plugin/bootstrap_steps.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include "tl/shm/copy_probe.h"
 #include "tl/shm/shm_channel.h"
 #include "tl/shm/xpmem_buffers.h"
+#include "tl/trace.h"
 #include "topo/discovery.h"
 
 namespace plait {
@@ -564,6 +566,17 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
       to_all(planner.hierarchy().ranks()),
       from_root(planner.hierarchy().ranks()) {
   links.hierarchy = &planner.hierarchy();
+}
+
+Status Machinery::reason_of(const Status& failure) {
+  constexpr std::uint64_t longest_ns = 50'000'000;
+  if (failure.code() != Code::peer_failed) return failure;
+  const std::uint64_t until = monotonic_ns() + longest_ns;
+  while (notice.heard().ok() && monotonic_ns() < until) {
+    look_at_notice();
+    sched_yield();
+  }
+  return notice.heard().ok() ? failure : notice.heard();
 }
 
 void Machinery::give_up(const Status& cause) {

@@ -62,6 +62,10 @@ struct Machinery {
 
   // This rank has failed: no other waits for it for ever.
   void give_up(const Status& cause);
+  // What to say of a failed call: a peer that gives up cuts its connections, perhaps before its reason has come here by
+  // the notice, which is waited for a moment. Other failures stay as they are. Blocks for a twentieth of a second at
+  // most; lets the host make progress.
+  Status reason_of(const Status& failure);
   // A glance for a rank of another node that has.
   void look_at_notice() { notice.look(connections.messages.handle()); }
 

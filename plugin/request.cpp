@@ -43,7 +43,7 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
   StepTrace* steps = begin_trace(machinery);
   const Status status = machinery.engine.run(prepared.schedule, staging.buffers, request.reducer, steps);
   if (!status.ok()) [[unlikely]]
-    return fail(communicator, status);
+    return fail(communicator, machinery.reason_of(status));
   if (const int error = stage_out(request, staging); error != MPI_SUCCESS)
     return raise_error_of_call(communicator.handle, error);
   return MPI_SUCCESS;
@@ -80,7 +80,7 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
   const BoundSchedule* rest = status.ok() ? pairs.rest(machinery.links) : nullptr;
   if (rest != nullptr) status = machinery.engine.run(*rest, pairs.buffers(), nullptr, nullptr);
   if (!status.ok()) [[unlikely]]
-    return fail(communicator, status);
+    return fail(communicator, machinery.reason_of(status));
   if (SlotSize* size = slot_size_of(machinery, request.call.collective); size != nullptr) size->learn(pairs.wishes());
   const int error = pairs.end();
   return error == MPI_SUCCESS ? error : raise_error_of_call(communicator.handle, error);
