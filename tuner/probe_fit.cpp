@@ -96,7 +96,8 @@ class LinkFit {
     LinkLevel level;
     level.name = link_.level;
     level.network = link_.network;
-    level.overhead = std::min(stream_.fixed, one_way_.fixed / 2);
+    // A stream may be held up by more than its processors' work, as by a socket's system calls.
+    level.overhead = std::min(stream_.fixed, one_way_.fixed / 4);
     level.latency = std::max(one_way_.fixed - 2 * level.overhead, least_seconds);
     if (link_.network) {
       fit_port(level);
@@ -112,7 +113,8 @@ class LinkFit {
   // The port's rate is the highest that any number of ranks got out of it together; what a message takes beyond it is
   // its processors' work, of which the model counts both sides'.
   void fit_port(LinkLevel& level) {
-    const double rate = std::max(highest(link_.bytes_per_second), 1 / stream_.slope);
+    const double measured = highest(link_.bytes_per_second);
+    const double rate = measured > 0 ? measured : 1 / stream_.slope;
     level.port_seconds_per_byte = 1 / rate;
     level.cpu_seconds_per_byte = std::max((one_way_.slope - level.port_seconds_per_byte) / 2, 0.0);
     if (const double messages = highest(link_.messages_per_second); messages > 0)
