@@ -189,15 +189,7 @@ class Probe {
   // A group of two for each pair, which takes the plans that are measured.
   Result<MpiGroup> connect(int pair, const char* plan) {
     MpiGroup group = MpiGroup::split(pair);
-    Status taken;
-    if (group.member()) {
-      plait_set_enabled(1);
-      taken = group.take_plan(plan);
-      plait_set_enabled(0);
-    }
-    meet_quietly();
-    const std::array failed = {taken.ok() ? 0.0 : 1.0};
-    if (session_.maxima(failed)[0] > 0) return Status(Code::unavailable, "Plait cannot be used between some ranks");
+    if (Status taken = take_plan(group, plan); !taken.ok()) return taken;
     return group;
   }
 
@@ -232,11 +224,11 @@ class Probe {
     note_channels(pair == 0, link);
     announce(link.level + ": stream");
     link.stream = stream(*group, pair == 0);
-    if (Status taken = change_plan(*group, reduce_plan); !taken.ok()) return taken;
+    if (Status taken = take_plan(*group, reduce_plan); !taken.ok()) return taken;
     announce(link.level + ": reduced");
     link.reduced = curve(
         pair == 0, most_calls_ahead, [&](std::size_t n) { group->reduce(ours_.data(), theirs_.data(), n, 0); }, begin);
-    if (Status taken = change_plan(*group, gather_plan); !taken.ok()) return taken;
+    if (Status taken = take_plan(*group, gather_plan); !taken.ok()) return taken;
     announce(link.level + ": both ways");
     link.both_ways = curve(
         pair == 0, most_calls, [&](std::size_t n) { group->all_gather(theirs_.data(), ours_.data(), n); }, begin);
@@ -250,7 +242,7 @@ class Probe {
         [&] { group.barrier(); });
   }
 
-  Status change_plan(MpiGroup& group, const char* plan) {
+  Status take_plan(MpiGroup& group, const char* plan) {
     Status taken;
     if (group.member()) {
       plait_set_enabled(1);
