@@ -29,6 +29,7 @@
 #include "tl/shm/shm_channel.h"
 #include "tl/shm/xpmem_buffers.h"
 #include "tl/trace.h"
+#include "topo/crowding.h"
 #include "topo/discovery.h"
 
 namespace plait {
@@ -322,7 +323,7 @@ Status Bootstrap::open_shm(bool single_copy) {
       make_shm_channel(std::move(segment_), peers, static_cast<int>(own_index()), communicator_.ranks,
                        {.single_copy = single_copy,
                         .single_copy_threshold = process().config.single_copy_threshold,
-                        .crowded = ranks_per_core() > 1,
+                        .crowded = ranks_per_core(locations_) > 1,
                         .group_single_copy_from = sizes_.kernel_from,
                         .buffers = connections_.buffers.get(),
                         .ways = &group_ways()});
@@ -425,22 +426,6 @@ bool Bootstrap::yields() const {
   return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
 }
 
-// Where this communicator's ranks are most crowded: those bound alike over the cores that they may use. The same on all
-// of them.
-double Bootstrap::ranks_per_core() const {
-  std::map<std::array<std::uint64_t, 5>, int> bound_alike;
-  const auto binding = [](const Location& location) {
-    return std::array{location.machine, static_cast<std::uint64_t>(location.package),
-                      static_cast<std::uint64_t>(location.numa), static_cast<std::uint64_t>(location.l3),
-                      static_cast<std::uint64_t>(location.core)};
-  };
-  for (const Location& location : locations_) ++bound_alike[binding(location)];
-  double most = 1;
-  for (const Location& location : locations_)
-    most = std::max(most, static_cast<double>(bound_alike[binding(location)]) / std::max(location.cores_allowed, 1));
-  return most;
-}
-
 PlannerOptions Bootstrap::planner_options() const {
   const Config& config = process().config;
   PlannerOptions options;
@@ -460,7 +445,7 @@ PlannerOptions Bootstrap::planner_options() const {
     between_switches.port_seconds_per_byte = network_.across_switches;
     options.machine.levels.insert(options.machine.levels.begin(), between_switches);
   }
-  options.machine.ranks_per_core = ranks_per_core();
+  options.machine.ranks_per_core = ranks_per_core(locations_);
   note_links(network_.node, options.machine.ranks_per_core);
   return options;
 }

@@ -107,7 +107,6 @@ class Bootstrap {
   Status finish(std::unique_ptr<Machinery>& machinery);
   std::unique_ptr<CommunicatorTrace> make_trace() const;
   bool yields() const;
-  double ranks_per_core() const;
   PlannerOptions planner_options() const;
   FailureNotice failure_notice() const;
 

@@ -13,12 +13,6 @@
 namespace plait {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
-
 OwnTable refused(const std::string& reason) {
   return {nullptr, OwnTable::refused, "PLAIT_TABLE is not used: " + reason};
 }
@@ -26,7 +20,7 @@ OwnTable refused(const std::string& reason) {
 }  // namespace
 
 Fingerprint job_fingerprint(const Config& config) {
-  return {{"mpi", library_release()}, {"hardware", describe_processors()}, {"channels", joined(config.channels)}};
+  return system_fingerprint(library_release(), describe_processors(), config.channels);
 }
 
 OwnTable read_own_table(const Config& config) {

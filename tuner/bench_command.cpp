@@ -4,21 +4,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "core/units.h"
 #include "tl/mpi/session.h"
-#include "topo/discovery.h"
 #include "tuner/bench_job.h"
 #include "tuner/bench_measure.h"
 #include "tuner/bench_report.h"
 #include "tuner/command.h"
+#include "tuner/job_locations.h"
 #include "tuner/limit_measure.h"
 #include "tuner/limit_report.h"
 
@@ -139,14 +137,6 @@ Result<BufferKind> chosen_buffers(const Options& options) {
   return {Code::invalid, "--buffers \"" + options.buffers + "\": expected private or shared"};
 }
 
-JobShape discover_job(MpiSession& session) {
-  const Location mine = discover_location();
-  const auto bytes = session.gather_bytes(std::as_bytes(std::span(&mine, 1)));
-  std::vector<Location> all(static_cast<std::size_t>(session.ranks()));
-  std::memcpy(all.data(), bytes.data(), bytes.size());
-  return shape_of(all);
-}
-
 // "250mbit,100mbit": of all rails together.
 Result<double> sum_of_rates(std::string_view text) {
   double sum = 0;
@@ -178,7 +168,7 @@ Result<Task> understand(const Options& options, MpiSession& session) {
     if (!rate.ok()) return {Code::invalid, "--rate: " + rate.status().message()};
     task.heading.rate_bytes_per_second = *rate;
   }
-  auto job = options.nodes ? equal_nodes(session.ranks(), *options.nodes) : discover_job(session);
+  auto job = options.nodes ? equal_nodes(session.ranks(), *options.nodes) : shape_of(gather_locations(session));
   if (!job.ok()) return job.status();
   task.heading.job = std::move(*job);
   task.heading.root = options.root;

@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
 #include <utility>
 
+#include "core/file.h"
 #include "core/units.h"
 
 namespace plait {
@@ -20,27 +20,6 @@ namespace {
 
 constexpr std::size_t most_matrices = 100'000;
 constexpr std::size_t longest_machine_file = 1 << 20;
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
-Status file_error(const std::string& path) {
-  return {Code::invalid, "--machine \"" + path + "\": " + std::strerror(errno)};
-}
-
-Result<std::string> read_machine_file(const std::string& path) {
-  const File file(std::fopen(path.c_str(), "rb"));
-  if (!file) return file_error(path);
-  std::string text(longest_machine_file + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) return file_error(path);
-  if (text.size() > longest_machine_file) {
-    return {Code::invalid, "--machine \"" + path + "\": larger than 1 MiB; expected a machine file"};
-  }
-  return text;
-}
 
 Result<AlgorithmChoice> parse_choice(const std::string& text) {
   if (text == "all") return AlgorithmChoice::all;
@@ -179,10 +158,11 @@ std::vector<std::string> split(std::string_view list, char separator) {
 Result<Machine> load_machine(const std::string& name_or_file) {
   auto named = machine_named(name_or_file);
   if (named.ok()) return named;
-  const auto text = read_machine_file(name_or_file);
+  const auto text = read_file(name_or_file, longest_machine_file);
   if (!text.ok()) {
     const bool looks_like_file = name_or_file.find_first_of("/.") != std::string::npos;
-    return looks_like_file ? text.status() : Status(Code::invalid, named.status().message() + ", or a machine file");
+    return looks_like_file ? Status(Code::invalid, "--machine " + text.status().message())
+                           : Status(Code::invalid, named.status().message() + ", or a machine file");
   }
   auto machine = parse_machine(*text);
   if (!machine.ok()) return {Code::invalid, "--machine \"" + name_or_file + "\": " + machine.status().message()};

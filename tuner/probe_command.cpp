@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +12,13 @@
 #include "core/config.h"
 #include "core/file.h"
 #include "core/units.h"
+#include "plan/tuning/table.h"
 #include "tl/mpi/session.h"
+#include "topo/crowding.h"
 #include "topo/discovery.h"
 #include "topo/shape.h"
 #include "tuner/command.h"
+#include "tuner/job_locations.h"
 #include "tuner/probe_measure.h"
 #include "tuner/probe_samples.h"
 
@@ -45,32 +46,6 @@ std::string percent(double share) {
 std::string rate_text(double bytes_per_second) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g GB/s", bytes_per_second / 1e9);
-  return text;
-}
-
-std::vector<Location> gather_locations(MpiSession& session) {
-  const Location mine = discover_location();
-  const auto bytes = session.gather_bytes(std::as_bytes(std::span(&mine, 1)));
-  std::vector<Location> all(static_cast<std::size_t>(session.ranks()));
-  std::memcpy(all.data(), bytes.data(), bytes.size());
-  return all;
-}
-
-// Where most ranks share the processors of a machine.
-double most_ranks_per_core(const std::vector<Location>& locations) {
-  double most = 1;
-  for (const Location& location : locations) {
-    const auto here = [&](const Location& other) { return other.machine == location.machine; };
-    const auto ranks = std::count_if(locations.begin(), locations.end(), here);
-    const bool bound = location.core >= 0;
-    if (!bound) most = std::max(most, static_cast<double>(ranks) / std::max(location.cores_allowed, 1));
-  }
-  return most;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
   return text;
 }
 
@@ -147,7 +122,7 @@ class ProbeCommand : public Command {
     const Hierarchy hierarchy = Hierarchy::from_locations(locations);
     Result<ProbeSamples> samples = take_samples(*session, hierarchy, measuring());
     if (!samples.ok()) return say(*session, samples.status().message(), refused);
-    samples->ranks_per_core = most_ranks_per_core(locations);
+    samples->ranks_per_core = ranks_per_core(locations);
     ProbeFit fit = fit_machine(*samples);
     fit.machine.name = options_.name;
     fit.machine.host = host_curves(*samples);
@@ -196,9 +171,8 @@ class ProbeCommand : public Command {
   }
 
   static Fingerprint fingerprint(const MpiSession& session, const Hierarchy& hierarchy) {
-    Fingerprint print = {{"mpi", session.library_release()},
-                         {"hardware", describe_processors()},
-                         {"channels", joined(load_config_from_process().config.channels)}};
+    Fingerprint print = system_fingerprint(session.library_release(), describe_processors(),
+                                           load_config_from_process().config.channels);
     if (const std::string shape = shape_text(hierarchy, 1); !shape.empty()) print["shape"] = shape;
     return print;
   }

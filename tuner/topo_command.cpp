@@ -1,11 +1,9 @@
 // plait topo: the machine, its HCAs and, under mpirun, the job's hierarchy. Output: docs/topo.md.
 #include <CLI/CLI.hpp>
-#include <cstring>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "topo/discovery.h"
 #include "topo/hierarchy.h"
 #include "tuner/command.h"
+#include "tuner/job_locations.h"
 #include "tuner/topo_report.h"
 
 namespace plait {
@@ -33,14 +32,6 @@ Result<Json> describe_this_host() {
   return Json{
       {"machine_text", machine_text(*machine)}, {"hcas_text", hcas_text(ports)}, {"rails_text", rails_text(rails)},
       {"machine", machine_json(*machine)},      {"hcas", hcas_json(ports)},      {"rails", rails_json(rails)}};
-}
-
-std::vector<Location> gather_locations(MpiSession& session) {
-  const Location mine = discover_location();
-  const auto bytes = session.gather_bytes(std::as_bytes(std::span(&mine, 1)));
-  std::vector<Location> all(static_cast<std::size_t>(session.ranks()));
-  std::memcpy(all.data(), bytes.data(), bytes.size());
-  return all;
 }
 
 // On rank 0 a description of every node, from that node's first rank; nothing elsewhere. A node that cannot describe

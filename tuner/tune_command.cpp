@@ -16,12 +16,11 @@
 #include "core/units.h"
 #include "plan/tuning/shape_tuner.h"
 #include "plan/tuning/table.h"
-#include "topo/discovery.h"
+#include "tl/mpi/session.h"
 #include "topo/shape.h"
 #include "tuner/command.h"
 #include "tuner/grid_options.h"
-
-#include "tl/mpi/session.h"
+#include "tuner/job_locations.h"
 
 namespace plait {
 namespace {
@@ -129,10 +128,7 @@ void print_shape(const TuneResult& result) {
 
 // That of the job that this command runs in; empty on other ranks than 0.
 std::string shape_of_job(MpiSession& session) {
-  const Location mine = discover_location();
-  const auto all = session.gather_bytes(std::as_bytes(std::span(&mine, 1)));
-  std::vector<Location> locations(static_cast<std::size_t>(session.ranks()));
-  std::copy(all.begin(), all.end(), std::as_writable_bytes(std::span(locations)).begin());
+  const std::vector<Location> locations = gather_locations(session);
   return session.rank() == 0 ? shape_text(Hierarchy::from_locations(locations), 1) : std::string();
 }
 

@@ -134,6 +134,13 @@ const TunedRange* tuned_range(const TunedShape& shape, const Call& call, int ran
   return nullptr;
 }
 
+Fingerprint system_fingerprint(const std::string& mpi, const std::string& hardware,
+                               const std::vector<std::string>& channels) {
+  std::string joined;
+  for (const std::string& channel : channels) joined += (joined.empty() ? "" : ",") + channel;
+  return {{"mpi", mpi}, {"hardware", hardware}, {"channels", joined}};
+}
+
 std::string mismatch(const Fingerprint& table, const Fingerprint& job) {
   for (const auto& [name, value] : table) {
     const auto found = job.find(name);

@@ -46,6 +46,11 @@ struct TuningTable {
 // equal segments where the table has no entry of their own. Calls of operators that do not commute are not in tables.
 const TunedRange* tuned_range(const TunedShape& shape, const Call& call, int ranks);
 
+// What a job's table must fit and a machine file says of what it was measured on: the MPI library's release, a node's
+// processors (describe_processors()) and the channels that may be used.
+Fingerprint system_fingerprint(const std::string& mpi, const std::string& hardware,
+                               const std::vector<std::string>& channels);
+
 // The name of the first entry that both have and that differs, "hardware" say; empty: they fit. The shape is left out:
 // a table is for many.
 std::string mismatch(const Fingerprint& table, const Fingerprint& job);
