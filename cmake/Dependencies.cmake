@@ -4,6 +4,11 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+# Highway's headers are what is used. Its library, which measures the processor's clock when a process loads it, is linked
+# only where something refers to it: the assertions of unoptimized and sanitizers' builds.
+add_library(plait_highway INTERFACE)
+target_include_directories(plait_highway INTERFACE ${HWY_INCLUDE_DIRS})
+target_link_libraries(plait_highway INTERFACE "-Wl,--push-state,--as-needed,${HWY_LINK_LIBRARIES},--pop-state")
 pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h REQUIRED)

@@ -5,7 +5,7 @@
 // compiler.
 //
 // PLAIT_LEFT_OUT_TARGETS: those that a sanitizer's build does without, since they run the same loops as
-// the others, and each takes half a minute to compile there. The release build tests all of them.
+// the others, and each takes a minute to compile there. The release build tests all of them.
 #pragma once
 
 #ifndef PLAIT_LEFT_OUT_TARGETS

@@ -103,15 +103,19 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 
+#include "core/kernel_dispatch.h"
+
 namespace plait::detail {
 
-HWY_EXPORT(add_vector_kernels);
+namespace {
+constexpr Compiled<void(KernelTable&)> compiled_kernels[] = PLAIT_COMPILED(add_vector_kernels);
+}
 
 const KernelTable& kernel_table() {
   static const KernelTable table = [] {
     KernelTable result;
     add_scalar_kernels(result);
-    HWY_DYNAMIC_DISPATCH(add_vector_kernels)(result);
+    best_of(compiled_kernels)(result);
     return result;
   }();
   return table;
@@ -119,19 +123,13 @@ const KernelTable& kernel_table() {
 
 std::vector<TargetKernels> kernel_tables_of_all_targets() {
   std::vector<TargetKernels> tables;
-#if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
-  tables.push_back({hwy::TargetName(HWY_TARGETS), kernel_table(), many_kernels()});
-#else
-  const std::int64_t targets = (hwy::SupportedTargets() | HWY_STATIC_TARGET) & HWY_TARGETS;
-  for (std::int64_t rest = targets; rest != 0; rest &= rest - 1) {
-    const std::int64_t target = rest & -rest;
-    hwy::ChosenTarget chosen;  // one of our own: the process's choice stays as it is
-    chosen.Update(target);
-    TargetKernels& added = tables.emplace_back(TargetKernels{hwy::TargetName(target), {}, many_kernels_of(target)});
+  for (const auto& compiled : compiled_kernels) {
+    if (!runs_here(compiled)) continue;
+    TargetKernels& added =
+        tables.emplace_back(TargetKernels{hwy::TargetName(compiled.target), {}, many_kernels_of(compiled.target)});
     add_scalar_kernels(added.table);
-    HWY_DISPATCH_TABLE(add_vector_kernels)[chosen.GetIndex()](added.table);
+    compiled.function(added.table);
   }
-#endif
   return tables;
 }
 

@@ -166,30 +166,28 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 
+#include "core/kernel_dispatch.h"
 #include "hwy/cache_control.h"
 
 namespace plait::detail {
 
-HWY_EXPORT(add_many_kernels);
+namespace {
+constexpr Compiled<void(ManyKernels&)> compiled_kernels[] = PLAIT_COMPILED(add_many_kernels);
+}
 
 const ManyKernels& many_kernels() {
   static const ManyKernels kernels = [] {
     ManyKernels result;
-    HWY_DYNAMIC_DISPATCH(add_many_kernels)(result);
+    best_of(compiled_kernels)(result);
     return result;
   }();
   return kernels;
 }
 
-ManyKernels many_kernels_of([[maybe_unused]] std::int64_t target) {
+ManyKernels many_kernels_of(std::int64_t target) {
   ManyKernels result;
-#if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
-  result = many_kernels();
-#else
-  hwy::ChosenTarget chosen;  // one of our own: the process's choice stays as it is
-  chosen.Update(target);
-  HWY_DISPATCH_TABLE(add_many_kernels)[chosen.GetIndex()](result);
-#endif
+  for (const auto& compiled : compiled_kernels)
+    if (compiled.target == target && compiled.function != nullptr) compiled.function(result);
   return result;
 }
 
