@@ -307,14 +307,22 @@ TEST_F(FakeUcx, ARailThatCannotBeOpenedSaysWhy) {
   EXPECT_NE(ranks.problem().find("ucx: rail a: making a worker"), std::string::npos) << ranks.problem();
 }
 
-// Random traffic between threads over the real library, where it is installed and this host has an interface.
-TEST(RealUcx, RandomTrafficBetweenThreads) {
-  const auto ucp = system_ucp();
-  if (!ucp.ok()) GTEST_SKIP() << ucp.status().message();
-  std::vector<Rail> rails = rails_of({}, network_interfaces());
-  ASSERT_TRUE(choose_rails(rails, "1").ok());
-  std::erase_if(rails, [](const Rail& rail) { return !rail.used; });
-  if (rails.empty()) GTEST_SKIP() << "no interface between nodes";
+// The real library, where it is installed and this host has an interface.
+class RealUcx : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!ucp.ok()) GTEST_SKIP() << ucp.status().message();
+    rails = rails_of({}, network_interfaces());
+    ASSERT_TRUE(choose_rails(rails, "1").ok());
+    std::erase_if(rails, [](const Rail& rail) { return !rail.used; });
+    if (rails.empty()) GTEST_SKIP() << "no interface between nodes";
+  }
+
+  const Result<const UcpLibrary*> ucp = system_ucp();
+  std::vector<Rail> rails;
+};
+
+TEST_F(RealUcx, RandomTrafficBetweenThreads) {
   constexpr int ranks = 3;
   for (const std::size_t fragment : {1000u, 61'440u}) {
     Ranks job(**ucp, ranks, rails, {.communicator = 5, .fragment_bytes = fragment, .window = 3});
@@ -341,15 +349,8 @@ TEST(RealUcx, RandomTrafficBetweenThreads) {
   }
 }
 
-// Over connections that are all new, again and again: UCX 1.13 may lose part of its own handshake where data is on its
-// way as well.
-TEST(RealUcx, TheFirstMessagesMayBeLongOnesBothWays) {
-  const auto ucp = system_ucp();
-  if (!ucp.ok()) GTEST_SKIP() << ucp.status().message();
-  std::vector<Rail> rails = rails_of({}, network_interfaces());
-  ASSERT_TRUE(choose_rails(rails, "1").ok());
-  std::erase_if(rails, [](const Rail& rail) { return !rail.used; });
-  if (rails.empty()) GTEST_SKIP() << "no interface between nodes";
+// Over connections that are all new, again and again: data right behind the introductions, both ways.
+TEST_F(RealUcx, TheFirstMessagesMayBeLongOnesBothWays) {
   constexpr std::size_t bytes = 700'000;
   for (int round = 0; round < 20; ++round) {
     Ranks job(**ucp, 2, rails, {.communicator = 7}, round % 2 == 0);
@@ -379,14 +380,8 @@ TEST(RealUcx, TheFirstMessagesMayBeLongOnesBothWays) {
   }
 }
 
-// One thread keeps the other waiting for so long that it sleeps, over the real library.
-TEST(RealUcx, ASleeperIsWokenAtOnce) {
-  const auto ucp = system_ucp();
-  if (!ucp.ok()) GTEST_SKIP() << ucp.status().message();
-  std::vector<Rail> rails = rails_of({}, network_interfaces());
-  ASSERT_TRUE(choose_rails(rails, "1").ok());
-  std::erase_if(rails, [](const Rail& rail) { return !rail.used; });
-  if (rails.empty()) GTEST_SKIP() << "no interface between nodes";
+// One thread keeps the other waiting for so long that it sleeps.
+TEST_F(RealUcx, ASleeperIsWokenAtOnce) {
   Ranks job(**ucp, 2, rails, {.communicator = 6});
   ASSERT_EQ(job.problem(), "");
   constexpr int rounds = 40;
