@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
+#include <tuple>
+#include <vector>
 
 #include "plan/block_sizes.h"
 
@@ -14,22 +15,39 @@ constexpr std::uint64_t cache_line = 64;
 
 class Binder {
  public:
-  Binder(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement)
-      : schedule_(schedule), semantics_(semantics), rank_(rank), placement_(placement), sizes_(semantics, placement) {
-    bound_.element_bytes = placement.element_bytes;
-    place_scratch();
-  }
+  Binder(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
+         BoundSchedule& bound)
+      : schedule_(schedule),
+        semantics_(semantics),
+        rank_(rank),
+        placement_(placement),
+        sizes_(semantics, placement),
+        bound_(bound) {}
 
-  BoundSchedule run() {
+  void run() {
+    empty_lists();
+    bound_.input_bytes = bound_.output_bytes = 0;
+    bound_.element_bytes = placement_.element_bytes;
+    bound_.channels_used = 0;
+    place_scratch();
     const bool keep_empty = sizes_.all_empty();
     bound_.steps.reserve(schedule_.steps.size());
     for (const Step& step : schedule_.steps) add_step(step, keep_empty);
+    bound_.groups.resize(groups_);
     link_successors();
     collect_lanes();
-    return std::move(bound_);
   }
 
  private:
+  // Not the groups: each takes the place of a former one and so its memory.
+  void empty_lists() {
+    bound_.steps.clear();
+    bound_.spans.clear();
+    bound_.successors.clear();
+    bound_.lanes.clear();
+    bound_.lane_steps.clear();
+  }
+
   void place_scratch() {
     std::uint64_t offset = 0;
     for (const BlockId block : schedule_.scratch) {
@@ -131,14 +149,17 @@ class Binder {
   }
 
   std::int32_t add_group(const GroupStep& step) {
-    BoundGroup& group = bound_.groups.emplace_back();
+    if (groups_ == bound_.groups.size()) bound_.groups.emplace_back();
+    BoundGroup& group = bound_.groups[groups_];
     group.kind = step.kind;
     group.takes_own = step.takes_own;
+    group.lower_only = false;
     group.root = step.root;
-    for (std::uint32_t i = 0; i < step.members.count; ++i) {
-      group.members.push_back(schedule_.group_members[step.members.first + i]);
-      if (group.members.back() == rank_) group.self = static_cast<std::int32_t>(i);
-    }
+    const auto members = schedule_.group_members.begin() + step.members.first;
+    group.members.assign(members, members + step.members.count);
+    group.self = static_cast<std::int32_t>(std::ranges::find(group.members, rank_) - group.members.begin());
+    group.bytes = 0;
+    group.piece_offsets.clear();
     std::uint32_t next = step.blocks.first;
     const auto take = [&](std::uint32_t blocks) {
       for (const std::uint32_t end = next + blocks; next < end; ++next)
@@ -155,7 +176,7 @@ class Binder {
     } else {
       take(step.blocks.count);
     }
-    return static_cast<std::int32_t>(bound_.groups.size() - 1);
+    return static_cast<std::int32_t>(groups_++);
   }
 
   // A step that moves nothing stays as a local step of no bytes, because others may be ordered by it.
@@ -168,6 +189,7 @@ class Binder {
   }
 
   void link_successors() {
+    if (schedule_.after.empty()) return;
     std::vector<std::vector<std::uint32_t>> successors(schedule_.steps.size());
     for (std::uint32_t i = 0; i < schedule_.steps.size(); ++i) {
       const RunList after = schedule_.steps[i].after;
@@ -182,18 +204,25 @@ class Binder {
 
   void collect_lanes() {
     // Group steps are a lane without a peer.
-    std::map<std::tuple<ChannelKind, std::int8_t, std::int32_t, bool>, std::vector<std::uint32_t>> lanes;
+    using Key = std::tuple<ChannelKind, std::int8_t, std::int32_t, bool /* sends */, std::uint32_t /* step */>;
+    std::vector<Key> keys;
     for (std::uint32_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
       if (is_local(step.kind)) continue;
-      lanes[{step.channel, step.rail, step.peer, step.kind == StepKind::send}].push_back(i);
+      keys.emplace_back(step.channel, step.rail, step.peer, step.kind == StepKind::send, i);
       bound_.channels_used |= 1U << static_cast<unsigned>(step.channel);
     }
-    for (const auto& [key, steps] : lanes) {
-      for (const std::uint32_t step : steps) bound_.steps[step].lane = static_cast<std::int32_t>(bound_.lanes.size());
-      bound_.lanes.push_back(
-          {{static_cast<std::uint32_t>(bound_.lane_steps.size()), static_cast<std::uint32_t>(steps.size())}});
-      bound_.lane_steps.insert(bound_.lane_steps.end(), steps.begin(), steps.end());
+    std::ranges::sort(keys);
+    const auto same_lane = [](const Key& a, const Key& b) {
+      return std::get<0>(a) == std::get<0>(b) && std::get<1>(a) == std::get<1>(b) && std::get<2>(a) == std::get<2>(b) &&
+             std::get<3>(a) == std::get<3>(b);
+    };
+    for (std::uint32_t i = 0; i < keys.size(); ++i) {
+      if (i == 0 || !same_lane(keys[i - 1], keys[i])) bound_.lanes.push_back({{i, 0}});
+      ++bound_.lanes.back().steps.count;
+      const std::uint32_t step = std::get<4>(keys[i]);
+      bound_.lane_steps.push_back(step);
+      bound_.steps[step].lane = static_cast<std::int32_t>(bound_.lanes.size() - 1);
     }
   }
 
@@ -203,7 +232,8 @@ class Binder {
   const Placement& placement_;
   BlockSizes sizes_;
   std::vector<std::uint64_t> scratch_offsets_;
-  BoundSchedule bound_;
+  BoundSchedule& bound_;
+  std::size_t groups_ = 0;
 };
 
 }  // namespace
@@ -226,7 +256,14 @@ Placement dense_placement(const Call& call) {
 }
 
 BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement) {
-  return Binder(schedule, semantics, rank, placement).run();
+  BoundSchedule bound;
+  bind(schedule, semantics, rank, placement, bound);
+  return bound;
+}
+
+void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
+          BoundSchedule& bound) {
+  Binder(schedule, semantics, rank, placement, bound).run();
 }
 
 }  // namespace plait

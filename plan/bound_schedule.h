@@ -83,5 +83,8 @@ struct BoundSchedule {
 // `rank` is whose schedule it is. Adjacent spans are merged; messages of no bytes are dropped on both sides (except
 // where the whole call has none: barrier); copies onto themselves are dropped.
 BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement);
+// The same, into one that was for another call: it keeps its memory.
+void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
+          BoundSchedule& bound);
 
 }  // namespace plait

@@ -87,8 +87,9 @@ Status check_plan(std::string_view plan, const Call& call, const CandidateContex
 std::string label(const std::string& plan) { return plan.starts_with('{') ? "plan file" : "'" + plan + "'"; }
 
 struct Decision {
-  std::string_view host_reason;       // not empty: the host should have the call
-  std::vector<Candidate> candidates;  // the cheapest first; the first that can be proven is taken
+  std::string_view host_reason;         // not empty: the host should have the call
+  std::vector<Candidate> candidates;    // the cheapest first; the first that can be proven is taken
+  std::vector<const ReadyPlan*> taken;  // by root; nullptr: not asked for yet, or none can be proven
 };
 
 // What the communicators of one shape share. The choice does not depend on the root or on the exact size, so that it is
@@ -167,7 +168,8 @@ struct Planner::Implementation {
     shelf->table = options.table;
   }
   Choice choose(const Call& call);
-  const Decision& decide(const Call& call);
+  Decision& decide(const Call& call);
+  const ReadyPlan* first_proven(const Call& call, const std::vector<Candidate>& candidates);
   Decision compute_decision(const Call& call, const TunedRange* range) const;
   void take_from_table(const Call& call, const TunedRange& range, Decision& decision) const;
   void warn_once(const std::string& text) const {
@@ -183,14 +185,23 @@ struct Planner::Implementation {
 
 Choice Planner::Implementation::choose(const Call& call) {
   const std::scoped_lock lock(shelf->guard);
-  const Decision& decision = decide(call);
+  Decision& decision = decide(call);
   if (!decision.host_reason.empty()) return {nullptr, decision.host_reason};
-  for (const Candidate& candidate : decision.candidates)
-    if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return {plan, {}};
-  return {nullptr, "plan refused by its proof"};
+  const std::size_t root = rooted(call.collective) ? static_cast<std::size_t>(call.root) : 0;
+  if (decision.taken.size() <= root) decision.taken.resize(root + 1);
+  const ReadyPlan*& taken = decision.taken[root];
+  if (taken == nullptr) taken = first_proven(call, decision.candidates);
+  if (taken == nullptr) return {nullptr, "plan refused by its proof"};
+  return {taken, {}};
 }
 
-const Decision& Planner::Implementation::decide(const Call& call) {
+const ReadyPlan* Planner::Implementation::first_proven(const Call& call, const std::vector<Candidate>& candidates) {
+  for (const Candidate& candidate : candidates)
+    if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return plan;
+  return nullptr;
+}
+
+Decision& Planner::Implementation::decide(const Call& call) {
   const int ranks = hierarchy.ranks();
   const TunedRange* range = tuned != nullptr ? tuned_range(*tuned, call, ranks) : nullptr;
   const Shelf::ClassKey key{call.collective, size_class(payload_bytes(call, ranks)), call.commutative, range};
@@ -201,7 +212,7 @@ const Decision& Planner::Implementation::decide(const Call& call) {
 
 // `call` stands for its class: all ranks must decide alike, whichever calls they have seen before.
 Decision Planner::Implementation::compute_decision(const Call& call, const TunedRange* range) const {
-  if (hierarchy.ranks() > most_planned_ranks) return {reasons::too_large, {}};
+  if (hierarchy.ranks() > most_planned_ranks) return {reasons::too_large, {}, {}};
   Decision decision;
   if (!options.forced_plan.empty())
     if (Result<Candidate> forced = named_candidate(options.forced_plan, call, context()); forced.ok())
@@ -209,7 +220,7 @@ Decision Planner::Implementation::compute_decision(const Call& call, const Tuned
   if (range != nullptr && decision.candidates.empty()) take_from_table(call, *range, decision);
   if (!decision.host_reason.empty()) return decision;
   if (decision.candidates.empty() && options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
-    return {reasons::host_is_faster, {}};
+    return {reasons::host_is_faster, {}, {}};
   for (Candidate& candidate : candidates(call, context(), most_candidates))
     decision.candidates.push_back(std::move(candidate));
   if (decision.candidates.empty()) decision.host_reason = reasons::no_plan;

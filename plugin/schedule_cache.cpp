@@ -1,6 +1,7 @@
 #include "plugin/schedule_cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 
 #include "plugin/process.h"
@@ -93,12 +94,21 @@ const PreparedCall& ScheduleCache::search(const CallShape& shape) {
     }
   }
   if (slot == nullptr) slot = &entries_[first + next_victim_++ % ways];
-  store(*slot, make(shape));
+  store(*slot, make(shape, take_out(*slot)));
   return (*slot)->prepared;
 }
 
-std::shared_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape) {
-  auto entry = std::make_shared<Entry>();
+// What the slot had, for its memory; a new one where an operation still holds that.
+std::shared_ptr<ScheduleCache::Entry> ScheduleCache::take_out(std::shared_ptr<Entry>& slot) {
+  std::shared_ptr<Entry> entry = slot;
+  forget(slot);
+  if (entry == nullptr || entry.use_count() > 1) return std::make_shared<Entry>();
+  // Another thread may have been the last to hold it.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return entry;
+}
+
+std::shared_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape, std::shared_ptr<Entry> entry) {
   entry->call = shape.call;
   entry->in_place = shape.in_place;
   entry->displaced = shape.displacements != nullptr;
@@ -118,6 +128,7 @@ std::shared_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape
 
 void ScheduleCache::prepare(Entry& entry) {
   PreparedCall& prepared = entry.prepared;
+  prepared = {.schedule = std::move(prepared.schedule)};
   const Call& call = entry.call;
   prepared.payload = payload_bytes(call, ranks_);
   prepared.too_long = only_short_ && !is_short(call, ranks_);
@@ -131,10 +142,11 @@ void ScheduleCache::prepare(Entry& entry) {
     placement.in_place = entry.in_place;
     placement.displacements = entry.shape().displacements;
     prepared.accelerated = true;
-    prepared.plan = intern(choice.plan->name);
-    prepared.schedule = bind(choice.plan->schedule, choice.plan->semantics, rank_, placement);
+    bind(choice.plan->schedule, choice.plan->semantics, rank_, placement, prepared.schedule);
     if (is_scan(call.collective)) wait_for_lower_ranks_only(prepared.schedule);
-    prepared.channels = intern(channel_names(prepared.schedule.channels_used));
+    const PlanNames& names = names_of(*choice.plan, call.collective, prepared.schedule.channels_used);
+    prepared.plan = names.plan;
+    prepared.channels = names.channels;
   }
   if (!reporting()) return;
   prepared.row = &report_row({.collective = call.collective,
@@ -144,6 +156,14 @@ void ScheduleCache::prepare(Entry& entry) {
                               .channels = prepared.channels,
                               .reason = prepared.reason,
                               .grid = grid_});
+}
+
+const ScheduleCache::PlanNames& ScheduleCache::names_of(const ReadyPlan& plan, Collective collective,
+                                                        std::uint32_t channels_used) {
+  PlanNames& names = names_[static_cast<std::size_t>(collective)];
+  if (names.of != &plan || names.channels_used != channels_used)
+    names = {&plan, channels_used, intern(plan.name), intern(channel_names(channels_used))};
+  return names;
 }
 
 void ScheduleCache::store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> entry) {
@@ -157,6 +177,7 @@ void ScheduleCache::store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> e
 
 void ScheduleCache::clear() {
   for (std::shared_ptr<Entry>& entry : entries_) forget(entry);
+  names_ = {};
 }
 
 void ScheduleCache::forget(std::shared_ptr<Entry>& slot) {

@@ -74,6 +74,13 @@ class ScheduleCache {
     PreparedCall prepared;
     CallShape shape() const { return {call, in_place, displaced ? displacements.data() : nullptr}; }
   };
+  // Interned texts of a collective's last plan, so that the next call by it interns none.
+  struct PlanNames {
+    const ReadyPlan* of = nullptr;
+    std::uint32_t channels_used = 0;
+    const char* plan = "";
+    const char* channels = "";
+  };
   static constexpr std::size_t sets = 64, ways = 4;
   static constexpr std::size_t max_bytes = std::size_t{64} << 20;
 
@@ -89,8 +96,10 @@ class ScheduleCache {
   bool same_values(const std::size_t* a, const std::size_t* b) const;
   std::uint64_t hash(const CallShape& shape) const;
   const PreparedCall& search(const CallShape& shape);
-  std::shared_ptr<Entry> make(const CallShape& shape);
+  std::shared_ptr<Entry> take_out(std::shared_ptr<Entry>& slot);
+  std::shared_ptr<Entry> make(const CallShape& shape, std::shared_ptr<Entry> entry);
   void prepare(Entry& entry);
+  const PlanNames& names_of(const ReadyPlan& plan, Collective collective, std::uint32_t channels_used);
   void store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> entry);
   void forget(std::shared_ptr<Entry>& slot);
 
@@ -100,6 +109,7 @@ class ScheduleCache {
   const char* grid_ = "";
   bool only_short_ = false;
   std::array<const Entry*, collective_count> last_{};
+  std::array<PlanNames, collective_count> names_{};
   std::array<std::shared_ptr<Entry>, sets * ways> entries_;
   std::size_t bytes_ = 0;
   std::size_t next_victim_ = 0;
