@@ -17,6 +17,8 @@ namespace {
 
 constexpr double shortest_batch_s = 0.005, longest_batch_s = 0.1;
 constexpr double trial_batch_s = 0.002;  // enough to tell how long a call takes
+// Short calls may seem slow because something else had the core, and to measure them again costs little.
+constexpr double shortest_hopeless_s = 0.005;
 constexpr int fewest_batches = 3, most_batches = 1000;
 constexpr int batches_wanted = 10;  // of each side
 // A rank that need not wait for the others, such as the root of a broadcast, may run this far ahead of them: what it
@@ -92,8 +94,11 @@ class Comparison {
   void drop_hopeless(std::vector<BatchSize>& sizes) const {
     double best = std::numeric_limits<double>::infinity();
     for (const SideTime& time : times_) best = std::min(best, time.seconds);
-    for (std::size_t side = 0; side < sizes.size(); ++side)
-      if (options_.hopeless > 0 && times_[side].seconds > options_.hopeless * best) sizes[side].timed = 0;
+    for (std::size_t side = 0; side < sizes.size(); ++side) {
+      const double seconds = times_[side].seconds;
+      if (options_.hopeless > 0 && seconds > options_.hopeless * best && seconds > shortest_hopeless_s)
+        sizes[side].timed = 0;
+    }
   }
 
   bool take_plan_everywhere(const std::string& plan) {

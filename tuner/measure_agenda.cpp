@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "plan/tuning/shape_tuner.h"
-#include "tuner/call_comparison.h"
 #include "tuner/grid_options.h"
 
 namespace plait {
@@ -13,8 +12,13 @@ namespace {
 
 constexpr int most_octaves = 3;  // between two sizes
 
+// A program's name without a number of chunks leaves that to the planner.
+std::string with_chunks(std::string plan, Collective collective) {
+  const bool told = collective == Collective::alltoall || plan.find(" x") != plan.npos;
+  return told ? plan : plan + " x1";
+}
+
 void add_once(std::string plan, std::vector<std::string>& plans) {
-  plan = name_when_run(std::move(plan));
   if (plans.size() < most_measured_plans && std::find(plans.begin(), plans.end(), plan) == plans.end())
     plans.push_back(std::move(plan));
 }
@@ -28,10 +32,10 @@ const TunedRange& range_of(const TunedRanges& tuned, std::size_t bytes) {
 AgendaItem item_of(Collective collective, std::size_t bytes, const TunedRanges& tuned,
                    const CandidateContext& context) {
   AgendaItem item{collective, bytes, {}};
-  add_once(range_of(tuned, bytes).plan, item.plans);
+  add_once(with_chunks(range_of(tuned, bytes).plan, collective), item.plans);
   const Call call{.collective = collective, .count = bytes, .element_bytes = bytes > 0 ? 1u : 0u};
   for (Candidate& candidate : candidates(call, context, most_measured_plans))
-    add_once(std::move(candidate.name), item.plans);
+    add_once(with_chunks(std::move(candidate.name), collective), item.plans);
   return item;
 }
 

@@ -161,10 +161,7 @@ class TuneCommand : public Command {
   }
 
   Result<int> run() override {
-    if (measures_) {
-      if (launched_by_mpirun()) return tune_measured(options_);
-      return {Code::invalid, "expected a job of two or more ranks: mpirun -n 2 plait tune --measure"};
-    }
+    if (measures_) return tune_measured(options_);
     if (!launched_by_mpirun()) return tune();
     auto session = MpiSession::start();
     if (!session.ok()) return session.status();

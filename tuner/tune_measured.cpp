@@ -64,8 +64,7 @@ Result<std::size_t> parse_size(const char* option, const std::string& text) {
   return bytes;
 }
 
-Result<Task> understand(const TuneMeasuredOptions& options, int ranks) {
-  if (ranks < 2) return Status(Code::invalid, "--measure needs two or more ranks; expected mpirun -n 2 or more");
+Result<Task> understand(const TuneMeasuredOptions& options) {
   if (!std::isfinite(options.seconds) || options.seconds <= 0 || options.seconds > longest_seconds)
     return Status(Code::invalid, "--seconds: expected a positive number, at most 86400");
   auto collectives = parse_collectives(options.collectives);
@@ -184,9 +183,14 @@ class MeasuredTuning {
 }  // namespace
 
 Result<int> tune_measured(const TuneMeasuredOptions& options) {
+  auto task = understand(options);
+  if (!launched_by_mpirun())
+    return task.ok() ? Status(Code::invalid, "expected a job of two or more ranks: mpirun -n 2 plait tune --measure")
+                     : task.status();
   auto session = MpiSession::start();
   if (!session.ok()) return session.status();
-  auto task = understand(options, session->ranks());
+  if (task.ok() && session->ranks() < 2)
+    task = Status(Code::invalid, "--measure compares collectives of two or more ranks; expected mpirun -n 2 or more");
   if (task.ok()) return MeasuredTuning(*session, options, std::move(*task)).run();
   session->say_once("plait tune: " + task.status().message());
   return int{bad_input};

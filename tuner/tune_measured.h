@@ -19,7 +19,8 @@ struct TuneMeasuredOptions {
 };
 
 // The exit code, the same on all ranks: 0; 1 where Plait cannot be used, a result was wrong or the table cannot be
-// written; 2 for bad input. Rank 0 prints. Collective over the job, which it starts; blocks for about `seconds`.
+// written; 2 for bad input. Rank 0 prints. Collective over the job, whose MPI it starts; blocks for about `seconds`.
+// Outside of a job fails (invalid), with what is wrong with the options first.
 Result<int> tune_measured(const TuneMeasuredOptions& options);
 
 }  // namespace plait
