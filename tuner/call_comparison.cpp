@@ -50,6 +50,25 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+// Of each round: the median over the sides that were measured.
+std::vector<double> levels_of(const std::vector<std::vector<double>>& times) {
+  std::vector<double> levels;
+  for (bool more = true; more;) {
+    std::vector<double> round;
+    for (const std::vector<double>& side : times)
+      if (levels.size() < side.size()) round.push_back(side[levels.size()]);
+    more = !round.empty();
+    if (more) levels.push_back(median(std::move(round)));
+  }
+  return levels;
+}
+
+double paired_median(const std::vector<double>& times, const std::vector<double>& levels) {
+  std::vector<double> ratios;
+  for (std::size_t round = 0; round < times.size(); ++round) ratios.push_back(times[round] / levels[round]);
+  return median(std::move(ratios)) * median(levels);
+}
+
 class Comparison {
  public:
   Comparison(MpiSession& session, const CallSpec& spec, CollectiveCall& call, std::span<const Side> sides,
@@ -83,10 +102,11 @@ class Comparison {
         spent_s += time->total_s;  // agreed, so that all ranks stop together
       }
     }
+    const std::vector<double> levels = options_.paired ? levels_of(found) : std::vector<double>();
     for (std::size_t side = 0; side < sides_.size(); ++side) {
       if (found[side].empty()) continue;
       times_[side].batches = static_cast<int>(found[side].size());
-      times_[side].seconds = median(std::move(found[side]));
+      times_[side].seconds = options_.paired ? paired_median(found[side], levels) : median(std::move(found[side]));
     }
     return {};
   }

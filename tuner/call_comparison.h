@@ -23,6 +23,9 @@ struct CompareOptions {
   double nic_bytes = 0;  // that a call moves through the busiest NIC, 0 where it does not matter
   // A side that seems this many times as slow as the best is not measured beyond that first look; 0: all are.
   double hopeless = 0;
+  // Each batch counts against those of the other sides that ran next to it, so that a machine whose speed changes from
+  // one second to the next does not favour any.
+  bool paired = false;
 };
 
 struct SideTime {

@@ -76,7 +76,7 @@ std::string score_text(const ModelScore& score) {
   std::string text =
       "model: at " + share(score.first, score.sizes) + " of " +
       plural(static_cast<std::uint64_t>(score.sizes), "size") +
-      " its first choice was the best of its plans (within 2 % of it: " + share(score.first_nearly, score.sizes) +
+      " its first choice was the best of its plans (within 5 % of it: " + share(score.first_nearly, score.sizes) +
       "), at " + share(score.three, score.sizes) + " one of its first three (" +
       share(score.three_nearly, score.sizes) + ")\n";
   text += "its first choice took " + times(score.mean_loss) + " as long as the best of its plans (geometric mean)";
@@ -117,9 +117,9 @@ Json size_json(const MeasuredSize& size) {
 Json score_json(const ModelScore& score) {
   return {{"sizes", score.sizes},
           {"first", score.first},
-          {"first_within_2_percent", score.first_nearly},
+          {"first_within_5_percent", score.first_nearly},
           {"first_three", score.three},
-          {"first_three_within_2_percent", score.three_nearly},
+          {"first_three_within_5_percent", score.three_nearly},
           {"host", score.host},
           {"mean_loss", score.mean_loss},
           {"worst_loss", score.worst_loss}};

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "plan/tuning/shape_tuner.h"
 #include "plan/tuning/size_cover.h"
 
 namespace plait {
@@ -53,7 +52,7 @@ std::vector<TunedRange> measured_ranges(std::span<const MeasuredSize> sizes, Siz
   }
   const bool sized = sizes.front().bytes > 0;
   std::size_t from = !sized ? 0 : span.least <= stands_for_smaller ? 1 : sizes.front().bytes;
-  for (const CoveredRange& range : cover_sizes(times, range_tolerance)) {
+  for (const CoveredRange& range : cover_sizes(times, measured_tolerance)) {
     const std::size_t last = range.end - 1;
     const std::size_t to =
         range.end < sizes.size() ? between(sizes[last].bytes, sizes[range.end].bytes) + 1 : sizes[last].bytes + 1;
@@ -74,9 +73,9 @@ ModelScore score_model(std::span<const MeasuredSize> sizes) {
     const double loss_of_three = fastest(model.first(std::min(few, model.size()))).seconds / best;
     ++score.sizes;
     score.first += loss <= 1 ? 1 : 0;
-    score.first_nearly += loss <= 1 + range_tolerance ? 1 : 0;
+    score.first_nearly += loss <= 1 + measured_tolerance ? 1 : 0;
     score.three += loss_of_three <= 1 ? 1 : 0;
-    score.three_nearly += loss_of_three <= 1 + range_tolerance ? 1 : 0;
+    score.three_nearly += loss_of_three <= 1 + measured_tolerance ? 1 : 0;
     score.host += size.host_seconds < size.best_plan().seconds ? 1 : 0;
     if (std::isfinite(loss)) logarithms += std::log(loss);
     if (std::isfinite(loss) && loss > score.worst_loss) {

@@ -13,6 +13,9 @@
 
 namespace plait {
 
+// Times that are so close are equal, for all that a measurement of a second or less can tell.
+inline constexpr double measured_tolerance = 0.05;
+
 struct PlanTime {
   std::string plan;
   double seconds = std::numeric_limits<double>::infinity();  // infinite: it cannot run this call
@@ -31,14 +34,14 @@ struct MeasuredSize {
 };
 
 // One collective's ranges. `sizes`: its own, ascending; with `span.least` of 8 or less, the smallest stands for all
-// smaller ones. Each range's plan, or the host, is within 2 % of the best that was measured at each size of it; a
+// smaller ones. Each range's plan, or the host, is within 5 % of the best that was measured at each size of it; a
 // boundary lies at the geometric mean of the sizes around it; of all such divisions it has the fewest ranges.
 std::vector<TunedRange> measured_ranges(std::span<const MeasuredSize> sizes, SizeSpan span);
 
 // Counts of sizes.
 struct ModelScore {
   int sizes = 0;
-  int first = 0, first_nearly = 0;  // the model's first choice was the best of its plans; or within 2 % of it
+  int first = 0, first_nearly = 0;  // the model's first choice was the best of its plans; or within 5 % of it
   int three = 0, three_nearly = 0;  // one of its first three
   int host = 0;                     // the host was faster than any plan
   double mean_loss = 1;             // the first choice's time over the best plan's: geometric mean

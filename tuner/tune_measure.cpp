@@ -19,6 +19,10 @@ namespace {
 constexpr double hopeless = 3;
 // Calls of each side that are the least that can be measured: to look at it, then three batches, some of them untimed.
 constexpr double fewest_calls = 8;
+// Of a size's time: the rest goes into filling and checking buffers, and into taking plans.
+constexpr double batches_share = 0.7;
+// A size that takes less than this share of the whole is always measured.
+constexpr double small_share = 0.005;
 // Shares of the time left that one size may take: large sizes take longer than small ones.
 constexpr double most_shares = 4;
 // Where a rank has a message for, or of, every rank: of all of them together.
@@ -41,7 +45,7 @@ class TuneMeasurer {
       if (session_.rank() == 0) options_.progress(label(item), static_cast<double>(index) / agenda_.size());
       const double left_s = agreed_seconds_left();
       const double share_s = left_s / static_cast<double>(agenda_.size() - index);
-      if (!worth_it(item, std::min(most_shares * share_s, left_s))) {
+      if (!worth_it(item, std::max(std::min(most_shares * share_s, left_s), small_share * options_.seconds))) {
         result_.left_out.push_back(item);
         continue;
       }
@@ -119,7 +123,9 @@ class TuneMeasurer {
     std::vector<Side> sides = {Side{.accelerated = false}};
     for (const std::string& plan : plans) sides.push_back({.accelerated = true, .plan = plan});
     const double moved = nic_bytes(job_, spec->collective, spec->bytes, spec->root);
-    const auto times = compare(session_, *spec, sides, {.seconds = seconds, .nic_bytes = moved, .hopeless = hopeless});
+    const auto times =
+        compare(session_, *spec, sides,
+                {.seconds = batches_share * seconds, .nic_bytes = moved, .hopeless = hopeless, .paired = true});
     if (!times.ok()) return times.status();
     MeasuredSize measured{item.collective, item.bytes, {}, item.plans.size(), times->front().seconds};
     for (std::size_t plan = 0; plan < plans.size(); ++plan)
