@@ -1,8 +1,8 @@
 #include "plan/plan_file.h"
 
-#include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "core/file.h"
 
 namespace plait {
 
@@ -15,6 +15,12 @@ Status bad(const std::string& what) { return {Code::invalid, "plan file: " + wha
 constexpr std::size_t most_bytes = std::size_t{1} << 16;
 constexpr int most_chunks = 4096;
 constexpr int most_cardinality = 1 << 20;
+
+// Without the name that stands before it.
+std::string reason_of(const Status& unread, const std::string& path) {
+  const std::string named = "\"" + path + "\": ";
+  return unread.message().starts_with(named) ? unread.message().substr(named.size()) : unread.message();
+}
 
 Status read_hierarchy(const Json& json, std::vector<int>& cardinalities) {
   const std::string expected = "'hierarchy': expected an array of 1 to 8 cardinalities of at least 2";
@@ -68,14 +74,13 @@ std::string plan_file_json(const PlanFile& plan) {
 
 Result<std::string> read_plan(const std::string& value) {
   if (!value.ends_with(".json")) return value;
-  std::ifstream file(value, std::ios::binary);
-  std::string content(most_bytes, '\0');
-  file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  content.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  if (content.empty()) return bad("'" + value + "' cannot be read, or is empty");
-  if (content.size() == most_bytes) return bad("'" + value + "' is too long to be one");
-  if (content.find_first_not_of(" \t\r\n") != content.find('{')) return bad("'" + value + "': expected a JSON object");
-  return content.substr(content.find('{'));
+  const Result<std::string> file = read_file(value, most_bytes);
+  const std::string named = "'" + value + "'";
+  if (!file.ok()) return bad(named + " cannot be read: " + reason_of(file.status(), value));
+  const std::size_t begin = file->find_first_not_of(" \t\r\n");
+  if (begin == file->npos) return bad(named + " is empty");
+  if ((*file)[begin] != '{') return bad(named + ": expected a JSON object");
+  return file->substr(begin);
 }
 
 }  // namespace plait

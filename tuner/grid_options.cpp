@@ -2,10 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -198,16 +195,6 @@ nlohmann::ordered_json grid_json(const PlacedGrid& grid) {
           {"reduce", grid.request.reduce},
           {"bytes", static_cast<std::uint64_t>(grid.bytes)},
           {"machine", grid.machine.name}};
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-  const auto failed = [&] { return Status(Code::unavailable, "\"" + path + "\": " + std::strerror(errno)); };
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return failed();
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
-  const Status status = written ? Status() : failed();
-  if (std::fclose(file) != 0 && status.ok()) return failed();
-  return status;
 }
 
 }  // namespace plait

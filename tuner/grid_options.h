@@ -61,7 +61,4 @@ std::string padded(std::string text, std::size_t width);         // spaces in fr
 // system, axes, reduce, bytes, machine.
 nlohmann::ordered_json grid_json(const PlacedGrid& grid);
 
-// The whole text reaches the file, or the Status (unavailable) says why not.
-Status write_file(const std::string& path, const std::string& text);
-
 }  // namespace plait

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/file.h"
 #include "core/units.h"
 #include "tuner/command.h"
 #include "tuner/grid_options.h"
@@ -346,7 +347,7 @@ class PlaceCommand : public Command {
       launch = launch_of(*task, (*placed)[static_cast<std::size_t>(options_.matrix.value_or(1) - 1)]);
     if (!options_.rankfile.empty()) {
       const Status written =
-          write_file(options_.rankfile, rankfile(launch->devices, task->hosts, task->ranks_per_host));
+          replace_file(options_.rankfile, rankfile(launch->devices, task->hosts, task->ranks_per_host));
       if (!written.ok()) return Status(written.code(), "--rankfile " + written.message());
     }
     if (options_.grid.json) return print_json(*task, *placed, launch);

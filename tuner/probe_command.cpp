@@ -9,18 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config.h"
 #include "core/file.h"
 #include "core/units.h"
-#include "plan/tuning/table.h"
 #include "tl/mpi/session.h"
 #include "topo/crowding.h"
-#include "topo/discovery.h"
-#include "topo/shape.h"
 #include "tuner/command.h"
 #include "tuner/job_locations.h"
 #include "tuner/probe_measure.h"
 #include "tuner/probe_samples.h"
+#include "tuner/progress_bar.h"
 
 namespace plait {
 namespace {
@@ -47,14 +44,6 @@ std::string rate_text(double bytes_per_second) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g GB/s", bytes_per_second / 1e9);
   return text;
-}
-
-void print_bar(const std::string& what, double done) {
-  constexpr int width = 20;
-  const int filled = static_cast<int>(std::lround(done * width));
-  std::string bar(static_cast<std::size_t>(filled), '#');
-  bar.resize(width, '.');
-  std::cerr << "[" << bar << "] " << std::lround(100 * done) << " %  " << what << std::endl;
 }
 
 // ---- What is printed ----
@@ -126,7 +115,7 @@ class ProbeCommand : public Command {
     ProbeFit fit = fit_machine(*samples);
     fit.machine.name = options_.name;
     fit.machine.host = host_curves(*samples);
-    fit.machine.fingerprint = fingerprint(*session, hierarchy);
+    fit.machine.fingerprint = job_fingerprint(*session, hierarchy);
     if (session->rank() == 0) std::cout << report(*samples, fit) << std::flush;
     const double found = noise(*samples);
     if (found > options_.most_noise) return say(*session, too_noisy(found), refused);
@@ -153,7 +142,7 @@ class ProbeCommand : public Command {
 
   ProbeOptions measuring() const {
     ProbeOptions options{.seconds = options_.seconds};
-    if (!options_.quiet) options.progress = print_bar;
+    if (!options_.quiet) options.progress = print_progress;
     return options;
   }
 
@@ -168,13 +157,6 @@ class ProbeCommand : public Command {
     for (const auto& [collective, points] : samples.host)
       for (const ProbePoint& point : points) curves[collective].push_back({point.bytes, point.seconds});
     return curves;
-  }
-
-  static Fingerprint fingerprint(const MpiSession& session, const Hierarchy& hierarchy) {
-    Fingerprint print = system_fingerprint(session.library_release(), describe_processors(),
-                                           load_config_from_process().config.channels);
-    if (const std::string shape = shape_text(hierarchy, 1); !shape.empty()) print["shape"] = shape;
-    return print;
   }
 
   static int say(MpiSession& session, const std::string& message, Exit code) {

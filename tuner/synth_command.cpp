@@ -5,13 +5,14 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
-#include <numeric>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/file.h"
 #include "core/units.h"
 #include "plan/plan_file.h"
 #include "plan/synthesis/reference.h"
@@ -164,7 +165,8 @@ Status save_plan(const std::string& path, Collective collective, const MatrixPro
     return {Code::invalid, "--save: the first matrix has no program to save (groups of one rank, or --top 0)"};
   }
   const PricedProgram& best = found.programs.cheapest.front();
-  const Status written = write_file(path, plan_file_json({collective, found.cardinalities, best.program, best.chunks}));
+  const Status written =
+      replace_file(path, plan_file_json({collective, found.cardinalities, best.program, best.chunks}));
   return written.ok() ? written : Status(written.code(), "--save " + written.message());
 }
 

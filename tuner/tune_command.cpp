@@ -21,6 +21,7 @@
 #include "tuner/command.h"
 #include "tuner/grid_options.h"
 #include "tuner/job_locations.h"
+#include "tuner/tune_measured.h"
 
 namespace plait {
 namespace {
@@ -138,17 +139,29 @@ class TuneCommand : public Command {
   std::string_view summary() const override { return "find the best plans for a machine, and write a tuning table"; }
 
   void add_options(CLI::App& app) override {
-    app.add_option("--machine", machine_, "default, a100, v100, or a machine file (docs/p2.md)")->capture_default_str();
-    app.add_option("--shape", shapes_,
-                   "of a communicator: nodes, then what each is split into, such as 4x2x8 or 1x8; may be repeated "
-                   "(default: that of the job under mpirun, else those of the machine file)")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_option("-o,--output", output_, "write the table (docs/tuning.md)");
-    app.add_flag("--json", json_, "print JSON");
+    app.add_option("--machine", options_.machine, "default, a100, v100, or a machine file (docs/p2.md)")
+        ->capture_default_str();
+    auto* shape =
+        app.add_option("--shape", shapes_,
+                       "of a communicator: nodes, then what each is split into, such as 4x2x8 or 1x8; may be repeated "
+                       "(default: that of the job under mpirun, else those of the machine file)");
+    shape->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("-o,--output", options_.output, "write the table (docs/tuning.md)");
+    app.add_flag("--json", options_.json, "print JSON");
+    auto* measure = app.add_flag("--measure", measures_,
+                                 "under mpirun: run the model's best plans and the host, and keep the best");
+    measure->excludes(shape);
+    app.add_option("--collectives,--collective", options_.collectives,
+                   "to measure: \"all\" (the default), or some, such as bcast,allreduce")
+        ->needs(measure);
+    app.add_option("--min", options_.least, "the smallest size to measure")->capture_default_str()->needs(measure);
+    app.add_option("--max", options_.most, "the largest")->capture_default_str()->needs(measure);
+    app.add_option("--seconds", options_.seconds, "to measure, about")->capture_default_str()->needs(measure);
+    app.add_flag("--quiet", options_.quiet, "no progress while it measures")->needs(measure);
   }
 
   Result<int> run() override {
+    if (measures_) return tune_measured(options_);
     if (!launched_by_mpirun()) return tune();
     auto session = MpiSession::start();
     if (!session.ok()) return session.status();
@@ -177,7 +190,7 @@ class TuneCommand : public Command {
   }
 
   Result<int> tune() const {
-    const auto machine = load_machine(machine_);
+    const auto machine = load_machine(options_.machine);
     if (!machine.ok()) return machine.status();
     const auto shapes = wanted(*machine);
     if (!shapes.ok()) return shapes.status();
@@ -189,10 +202,10 @@ class TuneCommand : public Command {
       results.push_back(std::move(*result));
     }
     const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (!output_.empty())
-      if (Status written = replace_file(output_, table_json(table_of(*machine, results))); !written.ok())
+    if (!options_.output.empty())
+      if (Status written = replace_file(options_.output, table_json(table_of(*machine, results))); !written.ok())
         return Status(written.code(), "--output " + written.message());
-    if (json_) {
+    if (options_.json) {
       std::cout << to_json(*machine, results, elapsed).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
       return 0;
     }
@@ -201,10 +214,10 @@ class TuneCommand : public Command {
     return 0;
   }
 
-  std::string machine_ = "default";
   std::vector<std::string> shapes_;
-  std::string output_, job_shape_;
-  bool json_ = false;
+  std::string job_shape_;
+  bool measures_ = false;
+  TuneMeasuredOptions options_;  // machine, output and json are for all
 };
 
 }  // namespace

@@ -2,65 +2,32 @@
 # plait bench as a user calls it. Exits 77 (skipped) where mpirun cannot start two ranks.
 # usage: bench_mpirun.sh PLAIT MPIEXEC WRONG_SUM
 plait=$1
-mpiexec=$2
 wrong_sum=$3
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# Open MPI leaks on its own account; a build with sanitizers is not to report it.
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0"
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1
-"$mpiexec" -n 2 true >/dev/null 2>&1 || exit 77
-failures=0
-
-fail() {
-  echo "FAIL: $*"
-  failures=$((failures + 1))
-}
-
-# has TEXT WORDS: the words stand in the text.
-has() {
-  case $1 in
-    *"$2"*) ;;
-    *) fail "no '$2' in: $1" ;;
-  esac
-}
-
-# ends CODE WORDS RANKS ARGUMENT...: the job exits with the code, and exactly one of its own lines on standard error has
-# the words.
-ends() {
-  code=$1
-  words=$2
-  ranks=$3
-  shift 3
-  message=$("$mpiexec" -n "$ranks" "$plait" bench "$@" 2>&1 >/dev/null)
-  found=$?
-  [ "$found" -eq "$code" ] || fail "$*: exit code $found, expected $code"
-  lines=$(printf '%s\n' "$message" | grep '^plait bench: ')
-  has "$lines" "$words"
-  [ "$(printf '%s\n' "$lines" | wc -l)" -eq 1 ] || fail "$*: not one line: $lines"
-}
+. "$(dirname "$0")/common.sh"
+jobs_or_skip "$2"
 
 alone=$("$plait" bench 2>&1)
 [ $? -eq 2 ] || fail "outside a job it does not exit 2"
 has "$alone" "mpirun -n 2"
 
-ends 2 "two or more ranks" 1
-ends 2 "--frob" 2 --frob
-ends 2 "expected all, or some of barrier, bcast" 2 --collectives allreduce,frob
-ends 2 "expected a whole number" 2 --sizes 8,x
-ends 2 "at least one byte" 2 --sizes 0
-ends 2 "at most 1073741823 bytes" 2 --collectives alltoall --sizes 2G
-ends 2 "expected a positive number" 2 --seconds nan
-ends 2 "0 to 1" 2 --root 2
-ends 2 "expected a positive rate" 2 --rate fast
-ends 2 "divides the 3 ranks" 3 --nodes 2
-ends 2 "--rate as well" 2 --min-share 0.5
-ends 2 "two or more nodes" 2 --min-share 0.5 --rate 1gbit
-ends 2 "table, markdown or json" 2 --format xml
-ends 2 "expected private or shared" 2 --buffers frob
-ends 2 "all ranks on one node" 2 --limits --nodes 2
-ends 2 "two or more ranks" 1 --limits
-ends 3 "has a ratio of" 2 --collectives bcast,allreduce --sizes 64 --seconds 0.01 --min-ratio 1e6
-ends 3 "share of the NIC bound" 2 --collectives bcast --sizes 64 --seconds 0.01 --nodes 2 --rate 1tbit --min-share 9
+ends 2 "two or more ranks" 1 bench
+ends 2 "--frob" 2 bench --frob
+ends 2 "expected all, or some of barrier, bcast" 2 bench --collectives allreduce,frob
+ends 2 "expected a whole number" 2 bench --sizes 8,x
+ends 2 "at least one byte" 2 bench --sizes 0
+ends 2 "at most 1073741823 bytes" 2 bench --collectives alltoall --sizes 2G
+ends 2 "expected a positive number" 2 bench --seconds nan
+ends 2 "0 to 1" 2 bench --root 2
+ends 2 "expected a positive rate" 2 bench --rate fast
+ends 2 "divides the 3 ranks" 3 bench --nodes 2
+ends 2 "--rate as well" 2 bench --min-share 0.5
+ends 2 "two or more nodes" 2 bench --min-share 0.5 --rate 1gbit
+ends 2 "table, markdown or json" 2 bench --format xml
+ends 2 "expected private or shared" 2 bench --buffers frob
+ends 2 "all ranks on one node" 2 bench --limits --nodes 2
+ends 2 "two or more ranks" 1 bench --limits
+ends 3 "has a ratio of" 2 bench --collectives bcast,allreduce --sizes 64 --seconds 0.01 --min-ratio 1e6
+ends 3 "share of the NIC bound" 2 bench --collectives bcast --sizes 64 --seconds 0.01 --nodes 2 --rate 1tbit --min-share 9
 
 # Every collective, sizes that fit no element and no number of ranks, another root: each result is checked.
 for job in 2:1,1000 3:1,13,1000,100K 4:13,100K; do

@@ -6,6 +6,39 @@ fail() {
   failures=$((failures + 1))
 }
 
+# has TEXT WORDS: the words stand in the text.
+has() {
+  case $1 in
+    *"$2"*) ;;
+    *) fail "no '$2' in: $1" ;;
+  esac
+}
+
+# jobs_or_skip MPIEXEC: sets what jobs of tests need; exits 77 (skipped) where it cannot start two ranks.
+jobs_or_skip() {
+  mpiexec=$1
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  # Open MPI leaks on its own account; a build with sanitizers is not to report it.
+  export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0"
+  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1
+  "$mpiexec" -n 2 true >/dev/null 2>&1 || exit 77
+}
+
+# ends CODE WORDS RANKS SUBCOMMAND ARGUMENT...: a job of `plait SUBCOMMAND` exits with the code, and exactly one of its
+# own lines on standard error has the words. `plait` and `mpiexec` are set.
+ends() {
+  code=$1
+  words=$2
+  ranks=$3
+  shift 3
+  message=$("$mpiexec" -n "$ranks" "$plait" "$@" 2>&1 >/dev/null)
+  found=$?
+  [ "$found" -eq "$code" ] || fail "$*: exit code $found, expected $code"
+  lines=$(printf '%s\n' "$message" | grep "^plait $1: ")
+  has "$lines" "$words"
+  [ "$(printf '%s\n' "$lines" | wc -l)" -eq 1 ] || fail "$*: not one line: $lines"
+}
+
 # refused WORDS COMMAND...: exits 2 with nothing on standard output and one line on standard error that has WORDS.
 refused() {
   words=$1
@@ -14,10 +47,7 @@ refused() {
   code=$?
   [ "$code" -eq 2 ] || fail "$*: exit code $code, expected 2"
   [ "$(printf '%s\n' "$message" | wc -l)" -eq 1 ] || fail "$*: more than one line: $message"
-  case $message in
-    *"$words"*) ;;
-    *) fail "$*: '$message' does not say '$words'" ;;
-  esac
+  has "$message" "$words"
   [ -z "$("$@" 2>/dev/null)" ] || fail "$*: wrote to standard output"
 }
 
@@ -26,8 +56,5 @@ prints() {
   words=$1
   shift
   output=$("$@" 2>&1) || fail "$*: exit code $?"
-  case $output in
-    *"$words"*) ;;
-    *) fail "$*: no '$words' in: $output" ;;
-  esac
+  has "$output" "$words"
 }

@@ -1,54 +1,26 @@
 // plait explain: what it prints, and each bad input.
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "tests/cli/command_call.h"
 #include "tuner/command.h"
 
 namespace plait {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-struct Outcome {
-  Status status;
-  std::string printed;
-};
-
-Outcome explain(std::vector<std::string> arguments) {
-  const auto command = explain_command();
-  CLI::App app;
-  command->add_options(app);
-  std::reverse(arguments.begin(), arguments.end());
-  app.parse(arguments);
-  std::ostringstream printed;
-  std::streambuf* const before = std::cout.rdbuf(printed.rdbuf());
-  const Result<int> result = command->run();
-  std::cout.rdbuf(before);
-  return {result.status(), printed.str()};
-}
+Outcome explain(std::vector<std::string> arguments) { return call(explain_command(), std::move(arguments)); }
 
 class Explain : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string made = (fs::temp_directory_path() / "plait_explain.XXXXXX").string();
-    ASSERT_NE(mkdtemp(made.data()), nullptr);
-    folder_ = made;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string file(const char* name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return folder_ / name;
-  }
+  std::string file(const char* name, const std::string& text) const { return folder_.file(name, text); }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Explain, ShowsCandidatesAndTheirShares) {

@@ -1,21 +1,16 @@
 // plait synth and plait place, called as main.cpp calls them.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "plan/program.h"
+#include "tests/cli/command_call.h"
 #include "tuner/command.h"
 #include "tuner/grid_options.h"
 #include "tuner/launch_placement.h"
@@ -25,66 +20,12 @@ namespace {
 
 using nlohmann::json;
 
-struct Outcome {
-  Status status;
-  std::string output;
-};
-
-// `line`: words with single spaces between them.
-Outcome call(std::unique_ptr<Command> command, const std::string& line) {
-  CLI::App app;
-  command->add_options(app);
-  std::vector<std::string> words = split(line, ' ');
-  std::reverse(words.begin(), words.end());
-  testing::internal::CaptureStdout();
-  Status status;
-  try {
-    app.parse(words);
-    const auto result = command->run();
-    status = result.ok() ? (*result == 0 ? Status() : Status(Code::internal, "exit code")) : result.status();
-  } catch (const CLI::ParseError& error) {
-    status = Status(Code::invalid, error.what());
-  }
-  std::cout.flush();
-  return {status, testing::internal::GetCapturedStdout()};
-}
-
-Outcome synth(const std::string& line) { return call(synth_command(), line); }
-Outcome place(const std::string& line) { return call(place_command(), line); }
+Outcome synth(const std::string& line) { return call_line(synth_command(), line); }
+Outcome place(const std::string& line) { return call_line(place_command(), line); }
 
 json parsed(const Outcome& outcome) {
   EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
-  return json::parse(outcome.output, nullptr, false);
-}
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content = "") {
-    std::string name = (std::filesystem::temp_directory_path() / "plait_grid_XXXXXX").string();
-    const int descriptor = mkstemp(name.data());
-    if (descriptor >= 0) close(descriptor);
-    path_ = name;
-    std::ofstream(path_) << content;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-  std::string content() const {
-    std::ostringstream text;
-    text << std::ifstream(path_).rdbuf();
-    return text.str();
-  }
-
- private:
-  std::string path_;
-};
-
-void expect_refused(const Outcome& outcome, const std::string& says) {
-  EXPECT_EQ(outcome.status.code(), Code::invalid) << outcome.status.message();
-  EXPECT_NE(outcome.status.message().find(says), std::string::npos)
-      << "says: " << outcome.status.message() << "\nnot:  " << says;
-  EXPECT_EQ(outcome.output, "");
+  return json::parse(outcome.printed, nullptr, false);
 }
 
 // ---- plait synth
@@ -154,11 +95,11 @@ TEST(Synth, JsonHasTheDocumentedForm) {
 TEST(Synth, TextNamesEachProgramWithAndWithoutAlgorithms) {
   const auto outcome = synth("--system 4,16 --axes 4,16 --reduce 1 --machine a100 --algorithms ring");
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
-  EXPECT_NE(outcome.output.find("matrix [[2 2] [2 8]], groups [2 8]: 47 programs"), std::string::npos)
-      << outcome.output;
-  EXPECT_NE(outcome.output.find("RS.2 AR.1 AG.2  "), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("RS.2(ring) AR.1(ring) AG.2(ring) x"), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("total 97 programs of 3 matrices"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.printed.find("matrix [[2 2] [2 8]], groups [2 8]: 47 programs"), std::string::npos)
+      << outcome.printed;
+  EXPECT_NE(outcome.printed.find("RS.2 AR.1 AG.2  "), std::string::npos) << outcome.printed;
+  EXPECT_NE(outcome.printed.find("RS.2(ring) AR.1(ring) AG.2(ring) x"), std::string::npos) << outcome.printed;
+  EXPECT_NE(outcome.printed.find("total 97 programs of 3 matrices"), std::string::npos) << outcome.printed;
 }
 
 TEST(Synth, AlgorithmsAreThoseAskedFor) {
@@ -190,7 +131,7 @@ TEST(Synth, GroupsOfOneRankNeedNoProgram) {
   EXPECT_EQ(found["matrices"][0]["programs"], json::array());
   EXPECT_EQ(found["matrices"][0]["hierarchy"], json::array());
   EXPECT_EQ(found["total"], 0);
-  EXPECT_NE(synth("--system 4,1 --axes 1,4 --reduce 0").output.find("0 programs"), std::string::npos);
+  EXPECT_NE(synth("--system 4,1 --axes 1,4 --reduce 0").printed.find("0 programs"), std::string::npos);
 }
 
 TEST(Synth, OtherCollectivesHaveProgramsOfTheirOwn) {
@@ -206,17 +147,18 @@ TEST(Synth, MillionsOfProgramsAreCountedAtOnce) {
   const auto begin = std::chrono::steady_clock::now();
   const auto outcome = synth("--system 2,2,2,2,2 --axes 32 --reduce 0 --max-size 10 --top 3");
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
-  EXPECT_NE(outcome.output.find("4,731,279 programs"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.printed.find("4,731,279 programs"), std::string::npos) << outcome.printed;
   const auto eight = synth("--system 2,2,2,2,2,2,2,2 --axes 256 --reduce 0 --max-size 16 --top 1");
   ASSERT_TRUE(eight.status.ok()) << eight.status.message();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 TEST(Synth, SavesThePlanOfTheFirstMatrix) {
-  const TemporaryFile file;
+  const TemporaryFolder folder;
+  const std::string file = folder.path("written");
   const std::string line = "--system 4,2 --axes 8 --reduce 0 --bytes 1M --json --save ";
-  const json found = parsed(synth(line + file.path()));
-  const json plan = json::parse(file.content());
+  const json found = parsed(synth(line + file));
+  const json plan = json::parse(folder.content("written"));
   EXPECT_EQ(plan["plait_plan"], 1);
   EXPECT_EQ(plan["collective"], "allreduce");
   EXPECT_EQ(plan["hierarchy"], json({4, 2}));
@@ -248,17 +190,19 @@ TEST(Synth, BadInputIsNamed) {
   expect_refused(synth("--system 4 --axes 4 --reduce 0 --collective alltoall"), "--collective \"alltoall\": expected");
   expect_refused(synth("--system 4 --axes 4 --reduce 0 --machine h100"), "expected one of default, a100, v100");
   expect_refused(synth("--system 4 --axes 4 --reduce 0 --machine /nonexistent/m.json"), "No such file");
-  expect_refused(synth("--system 4 --axes 4 --reduce 0 --machine /tmp"), "directory");
+  expect_refused(synth("--system 4 --axes 4 --reduce 0 --machine /tmp"), "regular file");
   expect_refused(synth("--system 1 --axes 1 --reduce 0 --save /tmp/never"), "--save: the first matrix has no program");
   expect_refused(synth("--system 8,8,8,8,8,8,8,8 --axes 8,8,8,8,8,8,8,8 --reduce 0"), "more than 100,000 matrices");
 }
 
 TEST(Synth, MachineFilesAreReadAndBrokenOnesNamed) {
-  const TemporaryFile broken(R"({"plait_machine":1,"name":"m","levels":[{"name":"node","latency_seconds":-1}]})");
-  expect_refused(synth("--system 4 --axes 4 --reduce 0 --machine " + broken.path()), "levels[0].latency_seconds");
-  const TemporaryFile good(machine_json(default_machine()));
+  const TemporaryFolder folder;
+  const std::string broken =
+      folder.file("broken.json", R"({"plait_machine":1,"name":"m","levels":[{"name":"node","latency_seconds":-1}]})");
+  expect_refused(synth("--system 4 --axes 4 --reduce 0 --machine " + broken), "levels[0].latency_seconds");
+  const std::string good = folder.file("good.json", machine_json(default_machine()));
   const std::string line = "--system 4,4 --axes 16 --reduce 0 --json --machine ";
-  const json read = parsed(synth(line + good.path())), named = parsed(synth(line + "default"));
+  const json read = parsed(synth(line + good)), named = parsed(synth(line + "default"));
   const auto seconds = [](const json& found) { return found["matrices"][0]["programs"][0]["seconds"].get<double>(); };
   EXPECT_NEAR(seconds(read), seconds(named), 1e-9 * seconds(named));
 }
@@ -328,39 +272,39 @@ TEST(Place, TableHasARowForEachMatrix) {
   const auto outcome = place("--system 4,16 --axes 4,16 --reduce 0 --machine a100");
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   for (const char* words : {"   1  [[1 4] [4 4]]", "   2  [[2 2] [2 8]]", "   3  [[4 1] [1 16]]", "speedup", "x  "}) {
-    EXPECT_NE(outcome.output.find(words), std::string::npos) << words << " in\n" << outcome.output;
+    EXPECT_NE(outcome.printed.find(words), std::string::npos) << words << " in\n" << outcome.printed;
   }
 }
 
 TEST(Place, RankfilePutsEachRankOnItsDevice) {
-  const TemporaryFile file;
-  const auto outcome = place("--system 2,4 --axes 2,4 --reduce 0 --hosts a:4,b:8 --rankfile " + file.path());
+  const TemporaryFolder folder;
+  const std::string file = folder.path("written");
+  const auto outcome = place("--system 2,4 --axes 2,4 --reduce 0 --hosts a:4,b:8 --rankfile " + file);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   // Best is [[1 2] [2 2]]: axis 0 within the nodes. Rank 4a + 2b + c has axis-0 coordinate a, axis-1 coordinates b
   // (node) and c: device 4b + 2a + c.
-  EXPECT_NE(outcome.output.find("   1  [[1 2] [2 2]]"), std::string::npos) << outcome.output;
-  EXPECT_EQ(file.content(),
+  EXPECT_NE(outcome.printed.find("   1  [[1 2] [2 2]]"), std::string::npos) << outcome.printed;
+  EXPECT_EQ(folder.content("written"),
             "rank 0=a slot=0\nrank 1=a slot=1\nrank 2=b slot=0\nrank 3=b slot=1\n"
             "rank 4=a slot=2\nrank 5=a slot=3\nrank 6=b slot=2\nrank 7=b slot=3\n");
-  ASSERT_TRUE(
-      place("--system 2,4 --axes 2,4 --reduce 0 --hosts a:4,b:4 --matrix 2 --rankfile " + file.path()).status.ok());
-  EXPECT_EQ(file.content(),
+  ASSERT_TRUE(place("--system 2,4 --axes 2,4 --reduce 0 --hosts a:4,b:4 --matrix 2 --rankfile " + file).status.ok());
+  EXPECT_EQ(folder.content("written"),
             "rank 0=a slot=0\nrank 1=a slot=1\nrank 2=a slot=2\nrank 3=a slot=3\n"
             "rank 4=b slot=0\nrank 5=b slot=1\nrank 6=b slot=2\nrank 7=b slot=3\n");
 }
 
 TEST(Place, MapByNamesTheSimpleOptionWhereThereIsOne) {
   const auto slot = place("--system 2,4 --axes 2,4 --reduce 1 --map-by");
-  EXPECT_NE(slot.output.find("mpirun --map-by slot\nsrun --distribution=block:block\n"), std::string::npos)
-      << slot.output;
+  EXPECT_NE(slot.printed.find("mpirun --map-by slot\nsrun --distribution=block:block\n"), std::string::npos)
+      << slot.printed;
   const auto node = place("--system 4,2 --axes 2,4 --reduce 0 --map-by");
-  EXPECT_NE(node.output.find("mpirun --map-by node\nsrun --distribution=cyclic:block\n"), std::string::npos)
-      << node.output;
+  EXPECT_NE(node.printed.find("mpirun --map-by node\nsrun --distribution=cyclic:block\n"), std::string::npos)
+      << node.printed;
   const auto other = place("--system 2,4 --axes 2,4 --reduce 0 --map-by --hosts a:4,b:4");
-  EXPECT_NE(other.output.find("a rankfile is needed"), std::string::npos) << other.output;
-  EXPECT_NE(other.output.find("SLURM_HOSTFILE naming a file of these lines:\na\na\nb\nb\na\na\nb\nb\n"),
+  EXPECT_NE(other.printed.find("a rankfile is needed"), std::string::npos) << other.printed;
+  EXPECT_NE(other.printed.find("SLURM_HOSTFILE naming a file of these lines:\na\na\nb\nb\na\na\nb\nb\n"),
             std::string::npos)
-      << other.output;
+      << other.printed;
   const json found = parsed(place("--system 4,2 --axes 2,4 --reduce 0 --map-by --json"));
   EXPECT_EQ(found["placement"]["mpirun"], "--map-by node");
   EXPECT_EQ(found["placement"]["hosts"][1], "node1");

@@ -1,15 +1,14 @@
 // plait tune: what it writes and prints, and each bad input.
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "plan/tuning/table.h"
+#include "tests/cli/command_call.h"
 #include "tuner/command.h"
 
 namespace plait {
@@ -17,39 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-  Status status;
-  std::string printed;
-};
-
-Outcome tune(std::vector<std::string> arguments) {
-  const auto command = tune_command();
-  CLI::App app;
-  command->add_options(app);
-  std::reverse(arguments.begin(), arguments.end());
-  app.parse(arguments);
-  std::ostringstream printed;
-  std::streambuf* const before = std::cout.rdbuf(printed.rdbuf());
-  const Result<int> result = command->run();
-  std::cout.rdbuf(before);
-  return {result.status(), printed.str()};
-}
+Outcome tune(std::vector<std::string> arguments) { return call(tune_command(), std::move(arguments)); }
 
 class Tune : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string made = (fs::temp_directory_path() / "plait_tune.XXXXXX").string();
-    ASSERT_NE(mkdtemp(made.data()), nullptr);
-    folder_ = made;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const char* name) const { return folder_ / name; }
-  std::string machine(const std::string& text) const {
-    std::ofstream(path("machine.json")) << text;
-    return path("machine.json");
-  }
+  std::string path(const char* name) const { return folder_.path(name); }
+  std::string machine(const std::string& text) const { return folder_.file("machine.json", text); }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 constexpr const char* lab = R"json({"plait_machine": 1, "name": "lab",
@@ -108,6 +82,14 @@ TEST_F(Tune, BadInputIsRefusedAndNothingWritten) {
       {{"--shape", "1x1"}, "two ranks"},
       {{}, "expected --shape"},
       {{"--machine", path("absent.json"), "--shape", "4x2"}, "absent.json"},
+      {{"--measure"}, "mpirun -n 2 plait tune --measure"},
+      {{"--measure", "--min", "0"}, "--min: \"0\""},
+      {{"--measure", "--max", "2G"}, "--max: \"2G\": expected 1 B to 1 GiB"},
+      {{"--measure", "--min", "2K", "--max", "1K"}, "expected at most --max"},
+      {{"--measure", "--seconds", "nan"}, "--seconds"},
+      {{"--measure", "--collectives", "alltoallv"}, "expected all, or some of barrier, bcast"},
+      {{"--measure", "--shape", "1x2"}, "--shape"},
+      {{"--min", "1K"}, "--measure"},
       {{"--machine", "abacus", "--shape", "4x2"}, "abacus"},
       {{"--machine", machine(std::string(lab).substr(0, 80)), "--shape", "4x2"}, "expected JSON"},
   };

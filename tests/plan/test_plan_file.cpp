@@ -1,6 +1,8 @@
 // Plan files: written and read back, and every way to be wrong.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -9,9 +11,7 @@
 namespace plait {
 namespace {
 
-PlanFile sample() {
-  return {Collective::reduce, {4, 2}, *parse_program("RD.2(binomial) RD.1(chain)"), 8};
-}
+PlanFile sample() { return {Collective::reduce, {4, 2}, *parse_program("RD.2(binomial) RD.1(chain)"), 8}; }
 
 TEST(PlanFile, IsReadBackAsWritten) {
   const auto read = parse_plan_file(plan_file_json(sample()));
@@ -68,6 +68,20 @@ TEST(PlanFile, AValueIsTextOrAFilesName) {
   EXPECT_TRUE(parse_plan_file(*read_plan(path)).ok());
   std::ofstream(path) << "not a plan";
   EXPECT_FALSE(read_plan(path).ok());
+  for (const char* blank : {"", " \n"}) {
+    std::ofstream(path) << blank;
+    EXPECT_NE(read_plan(path).status().message().find("is empty"), std::string::npos);
+  }
+  std::filesystem::resize_file(path, std::size_t{1} << 30);
+  EXPECT_NE(read_plan(path).status().message().find("larger than 64 KiB"), std::string::npos);
+  std::remove(path.c_str());
+}
+
+TEST(PlanFile, APipeIsRefusedInsteadOfWaitedFor) {
+  const std::string path = testing::TempDir() + "plait_plan_pipe_test.json";
+  std::remove(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_NE(read_plan(path).status().message().find("expected a regular file"), std::string::npos);
   std::remove(path.c_str());
 }
 

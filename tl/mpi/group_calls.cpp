@@ -61,6 +61,11 @@ void MpiGroup::all_gather(const std::byte* mine, std::byte* all, std::size_t byt
   MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle(communicator_));
 }
 
+Status take_plan_of_job(const std::string& plan) {
+  if (plait_set_plan(MPI_COMM_WORLD, plan.c_str()) == MPI_SUCCESS) return {};
+  return {Code::invalid, "plan \"" + plan + "\" cannot run in this job"};
+}
+
 void meet_quietly() {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);

@@ -41,6 +41,10 @@ class MpiGroup {
   int rank_ = 0, ranks_ = 0;
 };
 
+// As MpiGroup::take_plan, for MPI_COMM_WORLD; an empty text lets Plait choose again. Collective over all ranks of the
+// job.
+Status take_plan_of_job(const std::string& plan);
+
 // Collective over all ranks of the job; blocks. Ranks that come early sleep meanwhile instead of looking for the others
 // all the time, so that what some ranks measure is not slowed by those that wait here.
 void meet_quietly();

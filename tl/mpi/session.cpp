@@ -73,6 +73,15 @@ std::vector<std::string> MpiSession::gather_text_at_root(std::string_view mine) 
   return texts;
 }
 
+std::string MpiSession::text_of_root(std::string_view mine) {
+  int length = static_cast<int>(mine.size());
+  MPI_Bcast(&length, 1, MPI_INT, 0, world());
+  std::string text(mine);
+  text.resize(static_cast<std::size_t>(length));
+  MPI_Bcast(text.data(), length, MPI_CHAR, 0, world());
+  return text;
+}
+
 void MpiSession::barrier() { MPI_Barrier(world()); }
 
 std::vector<double> MpiSession::maxima(std::span<const double> mine) {

@@ -31,6 +31,8 @@ class MpiSession {
   std::vector<std::byte> gather_bytes(std::span<const std::byte> mine);
   // Everybody's text, by rank, on rank 0; nothing elsewhere. Lengths may differ; together less than 2 GiB.
   std::vector<std::string> gather_text_at_root(std::string_view mine);
+  // Rank 0's text on every rank; less than 2 GiB.
+  std::string text_of_root(std::string_view mine);
   void barrier();
   // The largest of what the ranks give for each place; all give equally many.
   std::vector<double> maxima(std::span<const double> mine);

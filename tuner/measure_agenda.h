@@ -1,0 +1,42 @@
+// What `plait tune --measure` runs: the sizes of each collective, and the model's best plans there. Pure.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "plan/candidate.h"
+#include "plan/collective.h"
+
+namespace plait {
+
+inline constexpr std::size_t most_measured_plans = 5;
+
+// Bytes as a table counts them.
+struct SizeSpan {
+  std::size_t least = 1, most = 1;
+};
+
+// One collective at one size.
+struct AgendaItem {
+  Collective collective = Collective::barrier;
+  std::size_t bytes = 0;           // as a table counts them; 0 for barrier
+  std::vector<std::string> plans;  // the model's best, the best first; each once
+};
+
+// Both ends, and powers of two between them, at most eight times as large as the one before.
+std::vector<std::size_t> measured_sizes(SizeSpan span);
+
+// Ascending sizes of each collective in turn; the first plan is what `plait tune` would write into a table. Fails
+// (invalid) where the machine's figures leave no plan a time.
+Result<std::vector<AgendaItem>> make_agenda(std::span<const Collective> collectives, SizeSpan span,
+                                            const CandidateContext& context);
+
+// For the other ranks, which must do the same: lines of text, and back. Precondition: the text is agenda_text()'s.
+std::string agenda_text(std::span<const AgendaItem> agenda);
+std::vector<AgendaItem> parse_agenda(std::string_view text);
+
+}  // namespace plait
