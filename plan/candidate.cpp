@@ -248,7 +248,7 @@ Result<Candidate> from_file(std::string_view json, const Call& call, const Candi
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context) {
   if (text.starts_with('{')) return from_file(text, call, context);
   if (is_exchange(call.collective)) {
-    for (Candidate& exchange : exchanges(1, context))
+    for (Candidate& exchange : exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context))
       if (exchange.name == text) return std::move(exchange);
     return Status(Code::invalid,
                   "'" + std::string(text) + "' is no plan of alltoall: expected pairwise, leaders or shared");
