@@ -77,15 +77,9 @@ PlanLimit plan_limit(const Call& call, const CandidateContext& context) {
   const auto raise = [&](PlanLimit other) {
     if (other.seconds > limit.seconds) limit = std::move(other);
   };
-  bool ports = false;
-  for (std::size_t l = 0; l < model.levels.size(); ++l) {
-    const LinkLevel& link = model.levels[l].link;
-    if ((l > 0 && !link.network) || link.port_seconds_per_byte == 0) continue;
-    ports = true;
-    raise(limit_of_port(call, context, l, link));
-  }
-  if (!ports && context.hierarchy.nodes() == 1)
-    raise({seconds_of_bytes(call, context), "the bytes alone through the node's memory"});
+  if (context.hierarchy.nodes() == 1) raise({seconds_of_bytes(call, context), "the bytes alone, within the node"});
+  for (std::size_t l = 0; l < model.levels.size() && context.hierarchy.nodes() > 1; ++l)
+    if (l == 0 || model.levels[l].link.network) raise(limit_of_port(call, context, l, model.levels[l].link));
   return limit;
 }
 

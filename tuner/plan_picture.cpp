@@ -1,6 +1,8 @@
 #include "tuner/plan_picture.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -12,27 +14,55 @@ namespace {
 constexpr std::size_t most_rail_lanes = 8;
 constexpr double seen = 1.0 / 2000;  // of the picture's span: shorter boxes cannot be told apart
 
+// The same in every picture: of networks and of what lies within a node, outermost first.
+constexpr std::array network_hues = {0, 3};
+constexpr std::array node_hues = {1, 2, 4};
+
+int hue_of(const PlanTimeline& timeline, int level) {
+  std::size_t before = 0;  // levels of its kind
+  const bool network = timeline.network[static_cast<std::size_t>(level)];
+  for (int other = 0; other < level; ++other) before += timeline.network[static_cast<std::size_t>(other)] == network;
+  return network ? network_hues[before % network_hues.size()] : node_hues[before % node_hues.size()];
+}
+
 // Steps of one level have one hue, and shades in their order.
 std::vector<TimelineInk> inks_of(const PlanTimeline& timeline) {
   std::vector<int> used(timeline.levels.size(), 0);
   std::vector<TimelineInk> inks;
   for (const TimelineStep& step : timeline.steps)
-    inks.push_back({step.level, used[static_cast<std::size_t>(step.level)]++ % 3});
+    inks.push_back({hue_of(timeline, step.level), used[static_cast<std::size_t>(step.level)]++ % 3});
   return inks;
 }
 
-// The first level of each kind stands for the measured steps.
-int hue_of(const PlanTimeline& timeline, StepPlace place) {
-  if (place == StepPlace::own) return -1;
-  for (std::size_t level = 0; level < timeline.levels.size(); ++level)
-    if (timeline.network[level] == (place == StepPlace::network)) return static_cast<int>(level);
-  return place == StepPlace::network ? 0 : static_cast<int>(timeline.levels.size());
+int hue_of(StepPlace place) {
+  switch (place) {
+    case StepPlace::network:
+      return network_hues.front();
+    case StepPlace::node:
+      return node_hues.front();
+    case StepPlace::own:
+      return -1;
+  }
+  return -1;
 }
 
 // "AR.1" of "AR.1(rd)".
 std::string short_name(const std::string& name) { return name.substr(0, name.find('(')); }
 
 std::string times_text(double begin, double end) { return format_seconds(begin) + " to " + format_seconds(end); }
+
+// A rail carries what two instructions give it at once in the order in which it comes.
+std::vector<TimelineBox> one_after_the_other(std::vector<TimelineBox> boxes) {
+  std::stable_sort(boxes.begin(), boxes.end(),
+                   [](const TimelineBox& a, const TimelineBox& b) { return a.begin < b.begin; });
+  double free = 0;
+  for (TimelineBox& box : boxes) {
+    const double length = box.end - box.begin;
+    box.begin = std::max(box.begin, free);
+    free = box.end = box.begin + length;
+  }
+  return boxes;
+}
 
 class Lanes {
  public:
@@ -56,6 +86,11 @@ class Lanes {
       if (timeline_.steps[step].port > 0 && uses(node, step))
         for (int chunk = 0; chunk < timeline_.chunks; ++chunk)
           if (goes_over(chunk, rail)) add(lane, step, chunk, timeline_.steps[step].port);
+    double busy = 0;
+    for (const TimelineBox& box : lane.boxes) busy += box.end - box.begin;
+    lane.name += ", " + std::to_string(std::lround(100 * busy / timeline_.seconds)) + " %";
+    if (auto in_turn = one_after_the_other(lane.boxes); in_turn.empty() || in_turn.back().end <= timeline_.seconds)
+      lane.boxes = std::move(in_turn);
     pack_rows(lane.boxes);
     return lane;
   }
@@ -66,7 +101,7 @@ class Lanes {
     const double begin = chunk * timeline_.period + step.begin;
     const std::string of_chunk = timeline_.chunks > 1 ? "chunk " + std::to_string(chunk) + ": " : "";
     lane.boxes.push_back({begin, begin + seconds, inks_[index], 0,
-                          of_chunk + step.name + ", " + times_text(begin, begin + seconds), short_name(step.name)});
+                          of_chunk + step.name + ", " + format_seconds(seconds), short_name(step.name)});
   }
 
   bool uses(int node, std::size_t step) const {
@@ -187,18 +222,17 @@ TimelinePanel predicted_panel(const PlanTimeline& timeline, const Hierarchy& hie
   return panel;
 }
 
-TimelinePanel measured_panel(const MeasuredCall& call, const PlanTimeline& timeline, const Hierarchy& hierarchy,
-                             double span) {
+TimelinePanel measured_panel(const MeasuredCall& call, const Hierarchy& hierarchy, double span) {
   const std::vector<int> shown = shown_ranks(hierarchy, most_shown_ranks);
   TimelinePanel panel{"measured: " + format_seconds(call.seconds) + " on the slowest rank", "", {}};
-  panel.note = "The call of the middle of " + std::to_string(call.calls) + " of this size in " + call.communicator +
-               ". A step begins when it is posted: receives wait.";
+  panel.note = "The middle one, by its time, of " + std::to_string(call.calls) + " such calls in " + call.communicator +
+               ". Steps begin when they are posted, so that receives include their waiting.";
   for (const int rank : shown) {
     const MeasuredRank& measured = call.ranks[static_cast<std::size_t>(rank)];
     TimelineLane lane{"rank " + std::to_string(measured.rank), {}};
     for (const MeasuredStep& step : measured.steps)
       lane.boxes.push_back(
-          {step.begin, step.end, {hue_of(timeline, place_of(step)), shade_of(step)}, 0, step_title(step), step.kind});
+          {step.begin, step.end, {hue_of(place_of(step)), shade_of(step)}, 0, step_title(step), step.kind});
     pack_rows(lane.boxes);
     merge_short(lane.boxes, seen * span);
     panel.lanes.push_back(std::move(lane));
@@ -219,7 +253,7 @@ std::vector<TimelinePicture::Entry> timeline_legend(const PlanTimeline& timeline
   for (const MeasuredRank& rank : call->ranks)
     for (const MeasuredStep& step : rank.steps) {
       const std::string words = "measured " + step.kind + " " + std::string(text(place_of(step)));
-      kinds.insert({{hue_of(timeline, place_of(step)), shade_of(step)}, words});
+      kinds.insert({{hue_of(place_of(step)), shade_of(step)}, words});
     }
   for (const auto& [ink, words] : kinds) entries.push_back({ink, words});
   return entries;

@@ -26,12 +26,11 @@ StepPlace place_of(const MeasuredStep& step);
 std::string_view text(StepPlace place);  // "between nodes", "within nodes", "copies and sums"
 
 // A lane for each shown rank, and one for each rail of their nodes. A rank's boxes are the chunks in the plan's
-// instructions, a rail's are the times for which they occupy it.
+// instructions, a rail's are the times for which they occupy it, with their sum over the predicted time in its name.
 TimelinePanel predicted_panel(const PlanTimeline& timeline, const Hierarchy& hierarchy);
 // A lane for each shown rank. Neighbouring steps of one kind that are too short to be seen at this width of the picture
 // (`span`, seconds) are one box.
-TimelinePanel measured_panel(const MeasuredCall& call, const PlanTimeline& timeline, const Hierarchy& hierarchy,
-                             double span);
+TimelinePanel measured_panel(const MeasuredCall& call, const Hierarchy& hierarchy, double span);
 
 // What the colours of the plan's instructions mean; of a measured call's steps too, where there is one.
 std::vector<TimelinePicture::Entry> timeline_legend(const PlanTimeline& timeline, const MeasuredCall* call);

@@ -14,7 +14,7 @@ namespace plait {
 namespace {
 
 // Pixels.
-constexpr double width = 1120, left = 120, right = 24, plot = width - left - right;
+constexpr double width = 1120, left = 140, right = 24, plot = width - left - right;
 constexpr double row_height = 16, least_row_height = 4, lane_height = 26, lane_gap = 4;
 constexpr double letter = 6.2;                     // of the small texts, at most
 constexpr double least_gap = 0.6, seen_alone = 2;  // between boxes; a box from which on it may lose that much
@@ -99,10 +99,8 @@ class Drawing {
   std::string run() {
     heading();
     legend();
-    y_ += 26;  // for the limit's words
-    const double top = y_ - 6;
+    y_ += 10;
     for (std::size_t index = 0; index < picture_.panels.size(); ++index) panel(picture_.panels[index], index);
-    limit(top);
     return head() + body_ + "</svg>\n";
   }
 
@@ -149,26 +147,26 @@ class Drawing {
 
   void panel(const TimelinePanel& panel, std::size_t index) {
     body_ += element_text("b", 16, y_ + 12, panel.title);
-    y_ += 20;
+    y_ += index == 0 && picture_.limit > 0 ? 36 : 20;  // the limit's words stand in between
     const double top = y_;
     std::string lanes;
     for (std::size_t lane = 0; lane < panel.lanes.size(); ++lane) {
       lanes += drawn(panel, index, lane);
       y_ += height_of(panel.lanes[lane]) + lane_gap;
     }
-    body_ += axis(top, y_) + lanes;
-    y_ += 34;
+    body_ += axis(top, y_) + lanes + limit(top, y_, index == 0);
+    y_ += 24;
     if (!panel.note.empty()) {
-      body_ += element_text("n", left, y_ - 4, panel.note);
-      y_ += 14;
+      body_ += element_text("n", left, y_ + 12, panel.note);
+      y_ += 20;
     }
-    y_ += 8;
+    y_ += 14;
   }
 
   // Lanes of the same boxes are drawn once.
   std::string drawn(const TimelinePanel& panel, std::size_t panel_index, std::size_t index) {
     const TimelineLane& lane = panel.lanes[index];
-    std::string text = element_text("r", left - 8, y_ + height_of(lane) / 2 + 4, shortened(lane.name, 18)) +
+    std::string text = element_text("r", left - 8, y_ + height_of(lane) / 2 + 4, shortened(lane.name, 20)) +
                        "<rect class=\"ln\" x=\"" + number(left) + "\" y=\"" + number(y_) + "\" width=\"" +
                        number(plot) + "\" height=\"" + number(height_of(lane)) + "\"/>\n";
     if (lane.boxes.empty()) return text;
@@ -209,13 +207,15 @@ class Drawing {
     return text + element_text("r", left - 8, bottom + 16, std::string("time, ") + unit.name);
   }
 
-  void limit(double top) {
-    if (picture_.limit <= 0) return;
+  std::string limit(double top, double bottom, bool with_words) const {
+    if (picture_.limit <= 0) return "";
     const double x = x_of(picture_.limit);
-    const double wide = letter * static_cast<double>(picture_.limit_text.size());
+    std::string text = "<path class=\"k\" d=\"M" + number(x) + " " + number(with_words ? top - 16 : top - 3) + "V" +
+                       number(bottom + 3) + "\"/>\n";
+    if (!with_words) return text;
+    const double wide = 1.15 * letter * static_cast<double>(picture_.limit_text.size());
     const bool on_the_left = x + wide + 6 > width - 8;
-    body_ += "<path class=\"k\" d=\"M" + number(x) + " " + number(top - 12) + "V" + number(y_ - 24) + "\"/>\n";
-    body_ += element_text(on_the_left ? "kt r" : "kt", on_the_left ? x - 6 : x + 6, top - 4, picture_.limit_text);
+    return text + element_text(on_the_left ? "kt r" : "kt", on_the_left ? x - 6 : x + 6, top - 6, picture_.limit_text);
   }
 
   const TimelinePicture& picture_;
