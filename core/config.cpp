@@ -119,7 +119,7 @@ constexpr auto table = std::to_array<Entry>({
      [](Config& c, std::string_view v) { return set_flag(c.disable, v); }},
     {{"PLAIT_REPORT", "flag or path", "0",
       "At the end, say which collectives were accelerated and which were not: 1 as a table on "
-      "standard error, a path as JSON into that file."},
+      "standard error, a path as JSON into that file, or as a page to look at where it ends in .html."},
      any_text,
      set_report},
     {{"PLAIT_TRACE", "path", "", "Record every accelerated call into this file; empty records nothing."},

@@ -24,7 +24,7 @@ std::span<const Knob> knobs();
 struct Config {
   bool disable = false;     // PLAIT_DISABLE
   bool report = false;      // PLAIT_REPORT
-  std::string report_path;  // PLAIT_REPORT=file.json; empty: standard error
+  std::string report_path;  // PLAIT_REPORT=file.json or file.html; empty: standard error
   std::string trace_path;   // PLAIT_TRACE; empty: off
   std::string plan;         // PLAIT_PLAN: forced where it applies; empty: choose
   std::string table;        // PLAIT_TABLE: a tuning table's file; empty: none

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "plan/lowering.h"
 
@@ -88,6 +89,14 @@ CallSynthesis synthesis_of(const Call& call, const CandidateContext& context) {
   if (context.chunk_bytes > 0)
     options.fewest_chunks = options.most_chunks = chunks_of(options.bytes, static_cast<double>(context.chunk_bytes));
   return synthesis;
+}
+
+void bind_to_rails(CallSynthesis& synthesis, std::span<const std::int8_t> rails) {
+  const std::set<std::int8_t> different(rails.begin(), rails.end());
+  int used = static_cast<int>(different.size());
+  for (const ModelLevel& level : synthesis.model.levels)
+    if (level.link.network && level.link.rails > 1) used = std::min(used, level.link.rails);
+  if (used > 0) synthesis.model = with_chunks_on_rails(synthesis.model, used);
 }
 
 }  // namespace plait

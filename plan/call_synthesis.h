@@ -2,6 +2,9 @@
 // planner and the tuner both start here.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "plan/candidate.h"
 #include "plan/collective.h"
 #include "plan/grid.h"
@@ -20,6 +23,10 @@ struct CallSynthesis {
 };
 // Precondition: not alltoall, which has no programs.
 CallSynthesis synthesis_of(const Call& call, const CandidateContext& context);
+
+// The model when the chunks are dealt out to these rails in turn; as it is without any, or where the ports have no
+// rails.
+void bind_to_rails(CallSynthesis& synthesis, std::span<const std::int8_t> rails);
 
 // An operator that does not commute, of a collective that reduces.
 bool keeps_rank_order(const Call& call);

@@ -220,8 +220,10 @@ std::string listed(std::span<const int> numbers) {
   return text + "]";
 }
 
-Result<Candidate> programmed(const Program& program, int chunks, const Call& call, const CandidateContext& context) {
+Result<Candidate> programmed(const Program& program, int chunks, std::span<const std::int8_t> rails, const Call& call,
+                             const CandidateContext& context) {
   CallSynthesis synthesis = synthesis_of(call, context);
+  bind_to_rails(synthesis, rails);
   if (chunks > 0) synthesis.options.fewest_chunks = synthesis.options.most_chunks = chunks;
   const Result<PricedProgram> priced = price_program(synthesis.task, synthesis.model, synthesis.options, program);
   if (!priced.ok()) return priced.status();
@@ -238,7 +240,7 @@ Result<Candidate> from_file(std::string_view json, const Call& call, const Candi
   if (here != plan->hierarchy)
     return Status(Code::invalid, "plan file: is for the hierarchy " + listed(plan->hierarchy) +
                                      ", not for this communicator's " + context.hierarchy.describe());
-  return programmed(plan->program, plan->chunks, call, context);
+  return programmed(plan->program, plan->chunks, {}, call, context);
 }
 
 }  // namespace
@@ -246,7 +248,7 @@ Result<Candidate> from_file(std::string_view json, const Call& call, const Candi
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context) {
   if (text.starts_with('{')) return from_file(text, call, context);
   if (is_exchange(call.collective)) {
-    for (Candidate& exchange : exchanges(1, context))
+    for (Candidate& exchange : exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context))
       if (exchange.name == text) return std::move(exchange);
     return Status(Code::invalid,
                   "'" + std::string(text) + "' is no plan of alltoall: expected pairwise, leaders or shared");
@@ -257,7 +259,7 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
   const int chunks = take_chunks(text);
   const Result<Program> program = parse_program(text);
   if (!program.ok()) return program.status();
-  Result<Candidate> candidate = programmed(*program, chunks, call, context);
+  Result<Candidate> candidate = programmed(*program, chunks, *rails, call, context);
   if (!candidate.ok() || rails->empty()) return candidate;
   candidate->name += name.substr(name.rfind(" @"));  // plans are kept by name
   candidate->rails = std::move(*rails);

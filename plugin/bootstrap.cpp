@@ -33,15 +33,16 @@
 #include "topo/discovery.h"
 
 namespace plait {
-namespace {
-
-constinit std::atomic<std::size_t> mapped_bytes{0};
-constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
 const Location& own_location() {
   static const Location location = discover_location();
   return location;
 }
+
+namespace {
+
+constinit std::atomic<std::size_t> mapped_bytes{0};
+constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
 
 const Location& own_rough_location() {
   static const Location location = discover_rough_location();

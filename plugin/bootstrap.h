@@ -19,8 +19,12 @@
 #include "tl/channel.h"
 #include "tl/engine.h"
 #include "tl/shm/peer_buffers.h"
+#include "topo/location.h"
 
 namespace plait {
+
+// Where this process runs, by its binding when it is first asked for. Thread-safe; the first call takes milliseconds.
+const Location& own_location();
 
 // Bytes of shared segments that this process has mapped, so that many communicators do not eat the machine's memory.
 class SegmentShare {

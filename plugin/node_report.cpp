@@ -78,10 +78,10 @@ void merge_node_facts(NodeReport& report, const json& facts, int node) {
   raise_to(report.sizes.mapped_from, facts["single_copy"][1]);
 }
 
-std::string node_report_text(const NodeReport& report, const std::string& shared) {
-  std::string text;
-  const auto line = [&text](const std::string& content) {
-    if (!content.empty()) text += "plait: " + content + "\n";
+std::vector<std::string> node_report_lines(const NodeReport& report, const std::string& shared) {
+  std::vector<std::string> lines;
+  const auto line = [&lines](const std::string& content) {
+    if (!content.empty()) lines.push_back(content);
   };
   if (report.largest_segment > 0)
     line("memory: shared segments of at most " + format_bytes(largest_node(report)) + " on a node, the largest " +
@@ -96,7 +96,7 @@ std::string node_report_text(const NodeReport& report, const std::string& shared
     line("within nodes: single copies by the kernel " + size_text(report.sizes.kernel_from) + ", by XPMEM " +
          size_text(report.sizes.mapped_from));
   line(shared_memory_advice(report.buffers, shared));
-  return text;
+  return lines;
 }
 
 json node_report_json(const NodeReport& report, const std::string& shared) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "plugin/shared_memory.h"
 #include "plugin/single_copy.h"
@@ -37,8 +38,8 @@ struct NodeReport {
 nlohmann::json own_node_facts();
 void merge_node_facts(NodeReport& report, const nlohmann::json& facts, int node);
 
-// Lines of the table, each ending in a newline. `shared` is the setting PLAIT_SHARED.
-std::string node_report_text(const NodeReport& report, const std::string& shared);
+// What stands below the table. `shared` is the setting PLAIT_SHARED.
+std::vector<std::string> node_report_lines(const NodeReport& report, const std::string& shared);
 // The object "node" of the file (report.h).
 nlohmann::json node_report_json(const NodeReport& report, const std::string& shared);
 

@@ -33,6 +33,7 @@ struct Job {
   std::vector<int> dims;
   std::vector<Flow> flows;
   const Machine* machine;
+  Launcher launcher;
 };
 
 bool modelled(Collective collective) {
@@ -78,7 +79,11 @@ Flow flow_of(const GridTraffic& traffic, const std::vector<int>& dims) {
 }
 
 std::optional<Job> understand(const JobPlacement& placement) {
-  Job job{.system = system_of(placement.nodes), .dims = {}, .flows = {}, .machine = &placement.machine};
+  Job job{.system = system_of(placement.nodes),
+          .dims = {},
+          .flows = {},
+          .machine = &placement.machine,
+          .launcher = placement.launcher};
   if (job.system.empty() || job.system[0] == 1 || job.system[1] == 1) return std::nullopt;
   std::vector<GridAxis> axes;
   for (const GridTraffic& traffic : placement.traffic)
@@ -259,8 +264,8 @@ struct Way {
 Way best_way(const Job& job, const std::vector<Option>& options) {
   const Option* best = &*std::ranges::min_element(options, {}, &Option::seconds);
   const std::array<Way, 2> simple = {{
-      {find(job, options, mapped_by_slot(job)), "mapping by slot (mpirun --map-by slot)"},
-      {find(job, options, mapped_by_node(job)), "mapping by node (mpirun --map-by node)"},
+      {find(job, options, mapped_by_slot(job)), "mapping by slot (" + by_slot(job.launcher, job.system[1]) + ")"},
+      {find(job, options, mapped_by_node(job)), "mapping by node (" + by_node(job.launcher) + ")"},
   }};
   for (const Way& way : simple)
     if (way.option != nullptr && way.option->seconds <= best->seconds * simple_may_cost) return way;

@@ -7,6 +7,7 @@
 
 #include "plan/collective.h"
 #include "plan/machine.h"
+#include "plugin/launcher.h"
 #include "plugin/process_grid.h"
 
 namespace plait {
@@ -23,6 +24,7 @@ struct JobPlacement {
   std::vector<int> nodes;  // of each rank of MPI_COMM_WORLD, any numbers
   Machine machine;
   std::vector<GridTraffic> traffic;
+  Launcher launcher = Launcher::openmpi;
 };
 
 // "placement: axis 0 (4 ranks, stride 2) crosses nodes: mapping by node (mpirun --map-by node) would be 3.1x faster":

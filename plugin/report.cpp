@@ -3,7 +3,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdio>
 #include <map>
@@ -18,11 +17,14 @@
 #include "core/log.h"
 #include "core/units.h"
 #include "plait/plait.h"
+#include "plugin/bootstrap.h"
 #include "plugin/gather_text.h"
+#include "plugin/mapping_advice.h"
 #include "plugin/node_report.h"
 #include "plugin/placement_advice.h"
 #include "plugin/process.h"
 #include "plugin/rails.h"
+#include "plugin/report_content.h"
 #include "tl/mpi/library_version.h"
 
 namespace plait {
@@ -70,10 +72,12 @@ std::string serialise_rows() {
   const std::scoped_lock links_lock(links().guard);
   json rails = json::array();
   for (const RailTraffic& rail : rail_traffic()) rails.push_back({rail.name, rail.bytes});
+  const Location& own = own_location();
   const json all = {{"rows", list},
                     {"network", links().network},
                     {"crowd", links().crowd},
                     {"rails", rails},
+                    {"place", {own.package, own.numa, own.l3, own.core, own.cores_allowed}},
                     {"node", own_node_facts()}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -104,6 +108,7 @@ struct Report {
   NodeReport node;
   Table table;
   std::map<GridLine, Sums> grid;
+  std::vector<RankPlace> places;  // of the ranks, where it is known on which node each is
 };
 
 std::uint64_t shared(std::uint64_t sum, const Line& line) {
@@ -148,6 +153,8 @@ void merge(Report& report, int rank, const std::string& text) {
   const auto& nodes = process().world_nodes;
   const auto index = static_cast<std::size_t>(rank);
   merge_node_facts(report.node, all["node"], index < nodes.size() ? nodes[index] : 0);
+  const json& place = all["place"];
+  if (index < nodes.size()) report.places.push_back({nodes[index], place[0], place[1], place[2], place[3], place[4]});
   for (const json& rail : all["rails"]) report.rails[rail[0]] += rail[1].get<std::uint64_t>();
   for (const json& row : all["rows"]) {
     Sums& sums = report.table[{row[0], row[10], row[1], row[2], row[3], row[5]}];
@@ -159,8 +166,11 @@ void merge(Report& report, int rank, const std::string& text) {
 
 // Every rank is in one communicator of each set of axes: what the ranks counted, over their number, is what each
 // communicator did.
-std::string advice(const Report& report) {
-  JobPlacement job{.nodes = process().world_nodes, .machine = default_machine(), .traffic = {}};
+std::string advice_on_grid(const Report& report) {
+  JobPlacement job{.nodes = process().world_nodes,
+                   .machine = default_machine(),
+                   .traffic = {},
+                   .launcher = launcher_of(library_version())};
   if (links().network > 0) job.machine.levels.front().port_seconds_per_byte = links().network;
   job.machine.ranks_per_core = links().crowd;
   for (const auto& [line, sums] : report.grid) {
@@ -175,98 +185,72 @@ std::string advice(const Report& report) {
   return placement_advice(job);
 }
 
-// ---- The table for people ----
+// Empty where nothing but the host's own calls was seen: then nothing of ours would be faster.
+std::vector<std::string> advice_on_mapping(const Report& report) {
+  const auto accelerated = [](const auto& entry) { return entry.first.plan != "host"; };
+  if (std::none_of(report.table.begin(), report.table.end(), accelerated)) return {};
+  return mapping_advice(report.places, launcher_of(library_version()));
+}
 
-using Cells = std::vector<std::string>;
+// ---- What is said, as text or as a page ----
 
 std::string size_range(int size_class) {
   if (size_class < 0) return "-";
   return format_bytes(class_begin(size_class)) + " - " + format_bytes(class_end(size_class));
 }
 
-std::string seconds(std::uint64_t nanoseconds) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.6f", static_cast<double>(nanoseconds) * 1e-9);
-  return text.data();
+double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+int world_ranks() {
+  int ranks = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return ranks;
 }
 
-Cells cells(const Line& line, const Sums& sums) {
-  const std::string channels = joined(sums);
-  return {name_of(line),
-          std::to_string(line.ranks),
-          size_range(line.size_class),
-          std::to_string(shared(sums.calls, line)),
-          format_bytes(shared(sums.bytes, line)),
-          seconds(shared(sums.nanoseconds, line)),
-          channels.empty() ? line.plan : line.plan + " over " + channels,
-          line.reason};
-}
-
-Cells total(const Table& table) {
-  Sums all;
-  std::uint64_t accelerated = 0;
+void add_rows(const Table& table, ReportContent& content) {
+  std::uint64_t nanoseconds = 0;
   for (const auto& [line, sums] : table) {
-    all.calls += shared(sums.calls, line);
-    all.bytes += shared(sums.bytes, line);
-    all.nanoseconds += shared(sums.nanoseconds, line);
-    if (line.plan != "host") accelerated += shared(sums.calls, line);
+    content.rows.push_back({.collective = name_of(line),
+                            .ranks = line.ranks,
+                            .sizes = size_range(line.size_class),
+                            .calls = shared(sums.calls, line),
+                            .bytes = shared(sums.bytes, line),
+                            .seconds = seconds(shared(sums.nanoseconds, line)),
+                            .plan = line.plan,
+                            .channels = joined(sums),
+                            .reason = line.reason});
+    const ReportContent::Row& row = content.rows.back();
+    content.total.calls += row.calls;
+    content.total.bytes += row.bytes;
+    content.total.accelerated += row.by_host() ? 0 : row.calls;
+    nanoseconds += shared(sums.nanoseconds, line);
   }
-  return {"total",
-          "",
-          "",
-          std::to_string(all.calls),
-          format_bytes(all.bytes),
-          seconds(all.nanoseconds),
-          std::to_string(accelerated) + " accelerated",
-          ""};
+  content.total.seconds = seconds(nanoseconds);
 }
 
-std::string aligned(const std::vector<Cells>& lines) {
-  std::vector<std::size_t> widths;
-  for (const Cells& line : lines) {
-    widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+ReportContent content_of(const Report& report, const std::string& shared_setting) {
+  ReportContent content;
+  content.ranks = world_ranks();
+  content.version = plait_version();
+  add_rows(report.table, content);
+  content.facts.push_back("MPI: " + library_version());
+  std::string rails;
+  for (const auto& [name, bytes] : report.rails) {
+    content.rails.push_back({name, bytes});
+    rails += (rails.empty() ? "rails: " : ", ") + name + " " + format_bytes(bytes);
   }
-  std::string text;
-  for (const Cells& line : lines) {
-    std::string row = "plait: ";
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string padding(widths[i] - line[i].size(), ' ');
-      const bool number = i >= 1 && i <= 5;  // numbers stand to the right
-      row += (number ? padding + line[i] : line[i] + padding) + "  ";
-    }
-    row.erase(row.find_last_not_of(' ') + 1);
-    text += row + "\n";
-  }
-  return text;
-}
-
-std::string rails_text(const Rails& rails) {
-  std::string text;
-  for (const auto& [name, bytes] : rails)
-    text += (text.empty() ? "plait: rails: " : ", ") + name + " " + format_bytes(bytes);
-  return text.empty() ? text : text + "\n";
-}
-
-void print(const Report& report, const std::string& shared) {
-  std::vector<Cells> lines;
-  lines.push_back({"collective", "ranks", "size", "calls", "bytes", "seconds", "plan", "to the host because"});
-  for (const auto& [line, sums] : report.table) lines.push_back(cells(line, sums));
-  lines.push_back(total(report.table));
-  const std::string placement = advice(report);
-  const std::string text = aligned(lines) + "plait: MPI: " + library_version() + "\n" + rails_text(report.rails) +
-                           node_report_text(report.node, shared) +
-                           (placement.empty() ? "" : "plait: " + placement + "\n");
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  if (!rails.empty()) content.facts.push_back(rails);
+  for (std::string& line : node_report_lines(report.node, shared_setting)) content.facts.push_back(std::move(line));
+  if (std::string grid = advice_on_grid(report); !grid.empty()) content.advice.push_back(std::move(grid));
+  for (std::string& mapping : advice_on_mapping(report)) content.advice.push_back(std::move(mapping));
+  return content;
 }
 
 // ---- The file for tools ----
 
-void write(const Report& report, const Config& config) {
-  const std::string& path = config.report_path;
-  const std::string placement = advice(report);
-  int ranks = 0;
-  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+std::string tools_text(const Report& report, const Config& config) {
+  const std::string placement = advice_on_grid(report);
+  const std::vector<std::string> mapping = advice_on_mapping(report);
   json list = json::array();
   for (const auto& [line, sums] : report.table)
     list.push_back({{"collective", name_of(line)},
@@ -275,15 +259,19 @@ void write(const Report& report, const Config& config) {
                     {"bytes_below", class_end(line.size_class)},
                     {"calls", shared(sums.calls, line)},
                     {"bytes", shared(sums.bytes, line)},
-                    {"seconds", static_cast<double>(shared(sums.nanoseconds, line)) * 1e-9},
+                    {"seconds", seconds(shared(sums.nanoseconds, line))},
                     {"plan", line.plan},
                     {"channels", joined(sums)},
                     {"reason", line.reason}});
-  json object = {{"version", plait_version()}, {"mpi", library_version()}, {"ranks", ranks}, {"rows", list}};
+  json object = {{"version", plait_version()}, {"mpi", library_version()}, {"ranks", world_ranks()}, {"rows", list}};
   object["node"] = node_report_json(report.node, config.shared);
   for (const auto& [name, bytes] : report.rails) object["rails"].push_back({{"name", name}, {"bytes", bytes}});
   if (!placement.empty()) object["placement"] = placement;
-  const std::string text = object.dump(2) + "\n";
+  if (!mapping.empty()) object["mapping"] = mapping;
+  return object.dump(2) + "\n";
+}
+
+void write(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "w");
   const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if ((file != nullptr && std::fclose(file) != 0) || !written) warn("the report could not be written to " + path);
@@ -314,10 +302,11 @@ void finish_report(const Config& config) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;
-  if (config.report_path.empty())
-    print(report, config.shared);
-  else
-    write(report, config);
+  const std::string& path = config.report_path;
+  if (path.ends_with(".html")) return write(path, report_page(content_of(report, config.shared)));
+  if (!path.empty()) return write(path, tools_text(report, config));
+  const std::string text = report_text(content_of(report, config.shared));
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 }  // namespace plait

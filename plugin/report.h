@@ -3,11 +3,13 @@
 // Every rank counts its own calls. At MPI_Finalize the counts of all ranks come together on rank 0 of MPI_COMM_WORLD: a
 // collective over n ranks was counted n times, so that the sum over the ranks divided by n is what the program called.
 //
-// With PLAIT_REPORT=file.json the file holds one object:
+// With PLAIT_REPORT=file.html the file is a page for people (report_content.h), with any other name it holds one
+// object:
 //   "version"  the version of Plait, a string
 //   "mpi"      the MPI library, in one line of its own words
 //   "ranks"    of MPI_COMM_WORLD
 //   "placement"  a sentence, where another placement of the ranks on the nodes would be faster (placement_advice.h)
+//   "mapping"  a list of sentences, where ranks are not bound, or dealt out unevenly (mapping_advice.h)
 //   "rails"    a list, where UCX was used, of objects with the "name" of a rail and the "bytes" of data that all ranks
 //   sent
 //              over rails of that name

@@ -11,13 +11,18 @@
 #include <utility>
 #include <vector>
 
+#include "core/file.h"
 #include "core/units.h"
 #include "plan/call_synthesis.h"
 #include "plan/tuning/breakdown.h"
 #include "plan/tuning/table.h"
+#include "plan/tuning/timeline.h"
 #include "topo/shape.h"
 #include "tuner/command.h"
 #include "tuner/grid_options.h"
+#include "tuner/plan_limit.h"
+#include "tuner/plan_picture.h"
+#include "tuner/trace_comparison.h"
 
 namespace plait {
 namespace {
@@ -46,6 +51,13 @@ struct Answer {
   std::vector<Explained> plans;        // the cheapest first
   std::optional<double> host_seconds;  // measured; only where the machine was measured on this shape
   std::string choice, reason;
+  PlanLimit limit;
+  // Where a timeline is asked for: of the plan that the measured call ran by, else of the choice or, where that is the
+  // host's, of the cheapest plan.
+  std::string drawn_plan;
+  std::optional<PlanTimeline> timeline;
+  std::optional<MeasuredCall> measured;
+  std::optional<TraceComparison> comparison;
 };
 
 std::string join_collectives() {
@@ -86,9 +98,13 @@ const TunedRange* range_of(const Question& question) {
 }
 
 CandidateContext context_of(const Question& question) {
+  int rails = 0;
+  for (const LinkLevel& level : question.machine.levels)
+    if (level.network) rails = std::max(rails, level.rails);
   return {.hierarchy = question.communicator.hierarchy,
           .machine = question.machine,
-          .siblings = question.communicator.siblings};
+          .siblings = question.communicator.siblings,
+          .rails = rails};
 }
 
 std::string sizes_text(const TunedRange& range) {
@@ -112,28 +128,100 @@ void choose(const Question& question, const TunedRange* range, Answer& answer) {
   if (question.table) answer.reason += "; the table says nothing of this call";
 }
 
+// A plan that the call cannot use is left out.
+void add_plan(const Question& question, const std::string& plan, bool from_table, Answer& answer) {
+  const auto same = [&](const Explained& other) { return other.plan == plan; };
+  if (const auto known = std::find_if(answer.plans.begin(), answer.plans.end(), same); known != answer.plans.end()) {
+    known->from_table = known->from_table || from_table;
+    return;
+  }
+  Result<Breakdown> breakdown = break_down(plan, question.call, context_of(question));
+  if (breakdown.ok()) answer.plans.push_back({plan, std::move(*breakdown), from_table});
+}
+
+void sort_plans(Answer& answer) {
+  std::stable_sort(answer.plans.begin(), answer.plans.end(),
+                   [](const Explained& a, const Explained& b) { return a.breakdown.seconds < b.breakdown.seconds; });
+}
+
 // Fails where the machine's figures leave no plan a time.
 Result<Answer> explain(const Question& question, int count) {
   const CandidateContext context = context_of(question);
   Answer answer;
-  const auto add = [&](const std::string& plan, bool from_table) {
-    const auto same = [&](const Explained& other) { return other.plan == plan; };
-    if (const auto known = std::find_if(answer.plans.begin(), answer.plans.end(), same); known != answer.plans.end()) {
-      known->from_table = known->from_table || from_table;
-      return;
-    }
-    Result<Breakdown> breakdown = break_down(plan, question.call, context);
-    if (breakdown.ok()) answer.plans.push_back({plan, std::move(*breakdown), from_table});
-  };
-  for (const Candidate& candidate : candidates(question.call, context, count)) add(candidate.name, false);
+  for (const Candidate& candidate : candidates(question.call, context, count))
+    add_plan(question, candidate.name, false, answer);
   const TunedRange* range = range_of(question);
-  if (range != nullptr && range->plan != host_plan) add(range->plan, true);
+  if (range != nullptr && range->plan != host_plan) add_plan(question, range->plan, true, answer);
   if (answer.plans.empty()) return Status(Code::invalid, "no plan of this collective has a time on this machine");
-  std::stable_sort(answer.plans.begin(), answer.plans.end(),
-                   [](const Explained& a, const Explained& b) { return a.breakdown.seconds < b.breakdown.seconds; });
+  sort_plans(answer);
   answer.host_seconds = host_seconds(question);
   choose(question, range, answer);
+  answer.limit = plan_limit(question.call, context);
   return answer;
+}
+
+// ---- The timeline ----
+
+Status measure(const Question& question, const std::string& path, Answer& answer) {
+  const auto text = read_file(path, longest_trace_file);
+  if (!text.ok()) return {Code::invalid, "--trace " + text.status().message()};
+  const int ranks = question.communicator.hierarchy.ranks();
+  auto call = measured_call(*text, {.collective = question.call.collective,
+                                    .bytes = payload_bytes(question.call, ranks),
+                                    .ranks = ranks,
+                                    .plan = answer.choice});
+  if (!call.ok()) return {Code::invalid, "--trace \"" + path + "\": " + call.status().message()};
+  answer.measured = std::move(*call);
+  return {};
+}
+
+// Takes the trace, where one is given.
+Status add_timeline(const Question& question, const std::string& trace, Answer& answer) {
+  answer.drawn_plan = answer.choice == host_plan ? answer.plans.front().plan : answer.choice;
+  if (!trace.empty()) {
+    if (Status read = measure(question, trace, answer); !read.ok()) return read;
+    answer.drawn_plan = answer.measured->plan;
+    add_plan(question, answer.drawn_plan, false, answer);
+    sort_plans(answer);
+  }
+  auto timeline = plan_timeline(answer.drawn_plan, question.call, context_of(question));
+  if (!timeline.ok())
+    return {Code::invalid, "plan " + answer.drawn_plan + " has no timeline: " + timeline.status().message()};
+  if (timeline->chunks > most_drawn_chunks)
+    return {Code::invalid, "plan " + answer.drawn_plan + " has no timeline: expected at most " +
+                               std::to_string(most_drawn_chunks) + " chunks"};
+  answer.timeline = std::move(*timeline);
+  if (answer.measured) answer.comparison = compare(*answer.timeline, *answer.measured);
+  return {};
+}
+
+std::string limit_text(const PlanLimit& limit) { return format_seconds(limit.seconds) + ": " + limit.because; }
+
+std::string call_text(const Question& question) {
+  const std::string sized = question.bytes > 0 ? " of " + format_bytes(question.bytes) : "";
+  return std::string(name(question.call.collective)) + sized + " on " + question.shape;
+}
+
+// Precondition: add_timeline() is ok.
+TimelinePicture picture(const Question& question, const Answer& answer) {
+  const Hierarchy& hierarchy = question.communicator.hierarchy;
+  const PlanTimeline& timeline = *answer.timeline;
+  const MeasuredCall* call = answer.measured ? &*answer.measured : nullptr;
+  TimelinePicture picture{call_text(question),
+                          answer.drawn_plan,
+                          "machine " + question.machine.name + ", " +
+                              plural(static_cast<std::uint64_t>(hierarchy.ranks()), "rank") + "; predicted " +
+                              format_seconds(timeline.seconds),
+                          timeline_legend(timeline, call),
+                          answer.limit.seconds,
+                          "limit " + limit_text(answer.limit),
+                          {predicted_panel(timeline, hierarchy)}};
+  if (call != nullptr) {
+    picture.subtitle += ", measured " + format_seconds(call->seconds);
+    picture.panels.push_back(measured_panel(*call, hierarchy, std::max(call->seconds, timeline.seconds)));
+  }
+  if (answer.choice == host_plan) picture.subtitle += "; the choice is the host's own collective";
+  return picture;
 }
 
 // ---- What is printed ----
@@ -171,14 +259,29 @@ double seconds_of(const Breakdown& breakdown, const std::string& column) {
   return seconds;
 }
 
+void print(const TraceComparison& comparison, const MeasuredCall& call) {
+  std::cout << "\nmeasured: " << format_seconds(comparison.measured) << ", the middle one of "
+            << plural(call.calls, "such call") << " in " << call.communicator << "; predicted "
+            << format_seconds(comparison.predicted) << " for its plan " << call.plan << '\n';
+  std::cout << std::string(16, ' ') << padded("predicted", 11) << padded("measured", 11) << "  of which\n";
+  for (const ComparedPart& part : comparison.parts) {
+    std::string title = part.name;
+    title.resize(16, ' ');
+    std::cout << title << padded(format_seconds(part.predicted), 11) << padded(format_seconds(part.measured), 11);
+    for (const ComparedPart::Kind& kind : part.kinds)
+      std::cout << (&kind == &part.kinds.front() ? "  " : ", ") << kind.name << ' ' << format_seconds(kind.seconds);
+    std::cout << '\n';
+  }
+  std::cout << "they differ most: " << comparison.parts[comparison.most].name << '\n';
+}
+
 void print(const Question& question, const Answer& answer) {
   const std::vector<std::string> shares = columns(answer, question.machine);
   const bool waits = std::any_of(answer.plans.begin(), answer.plans.end(),
                                  [](const Explained& plan) { return plan.breakdown.rest > 0; });
   std::size_t widest = 4;
   for (const Explained& plan : answer.plans) widest = std::max(widest, plan.plan.size());
-  std::string sized = question.bytes > 0 ? " of " + format_bytes(question.bytes) : "";
-  std::cout << name(question.call.collective) << sized << " on " << question.shape << ", "
+  std::cout << call_text(question) << ", "
             << plural(static_cast<std::uint64_t>(question.communicator.hierarchy.ranks()), "rank") << ", machine "
             << question.machine.name << "\n\n";
   const auto left = [&](std::string text) {
@@ -199,7 +302,28 @@ void print(const Question& question, const Answer& answer) {
   }
   if (answer.host_seconds)
     std::cout << left("host") << padded(format_seconds(*answer.host_seconds), 11) << "  measured\n";
-  std::cout << "\nchoice: " << answer.choice << ": " << answer.reason << '\n';
+  std::cout << "\nchoice: " << answer.choice << ": " << answer.reason << "\nlimit: " << limit_text(answer.limit)
+            << '\n';
+  if (answer.comparison) print(*answer.comparison, *answer.measured);
+}
+
+Json to_json(const TraceComparison& comparison, const MeasuredCall& call) {
+  Json parts = Json::array();
+  for (const ComparedPart& part : comparison.parts) {
+    Json kinds = Json::object();
+    for (const ComparedPart::Kind& kind : part.kinds) kinds[kind.name] = kind.seconds;
+    parts.push_back({{"part", part.name},
+                     {"predicted_seconds", part.predicted},
+                     {"measured_seconds", part.measured},
+                     {"measured_kinds", std::move(kinds)}});
+  }
+  return {{"communicator", call.communicator},
+          {"plan", call.plan},
+          {"calls", call.calls},
+          {"predicted_seconds", comparison.predicted},
+          {"measured_seconds", comparison.measured},
+          {"parts", std::move(parts)},
+          {"differ_most", comparison.parts[comparison.most].name}};
 }
 
 Json to_json(const Question& question, const Answer& answer) {
@@ -216,14 +340,18 @@ Json to_json(const Question& question, const Answer& answer) {
                      {"waiting_seconds", plan.breakdown.rest},
                      {"in_table", plan.from_table}});
   }
-  return {{"collective", name(question.call.collective)},
-          {"bytes", question.bytes},
-          {"shape", question.shape},
-          {"machine", question.machine.name},
-          {"plans", std::move(plans)},
-          {"host_seconds", answer.host_seconds ? Json(*answer.host_seconds) : Json(nullptr)},
-          {"choice", answer.choice},
-          {"reason", answer.reason}};
+  Json json = {{"collective", name(question.call.collective)},
+               {"bytes", question.bytes},
+               {"shape", question.shape},
+               {"machine", question.machine.name},
+               {"plans", std::move(plans)},
+               {"host_seconds", answer.host_seconds ? Json(*answer.host_seconds) : Json(nullptr)},
+               {"choice", answer.choice},
+               {"reason", answer.reason},
+               {"limit_seconds", answer.limit.seconds},
+               {"limit_reason", answer.limit.because}};
+  if (answer.comparison) json["measured"] = to_json(*answer.comparison, *answer.measured);
+  return json;
 }
 
 class ExplainCommand : public Command {
@@ -239,14 +367,22 @@ class ExplainCommand : public Command {
     app.add_option("--shape", shape_, "of the communicator: nodes, then what each is split into, such as 4x2")
         ->required();
     app.add_option("--plans", plans_, "to show")->capture_default_str();
+    app.add_option("--svg", svg_, "draw the predicted timeline of the chosen plan into this file");
+    app.add_option("--trace", trace_,
+                   "a file of PLAIT_TRACE: compare such a call of a measured run with its prediction");
     app.add_flag("--json", json_, "print JSON");
   }
 
   Result<int> run() override {
     const auto question = understand();
     if (!question.ok()) return question.status();
-    const auto answer = explain(*question, plans_);
+    auto answer = explain(*question, plans_);
     if (!answer.ok()) return answer.status();
+    if (!svg_.empty() || !trace_.empty())
+      if (Status added = add_timeline(*question, trace_, *answer); !added.ok()) return added;
+    if (!svg_.empty())
+      if (Status written = replace_file(svg_, timeline_svg(picture(*question, *answer))); !written.ok())
+        return Status(written.code(), "--svg " + written.message());
     if (json_)
       std::cout << to_json(*question, *answer).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
     else
@@ -296,7 +432,7 @@ class ExplainCommand : public Command {
     return {};
   }
 
-  std::string collective_, size_, machine_ = "default", table_, shape_;
+  std::string collective_, size_, machine_ = "default", table_, shape_, svg_, trace_;
   int plans_ = 5;
   bool json_ = false;
 };

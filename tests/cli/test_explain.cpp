@@ -73,6 +73,85 @@ TEST_F(Explain, AHostThatWasMeasuredTakesPart) {
     EXPECT_EQ(explain(other).printed.find("host"), std::string::npos);
 }
 
+TEST_F(Explain, DrawsTheChoice) {
+  const fs::path svg = folder_ / "plan.svg";
+  const Outcome outcome = explain({"allreduce", "4M", "--shape", "4x2", "--svg", svg});
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  std::ifstream drawn(svg);
+  const std::string text{std::istreambuf_iterator<char>(drawn), {}};
+  for (const char* words : {"<svg ", "allreduce of 4 MiB on 4x2", "machine default, 8 ranks", ">rank 7</text>",
+                            "node 3 port", "limit 5.24 ms: 6 MiB through the busiest node&#39;s port"})
+    EXPECT_NE(text.find(words), std::string::npos) << words;
+}
+
+TEST_F(Explain, APlanOnRailsIsPricedAndDrawn) {
+  const std::string machine = file("machine.json", R"json({"plait_machine": 1, "name": "lab",
+    "levels": [{"name": "node", "latency_seconds": 15e-6, "port_bytes_per_second": 1.2e9, "network": true, "rails": 2},
+               {"name": "rank", "latency_seconds": 1e-6, "cpu_seconds_per_byte": 1e-10}]})json");
+  const std::string table = file("table.json", R"json({"plait_table": 1, "machine": "lab", "shapes": [{"shape": "4x1",
+    "collectives": [{"collective": "allreduce", "ranges": [{"from": 1, "to": 1073741825,
+    "plan": "AR.1(ring) x4 @0,1"}]}]}]})json");
+  const fs::path svg = folder_ / "plan.svg";
+  const Outcome outcome =
+      explain({"allreduce", "4M", "--shape", "4x1", "--machine", machine, "--table", table, "--svg", svg});
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_NE(outcome.printed.find("in the table"), std::string::npos) << outcome.printed;
+  std::ifstream drawn(svg);
+  const std::string text{std::istreambuf_iterator<char>(drawn), {}};
+  EXPECT_NE(text.find("node 3 rail 1"), std::string::npos);
+}
+
+constexpr const char* measured_run = R"json({"traceEvents":[
+{"name":"thread_name","ph":"M","pid":0,"tid":256,"args":{"name":"MPI_COMM_WORLD, 2 ranks"}},
+{"name":"allreduce","ph":"X","pid":0,"tid":256,"ts":10.5,"dur":100,"args":{"bytes":4096,"plan":"AR.1(shared)"}},
+{"name":"group","ph":"X","pid":0,"tid":257,"ts":11,"dur":99,"args":{"call":1,"step":0,"bytes":4096}},
+{"name":"thread_name","ph":"M","pid":1,"tid":256,"args":{"name":"MPI_COMM_WORLD, 2 ranks"}},
+{"name":"allreduce","ph":"X","pid":1,"tid":256,"ts":11.5,"dur":90,"args":{"bytes":4096,"plan":"AR.1(shared)"}}
+]})json";
+
+TEST_F(Explain, ComparesWithAMeasuredRun) {
+  const std::string trace = file("trace.json", measured_run);
+  const fs::path svg = folder_ / "plan.svg";
+  const Outcome outcome = explain({"allreduce", "4K", "--shape", "1x2", "--trace", trace, "--svg", svg});
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  for (const char* words : {"measured: 100 us, the middle one of 1 such call in MPI_COMM_WORLD, 2 ranks",
+                            "within nodes", "group 49.5 us", "they differ most: "})
+    EXPECT_NE(outcome.printed.find(words), std::string::npos) << words << " in\n" << outcome.printed;
+  std::ifstream drawn(svg);
+  const std::string text{std::istreambuf_iterator<char>(drawn), {}};
+  EXPECT_LT(text.find("predicted: "), text.find("measured: 100 us on the slowest rank"));
+  const Json json = Json::parse(explain({"allreduce", "4K", "--shape", "1x2", "--trace", trace, "--json"}).printed);
+  EXPECT_EQ(json["measured"]["plan"], "AR.1(shared)");
+  EXPECT_NEAR(json["measured"]["measured_seconds"], 1e-4, 1e-12);
+  EXPECT_EQ(json["measured"]["parts"][0]["part"], "within nodes");
+}
+
+TEST_F(Explain, ABadTraceLeavesNothingWritten) {
+  const std::string broken = file("trace.json", std::string(measured_run).substr(0, 300));
+  const std::string large = file("large.json", "{");
+  fs::resize_file(large, std::uintmax_t{1} << 30);
+  const std::string of_host = file("host.json", R"json({"traceEvents":[
+{"name":"thread_name","ph":"M","pid":0,"tid":256,"args":{"name":"W"}},
+{"name":"allreduce","ph":"X","pid":0,"tid":256,"ts":1,"dur":1,"args":{"bytes":4096,"plan":"host"}},
+{"name":"thread_name","ph":"M","pid":1,"tid":256,"args":{"name":"W"}},
+{"name":"allreduce","ph":"X","pid":1,"tid":256,"ts":1,"dur":1,"args":{"bytes":4096,"plan":"host"}}]})json");
+  const fs::path svg = folder_ / "plan.svg";
+  for (const std::string& trace : {broken, large, of_host, std::string("/nowhere/trace.json"), folder_.string()}) {
+    const Outcome outcome = explain({"allreduce", "4K", "--shape", "1x2", "--trace", trace, "--svg", svg});
+    EXPECT_EQ(outcome.status.code(), Code::invalid) << trace;
+    EXPECT_EQ(outcome.status.message().find('\n'), std::string::npos) << outcome.status.message();
+    EXPECT_EQ(outcome.printed, "");
+    EXPECT_FALSE(fs::exists(svg));
+  }
+}
+
+TEST_F(Explain, APictureThatCannotBeWrittenFails) {
+  const Outcome outcome = explain({"allreduce", "4K", "--shape", "1x2", "--svg", "/nowhere/plan.svg"});
+  EXPECT_FALSE(outcome.status.ok());
+  EXPECT_NE(outcome.status.message().find("/nowhere"), std::string::npos);
+  EXPECT_EQ(outcome.printed, "");
+}
+
 TEST_F(Explain, EachBadInputIsOneLine) {
   const std::string broken = file("broken.json", "{\"plait_table\": 1,");
   const std::vector<std::vector<std::string>> inputs = {

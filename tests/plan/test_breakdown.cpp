@@ -50,6 +50,18 @@ TEST(Breakdown, SharesAddUpToTheTime) {
   }
 }
 
+// What a plan is predicted to take does not depend on who asks.
+TEST(Breakdown, HasTheTimeOfTheExchangesOfAlltoall) {
+  const Machine machine = default_machine();
+  const auto shape = parse_shape("4x2");
+  const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine};
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20}) {
+    const Call call = call_of(Collective::alltoall, bytes);
+    for (const Candidate& candidate : candidates(call, context, 3))
+      EXPECT_EQ(break_down(candidate.name, call, context)->seconds, candidate.seconds) << candidate.name;
+  }
+}
+
 // Short calls wait for messages, long ones for the port.
 TEST(Breakdown, FindsWhatTakesTheTime) {
   Machine machine = default_machine();

@@ -25,7 +25,10 @@ GridTraffic allreduces(std::vector<GridAxis> axes, double calls = 10, double byt
 }
 
 std::string advice(std::vector<int> nodes, std::vector<GridTraffic> traffic) {
-  return placement_advice({.nodes = std::move(nodes), .machine = default_machine(), .traffic = std::move(traffic)});
+  return placement_advice({.nodes = std::move(nodes),
+                           .machine = default_machine(),
+                           .traffic = std::move(traffic),
+                           .launcher = Launcher::openmpi});
 }
 
 bool begins_with(const std::string& text, const std::string& beginning) { return text.starts_with(beginning); }
@@ -37,6 +40,17 @@ TEST(PlacementAdvice, ByNodeWhereTheOuterAxisReduces) {
                           "node) would be "))
       << said;
   EXPECT_TRUE(said.ends_with("x faster")) << said;
+}
+
+TEST(PlacementAdvice, NamesTheOptionsOfHydra) {
+  const auto said = [](std::vector<int> nodes, GridAxis axis) {
+    return placement_advice({.nodes = std::move(nodes),
+                             .machine = default_machine(),
+                             .traffic = {allreduces({axis})},
+                             .launcher = Launcher::hydra});
+  };
+  EXPECT_NE(said(by_slot(2, 4), {4, 2}).find("mapping by node (mpiexec -ppn 1)"), std::string::npos);
+  EXPECT_NE(said(by_node(2, 4), {4, 1}).find("mapping by slot (mpiexec -ppn 4)"), std::string::npos);
 }
 
 TEST(PlacementAdvice, BySlotWhereTheInnerAxisReduces) {

@@ -46,7 +46,8 @@ TEST(NodeReport, AddsUpByNode) {
   merge_node_facts(report, facts, 0);
   merge_node_facts(report, facts, 0);
   merge_node_facts(report, facts, 1);
-  const std::string text = node_report_text(report, "mpi");
+  std::string text;
+  for (const std::string& line : node_report_lines(report, "mpi")) text += line + "\n";
   EXPECT_NE(text.find("shared segments of at most 6 MiB on a node, the largest 2 MiB"), std::string::npos) << text;
   EXPECT_NE(text.find("at once 3, directly 6, by the kernel 9, in stages 12"), std::string::npos) << text;
   EXPECT_NE(text.find("by the kernel from 32 KiB, by XPMEM never"), std::string::npos) << text;
@@ -60,7 +61,7 @@ TEST(NodeReport, AddsUpByNode) {
   EXPECT_TRUE(object.contains("advice"));
 }
 
-TEST(NodeReport, SaysNothingOfNothing) { EXPECT_EQ(node_report_text({}, "mpi"), ""); }
+TEST(NodeReport, SaysNothingOfNothing) { EXPECT_TRUE(node_report_lines({}, "mpi").empty()); }
 
 }  // namespace
 }  // namespace plait
