@@ -193,6 +193,16 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_HOST", "flag", "1", "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
+    {{"PLAIT_TRIAL", "flag", "1",
+      "Try the host MPI and the best predicted plans in turn in the first calls of each kind and size, and take the "
+      "fastest; 0 takes the best predicted plan."},
+     a_flag,
+     [](Config& c, std::string_view v) { return set_flag(c.trial, v); }},
+    {{"PLAIT_CACHE", "flag", "1",
+      "Keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 neither reads nor writes "
+      "there."},
+     a_flag,
+     [](Config& c, std::string_view v) { return set_flag(c.cache, v); }},
     {{"PLAIT_VERBOSE", "count", "1", "Messages on standard error: 0 none, 1 warnings, 2 information, 3 debugging."},
      "0, 1, 2 or 3",
      [](Config& c, std::string_view v) { return set_count(c.verbosity, v, 3); }},

@@ -167,6 +167,8 @@ struct Planner::Implementation {
     shelf->table = options.table;
   }
   Choice choose(const Call& call);
+  Choice choose(const Call& call, std::string_view rival);
+  std::vector<std::string> rivals(const Call& call);
   const Decision& decide(const Call& call);
   Decision compute_decision(const Call& call, const TunedRange* range) const;
   void take_from_table(const Call& call, const TunedRange& range, Decision& decision) const;
@@ -188,6 +190,29 @@ Choice Planner::Implementation::choose(const Call& call) {
   for (const Candidate& candidate : decision.candidates)
     if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return {plan, {}};
   return {nullptr, "plan refused by its proof"};
+}
+
+Choice Planner::Implementation::choose(const Call& call, std::string_view rival) {
+  {
+    const std::scoped_lock lock(shelf->guard);
+    for (const Candidate& candidate : decide(call).candidates) {
+      if (candidate.name != rival) continue;
+      if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return {plan, {}};
+    }
+  }
+  return choose(call);
+}
+
+std::vector<std::string> Planner::Implementation::rivals(const Call& call) {
+  if (!options.forced_plan.empty()) return {};
+  if (tuned != nullptr && tuned_range(*tuned, call, hierarchy.ranks()) != nullptr) return {};
+  const std::scoped_lock lock(shelf->guard);
+  const Decision& decision = decide(call);
+  if (!decision.host_reason.empty()) return {};
+  std::vector<std::string> names;
+  for (const Candidate& candidate : decision.candidates)
+    if (std::ranges::find(names, candidate.name) == names.end()) names.push_back(candidate.name);
+  return names;
 }
 
 const Decision& Planner::Implementation::decide(const Call& call) {
@@ -292,6 +317,10 @@ Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStor
 Planner::~Planner() = default;
 
 Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
+
+std::vector<std::string> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
+
+Choice Planner::choose(const Call& call, std::string_view rival) { return implementation_->choose(call, rival); }
 
 Status Planner::check(const std::string& plan) const { return implementation_->check(plan); }
 

@@ -31,6 +31,7 @@
 #include "tl/trace.h"
 #include "topo/crowding.h"
 #include "topo/discovery.h"
+#include "topo/shape.h"
 
 namespace plait {
 namespace {
@@ -472,6 +473,7 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
                                           planner_options(), failure_notice(), yield);
   machinery->schedules.count_for(communicator_.grid);
+  machinery->trials.start(shape_text(machinery->planner.hierarchy(), siblings_), std::move(known_));
   machinery->short_calls_only = short_;
   if (short_) machinery->schedules.take_only_short_calls();
   if (process().tracing) machinery->trace = trace_ != nullptr ? std::move(trace_) : make_trace();
@@ -547,7 +549,8 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
       engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
              {.yield = yield, .host_progress = progress_messages, .context = this, .failure = &notice.heard()}),
-      schedules(planner, rank, planner.hierarchy().ranks()),
+      trials(planner),
+      schedules(planner, trials, rank, planner.hierarchy().ranks()),
       to_all(planner.hierarchy().ranks()),
       from_root(planner.hierarchy().ranks()) {
   links.hierarchy = &planner.hierarchy();

@@ -132,6 +132,7 @@ class Bootstrap {
   bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
   std::optional<RailNetwork> rails_;  // where ucx is used
   Sockets sockets_;
+  std::vector<Lesson> known_;  // from earlier jobs, the same on all ranks
   NetworkRates network_;  // zeros: there is no network
 };
 

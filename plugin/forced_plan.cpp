@@ -49,6 +49,7 @@ int force_on_accelerated(Communicator& communicator, const std::string& wanted) 
   if (agreed && verdict.same && verdict.first_refusing == communicator.ranks) {
     planner.force(plan);
     communicator.machinery->schedules.clear();
+    communicator.machinery->trials.clear();
   }
   const MPI_Comm comm = communicator.handle;
   if (!agreed) return raise_error(comm, Status(Code::peer_failed, "the ranks could not agree on a plan"));

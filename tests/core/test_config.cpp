@@ -45,6 +45,8 @@ TEST(Config, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(from_table.setup_calls, plain.setup_calls);
   EXPECT_EQ(from_table.leaf_switch, plain.leaf_switch);
   EXPECT_EQ(from_table.host_when_faster, plain.host_when_faster);
+  EXPECT_EQ(from_table.trial, plain.trial);
+  EXPECT_EQ(from_table.cache, plain.cache);
   EXPECT_EQ(from_table.verbosity, plain.verbosity);
 }
 
