@@ -339,6 +339,13 @@ std::string slurm_switch(std::span<const std::string_view> environment) {
   return std::string(address.substr(0, address.rfind('.')));
 }
 
+// By the XDG base directory specification: paths that are not absolute do not count.
+std::string cache_folder(std::span<const std::string_view> environment) {
+  const std::string_view cache = value_of(environment, "XDG_CACHE_HOME"), home = value_of(environment, "HOME");
+  if (cache.starts_with('/')) return std::string(cache) + "/plait";
+  return home.starts_with('/') ? std::string(home) + "/.cache/plait" : std::string();
+}
+
 Config default_config() {
   Config config;
   for (const Entry& entry : table) entry.set(config, entry.knob.default_value);
@@ -359,6 +366,7 @@ LoadedConfig load_config(std::span<const std::string_view> environment) {
     }
   }
   if (loaded.config.leaf_switch.empty()) loaded.config.leaf_switch = slurm_switch(environment);
+  loaded.config.cache_folder = cache_folder(environment);
   return loaded;
 }
 

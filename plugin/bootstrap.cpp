@@ -114,6 +114,7 @@ Status Bootstrap::meet() {
             .ranks_on_node = process().ranks_on_node,
             .mapped_bytes = mapped_bytes.load() - (before_ != nullptr ? before_->connections.share.bytes() : 0),
             .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
+            .lessons = tells_lessons() ? 1u : 0u,
             .listener = {}};
   if (short_) listen_early(mine.listener);
   std::vector<Card> cards;
@@ -125,6 +126,7 @@ Status Bootstrap::meet() {
   }
   siblings_ = most_siblings(cards);
   token_ = cards.front().token;
+  lessons_told_ = cards.front().lessons != 0;
   if (Status status = check_cards(); !status.ok()) return status;
   if (short_) take_listeners(cards);
   return {};
@@ -519,6 +521,7 @@ Result<std::unique_ptr<Machinery>> Bootstrap::run() {
     if (Status status = connect_short(); !status.ok()) return status;
   if (!short_)
     if (Status status = connect_all(wanted_short); !status.ok()) return status;
+  if (Status status = share_lessons(); !status.ok()) return status;
   std::unique_ptr<Machinery> machinery;
   const Status finished = attempt([&]() -> Status {
     if (short_ && use_shm_)

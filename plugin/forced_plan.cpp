@@ -48,6 +48,7 @@ int force_on_accelerated(Communicator& communicator, const std::string& wanted) 
   const bool agreed = agree(communicator, mine, plan, verdict);
   if (agreed && verdict.same && verdict.first_refusing == communicator.ranks) {
     planner.force(plan);
+    communicator.timed = {};
     communicator.machinery->schedules.clear();
     communicator.machinery->trials.clear();
   }

@@ -19,6 +19,7 @@
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
+#include "plugin/learned.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
@@ -227,6 +228,7 @@ void finish() {
   finish_persistent();
   free_all_communicators();
   free_idle_requests();
+  if (settings->first_rank) write_lessons();
   if (settings->reporting) finish_report(settings->config);
   if (settings->tracing) finish_trace(settings->config);
   if (before == Phase::off) return;

@@ -235,6 +235,7 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
 
 void set_up_now(Communicator& communicator, Extent extent) {
   const bool replaces = communicator.machinery != nullptr;
+  communicator.timed = {};  // left behind where an error handler of the program did not return
   Result<std::unique_ptr<Machinery>> made = set_up(communicator, extent, std::move(communicator.machinery));
   if (made.ok()) {
     communicator.machinery = std::move(*made);

@@ -36,7 +36,7 @@ struct PreparedCall {
   bool too_long = false;      // for a cache that takes only short calls; nothing else is known then
   const char* plan = "host";  // interned, like the others
   const char* channels = "";
-  const char* reason = "";  // of the host
+  const char* reason = "";      // of the host
   TrialClass* tried = nullptr;  // in settled_way; nullptr: the class has no trial
   BoundSchedule schedule;
   std::uint64_t payload = 0;  // payload_bytes()

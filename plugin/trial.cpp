@@ -9,9 +9,9 @@ namespace {
 // A trial goes on in stages, after each of which the ranks bring their times together, and ways that are far behind are
 // left out. The first calls of all ways set up connections and touch memory, and do not count.
 struct Stage {
-  std::size_t rounds;    // in each of which every way has one call
+  std::size_t rounds;  // in each of which every way has one call
   std::size_t uncounted;
-  double most_behind;    // times the fastest one's: slower ways are left out afterwards
+  double most_behind;  // times the fastest one's: slower ways are left out afterwards
 };
 constexpr std::array<Stage, 3> stages = {{{3, 1, 4.0}, {4, 0, 1.25}, {8, 0, 1.0}}};
 static_assert(stages[2].rounds * Trial::most_ways <= Trial::most_samples);
@@ -64,9 +64,7 @@ void Trial::begin_stage() {
 
 // Each round begins with the way after that which began the last one: a program that makes calls of several lengths in
 // turn gives all of them to each way.
-int Trial::way_of(std::size_t sample) const {
-  return left_[(sample + sample / left_.size()) % left_.size()];
-}
+int Trial::way_of(std::size_t sample) const { return left_[(sample + sample / left_.size()) % left_.size()]; }
 
 int Trial::way() const { return open_ ? way_of(samples_.size()) : taken_; }
 
@@ -108,8 +106,7 @@ void Trial::drop_slow_ways() {
   std::uint64_t best = value_of(left_.front());
   for (const int way : left_) best = std::min(best, value_of(way));
   const double most = scaled(best, stages[stage_].most_behind);
-  if (stage_ + 1 < stages.size())
-    std::erase_if(left_, [&](int way) { return scaled(value_of(way), 1.0) > most; });
+  if (stage_ + 1 < stages.size()) std::erase_if(left_, [&](int way) { return scaled(value_of(way), 1.0) > most; });
 }
 
 // The host where no plan is faster.

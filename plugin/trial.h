@@ -14,8 +14,8 @@ namespace plait {
 // Times are in nanoseconds. Not thread-safe.
 class Trial {
  public:
-  static constexpr int host = 0;         // the other ways are plans, the best predicted first
-  static constexpr int most_ways = 4;    // the host and three plans
+  static constexpr int host = 0;       // the other ways are plans, the best predicted first
+  static constexpr int most_ways = 4;  // the host and three plans
   static constexpr int most_samples = 32;
   static constexpr std::uint32_t first_interval = 512, longest_interval = 16384;  // calls between two looks
 
@@ -28,7 +28,8 @@ class Trial {
   bool passes() { return --untimed_ != 0; }
 
   bool open() const { return open_; }
-  // The way of calls that pass, and of those that are never timed: what was settled on; before that the best predicted plan.
+  // The way of calls that pass, and of those that are never timed: what was settled on; before that the best predicted
+  // plan.
   int taken() const { return taken_; }
   int way() const;
 

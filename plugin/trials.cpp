@@ -30,6 +30,11 @@ Call agreement_call(std::size_t samples) {
   return {.collective = Collective::allreduce, .count = samples, .element_bytes = sizeof(std::uint64_t)};
 }
 
+bool trials_wanted() {
+  const Config& config = process().config;
+  return config.trial && config.host_when_faster && config.plan.empty();
+}
+
 double saved_seconds() { return static_cast<double>(saved_nanoseconds.load()) * 1e-9; }
 
 const char* TrialClass::reason() const { return trial.open() ? reasons::trial : reasons::host_is_faster; }
@@ -37,16 +42,16 @@ const char* TrialClass::reason() const { return trial.open() ? reasons::trial : 
 Trials::~Trials() { clear(); }
 
 void Trials::start(std::string shape, std::vector<Lesson> known) {
-  const Config& config = process().config;
   shape_ = std::move(shape);
   known_ = std::move(known);
-  on_ = config.trial && config.host_when_faster && config.plan.empty() && can_agree(planner_);
+  on_ = trials_wanted();
 }
 
 void Trials::clear() {
   for (const auto& [key, tried] : classes_)
     if (tried != nullptr) saved_nanoseconds += tried->trial.saved_nanoseconds();
   classes_.clear();
+  can_agree_.reset();
 }
 
 TrialClass* Trials::of(const Call& call) {
@@ -55,7 +60,8 @@ TrialClass* Trials::of(const Call& call) {
   const Key key{call.collective, static_cast<int>(std::bit_width(bytes)), call.commutative};
   const auto found = classes_.find(key);
   if (found != classes_.end()) return found->second.get();
-  return classes_.emplace(key, make(call, key)).first->second.get();
+  if (!can_agree_.has_value()) can_agree_ = can_agree(planner_);
+  return classes_.emplace(key, *can_agree_ ? make(call, key) : nullptr).first->second.get();
 }
 
 std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
@@ -91,11 +97,11 @@ void Trials::note_settled(const TrialClass& settled) {
   for (const auto& [key, tried] : classes_) {
     if (tried.get() != &settled || !key.commutative) continue;
     const int way = settled.trial.taken();
-    keep_lesson(shape_, {.collective = key.collective,
-                         .size_class = key.size_class,
-                         .plan = way == Trial::host ? std::string(host_plan)
-                                                    : settled.plans[static_cast<std::size_t>(way - 1)],
-                         .nanoseconds = settled.trial.taken_nanoseconds()});
+    keep_lesson(shape_,
+                {.collective = key.collective,
+                 .size_class = key.size_class,
+                 .plan = way == Trial::host ? std::string(host_plan) : settled.plans[static_cast<std::size_t>(way - 1)],
+                 .nanoseconds = settled.trial.taken_nanoseconds()});
   }
 }
 

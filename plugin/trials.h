@@ -1,10 +1,11 @@
-// The trials of a communicator (docs/tuning.md), one a class of calls: which class a call belongs to, what its ways are,
-// and what is known from earlier jobs.
+// The trials of a communicator (docs/tuning.md), one a class of calls: which class a call belongs to, what its ways
+// are, and what is known from earlier jobs.
 #pragma once
 
 #include <compare>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,10 +55,14 @@ class Trials {
 
   Planner& planner_;
   bool on_ = false;
+  std::optional<bool> can_agree_;  // not known before the first class
   std::string shape_;
   std::vector<Lesson> known_;
   std::map<Key, std::unique_ptr<TrialClass>> classes_;  // a null one: without a trial
 };
+
+// Whether the job's settings leave anything to trials.
+bool trials_wanted();
 
 // What the ranks of a trial run by themselves, as the model plans it: before a timed call, so that none waits for
 // another one in it; and to bring their samples together.

@@ -4,6 +4,7 @@
 plait=$1
 mpiexec=$2
 wrong_sum=$3
+export PLAIT_TRIAL=0 PLAIT_CACHE=0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Open MPI leaks on its own account; a build with sanitizers is not to report it.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0"

@@ -3,6 +3,7 @@
 # usage: probe_mpirun.sh PLAIT MPIEXEC
 plait=$1
 mpiexec=$2
+export PLAIT_TRIAL=0 PLAIT_CACHE=0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1
 "$mpiexec" -n 2 true >/dev/null 2>&1 || exit 77
