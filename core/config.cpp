@@ -193,6 +193,16 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_HOST", "flag", "1", "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
+    {{"PLAIT_TRIAL", "flag", "1",
+      "Try the host MPI and the best predicted plans in turn in the first calls of each kind and size, and take the "
+      "fastest; 0 takes the best predicted plan."},
+     a_flag,
+     [](Config& c, std::string_view v) { return set_flag(c.trial, v); }},
+    {{"PLAIT_CACHE", "flag", "1",
+      "Keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 neither reads nor writes "
+      "there."},
+     a_flag,
+     [](Config& c, std::string_view v) { return set_flag(c.cache, v); }},
     {{"PLAIT_VERBOSE", "count", "1", "Messages on standard error: 0 none, 1 warnings, 2 information, 3 debugging."},
      "0, 1, 2 or 3",
      [](Config& c, std::string_view v) { return set_count(c.verbosity, v, 3); }},
@@ -329,6 +339,13 @@ std::string slurm_switch(std::span<const std::string_view> environment) {
   return std::string(address.substr(0, address.rfind('.')));
 }
 
+// By the XDG base directory specification: paths that are not absolute do not count.
+std::string cache_folder(std::span<const std::string_view> environment) {
+  const std::string_view cache = value_of(environment, "XDG_CACHE_HOME"), home = value_of(environment, "HOME");
+  if (cache.starts_with('/')) return std::string(cache) + "/plait";
+  return home.starts_with('/') ? std::string(home) + "/.cache/plait" : std::string();
+}
+
 Config default_config() {
   Config config;
   for (const Entry& entry : table) entry.set(config, entry.knob.default_value);
@@ -349,6 +366,7 @@ LoadedConfig load_config(std::span<const std::string_view> environment) {
     }
   }
   if (loaded.config.leaf_switch.empty()) loaded.config.leaf_switch = slurm_switch(environment);
+  loaded.config.cache_folder = cache_folder(environment);
   return loaded;
 }
 

@@ -168,6 +168,8 @@ struct Planner::Implementation {
     shelf->table = options.table;
   }
   Choice choose(const Call& call);
+  Choice choose(const Call& call, std::string_view rival);
+  std::vector<std::string> rivals(const Call& call);
   Decision& decide(const Call& call);
   const ReadyPlan* first_proven(const Call& call, const std::vector<Candidate>& candidates);
   Decision compute_decision(const Call& call, const TunedRange* range) const;
@@ -199,6 +201,29 @@ const ReadyPlan* Planner::Implementation::first_proven(const Call& call, const s
   for (const Candidate& candidate : candidates)
     if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return plan;
   return nullptr;
+}
+
+Choice Planner::Implementation::choose(const Call& call, std::string_view rival) {
+  {
+    const std::scoped_lock lock(shelf->guard);
+    for (const Candidate& candidate : decide(call).candidates) {
+      if (candidate.name != rival) continue;
+      if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return {plan, {}};
+    }
+  }
+  return choose(call);
+}
+
+std::vector<std::string> Planner::Implementation::rivals(const Call& call) {
+  if (!options.forced_plan.empty()) return {};
+  if (tuned != nullptr && tuned_range(*tuned, call, hierarchy.ranks()) != nullptr) return {};
+  const std::scoped_lock lock(shelf->guard);
+  const Decision& decision = decide(call);
+  if (!decision.host_reason.empty()) return {};
+  std::vector<std::string> names;
+  for (const Candidate& candidate : decision.candidates)
+    if (std::ranges::find(names, candidate.name) == names.end()) names.push_back(candidate.name);
+  return names;
 }
 
 Decision& Planner::Implementation::decide(const Call& call) {
@@ -303,6 +328,10 @@ Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStor
 Planner::~Planner() = default;
 
 Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
+
+std::vector<std::string> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
+
+Choice Planner::choose(const Call& call, std::string_view rival) { return implementation_->choose(call, rival); }
 
 Status Planner::check(const std::string& plan) const { return implementation_->check(plan); }
 

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/status.h"
 #include "plan/bound_schedule.h"
@@ -78,6 +80,13 @@ class Planner {
   // The choice for a call; slow the first time for a (collective, root, size class), a look-up afterwards.
   // The pointer stays valid until force(), or for the planner's life.
   Choice choose(const Call& call);
+
+  // The plans that the model predicts to be the best for calls of this one's class, the best first, by their names; for
+  // a trial. None where the choice is made otherwise: a forced plan, a table's entry, or a rule that knows the host to
+  // be faster.
+  std::vector<std::string> rivals(const Call& call);
+  // The one of them that is so named; where there is none, or its proof fails, as above.
+  Choice choose(const Call& call, std::string_view rival);
 
   // Ok when some collective can use this plan here (text as in PlannerOptions::forced_plan); else the first reason why
   // none can: the violated rule and where it shows. Lowers and proves it; changes nothing.

@@ -31,6 +31,7 @@
 #include "tl/trace.h"
 #include "topo/crowding.h"
 #include "topo/discovery.h"
+#include "topo/shape.h"
 
 namespace plait {
 
@@ -114,6 +115,7 @@ Status Bootstrap::meet() {
             .ranks_on_node = process().ranks_on_node,
             .mapped_bytes = mapped_bytes.load() - (before_ != nullptr ? before_->connections.share.bytes() : 0),
             .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
+            .lessons = tells_lessons() ? 1u : 0u,
             .listener = {}};
   if (short_) listen_early(mine.listener);
   std::vector<Card> cards;
@@ -125,6 +127,7 @@ Status Bootstrap::meet() {
   }
   siblings_ = most_siblings(cards);
   token_ = cards.front().token;
+  lessons_told_ = cards.front().lessons != 0;
   if (Status status = check_cards(); !status.ok()) return status;
   if (short_) take_listeners(cards);
   return {};
@@ -473,6 +476,7 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
                                           planner_options(), failure_notice(), yield);
   machinery->schedules.count_for(communicator_.grid);
+  machinery->trials.start(shape_text(machinery->planner.hierarchy(), siblings_), std::move(known_));
   machinery->short_calls_only = short_;
   if (short_) machinery->schedules.take_only_short_calls();
   if (process().tracing) machinery->trace = trace_ != nullptr ? std::move(trace_) : make_trace();
@@ -518,6 +522,7 @@ Result<std::unique_ptr<Machinery>> Bootstrap::run() {
     if (Status status = connect_short(); !status.ok()) return status;
   if (!short_)
     if (Status status = connect_all(wanted_short); !status.ok()) return status;
+  if (Status status = share_lessons(); !status.ok()) return status;
   std::unique_ptr<Machinery> machinery;
   const Status finished = attempt([&]() -> Status {
     if (short_ && use_shm_)
@@ -548,7 +553,8 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
       engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
              {.yield = yield, .host_progress = progress_messages, .context = this, .failure = &notice.heard()}),
-      schedules(planner, rank, planner.hierarchy().ranks()),
+      trials(planner),
+      schedules(planner, trials, rank, planner.hierarchy().ranks()),
       to_all(planner.hierarchy().ranks()),
       from_root(planner.hierarchy().ranks()) {
   links.hierarchy = &planner.hierarchy();

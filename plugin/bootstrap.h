@@ -78,6 +78,7 @@ struct Machinery {
   Links links;
   Planner planner;
   Engine engine;
+  Trials trials;
   ScheduleCache schedules;
   WorkMemory memory;
   PairExchange pairs;                        // of the blocking calls

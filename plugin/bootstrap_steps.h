@@ -46,7 +46,8 @@ struct Card {
   std::uint64_t fingerprint;
   std::int64_t ranks_on_node;  // of the job; 0: not known
   std::uint64_t mapped_bytes;
-  std::uint64_t token;  // rank 0's tells this communicator from others, earlier ones included
+  std::uint64_t token;    // rank 0's tells this communicator from others, earlier ones included
+  std::uint64_t lessons;  // 1: this rank knows some from earlier jobs, and would tell them as rank 0
   EarlyListener listener;
 };
 
@@ -80,6 +81,8 @@ class Bootstrap {
   Status gather_cards(const Card& mine, std::vector<Card>& cards);
   Status failure_meanwhile();
   Status check_cards();
+  bool tells_lessons() const;
+  Status share_lessons();
   Status choose_channels();
   void listen_early(EarlyListener& mine);
   void take_listeners(std::span<const Card> cards);
@@ -120,6 +123,7 @@ class Bootstrap {
   bool use_sockets_ = false;                  // and nothing else between the ranks
   std::vector<Location> locations_;
   bool same_settings_ = true, affordable_ = true;
+  bool lessons_told_ = false;  // by rank 0
   double siblings_ = 1;
   std::uint64_t token_ = 0;
   Hierarchy hierarchy_;
@@ -132,7 +136,8 @@ class Bootstrap {
   bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
   std::optional<RailNetwork> rails_;  // where ucx is used
   Sockets sockets_;
-  NetworkRates network_;  // zeros: there is no network
+  std::vector<Lesson> known_;  // from earlier jobs, the same on all ranks
+  NetworkRates network_;       // zeros: there is no network
 };
 
 }  // namespace plait::bootstrap

@@ -4,10 +4,14 @@
 #include <sched.h>
 
 #include <memory>
+#include <string>
 
 #include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
 #include "plugin/host.h"
+#include "plugin/learned.h"
+#include "plugin/trials.h"
+#include "topo/shape.h"
 
 namespace plait::bootstrap {
 
@@ -39,6 +43,34 @@ Status Bootstrap::gather_cards(const Card& mine, std::vector<Card>& cards) {
     }
   }
   cards.assign(all, all + communicator_.ranks);
+  return {};
+}
+
+bool Bootstrap::tells_lessons() const {
+  bool known = false;
+  const Status looked = attempt([&]() -> Status {
+    known = communicator_.rank == 0 && trials_wanted() && has_earlier_lessons();
+    return {};
+  });
+  return looked.ok() && known;
+}
+
+// What rank 0 has read: no other needs the file, and all know the same.
+Status Bootstrap::share_lessons() {
+  if (!lessons_told_) return {};
+  std::string text;
+  const Status found = attempt([&]() -> Status {
+    if (communicator_.rank == 0) text = lessons_text(earlier_lessons(shape_text(hierarchy_, siblings_)));
+    return {};
+  });
+  if (!found.ok()) text.clear();
+  int bytes = static_cast<int>(text.size());
+  const Status failed(Code::peer_failed, "the ranks could not share what is known of trials");
+  if (tell_all(&bytes, static_cast<int>(sizeof bytes), comm()) != MPI_SUCCESS) return failed;
+  if (bytes == 0) return {};
+  text.resize(static_cast<std::size_t>(bytes));
+  if (tell_all(text.data(), bytes, comm()) != MPI_SUCCESS) return failed;
+  known_ = parse_lessons(text);
   return {};
 }
 

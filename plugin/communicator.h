@@ -50,6 +50,14 @@ enum class Road : std::uint8_t {
 // within short_call_bytes (schedule_cache.h) gain nothing by them.
 enum class Extent { short_calls, all_calls };
 
+struct TrialClass;  // trials.h
+
+// A call that the host has, and that is timed.
+struct TimedCall {
+  TrialClass* tried = nullptr;  // nullptr: the call is not timed
+  std::uint64_t begin_ns = 0;
+};
+
 struct Communicator {
   explicit Communicator(MPI_Comm comm);
   ~Communicator();
@@ -67,6 +75,8 @@ struct Communicator {
   bool posts = false;       // the program makes non-blocking calls: what is set up for them is for any length
   int error = MPI_SUCCESS;  // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated
+
+  TimedCall timed;  // what the host is to take next
 
   Lists lists;  // of the blocking calls, of which one runs at a time
   OperationQueue operations;

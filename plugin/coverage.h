@@ -116,7 +116,18 @@ constexpr bool on_neighbours(std::string_view mpi_name) { return mpi_name.starts
 
 // ---- When a call of a form that is accelerated is the host's all the same
 
-enum class Concerns { all, data, reductions, scans, exchanges, nonblocking, persistent, later, later_reductions };
+enum class Concerns {
+  all,
+  tried,
+  data,
+  reductions,
+  scans,
+  exchanges,
+  nonblocking,
+  persistent,
+  later,
+  later_reductions
+};
 
 constexpr bool reduces_data(std::string_view mpi_name) {
   for (const std::string_view name :
@@ -127,10 +138,19 @@ constexpr bool reduces_data(std::string_view mpi_name) {
 
 constexpr bool of_pairs(std::string_view mpi_name) { return mpi_name == "Alltoallv" || mpi_name == "Alltoallw"; }
 
+// Whether plans are made for it.
+constexpr bool tried(std::string_view mpi_name) {
+  for (const std::string_view name : {"Alltoallv", "Alltoallw", "Gatherv", "Scatterv", "Scan", "Exscan"})
+    if (mpi_name == name) return false;
+  return true;
+}
+
 constexpr bool concerned(Concerns concerns, std::string_view mpi_name, CallForm form) {
   switch (concerns) {
     case Concerns::all:
       return true;
+    case Concerns::tried:
+      return form == CallForm::blocking && tried(mpi_name);
     case Concerns::data:
       return mpi_name != "Barrier";
     case Concerns::reductions:
@@ -161,6 +181,8 @@ inline constexpr std::array exceptions = {
     Exception{reasons::one_rank, Concerns::all, "nothing to communicate"},
     Exception{reasons::not_set_up, Concerns::all, "the first calls on a communicator; `PLAIT_SETUP_CALLS`"},
     Exception{reasons::host_is_faster, Concerns::all, "measured or known, by hierarchy and size; `PLAIT_HOST=0` never"},
+    Exception{reasons::trial, Concerns::tried,
+              "the first calls of a kind and size, in turn with plans; `PLAIT_TRIAL=0` never"},
     Exception{reasons::too_large, Concerns::all, "more than 256 ranks"},
     Exception{reasons::no_plan, Concerns::all, "channels or settings that leave no way"},
     Exception{reasons::wrong_argument, Concerns::all, "so that errors are the host's own"},

@@ -48,7 +48,9 @@ int force_on_accelerated(Communicator& communicator, const std::string& wanted) 
   const bool agreed = agree(communicator, mine, plan, verdict);
   if (agreed && verdict.same && verdict.first_refusing == communicator.ranks) {
     planner.force(plan);
+    communicator.timed = {};
     communicator.machinery->schedules.clear();
+    communicator.machinery->trials.clear();
   }
   const MPI_Comm comm = communicator.handle;
   if (!agreed) return raise_error(comm, Status(Code::peer_failed, "the ranks could not agree on a plan"));

@@ -163,8 +163,10 @@ void prepare_to_run(Operation& operation) {
   }
   const Call first =
       pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
-  auto prepared = machinery.schedules.hold(
-      {.call = first, .in_place = request.sharing != Sharing::none, .displacements = request.displacements});
+  auto prepared = machinery.schedules.hold({.call = first,
+                                            .in_place = request.sharing != Sharing::none,
+                                            .displacements = request.displacements,
+                                            .way = pairs ? planners_way : settled_way});
   if (!prepared->accelerated) {
     operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
     return;

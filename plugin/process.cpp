@@ -19,6 +19,7 @@
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
+#include "plugin/learned.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
@@ -59,7 +60,8 @@ std::uint64_t fingerprint(const Config& config) {
   add(config.single_copy);
   for (const std::size_t value :
        {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
-        static_cast<std::size_t>(config.setup_calls), static_cast<std::size_t>(config.host_when_faster)})
+        static_cast<std::size_t>(config.setup_calls), static_cast<std::size_t>(config.host_when_faster),
+        static_cast<std::size_t>(config.trial)})
     add(std::to_string(value));
   return hash_text(text);
 }
@@ -226,6 +228,7 @@ void finish() {
   finish_persistent();
   free_all_communicators();
   free_idle_requests();
+  if (settings->first_rank) write_lessons();
   if (settings->reporting) finish_report(settings->config);
   if (settings->tracing) finish_trace(settings->config);
   if (before == Phase::off) return;

@@ -19,6 +19,9 @@ inline constexpr const char* inter_communicator = "inter-communicator";
 inline constexpr const char* one_rank = "one rank";
 inline constexpr const char* not_set_up = "not set up yet";
 
+// ---- Of a class of calls (trials.h)
+inline constexpr const char* trial = "trial";
+
 // ---- Of calls that do not block (nonblocking.cpp)
 inline constexpr const char* no_progress_hook = "the MPI library has no hook for progress";
 inline constexpr const char* user_operator_posted = "user-defined operator in a call that does not block";

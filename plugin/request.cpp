@@ -12,6 +12,7 @@
 #include "plugin/report.h"
 #include "plugin/shared_memory.h"
 #include "plugin/staging.h"
+#include "plugin/timed_call.h"
 #include "tl/shm/arena.h"
 
 namespace plait {
@@ -31,6 +32,17 @@ void break_off(Communicator& communicator, const Status& status, int error) {
 int fail(Communicator& communicator, const Status& status, int error) {
   break_off(communicator, status, error);
   return raise_error_of_call(communicator.handle, communicator.error);
+}
+
+// The call itself is done: what fails here shows in the next one.
+void end_timed(Communicator& communicator, TrialClass& tried, std::uint64_t nanoseconds) {
+  Status status;
+  try {
+    status = end_timed_call(*communicator.machinery, tried, nanoseconds);
+  } catch (const std::exception& exception) {
+    status = Status(Code::unavailable, exception.what());
+  }
+  if (!status.ok()) break_off(communicator, status, error_code(status));
 }
 
 int fail(Communicator& communicator, const Status& status) { return fail(communicator, status, error_code(status)); }
@@ -106,13 +118,36 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
   const PairExchange::Problem problem =
       pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
   const Call first = PairExchange::first_call(problem);
-  const PreparedCall& prepared = machinery.schedules.find({.call = first});
+  const PreparedCall& prepared = machinery.schedules.find({.call = first, .way = planners_way});
   if (!prepared.accelerated) return {.reason = prepared.reason};
   if (begin_ns == 0 && machinery.trace != nullptr) begin_ns = monotonic_ns();
   detail::last_call = {.plan = prepared.plan, .channels = prepared.channels};
   const int code = run(communicator, request, problem, prepared);
   if (begin_ns != 0)
     record(communicator, request, prepared, row_of(communicator, request, prepared, Form::blocking), begin_ns);
+  return {.code = code};
+}
+
+// A call in a trial, or one by which a settled class is watched.
+Outcome run_timed(Communicator& communicator, Request& request, CallShape shape, TrialClass& tried, bool measuring) {
+  Machinery& machinery = *communicator.machinery;
+  const int way = tried.trial.way();
+  shape.way = way;
+  std::shared_ptr<const PreparedCall> prepared;
+  if (way != Trial::host) prepared = machinery.schedules.hold(shape);
+  if (const Status met = meet_for_timed_call(machinery); !met.ok()) [[unlikely]]
+    return {.code = fail(communicator, met)};
+  const std::uint64_t begin_ns = monotonic_ns();
+  if (prepared == nullptr || !prepared->accelerated) {
+    communicator.timed = {.tried = &tried, .begin_ns = begin_ns};
+    return {.reason = tried.reason()};
+  }
+  detail::last_call = {.plan = prepared->plan, .channels = prepared->channels};
+  const int code = run(communicator, request, *prepared);
+  const std::uint64_t took_ns = monotonic_ns() - begin_ns;
+  if (communicator.road == Road::broken) return {.code = code};
+  if (measuring || machinery.trace != nullptr) record(communicator, request, *prepared, prepared->row, begin_ns);
+  end_timed(communicator, tried, took_ns);
   return {.code = code};
 }
 
@@ -129,6 +164,8 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
       return {.code = raise_error_of_call(communicator.handle, communicator.error)};
     prepared = &communicator.machinery->schedules.find(shape);
   }
+  if (prepared->tried != nullptr && !prepared->tried->trial.passes()) [[unlikely]]
+    return run_timed(communicator, request, shape, *prepared->tried, begin_ns != 0);
   if (!prepared->accelerated) return {.reason = prepared->reason};
   const bool measuring = begin_ns != 0 || communicator.machinery->trace != nullptr;
   if (measuring && begin_ns == 0) begin_ns = monotonic_ns();
@@ -198,6 +235,7 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
 
 void set_up_now(Communicator& communicator, Extent extent) {
   const bool replaces = communicator.machinery != nullptr;
+  communicator.timed = {};  // left behind where an error handler of the program did not return
   Result<std::unique_ptr<Machinery>> made = set_up(communicator, extent, std::move(communicator.machinery));
   if (made.ok()) {
     communicator.machinery = std::move(*made);
@@ -233,6 +271,12 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
   }
   // The other ranks go on without this one, so that none can go back to the host now.
   return {.code = fail(communicator, failure)};
+}
+
+void end_host_call(Communicator& communicator) {
+  const std::uint64_t end_ns = monotonic_ns();
+  const TimedCall timed = std::exchange(communicator.timed, {});
+  end_timed(communicator, *timed.tried, end_ns - timed.begin_ns);
 }
 
 void count_host_call(const HostCall& call, std::uint64_t begin_ns) {

@@ -53,6 +53,9 @@ struct Outcome {
 // up, collectively. Throws nothing. `begin_ns`: of the call, 0 when nobody measures.
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns);
 
+// After the host has taken a call for which `communicator.timed` is set.
+void end_host_call(Communicator& communicator);
+
 // Sets up a communicator that waits for it, or that is set up for less; collective over it. Afterwards it is
 // accelerated, or the host's for ever, or broken where a rank had failed before.
 void set_up_now(Communicator& communicator, Extent extent);
@@ -115,6 +118,8 @@ template <class Arguments>
   }
   note_host_call();
   const int code = arguments.on_host(comm);
+  if (communicator != nullptr && communicator->timed.tried != nullptr) [[unlikely]]
+    end_host_call(*communicator);
   if (measuring)
     count_host_call({Arguments::collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
   return code;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "plugin/process.h"
+#include "plugin/reasons.h"
 
 namespace plait {
 namespace {
@@ -75,6 +76,7 @@ std::uint64_t ScheduleCache::hash(const CallShape& shape) const {
   std::uint64_t value = mix(static_cast<std::uint64_t>(call.collective), call.count);
   value = mix(value, call.element_bytes);
   value = mix(value, static_cast<std::uint64_t>(call.root) * 4 + (shape.in_place ? 2 : 0) + (call.commutative ? 1 : 0));
+  value = mix(value, static_cast<std::uint64_t>(shape.way));
   for (const std::size_t* list : {call.counts, shape.displacements})
     for (int i = 0; list != nullptr && i < ranks_; ++i) value = mix(value, list[i]);
   return value;
@@ -111,6 +113,7 @@ std::shared_ptr<ScheduleCache::Entry> ScheduleCache::take_out(std::shared_ptr<En
 std::shared_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape, std::shared_ptr<Entry> entry) {
   entry->call = shape.call;
   entry->in_place = shape.in_place;
+  entry->way = shape.way;
   entry->displaced = shape.displacements != nullptr;
   entry->hash = hash(shape);
   if (shape.call.counts != nullptr) {
@@ -126,6 +129,16 @@ std::shared_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape
   return entry;
 }
 
+// Only a call in its settled way is known to have a trial.
+Choice ScheduleCache::choose(const Entry& entry, const Call& planned) {
+  if (const TrialClass* tried = entry.prepared.tried; tried != nullptr) {
+    const int way = tried->trial.taken();
+    return way == Trial::host ? Choice{nullptr, reasons::host_is_faster} : trials_.choose(planned, *tried, way);
+  }
+  if (entry.way <= planners_way) return planner_.choose(planned);
+  return trials_.choose(planned, *trials_.of(planned), entry.way);
+}
+
 void ScheduleCache::prepare(Entry& entry) {
   PreparedCall& prepared = entry.prepared;
   prepared = {.schedule = std::move(prepared.schedule)};
@@ -134,7 +147,8 @@ void ScheduleCache::prepare(Entry& entry) {
   prepared.too_long = only_short_ && !is_short(call, ranks_);
   if (prepared.too_long) return;
   const Call planned = call_to_plan(call);
-  const Choice choice = planner_.choose(planned);
+  if (entry.way == settled_way) prepared.tried = trials_.of(call);
+  const Choice choice = choose(entry, planned);
   if (choice.plan == nullptr) {
     prepared.reason = intern(choice.reason);
   } else {
@@ -178,6 +192,11 @@ void ScheduleCache::store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> e
 void ScheduleCache::clear() {
   for (std::shared_ptr<Entry>& entry : entries_) forget(entry);
   names_ = {};
+}
+
+void ScheduleCache::forget(const TrialClass& tried) {
+  for (std::shared_ptr<Entry>& entry : entries_)
+    if (entry != nullptr && entry->prepared.tried == &tried) forget(entry);
 }
 
 void ScheduleCache::forget(std::shared_ptr<Entry>& slot) {

@@ -9,8 +9,13 @@
 
 #include "plan/planner.h"
 #include "plugin/report.h"
+#include "plugin/trials.h"
 
 namespace plait {
+
+// How a call is planned: as its trial was settled; as the planner alone chooses; or by the plan of that number in its
+// trial.
+inline constexpr int settled_way = -1, planners_way = 0;
 
 // Everything that decides a bound schedule. `in_place` and `displacements` are local matters: they change where this
 // rank's bytes lie, never which plan runs. The call is named, not copied: a copy shows in the time of a small call.
@@ -18,6 +23,7 @@ struct CallShape {
   const Call& call;
   bool in_place = false;
   const std::size_t* displacements = nullptr;  // as in Placement, by rank; nullptr: dense
+  int way = settled_way;
 };
 
 // Of the data of all ranks, where each has a part of its own; else of the vector.
@@ -30,7 +36,8 @@ struct PreparedCall {
   bool too_long = false;      // for a cache that takes only short calls; nothing else is known then
   const char* plan = "host";  // interned, like the others
   const char* channels = "";
-  const char* reason = "";  // of the host
+  const char* reason = "";      // of the host
+  TrialClass* tried = nullptr;  // in settled_way; nullptr: the class has no trial
   BoundSchedule schedule;
   std::uint64_t payload = 0;  // payload_bytes()
   ReportRow* row = nullptr;   // where the call is counted; nullptr: nowhere
@@ -39,7 +46,8 @@ struct PreparedCall {
 // Bounded in number and in bytes. Not thread-safe.
 class ScheduleCache {
  public:
-  ScheduleCache(Planner& planner, int rank, int ranks) : planner_(planner), rank_(rank), ranks_(ranks) {}
+  ScheduleCache(Planner& planner, Trials& trials, int rank, int ranks)
+      : planner_(planner), trials_(trials), rank_(rank), ranks_(ranks) {}
 
   // Valid until the next find().
   const PreparedCall& find(const CallShape& shape) {
@@ -60,19 +68,22 @@ class ScheduleCache {
   // From now on calls that are not short are not planned.
   void take_only_short_calls() { only_short_ = true; }
 
-  // Forgets all calls: the planner may answer differently from now on.
+  // Forgets all calls: the planner or the trials may answer differently from now on.
   void clear();
+  // Likewise those that go as this trial was settled.
+  void forget(const TrialClass& tried);
 
  private:
   struct Entry : std::enable_shared_from_this<Entry> {
     Call call;  // its counts are those below
     bool in_place = false;
     bool displaced = false;
+    int way = settled_way;
     std::vector<std::size_t> counts, displacements;
     std::uint64_t hash = 0;
     std::size_t bytes = 0;  // of memory, roughly
     PreparedCall prepared;
-    CallShape shape() const { return {call, in_place, displaced ? displacements.data() : nullptr}; }
+    CallShape shape() const { return {call, in_place, displaced ? displacements.data() : nullptr, way}; }
   };
   // Interned texts of a collective's last plan, so that the next call by it interns none.
   struct PlanNames {
@@ -86,7 +97,7 @@ class ScheduleCache {
 
   bool same(const CallShape& a, const CallShape& b) const {
     return a.call.count == b.call.count && a.call.element_bytes == b.call.element_bytes && a.call.root == b.call.root &&
-           a.in_place == b.in_place && a.call.commutative == b.call.commutative &&
+           a.in_place == b.in_place && a.way == b.way && a.call.commutative == b.call.commutative &&
            a.call.collective == b.call.collective && same_list(a.call.counts, b.call.counts) &&
            same_list(a.displacements, b.displacements);
   }
@@ -103,7 +114,10 @@ class ScheduleCache {
   void store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> entry);
   void forget(std::shared_ptr<Entry>& slot);
 
+  Choice choose(const Entry& entry, const Call& planned);
+
   Planner& planner_;
+  Trials& trials_;
   int rank_;
   int ranks_;
   const char* grid_ = "";

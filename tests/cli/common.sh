@@ -17,6 +17,7 @@ has() {
 # jobs_or_skip MPIEXEC: sets what jobs of tests need; exits 77 (skipped) where it cannot start two ranks.
 jobs_or_skip() {
   mpiexec=$1
+  export PLAIT_TRIAL=0 PLAIT_CACHE=0
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   # Open MPI leaks on its own account; a build with sanitizers is not to report it.
   export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0"

@@ -1,6 +1,7 @@
 // plait explain: what it prints, and each bad input.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -74,11 +75,10 @@ TEST_F(Explain, AHostThatWasMeasuredTakesPart) {
 }
 
 TEST_F(Explain, DrawsTheChoice) {
-  const fs::path svg = folder_ / "plan.svg";
+  const std::string svg = folder_.path("plan.svg");
   const Outcome outcome = explain({"allreduce", "4M", "--shape", "4x2", "--svg", svg});
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
-  std::ifstream drawn(svg);
-  const std::string text{std::istreambuf_iterator<char>(drawn), {}};
+  const std::string text = folder_.content("plan.svg");
   for (const char* words : {"<svg ", "allreduce of 4 MiB on 4x2", "machine default, 8 ranks", ">rank 7</text>",
                             "node 3 port", "limit 5.24 ms: 6 MiB through the busiest node&#39;s port"})
     EXPECT_NE(text.find(words), std::string::npos) << words;
@@ -91,13 +91,12 @@ TEST_F(Explain, APlanOnRailsIsPricedAndDrawn) {
   const std::string table = file("table.json", R"json({"plait_table": 1, "machine": "lab", "shapes": [{"shape": "4x1",
     "collectives": [{"collective": "allreduce", "ranges": [{"from": 1, "to": 1073741825,
     "plan": "AR.1(ring) x4 @0,1"}]}]}]})json");
-  const fs::path svg = folder_ / "plan.svg";
+  const std::string svg = folder_.path("plan.svg");
   const Outcome outcome =
       explain({"allreduce", "4M", "--shape", "4x1", "--machine", machine, "--table", table, "--svg", svg});
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_NE(outcome.printed.find("in the table"), std::string::npos) << outcome.printed;
-  std::ifstream drawn(svg);
-  const std::string text{std::istreambuf_iterator<char>(drawn), {}};
+  const std::string text = folder_.content("plan.svg");
   EXPECT_NE(text.find("node 3 rail 1"), std::string::npos);
 }
 
@@ -111,14 +110,13 @@ constexpr const char* measured_run = R"json({"traceEvents":[
 
 TEST_F(Explain, ComparesWithAMeasuredRun) {
   const std::string trace = file("trace.json", measured_run);
-  const fs::path svg = folder_ / "plan.svg";
+  const std::string svg = folder_.path("plan.svg");
   const Outcome outcome = explain({"allreduce", "4K", "--shape", "1x2", "--trace", trace, "--svg", svg});
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   for (const char* words : {"measured: 100 us, the middle one of 1 such call in MPI_COMM_WORLD, 2 ranks",
                             "within nodes", "group 49.5 us", "they differ most: "})
     EXPECT_NE(outcome.printed.find(words), std::string::npos) << words << " in\n" << outcome.printed;
-  std::ifstream drawn(svg);
-  const std::string text{std::istreambuf_iterator<char>(drawn), {}};
+  const std::string text = folder_.content("plan.svg");
   EXPECT_LT(text.find("predicted: "), text.find("measured: 100 us on the slowest rank"));
   const Json json = Json::parse(explain({"allreduce", "4K", "--shape", "1x2", "--trace", trace, "--json"}).printed);
   EXPECT_EQ(json["measured"]["plan"], "AR.1(shared)");
@@ -129,19 +127,19 @@ TEST_F(Explain, ComparesWithAMeasuredRun) {
 TEST_F(Explain, ABadTraceLeavesNothingWritten) {
   const std::string broken = file("trace.json", std::string(measured_run).substr(0, 300));
   const std::string large = file("large.json", "{");
-  fs::resize_file(large, std::uintmax_t{1} << 30);
+  std::filesystem::resize_file(large, std::uintmax_t{1} << 30);
   const std::string of_host = file("host.json", R"json({"traceEvents":[
 {"name":"thread_name","ph":"M","pid":0,"tid":256,"args":{"name":"W"}},
 {"name":"allreduce","ph":"X","pid":0,"tid":256,"ts":1,"dur":1,"args":{"bytes":4096,"plan":"host"}},
 {"name":"thread_name","ph":"M","pid":1,"tid":256,"args":{"name":"W"}},
 {"name":"allreduce","ph":"X","pid":1,"tid":256,"ts":1,"dur":1,"args":{"bytes":4096,"plan":"host"}}]})json");
-  const fs::path svg = folder_ / "plan.svg";
-  for (const std::string& trace : {broken, large, of_host, std::string("/nowhere/trace.json"), folder_.string()}) {
+  const std::string svg = folder_.path("plan.svg");
+  for (const std::string& trace : {broken, large, of_host, std::string("/nowhere/trace.json"), folder_.path("")}) {
     const Outcome outcome = explain({"allreduce", "4K", "--shape", "1x2", "--trace", trace, "--svg", svg});
     EXPECT_EQ(outcome.status.code(), Code::invalid) << trace;
     EXPECT_EQ(outcome.status.message().find('\n'), std::string::npos) << outcome.status.message();
     EXPECT_EQ(outcome.printed, "");
-    EXPECT_FALSE(fs::exists(svg));
+    EXPECT_FALSE(std::filesystem::exists(svg));
   }
 }
 

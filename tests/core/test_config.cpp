@@ -45,6 +45,8 @@ TEST(Config, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(from_table.setup_calls, plain.setup_calls);
   EXPECT_EQ(from_table.leaf_switch, plain.leaf_switch);
   EXPECT_EQ(from_table.host_when_faster, plain.host_when_faster);
+  EXPECT_EQ(from_table.trial, plain.trial);
+  EXPECT_EQ(from_table.cache, plain.cache);
   EXPECT_EQ(from_table.verbosity, plain.verbosity);
 }
 
@@ -61,7 +63,7 @@ TEST(Config, ReadsEachKnob) {
       load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
             "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_ARENA_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
             "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
-            "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off", "PLAIT_VERBOSE=3"});
+            "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off", "PLAIT_TRIAL=0", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
   EXPECT_TRUE(config.disable);
@@ -76,6 +78,8 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.chunk_bytes, 4096u);
   EXPECT_EQ(config.setup_calls, 0);
   EXPECT_FALSE(config.host_when_faster);
+  EXPECT_FALSE(config.trial);
+  EXPECT_FALSE(config.cache);
   EXPECT_EQ(config.verbosity, 3);
 }
 
@@ -100,6 +104,13 @@ TEST(Config, SwitchOfTheUserComesBeforeSlurms) {
   EXPECT_EQ(load({"SLURM_TOPOLOGY_ADDR=s3.node7", "SLURM_TOPOLOGY_ADDR_PATTERN=switch.node", "PLAIT_SWITCH=left"})
                 .config.leaf_switch,
             "left");
+}
+
+TEST(Config, KeepsTheCacheWhereTheUserKeepsOthers) {
+  EXPECT_EQ(load({"HOME=/home/ada", "XDG_CACHE_HOME=/scratch/ada"}).config.cache_folder, "/scratch/ada/plait");
+  EXPECT_EQ(load({"HOME=/home/ada", "XDG_CACHE_HOME=relative"}).config.cache_folder, "/home/ada/.cache/plait");
+  EXPECT_EQ(load({"HOME=/home/ada", "XDG_CACHE_HOME="}).config.cache_folder, "/home/ada/.cache/plait");
+  EXPECT_EQ(load({}).config.cache_folder, "");
 }
 
 TEST(Config, TakesEverySpellingOfAFlag) {

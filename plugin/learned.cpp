@@ -1,0 +1,191 @@
+#include "plugin/learned.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "core/file.h"
+#include "core/log.h"
+#include "plan/tuning/table.h"
+#include "plugin/process.h"
+#include "plugin/tuning_table.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t most_shapes = 32;  // kept in a file; those of the last jobs stay
+constexpr std::size_t longest_plan = 256;
+constexpr double longest_seconds = 1e6;
+
+struct Learned {
+  std::mutex guard;
+  std::vector<std::pair<std::string, std::vector<Lesson>>> shapes;
+};
+
+Learned& learned() {
+  static auto* one = new Learned;  // never destroyed: calls may come until the process ends
+  return *one;
+}
+
+// ---- Between lessons and a tuning table ----
+
+std::size_t class_from(int size_class) { return size_class == 0 ? 0 : std::size_t{1} << (size_class - 1); }
+std::size_t class_to(int size_class) { return std::size_t{1} << size_class; }
+
+// A range that is no class of sizes was not written here.
+std::optional<Lesson> lesson_in(Collective collective, const TunedRange& range) {
+  const int size_class = static_cast<int>(std::bit_width(range.from));
+  const bool one_class = size_class < 63 && range.from == class_from(size_class) && range.to == class_to(size_class);
+  const bool sane = range.seconds_from >= 0 && range.seconds_from < longest_seconds && !range.plan.empty() &&
+                    range.plan.size() <= longest_plan;
+  if (!one_class || !sane) return std::nullopt;
+  return Lesson{collective, size_class, range.plan, static_cast<std::uint64_t>(std::llround(range.seconds_from * 1e9))};
+}
+
+std::vector<Lesson> lessons_in(const TunedShape& shape) {
+  std::vector<Lesson> lessons;
+  for (const TunedCollective& tuned : shape.collectives)
+    for (const TunedRange& range : tuned.ranges)
+      if (std::optional<Lesson> lesson = lesson_in(tuned.collective, range)) lessons.push_back(std::move(*lesson));
+  return lessons;
+}
+
+TunedShape shape_of(const std::string& shape, const std::vector<Lesson>& lessons) {
+  std::map<Collective, std::map<std::size_t, TunedRange>> ranges;
+  for (const Lesson& lesson : lessons) {
+    const double seconds = static_cast<double>(lesson.nanoseconds) * 1e-9;
+    const std::size_t from = class_from(lesson.size_class);
+    ranges[lesson.collective][from] = {from, class_to(lesson.size_class), lesson.plan, seconds, seconds};
+  }
+  TunedShape tuned{.shape = shape, .collectives = {}};
+  for (auto& [collective, by_size] : ranges) {
+    TunedCollective& entry = tuned.collectives.emplace_back(TunedCollective{.collective = collective, .ranges = {}});
+    for (auto& [from, range] : by_size) entry.ranges.push_back(std::move(range));
+  }
+  return tuned;
+}
+
+// ---- The file ----
+
+// Of one system and one set of settings: what is fastest depends on both.
+Fingerprint own_fingerprint() {
+  Fingerprint fingerprint = job_fingerprint(process().config);
+  fingerprint["settings"] = std::to_string(process().fingerprint);
+  return fingerprint;
+}
+
+std::string file_of(const Fingerprint& fingerprint) {
+  std::string all;
+  for (const auto& [entry, value] : fingerprint) all.append(entry).append("=").append(value).append("\n");
+  return process().config.cache_folder + "/trials-" + std::to_string(hash_text(all)) + ".json";
+}
+
+// Empty where there is none, or none that fits.
+TuningTable read_file_of(const Fingerprint& fingerprint) {
+  const Result<std::string> text = read_file(file_of(fingerprint), largest_table_file);
+  if (!text.ok()) return {};
+  Result<TuningTable> table = parse_table(*text);
+  if (!table.ok()) debug("cache: " + table.status().message());
+  const bool fits = table.ok() && table->fingerprint == fingerprint;
+  return fits ? std::move(*table) : TuningTable();
+}
+
+const TuningTable& earlier() {
+  static const auto* table = new TuningTable(read_file_of(own_fingerprint()));  // never destroyed, as above
+  return *table;
+}
+
+bool cached() { return process().config.cache && !process().config.cache_folder.empty(); }
+
+// This job's shapes come first: the last ones of a file that grows too long are dropped.
+TuningTable merged(const std::vector<std::pair<std::string, std::vector<Lesson>>>& shapes, TuningTable found) {
+  TuningTable table{.machine = "trials", .fingerprint = own_fingerprint(), .shapes = {}};
+  for (const auto& [shape, lessons] : shapes) {
+    const TunedShape* known = found.shape(shape);
+    std::vector<Lesson> all = known != nullptr ? lessons_in(*known) : std::vector<Lesson>();
+    all.insert(all.end(), lessons.begin(), lessons.end());
+    table.shapes.push_back(shape_of(shape, all));
+  }
+  for (TunedShape& other : found.shapes)
+    if (table.shape(other.shape) == nullptr) table.shapes.push_back(std::move(other));
+  if (table.shapes.size() > most_shapes) table.shapes.resize(most_shapes);
+  return table;
+}
+
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || rest == text.data() + text.size() || *rest != ' ') return false;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()) + 1);
+  return true;
+}
+
+}  // namespace
+
+void keep_lesson(const std::string& shape, const Lesson& lesson) {
+  if (!process().first_rank || !cached()) return;
+  const std::scoped_lock lock(learned().guard);
+  auto& shapes = learned().shapes;
+  auto found = std::ranges::find(shapes, shape, [](const auto& entry) { return entry.first; });
+  if (found == shapes.end()) found = shapes.insert(shapes.end(), {shape, {}});
+  auto& lessons = found->second;
+  std::erase_if(lessons, [&](const Lesson& old) {
+    return old.collective == lesson.collective && old.size_class == lesson.size_class;
+  });
+  lessons.push_back(lesson);
+}
+
+bool has_earlier_lessons() { return cached() && !earlier().shapes.empty(); }
+
+std::vector<Lesson> earlier_lessons(const std::string& shape) {
+  const TunedShape* known = cached() ? earlier().shape(shape) : nullptr;
+  return known != nullptr ? lessons_in(*known) : std::vector<Lesson>();
+}
+
+std::string lessons_text(const std::vector<Lesson>& lessons) {
+  std::string text;
+  for (const Lesson& lesson : lessons)
+    text += std::to_string(static_cast<int>(lesson.collective)) + ' ' + std::to_string(lesson.size_class) + ' ' +
+            std::to_string(lesson.nanoseconds) + ' ' + lesson.plan + '\n';
+  return text;
+}
+
+std::vector<Lesson> parse_lessons(std::string_view text) {
+  std::vector<Lesson> lessons;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    int collective = 0;
+    Lesson lesson{};
+    if (!take_number(line, collective) || !take_number(line, lesson.size_class) ||
+        !take_number(line, lesson.nanoseconds) || collective < 0 || collective >= planned_collectives)
+      continue;
+    lesson.collective = static_cast<Collective>(collective);
+    lesson.plan = line;
+    lessons.push_back(std::move(lesson));
+  }
+  return lessons;
+}
+
+void write_lessons() {
+  if (!cached()) return;
+  const std::scoped_lock lock(learned().guard);
+  if (learned().shapes.empty()) return;
+  try {
+    const Fingerprint fingerprint = own_fingerprint();
+    std::filesystem::create_directories(process().config.cache_folder);
+    const TuningTable table = merged(learned().shapes, read_file_of(fingerprint));
+    const Status written = replace_file(file_of(fingerprint), table_json(table));
+    if (!written.ok()) debug("cache: " + written.message());
+  } catch (const std::exception& exception) {
+    debug(std::string("cache: ") + exception.what());
+  }
+}
+
+}  // namespace plait

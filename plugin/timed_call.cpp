@@ -1,0 +1,43 @@
+#include "plugin/timed_call.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace plait {
+namespace {
+
+Status run_own(Machinery& machinery, const Call& call, const void* input, void* output, const Reducer* reducer) {
+  const PreparedCall& prepared = machinery.schedules.find({.call = call, .way = planners_way});
+  if (!prepared.accelerated) return {Code::internal, "trial: no plan to agree by"};
+  const BoundSchedule& schedule = prepared.schedule;
+  Buffers buffers;
+  buffers.base = {static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output),
+                  schedule.scratch_bytes > 0 ? machinery.memory.reserve(schedule.scratch_bytes) : nullptr};
+  const Status status = machinery.engine.run(schedule, buffers, reducer, nullptr);
+  return status.ok() ? status : machinery.reason_of(status);
+}
+
+}  // namespace
+
+Status meet_for_timed_call(Machinery& machinery) {
+  return run_own(machinery, meeting_call(), nullptr, nullptr, nullptr);
+}
+
+Status end_timed_call(Machinery& machinery, TrialClass& tried, std::uint64_t nanoseconds) {
+  Trial& trial = tried.trial;
+  trial.note(nanoseconds);
+  if (!trial.complete()) return {};
+  static const Reducer longest = make_reducer(Op::max, Element::u64);
+  const std::span<std::uint64_t> samples = trial.samples();
+  std::array<std::uint64_t, Trial::most_samples> own{};
+  std::ranges::copy(samples, own.begin());
+  const Call call = agreement_call(samples.size());
+  if (Status status = run_own(machinery, call, own.data(), samples.data(), &longest); !status.ok()) return status;
+  const bool was_open = trial.open();
+  if (trial.conclude()) machinery.schedules.forget(tried);
+  if (was_open) machinery.trials.note_settled(tried);
+  return {};
+}
+
+}  // namespace plait

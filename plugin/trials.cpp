@@ -1,0 +1,108 @@
+#include "plugin/trials.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <utility>
+
+#include "plugin/process.h"
+#include "plugin/reasons.h"
+
+namespace plait {
+namespace {
+
+// Each plan that is tried is lowered and proven for all ranks, which grows with their number.
+constexpr int ranks_for_all_plans = 64;
+
+constinit std::atomic<std::uint64_t> saved_nanoseconds{0};
+
+// What the ranks of a trial meet and agree by must be planned, too.
+bool can_agree(Planner& planner) {
+  const auto has_plan = [&](const Call& call) { return planner.choose(call).plan != nullptr; };
+  return has_plan(meeting_call()) && has_plan(agreement_call(1)) && has_plan(agreement_call(Trial::most_samples));
+}
+
+}  // namespace
+
+Call meeting_call() { return {.collective = Collective::barrier, .count = 0, .element_bytes = 0}; }
+
+Call agreement_call(std::size_t samples) {
+  return {.collective = Collective::allreduce, .count = samples, .element_bytes = sizeof(std::uint64_t)};
+}
+
+bool trials_wanted() {
+  const Config& config = process().config;
+  return config.trial && config.host_when_faster && config.plan.empty();
+}
+
+double saved_seconds() { return static_cast<double>(saved_nanoseconds.load()) * 1e-9; }
+
+const char* TrialClass::reason() const { return trial.open() ? reasons::trial : reasons::host_is_faster; }
+
+Trials::~Trials() { clear(); }
+
+void Trials::start(std::string shape, std::vector<Lesson> known) {
+  shape_ = std::move(shape);
+  known_ = std::move(known);
+  on_ = trials_wanted();
+}
+
+void Trials::clear() {
+  for (const auto& [key, tried] : classes_)
+    if (tried != nullptr) saved_nanoseconds += tried->trial.saved_nanoseconds();
+  classes_.clear();
+  can_agree_.reset();
+}
+
+TrialClass* Trials::of(const Call& call) {
+  if (!on_ || !planned(call.collective)) return nullptr;
+  const auto bytes = payload_bytes(call, planner_.hierarchy().ranks());
+  const Key key{call.collective, static_cast<int>(std::bit_width(bytes)), call.commutative};
+  const auto found = classes_.find(key);
+  if (found != classes_.end()) return found->second.get();
+  if (!can_agree_.has_value()) can_agree_ = can_agree(planner_);
+  return classes_.emplace(key, *can_agree_ ? make(call, key) : nullptr).first->second.get();
+}
+
+std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
+  std::vector<std::string> plans = planner_.rivals(call);
+  const std::size_t most = planner_.hierarchy().ranks() <= ranks_for_all_plans ? Trial::most_ways - 1 : 1;
+  if (plans.size() > most) plans.resize(most);
+  if (plans.empty()) return nullptr;
+  const int ways = static_cast<int>(plans.size()) + 1;
+  if (const Lesson* known = lesson(key); known != nullptr) {
+    const auto plan = std::ranges::find(plans, known->plan);
+    const int way = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
+    if (way != Trial::host || known->plan == host_plan)
+      return std::make_unique<TrialClass>(TrialClass{Trial(ways, way, known->nanoseconds), std::move(plans)});
+  }
+  return std::make_unique<TrialClass>(TrialClass{Trial(ways), std::move(plans)});
+}
+
+// Tables, and so the cache, know only operators that commute.
+const Lesson* Trials::lesson(const Key& key) const {
+  if (!key.commutative) return nullptr;
+  const auto found = std::ranges::find_if(known_, [&](const Lesson& known) {
+    return known.collective == key.collective && known.size_class == key.size_class;
+  });
+  return found != known_.end() ? &*found : nullptr;
+}
+
+Choice Trials::choose(const Call& call, const TrialClass& tried, int way) {
+  return planner_.choose(call, tried.plans[static_cast<std::size_t>(way - 1)]);
+}
+
+void Trials::note_settled(const TrialClass& settled) {
+  if (shape_.empty() || settled.trial.open()) return;
+  for (const auto& [key, tried] : classes_) {
+    if (tried.get() != &settled || !key.commutative) continue;
+    const int way = settled.trial.taken();
+    keep_lesson(shape_,
+                {.collective = key.collective,
+                 .size_class = key.size_class,
+                 .plan = way == Trial::host ? std::string(host_plan) : settled.plans[static_cast<std::size_t>(way - 1)],
+                 .nanoseconds = settled.trial.taken_nanoseconds()});
+  }
+}
+
+}  // namespace plait
