@@ -50,7 +50,7 @@ json small_trace() {
 
 std::string file_of(const json& events) { return json{{"traceEvents", events}}.dump(); }
 
-constexpr TraceQuestion question{.collective = Collective::allreduce, .bytes = 1024, .ranks = 2, .plan = {}};
+const TraceQuestion question{.collective = Collective::allreduce, .bytes = 1024, .ranks = 2, .plan = {}};
 
 TEST(TraceReader, TakesTheCallOfTheMiddle) {
   const auto call = measured_call(file_of(small_trace()), question);
