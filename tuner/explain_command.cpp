@@ -185,11 +185,10 @@ Status add_timeline(const Question& question, const std::string& trace, Answer& 
     sort_plans(answer);
   }
   auto timeline = plan_timeline(answer.drawn_plan, question.call, context_of(question));
-  if (!timeline.ok())
-    return {Code::invalid, "plan " + answer.drawn_plan + " has no timeline: " + timeline.status().message()};
+  const std::string which = (trace.empty() ? "" : "--trace \"" + trace + "\": ") + "plan " + answer.drawn_plan;
+  if (!timeline.ok()) return {Code::invalid, which + " has no timeline on this shape: " + timeline.status().message()};
   if (timeline->chunks > most_drawn_chunks)
-    return {Code::invalid, "plan " + answer.drawn_plan + " has no timeline: expected at most " +
-                               std::to_string(most_drawn_chunks) + " chunks"};
+    return {Code::invalid, which + ": expected at most " + std::to_string(most_drawn_chunks) + " chunks to draw"};
   answer.timeline = std::move(*timeline);
   if (answer.measured) answer.comparison = compare(*answer.timeline, *answer.measured);
   return {};

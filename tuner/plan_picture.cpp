@@ -140,25 +140,26 @@ int shade_of(const MeasuredStep& step) {
   return step.kind == "recv_reduce" ? 2 : 0;
 }
 
-// Boxes that are too short to be seen, one after the other in a row, become one.
+// Boxes that are too short to be seen, one soon after the other in a row, become one.
 void merge_short(std::vector<TimelineBox>& boxes, double shortest) {
+  struct Last {
+    std::size_t box = 0;
+    int steps = 0;  // that it stands for; 0: it may not grow
+  };
   std::vector<TimelineBox> kept;
-  std::vector<std::size_t> last;  // by row: the box that may grow
-  std::vector<int> merged;
+  std::vector<Last> rows;
   for (TimelineBox& box : boxes) {
-    const auto row = static_cast<std::size_t>(box.row);
-    if (last.size() <= row) last.resize(row + 1, SIZE_MAX);
-    TimelineBox* before = last[row] == SIZE_MAX ? nullptr : &kept[last[row]];
-    if (before != nullptr && before->ink == box.ink && box.end - box.begin < shortest &&
-        box.begin - before->end < shortest && merged[last[row]] + 1 > 0 &&
-        (merged[last[row]] > 0 || before->end - before->begin < shortest)) {
-      before->end = box.end;
-      before->title = std::to_string(++merged[last[row]] + 1) + " steps, " + times_text(before->begin, before->end);
+    if (rows.size() <= static_cast<std::size_t>(box.row)) rows.resize(static_cast<std::size_t>(box.row) + 1);
+    Last& last = rows[static_cast<std::size_t>(box.row)];
+    const bool is_short = box.end - box.begin < shortest;
+    if (is_short && last.steps > 0 && kept[last.box].ink == box.ink && box.begin - kept[last.box].end < shortest) {
+      TimelineBox& grown = kept[last.box];
+      grown.end = std::max(grown.end, box.end);
+      grown.title = std::to_string(++last.steps) + " steps, " + times_text(grown.begin, grown.end);
       continue;
     }
-    last[row] = kept.size();
+    last = {kept.size(), is_short ? 1 : 0};
     kept.push_back(std::move(box));
-    merged.push_back(0);
   }
   boxes = std::move(kept);
 }

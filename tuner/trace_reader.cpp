@@ -19,7 +19,8 @@ using nlohmann::json;
 
 constexpr int deepest = 8;
 constexpr std::size_t most_named = 5;  // calls that a refusal lists
-constexpr std::int64_t most_number = std::int64_t{1} << 31;
+constexpr std::int64_t most_number = (std::int64_t{1} << 31) - 1;
+constexpr double most_microseconds = 1e15;  // decades
 
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -40,7 +41,8 @@ class Event {
   std::int64_t whole(const char* member) const { return whole_in(object_, member, ""); }
   double microseconds(const char* member, double least) const {
     const json* found = find(object_, member);
-    if (found == nullptr || !found->is_number() || !std::isfinite(found->get<double>()) || found->get<double>() < least)
+    if (found == nullptr || !found->is_number() || !(std::abs(found->get<double>()) <= most_microseconds) ||
+        found->get<double>() < least)
       refuse(member, least == 0 ? "a number of microseconds, 0 or more" : "a number of microseconds");
     return found->get<double>();
   }
@@ -124,7 +126,7 @@ struct Span {
 };
 
 Span span_of(const Event& event, const std::string& title) {
-  const double begin = event.microseconds("ts", -HUGE_VAL), length = event.microseconds("dur", 0);
+  const double begin = event.microseconds("ts", -most_microseconds), length = event.microseconds("dur", 0);
   return {title, event.argument_bytes("bytes"), "", begin, begin + length};
 }
 

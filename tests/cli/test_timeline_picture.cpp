@@ -119,6 +119,22 @@ TEST(TimelinePicture, SaysThatRanksAreLeftOut) {
             "like.");
 }
 
+TEST(TimelinePicture, ShowsStepsThatCannotBeToldApartAsOne) {
+  const auto shape = parse_shape("1x2");
+  MeasuredCall call{"WORLD", "AR.1(ring)", 1, 3, {{5, 0, 1, {}}, {7, 0, 1, {}}}};
+  for (int i = 0; i < 100; ++i) call.ranks[0].steps.push_back({i * 1e-4, i * 1e-4 + 5e-5, "send", "shm", 8, 1});
+  call.ranks[0].steps.push_back({0.5, 0.9, "recv", "shm", 8, 1});
+  call.ranks[0].steps.push_back({0.6, 1.0, "recv", "ucx", 8, 1});
+  const TimelinePanel panel = measured_panel(call, shape->hierarchy, 1);
+  ASSERT_EQ(panel.lanes.size(), 2u);
+  EXPECT_EQ(panel.lanes[0].name, "rank 5");
+  ASSERT_EQ(panel.lanes[0].boxes.size(), 3u);
+  EXPECT_EQ(panel.lanes[0].boxes[0].title.substr(0, 11), "100 steps, ");
+  EXPECT_NE(panel.lanes[0].boxes[1].row, panel.lanes[0].boxes[2].row);
+  EXPECT_NE(panel.lanes[0].boxes[1].ink.hue, panel.lanes[0].boxes[2].ink.hue);
+  expect_no_overlap(panel.lanes[0], "measured");
+}
+
 TEST(PackRows, TakesAsFewAsThereAreAtOnce) {
   std::vector<TimelineBox> boxes;
   for (int i = 0; i < 9; ++i) boxes.push_back({i * 1.0, i + 2.5, {0, i % 3}, 0, "", ""});

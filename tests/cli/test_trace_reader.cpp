@@ -50,7 +50,7 @@ json small_trace() {
 
 std::string file_of(const json& events) { return json{{"traceEvents", events}}.dump(); }
 
-constexpr TraceQuestion question{.collective = Collective::allreduce, .bytes = 1024, .ranks = 2, .plan = {}};
+const TraceQuestion question{.collective = Collective::allreduce, .bytes = 1024, .ranks = 2, .plan = {}};
 
 TEST(TraceReader, TakesTheCallOfTheMiddle) {
   const auto call = measured_call(file_of(small_trace()), question);
@@ -107,6 +107,7 @@ TEST(TraceReader, RefusesWithThePlace) {
   EXPECT_EQ(changed("ts", "soon"), "traceEvents[2].ts: expected a number of microseconds");
   EXPECT_EQ(changed("dur", -1), "traceEvents[2].dur: expected a number of microseconds, 0 or more");
   EXPECT_EQ(changed("dur", nullptr), "traceEvents[2].dur: expected a number of microseconds, 0 or more");
+  EXPECT_EQ(changed("ts", 1e300), "traceEvents[2].ts: expected a number of microseconds");
   EXPECT_EQ(changed("pid", -1), "traceEvents[2].pid: expected a whole number, 0 or more");
   EXPECT_EQ(changed("pid", 1e300), "traceEvents[2].pid: expected a whole number, 0 or more");
   EXPECT_EQ(changed("ph", 1), "traceEvents[2].ph: expected a text");
