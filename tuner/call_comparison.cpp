@@ -148,11 +148,16 @@ class Comparison {
     plait_set_enabled(0);
 
     const auto wrong = call_.first_wrong_byte();
-    const std::array mine = {end_s - begin_s, end_s - start_s + taken_s, wrong ? 1.0 : 0.0};
+    const std::array mine = {end_s - begin_s, end_s - start_s, taken_s, wrong ? 1.0 : 0.0};
     const auto slowest = session_.maxima(mine);
-    if (slowest[2] > 0) return wrong_result(side, wrong);
-    return BatchTime{.per_call_s = slowest[0] / size.timed, .total_s = slowest[1]};
+    if (slowest[3] > 0) return wrong_result(side, wrong);
+    const double per_call_s = counts_all_calls() ? slowest[1] / (size.untimed + size.timed) : slowest[0] / size.timed;
+    return BatchTime{.per_call_s = per_call_s, .total_s = slowest[1] + slowest[2]};
   }
+
+  // Where ranks need not wait for each other, what a rank waits for may have come before it starts its clock: with one
+  // or two long calls a batch, nothing is left to time.
+  bool counts_all_calls() const { return options_.paired && rooted(spec_.collective); }
 
   static void note_last_call(SideTime& time) {
     time.plan = plait_last_plan();
@@ -181,16 +186,17 @@ class Comparison {
     return session_.maxima(other)[0] == 0;
   }
 
-  // The number of calls for a batch of the wanted length. The first call of all, in which Plait may plan, is not timed.
+  // The number of calls for a batch of the wanted length. The first calls, in which Plait may plan, are not timed.
   Result<BatchSize> calibrate(std::size_t side) {
     if (!sides_[side].plan.empty() && !take_plan_everywhere(sides_[side].plan)) return BatchSize{};
     const int most = rooted(spec_.collective) ? most_calls_ahead : most_calls;
     const double share_s = options_.seconds / static_cast<double>(sides_.size());
     const double wanted_s = std::clamp(share_s / batches_wanted, shortest_batch_s, longest_batch_s);
+    if (const auto first = batch(side, {.untimed = 1, .timed = 1}); !first.ok()) return first.status();
+    if (!ran_as_wanted(side)) return BatchSize{};
     for (int calls = 1;; calls = std::min(calls * 4, most)) {
       const auto time = batch(side, {.untimed = 1, .timed = calls});
       if (!time.ok()) return time.status();
-      if (calls == 1 && !ran_as_wanted(side)) return BatchSize{};
       if (time->per_call_s * calls < trial_batch_s && calls < most) continue;
       times_[side].seconds = time->per_call_s;
       const double fitting = std::clamp(wanted_s / time->per_call_s, 1.0, static_cast<double>(most));

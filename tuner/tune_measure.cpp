@@ -18,7 +18,7 @@ namespace {
 // A plan that takes so many times as long as another at the first look cannot become the best.
 constexpr double hopeless = 3;
 // Calls of each side that are the least that can be measured: to look at it, then three batches, some of them untimed.
-constexpr double fewest_calls = 8;
+constexpr double fewest_calls = 10;
 // Of a size's time: the rest goes into filling and checking buffers, and into taking plans.
 constexpr double batches_share = 0.7;
 // A size that takes less than this share of the whole is always measured.

@@ -94,6 +94,9 @@ class MeasuredTuning {
     if (!options_.quiet) measuring.progress = print_progress;
     auto measured = measure_agenda(session_, shape_of(locations), *agenda, measuring);
     if (!measured.ok()) return say(measured.status(), refused);
+    if (measured->sizes.empty())
+      return say(Status(Code::unavailable, "no size could be measured: they are too large, or --seconds too few"),
+                 refused);
     const TuningTable table{machine_, job_fingerprint(session_, hierarchy_), {tuned_shape(*measured)}};
     if (const Status written = write(table); !written.ok())
       return say(written, written.code() == Code::invalid ? bad_input : refused);
