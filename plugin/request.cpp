@@ -135,7 +135,7 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   shape.way = way;
   std::shared_ptr<const PreparedCall> prepared;
   if (way != Trial::host) prepared = machinery.schedules.hold(shape);
-  if (const Status met = meet_for_timed_call(machinery); !met.ok()) [[unlikely]]
+  if (const Status met = meet_for_timed_call(machinery, tried.trial); !met.ok()) [[unlikely]]
     return {.code = fail(communicator, met)};
   const std::uint64_t begin_ns = monotonic_ns();
   if (prepared == nullptr || !prepared->accelerated) {

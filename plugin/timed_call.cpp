@@ -20,7 +20,8 @@ Status run_own(Machinery& machinery, const Call& call, const void* input, void* 
 
 }  // namespace
 
-Status meet_for_timed_call(Machinery& machinery) {
+Status meet_for_timed_call(Machinery& machinery, const Trial& trial) {
+  if (!trial.begins_sample()) return {};
   return run_own(machinery, meeting_call(), nullptr, nullptr, nullptr);
 }
 

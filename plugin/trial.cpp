@@ -35,12 +35,13 @@ double scaled(std::uint64_t nanoseconds, double factor) { return static_cast<dou
 
 }  // namespace
 
-Trial::Trial(int ways) : ways_(ways) {
+Trial::Trial(int ways, int burst) : ways_(ways), burst_(burst) {
   samples_.reserve(most_samples);
   begin();
 }
 
-Trial::Trial(int ways, int way, std::uint64_t nanoseconds) : taken_(way), ways_(ways), taken_nanoseconds_(nanoseconds) {
+Trial::Trial(int ways, int way, std::uint64_t nanoseconds, int burst)
+    : taken_(way), ways_(ways), burst_(burst), taken_nanoseconds_(nanoseconds) {
   samples_.reserve(most_samples);
   watch_after(first_interval);
 }
@@ -69,9 +70,13 @@ int Trial::way_of(std::size_t sample) const { return left_[(sample + sample / le
 int Trial::way() const { return open_ ? way_of(samples_.size()) : taken_; }
 
 void Trial::note(std::uint64_t nanoseconds) {
-  samples_.push_back(nanoseconds);
   if (!open_) settled_calls_ += granted_;
   untimed_ = granted_ = 1;
+  partial_ += nanoseconds;
+  if (++in_burst_ < burst_) return;
+  samples_.push_back(partial_ / static_cast<std::uint64_t>(burst_));
+  partial_ = 0;
+  in_burst_ = 0;
 }
 
 bool Trial::conclude() {

@@ -19,10 +19,10 @@ class Trial {
   static constexpr int most_samples = 32;
   static constexpr std::uint32_t first_interval = 512, longest_interval = 16384;  // calls between two looks
 
-  // To be tried. `ways`: 2 .. most_ways.
-  explicit Trial(int ways);
+  // To be tried. `ways`: 2 .. most_ways. `burst`: calls of one way in a row that make a sample.
+  explicit Trial(int ways, int burst = 1);
   // Known from before to be fastest by `way`, which took so long.
-  Trial(int ways, int way, std::uint64_t nanoseconds);
+  Trial(int ways, int way, std::uint64_t nanoseconds, int burst = 1);
 
   // Counts a call. False: it is to be timed, and goes way().
   bool passes() { return --untimed_ != 0; }
@@ -32,11 +32,13 @@ class Trial {
   // plan.
   int taken() const { return taken_; }
   int way() const;
+  // Whether the next timed call is the first of a sample: the ranks have to meet before it.
+  bool begins_sample() const { return in_burst_ == 0; }
 
   // A timed call is over: how long it took on this rank.
   void note(std::uint64_t nanoseconds);
   // Whether the ranks have to bring their samples together now, call for call the longest of all ranks.
-  bool complete() const { return samples_.size() == wanted_; }
+  bool complete() const { return samples_.size() == wanted_ && in_burst_ == 0; }
   std::span<std::uint64_t> samples() { return samples_; }
   // samples() are those of all ranks. Whether taken() is another way than before.
   bool conclude();
@@ -68,6 +70,9 @@ class Trial {
   bool slower_ = false;  // at the last look
   int taken_ = host + 1;
   int ways_;
+  int burst_;
+  int in_burst_ = 0;           // calls of the sample that is being taken
+  std::uint64_t partial_ = 0;  // what they took
   int trials_ = 0;
   std::size_t stage_ = 0;
   std::size_t wanted_ = 0;  // samples

@@ -16,6 +16,12 @@ constexpr int ranks_for_all_plans = 64;
 
 constinit std::atomic<std::uint64_t> saved_nanoseconds{0};
 
+// Ranks run ahead of each other in short calls that have a root; how well is seen only where several follow each other.
+int burst_of(Collective collective, int size_class) {
+  constexpr int calls = 4, longest_class = 16;
+  return rooted(collective) && size_class <= longest_class ? calls : 1;
+}
+
 // What the ranks of a trial meet and agree by must be planned, too.
 bool can_agree(Planner& planner) {
   const auto has_plan = [&](const Call& call) { return planner.choose(call).plan != nullptr; };
@@ -69,14 +75,14 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
   const std::size_t most = planner_.hierarchy().ranks() <= ranks_for_all_plans ? Trial::most_ways - 1 : 1;
   if (plans.size() > most) plans.resize(most);
   if (plans.empty()) return nullptr;
-  const int ways = static_cast<int>(plans.size()) + 1;
+  const int ways = static_cast<int>(plans.size()) + 1, burst = burst_of(key.collective, key.size_class);
   if (const Lesson* known = lesson(key); known != nullptr) {
     const auto plan = std::ranges::find(plans, known->plan);
     const int way = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
     if (way != Trial::host || known->plan == host_plan)
-      return std::make_unique<TrialClass>(TrialClass{Trial(ways, way, known->nanoseconds), std::move(plans)});
+      return std::make_unique<TrialClass>(TrialClass{Trial(ways, way, known->nanoseconds, burst), std::move(plans)});
   }
-  return std::make_unique<TrialClass>(TrialClass{Trial(ways), std::move(plans)});
+  return std::make_unique<TrialClass>(TrialClass{Trial(ways, burst), std::move(plans)});
 }
 
 // Tables, and so the cache, know only operators that commute.

@@ -1,6 +1,8 @@
 // What the planner chooses on given machines (golden tables), and that its cache and forced plans work.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plan/planner.h"
 
 namespace plait {
@@ -53,6 +55,24 @@ TEST(Planner, TheChoiceOfAClassDoesNotDependOnItsFirstCall) {
       EXPECT_EQ(chosen(one, collective, bytes), chosen(other, collective, bytes)) << name(collective) << " " << bytes;
     }
   }
+}
+
+TEST(Planner, NamesThePlansThatATrialMayTake) {
+  const std::vector<int> shape = {2, 2, 2, 2};
+  Planner planner(Hierarchy::nodes_of(shape), 1, {});
+  const Call call{.collective = Collective::bcast, .root = 3, .count = 1000, .element_bytes = 4};
+  const std::vector<std::string> rivals = planner.rivals(call);
+  ASSERT_GE(rivals.size(), 2u);
+  EXPECT_EQ(rivals.front(), chosen(planner, Collective::bcast, 4000));
+  for (const std::string& rival : rivals) {
+    EXPECT_EQ(std::ranges::count(rivals, rival), 1) << rival;
+    ASSERT_NE(planner.choose(call, rival).plan, nullptr);
+    EXPECT_EQ(planner.choose(call, rival).plan->name, rival);
+    EXPECT_EQ(planner.choose(call, rival).plan->semantics.root(), 3);
+  }
+  EXPECT_EQ(planner.choose(call, "nonsense").plan, planner.choose(call).plan);
+  planner.force("SC.1 AG.1");
+  EXPECT_TRUE(planner.rivals(call).empty());
 }
 
 PlannerOptions forcing(std::string plan) {

@@ -152,6 +152,19 @@ TEST(Trial, CountsWhatItsCallsSaved) {
   EXPECT_EQ(trial.saved_nanoseconds(), saved);
 }
 
+TEST(Trial, ASampleMayBeOfSeveralCallsInARow) {
+  Trial trial(2, 4);
+  int call = 0, last = -1;
+  const int calls = calls_until_settled(trial, [&](int way) {
+    EXPECT_TRUE(call % 4 == 0 || way == last) << call;
+    last = way;
+    return (way == 1 ? 900u : 1000u) + (call++ % 4 == 0 ? 400 : 0);
+  });
+  EXPECT_EQ(calls % 8, 0);
+  EXPECT_EQ(trial.taken(), 1);
+  EXPECT_EQ(trial.taken_nanoseconds(), 1000u);
+}
+
 class NoisyTrials : public testing::TestWithParam<unsigned> {};
 
 // Times vary by a tenth, and one call of twenty waits for a core.
