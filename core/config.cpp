@@ -193,7 +193,7 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_HOST", "flag", "1", "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
-    {{"PLAIT_TRIAL", "flag", "1",
+    {{"PLAIT_TRIAL", "flag", "0",
       "Try the host MPI and the best predicted plans in turn in the first calls of each kind and size, and take the "
       "fastest; 0 takes the best predicted plan."},
      a_flag,

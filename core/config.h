@@ -41,7 +41,7 @@ struct Config {
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host
-  bool trial = true;                      // PLAIT_TRIAL: 0 takes the model's choice untried
+  bool trial = false;                     // PLAIT_TRIAL: 0 takes the model's choice untried
   bool cache = true;                      // PLAIT_CACHE: 0 neither reads nor keeps what trials found
   std::string cache_folder;               // $XDG_CACHE_HOME/plait, else $HOME/.cache/plait; empty: none
   int verbosity = 1;                      // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug

@@ -101,7 +101,7 @@ const TuningTable& earlier() {
   return *table;
 }
 
-bool cached() { return process().config.cache && !process().config.cache_folder.empty(); }
+bool cached() { return process().config.trial && process().config.cache && !process().config.cache_folder.empty(); }
 
 // This job's shapes come first: the last ones of a file that grows too long are dropped.
 TuningTable merged(const std::vector<std::pair<std::string, std::vector<Lesson>>>& shapes, TuningTable found) {
