@@ -199,8 +199,8 @@ constexpr auto table = std::to_array<Entry>({
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.trial, v); }},
     {{"PLAIT_CACHE", "flag", "1",
-      "Keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 neither reads nor writes "
-      "there."},
+      "With PLAIT_TRIAL=1: keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 "
+      "neither reads nor writes there."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.cache, v); }},
     {{"PLAIT_VERBOSE", "count", "1", "Messages on standard error: 0 none, 1 warnings, 2 information, 3 debugging."},

@@ -129,7 +129,7 @@ bool take_number(std::string_view& text, Number& number) {
 }  // namespace
 
 void keep_lesson(const std::string& shape, const Lesson& lesson) {
-  if (!process().first_rank || !cached()) return;
+  if (!process().first_rank || !cached() || lesson.plan.size() > longest_plan) return;
   const std::scoped_lock lock(learned().guard);
   auto& shapes = learned().shapes;
   auto found = std::ranges::find(shapes, shape, [](const auto& entry) { return entry.first; });

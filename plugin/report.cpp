@@ -212,9 +212,7 @@ int world_ranks() {
   return ranks;
 }
 
-double saved_by_a_rank(const Report& report) {
-  return report.saved / static_cast<double>(std::max<std::size_t>(process().world_nodes.size(), 1));
-}
+double saved_by_a_rank(const Report& report) { return report.saved / std::max(world_ranks(), 1); }
 
 void add_rows(const Table& table, ReportContent& content) {
   std::uint64_t nanoseconds = 0;

@@ -138,13 +138,12 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   if (const Status met = meet_for_timed_call(machinery, tried.trial); !met.ok()) [[unlikely]]
     return {.code = fail(communicator, met)};
   const std::uint64_t begin_ns = monotonic_ns();
-  if (prepared == nullptr || !prepared->accelerated) {
-    communicator.timed = {.tried = &tried, .begin_ns = begin_ns};
-    return {.reason = tried.reason()};
-  }
+  communicator.timed = {.tried = &tried, .begin_ns = begin_ns};
+  if (prepared == nullptr || !prepared->accelerated) return {.reason = tried.reason()};
   detail::last_call = {.plan = prepared->plan, .channels = prepared->channels};
   const int code = run(communicator, request, *prepared);
   const std::uint64_t took_ns = monotonic_ns() - begin_ns;
+  communicator.timed = {};
   if (communicator.road == Road::broken) return {.code = code};
   if (measuring || machinery.trace != nullptr) record(communicator, request, *prepared, prepared->row, begin_ns);
   end_timed(communicator, tried, took_ns);
@@ -235,7 +234,7 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
 
 void set_up_now(Communicator& communicator, Extent extent) {
   const bool replaces = communicator.machinery != nullptr;
-  communicator.timed = {};  // left behind where an error handler of the program did not return
+  communicator.timed = {};
   Result<std::unique_ptr<Machinery>> made = set_up(communicator, extent, std::move(communicator.machinery));
   if (made.ok()) {
     communicator.machinery = std::move(*made);
@@ -256,6 +255,9 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
   try {
     if (communicator.operations.pending.load(std::memory_order_acquire) != 0) [[unlikely]]
       drain(communicator);
+    // Left behind where an error handler of the program did not return: other ranks have counted that call.
+    if (communicator.timed.tried != nullptr) [[unlikely]]
+      end_host_call(communicator);
     if (communicator.road == Road::waiting) [[unlikely]] {
       if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = reasons::not_set_up};
       set_up_now(communicator, extent_for(communicator, request.call));

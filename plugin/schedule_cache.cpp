@@ -1,7 +1,6 @@
 #include "plugin/schedule_cache.h"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 
 #include "plugin/process.h"
@@ -105,8 +104,8 @@ std::shared_ptr<ScheduleCache::Entry> ScheduleCache::take_out(std::shared_ptr<En
   std::shared_ptr<Entry> entry = slot;
   forget(slot);
   if (entry == nullptr || entry.use_count() > 1) return std::make_shared<Entry>();
-  // Another thread may have been the last to hold it.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  // Another thread may have been the last to hold it: a release of ours comes after its release.
+  std::shared_ptr<Entry>(entry).reset();
   return entry;
 }
 

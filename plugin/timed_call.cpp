@@ -31,10 +31,11 @@ Status end_timed_call(Machinery& machinery, TrialClass& tried, std::uint64_t nan
   if (!trial.complete()) return {};
   static const Reducer longest = make_reducer(Op::max, Element::u64);
   const std::span<std::uint64_t> samples = trial.samples();
-  std::array<std::uint64_t, Trial::most_samples> own{};
+  std::array<std::uint64_t, Trial::most_samples> own{}, of_all{};
   std::ranges::copy(samples, own.begin());
-  const Call call = agreement_call(samples.size());
-  if (Status status = run_own(machinery, call, own.data(), samples.data(), &longest); !status.ok()) return status;
+  if (Status status = run_own(machinery, agreement_call(), own.data(), of_all.data(), &longest); !status.ok())
+    return status;
+  std::copy_n(of_all.begin(), samples.size(), samples.begin());
   const bool was_open = trial.open();
   if (trial.conclude()) machinery.schedules.forget(tried);
   if (was_open) machinery.trials.note_settled(tried);

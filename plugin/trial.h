@@ -25,7 +25,7 @@ class Trial {
   Trial(int ways, int way, std::uint64_t nanoseconds, int burst = 1);
 
   // Counts a call. False: it is to be timed, and goes way().
-  bool passes() { return --untimed_ != 0; }
+  bool passes() { return untimed_ != 0 && --untimed_ != 0; }
 
   bool open() const { return open_; }
   // The way of calls that pass, and of those that are never timed: what was settled on; before that the best predicted

@@ -25,15 +25,16 @@ int burst_of(Collective collective, int size_class) {
 // What the ranks of a trial meet and agree by must be planned, too.
 bool can_agree(Planner& planner) {
   const auto has_plan = [&](const Call& call) { return planner.choose(call).plan != nullptr; };
-  return has_plan(meeting_call()) && has_plan(agreement_call(1)) && has_plan(agreement_call(Trial::most_samples));
+  return has_plan(meeting_call()) && has_plan(agreement_call());
 }
 
 }  // namespace
 
 Call meeting_call() { return {.collective = Collective::barrier, .count = 0, .element_bytes = 0}; }
 
-Call agreement_call(std::size_t samples) {
-  return {.collective = Collective::allreduce, .count = samples, .element_bytes = sizeof(std::uint64_t)};
+// Of one length, whatever the number of samples: it is one class, which has a plan or has none.
+Call agreement_call() {
+  return {.collective = Collective::allreduce, .count = Trial::most_samples, .element_bytes = sizeof(std::uint64_t)};
 }
 
 bool trials_wanted() {

@@ -67,7 +67,7 @@ bool trials_wanted();
 // What the ranks of a trial run by themselves, as the model plans it: before a timed call, so that none waits for
 // another one in it; and to bring their samples together.
 Call meeting_call();
-Call agreement_call(std::size_t samples);
+Call agreement_call();
 
 // Summed over all communicators that are gone: what their calls took less than the host's would have, as their trials
 // measured it. Seconds of this process. Thread-safe.

@@ -1,7 +1,8 @@
 /* Collectives whose class a trial decides on, and what it decides.
  *
  *   trial mixed          many kinds and lengths, on several communicators, with roots, operators and other calls
- * between them; every result is checked trial plain          one small allreduce again and again: prints its last plan
+ *                        between them; every result is checked
+ *   trial plain          one small allreduce again and again: prints its last plan
  *   trial slow-messages  the same, where messages that are no part of a collective of the host are slow: plans over the
  *                        channel mpi are, then */
 #define _GNU_SOURCE
