@@ -159,11 +159,11 @@ Operation* PersistentSpace::next(bool may_call_host, bool& moved) {
 
 // A rank that has failed starts nothing any more.
 void PersistentSpace::look_for_failures() {
+  Machinery& machinery = *communicator_.machinery;
   if (order_->failed()) {
-    communicator_.operations.failure = {Code::peer_failed, "another rank of this node has failed"};
+    communicator_.operations.failure = machinery.reason_of({Code::peer_failed, "another rank of this node has failed"});
   } else {
     if (++idle_turns_ % notice_every != 0) return;
-    Machinery& machinery = *communicator_.machinery;
     machinery.look_at_notice();
     if (machinery.notice.heard().ok()) return;
     communicator_.operations.failure = machinery.notice.heard();
