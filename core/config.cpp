@@ -78,6 +78,17 @@ bool set_progress(Config& config, std::string_view text) {
   return true;
 }
 
+bool set_trial(Config& config, std::string_view text) {
+  bool all = false;
+  if (text == "exact")
+    config.trial = TrialMode::exact;
+  else if (set_flag(all, text))
+    config.trial = all ? TrialMode::all : TrialMode::none;
+  else
+    return false;
+  return true;
+}
+
 bool set_channels(Config& config, std::string_view text) {
   std::vector<std::string> channels;
   while (true) {
@@ -193,13 +204,14 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_HOST", "flag", "1", "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
-    {{"PLAIT_TRIAL", "flag", "0",
+    {{"PLAIT_TRIAL", "choice", "1",
       "Try the host MPI and the best predicted plans in turn in the first calls of each kind and size, and take the "
-      "fastest; 0 takes the best predicted plan."},
-     a_flag,
-     [](Config& c, std::string_view v) { return set_flag(c.trial, v); }},
+      "fastest; exact leaves out sums and other reductions whose last bits depend on the plan, 0 takes the best "
+      "predicted plan for all."},
+     "0, 1 or exact",
+     set_trial},
     {{"PLAIT_CACHE", "flag", "1",
-      "With PLAIT_TRIAL=1: keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 "
+      "Keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 "
       "neither reads nor writes there."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.cache, v); }},

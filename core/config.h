@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ struct Knob {
 };
 
 std::span<const Knob> knobs();
+
+// Which calls are tried on the host and by several plans: none, all, or those whose results are the same whatever the
+// order in which operands are combined.
+enum class TrialMode : std::uint8_t { none, all, exact };
 
 // The effective values, as typed fields, one for each knob.
 struct Config {
@@ -41,7 +46,7 @@ struct Config {
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host
-  bool trial = false;                     // PLAIT_TRIAL: 0 takes the model's choice untried
+  TrialMode trial = TrialMode::all;       // PLAIT_TRIAL: which calls may be tried
   bool cache = true;                      // PLAIT_CACHE: 0 neither reads nor keeps what trials found
   std::string cache_folder;               // $XDG_CACHE_HOME/plait, else $HOME/.cache/plait; empty: none
   int verbosity = 1;                      // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug

@@ -182,7 +182,7 @@ inline constexpr std::array exceptions = {
     Exception{reasons::not_set_up, Concerns::all, "the first calls on a communicator; `PLAIT_SETUP_CALLS`"},
     Exception{reasons::host_is_faster, Concerns::all, "measured or known, by hierarchy and size; `PLAIT_HOST=0` never"},
     Exception{reasons::trial, Concerns::tried,
-              "the first calls of a kind and size, in turn with plans; with `PLAIT_TRIAL=1`"},
+              "the first calls of a kind and size, in turn with plans; not with `PLAIT_TRIAL=0`"},
     Exception{reasons::too_large, Concerns::all, "more than 256 ranks"},
     Exception{reasons::no_plan, Concerns::all, "channels or settings that leave no way"},
     Exception{reasons::wrong_argument, Concerns::all, "so that errors are the host's own"},

@@ -166,7 +166,7 @@ void prepare_to_run(Operation& operation) {
   auto prepared = machinery.schedules.hold({.call = first,
                                             .in_place = request.sharing != Sharing::none,
                                             .displacements = request.displacements,
-                                            .way = pairs ? planners_way : settled_way});
+                                            .way = pairs ? planners_way : way_of(request)});
   if (!prepared->accelerated) {
     operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
     return;

@@ -40,8 +40,12 @@ Trial::Trial(int ways, int burst) : ways_(ways), burst_(burst) {
   begin();
 }
 
-Trial::Trial(int ways, int way, std::uint64_t nanoseconds, int burst)
-    : taken_(way), ways_(ways), burst_(burst), taken_nanoseconds_(nanoseconds) {
+Trial::Trial(int ways, const Known& known, int burst)
+    : taken_(known.way),
+      ways_(ways),
+      burst_(burst),
+      taken_nanoseconds_(known.taken_nanoseconds),
+      host_nanoseconds_(known.host_nanoseconds) {
   samples_.reserve(most_samples);
   watch_after(first_interval);
 }

@@ -21,8 +21,12 @@ class Trial {
 
   // To be tried. `ways`: 2 .. most_ways. `burst`: calls of one way in a row that make a sample.
   explicit Trial(int ways, int burst = 1);
-  // Known from before to be fastest by `way`, which took so long.
-  Trial(int ways, int way, std::uint64_t nanoseconds, int burst = 1);
+  // Known from before to be fastest by `way`. Nanoseconds of a call; 0 of the host: not known.
+  struct Known {
+    int way;
+    std::uint64_t taken_nanoseconds, host_nanoseconds;
+  };
+  Trial(int ways, const Known& known, int burst = 1);
 
   // Counts a call. False: it is to be timed, and goes way().
   bool passes() { return untimed_ != 0 && --untimed_ != 0; }
