@@ -90,15 +90,8 @@ bool set_trial(Config& config, std::string_view text) {
 }
 
 bool set_channels(Config& config, std::string_view text) {
-  std::vector<std::string> channels;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    const std::string_view channel = text.substr(0, comma);
-    if (std::ranges::find(channel_names, channel) == channel_names.end()) return false;
-    if (std::ranges::find(channels, channel) == channels.end()) channels.emplace_back(channel);
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
+  std::vector<std::string> channels = parse_channels(text);
+  if (channels.empty()) return false;
   config.channels = std::move(channels);
   return true;
 }
@@ -205,11 +198,16 @@ constexpr auto table = std::to_array<Entry>({
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
     {{"PLAIT_TRIAL", "choice", "1",
-      "Try the host MPI and the best predicted plans in turn in the first calls of each kind and size, and take the "
+      "Try the host MPI and the best predicted plans in turn in early calls of each kind and size, and take the "
       "fastest; exact leaves out sums and other reductions whose last bits depend on the plan, 0 takes the best "
       "predicted plan for all."},
      "0, 1 or exact",
      set_trial},
+    {{"PLAIT_TRIAL_AFTER", "count", "64",
+      "How many calls of a kind and size go by the best predicted plan before they are tried; of more than 64 KiB an "
+      "eighth of it."},
+     a_count,
+     [](Config& c, std::string_view v) { return set_count(c.trial_after, v); }},
     {{"PLAIT_CACHE", "flag", "1",
       "Keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 "
       "neither reads nor writes there."},
@@ -367,6 +365,18 @@ Config default_config() {
 }  // namespace
 
 std::span<const Knob> knobs() { return knob_list; }
+
+std::vector<std::string> parse_channels(std::string_view text) {
+  std::vector<std::string> channels;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view channel = text.substr(0, comma);
+    if (std::ranges::find(channel_names, channel) == channel_names.end()) return {};
+    if (std::ranges::find(channels, channel) == channels.end()) channels.emplace_back(channel);
+    if (comma == std::string_view::npos) return channels;
+    text.remove_prefix(comma + 1);
+  }
+}
 
 LoadedConfig load_config(std::span<const std::string_view> environment) {
   LoadedConfig loaded{.config = default_config(), .warnings = {}};

@@ -47,10 +47,14 @@ struct Config {
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host
   TrialMode trial = TrialMode::all;       // PLAIT_TRIAL: which calls may be tried
+  int trial_after = 64;                   // PLAIT_TRIAL_AFTER: calls of a class before its trial
   bool cache = true;                      // PLAIT_CACHE: 0 neither reads nor keeps what trials found
   std::string cache_folder;               // $XDG_CACHE_HOME/plait, else $HOME/.cache/plait; empty: none
   int verbosity = 1;                      // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug
 };
+
+// "shm,tcp" as PLAIT_CHANNELS takes it, each once; empty where that is no list of channels.
+std::vector<std::string> parse_channels(std::string_view text);
 
 struct LoadedConfig {
   Config config;

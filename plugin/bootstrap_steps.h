@@ -73,6 +73,7 @@ class Bootstrap {
   Result<std::unique_ptr<Machinery>> run();
 
  private:
+  bool may_use(std::string_view channel) const;
   MPI_Comm comm() const { return connections_.messages.handle(); }
   bool lowest(bool& mine, bool& other) const;
   Status agree(const Status& mine, std::string_view failure) const;

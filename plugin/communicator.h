@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/status.h"
@@ -72,8 +73,9 @@ struct Communicator {
   const char* host_reason = "";  // interned
   const char* grid = "";         // interned: ReportKey::grid; "" where nothing is reported as well
   int eligible_calls = 0;
-  bool posts = false;       // the program makes non-blocking calls: what is set up for them is for any length
-  int error = MPI_SUCCESS;  // of a broken one
+  std::vector<std::string> channels;  // that its set-up may use (plait_set_channels); empty: those of PLAIT_CHANNELS
+  bool posts = false;                 // the program makes non-blocking calls: what is set up for them is for any length
+  int error = MPI_SUCCESS;            // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated
 
   TimedCall timed;  // what the host is to take next

@@ -61,7 +61,7 @@ std::uint64_t fingerprint(const Config& config) {
   for (const std::size_t value :
        {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
         static_cast<std::size_t>(config.setup_calls), static_cast<std::size_t>(config.host_when_faster),
-        static_cast<std::size_t>(config.trial)})
+        static_cast<std::size_t>(config.trial), static_cast<std::size_t>(config.trial_after)})
     add(std::to_string(value));
   return hash_text(text);
 }

@@ -35,9 +35,10 @@ double scaled(std::uint64_t nanoseconds, double factor) { return static_cast<dou
 
 }  // namespace
 
-Trial::Trial(int ways, int burst) : ways_(ways), burst_(burst) {
+Trial::Trial(int ways, int burst, std::uint32_t calls_before) : ways_(ways), burst_(burst) {
   samples_.reserve(most_samples);
   begin();
+  untimed_ = granted_ = calls_before + 1;
 }
 
 Trial::Trial(int ways, const Known& known, int burst)

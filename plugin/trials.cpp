@@ -21,6 +21,14 @@ int burst_of(Collective collective, int size_class) {
   return rooted(collective) && size_class <= longer_class ? 4 : 1;
 }
 
+// A trial makes plans and brings ranks together: no use for a class that the program hardly calls. Long calls are worth
+// it sooner.
+std::uint32_t calls_before_trial(int size_class) {
+  constexpr int longer_class = 16, sooner = 8;
+  const auto calls = static_cast<std::uint32_t>(process().config.trial_after);
+  return size_class <= longer_class ? calls : calls / sooner;
+}
+
 // What the ranks of a trial meet and agree by must be planned, too.
 bool can_agree(Planner& planner) {
   const auto has_plan = [&](const Call& call) { return planner.choose(call).plan != nullptr; };
@@ -81,7 +89,8 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
       return std::make_unique<TrialClass>(
           TrialClass{Trial(ways, {way, known->nanoseconds, known->host_nanoseconds}, burst), std::move(plans)});
   }
-  return std::make_unique<TrialClass>(TrialClass{Trial(ways, burst), std::move(plans)});
+  return std::make_unique<TrialClass>(
+      TrialClass{Trial(ways, burst, calls_before_trial(key.size_class)), std::move(plans)});
 }
 
 // Tables, and so the cache, know only operators that commute.

@@ -36,4 +36,5 @@
   X(alloc)                     \
   X(free)                      \
   X(set_plan)                  \
+  X(set_channels)              \
   X(allreduce_axes)

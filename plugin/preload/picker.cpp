@@ -76,6 +76,7 @@ std::array<void*, api_function_count> absent_api() {
   set(ApiFunction::alloc, address(absent::alloc));
   set(ApiFunction::free, address(std::free));
   set(ApiFunction::set_plan, address(absent::error));
+  set(ApiFunction::set_channels, address(absent::error));
   set(ApiFunction::allreduce_axes, address(absent::error));
   return api;
 }

@@ -129,12 +129,26 @@ TEST(Trial, LooksLessAndLessOften) {
   EXPECT_GT(timed, 200);
 }
 
+TEST(Trial, BeginsAfterItsCallsBefore) {
+  Trial trial(2, 1, 10);
+  int timed = 0;
+  const Times counting = [&](int) { return ++timed, 100u; };
+  make_calls(trial, counting, 10);
+  EXPECT_EQ(timed, 0);
+  EXPECT_EQ(trial.taken(), 1) << "the best predicted plan";
+  make_calls(trial, counting, 1);
+  EXPECT_EQ(timed, 1);
+  EXPECT_TRUE(trial.open());
+  calls_until_settled(trial, constant({100, 50}));
+  EXPECT_EQ(trial.taken(), 1);
+}
+
 TEST(Trial, WhatIsKnownIsNotTriedButWatched) {
   Trial trial(3, {.way = 2, .taken_nanoseconds = 500, .host_nanoseconds = 0});
   EXPECT_FALSE(trial.open());
   EXPECT_EQ(trial.taken(), 2);
   EXPECT_EQ(trial.saved_nanoseconds(), 0u);
-  make_calls(trial, constant({400, 900, 800}), 2000);
+  make_calls(trial, constant({400, 900, 800}), 4000);
   EXPECT_EQ(trial.trials(), 1);
   EXPECT_EQ(trial.taken(), Trial::host);
 }

@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "mixed") == 0) {
     run_mixed();
   } else {
-    run_plain(MPI_COMM_WORLD, 500); /* a trial takes 480 at most, and the first look afterwards comes after 512 more */
+    run_plain(MPI_COMM_WORLD, 900); /* a trial ends after some 550, and the first look at it comes 1024 later */
   }
   char plan[256];
   snprintf(plan, sizeof plan, "%s", last_plan());
