@@ -17,6 +17,9 @@ pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h REQUIRED)
 
+# Optional: the network of perf/train.
+pkg_check_modules(OPENBLAS IMPORTED_TARGET openblas)
+
 include(CheckLanguage)
 check_language(Fortran)
 if(CMAKE_Fortran_COMPILER)

@@ -35,5 +35,6 @@
   X(last_channels)             \
   X(alloc)                     \
   X(free)                      \
+  X(set_progress_duty)         \
   X(set_plan)                  \
   X(allreduce_axes)
