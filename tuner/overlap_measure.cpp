@@ -9,9 +9,6 @@
 #include "plait/plait.h"
 #include "tl/mpi/posted_reduction.h"
 
-// TEMPORARY until include/plait/plait.h declares it.
-extern "C" int plait_set_progress_duty(int percent) __attribute__((weak));
-
 namespace plait {
 namespace {
 
