@@ -112,6 +112,7 @@ double Sampler::overlapped_seconds(const Overlapped& both) const {
 
 ContentionSample Sampler::sample(const CommunicationShare& share, std::size_t bytes) {
   std::vector<double> alone;
+  time_alone();
   for (int repeat = 0; repeat < repeats_; ++repeat) alone.push_back(time_alone());
   alone_ = median(alone);
   const std::size_t probe = 2000;
@@ -123,6 +124,7 @@ ContentionSample Sampler::sample(const CommunicationShare& share, std::size_t by
   // How much computation there is room for beside the reduction.
   std::size_t pieces = pieces_in(alone_);
   for (int tries = 0; tries < most_tries; ++tries) {
+    time_alone();
     const Overlapped both = time_both(pieces);
     const double part = both.computation / overlapped_seconds(both);
     const bool ended_before = both.total - both.computation < 0.02 * alone_;
@@ -134,6 +136,8 @@ ContentionSample Sampler::sample(const CommunicationShare& share, std::size_t by
   std::vector<double> computation, beside, overlapped;
   for (int repeat = 0; repeat < repeats_; ++repeat) {
     computation.push_back(time_computation(pieces));
+    // A network that was idle lends some bytes, which reductions one after the other do not get.
+    time_alone();
     const Overlapped both = time_both(pieces);
     beside.push_back(both.computation);
     overlapped.push_back(overlapped_seconds(both));
