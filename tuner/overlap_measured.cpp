@@ -1,5 +1,6 @@
 #include "tuner/overlap_measured.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -91,6 +92,7 @@ class ContentionMeasurement {
     auto samples = sample_overlap(session_, task_.shares, task_.sizes, sampling);
     if (!samples.ok()) return say(samples.status(), refused);
     contention_.samples = std::move(samples->samples);
+    if (session_.rank() == 0) take_plans(samples->plans);
     const Status fitted = agreed(session_.rank() == 0 ? fit() : Status());
     if (!fitted.ok()) return say(fitted, refused);
     const Status written = agreed(session_.rank() == 0 ? write() : Status());
@@ -106,6 +108,7 @@ class ContentionMeasurement {
     if (!machine.ok()) return machine.status();
     // As the planner weighs it in a job; a machine file says its own.
     if (machine_named(options_.machine).ok()) machine->ranks_per_core = crowding;
+    machine_ = *machine;
     contention_.system = machine->name;
     contention_.kernel = options_.kernel;
     contention_.shape = shape_text(hierarchy_, 1);
@@ -116,6 +119,22 @@ class ContentionMeasurement {
     if (!reductions.ok()) return reductions.status();
     contention_.reductions = std::move(*reductions);
     return {};
+  }
+
+  // Of the sizes that were measured the plans are known: a job's table, and what it measured of its network, may have
+  // taken others than the machine's figures do.
+  void take_plans(const std::vector<std::string>& plans) {
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      auto cost = plan_reduction(task_.sizes[i], plans[i], {.hierarchy = hierarchy_, .machine = machine_});
+      if (!cost.ok()) continue;  // a plan's file, say
+      auto& list = contention_.reductions;
+      const auto smaller = [](const ReductionCost& entry, std::size_t bytes) { return entry.bytes < bytes; };
+      const auto place = std::lower_bound(list.begin(), list.end(), task_.sizes[i], smaller);
+      if (place != list.end() && place->bytes == task_.sizes[i])
+        *place = std::move(*cost);
+      else
+        list.insert(place, std::move(*cost));
+    }
   }
 
   Status fit() {
@@ -145,9 +164,8 @@ class ContentionMeasurement {
     }
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const ReductionCost cost = interpolated(contention_.reductions)(static_cast<double>(task_.sizes[i]));
-      std::cout << format_bytes(task_.sizes[i]) << ": " << plans[i] << "; by the model " << cost.plan << ", a "
-                << format_seconds(cost.startup) << ", moves " << format_bytes(static_cast<std::size_t>(cost.moved))
-                << '\n';
+      std::cout << format_bytes(task_.sizes[i]) << ": " << plans[i] << ", a " << format_seconds(cost.startup)
+                << ", moves " << format_bytes(static_cast<std::size_t>(cost.moved)) << '\n';
     }
     std::cout << contention_text(contention_);
   }
@@ -161,6 +179,7 @@ class ContentionMeasurement {
   const OverlapMeasureOptions& options_;
   const Task task_;
   Hierarchy hierarchy_;
+  Machine machine_;        // known on rank 0
   Contention contention_;  // complete on rank 0
 };
 

@@ -1,6 +1,7 @@
 #include "plan/overlap/plan_reductions.h"
 
 #include <cmath>
+#include <utility>
 
 #include "plan/collective.h"
 
@@ -9,6 +10,10 @@ namespace {
 
 constexpr std::size_t element_bytes = 4;
 constexpr double counted = 1e-9;  // seconds that a byte takes where bytes are counted
+
+Call allreduce_of(std::size_t bytes) {
+  return {.collective = Collective::allreduce, .count = bytes / element_bytes, .element_bytes = element_bytes};
+}
 
 Machine without_bytes(Machine machine) {
   for (LinkLevel& level : machine.levels) level.cpu_seconds_per_byte = level.port_seconds_per_byte = 0;
@@ -50,25 +55,28 @@ std::vector<std::size_t> reduction_sizes(std::size_t most) {
   return sizes;
 }
 
+Result<ReductionCost> plan_reduction(std::size_t bytes, const std::string& plan, const CandidateContext& context) {
+  const Call call = allreduce_of(bytes);
+  const Result<double> startup = seconds_on(without_bytes(context.machine), plan, call, context);
+  if (!startup.ok()) return startup.status();
+  const Machine counting = counting_bytes(context.machine, context.hierarchy.nodes() > 1);
+  const Result<double> moved = seconds_on(counting, plan, call, context);
+  if (!moved.ok()) return moved.status();
+  if (!std::isfinite(*startup) || !std::isfinite(*moved) || *moved <= 0)
+    return {Code::invalid,
+            "the machine's figures give no time for an allreduce of " + std::to_string(bytes) + " bytes"};
+  return ReductionCost{bytes, *startup, *moved / counted, plan};
+}
+
 Result<std::vector<ReductionCost>> plan_reductions(const std::vector<std::size_t>& sizes,
                                                    const CandidateContext& context) {
-  const Machine free = without_bytes(context.machine);
-  const Machine counting = counting_bytes(context.machine, context.hierarchy.nodes() > 1);
   std::vector<ReductionCost> reductions;
   for (const std::size_t bytes : sizes) {
-    const Call call{
-        .collective = Collective::allreduce, .count = bytes / element_bytes, .element_bytes = element_bytes};
-    const std::vector<Candidate> best = candidates(call, context, 1);
+    const std::vector<Candidate> best = candidates(allreduce_of(bytes), context, 1);
     if (best.empty()) return {Code::invalid, "no plan for an allreduce of " + std::to_string(bytes) + " bytes"};
-    const std::string& plan = best.front().name;
-    const Result<double> startup = seconds_on(free, plan, call, context);
-    if (!startup.ok()) return startup.status();
-    const Result<double> moved = seconds_on(counting, plan, call, context);
-    if (!moved.ok()) return moved.status();
-    if (!std::isfinite(*startup) || !std::isfinite(*moved) || *moved <= 0)
-      return {Code::invalid,
-              "the machine's figures give no time for an allreduce of " + std::to_string(bytes) + " bytes"};
-    reductions.push_back({bytes, *startup, *moved / counted, plan});
+    auto reduction = plan_reduction(bytes, best.front().name, context);
+    if (!reduction.ok()) return reduction.status();
+    reductions.push_back(std::move(*reduction));
   }
   return reductions;
 }
