@@ -49,6 +49,15 @@ bool set_bytes(std::size_t& field, std::string_view text) {
   return bytes.ok();
 }
 
+bool set_share(double& field, std::string_view text) {
+  double number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool all_read = error == std::errc() && rest == text.data() + text.size();
+  if (!all_read || !(number >= 0.01 && number <= 1)) return false;
+  field = number;
+  return true;
+}
+
 bool set_text(std::string& field, std::string_view text) {
   field = text;
   return true;
@@ -189,6 +198,17 @@ constexpr auto table = std::to_array<Entry>({
       "process."},
      "calls or thread",
      set_progress},
+    {{"PLAIT_PROGRESS_DUTY", "share", "1",
+      "The share of its core that the helper thread may take while the program computes, where no overlap plan says "
+      "another."},
+     "a number from 0.01 to 1",
+     [](Config& c, std::string_view v) { return set_share(c.progress_duty, v); }},
+    {{"PLAIT_OVERLAP", "path", "",
+      "Fuse the program's non-blocking allreduces as this overlap plan says (plait overlap plan, docs/overlap.md), "
+      "with "
+      "the helper thread at each group's share of a core. Empty: none."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.overlap, v); }},
     {{"PLAIT_SWITCH", "name", "",
       "Name of the network switch this process's node hangs on, the same on all nodes of the switch; empty takes it "
       "from Slurm."},

@@ -18,6 +18,7 @@ namespace plait {
 
 struct Machinery;       // bootstrap.h
 struct Operation;       // operation.h
+class Fusion;           // fusion.h
 class PersistentSpace;  // persistent_space.h
 
 // The lists of a call, in bytes: kept from call to call so that they keep their memory.
@@ -82,6 +83,7 @@ struct Communicator {
 
   Lists lists;  // of the blocking calls, of which one runs at a time
   OperationQueue operations;
+  std::unique_ptr<Fusion> fusion;  // of its non-blocking allreduces; nullptr: none yet, or no overlap plan
 
   std::shared_ptr<PersistentSpace>
       persistent;  // of its persistent collectives, which may outlive it; nullptr: none yet

@@ -23,6 +23,7 @@
 #include "plugin/gather_text.h"
 #include "plugin/mapping_advice.h"
 #include "plugin/node_report.h"
+#include "plugin/overlap_counts.h"
 #include "plugin/placement_advice.h"
 #include "plugin/process.h"
 #include "plugin/rails.h"
@@ -88,6 +89,7 @@ std::string serialise_rows() {
                     {"rails", rails},
                     {"saved", seconds(saved().load())},
                     {"place", {own.package, own.numa, own.l3, own.core, own.cores_allowed}},
+                    {"overlap", OverlapCounts::instance().facts()},
                     {"node", own_node_facts()}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -116,6 +118,7 @@ using Rails = std::map<std::string, std::uint64_t>;  // bytes sent, by name
 struct Report {
   Rails rails;
   NodeReport node;
+  OverlapReport overlap;
   Table table;
   std::map<GridLine, Sums> grid;
   std::vector<RankPlace> places;  // of the ranks, where it is known on which node each is
@@ -163,6 +166,7 @@ void merge(Report& report, int rank, const std::string& text) {
   note_links(all["network"], all["crowd"]);
   const auto& nodes = process().world_nodes;
   const auto index = static_cast<std::size_t>(rank);
+  merge_overlap_facts(report.overlap, all["overlap"]);
   merge_node_facts(report.node, all["node"], index < nodes.size() ? nodes[index] : 0);
   const json& place = all["place"];
   if (index < nodes.size()) report.places.push_back({nodes[index], place[0], place[1], place[2], place[3], place[4]});
@@ -258,6 +262,7 @@ ReportContent content_of(const Report& report, const std::string& shared_setting
     content.facts.push_back(text.data());
   }
   if (!rails.empty()) content.facts.push_back(rails);
+  for (std::string& line : overlap_report_lines(report.overlap)) content.facts.push_back(std::move(line));
   for (std::string& line : node_report_lines(report.node, shared_setting)) content.facts.push_back(std::move(line));
   if (std::string grid = advice_on_grid(report); !grid.empty()) content.advice.push_back(std::move(grid));
   for (std::string& mapping : advice_on_mapping(report)) content.advice.push_back(std::move(mapping));
@@ -284,6 +289,7 @@ std::string tools_text(const Report& report, const Config& config) {
   json object = {{"version", plait_version()}, {"mpi", library_version()}, {"ranks", world_ranks()}, {"rows", list}};
   object["saved_seconds"] = saved_by_a_rank(report);
   object["node"] = node_report_json(report.node, config.shared);
+  if (report.overlap.ranks > 0) object["overlap"] = overlap_report_json(report.overlap);
   for (const auto& [name, bytes] : report.rails) object["rails"].push_back({{"name", name}, {"bytes", bytes}});
   if (!placement.empty()) object["placement"] = placement;
   if (!mapping.empty()) object["mapping"] = mapping;

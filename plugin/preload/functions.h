@@ -35,6 +35,7 @@
   X(last_channels)             \
   X(alloc)                     \
   X(free)                      \
+  X(set_progress_duty)         \
   X(set_plan)                  \
   X(set_channels)              \
   X(allreduce_axes)
