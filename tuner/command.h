@@ -26,8 +26,10 @@ class Command {
 std::unique_ptr<Command> bench_command();
 std::unique_ptr<Command> config_command();
 std::unique_ptr<Command> explain_command();
+std::unique_ptr<Command> overlap_command();
 std::unique_ptr<Command> place_command();
 std::unique_ptr<Command> probe_command();
+std::unique_ptr<Command> simulate_command();
 std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> topo_command();
 std::unique_ptr<Command> tune_command();

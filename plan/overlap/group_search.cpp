@@ -84,7 +84,7 @@ class GroupSearch {
 GroupSearch::GroupSearch(const BackwardPass& pass, const OverlapModel& model, const GroupSearchOptions& options)
     : pass_(pass),
       model_(model),
-      groups_(options.groups),
+      groups_(static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(options.groups), pass.bytes.size()))),
       chunks_(options.chunks),
       total_(pass.total()),
       chunk_(total_ / options.chunks) {

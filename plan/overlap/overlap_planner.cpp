@@ -18,13 +18,16 @@ class Comparison {
   Comparison(const BackwardPass& pass, const OverlapModel& model, const GroupSearchOptions& options, double startup)
       : pass_(pass), model_(model), options_(options), startup_(startup) {}
 
-  OverlapComparison make() const {
+  OverlapComparison make(const std::vector<OverlapGroup>& given) const {
     OverlapComparison result;
     result.guarantee = 1 + static_cast<double>(pass_.bytes.size() - 1) / options_.chunks;
     result.libra = searched("LIBRA", choose_groups(pass_, model_, options_));
     result.libra.share = "chosen a group";
-    result.variants.push_back(shares_alone(best_of([&](const auto& share) { return merged(share); }).groups));
+    result.variants.push_back(
+        shares_alone("LIBRA-M", best_of([&](const auto& share) { return merged(share); }).groups));
     add(result.variants, [&](const CommunicationShare& share) { return groups_alone(share); });
+    result.keeps_given = !given.empty();
+    if (result.keeps_given) result.variants.push_back(shares_alone("given groups", given));
     add(result.baselines, [&](const CommunicationShare& share) {
       return OverlapSolution{"SE", {}, one_group(pass_, share), reduction_at_end(pass_, model_, share)};
     });
@@ -54,14 +57,14 @@ class Comparison {
     return scheduled("MG-WFBP", merged_gradients(pass_, model_, share, startup_));
   }
 
-  // LIBRA-M: section IV-A on MG-WFBP's groups.
-  OverlapSolution shares_alone(const std::vector<OverlapGroup>& groups) const {
+  // Section IV-A.
+  OverlapSolution shares_alone(const std::string& method, const std::vector<OverlapGroup>& groups) const {
     GroupChoice choice = choose_shares(fused(pass_, groups), model_, options_.chunks);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       choice.groups[i].first_call = groups[i].first_call;
       choice.groups[i].calls = groups[i].calls;
     }
-    OverlapSolution solution = searched("LIBRA-M", choice);
+    OverlapSolution solution = searched(method, choice);
     solution.share = "chosen a group";
     return solution;
   }
@@ -93,6 +96,7 @@ class Comparison {
 }  // namespace
 
 const OverlapSolution& OverlapComparison::best() const {
+  if (keeps_given) return variants.back();
   const OverlapSolution* best = &libra;
   for (const auto* list : {&variants, &baselines})
     for (const OverlapSolution& solution : *list)
@@ -114,8 +118,9 @@ std::size_t library_share(const OverlapModel& model) {
 }
 
 OverlapComparison compare_overlap(const BackwardPass& pass, const OverlapModel& model,
-                                  const GroupSearchOptions& options, double startup) {
-  return Comparison(pass, model, options, startup).make();
+                                  const GroupSearchOptions& options, double startup,
+                                  const std::vector<OverlapGroup>& given) {
+  return Comparison(pass, model, options, startup).make(given);
 }
 
 OverlapPlan overlap_plan_of(const LayerTable& table, const Fingerprint& fingerprint, const OverlapSolution& solution) {
