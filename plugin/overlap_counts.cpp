@@ -19,6 +19,7 @@ void HostTurns::note(std::uint64_t now_ns) {
 }
 
 void HostTurns::forget() {
+  last_ns_.store(0, std::memory_order_relaxed);
   in_a_row_.store(0, std::memory_order_relaxed);
   in_all_.store(0, std::memory_order_relaxed);
   waits_.store(false, std::memory_order_relaxed);

@@ -21,15 +21,17 @@ class HostTurns {
  public:
   // The program's thread is within MPI.
   void note(std::uint64_t now_ns);
-  // It is back from there, with something new posted.
+  // It has just posted something new, and goes back to what it computes.
   void forget();
+  // Whether it was there a moment ago, and probably still is.
+  bool recent(std::uint64_t now_ns) const { return now_ns - last_ns_.load(std::memory_order_relaxed) < moment_ns; }
   // It waits for a request that is known.
   void note_wait() { waits_.store(true, std::memory_order_relaxed); }
   // Whether it waits, or asks so often that it must be taken for waiting.
   bool waits() const;
 
  private:
-  static constexpr std::uint64_t longest_gap_ns = 200'000;
+  static constexpr std::uint64_t longest_gap_ns = 200'000, moment_ns = 100'000;
   static constexpr std::uint32_t turns_of_wait = 32, turns_in_all = 256;
 
   std::atomic<std::uint64_t> last_ns_{0};
@@ -50,7 +52,8 @@ class ExposedTime {
   std::uint64_t exposed_ns() const;
 
  private:
-  static constexpr std::uint64_t longest_gap_ns = 1'000'000;
+  // Longer than a process that shares its core is kept from it.
+  static constexpr std::uint64_t longest_gap_ns = 20'000'000;
 
   mutable std::mutex guard_;
   int under_way_ = 0;

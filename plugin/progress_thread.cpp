@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/log.h"
+#include "plugin/overlap_counts.h"
 #include "plugin/process.h"
 #include "plugin/progress.h"
 #include "plugin/progress_share.h"
@@ -84,6 +85,13 @@ void rest(std::uint64_t nanoseconds) {
   nanosleep(&time, nullptr);
 }
 
+// A program that waits in MPI moves everything on itself, and has the core to itself for it.
+constexpr std::uint64_t away_ns = 100'000;
+bool program_progresses() {
+  const OverlapCounts& overlap = OverlapCounts::instance();
+  return overlap.started() && anything_posted() && overlap.turns.recent(monotonic_ns());
+}
+
 // The whole core needs no clocks.
 void ProgressThread::keep_to_duty() {
   const double duty = ProgressDuty::instance().duty();
@@ -105,7 +113,9 @@ void ProgressThread::run() {
   int fruitless = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
     keep_to_duty();
-    if (!anything_posted()) {
+    if (program_progresses()) {
+      rest(away_ns);
+    } else if (!anything_posted()) {
       sleep_until_posted();
       metering_ = false;
       fruitless = 0;

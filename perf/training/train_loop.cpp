@@ -1,7 +1,7 @@
 // A data-parallel training loop under mpirun: each layer's gradient is reduced by MPI_Iallreduce as soon as the
 // backward pass has it, beside the computation of the layers before it.
 //
-//   train_loop layers TABLE [--seconds-factor F] [--bytes-factor F] [--kernel compute|memory|mixed] [--steps N]
+//   train_loop layers TABLE [--computation S] [--bytes-factor F] [--kernel compute|memory|mixed] [--steps N]
 //   [--blocking] train_loop network [--widths 256,512,512,64] [--batch N] [--steps N] [--table FILE]
 //
 // layers: the layers of a table (perf/models), computed by a kernel of their duration. network: a real multi-layer
@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "perf/training/compute_kernel.h"
+#include "perf/training/paced_kernel.h"
 #ifdef PLAIT_TRAINING_NETWORK
 #include "perf/training/network.h"
 #endif
@@ -27,7 +27,8 @@ namespace {
 
 struct Options {
   std::string table, kernel = "compute", table_to_write;
-  double seconds_factor = 1, bytes_factor = 1;
+  double computation = 0;  // seconds of the backward pass; 0: as the table says
+  double bytes_factor = 1;
   std::vector<int> widths = {256, 512, 512, 64};
   int steps = 20, warm_up = 5, batch = 64;
   bool blocking = false;
@@ -88,7 +89,7 @@ void reduce(float* data, std::size_t count, bool blocking, MPI_Request* request)
 class TableTraining {
  public:
   TableTraining(LayerTable table, const Options& options)
-      : table_(std::move(table)), kernel_(options.kernel), blocking_(options.blocking) {
+      : table_(std::move(table)), kernel_(*kernel_named(options.kernel)), blocking_(options.blocking) {
     for (const Layer& layer : table_.layers) {
       gradients_.emplace_back(layer.bytes / sizeof(float), 1.0f);
       requests_.push_back(MPI_REQUEST_NULL);
@@ -112,13 +113,13 @@ class TableTraining {
   }
 
   bool right() const {
-    const float value = kernel_.result();
+    const double value = kernel_.result();
     return value == value;
   }
 
  private:
   LayerTable table_;
-  ComputeKernel kernel_;
+  PacedKernel kernel_;
   bool blocking_;
   std::vector<std::vector<float>> gradients_;
   std::vector<MPI_Request> requests_;
@@ -131,7 +132,10 @@ int train_table(const Options& options) {
     return 2;
   }
   set_up();
-  LayerTable used = scaled(std::move(*table), options.seconds_factor, options.bytes_factor);
+  double seconds = 0;
+  for (const Layer& layer : table->layers) seconds += layer.seconds;
+  LayerTable used =
+      scaled(std::move(*table), options.computation > 0 ? options.computation / seconds : 1, options.bytes_factor);
   for (Layer& layer : used.layers) layer.bytes = (layer.bytes + 3) / 4 * 4;
   TableTraining training(std::move(used), options);
   std::vector<StepTimes> steps;
@@ -243,8 +247,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* layers = app.add_subcommand("layers", "The layers of a table");
   layers->add_option("TABLE", options.table, "A file of perf/models")->required();
-  layers->add_option("--seconds-factor", options.seconds_factor, "Times the table's seconds")
-      ->check(CLI::PositiveNumber);
+  layers->add_option("--computation", options.computation, "Seconds of the backward pass")->check(CLI::PositiveNumber);
   layers->add_option("--bytes-factor", options.bytes_factor, "Times the table's bytes")->check(CLI::PositiveNumber);
   layers->add_option("--kernel", options.kernel, "What computes")->check(CLI::IsMember({"compute", "memory", "mixed"}));
   CLI::App* network = app.add_subcommand("network", "A multi-layer perceptron");

@@ -133,13 +133,13 @@ TEST(ExposedTime, IsTheWaitsWithinTheWhole) {
   time.note_turn(1'500);  // since the begin
   time.begin(2'000);
   time.note_turn(2'500);
-  time.note_turn(9'000'000);  // too late to have been a wait
-  time.note_turn(9'000'100);
+  time.note_turn(90'000'000);  // too late to have been a wait
+  time.note_turn(90'000'100);
   time.forget_turn();
-  time.note_turn(9'000'200);
-  time.end(9'500'000);
-  time.end(10'001'000);
-  EXPECT_EQ(time.whole_ns(), 10'000'000u);
+  time.note_turn(90'000'200);
+  time.end(95'000'000);
+  time.end(100'001'000);
+  EXPECT_EQ(time.whole_ns(), 100'000'000u);
   EXPECT_EQ(time.exposed_ns(), 500u + 1000u + 100u);
 }
 
