@@ -38,4 +38,12 @@
   X(set_progress_duty)         \
   X(set_plan)                  \
   X(set_channels)              \
-  X(allreduce_axes)
+  X(allreduce_axes)            \
+  X(reshard_create)            \
+  X(reshard_create_f)          \
+  X(reshard_local)             \
+  X(reshard_describe)          \
+  X(reshard_execute)           \
+  X(reshard_start)             \
+  X(reshard_start_f)           \
+  X(reshard_free)
