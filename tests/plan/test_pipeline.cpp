@@ -303,7 +303,7 @@ TEST(PipelineSimulation, EagerOrderNeedsOverlap) {
                                      costs_of(2, 0.45, false));
   ASSERT_FALSE(run.ok());
   EXPECT_EQ(run.status().code(), Code::invalid);
-  EXPECT_EQ(run.status().message(), "stage 0 waits for ever at SA3");
+  EXPECT_EQ(run.status().message(), "stage 0 waits for ever at SA1");
 }
 
 TEST(PipelineSimulation, BadCosts) {
