@@ -76,22 +76,23 @@ class DelaySearch {
     }
   }
 
-  // Takes away what is not needed, from the stage that delays most first.
+  // Takes away what is not needed: a micro-batch on all stages from one on, or on one alone.
   void economize() {
     const double most = best_seconds_ * (1 + delay_tolerance);
-    for (bool changed = true; std::exchange(changed, false);) {
-      std::vector<std::size_t> stages(best_.size());
-      std::iota(stages.begin(), stages.end(), std::size_t{0});
-      std::stable_sort(stages.begin(), stages.end(), [&](std::size_t a, std::size_t b) { return best_[a] > best_[b]; });
-      for (const std::size_t stage : stages) {
-        std::vector<int> delays = best_;
-        if (--delays[stage] < 0) continue;
-        const auto takes = seconds(delays);
-        if (!takes.ok() || *takes > most) continue;
-        best_ = std::move(delays);
-        changed = true;
-      }
-    }
+    const auto last = best_.size() - 1;
+    for (bool changed = true; std::exchange(changed, false);)
+      for (std::size_t first = 0; first <= last; ++first)
+        changed = take_away(first, last, most) || take_away(first, first, most) || changed;
+  }
+
+  bool take_away(std::size_t first, std::size_t last, double most) {
+    std::vector<int> delays = best_;
+    for (std::size_t stage = first; stage <= last; ++stage) delays[stage] = std::max(0, delays[stage] - 1);
+    if (delays == best_) return false;
+    const auto takes = seconds(delays);
+    if (!takes.ok() || *takes > most) return false;
+    best_ = std::move(delays);
+    return true;
   }
 
   const PipelineRequest& request_;

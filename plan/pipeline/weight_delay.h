@@ -16,7 +16,7 @@ namespace plait {
 inline constexpr double delay_tolerance = 1e-3;
 
 // A delay for each stage of the request (whose own delays are left aside): of the delays that grow evenly with the
-// stage, simulated, the fastest; then as few micro-batches of delay as keep that time, stage by stage. For large
+// stage, simulated, the fastest; then as little delay as keeps that time. For large
 // pipelines the last part is left out. Fails as pipeline_schedule() and simulate_pipeline() do.
 Result<std::vector<int>> least_weight_delays(const PipelineRequest& request, const PipelineCosts& costs);
 
