@@ -13,10 +13,10 @@ const PipelineVariant* pipeline_variant_named(std::string_view name) {
   return found == pipeline_variants.end() ? nullptr : found;
 }
 
-std::string join_pipeline_variants() {
+std::string join_pipeline_variants(std::string_view between) {
   std::string names;
   for (const PipelineVariant& variant : pipeline_variants)
-    names += (names.empty() ? "" : ", ") + std::string(variant.name);
+    names += (names.empty() ? std::string() : std::string(between)) + std::string(variant.name);
   return names;
 }
 

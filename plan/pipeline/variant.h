@@ -30,7 +30,7 @@ inline constexpr std::array<PipelineVariant, 5> pipeline_variants = {{
 }};
 // Nullptr where there is none.
 const PipelineVariant* pipeline_variant_named(std::string_view name);
-std::string join_pipeline_variants();  // "1f1b-blocking, 1f1b, ..."
+std::string join_pipeline_variants(std::string_view between = ", ");
 
 struct PipelineCase {
   int stages = 1, micro_batches = 1;
