@@ -46,6 +46,7 @@ std::size_t BlockSizes::segment_elements(int segment) const {
 }
 
 std::size_t BlockSizes::bytes(BlockId block) const {
+  if (placement_.places != nullptr) return placement_.places->bytes[block];
   const int chunks = semantics_.chunks();
   const int segment = static_cast<int>(block) / chunks;
   const Part chunk = part(segment_elements(segment), chunks, static_cast<int>(block) % chunks);
@@ -64,8 +65,10 @@ std::size_t BlockSizes::buffer_offset(BlockId block, std::uint32_t cell, std::ui
   const bool holds_all = cells == static_cast<std::uint32_t>(semantics_.ranks()) * static_cast<std::uint32_t>(chunks);
   if (!holds_all) return within * placement_.element_bytes;
   std::size_t start = index * placement_.segment_elements;
-  if (placement_.displacements != nullptr) start = placement_.displacements[index];
-  else if (placement_.counts != nullptr) start = first_[index];
+  if (placement_.displacements != nullptr)
+    start = placement_.displacements[index];
+  else if (placement_.counts != nullptr)
+    start = first_[index];
   return (start + within) * placement_.element_bytes;
 }
 

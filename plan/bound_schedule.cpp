@@ -78,9 +78,17 @@ class Binder {
   }
 
   void add_cell(SpanList& list, Space space, std::uint32_t cell) {
+    if (placement_.places != nullptr && space != Space::scratch) {
+      const BlockPlaces::Side& side = space == Space::input ? placement_.places->input : placement_.places->output;
+      for (std::uint32_t run = side.first_run[cell]; run < side.first_run[cell + 1]; ++run)
+        add_bytes(list, space, side.runs[run].offset, side.runs[run].bytes);
+      return;
+    }
     const std::uint64_t bytes = sizes_.bytes(block_of(space, cell));
-    if (bytes == 0) return;
-    const std::uint64_t offset = offset_of(space, cell);
+    if (bytes != 0) add_bytes(list, space, offset_of(space, cell), bytes);
+  }
+
+  void add_bytes(SpanList& list, Space space, std::uint64_t offset, std::uint64_t bytes) {
     note_extent(space, offset + bytes);
     if (list.count > 0) {
       BoundSpan& last = bound_.spans.back();

@@ -9,6 +9,20 @@
 
 namespace plait {
 
+// Where the blocks of a resharding lie, each in any number of runs of bytes: the size of every block, and the runs of
+// this rank's input and output cells.
+struct BlockPlaces {
+  struct Run {
+    std::uint64_t offset, bytes;
+  };
+  struct Side {
+    std::vector<std::uint32_t> first_run;  // by cell; and the end
+    std::vector<Run> runs;
+  };
+  std::vector<std::uint64_t> bytes;  // by block
+  Side input, output;
+};
+
 // Where a call's data lies in this rank's buffers, in elements from the buffer's base.
 struct Placement {
   std::size_t element_bytes = 1;
@@ -20,7 +34,8 @@ struct Placement {
   const std::size_t* displacements = nullptr;
   // bcast, reduce, allreduce: elements of the whole vector, cut evenly into the plan's segments. The others leave 0.
   std::size_t vector_elements = 0;
-  bool in_place = false;  // input and output share memory as Semantics::aliased_output says
+  const BlockPlaces* places = nullptr;  // of a reshard, for which the above mean nothing. Not owned, as above
+  bool in_place = false;                // input and output share memory as Semantics::aliased_output says
 };
 Placement dense_placement(const Call& call);
 

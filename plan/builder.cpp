@@ -200,10 +200,19 @@ void Builder::writes(int rank, const Holding& where) {
     depend_on(static_cast<std::int32_t>(reader_pool_[static_cast<std::size_t>(reader)].step));
 }
 
+// Those to the same peer start in their order anyway.
+void Builder::order_send(int rank, const Step& step) {
+  LastSends& last = last_sends_[static_cast<std::size_t>(rank)];
+  if (last.peer != step.peer) last = {step.peer, -1, last.step};
+  depend_on(last.step_to_other);
+  last.step = static_cast<std::int32_t>(ranks_[static_cast<std::size_t>(rank)].schedule.steps.size());
+}
+
 void Builder::finish_step(int rank, Step step, const std::vector<Holding>& read, const std::vector<Holding>& written) {
   pending_after_.clear();
   for (const Holding& where : read) reads(rank, where);
   for (const Holding& where : written) writes(rank, where);
+  if (!last_sends_.empty() && step.kind == StepKind::send && step.channel == network_) order_send(rank, step);
   std::sort(pending_after_.begin(), pending_after_.end());
   pending_after_.erase(std::unique(pending_after_.begin(), pending_after_.end()), pending_after_.end());
 

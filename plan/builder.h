@@ -32,6 +32,10 @@ class Builder {
   // it before the first message.
   void bind_chunks(std::span<const std::int8_t> rails) { rails_.assign(rails.begin(), rails.end()); }
 
+  // From now on a rank's messages over the network to one peer wait until those to others that come before them are
+  // sent, so that its NIC serves the moves in their order.
+  void keep_order_of_sends() { last_sends_.resize(ranks_.size()); }
+
   const Semantics& semantics() const { return semantics_; }
   bool shared_memory() const { return shared_memory_; }
 
@@ -83,6 +87,11 @@ class Builder {
     std::uint32_t input_cells = 0, output_cells = 0;
   };
 
+  // A rank's latest message over the network, and the latest one to a peer other than that one's.
+  struct LastSends {
+    std::int32_t peer = -1, step = -1, step_to_other = -1;
+  };
+
   enum class Arrival { overwrite, combine, combine_elsewhere };
 
   ChannelKind route(int from, int to) const;
@@ -115,6 +124,7 @@ class Builder {
   void reads(int rank, const Holding& where);
   void writes(int rank, const Holding& where);
   void depend_on(std::int32_t step);
+  void order_send(int rank, const Step& step);
   void finish_step(int rank, Step step, const std::vector<Holding>& read, const std::vector<Holding>& written);
   void record_accesses(int rank, const std::vector<Holding>& read, const std::vector<Holding>& written);
 
@@ -126,6 +136,7 @@ class Builder {
   std::vector<RankState> ranks_;
   std::vector<Reader> reader_pool_;
   std::vector<std::uint32_t> pending_after_;
+  std::vector<LastSends> last_sends_;  // by rank; empty: the order is free
 };
 
 }  // namespace plait

@@ -1,18 +1,20 @@
 #include "plan/collective.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <numeric>
+#include <utility>
 
 namespace plait {
 
 namespace {
 
-constexpr std::array<std::string_view, collective_count> names = {
+constexpr std::array<std::string_view, static_cast<std::size_t>(Collective::count_)> names = {
     "barrier",        "bcast",     "reduce",    "allreduce", "allgather",
     "allgatherv",     "gather",    "scatter",   "alltoall",  "reduce_scatter_block",
     "reduce_scatter", "alltoallv", "alltoallw", "gatherv",   "scatterv",
-    "scan",           "exscan"};
+    "scan",           "exscan",    "reshard"};
 
 bool chooses_segments(Collective collective) {
   return collective == Collective::barrier || collective == Collective::bcast || collective == Collective::reduce ||
@@ -24,12 +26,26 @@ int segments_of(Collective collective, int ranks, int chosen) {
   return collective == Collective::alltoall ? ranks * ranks : ranks;
 }
 
+using BlockLists = std::vector<std::vector<BlockId>>;
+
+const std::vector<BlockId>& of_rank(const BlockLists& lists, int rank) { return lists[static_cast<std::size_t>(rank)]; }
+
+std::uint32_t size_of(const BlockLists& lists, int rank) {
+  return static_cast<std::uint32_t>(of_rank(lists, rank).size());
+}
+
+std::optional<std::uint32_t> find(const std::vector<BlockId>& ascending, BlockId block) {
+  const auto found = std::ranges::lower_bound(ascending, block);
+  if (found == ascending.end() || *found != block) return std::nullopt;
+  return static_cast<std::uint32_t>(found - ascending.begin());
+}
+
 }  // namespace
 
 std::string_view name(Collective collective) { return names[static_cast<std::size_t>(collective)]; }
 
 std::optional<Collective> collective_named(std::string_view wanted) {
-  for (std::size_t i = 0; i < names.size(); ++i)
+  for (std::size_t i = 0; i < collective_count; ++i)
     if (names[i] == wanted) return static_cast<Collective>(i);
   return std::nullopt;
 }
@@ -67,6 +83,14 @@ Semantics::Semantics(Collective collective, int ranks, int root, int segments, i
       chunks_(chunks) {
   assert(ranks > 0 && root >= 0 && root < ranks && segments_ > 0 && chunks > 0);
 }
+
+Semantics::Semantics(std::shared_ptr<const BlockOwners> owners)
+    : collective_(Collective::reshard),
+      ranks_(static_cast<int>(owners->inputs.size())),
+      root_(0),
+      segments_(static_cast<int>(owners->blocks)),
+      chunks_(1),
+      owners_(std::move(owners)) {}
 
 Semantics::Range Semantics::input_range(int rank) const {
   switch (collective_) {
@@ -119,17 +143,25 @@ std::optional<std::uint32_t> Semantics::cell_in(const Range& range, BlockId bloc
   return static_cast<std::uint32_t>(offset / range.stride) * chunks + block % chunks;
 }
 
-std::uint32_t Semantics::input_cells(int rank) const { return cells(input_range(rank)); }
-std::uint32_t Semantics::output_cells(int rank) const { return cells(output_range(rank)); }
+std::uint32_t Semantics::input_cells(int rank) const {
+  return owners_ != nullptr ? size_of(owners_->inputs, rank) : cells(input_range(rank));
+}
+std::uint32_t Semantics::output_cells(int rank) const {
+  return owners_ != nullptr ? size_of(owners_->outputs, rank) : cells(output_range(rank));
+}
 
-BlockId Semantics::input_block(int rank, std::uint32_t cell) const { return block_in(input_range(rank), cell); }
-BlockId Semantics::output_block(int rank, std::uint32_t cell) const { return block_in(output_range(rank), cell); }
+BlockId Semantics::input_block(int rank, std::uint32_t cell) const {
+  return owners_ != nullptr ? of_rank(owners_->inputs, rank)[cell] : block_in(input_range(rank), cell);
+}
+BlockId Semantics::output_block(int rank, std::uint32_t cell) const {
+  return owners_ != nullptr ? of_rank(owners_->outputs, rank)[cell] : block_in(output_range(rank), cell);
+}
 
 std::optional<std::uint32_t> Semantics::input_cell(int rank, BlockId block) const {
-  return cell_in(input_range(rank), block);
+  return owners_ != nullptr ? find(of_rank(owners_->inputs, rank), block) : cell_in(input_range(rank), block);
 }
 std::optional<std::uint32_t> Semantics::output_cell(int rank, BlockId block) const {
-  return cell_in(output_range(rank), block);
+  return owners_ != nullptr ? find(of_rank(owners_->outputs, rank), block) : cell_in(output_range(rank), block);
 }
 
 std::optional<std::uint32_t> Semantics::aliased_output(int rank, std::uint32_t input_cell) const {
@@ -150,6 +182,7 @@ std::optional<std::uint32_t> Semantics::aliased_output(int rank, std::uint32_t i
 }
 
 int Semantics::origin(BlockId block) const {
+  if (owners_ != nullptr) return owners_->origin[block];
   const int segment = static_cast<int>(block / static_cast<std::uint32_t>(chunks_));
   switch (collective_) {
     case Collective::bcast:

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -30,9 +31,10 @@ enum class Collective : std::uint8_t {
   scatterv,
   scan,
   exscan,
+  reshard,  // none of MPI's (plan/reshard)
   count_,
 };
-inline constexpr int collective_count = static_cast<int>(Collective::count_);
+inline constexpr int collective_count = static_cast<int>(Collective::reshard);       // MPI's
 inline constexpr int planned_collectives = static_cast<int>(Collective::alltoallv);  // the first ones
 inline bool planned(Collective collective) { return static_cast<int>(collective) < planned_collectives; }
 // Lengths are known only to the two ranks that exchange the data.
@@ -64,6 +66,13 @@ std::size_t payload_bytes(const Call& call, int ranks);
 
 using BlockId = std::uint32_t;
 
+// Which blocks each rank has and gets, where no rule says so (reshard).
+struct BlockOwners {
+  BlockId blocks = 0;
+  std::vector<std::vector<BlockId>> inputs, outputs;  // by rank, ascending
+  std::vector<int> origin;                            // by block: one of the ranks that have it
+};
+
 // A collective's data as a plan sees it: `segments`, each cut into `chunks`; block = segment * chunks + chunk.
 // Segments are: equal parts of the vector (barrier, bcast, reduce, allreduce: the plan chooses how many); one a rank
 // (allgather(v), gather, scatter, reduce_scatter(_block)); one a pair, source * ranks + destination (alltoall).
@@ -77,10 +86,13 @@ using BlockId = std::uint32_t;
 //   scatter                input all at the root         output own segment
 //   reduce_scatter(_block) input all                     output own segment
 //   alltoall               input own row (by dest.)      output own column (by source)
+//   reshard                as BlockOwners says
 class Semantics {
  public:
   // `segments` matters only for the collectives whose plan chooses it.
   Semantics(Collective collective, int ranks, int root, int segments, int chunks);
+  // Collective::reshard; one chunk.
+  explicit Semantics(std::shared_ptr<const BlockOwners> owners);
 
   Collective collective() const { return collective_; }
   int ranks() const { return ranks_; }
@@ -103,7 +115,8 @@ class Semantics {
   // lets the two overlap otherwise (alltoall, reduce_scatter) the caller copies the input first and nothing is shared.
   std::optional<std::uint32_t> aliased_output(int rank, std::uint32_t input_cell) const;
 
-  // The rank whose input alone makes up the block; -1 when every rank contributes (reductions).
+  // The rank whose input alone makes up the block, or (reshard) one of those that have it; -1 when every rank
+  // contributes (reductions).
   int origin(BlockId block) const;
 
  private:
@@ -121,6 +134,7 @@ class Semantics {
   int root_;
   int segments_;
   int chunks_;
+  std::shared_ptr<const BlockOwners> owners_;  // of a reshard
 };
 
 }  // namespace plait

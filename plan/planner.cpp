@@ -341,5 +341,6 @@ void Planner::force(std::string plan) {
 }
 
 const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
+const Machine& Planner::machine() const { return implementation_->options.machine; }
 
 }  // namespace plait

@@ -95,6 +95,7 @@ class Planner {
   void force(std::string plan);
 
   const Hierarchy& hierarchy() const;
+  const Machine& machine() const;
 
  private:
   struct Implementation;

@@ -302,8 +302,11 @@ class Execution {
     const RankProof& proof = ranks_[static_cast<std::size_t>(rank)];
     RankState& state = states_[static_cast<std::size_t>(rank)];
     state.set.assign(proof.cells(), ContributionSets::none);
-    for (std::uint32_t cell = 0; cell < semantics_.input_cells(rank); ++cell)
-      state.set[proof.memory_of({Space::input, cell}, in_place_)] = sets_.of_rank(rank);
+    // Where several ranks have a block, its origin stands for all of them: their values are the same.
+    for (std::uint32_t cell = 0; cell < semantics_.input_cells(rank); ++cell) {
+      const int origin = semantics_.origin(semantics_.input_block(rank, cell));
+      state.set[proof.memory_of({Space::input, cell}, in_place_)] = sets_.of_rank(origin >= 0 ? origin : rank);
+    }
     const std::size_t steps = proof.schedule().steps.size();
     state.open.resize(steps);
     state.waiting.resize(steps);

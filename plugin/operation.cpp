@@ -28,7 +28,7 @@ void clear(Operation& operation) {
   operation.persistence.handle = MPI_REQUEST_NULL;
   operation.persistence.state.store(Persistence::State::inactive, std::memory_order_relaxed);
   operation.prepared.reset();
-  operation.at_rest = operation.running = operation.failed = operation.needs_host = operation.abandoned = false;
+  operation.laid_out = operation.at_rest = operation.running = operation.failed = operation.needs_host = operation.abandoned = false;
   operation.complete.store(false, std::memory_order_relaxed);
   operation.begin_ns = 0;
   operation.error = MPI_SUCCESS;

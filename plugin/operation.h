@@ -45,6 +45,7 @@ struct Operation {
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;
   Staging staging;
+  bool laid_out = false;  // the staging was made beforehand (resharding)
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
   bool at_rest = false;                 // of an exchange by pairs: its second part runs
   WorkMemory memory;

@@ -24,6 +24,7 @@
 #include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
 #include "plugin/report.h"
+#include "plugin/reshard.h"
 #include "plugin/shared_memory.h"
 #include "plugin/trace_file.h"
 #include "plugin/tuning_table.h"
@@ -225,6 +226,7 @@ void finish() {
   const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
   if (before != Phase::open && before != Phase::off) return;
   stop_progress_thread();
+  finish_reshardings();
   finish_persistent();
   free_all_communicators();
   free_idle_requests();

@@ -135,7 +135,7 @@ Status begin(Operation& operation, bool& complete) {
   const BoundSchedule& schedule = operation.prepared->schedule;
   operation.running = true;
   if (by_pairs(operation.request.call.collective)) return begin_exchange(operation, complete);
-  if (operation.persistence.space == nullptr)
+  if (operation.persistence.space == nullptr && !operation.laid_out)
     operation.staging = lay_out(operation.request, schedule, operation.memory);
   if (stage_in(operation.request, operation.staging) != MPI_SUCCESS)
     return {Code::internal, "the host could not pack the data of a non-blocking collective"};

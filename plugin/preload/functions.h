@@ -36,4 +36,12 @@
   X(alloc)                     \
   X(free)                      \
   X(set_plan)                  \
-  X(allreduce_axes)
+  X(allreduce_axes)            \
+  X(reshard_create)            \
+  X(reshard_create_f)          \
+  X(reshard_local)             \
+  X(reshard_describe)          \
+  X(reshard_execute)           \
+  X(reshard_start)             \
+  X(reshard_start_f)           \
+  X(reshard_free)

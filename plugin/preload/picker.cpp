@@ -77,6 +77,14 @@ std::array<void*, api_function_count> absent_api() {
   set(ApiFunction::free, address(std::free));
   set(ApiFunction::set_plan, address(absent::error));
   set(ApiFunction::allreduce_axes, address(absent::error));
+  set(ApiFunction::reshard_create, address(absent::error));
+  set(ApiFunction::reshard_create_f, address(absent::error));
+  set(ApiFunction::reshard_local, address(absent::error));
+  set(ApiFunction::reshard_describe, address(absent::text));
+  set(ApiFunction::reshard_execute, address(absent::error));
+  set(ApiFunction::reshard_start, address(absent::error));
+  set(ApiFunction::reshard_start_f, address(absent::error));
+  set(ApiFunction::reshard_free, address(absent::error));
   return api;
 }
 

@@ -1,0 +1,51 @@
+// Which host sends each transfer of a resharding, and in which order (section 3.2 of the paper, equations 1 to 3).
+//
+// A transfer occupies its sender's send side and its receivers' receive sides for its whole duration; those that pass
+// it on give their send sides as well. No two transfers share a side at a time; sending and receiving at once is
+// allowed.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace plait::reshard {
+
+struct Transfer {
+  double seconds = 0;           // positive
+  std::vector<int> senders;     // hosts that could send it; ascending, not empty
+  std::vector<int> receivers;   // hosts that receive it; not empty
+  std::vector<int> forwarders;  // those of them that send as well
+};
+
+// Indices are those of the list of transfers.
+struct HostSchedule {
+  std::vector<int> sender;    // host
+  std::vector<int> order;     // indices, by begin
+  std::vector<double> begin;  // seconds
+  double seconds = 0;         // until the last transfer ends
+};
+
+enum class Scheduler : std::uint8_t {
+  naive,         // each by its first sender, in the order of the list
+  load_balance,  // longest first, each by the sender with the least to send; then in the order of the list
+  search,        // the best of an ensemble: the two above, depth-first search, randomised greedy selection
+};
+std::string_view name(Scheduler scheduler);
+
+// Counted in steps of work, not in time, so that all ranks find the same.
+struct SearchBudget {
+  std::uint64_t depth_first_steps = 400'000;  // a few ns each
+  std::uint64_t greedy_steps = 600'000;
+  std::uint64_t seed = 1;
+};
+
+// All pure and deterministic. `hosts`: their number.
+HostSchedule schedule(const std::vector<Transfer>& transfers, int hosts, Scheduler scheduler,
+                      const SearchBudget& budget = {});
+
+// No schedule ends earlier: for each host what it must receive; for each set of senders what only they can send, in
+// whole transfers; and the longest transfer.
+double lower_bound(const std::vector<Transfer>& transfers, int hosts);
+
+}  // namespace plait::reshard

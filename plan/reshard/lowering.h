@@ -1,0 +1,29 @@
+// From a planned resharding to the schedules of all ranks, and to where its blocks lie in a rank's buffers.
+#pragma once
+
+#include <span>
+
+#include "core/status.h"
+#include "plan/bound_schedule.h"
+#include "plan/builder.h"
+#include "plan/reshard/plan.h"
+
+namespace plait::reshard {
+
+// What connects the ranks.
+struct Roads {
+  bool shared_memory = true;  // of each host's
+  ChannelKind network = ChannelKind::mpi;
+};
+
+// All ranks' schedules; prove() them before their first run. A block is a chunk of a unit task: equal shares of its
+// elements in row-major order. Fails where a rank would not get what it wants, which would be a defect.
+Result<LoweredPlan> lower(const Plan& plan, std::span<const int> host_of, const Roads& roads);
+
+// Where the blocks lie in `rank`'s buffers: its shards of the source and of the destination, dense and row-major.
+BlockPlaces places_of(const Task& task, const Plan& plan, const Semantics& semantics, int rank);
+
+// This rank's shard of the source or the destination; no elements where it has none.
+Box shard_of(const Mesh& mesh, const ShardingSpec& spec, const std::vector<std::int64_t>& shape, int rank);
+
+}  // namespace plait::reshard

@@ -1,0 +1,365 @@
+#include "plugin/reshard.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "plan/proof.h"
+#include "plan/reshard/lowering.h"
+#include "plan/reshard/report.h"
+#include "plugin/bootstrap.h"
+#include "plugin/bootstrap_steps.h"
+#include "plugin/cooperation.h"
+#include "plugin/errors.h"
+#include "plugin/layout.h"
+#include "plugin/nonblocking.h"
+#include "plugin/operation.h"
+#include "plugin/process.h"
+#include "plugin/progress.h"
+
+namespace plait {
+namespace {
+
+// All that are alive, in the order in which they were made.
+struct Registry {
+  std::mutex guard;
+  std::vector<Resharding*> all;
+};
+Registry& registry() {
+  static auto* made = new Registry;  // never destroyed: plans may be freed until the process ends
+  return *made;
+}
+
+Status bad(const char* argument, const std::string& what) {
+  return {Code::invalid, std::string(argument) + ": " + what};
+}
+
+// ---- Arguments
+
+struct MeshNames {
+  const char *mesh, *spec;
+};
+
+Status read_mesh(const MeshArguments& given, const MeshNames& names, reshard::Mesh& mesh, reshard::ShardingSpec& spec) {
+  if (given.dims == nullptr) return bad(names.mesh, "no dimensions are given");
+  if (given.ndims < 1 || given.ndims > reshard::most_dimensions)
+    return bad(names.mesh,
+               std::to_string(given.ndims) + " dimensions: expected 1 to " + std::to_string(reshard::most_dimensions));
+  std::int64_t ranks = 1;
+  for (int d = 0; d < given.ndims; ++d) {
+    if (given.dims[d] < 1) return bad(names.mesh, "dimension " + std::to_string(given.dims[d]) + " is not positive");
+    ranks *= given.dims[d];
+    if (ranks > reshard::most_mesh_ranks)
+      return bad(names.mesh, "more than " + std::to_string(reshard::most_mesh_ranks) + " ranks");
+  }
+  mesh = reshard::consecutive_mesh({given.dims, given.dims + given.ndims}, 0);
+  if (given.ranks != nullptr) mesh.ranks.assign(given.ranks, given.ranks + ranks);
+  if (given.spec == nullptr) return bad(names.spec, "none is given");
+  Result<reshard::ShardingSpec> parsed = reshard::parse_spec(given.spec, names.spec);
+  if (!parsed.ok()) return parsed.status();
+  spec = std::move(*parsed);
+  return {};
+}
+
+Status read_element(MPI_Datatype element, std::size_t& bytes) {
+  if (element == MPI_DATATYPE_NULL) return bad("element", "MPI_DATATYPE_NULL");
+  int size = 0;
+  if (PMPI_Type_size(element, &size) != MPI_SUCCESS || size <= 0) return bad("element", "has no bytes");
+  MPI_Aint lower = 0, extent = 0;
+  PMPI_Type_get_extent(element, &lower, &extent);
+  if (lower != 0 || extent != size || !is_contiguous(element)) return bad("element", "is not contiguous");
+  bytes = static_cast<std::size_t>(size);
+  return {};
+}
+
+Status read_task(const ReshardArguments& given, int ranks, reshard::Task& task) {
+  if (Status status = read_mesh(given.source, {"src_mesh", "src_spec"}, task.source, task.source_spec); !status.ok())
+    return status;
+  if (Status status = read_mesh(given.destination, {"dst_mesh", "dst_spec"}, task.destination, task.destination_spec);
+      !status.ok())
+    return status;
+  if (given.ndims < 1 || given.ndims > reshard::most_dimensions)
+    return bad("shape",
+               std::to_string(given.ndims) + " dimensions: expected 1 to " + std::to_string(reshard::most_dimensions));
+  if (given.shape == nullptr) return bad("shape", "none is given");
+  task.shape.assign(given.shape, given.shape + given.ndims);
+  if (Status status = read_element(given.element, task.element_bytes); !status.ok()) return status;
+  return reshard::check(task, ranks);
+}
+
+Status read_number(const std::string& word, const std::string& value, std::uint64_t most, std::uint64_t& number) {
+  const bool digits = !value.empty() && value.size() < 19 &&
+                      std::ranges::all_of(value, [](char letter) { return letter >= '0' && letter <= '9'; });
+  if (digits) number = std::stoull(value);
+  if (!digits || number > most)
+    return bad("options", "\"" + word + "\": expected a number up to " + std::to_string(most));
+  return {};
+}
+
+Status read_option(const std::string& word, reshard::Options& options) {
+  constexpr std::uint64_t most_chunks = 4096, most_seed = 999'999'999'999'999'999;
+  const std::size_t equals = word.find('=');
+  const std::string key = word.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+  std::uint64_t number = 0;
+  if (key == "strategy") {
+    const Result<reshard::Strategy> strategy = reshard::strategy_named(value);
+    if (!strategy.ok()) return bad("options", strategy.status().message());
+    options.strategy = *strategy;
+  } else if (key == "scheduler") {
+    const Result<reshard::Scheduler> scheduler = reshard::scheduler_named(value);
+    if (!scheduler.ok()) return bad("options", scheduler.status().message());
+    options.scheduler = *scheduler;
+  } else if (key == "seed") {
+    if (Status status = read_number(word, value, most_seed, number); !status.ok()) return status;
+    options.budget.seed = number;
+  } else if (key == "chunks") {
+    if (Status status = read_number(word, value, most_chunks, number); !status.ok()) return status;
+    options.chunks = static_cast<int>(number);
+  } else {
+    return bad("options", "\"" + word + "\": expected strategy=, scheduler=, seed= or chunks=");
+  }
+  return {};
+}
+
+// ---- Agreement
+
+std::string signature(const reshard::Task& task, const reshard::Options& options) {
+  std::string text = reshard::text(task.source_spec) + "/" + reshard::text(task.destination_spec) + "/" +
+                     std::to_string(task.element_bytes) + "/" + std::string(name(options.strategy)) +
+                     std::string(name(options.scheduler)) + std::to_string(options.budget.seed) + "." +
+                     std::to_string(options.chunks);
+  for (const std::int64_t length : task.shape) text += "," + std::to_string(length);
+  for (const reshard::Mesh* mesh : {&task.source, &task.destination}) {
+    for (const int dim : mesh->dims) text += "x" + std::to_string(dim);
+    for (const int rank : mesh->ranks) text += " " + std::to_string(rank);
+  }
+  return text;
+}
+
+std::string signature(const reshard::HostSchedule& schedule) {
+  std::string text;
+  for (const int sender : schedule.sender) text += std::to_string(sender) + ",";
+  for (const int leg : schedule.order) text += std::to_string(leg) + " ";
+  return text;
+}
+
+// The same code on all ranks: ok where all are well and have the same text. A rank that is well learns the message of
+// the first one that is not.
+Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::string& text) {
+  const auto print = static_cast<std::int64_t>(hash_text(text) >> 1);
+  const std::array<std::int64_t, 3> own = {mine.ok() ? ranks : rank, print, -print};
+  std::array<std::int64_t, 3> lowest{};
+  if (reduce_all(own.data(), lowest.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
+    return {Code::peer_failed, "the ranks could not agree on a resharding"};
+  if (lowest[0] < ranks)
+    return mine.ok()
+               ? Status(Code::invalid, "rank " + std::to_string(lowest[0]) + " gives arguments that cannot be used")
+               : mine;
+  if (lowest[1] != -lowest[2]) return {Code::invalid, "arguments: the ranks do not give the same resharding"};
+  return {};
+}
+
+// Ranks of the communicator that take part, ascending.
+std::vector<int> members_of(const reshard::Task& task) {
+  std::vector<int> members = task.source.ranks;
+  members.insert(members.end(), task.destination.ranks.begin(), task.destination.ranks.end());
+  std::ranges::sort(members);
+  members.erase(std::unique(members.begin(), members.end()), members.end());
+  return members;
+}
+
+void renumber(reshard::Mesh& mesh, const std::vector<int>& members) {
+  for (int& rank : mesh.ranks) rank = static_cast<int>(std::ranges::lower_bound(members, rank) - members.begin());
+}
+
+// A request that is complete: of a rank that has nothing to do, or has done it.
+int complete_at_once(MPI_Request* request) {
+  return PMPI_Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, quiet_communicator(), request);
+}
+
+const char* channels_text(std::uint32_t used) {
+  std::string names;
+  for (int kind = 0; kind < channel_kinds; ++kind)
+    if ((used >> kind & 1u) != 0) names.append(names.empty() ? "" : ",").append(name(static_cast<ChannelKind>(kind)));
+  return intern(names);
+}
+
+}  // namespace
+
+Result<reshard::Options> parse_reshard_options(const std::string& text) {
+  reshard::Options options;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find_first_of(" ,", at), text.size());
+    if (end > at)
+      if (Status status = read_option(text.substr(at, end - at), options); !status.ok()) return status;
+    at = end + 1;
+  }
+  return options;
+}
+
+Result<std::unique_ptr<Resharding>> Resharding::make(MPI_Comm comm, const ReshardArguments& arguments) {
+  int rank = 0, ranks = 1;
+  PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &ranks);
+  std::unique_ptr<Resharding> made(new Resharding);
+  made->comm_ = comm;
+  Status status = bootstrap::attempt([&]() -> Status {
+    Result<reshard::Options> options = parse_reshard_options(arguments.options != nullptr ? arguments.options : "");
+    if (!options.ok()) return options.status();
+    made->options_ = *options;
+    return read_task(arguments, ranks, made->task_);
+  });
+  status = agree(comm, rank, ranks, status, signature(made->task_, made->options_));
+  if (!status.ok()) return status;
+  status = bootstrap::attempt([&] { return made->connect(rank); });
+  // Those that take part must find the same plan; the others have none.
+  if (made->communicator_ != nullptr) {
+    std::string found;
+    if (status.ok()) status = bootstrap::attempt([&] { return made->plan(found); });
+    const Communicator& own = *made->communicator_;
+    status = agree(own.handle, own.rank, own.ranks, status, found);
+  }
+  std::int64_t good = status.ok() ? 1 : 0, all_good = 0;
+  if (reduce_all(&good, &all_good, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS || (all_good == 0 && status.ok()))
+    return Status(Code::unavailable, "another rank could not prepare the resharding");
+  if (!status.ok()) return status;
+  const std::scoped_lock lock(registry().guard);
+  registry().all.push_back(made.get());
+  return made;
+}
+
+// Collective over the program's communicator. Afterwards ranks are those of the members' communicator.
+Status Resharding::connect(int rank) {
+  const std::vector<int> members = members_of(task_);
+  source_box_ = reshard::shard_of(task_.source, task_.source_spec, task_.shape, rank);
+  destination_box_ = reshard::shard_of(task_.destination, task_.destination_spec, task_.shape, rank);
+  const bool takes_part = std::ranges::binary_search(members, rank);
+  MPI_Comm handle = MPI_COMM_NULL;
+  if (PMPI_Comm_split(comm_, takes_part ? 0 : MPI_UNDEFINED, rank, &handle) != MPI_SUCCESS)
+    return {Code::unavailable, "no communicator of the meshes could be made"};
+  if (!takes_part) return {};
+  members_ = PrivateCommunicator(handle);
+  PMPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+  renumber(task_.source, members);
+  renumber(task_.destination, members);
+  communicator_ = std::make_unique<Communicator>(handle);
+  if (communicator_->ranks == 1) return {};
+  Result<std::unique_ptr<Machinery>> made = set_up(*communicator_, Extent::all_calls, nullptr);
+  if (!made.ok()) return made.status();
+  communicator_->machinery = std::move(*made);
+  communicator_->road = Road::accelerated;
+  return {};
+}
+
+Status Resharding::plan(std::string& found) {
+  const bool alone = communicator_->machinery == nullptr;
+  const int ranks = communicator_->ranks, rank = communicator_->rank;
+  std::vector<int> host_of(static_cast<std::size_t>(ranks));
+  reshard::Roads roads;
+  options_.links = reshard::links_of(default_machine());
+  if (!alone) {
+    const Machinery& machinery = *communicator_->machinery;
+    for (int r = 0; r < ranks; ++r) host_of[static_cast<std::size_t>(r)] = machinery.planner.hierarchy().node_of(r);
+    roads = {machinery.links.shared_memory, machinery.links.network};
+    options_.links = reshard::links_of(machinery.planner.machine());
+  }
+  const Result<reshard::Plan> planned = reshard::make_plan(task_, host_of, options_);
+  if (!planned.ok()) return planned.status();
+  const Result<LoweredPlan> lowered = reshard::lower(*planned, host_of, roads);
+  if (!lowered.ok()) return lowered.status();
+  if (Status proven = prove(lowered->semantics, lowered->schedules, true); !proven.ok()) return proven;
+  const BlockPlaces places = reshard::places_of(task_, *planned, lowered->semantics, rank);
+  prepared_ = std::make_shared<PreparedCall>();
+  prepared_->accelerated = true;
+  bind(lowered->schedules[static_cast<std::size_t>(rank)], lowered->semantics, rank,
+       {.element_bytes = task_.element_bytes, .places = &places}, prepared_->schedule);
+  prepared_->plan =
+      intern("reshard " + std::string(name(options_.strategy)) + " " + std::string(name(options_.scheduler)));
+  prepared_->channels = channels_text(prepared_->schedule.channels_used);
+  for (const reshard::UnitTask& task : planned->unit.tasks) prepared_->payload += task.bytes;
+  calls_host_ = (prepared_->schedule.channels_used >> static_cast<unsigned>(ChannelKind::mpi) & 1u) != 0;
+  if (prepared_->schedule.scratch_bytes > 0) scratch_ = memory_.reserve(prepared_->schedule.scratch_bytes);
+  description_ = reshard::summary_json(*planned);
+  found = signature(planned->schedule) + description_;
+  return {};
+}
+
+Resharding::~Resharding() {
+  {
+    const std::scoped_lock lock(registry().guard);
+    std::erase(registry().all, this);
+  }
+  if (communicator_ != nullptr && communicator_->machinery != nullptr) retire(*communicator_);
+}
+
+// One rank has both sides: there is nobody to wait for.
+void Resharding::run_alone(const void* source, void* destination) {
+  Buffers buffers{{static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(destination), scratch_}};
+  Engine engine({}, {});
+  static_cast<void>(engine.run(prepared_->schedule, buffers, nullptr, nullptr));
+}
+
+int Resharding::execute(const void* source, void* destination) {
+  if (communicator_ == nullptr) return MPI_SUCCESS;
+  detail::last_call = {.plan = prepared_->plan, .channels = prepared_->channels};
+  if (communicator_->machinery == nullptr) {
+    run_alone(source, destination);
+    return MPI_SUCCESS;
+  }
+  drain(*communicator_);
+  if (communicator_->road == Road::broken) return raise_error(comm_, communicator_->error);
+  Machinery& machinery = *communicator_->machinery;
+  const std::uint64_t begin_ns = machinery.trace != nullptr ? monotonic_ns() : 0;
+  const Buffers buffers{
+      {static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(destination), scratch_}};
+  const Status status = machinery.engine.run(prepared_->schedule, buffers, nullptr, begin_trace(machinery));
+  if (!status.ok()) {
+    const Status reason = machinery.reason_of(status);
+    communicator_->error = error_code(reason);
+    communicator_->road = Road::broken;
+    machinery.give_up(reason);
+    return raise_error(comm_, communicator_->error);
+  }
+  if (begin_ns != 0)
+    machinery.trace->add({begin_ns, monotonic_ns(), prepared_->payload, prepared_->plan, Collective::reshard});
+  return MPI_SUCCESS;
+}
+
+int Resharding::start(const void* source, void* destination, MPI_Request* request) {
+  if (communicator_ == nullptr) return complete_at_once(request);
+  if (communicator_->machinery == nullptr) {
+    run_alone(source, destination);
+    return complete_at_once(request);
+  }
+  if (communicator_->road == Road::broken) return raise_error(comm_, communicator_->error);
+  Operation* operation = take_operation(*communicator_, Collective::reshard);
+  if (const char* reason = why_host(*operation); reason != nullptr) {
+    give_back(operation);
+    return raise_error(comm_, Status(Code::unsupported, std::string("plait_reshard_start: ") + reason));
+  }
+  operation->prepared = prepared_;
+  operation->staging = {};
+  operation->staging.buffers.base = {static_cast<std::byte*>(const_cast<void*>(source)),
+                                     static_cast<std::byte*>(destination), scratch_};
+  operation->laid_out = true;
+  operation->needs_host = calls_host_;
+  if (communicator_->machinery->trace != nullptr) operation->begin_ns = monotonic_ns();
+  detail::last_call = {.plan = prepared_->plan, .channels = prepared_->channels};
+  const int error = give_request(*operation, request);
+  return error == MPI_SUCCESS ? error : raise_error(comm_, error);
+}
+
+void finish_reshardings() {
+  std::vector<Resharding*> all;
+  {
+    const std::scoped_lock lock(registry().guard);
+    all = registry().all;
+  }
+  for (Resharding* one : all) delete one;
+}
+
+}  // namespace plait
