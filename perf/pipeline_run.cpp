@@ -75,15 +75,24 @@ plait::PipelineCase case_of(const Setting& setting, const Times& times) {
 
 // One road's transfers, of whole tensors and of a byte a rank.
 struct RoadLinks {
+  RoadLinks(const Setting& setting, Road which)
+      : road(which), whole(links(setting, which, setting.share_bytes)), one_byte(links(setting, which, 1)) {}
+
+  static StageLinks links(const Setting& setting, Road road, std::size_t share_bytes) {
+    const Options& options = setting.options;
+    return {road, options.stages, setting.ranks, share_bytes, setting.layout, options.micro_batches};
+  }
+
   Road road;
   StageLinks whole, one_byte;
 };
 
 class Runner {
  public:
-  explicit Runner(const Setting& setting) : setting_(setting), host_(links(Road::host, setting.share_bytes)) {
+  explicit Runner(const Setting& setting)
+      : setting_(setting), host_(RoadLinks::links(setting, Road::host, setting.share_bytes)) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    for (const Road road : setting.roads) roads_.push_back({road, links(road, setting.share_bytes), links(road, 1)});
+    for (const Road road : setting.roads) roads_.emplace_back(setting, road);
   }
 
   std::string why() const {
@@ -112,11 +121,6 @@ class Runner {
   }
 
  private:
-  StageLinks links(Road road, std::size_t share_bytes) const {
-    return {road,        setting_.options.stages, setting_.ranks,
-            share_bytes, setting_.layout,         setting_.options.micro_batches};
-  }
-
   double alone(StageLinks& links) const { return transfer_alone(links, transfers_alone, rest_before_transfer); }
 
   double iteration(const PipelineVariant& variant, const PipelineEstimate& estimate, const Times& times,

@@ -12,7 +12,7 @@ using plait::PipelineTask;
 using plait::PipelineTaskKind;
 using enum plait::PipelineTaskKind;
 
-constexpr double glance = 1e-4;  // between two looks at the transfers
+constexpr double glance = 1e-4;  // seconds between two looks at the transfers
 
 void sleep_until(double time) {
   const double left = time - now();
@@ -70,10 +70,25 @@ class Iteration {
   void compute(PipelineTaskKind kind) {
     const double backward_seconds = weights_apart_ ? cost_.backward : cost_.backward + cost_.weight;
     const double seconds = kind == forward ? cost_.forward : kind == weight ? cost_.weight : backward_seconds;
+    meet();
     const double end = now() + seconds;
     while (now() < end) {
       look();
       sleep_until(std::min(end, now() + glance));
+    }
+  }
+
+  // The stage's ranks, by empty messages: what is measured are transfers, whoever runs collectives.
+  void meet() {
+    std::vector<MPI_Request> requests;
+    for (int peer = 0; peer < links_.ranks(); ++peer) {
+      if (peer == owner_of_mine()) continue;
+      MPI_Isend(nullptr, 0, MPI_BYTE, peer, 0, links_.together(), &requests.emplace_back());
+      MPI_Irecv(nullptr, 0, MPI_BYTE, peer, 0, links_.together(), &requests.emplace_back());
+    }
+    for (int there = 0; there == 0;) {
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &there, MPI_STATUSES_IGNORE);
+      if (there == 0) rest();
     }
   }
 
@@ -172,6 +187,7 @@ StageLinks::StageLinks(Road road, int stages, int ranks, std::size_t share_bytes
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   stage_ = rank / ranks;
+  MPI_Comm_split(MPI_COMM_WORLD, stage_, rank, &together_);
   for (int boundary = 0; boundary + 1 < stages && why_.empty(); ++boundary)
     for (const bool activation : {true, false}) {
       Crossing crossing{.ranks = ranks, .share_bytes = share_bytes, .layout = layout};
@@ -184,6 +200,8 @@ StageLinks::StageLinks(Road road, int stages, int ranks, std::size_t share_bytes
           std::move(channel), crossing, micro_batches);
     }
 }
+
+StageLinks::~StageLinks() { MPI_Comm_free(&together_); }
 
 void StageLinks::add(PipelineTaskKind kind, std::unique_ptr<Channel> channel, const Crossing& crossing,
                      int micro_batches) {

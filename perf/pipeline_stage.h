@@ -1,5 +1,6 @@
 // One rank of a pipeline's stage: does its task list, computing by a timed wait that sleeps, as a program whose
-// accelerator computes, and looks after its transfers meanwhile.
+// accelerator computes, and looks after its transfers meanwhile. The ranks of a stage begin each computing task
+// together, as those of one mesh do: else each would run a pipeline of its own.
 #pragma once
 
 #include <array>
@@ -21,10 +22,14 @@ class StageLinks {
  public:
   // Collective over MPI_COMM_WORLD. Check why() before use.
   StageLinks(Road road, int stages, int ranks, std::size_t share_bytes, Layout layout, int micro_batches);
+  ~StageLinks();
+  StageLinks(const StageLinks&) = delete;
+  StageLinks& operator=(const StageLinks&) = delete;
 
   const std::string& why() const { return why_; }  // empty: they are there
   int stage() const { return stage_; }
-  int ranks() const { return ranks_; }  // of a stage
+  MPI_Comm together() const { return together_; }  // the stage's ranks
+  int ranks() const { return ranks_; }             // of a stage
 
   struct Link {
     std::unique_ptr<Channel> channel;
@@ -39,6 +44,7 @@ class StageLinks {
   void add(plait::PipelineTaskKind kind, std::unique_ptr<Channel> channel, const Crossing& crossing, int micro_batches);
 
   int stage_ = 0, ranks_ = 1;
+  MPI_Comm together_ = MPI_COMM_NULL;
   std::string why_;
   std::array<Link, 4> links_;
 };
