@@ -70,7 +70,7 @@ std::uint32_t best_chunks(const TaskPlan& task, std::uint64_t bytes, const Links
   const bool far = !task.far.empty();
   const double size = static_cast<double>(bytes);
   const double hops = (far ? static_cast<double>(task.far.size() - 1) * size * links.network_per_byte : 0) +
-                      static_cast<double>(largest_group(task) - (far ? 0 : 1)) * size * links.local_per_byte;
+                      static_cast<double>(largest_group(task) - 1) * size * links.local_per_byte;
   const double each = far ? links.network_per_message : links.local_per_message;
   const double best = each > 0 ? std::sqrt(hops / each) : static_cast<double>(most_chunks);
   const auto most = static_cast<double>(std::clamp<std::uint64_t>(bytes / least_chunk_bytes, 1, most_chunks));
@@ -115,7 +115,7 @@ void choose_chunks(Plan& plan, std::size_t element_bytes) {
 double seconds_of(const Plan& plan, const Leg& leg, const TaskPlan& task) {
   const Links& links = plan.options.links;
   const double bytes = static_cast<double>(plan.unit.tasks[static_cast<std::size_t>(leg.task)].bytes);
-  const double once = bytes * links.network_per_byte + links.network_latency + links.network_per_message;
+  const double once = bytes * links.network_per_byte + links.network_per_message;
   const auto hosts = static_cast<double>(leg.groups.size());
   switch (plan.options.strategy) {
     case Strategy::send_recv:
@@ -205,6 +205,10 @@ Links links_of(const Machine& machine) {
           .network_latency = network.latency,
           .local_per_byte = std::max(local.port_seconds_per_byte, 2 * local.cpu_seconds_per_byte * crowd),
           .local_per_message = local.overhead + local.latency};
+}
+
+double predicted_seconds(const Plan& plan) {
+  return plan.legs.empty() ? 0 : plan.schedule.seconds + plan.options.links.network_latency;
 }
 
 Result<Plan> make_plan(const Task& task, std::span<const int> host_of, const Options& options) {

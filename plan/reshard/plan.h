@@ -1,6 +1,7 @@
 // A resharding planned: its unit tasks, how each is carried out, which host sends it and when (section 3 of the paper).
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -77,6 +78,10 @@ struct Plan {
                                     // unit task leaves one host once, as well shared out as it can be
   std::uint32_t blocks = 0;
 };
+
+// Until the last rank has all of its data; 0 where nothing crosses the network. A transfer's latency keeps no side
+// busy: it counts once.
+double predicted_seconds(const Plan& plan);
 
 // Pure, the same on all ranks. `host_of`: of each rank of the communicator, from 0 on without gaps. Fails where check()
 // does.

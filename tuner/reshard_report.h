@@ -1,0 +1,31 @@
+// What `plait reshard` prints: a table, JSON, and a timeline of the hosts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/reshard/plan.h"
+
+namespace plait {
+
+struct ReshardRow {
+  reshard::Plan plan;
+  std::optional<double> measured_seconds;  // median of the slowest rank's times
+};
+
+struct ReshardReport {
+  std::string title;  // "2x4 S0RR to 2x4 RS1R, 1024 x 1024 x 512 of 4 B"
+  std::string machine;
+  double planning_seconds = 0;   // of the last row's plan
+  std::vector<ReshardRow> rows;  // by strategy, then scheduler; not empty
+  std::vector<int> host_of;      // by rank
+  int shown = 0;                 // the row whose tasks are listed and drawn
+};
+
+std::string reshard_table(const ReshardReport& report);
+std::string reshard_json(const ReshardReport& report);
+// A lane for each side of each host: the transfers as the shown row's schedule has them.
+std::string reshard_svg(const ReshardReport& report);
+
+}  // namespace plait
