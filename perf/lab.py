@@ -152,7 +152,7 @@ class Job:
         """What the program itself said last on standard error; nothing where it crashed without a word."""
         self.errors.seek(0)
         lines = self.errors.read().decode(errors="replace").splitlines()
-        own = [line for line in lines if re.match(r"(plait|mix_replay|cluster)( [a-z]+)?: ", line)]
+        own = [line for line in lines if re.match(r"(plait|mix_replay|pipeline_run|cluster)( [a-z]+)?: ", line)]
         return own[-1] if own else ""
 
     def __enter__(self):

@@ -30,6 +30,7 @@ machine() {
   expect "$1" "$2" tune --machine "$2" --shape 4x2 -o "$output"
   expect "$1" "$2" explain allreduce 4K --machine "$2" --shape 4x2
   expect "$1" "$2" synth --machine "$2" --system 4,2 --axes 8 --reduce 0 --save "$output"
+  expect "$1" "$2" pipeline --stages 4 --micro-batches 8 --bytes 1M --machine "$2" --svg "$output"
   expect "$1" "$2" place --machine "$2" --system 4,2 --axes 8 --reduce 0 --hosts a:2,b:2,c:2,d:2 --rankfile "$output"
 }
 table() {
