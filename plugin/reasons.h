@@ -29,7 +29,6 @@ inline constexpr const char* not_set_up_by_blocking = "not set up by a blocking 
 inline constexpr const char* short_set_up = "set up for short calls so far";
 
 // ---- Of persistent calls (persistent.cpp)
-inline constexpr const char* persistent_of_this_mpi = "persistent collective of an MPI library other than Open MPI";
 inline constexpr const char* too_short_to_order = "too short to agree on the order of starts between nodes";
 inline constexpr const char* no_persistent_slot = "too many persistent collectives, or not for all ranks";
 
