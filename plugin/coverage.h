@@ -28,8 +28,6 @@ struct FormOfDoor {
   Door door;
   std::string_view host_because;
 };
-inline constexpr std::string_view not_by_component =
-    "ranks may start them in different orders, and the component sees no starts";
 inline constexpr std::array form_table = {
     FormOfDoor{CallForm::blocking, Door::preload_openmpi, ""},
     FormOfDoor{CallForm::blocking, Door::preload_mpich, ""},
@@ -38,8 +36,8 @@ inline constexpr std::array form_table = {
     FormOfDoor{CallForm::nonblocking, Door::preload_mpich, ""},
     FormOfDoor{CallForm::nonblocking, Door::component, ""},
     FormOfDoor{CallForm::persistent, Door::preload_openmpi, ""},
-    FormOfDoor{CallForm::persistent, Door::preload_mpich, reasons::persistent_of_this_mpi},
-    FormOfDoor{CallForm::persistent, Door::component, not_by_component},
+    FormOfDoor{CallForm::persistent, Door::preload_mpich, ""},
+    FormOfDoor{CallForm::persistent, Door::component, ""},
 };
 static_assert(form_table.size() == doors.size() * forms.size());
 

@@ -25,7 +25,7 @@ struct Persistence {
   std::shared_ptr<PersistentSpace> space;  // nullptr: the operation is not persistent
   std::uint32_t slot = 0;                  // in its space, the same on all ranks
   MPI_Request handle = MPI_REQUEST_NULL;   // what the program holds
-  int tag = 0;                             // of the message that completes the request
+  int tag = 0;                             // of the message that completes a persistent receive; 0: it is none
   std::atomic<State> state{State::inactive};
 };
 

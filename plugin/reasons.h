@@ -36,7 +36,6 @@ inline constexpr const char* group_incomplete =
     "the calls before it in its group were not posted, or with another type, operator or place";
 
 // ---- Of persistent calls (persistent.cpp)
-inline constexpr const char* persistent_of_this_mpi = "persistent collective of an MPI library other than Open MPI";
 inline constexpr const char* too_short_to_order = "too short to agree on the order of starts between nodes";
 inline constexpr const char* no_persistent_slot = "too many persistent collectives, or not for all ranks";
 
