@@ -16,7 +16,7 @@ struct OverlapMeasureOptions {
   std::string bytes = "16M";
   std::string machine = "default";
   std::string g4 = "0.6";
-  int repeats = 5;
+  int repeats = 5;  // at least
   bool table = false, json = false, quiet = false;
 };
 

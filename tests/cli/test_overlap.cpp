@@ -166,7 +166,7 @@ TEST_F(Overlap, SimulationRefusesBadInput) {
   expect_refused(simulate(" --nodes 8,4"), "--nodes: \"8,4\": expected ascending");
   expect_refused(simulate(" --nodes many"), "--nodes: \"many\": expected 2");
   expect_refused(simulate(" --forward -1"), "--forward: expected");
-  expect_refused(simulate(" --reduction x"), "--reduction: \"x\": expected ring or plan");
+  expect_refused(simulate(" --reduction x"), "--reduction: \"x\": expected plan or ring");
   expect_refused(simulate(" --groups 0"), "--groups: expected");
 }
 
