@@ -43,6 +43,7 @@ class OverlapCommand : public Command {
     app.add_option("--reduction", plan_options_.reduction,
                    "start-up and moved bytes: plan (those of the plans that run) or ring (by formula)")
         ->capture_default_str();
+    app.add_option("--nodes", plan_options_.nodes, "to plan for (default: those of the contention file)");
     app.add_option("--computation", plan_options_.computation, "scale the layers' seconds to so many in all");
     app.add_option("--bytes-factor", plan_options_.bytes_factor, "scale the layers' bytes")->capture_default_str();
     app.add_option("--machine", plan_options_.machine,

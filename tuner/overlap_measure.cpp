@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/units.h"
@@ -23,6 +24,14 @@ struct Overlapped {
   double computation = 0;  // seconds
   double total = 0;        // of both
 };
+
+// Short times want more of them than were asked for. The same on all ranks, as the times are.
+constexpr double least_seconds = 0.5;
+constexpr std::size_t most_samples = 60;
+bool enough(const std::vector<double>& times, int repeats) {
+  const double sum = std::accumulate(times.begin(), times.end(), 0.);
+  return times.size() >= static_cast<std::size_t>(repeats) && (sum >= least_seconds || times.size() >= most_samples);
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -113,7 +122,7 @@ double Sampler::overlapped_seconds(const Overlapped& both) const {
 ContentionSample Sampler::sample(const CommunicationShare& share, std::size_t bytes) {
   std::vector<double> alone;
   time_alone();
-  for (int repeat = 0; repeat < repeats_; ++repeat) alone.push_back(time_alone());
+  while (!enough(alone, repeats_)) alone.push_back(time_alone());
   alone_ = median(alone);
   const std::size_t probe = 2000;
   time_computation(probe / 10);
@@ -134,7 +143,7 @@ ContentionSample Sampler::sample(const CommunicationShare& share, std::size_t by
                         pieces_in(longest_part * alone_));
   }
   std::vector<double> computation, beside, overlapped;
-  for (int repeat = 0; repeat < repeats_; ++repeat) {
+  while (!enough(beside, repeats_)) {
     computation.push_back(time_computation(pieces));
     // A network that was idle lends some bytes, which reductions one after the other do not get.
     time_alone();

@@ -12,11 +12,11 @@ namespace plait {
 struct OverlapMeasureOptions {
   std::string output;
   std::string kernel = "mixed";
-  std::string shares = "1x0.12,1x0.2,1x0.35,1x0.6,1x1";
+  std::string shares = "1x0.1,1x0.2,1x0.3,1x0.4,1x0.5";
   std::string bytes = "16M";
   std::string machine = "default";
   std::string g4 = "0.6";
-  int repeats = 5;
+  int repeats = 5;  // at least
   bool table = false, json = false, quiet = false;
 };
 

@@ -3,18 +3,21 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <numeric>
 #include <utility>
 
 #include "core/file.h"
+#include "plan/overlap/plan_reductions.h"
 #include "plan/tuning/table.h"
 #include "topo/discovery.h"
+#include "topo/shape.h"
 #include "tuner/grid_options.h"
 #include "tuner/overlap_report.h"
 
 namespace plait {
 namespace {
 
-constexpr int most_groups = 1000, most_chunks = 10000;
+constexpr int most_groups = 1000, most_chunks = 10000, most_nodes = 65536;
 constexpr std::size_t most_searched_calls = 8192, most_values = std::size_t{1} << 27;
 
 bool is_number(std::string_view text, double& value) {
@@ -89,12 +92,26 @@ Result<LayerTable> scaled_layers(const std::string& path, double computation, do
   return scaled(std::move(*table), seconds_factor, bytes_factor);
 }
 
-Result<ReductionCosts> reduction_costs(const std::string& reduction, const Contention& contention) {
-  const int processes = contention.nodes > 1 ? contention.nodes : contention.ranks;
-  if (reduction != "plan" && reduction != "ring")
-    return {Code::invalid, "--reduction: \"" + reduction + "\": expected plan or ring"};
-  if (reduction == "plan" && !contention.reductions.empty()) return interpolated(contention.reductions);
-  return ring_costs(processes, contention.latency);
+Result<ReductionCosts> reduction_costs(const ReductionChoice& choice, const Contention& contention) {
+  if (choice.kind != "plan" && choice.kind != "ring")
+    return {Code::invalid, "--reduction: \"" + choice.kind + "\": expected plan or ring"};
+  if (choice.nodes < 0 || choice.nodes > most_nodes)
+    return {Code::invalid, "--nodes: expected 1 to " + std::to_string(most_nodes)};
+  const int nodes = choice.nodes > 0 ? choice.nodes : contention.nodes;
+  const int per_node = std::max(1, contention.ranks / contention.nodes);
+  const bool measured = nodes == contention.nodes && !contention.reductions.empty();
+  if (choice.kind == "plan" && measured) return interpolated(contention.reductions);
+  if (choice.kind == "ring" || nodes == contention.nodes)
+    return ring_costs(nodes > 1 ? nodes : per_node, contention.latency);
+  const auto machine = load_machine(choice.machine.empty() ? "default" : choice.machine);
+  if (!machine.ok()) return machine.status();
+  const auto shape = parse_shape(std::to_string(nodes) + "x" + std::to_string(per_node));
+  if (!shape.ok()) return shape.status();
+  if (shape->hierarchy.ranks() < 2) return {Code::invalid, "--nodes: expected two ranks or more in all"};
+  auto reductions = plan_reductions(reduction_sizes(static_cast<std::size_t>(choice.most_bytes)),
+                                    {.hierarchy = shape->hierarchy, .machine = *machine});
+  if (!reductions.ok()) return reductions.status();
+  return interpolated(std::move(*reductions));
 }
 
 Status check_search(const GroupSearchOptions& options, std::size_t calls) {
@@ -122,7 +139,9 @@ Result<int> plan_overlap(const OverlapPlanOptions& options) {
   if (!contention.ok()) return contention.status();
   const auto shares = options.shares.empty() ? known_shares(*contention) : parse_shares(options.shares);
   if (!shares.ok()) return shares.status();
-  const auto costs = reduction_costs(options.reduction, *contention);
+  const auto costs = reduction_costs(
+      {options.reduction, options.nodes, options.machine, std::accumulate(pass.bytes.begin(), pass.bytes.end(), 0.)},
+      *contention);
   if (!costs.ok()) return costs.status();
   const auto model = overlap_model(*contention, *shares, *costs);
   if (!model.ok()) return model.status();

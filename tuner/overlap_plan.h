@@ -24,6 +24,7 @@ struct OverlapPlanOptions {
   double bytes_factor = 1;  // of the gradients
   int groups = 10;
   int chunks = 150;
+  int nodes = 0;  // 0: those of the contention file
   bool json = false;
 };
 
@@ -38,8 +39,16 @@ Result<std::vector<CommunicationShare>> parse_shares(const std::string& text);
 Result<Contention> contention_for(const std::string& path, const std::string& machine);
 // The table, scaled as the options say.
 Result<LayerTable> scaled_layers(const std::string& path, double computation, double bytes_factor);
-// "ring": eq. 4 over the nodes (over the ranks of one node); "plan": the plans' figures, where the file has them.
-Result<ReductionCosts> reduction_costs(const std::string& reduction, const Contention& contention);
+// Of which reductions start-up and moved bytes are.
+struct ReductionChoice {
+  std::string kind;         // "ring": by eq. 4; "plan": of the plans that run
+  int nodes = 0;            // 0: those of the contention file
+  std::string machine;      // whose plans, on another number of nodes; empty: the default machine's
+  double most_bytes = 1e9;  // of a reduction
+};
+// Over the nodes, each with as many ranks as in the contention file; a ring on one node is over its ranks. Fails
+// (invalid) with the option and what was expected.
+Result<ReductionCosts> reduction_costs(const ReductionChoice& choice, const Contention& contention);
 // Whether groups and chunks are numbers that can be searched, for so many calls.
 Status check_search(const GroupSearchOptions& options, std::size_t calls);
 

@@ -14,8 +14,6 @@
 #include "core/file.h"
 #include "core/units.h"
 #include "plan/overlap/overlap_planner.h"
-#include "plan/overlap/plan_reductions.h"
-#include "topo/shape.h"
 #include "tuner/command.h"
 #include "tuner/grid_options.h"
 #include "tuner/overlap_plan.h"
@@ -154,21 +152,6 @@ class SimulateCommand : public Command {
   }
 
  private:
-  Result<ReductionCosts> costs(const Contention& contention, int nodes, double most_bytes) const {
-    if (options_.reduction == "ring") return ring_costs(nodes, contention.latency);
-    if (options_.reduction != "plan")
-      return {Code::invalid, "--reduction: \"" + options_.reduction + "\": expected ring or plan"};
-    const auto machine = load_machine(options_.machine.empty() ? "default" : options_.machine);
-    if (!machine.ok()) return machine.status();
-    const int per_node = std::max(1, contention.ranks / contention.nodes);
-    const auto shape = parse_shape(std::to_string(nodes) + "x" + std::to_string(per_node));
-    if (!shape.ok()) return shape.status();
-    auto reductions = plan_reductions(reduction_sizes(static_cast<std::size_t>(most_bytes)),
-                                      {.hierarchy = shape->hierarchy, .machine = *machine});
-    if (!reductions.ok()) return reductions.status();
-    return interpolated(std::move(*reductions));
-  }
-
   Result<ScaleResult> simulate(const std::string& path, const Contention& contention,
                                const std::vector<int>& counts) const {
     auto table = scaled_layers(path, options_.computation, options_.bytes_factor);
@@ -182,7 +165,7 @@ class SimulateCommand : public Command {
     for (const double size : pass.bytes) bytes += size;
     ScaleResult result{std::move(*table), {}};
     for (const int nodes : counts) {
-      const auto reduction = costs(contention, nodes, bytes);
+      const auto reduction = reduction_costs({options_.reduction, nodes, options_.machine, bytes}, contention);
       if (!reduction.ok()) return reduction.status();
       const auto model = overlap_model(contention, *shares, *reduction);
       if (!model.ok()) return model.status();

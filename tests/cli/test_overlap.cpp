@@ -83,6 +83,21 @@ TEST_F(Overlap, OneShareLeavesTheGroupsAndGivenGroupsLeaveTheShares) {
   EXPECT_EQ(written->groups[0].calls, 3u);
 }
 
+TEST_F(Overlap, OtherNodesHaveOtherStartUps) {
+  double before = 0;
+  for (const char* reduction : {"plan", "ring"}) {
+    before = 0;
+    for (const char* nodes : {"4", "64", "1024"}) {
+      const Outcome outcome = plan(std::string(" --json --reduction ") + reduction + " --nodes " + nodes);
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+      const double seconds = Json::parse(outcome.printed)["solutions"][0]["backward_seconds"];
+      EXPECT_GT(seconds, before) << reduction << " on " << nodes;
+      before = seconds;
+    }
+  }
+  expect_refused(plan(" --nodes -2"), "--nodes: expected 1 to");
+}
+
 TEST_F(Overlap, BadInputIsRefusedWithTheReason) {
   const auto with_layers = [&](const std::string& text) {
     return call_line(overlap_command(), "plan --layers " + layers(text) + " --contention " + measured());
@@ -151,7 +166,7 @@ TEST_F(Overlap, SimulationRefusesBadInput) {
   expect_refused(simulate(" --nodes 8,4"), "--nodes: \"8,4\": expected ascending");
   expect_refused(simulate(" --nodes many"), "--nodes: \"many\": expected 2");
   expect_refused(simulate(" --forward -1"), "--forward: expected");
-  expect_refused(simulate(" --reduction x"), "--reduction: \"x\": expected ring or plan");
+  expect_refused(simulate(" --reduction x"), "--reduction: \"x\": expected plan or ring");
   expect_refused(simulate(" --groups 0"), "--groups: expected");
 }
 
