@@ -30,10 +30,6 @@ bool uses_host(const PreparedCall& prepared) {
   return (prepared.schedule.channels_used & std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi)) != 0;
 }
 
-std::size_t padded(std::size_t bytes) {
-  return (bytes + WorkMemory::alignment - 1) / WorkMemory::alignment * WorkMemory::alignment;
-}
-
 // Operations of the same group at the head of the queue.
 struct Arrived {
   std::size_t calls = 0;
@@ -71,7 +67,7 @@ void Fusion::prepare_agreement() {
   agreement_ = machinery.schedules.hold({.call = call, .in_place = true, .way = planners_way});
   if (agreement_->accelerated) {
     agreement_needs_host_ = uses_host(*agreement_);
-    const std::size_t bytes = padded(agreement_bytes);
+    const std::size_t bytes = WorkMemory::padded(agreement_bytes);
     std::byte* work = agreement_memory_.reserve(bytes + agreement_->schedule.scratch_bytes);
     agreement_buffers_.base = {work, work, work + bytes};
   }
@@ -93,7 +89,7 @@ std::shared_ptr<FusedRun> Fusion::make_run(const Operation& last) {
   run.prepared = communicator_.machinery->schedules.hold({.call = call, .in_place = true, .way = settled_way});
   if (!run.prepared->accelerated) return nullptr;
   run.needs_host = uses_host(*run.prepared);
-  const std::size_t bytes = padded(run.bytes);
+  const std::size_t bytes = WorkMemory::padded(run.bytes);
   std::byte* work = run.memory.reserve(bytes + run.prepared->schedule.scratch_bytes);
   run.buffers.base = {work, work, work + bytes};
   run.in_use.store(true, std::memory_order_relaxed);
@@ -186,17 +182,21 @@ Fusion::Turn Fusion::begin_agreement(OperationQueue& queue, bool may_call_host) 
       communicator_.machinery->engine.start(agreement_->schedule, agreement_buffers_, &agreement_reducer(), nullptr);
   if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::agreeing;
-  return *complete ? end_agreement(queue) : Turn::moved;
+  return *complete ? end_agreement(queue, may_call_host) : Turn::moved;
 }
 
-Fusion::Turn Fusion::end_agreement(OperationQueue& queue) {
+Fusion::Turn Fusion::end_agreement(OperationQueue& queue, bool may_call_host) {
   OverlapCounts& counts = OverlapCounts::instance();
   counts.count_agreement();
   phase_ = Phase::idle;
   std::memcpy(numbers_.data(), agreement_buffers_.base[0], agreement_bytes);
   const Operation& head = *queue.first;
   const auto calls = static_cast<std::size_t>(numbers_[0]);
-  if (calls == head.membership.left) return begin_run(queue, calls);
+  if (calls == head.membership.left) {
+    phase_ = Phase::agreed;
+    ended_ = calls;
+    return begin_run(queue, may_call_host);
+  }
   if (numbers_[1] < 0) {
     alone_unit_ = head.membership.unit;
     counts.count_early();
@@ -207,24 +207,25 @@ Fusion::Turn Fusion::end_agreement(OperationQueue& queue) {
   return Turn::moved;
 }
 
-Fusion::Turn Fusion::begin_run(OperationQueue& queue, std::size_t calls) {
+Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
   Operation* operation = queue.first;
-  for (std::size_t i = 1; i < calls; ++i) operation = operation->next;
+  for (std::size_t i = 1; i < ended_; ++i) operation = operation->next;
   run_ = operation->membership.run;
+  if (run_ != nullptr && run_->needs_host && !may_call_host) return Turn::waiting;
+  phase_ = Phase::idle;
   if (run_ == nullptr) {  // no plan for so much data, on no rank
     alone_unit_ = queue.first->membership.unit;
     return run_by_itself(queue);
   }
   std::byte* packed = run_->buffers.base[0];
   operation = queue.first;
-  for (std::size_t i = 0; i < calls; ++i, operation = operation->next) {
+  for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
     const std::size_t bytes = operation->request.call.count * operation->request.call.element_bytes;
     std::memcpy(packed, input_of(operation->request), bytes);
     packed += bytes;
   }
   Membership& head = queue.first->membership;
   head.enter();
-  ended_ = calls;
   const Result<bool> complete = communicator_.machinery->engine.start(run_->prepared->schedule, run_->buffers,
                                                                       queue.first->request.reducer, nullptr);
   if (!complete.ok()) return fail(complete.status());
@@ -255,13 +256,14 @@ Fusion::Turn Fusion::end_run(OperationQueue& queue) {
 
 Fusion::Turn Fusion::turn(OperationQueue& queue, bool may_call_host) {
   if (phase_ == Phase::idle) return begin_agreement(queue, may_call_host);
+  if (phase_ == Phase::agreed) return begin_run(queue, may_call_host);
   const bool calls_host = phase_ == Phase::agreeing ? agreement_needs_host_ : run_->needs_host;
   if (calls_host && !may_call_host) return Turn::waiting;
   Engine& engine = communicator_.machinery->engine;
   const Result<bool> complete = engine.progress();
   if (!complete.ok()) return fail(complete.status());
   if (!*complete) return engine.moved() ? Turn::moved : Turn::waiting;
-  return phase_ == Phase::agreeing ? end_agreement(queue) : end_run(queue);
+  return phase_ == Phase::agreeing ? end_agreement(queue, may_call_host) : end_run(queue);
 }
 
 void Membership::enter() {
@@ -309,8 +311,8 @@ void forget_open_requests(const Communicator& communicator) {
   if (communicators_with_open_requests.load(std::memory_order_relaxed) == 0) return;
   const std::scoped_lock lock(open_requests().guard);
   const auto found = open_requests().of.find(&communicator);
-  if (found == open_requests().of.end() || found->second.empty()) return;
-  found->second.clear();
+  if (found == open_requests().of.end()) return;
+  open_requests().of.erase(found);
   communicators_with_open_requests.fetch_sub(1, std::memory_order_relaxed);
 }
 

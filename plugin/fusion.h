@@ -70,15 +70,15 @@ class Fusion {
     std::size_t next_call = 0, bytes = 0, calls = 0;
     Kind kind;
   };
-  enum class Phase : std::uint8_t { idle, agreeing, running };
+  enum class Phase : std::uint8_t { idle, agreeing, agreed, running };
 
   void prepare_agreement();
   std::shared_ptr<FusedRun> make_run(const Operation& last);
   FusedRun& unused_run(std::size_t group);
 
   Turn begin_agreement(OperationQueue& queue, bool may_call_host);
-  Turn end_agreement(OperationQueue& queue);
-  Turn begin_run(OperationQueue& queue, std::size_t calls);
+  Turn end_agreement(OperationQueue& queue, bool may_call_host);
+  Turn begin_run(OperationQueue& queue, bool may_call_host);
   Turn end_run(OperationQueue& queue);
   Turn run_by_itself(OperationQueue& queue);
   Turn fail(const Status& status);
@@ -107,7 +107,7 @@ class Fusion {
   std::array<std::int64_t, 2> numbers_{};  // calls that every rank has posted; -1 where a rank waits for one
   Buffers agreement_buffers_;
   std::shared_ptr<FusedRun> run_;
-  std::size_t ended_ = 0;
+  std::size_t ended_ = 0;  // calls of the group that was agreed on
   Status failure_;
 };
 

@@ -15,6 +15,10 @@
 //   "rails"    a list, where UCX was used, of objects with the "name" of a rail and the "bytes" of data that all ranks
 //   sent
 //              over rails of that name
+//   "overlap"  where the job had an overlap plan (PLAIT_OVERLAP, docs/overlap-run.md): "model"; "groups", a list of
+//              "threads", "duty", "duty_in_use", "runs" and "bytes"; "begun_early", groups that a rank waited for
+//              before they were full; "agreements"; "alone", calls by reason; "communication_seconds",
+//              "hidden_seconds", "exposed_seconds". Means over the ranks
 //   "node"     what happened within nodes, an object with
 //     "segment_bytes", "largest_segment_bytes"  most bytes of shared segments at a time on any node; of one segment
 //     "arena_peak_bytes"  that a rank's blocks took of its arena (docs/memory.md)

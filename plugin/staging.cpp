@@ -5,17 +5,13 @@
 namespace plait {
 namespace {
 
-std::size_t padded(std::size_t bytes) {
-  return (bytes + WorkMemory::alignment - 1) / WorkMemory::alignment * WorkMemory::alignment;
-}
-
 bool is_staged(const Region& region) { return region.type != nullptr && !region.direct; }
 
 // The vectors of all ranks, one after the other, and the plan's scratch: the result is made from them afterwards.
 Staging lay_out_prefix(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
   const bool input_staged = is_staged(request.input);
-  const std::size_t input_bytes = input_staged ? padded(request.input.bytes) : 0;
-  const std::size_t all_bytes = padded(schedule.output_bytes);
+  const std::size_t input_bytes = input_staged ? WorkMemory::padded(request.input.bytes) : 0;
+  const std::size_t all_bytes = WorkMemory::padded(schedule.output_bytes);
   std::byte* work = memory.reserve(input_bytes + all_bytes + schedule.scratch_bytes);
   Staging staging;
   if (input_staged) staging.packed_input = work;
@@ -54,8 +50,8 @@ Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemor
   const bool output_staged = is_staged(request.output);
   const bool own_input = input_staged && request.sharing != Sharing::input_in_output;
   const bool own_output = output_staged && request.sharing != Sharing::output_in_input;
-  const std::size_t input_bytes = own_input ? padded(request.input.bytes) : 0;
-  const std::size_t output_bytes = own_output ? padded(request.output.bytes) : 0;
+  const std::size_t input_bytes = own_input ? WorkMemory::padded(request.input.bytes) : 0;
+  const std::size_t output_bytes = own_output ? WorkMemory::padded(request.output.bytes) : 0;
   const std::size_t all = input_bytes + output_bytes + schedule.scratch_bytes;
   std::byte* work = all > 0 ? memory.reserve(all) : nullptr;
 

@@ -12,6 +12,8 @@ class WorkMemory {
  public:
   static constexpr std::size_t alignment = 64;  // a cache line
 
+  static constexpr std::size_t padded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
   std::size_t bytes() const { return capacity_; }
 
   // At least `bytes`, contents undefined, valid until the next reserve(). Throws std::bad_alloc.

@@ -8,8 +8,9 @@ namespace plait::training {
 
 class PacedKernel {
  public:
-  // Takes a fifth of a second to measure itself.
-  explicit PacedKernel(KernelKind kind);
+  // `pieces_a_second`: as another job measured; 0: takes a second to measure itself.
+  PacedKernel(KernelKind kind, double pieces_a_second);
+  double pieces_a_second() const { return pieces_a_second_; }
 
   // As much work as takes so many seconds alone.
   void run(double seconds);

@@ -28,7 +28,7 @@ namespace {
 struct Options {
   std::string table, kernel = "compute", table_to_write;
   double computation = 0;  // seconds of the backward pass; 0: as the table says
-  double bytes_factor = 1;
+  double bytes_factor = 1, pace = 0;
   std::vector<int> widths = {256, 512, 512, 64};
   int steps = 20, warm_up = 5, batch = 64;
   bool blocking = false;
@@ -89,7 +89,7 @@ void reduce(float* data, std::size_t count, bool blocking, MPI_Request* request)
 class TableTraining {
  public:
   TableTraining(LayerTable table, const Options& options)
-      : table_(std::move(table)), kernel_(*kernel_named(options.kernel)), blocking_(options.blocking) {
+      : table_(std::move(table)), kernel_(*kernel_named(options.kernel), options.pace), blocking_(options.blocking) {
     for (const Layer& layer : table_.layers) {
       gradients_.emplace_back(layer.bytes / sizeof(float), 1.0f);
       requests_.push_back(MPI_REQUEST_NULL);
@@ -112,6 +112,7 @@ class TableTraining {
     return times;
   }
 
+  double pace() const { return kernel_.pieces_a_second(); }
   bool right() const {
     const double value = kernel_.result();
     return value == value;
@@ -143,7 +144,9 @@ int train_table(const Options& options) {
     const StepTimes times = slowest(training.step());
     if (step >= options.warm_up) steps.push_back(times);
   }
-  if (world_rank() == 0) std::printf("%s\n", json_of(steps, 1).dump().c_str());
+  nlohmann::json json = json_of(steps, 1);
+  json["pace"] = training.pace();
+  if (world_rank() == 0) std::printf("%s\n", json.dump().c_str());
   return training.right() ? 0 : 1;
 }
 
@@ -249,6 +252,8 @@ int main(int argc, char** argv) {
   layers->add_option("TABLE", options.table, "A file of perf/models")->required();
   layers->add_option("--computation", options.computation, "Seconds of the backward pass")->check(CLI::PositiveNumber);
   layers->add_option("--bytes-factor", options.bytes_factor, "Times the table's bytes")->check(CLI::PositiveNumber);
+  layers->add_option("--pace", options.pace, "Pieces of the kernel a second, as another job printed them")
+      ->check(CLI::PositiveNumber);
   layers->add_option("--kernel", options.kernel, "What computes")->check(CLI::IsMember({"compute", "memory", "mixed"}));
   CLI::App* network = app.add_subcommand("network", "A multi-layer perceptron");
   network->add_option("--widths", options.widths, "Input, hidden layers, output")->delimiter(',');
