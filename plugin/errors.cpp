@@ -21,7 +21,22 @@ int code_of(const std::string& message) {
   return code;
 }
 
+int code_of_argument(const std::string& message) {
+  static constinit std::mutex guard;
+  static constinit int code = MPI_SUCCESS;
+  const std::scoped_lock lock(guard);
+  int own_class = MPI_ERR_OTHER;
+  if (code == MPI_SUCCESS &&
+      (PMPI_Add_error_class(&own_class) != MPI_SUCCESS || PMPI_Add_error_code(own_class, &code) != MPI_SUCCESS))
+    return MPI_ERR_ARG;
+  const std::string text = ("plait: " + message).substr(0, MPI_MAX_ERROR_STRING - 1);
+  PMPI_Add_error_string(code, text.c_str());
+  return code;
+}
+
 }  // namespace
+
+int argument_error_code(const Status& status) { return code_of_argument(status.message()); }
 
 int error_code(const Status& status) { return code_of(status.message()); }
 

@@ -146,8 +146,7 @@ std::string signature(const reshard::HostSchedule& schedule) {
   return text;
 }
 
-// The same code on all ranks: ok where all are well and have the same text. A rank that is well learns the message of
-// the first one that is not.
+// Ok on all ranks or on none: where all are well and have the same text. Who is well learns which rank is not.
 Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::string& text) {
   const auto print = static_cast<std::int64_t>(hash_text(text) >> 1);
   const std::array<std::int64_t, 3> own = {mine.ok() ? ranks : rank, print, -print};

@@ -19,7 +19,7 @@ int create(MPI_Comm comm, const plait::ReshardArguments& arguments, plait_reshar
   if (phase() != Phase::open)
     return raise_error(comm, Status(Code::unavailable, "plait_reshard_create: Plait does not run in this job"));
   Result<std::unique_ptr<Resharding>> made = Resharding::make(comm, arguments);
-  if (!made.ok()) return raise_error(comm, made.status());
+  if (!made.ok()) return raise_error(comm, argument_error_code(made.status()));
   *plan = reinterpret_cast<plait_reshard>(made->release());
   return MPI_SUCCESS;
 }

@@ -52,14 +52,16 @@ PLAIT_API int plait_set_channels(MPI_Comm comm, const char* channels);
 PLAIT_API int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
                                    MPI_Comm comm, int ndims, const int dims[], int naxes, const int axes[]);
 
-/* ---- Cross-mesh resharding: a tensor that is sharded over one mesh of ranks goes to another mesh, under another layout.
+/* ---- Cross-mesh resharding: a tensor that is sharded over one mesh of ranks goes to another mesh, under another
+ * layout.
  *
- * A mesh is a grid of ranks, row-major, the last dimension fastest. A sharding spec has an entry for each dimension of the
- * tensor: R (replicated), or S with the mesh dimensions over which it is split, one digit each, the first the most
- * significant: "S0R", "S01R", "RS1R". A dimension of n elements in p parts has parts of ceil(n / p) elements, of which the
- * last may be shorter or empty. A rank's buffer is its part of the tensor, dense and row-major, nothing padded. Ranks that
- * the spec does not tell apart hold the same data. The meshes may overlap: such a rank has both buffers, which must not
- * overlap each other. docs/reshard.md has examples. C++: plait/reshard.hpp; Fortran: plait/plait_reshard.f90. */
+ * A mesh is a grid of ranks, row-major, the last dimension fastest. A sharding spec has an entry for each dimension of
+ * the tensor: R (replicated), or S with the mesh dimensions over which it is split, one digit each, the first the most
+ * significant: "S0R", "S01R", "RS1R". A dimension of n elements in p parts has parts of ceil(n / p) elements, of which
+ * the last may be shorter or empty. A rank's buffer is its part of the tensor, dense and row-major, nothing padded.
+ * Ranks that the spec does not tell apart hold the same data. The meshes may overlap: such a rank has both buffers,
+ * which must not overlap each other. docs/reshard.md has examples. C++: plait/reshard.hpp; Fortran:
+ * plait/plait_reshard.f90. */
 typedef struct plait_reshard_plan* plait_reshard;
 #define PLAIT_RESHARD_NULL ((plait_reshard)0)
 enum { PLAIT_RESHARD_SOURCE = 0, PLAIT_RESHARD_DESTINATION = 1 };
@@ -83,36 +85,36 @@ enum { PLAIT_RESHARD_SOURCE = 0, PLAIT_RESHARD_DESTINATION = 1 };
  *
  * Errors go through the communicator's error handler and are returned, the same on all ranks: MPI_ERR_COMM for no
  * communicator or an inter-communicator, MPI_ERR_ARG for no `plan`, else a code whose text (MPI_Error_string) names the
- * argument: src_mesh, src_spec, dst_mesh, dst_spec, shape, element or options. No data of the program has been sent then,
- * and *plan is PLAIT_RESHARD_NULL. */
+ * argument: src_mesh, src_spec, dst_mesh, dst_spec, shape, element or options. No data of the program has been sent
+ * then, and *plan is PLAIT_RESHARD_NULL. */
 PLAIT_API int plait_reshard_create(MPI_Comm comm, int src_ndims, const int src_dims[], const int src_ranks[],
                                    const char* src_spec, int dst_ndims, const int dst_dims[], const int dst_ranks[],
                                    const char* dst_spec, int ndims, const int64_t shape[], MPI_Datatype element,
                                    const char* options, plait_reshard* plan);
 
-/* This rank's part of the tensor on one side (PLAIT_RESHARD_SOURCE or _DESTINATION): where it begins and how long it is in
- * each of the tensor's dimensions, in elements; lengths are 0 where the rank has none. Either list may be NULL. Local.
- * MPI_ERR_ARG for no plan or another side. */
+/* This rank's part of the tensor on one side (PLAIT_RESHARD_SOURCE or _DESTINATION): where it begins and how long it is
+ * in each of the tensor's dimensions, in elements; lengths are 0 where the rank has none. Either list may be NULL.
+ * Local. MPI_ERR_ARG for no plan or another side. */
 PLAIT_API int plait_reshard_local(plait_reshard plan, int side, int64_t offset[], int64_t length[]);
 
-/* What was planned, as JSON: strategy, scheduler, unit tasks, predicted seconds, lower bound. "{}" on ranks outside both
- * meshes. The string lives as long as the plan. Local. */
+/* What was planned, as JSON: strategy, scheduler, unit tasks, predicted seconds, lower bound. "{}" on ranks outside
+ * both meshes. The string lives as long as the plan. Local. */
 PLAIT_API const char* plait_reshard_describe(plait_reshard plan);
 
-/* Moves the tensor from `source`, this rank's part in the source mesh, to `destination`. A rank without one may pass NULL
- * for it. Collective over the ranks of the two meshes; blocks until this rank's part is done: the source may be changed
- * and the destination is complete. Waits for what this plan has under way. Allocates nothing. Errors are raised and
- * returned as MPI's are; after a failed transfer the plan can only be freed. */
+/* Moves the tensor from `source`, this rank's part in the source mesh, to `destination`. A rank without one may pass
+ * NULL for it. Collective over the ranks of the two meshes; blocks until this rank's part is done: the source may be
+ * changed and the destination is complete. Waits for what this plan has under way. Allocates nothing. Errors are raised
+ * and returned as MPI's are; after a failed transfer the plan can only be freed. */
 PLAIT_API int plait_reshard_execute(plait_reshard plan, const void* source, void* destination);
 
-/* The same without blocking. The request is MPI's: complete it by MPI_Wait, MPI_Test and the like; until then leave both
- * buffers alone. Several executions of one plan may be under way; they run one after the other, and every rank starts
- * them in the same order. Those of different plans run side by side, in whatever order each rank starts them. Progress is
- * made while the program is in MPI, or by a thread with PLAIT_PROGRESS=thread. */
+/* The same without blocking. The request is MPI's: complete it by MPI_Wait, MPI_Test and the like; until then leave
+ * both buffers alone. Several executions of one plan may be under way; they run one after the other, and every rank
+ * starts them in the same order. Those of different plans run side by side, in whatever order each rank starts them.
+ * Progress is made while the program is in MPI, or by a thread with PLAIT_PROGRESS=thread. */
 PLAIT_API int plait_reshard_start(plait_reshard plan, const void* source, void* destination, MPI_Request* request);
 
-/* Frees the plan and sets it to PLAIT_RESHARD_NULL. Waits for what it has under way. Collective over the ranks of the two
- * meshes, in the same order as for other plans; before MPI_Finalize, which else does it. */
+/* Frees the plan and sets it to PLAIT_RESHARD_NULL. Waits for what it has under way. Collective over the ranks of the
+ * two meshes, in the same order as for other plans; before MPI_Finalize, which else does it. */
 PLAIT_API int plait_reshard_free(plait_reshard* plan);
 
 /* For plait_reshard.f90: the same with Fortran's handles. */

@@ -60,7 +60,7 @@ class Lowering {
     std::vector<int> chain = group.ranks;
     const auto entry =
         std::ranges::min_element(chain, {}, [&](int rank) { return received_[static_cast<std::size_t>(rank)]; });
-    std::ranges::rotate(chain, entry);
+    std::rotate(chain.begin(), entry, chain.end());
     received_[static_cast<std::size_t>(chain.front())] += bytes;
     return chain;
   }

@@ -41,8 +41,7 @@ TaskPlan who_gets_what(const UnitTasks& unit, const UnitTask& task, std::span<co
   TaskPlan plan;
   for (const int rank : unit.holders(task)) plan.holder_hosts.push_back(host_at(host_of, rank));
   std::ranges::sort(plan.holder_hosts);
-  const auto repeated = std::ranges::unique(plan.holder_hosts);
-  plan.holder_hosts.erase(repeated.begin(), repeated.end());
+  plan.holder_hosts.erase(std::unique(plan.holder_hosts.begin(), plan.holder_hosts.end()), plan.holder_hosts.end());
   for (const int rank : unit.receivers(task)) {
     if (std::ranges::find(unit.holders(task), rank) != unit.holders(task).end()) continue;
     const int host = host_at(host_of, rank);

@@ -1,4 +1,5 @@
-! Cross-mesh resharding by Fortran's names: rows on two ranks become columns on the same ranks, blocking and not.
+! Cross-mesh resharding by Fortran's names: rows on two ranks become columns on the same ranks, blocking and not. A third
+! rank has no part in it.
 program fortran_reshard
   use mpi
   use plait_reshard
@@ -19,7 +20,11 @@ program fortran_reshard
                             [int(rows, c_int64_t), int(columns, c_int64_t)], MPI_INTEGER, "", plan, ierror)
   if (ierror /= MPI_SUCCESS) right = .false.
   call plait_reshard_local(plan, plait_reshard_destination, offset, length, ierror)
-  if (length(1) /= rows .or. length(2) /= columns / 2 .or. offset(2) /= rank * columns / 2) right = .false.
+  if (rank > 1) then
+    if (length(1) /= 0) right = .false.
+  else if (length(1) /= rows .or. length(2) /= columns / 2 .or. offset(2) /= rank * columns / 2) then
+    right = .false.
+  end if
   do round = 1, 4
     do j = 1, rows / 2
       do i = 1, columns
@@ -35,7 +40,7 @@ program fortran_reshard
     end if
     do j = 1, rows
       do i = 1, columns / 2
-        if (destination(i, j) /= value(j, rank * columns / 2 + i)) right = .false.
+        if (rank < 2 .and. destination(i, j) /= value(j, rank * columns / 2 + i)) right = .false.
       end do
     end do
   end do
