@@ -9,9 +9,16 @@ pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 add_library(plait_highway INTERFACE)
 target_include_directories(plait_highway INTERFACE ${HWY_INCLUDE_DIRS})
 target_link_libraries(plait_highway INTERFACE "-Wl,--push-state,--as-needed,${HWY_LINK_LIBRARIES},--pop-state")
+# Headers only: Levenberg and Marquardt's method, in one file of plan/overlap. As system headers, whose warnings are theirs.
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+add_library(plait_eigen INTERFACE)
+target_include_directories(plait_eigen SYSTEM INTERFACE ${EIGEN3_INCLUDE_DIRS})
 pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h REQUIRED)
+
+# Optional: the network of perf/train.
+pkg_check_modules(OPENBLAS IMPORTED_TARGET openblas)
 
 include(CheckLanguage)
 check_language(Fortran)

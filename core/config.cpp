@@ -49,6 +49,15 @@ bool set_bytes(std::size_t& field, std::string_view text) {
   return bytes.ok();
 }
 
+bool set_share(double& field, std::string_view text) {
+  double number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool all_read = error == std::errc() && rest == text.data() + text.size();
+  if (!all_read || !(number >= 0.01 && number <= 1)) return false;
+  field = number;
+  return true;
+}
+
 bool set_text(std::string& field, std::string_view text) {
   field = text;
   return true;
@@ -78,16 +87,20 @@ bool set_progress(Config& config, std::string_view text) {
   return true;
 }
 
+bool set_trial(Config& config, std::string_view text) {
+  bool all = false;
+  if (text == "exact")
+    config.trial = TrialMode::exact;
+  else if (set_flag(all, text))
+    config.trial = all ? TrialMode::all : TrialMode::none;
+  else
+    return false;
+  return true;
+}
+
 bool set_channels(Config& config, std::string_view text) {
-  std::vector<std::string> channels;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    const std::string_view channel = text.substr(0, comma);
-    if (std::ranges::find(channel_names, channel) == channel_names.end()) return false;
-    if (std::ranges::find(channels, channel) == channels.end()) channels.emplace_back(channel);
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
+  std::vector<std::string> channels = parse_channels(text);
+  if (channels.empty()) return false;
   config.channels = std::move(channels);
   return true;
 }
@@ -185,6 +198,17 @@ constexpr auto table = std::to_array<Entry>({
       "process."},
      "calls or thread",
      set_progress},
+    {{"PLAIT_PROGRESS_DUTY", "share", "1",
+      "The share of its core that the helper thread may take while the program computes, where no overlap plan says "
+      "another."},
+     "a number from 0.01 to 1",
+     [](Config& c, std::string_view v) { return set_share(c.progress_duty, v); }},
+    {{"PLAIT_OVERLAP", "path", "",
+      "Fuse the program's non-blocking allreduces as this overlap plan says (plait overlap plan, docs/overlap.md), "
+      "with "
+      "the helper thread at each group's share of a core. Empty: none."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.overlap, v); }},
     {{"PLAIT_SWITCH", "name", "",
       "Name of the network switch this process's node hangs on, the same on all nodes of the switch; empty takes it "
       "from Slurm."},
@@ -193,13 +217,19 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_HOST", "flag", "1", "Hand a call to the host MPI where that was measured to be faster; 0 never does."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.host_when_faster, v); }},
-    {{"PLAIT_TRIAL", "flag", "0",
-      "Try the host MPI and the best predicted plans in turn in the first calls of each kind and size, and take the "
-      "fastest; 0 takes the best predicted plan."},
-     a_flag,
-     [](Config& c, std::string_view v) { return set_flag(c.trial, v); }},
+    {{"PLAIT_TRIAL", "choice", "1",
+      "Try the host MPI and the best predicted plans in turn in early calls of each kind and size, and take the "
+      "fastest; exact leaves out sums and other reductions whose last bits depend on the plan, 0 takes the best "
+      "predicted plan for all."},
+     "0, 1 or exact",
+     set_trial},
+    {{"PLAIT_TRIAL_AFTER", "count", "64",
+      "How many calls of a kind and size go by the best predicted plan before they are tried; of more than 64 KiB an "
+      "eighth of it."},
+     a_count,
+     [](Config& c, std::string_view v) { return set_count(c.trial_after, v); }},
     {{"PLAIT_CACHE", "flag", "1",
-      "With PLAIT_TRIAL=1: keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 "
+      "Keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 "
       "neither reads nor writes there."},
      a_flag,
      [](Config& c, std::string_view v) { return set_flag(c.cache, v); }},
@@ -355,6 +385,18 @@ Config default_config() {
 }  // namespace
 
 std::span<const Knob> knobs() { return knob_list; }
+
+std::vector<std::string> parse_channels(std::string_view text) {
+  std::vector<std::string> channels;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view channel = text.substr(0, comma);
+    if (std::ranges::find(channel_names, channel) == channel_names.end()) return {};
+    if (std::ranges::find(channels, channel) == channels.end()) channels.emplace_back(channel);
+    if (comma == std::string_view::npos) return channels;
+    text.remove_prefix(comma + 1);
+  }
+}
 
 LoadedConfig load_config(std::span<const std::string_view> environment) {
   LoadedConfig loaded{.config = default_config(), .warnings = {}};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ struct Knob {
 };
 
 std::span<const Knob> knobs();
+
+// Which calls are tried on the host and by several plans: none, all, or those whose results are the same whatever the
+// order in which operands are combined.
+enum class TrialMode : std::uint8_t { none, all, exact };
 
 // The effective values, as typed fields, one for each knob.
 struct Config {
@@ -38,14 +43,20 @@ struct Config {
   std::size_t arena_bytes = 0;            // PLAIT_ARENA_BYTES: of this process's arena; 0: the memory's
   std::size_t chunk_bytes = 0;            // PLAIT_CHUNK_BYTES: pipeline chunk; 0: planner's choice
   std::string progress = "calls";         // PLAIT_PROGRESS: calls | thread
+  double progress_duty = 1;               // PLAIT_PROGRESS_DUTY: of a core, 0.01 to 1
+  std::string overlap;                    // PLAIT_OVERLAP: an overlap plan's file; empty: none
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host
-  bool trial = false;                     // PLAIT_TRIAL: 0 takes the model's choice untried
+  TrialMode trial = TrialMode::all;       // PLAIT_TRIAL: which calls may be tried
+  int trial_after = 64;                   // PLAIT_TRIAL_AFTER: calls of a class before its trial
   bool cache = true;                      // PLAIT_CACHE: 0 neither reads nor keeps what trials found
   std::string cache_folder;               // $XDG_CACHE_HOME/plait, else $HOME/.cache/plait; empty: none
   int verbosity = 1;                      // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug
 };
+
+// "shm,tcp" as PLAIT_CHANNELS takes it, each once; empty where that is no list of channels.
+std::vector<std::string> parse_channels(std::string_view text);
 
 struct LoadedConfig {
   Config config;

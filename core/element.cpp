@@ -63,6 +63,33 @@ void apply_kernel(const Reducer& self, void* result, const void* left, const voi
   self.kernel(result, left, right, count);
 }
 
+// Whatever the operator: floating-point sums and products round, and of two equal values, zeros of either sign, any may
+// be the largest.
+bool is_exact(Element element) {
+  switch (element) {
+    case Element::i8:
+    case Element::i16:
+    case Element::i32:
+    case Element::i64:
+    case Element::u8:
+    case Element::u16:
+    case Element::u32:
+    case Element::u64:
+    case Element::bool8:
+    case Element::logical8:
+    case Element::logical16:
+    case Element::logical32:
+    case Element::logical64:
+    case Element::byte8:
+    case Element::pair_i64_i32:
+    case Element::pair_i32_i32:
+    case Element::pair_i16_i32:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::string_view name(Element element) { return properties[static_cast<std::size_t>(element)].name; }
@@ -79,7 +106,8 @@ Reducer make_reducer(Op op, Element element) {
           .kernel = kernel,
           .many = detail::many_kernels().at(op, element),
           .context = nullptr,
-          .element_bytes = extent(element)};
+          .element_bytes = extent(element),
+          .exact = is_exact(element)};
 }
 
 }  // namespace plait

@@ -78,6 +78,7 @@ struct Reducer {
   ManyKernel many = nullptr;      // nullptr: reduce_many() works with `kernel` or `apply`
   const void* context = nullptr;  // what a user-defined `apply` needs; not owned
   std::size_t element_bytes = 1;
+  bool exact = false;  // the bits of the result do not depend on the order in which operands are combined
 };
 
 // With a null `kernel` and `apply` where MPI does not define the combination.

@@ -56,9 +56,34 @@ Machine machine_of(const GpuSystem& system) {
 
 constexpr int most_rails = 16;
 
+constexpr std::size_t most_channels = 8;
+
+Result<ChannelLink> parse_channel(const Json& json, const std::string& where) {
+  ChannelLink link;
+  JsonMembers members(json, where);
+  members.text("channel", link.channel)
+      .seconds("latency_seconds", link.latency)
+      .seconds("overhead_seconds", link.overhead)
+      .rate("bytes_per_second", link.seconds_per_byte);
+  if (Status status = members.finish(); !status.ok()) return status;
+  return link;
+}
+
+Status parse_channels_of(const Json& json, const std::string& where, LinkLevel& level) {
+  if (!json.is_array() || json.empty() || json.size() > most_channels)
+    return unexpected(where, "a list of 1 to " + std::to_string(most_channels) + " channels");
+  for (std::size_t index = 0; index < json.size(); ++index) {
+    Result<ChannelLink> link = parse_channel(json[index], where + "[" + std::to_string(index) + "].");
+    if (!link.ok()) return link.status();
+    level.channels.push_back(std::move(*link));
+  }
+  return {};
+}
+
 Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
   LinkLevel level;
-  JsonMembers members(json, "levels[" + std::to_string(index) + "].");
+  const std::string where = "levels[" + std::to_string(index) + "].";
+  JsonMembers members(json, where);
   members.text("name", level.name)
       .seconds("latency_seconds", level.latency)
       .seconds("overhead_seconds", level.overhead)
@@ -68,7 +93,10 @@ Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
       .duplex("duplex", level.half_duplex)
       .flag("network", level.network)
       .count("rails", level.rails, most_rails);
+  const Json* channels = members.any("channels");
   if (Status status = members.finish(); !status.ok()) return status;
+  if (channels != nullptr)
+    if (Status status = parse_channels_of(*channels, where + "channels", level); !status.ok()) return status;
   return level;
 }
 
@@ -127,15 +155,21 @@ Result<Machine> parse_members(const Json& json) {
 double rate_of(double seconds_per_byte) { return seconds_per_byte > 0 ? 1 / seconds_per_byte : 0; }
 
 Json level_json(const LinkLevel& level) {
-  return {{"name", level.name},
-          {"latency_seconds", level.latency},
-          {"overhead_seconds", level.overhead},
-          {"cpu_seconds_per_byte", level.cpu_seconds_per_byte},
-          {"port_bytes_per_second", rate_of(level.port_seconds_per_byte)},
-          {"port_seconds_per_message", level.port_seconds_per_message},
-          {"duplex", level.half_duplex ? "half" : "full"},
-          {"network", level.network},
-          {"rails", level.rails}};
+  Json json = {{"name", level.name},
+               {"latency_seconds", level.latency},
+               {"overhead_seconds", level.overhead},
+               {"cpu_seconds_per_byte", level.cpu_seconds_per_byte},
+               {"port_bytes_per_second", rate_of(level.port_seconds_per_byte)},
+               {"port_seconds_per_message", level.port_seconds_per_message},
+               {"duplex", level.half_duplex ? "half" : "full"},
+               {"network", level.network},
+               {"rails", level.rails}};
+  for (const ChannelLink& link : level.channels)
+    json["channels"].push_back({{"channel", link.channel},
+                                {"latency_seconds", link.latency},
+                                {"overhead_seconds", link.overhead},
+                                {"bytes_per_second", rate_of(link.seconds_per_byte)}});
+  return json;
 }
 
 }  // namespace

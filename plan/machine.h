@@ -12,6 +12,14 @@
 namespace plait {
 
 // What connects the children of a group at one level: the nodes of a cluster, the ranks of a node.
+// Two ranks that a level parts, over one channel alone. Seconds.
+struct ChannelLink {
+  std::string channel;          // "ucx"
+  double latency = 0;           // alpha
+  double overhead = 0;          // of a message of many: the gap
+  double seconds_per_byte = 0;  // beta
+};
+
 struct LinkLevel {
   std::string name;                     // "node", "rank"
   double latency = 0;                   // alpha: seconds from the start of a send to the arrival of its first byte
@@ -23,6 +31,7 @@ struct LinkLevel {
   bool half_duplex = false;             // both directions share the port's rate
   bool network = false;                 // messages that cross an outer level pass these ports as well
   int rails = 1;                        // of a child, which share the port's rate evenly
+  std::vector<ChannelLink> channels = {};  // as they were measured one by one; no prediction is made from these
 };
 
 // What figures were measured on: names ("mpi", "hardware") with what stands for them, as text.

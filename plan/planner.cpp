@@ -34,13 +34,11 @@ constexpr std::array by_interest = {
     Collective::barrier,        Collective::alltoall};
 static_assert(by_interest.size() == planned_collectives);
 
-int size_class(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
-
 // The call that stands for all of its class: the smallest size, bytes, root 0, equal segments. The choice must not
 // depend on which call of a class a communicator happens to make first: communicators of the same ranks choose alike.
 Call representative(const Call& call, int ranks) {
   Call canonical{.collective = call.collective, .commutative = call.commutative};
-  const int number = size_class(payload_bytes(call, ranks));
+  const int number = class_of_payload(payload_bytes(call, ranks));
   canonical.count = number == 0 ? 0 : std::size_t{1} << (number - 1);
   canonical.element_bytes = number == 0 ? 0 : 1;
   if (call.counts != nullptr)
@@ -170,6 +168,7 @@ struct Planner::Implementation {
   Choice choose(const Call& call);
   Choice choose(const Call& call, std::string_view rival);
   std::vector<std::string> rivals(const Call& call);
+  double saved_by_table(const Call& call) const;
   Decision& decide(const Call& call);
   const ReadyPlan* first_proven(const Call& call, const std::vector<Candidate>& candidates);
   Decision compute_decision(const Call& call, const TunedRange* range) const;
@@ -226,10 +225,15 @@ std::vector<std::string> Planner::Implementation::rivals(const Call& call) {
   return names;
 }
 
+double Planner::Implementation::saved_by_table(const Call& call) const {
+  const bool asked = tuned != nullptr && options.forced_plan.empty();
+  return asked ? saved_seconds(*tuned, call, hierarchy.ranks()) : 0;
+}
+
 Decision& Planner::Implementation::decide(const Call& call) {
   const int ranks = hierarchy.ranks();
   const TunedRange* range = tuned != nullptr ? tuned_range(*tuned, call, ranks) : nullptr;
-  const Shelf::ClassKey key{call.collective, size_class(payload_bytes(call, ranks)), call.commutative, range};
+  const Shelf::ClassKey key{call.collective, class_of_payload(payload_bytes(call, ranks)), call.commutative, range};
   const auto found = shelf->decisions.find(key);
   if (found != shelf->decisions.end()) return found->second;
   return shelf->decisions.emplace(key, compute_decision(representative(call, ranks), range)).first->second;
@@ -312,6 +316,8 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
   return shelf->plans.emplace(key, std::move(plan)).first->second.get();
 }
 
+int class_of_payload(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
+
 Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store)
     : implementation_(std::make_unique<Implementation>(Implementation{
           std::move(hierarchy), rank, std::move(options), store != nullptr ? store->implementation_.get() : nullptr})) {
@@ -328,6 +334,8 @@ Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStor
 Planner::~Planner() = default;
 
 Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
+
+double Planner::saved_by_table(const Call& call) const { return implementation_->saved_by_table(call); }
 
 std::vector<std::string> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
 

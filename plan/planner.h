@@ -28,6 +28,9 @@ inline constexpr const char* host_is_faster = "the host is faster";
 inline constexpr const char* no_plan = "no plan for this hierarchy";
 }  // namespace reasons
 
+// Calls whose payload_bytes() are in one class are decided alike: powers of two.
+int class_of_payload(std::size_t bytes);
+
 // What the ranks of a communicator agreed on at set-up, and what the choice may depend on.
 struct PlannerOptions {
   std::string forced_plan;  // PLAIT_PLAN; empty: choose
@@ -80,6 +83,10 @@ class Planner {
   // The choice for a call; slow the first time for a (collective, root, size class), a look-up afterwards.
   // The pointer stays valid until force(), or for the planner's life.
   Choice choose(const Call& call);
+
+  // How much less a call of this payload takes by the plan that the table has for it than on the host, in seconds; 0
+  // where no table says.
+  double saved_by_table(const Call& call) const;
 
   // The plans that the model predicts to be the best for calls of this one's class, the best first, by their names; for
   // a trial. None where the choice is made otherwise: a forced plan, a table's entry, or a rule that knows the host to

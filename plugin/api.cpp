@@ -1,7 +1,10 @@
 // The public C API.
 #include "plait/plait.h"
 
+#include <cmath>
+
 #include "plugin/process.h"
+#include "plugin/progress_share.h"
 
 #ifndef PLAIT_VERSION
 #error "the build defines PLAIT_VERSION"
@@ -16,5 +19,10 @@ int plait_set_enabled(int enabled) { return plait::detail::enabled.exchange(enab
 const char* plait_last_plan(void) { return plait::detail::last_call.plan; }
 
 const char* plait_last_channels(void) { return plait::detail::last_call.channels; }
+
+int plait_set_progress_duty(int percent) {
+  if (percent < 1 || percent > 100) return -1;
+  return static_cast<int>(std::lround(plait::ProgressDuty::instance().set_default(percent / 100.0) * 100));
+}
 
 }  // extern "C"

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "plugin/axes.h"
+#include "plugin/chosen_channels.h"
 #include "plugin/errors.h"
 #include "plugin/forced_plan.h"
 
@@ -26,6 +27,11 @@ extern "C" {
 int plait_set_plan(MPI_Comm comm, const char* plan) {
   if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
   return guarded(comm, [&] { return plait::force_plan(comm, plan != nullptr ? plan : ""); });
+}
+
+int plait_set_channels(MPI_Comm comm, const char* channels) {
+  if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  return guarded(comm, [&] { return plait::choose_channels(comm, channels != nullptr ? channels : ""); });
 }
 
 int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,

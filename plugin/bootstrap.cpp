@@ -75,6 +75,11 @@ bool listed(std::string_view channel) {
   return std::ranges::find(channels, channel) != channels.end();
 }
 
+bool Bootstrap::may_use(std::string_view channel) const {
+  const auto& chosen = communicator_.channels;
+  return chosen.empty() ? listed(channel) : std::ranges::find(chosen, channel) != chosen.end();
+}
+
 Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before)
     : communicator_(communicator),
       before_(std::move(before)),
@@ -143,10 +148,10 @@ Status Bootstrap::check_cards() {
 
 Status Bootstrap::choose_channels() {
   const bool neighbours = hierarchy_.nodes() < communicator_.ranks;
-  use_shm_ = listed("shm") && neighbours;
+  use_shm_ = may_use("shm") && neighbours;
   const bool network = hierarchy_.nodes() > 1 || !use_shm_;
-  use_ucx_ = listed("ucx") && network;
-  use_mpi_ = listed("mpi") && network;
+  use_ucx_ = may_use("ucx") && network;
+  use_mpi_ = may_use("mpi") && network;
   if (!use_ucx_ && !use_mpi_ && network)
     return {Code::unsupported, "PLAIT_CHANNELS names no channel between the ranks"};
   if (use_shm_ && !affordable_) return {Code::unavailable, "enough shared memory is in use by other communicators"};
@@ -164,7 +169,7 @@ Status Bootstrap::look_at_network() {
   }
   if (!rails_) return {};
   if (Status status = rails_->agree_on_weights(); !status.ok()) return status;
-  return listed("tcp") ? open_listeners() : Status();
+  return may_use("tcp") ? open_listeners() : Status();
 }
 
 // Connections are only to ranks that shared memory does not reach.
@@ -476,7 +481,9 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
                                           planner_options(), failure_notice(), yield);
   machinery->schedules.count_for(communicator_.grid);
-  machinery->trials.start(shape_text(machinery->planner.hierarchy(), siblings_), std::move(known_));
+  // What is fastest over channels of its own is no lesson for others.
+  if (communicator_.channels.empty())
+    machinery->trials.start(shape_text(machinery->planner.hierarchy(), siblings_), std::move(known_));
   machinery->short_calls_only = short_;
   if (short_) machinery->schedules.take_only_short_calls();
   if (process().tracing) machinery->trace = trace_ != nullptr ? std::move(trace_) : make_trace();

@@ -47,7 +47,7 @@ struct Card {
   std::int64_t ranks_on_node;  // of the job; 0: not known
   std::uint64_t mapped_bytes;
   std::uint64_t token;    // rank 0's tells this communicator from others, earlier ones included
-  std::uint64_t lessons;  // 1: this rank knows some from earlier jobs, and would tell them as rank 0
+  std::uint64_t lessons;  // 1: this rank knows some, and would tell them as rank 0
   EarlyListener listener;
 };
 
@@ -73,6 +73,7 @@ class Bootstrap {
   Result<std::unique_ptr<Machinery>> run();
 
  private:
+  bool may_use(std::string_view channel) const;
   MPI_Comm comm() const { return connections_.messages.handle(); }
   bool lowest(bool& mine, bool& other) const;
   Status agree(const Status& mine, std::string_view failure) const;

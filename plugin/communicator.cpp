@@ -5,6 +5,7 @@
 #include <new>
 
 #include "plugin/bootstrap.h"
+#include "plugin/fusion.h"
 #include "plugin/persistent_space.h"
 #include "plugin/process.h"
 #include "plugin/process_grid.h"
@@ -45,6 +46,7 @@ constinit Registry registry;
 int destroy_communicator(MPI_Comm, int, void* value, void*) {
   auto* communicator = static_cast<Communicator*>(value);
   retire(*communicator);
+  forget_open_requests(*communicator);
   // Its requests outlive it.
   if (communicator->persistent != nullptr) communicator->persistent->communicator().handle = MPI_COMM_NULL;
   registry.remove(*communicator);

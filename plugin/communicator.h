@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/status.h"
@@ -17,6 +18,7 @@ namespace plait {
 
 struct Machinery;       // bootstrap.h
 struct Operation;       // operation.h
+class Fusion;           // fusion.h
 class PersistentSpace;  // persistent_space.h
 
 // The lists of a call, in bytes: kept from call to call so that they keep their memory.
@@ -72,14 +74,16 @@ struct Communicator {
   const char* host_reason = "";  // interned
   const char* grid = "";         // interned: ReportKey::grid; "" where nothing is reported as well
   int eligible_calls = 0;
-  bool posts = false;       // the program makes non-blocking calls: what is set up for them is for any length
-  int error = MPI_SUCCESS;  // of a broken one
+  std::vector<std::string> channels;  // that its set-up may use (plait_set_channels); empty: those of PLAIT_CHANNELS
+  bool posts = false;                 // the program makes non-blocking calls: what is set up for them is for any length
+  int error = MPI_SUCCESS;            // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated
 
   TimedCall timed;  // what the host is to take next
 
   Lists lists;  // of the blocking calls, of which one runs at a time
   OperationQueue operations;
+  std::unique_ptr<Fusion> fusion;  // of its non-blocking allreduces; nullptr: none yet, or no overlap plan
 
   std::shared_ptr<PersistentSpace>
       persistent;  // of its persistent collectives, which may outlive it; nullptr: none yet

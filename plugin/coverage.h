@@ -28,8 +28,6 @@ struct FormOfDoor {
   Door door;
   std::string_view host_because;
 };
-inline constexpr std::string_view not_by_component =
-    "ranks may start them in different orders, and the component sees no starts";
 inline constexpr std::array form_table = {
     FormOfDoor{CallForm::blocking, Door::preload_openmpi, ""},
     FormOfDoor{CallForm::blocking, Door::preload_mpich, ""},
@@ -38,8 +36,8 @@ inline constexpr std::array form_table = {
     FormOfDoor{CallForm::nonblocking, Door::preload_mpich, ""},
     FormOfDoor{CallForm::nonblocking, Door::component, ""},
     FormOfDoor{CallForm::persistent, Door::preload_openmpi, ""},
-    FormOfDoor{CallForm::persistent, Door::preload_mpich, reasons::persistent_of_this_mpi},
-    FormOfDoor{CallForm::persistent, Door::component, not_by_component},
+    FormOfDoor{CallForm::persistent, Door::preload_mpich, ""},
+    FormOfDoor{CallForm::persistent, Door::component, ""},
 };
 static_assert(form_table.size() == doors.size() * forms.size());
 
@@ -182,7 +180,7 @@ inline constexpr std::array exceptions = {
     Exception{reasons::not_set_up, Concerns::all, "the first calls on a communicator; `PLAIT_SETUP_CALLS`"},
     Exception{reasons::host_is_faster, Concerns::all, "measured or known, by hierarchy and size; `PLAIT_HOST=0` never"},
     Exception{reasons::trial, Concerns::tried,
-              "the first calls of a kind and size, in turn with plans; with `PLAIT_TRIAL=1`"},
+              "the first calls of a kind and size, in turn with plans; not with `PLAIT_TRIAL=0`"},
     Exception{reasons::too_large, Concerns::all, "more than 256 ranks"},
     Exception{reasons::no_plan, Concerns::all, "channels or settings that leave no way"},
     Exception{reasons::wrong_argument, Concerns::all, "so that errors are the host's own"},

@@ -72,6 +72,10 @@ struct Host {
   // and `error`, after which the operation may be gone. nullptr: generalized requests.
   int (*start_request)(Operation& operation) = nullptr;
   void (*complete_request)(Operation& operation) = nullptr;
+  // The same for a persistent one, made once, inactive, and put into `persistence.handle`. Its starts come to
+  // door::start(), its end to request_freed(). nullptr: persistent receives.
+  int (*make_persistent_request)(Operation& operation) = nullptr;
+  void (*complete_persistent_request)(MPI_Request request, int error) = nullptr;
   bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
 };
 

@@ -38,14 +38,20 @@ Learned& learned() {
 std::size_t class_from(int size_class) { return size_class == 0 ? 0 : std::size_t{1} << (size_class - 1); }
 std::size_t class_to(int size_class) { return std::size_t{1} << size_class; }
 
+constexpr double nanosecond = 1e-9;
+std::uint64_t nanoseconds(double seconds) { return static_cast<std::uint64_t>(std::llround(seconds / nanosecond)); }
+double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * nanosecond; }
+
 // A range that is no class of sizes was not written here.
 std::optional<Lesson> lesson_in(Collective collective, const TunedRange& range) {
   const int size_class = static_cast<int>(std::bit_width(range.from));
   const bool one_class = size_class < 63 && range.from == class_from(size_class) && range.to == class_to(size_class);
-  const bool sane = range.seconds_from >= 0 && range.seconds_from < longest_seconds && !range.plan.empty() &&
+  const bool sane = range.seconds_from >= 0 && range.seconds_from < longest_seconds &&
+                    range.host_seconds_from < longest_seconds && !range.plan.empty() &&
                     range.plan.size() <= longest_plan;
   if (!one_class || !sane) return std::nullopt;
-  return Lesson{collective, size_class, range.plan, static_cast<std::uint64_t>(std::llround(range.seconds_from * 1e9))};
+  return Lesson{collective, size_class, range.plan, nanoseconds(range.seconds_from),
+                nanoseconds(range.host_seconds_from)};
 }
 
 std::vector<Lesson> lessons_in(const TunedShape& shape) {
@@ -59,9 +65,9 @@ std::vector<Lesson> lessons_in(const TunedShape& shape) {
 TunedShape shape_of(const std::string& shape, const std::vector<Lesson>& lessons) {
   std::map<Collective, std::map<std::size_t, TunedRange>> ranges;
   for (const Lesson& lesson : lessons) {
-    const double seconds = static_cast<double>(lesson.nanoseconds) * 1e-9;
+    const double own = seconds(lesson.nanoseconds), host = seconds(lesson.host_nanoseconds);
     const std::size_t from = class_from(lesson.size_class);
-    ranges[lesson.collective][from] = {from, class_to(lesson.size_class), lesson.plan, seconds, seconds};
+    ranges[lesson.collective][from] = {from, class_to(lesson.size_class), lesson.plan, own, own, host, host};
   }
   TunedShape tuned{.shape = shape, .collectives = {}};
   for (auto& [collective, by_size] : ranges) {
@@ -101,7 +107,9 @@ const TuningTable& earlier() {
   return *table;
 }
 
-bool cached() { return process().config.trial && process().config.cache && !process().config.cache_folder.empty(); }
+bool cached() {
+  return process().config.trial != TrialMode::none && process().config.cache && !process().config.cache_folder.empty();
+}
 
 // This job's shapes come first: the last ones of a file that grows too long are dropped.
 TuningTable merged(const std::vector<std::pair<std::string, std::vector<Lesson>>>& shapes, TuningTable found) {
@@ -118,6 +126,10 @@ TuningTable merged(const std::vector<std::pair<std::string, std::vector<Lesson>>
   return table;
 }
 
+bool of_one_class(const Lesson& one, const Lesson& other) {
+  return one.collective == other.collective && one.size_class == other.size_class;
+}
+
 template <class Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -129,30 +141,42 @@ bool take_number(std::string_view& text, Number& number) {
 }  // namespace
 
 void keep_lesson(const std::string& shape, const Lesson& lesson) {
-  if (!process().first_rank || !cached() || lesson.plan.size() > longest_plan) return;
+  if (lesson.plan.size() > longest_plan) return;
   const std::scoped_lock lock(learned().guard);
   auto& shapes = learned().shapes;
   auto found = std::ranges::find(shapes, shape, [](const auto& entry) { return entry.first; });
   if (found == shapes.end()) found = shapes.insert(shapes.end(), {shape, {}});
   auto& lessons = found->second;
-  std::erase_if(lessons, [&](const Lesson& old) {
-    return old.collective == lesson.collective && old.size_class == lesson.size_class;
-  });
+  std::erase_if(lessons, [&](const Lesson& old) { return of_one_class(old, lesson); });
   lessons.push_back(lesson);
 }
 
-bool has_earlier_lessons() { return cached() && !earlier().shapes.empty(); }
+bool has_earlier_lessons() {
+  if (cached() && !earlier().shapes.empty()) return true;
+  const std::scoped_lock lock(learned().guard);
+  return !learned().shapes.empty();
+}
 
 std::vector<Lesson> earlier_lessons(const std::string& shape) {
   const TunedShape* known = cached() ? earlier().shape(shape) : nullptr;
-  return known != nullptr ? lessons_in(*known) : std::vector<Lesson>();
+  std::vector<Lesson> lessons = known != nullptr ? lessons_in(*known) : std::vector<Lesson>();
+  const std::scoped_lock lock(learned().guard);
+  for (const auto& [other, own] : learned().shapes) {
+    if (other != shape) continue;
+    for (const Lesson& newer : own) {
+      std::erase_if(lessons, [&](const Lesson& old) { return of_one_class(old, newer); });
+      lessons.push_back(newer);
+    }
+  }
+  return lessons;
 }
 
 std::string lessons_text(const std::vector<Lesson>& lessons) {
   std::string text;
   for (const Lesson& lesson : lessons)
     text += std::to_string(static_cast<int>(lesson.collective)) + ' ' + std::to_string(lesson.size_class) + ' ' +
-            std::to_string(lesson.nanoseconds) + ' ' + lesson.plan + '\n';
+            std::to_string(lesson.nanoseconds) + ' ' + std::to_string(lesson.host_nanoseconds) + ' ' + lesson.plan +
+            '\n';
   return text;
 }
 
@@ -164,7 +188,8 @@ std::vector<Lesson> parse_lessons(std::string_view text) {
     int collective = 0;
     Lesson lesson{};
     if (!take_number(line, collective) || !take_number(line, lesson.size_class) ||
-        !take_number(line, lesson.nanoseconds) || collective < 0 || collective >= planned_collectives)
+        !take_number(line, lesson.nanoseconds) || !take_number(line, lesson.host_nanoseconds) || collective < 0 ||
+        collective >= planned_collectives)
       continue;
     lesson.collective = static_cast<Collective>(collective);
     lesson.plan = line;

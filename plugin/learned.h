@@ -1,4 +1,5 @@
-// What trials found, kept for later jobs in the user's cache folder (docs/tuning.md).
+// What trials found, for later communicators of the job, and in the user's cache folder for later jobs
+// (docs/tuning.md).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,17 @@ namespace plait {
 // The fastest way of the calls of a class, on communicators of a shape.
 struct Lesson {
   Collective collective;
-  int size_class;             // the size's number of binary digits: sizes from 2^(class - 1) on, below 2^class
-  std::string plan;           // its name, or "host"
-  std::uint64_t nanoseconds;  // of a call
+  int size_class;                      // the size's number of binary digits: sizes from 2^(class - 1) on, below 2^class
+  std::string plan;                    // its name, or "host"
+  std::uint64_t nanoseconds;           // of a call
+  std::uint64_t host_nanoseconds = 0;  // of the host's; 0: not known
 };
 
-// Keeps a lesson for the end of the job. Thread-safe.
+// Keeps a lesson of this process. Thread-safe.
 void keep_lesson(const std::string& shape, const Lesson& lesson);
 
-// What earlier jobs have learned of this shape, from the cache; empty: nothing, or there is no cache. Reads the file at
-// its first call, from the disk. Thread-safe.
+// What this process and, as the cache has it, earlier jobs have learned of this shape; empty: nothing. Reads the file
+// at its first call, from the disk. Thread-safe.
 std::vector<Lesson> earlier_lessons(const std::string& shape);
 // Whether there is anything of any shape.
 bool has_earlier_lessons();

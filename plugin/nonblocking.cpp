@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "plugin/bootstrap.h"
+#include "plugin/fusion.h"
 #include "plugin/host.h"
+#include "plugin/overlap_counts.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
 
@@ -39,6 +41,8 @@ bool is_hosts(const Machinery& machinery, const Request& request) {
 
 Admission admit_accelerated(Operation& operation) {
   prepare_to_run(operation);
+  if (operation.request.call.collective == Collective::allreduce)
+    if (Fusion* fusion = fusion_of(*operation.communicator); fusion != nullptr) fusion->enlist(operation);
   if (operation.prepared == nullptr) return Admission::host;
   operation.error = operation.types.hold(operation.request);
   if (operation.error == MPI_SUCCESS) return Admission::taken;
@@ -166,7 +170,7 @@ void prepare_to_run(Operation& operation) {
   auto prepared = machinery.schedules.hold({.call = first,
                                             .in_place = request.sharing != Sharing::none,
                                             .displacements = request.displacements,
-                                            .way = pairs ? planners_way : settled_way});
+                                            .way = pairs ? planners_way : way_of(request)});
   if (!prepared->accelerated) {
     operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
     return;
@@ -178,7 +182,9 @@ void prepare_to_run(Operation& operation) {
 
 void note_latest(Operation& operation, MPI_Request handle) { latest = {&operation, handle}; }
 
-Admission admit(Operation& operation) {
+namespace {
+
+Admission decide(Operation& operation) {
   operation.reason = why_host(operation);
   if (operation.reason != nullptr) return Admission::host;
   try {
@@ -190,6 +196,15 @@ Admission admit(Operation& operation) {
   }
 }
 
+}  // namespace
+
+Admission admit(Operation& operation) {
+  const Admission admission = decide(operation);
+  const bool counted = process().overlap != nullptr && operation.request.call.collective == Collective::allreduce;
+  if (counted && admission == Admission::host) OverlapCounts::instance().count_alone(operation.reason);
+  return admission;
+}
+
 int give_request(Operation& operation, MPI_Request* request) {
   if (const int error = start_request(operation); error != MPI_SUCCESS) {
     leave_out(*operation.communicator, error);
@@ -199,6 +214,7 @@ int give_request(Operation& operation, MPI_Request* request) {
   // The operation may be complete, and its request of another thread's, before this returns.
   note_latest(operation, operation.handle);
   *request = operation.handle;
+  if (operation.membership.left > 1) note_open_request(*operation.communicator, operation.handle);
   hand_over(operation);
   return MPI_SUCCESS;
 }
@@ -231,9 +247,29 @@ void complete_request(Operation& operation) {
     PMPI_Grequest_complete(operation.handle);
 }
 
+namespace {
+
+// A call that ran in a group: it stands under the group's plan.
+void record_fused(const Operation& operation) {
+  const Communicator& communicator = *operation.communicator;
+  const PreparedCall& prepared = *operation.prepared;
+  report_row({.collective = operation.request.call.collective,
+              .ranks = communicator.ranks,
+              .size_class = size_class(prepared.payload),
+              .plan = operation.membership.plan,
+              .channels = operation.membership.channels,
+              .reason = "",
+              .form = Form::nonblocking,
+              .grid = communicator.grid})
+      .add(prepared.payload, monotonic_ns() - operation.begin_ns);
+}
+
+}  // namespace
+
 void record_operation(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   const PreparedCall& prepared = *operation.prepared;
+  if (operation.membership.plan != nullptr && prepared.row != nullptr) return record_fused(operation);
   const Form form = operation.persistence.space != nullptr ? Form::persistent : Form::nonblocking;
   ReportRow* row = row_of(communicator, operation.request, prepared, form);
   record(communicator, operation.request, prepared, row, operation.begin_ns);
@@ -244,6 +280,7 @@ void record_operation(Operation& operation) {
 namespace plait::door {
 
 int wait(MPI_Request* request, MPI_Status* status) {
+  if (request != nullptr) note_wait_for(*request);
   if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
     Operation& operation = *std::exchange(latest, {}).operation;
     // Another thread may have waited for it, and it may be in use again.

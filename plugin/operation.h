@@ -25,8 +25,28 @@ struct Persistence {
   std::shared_ptr<PersistentSpace> space;  // nullptr: the operation is not persistent
   std::uint32_t slot = 0;                  // in its space, the same on all ranks
   MPI_Request handle = MPI_REQUEST_NULL;   // what the program holds
-  int tag = 0;                             // of the message that completes the request
+  int tag = 0;                             // of the message that completes a persistent receive; 0: it is none
   std::atomic<State> state{State::inactive};
+};
+
+struct FusedRun;  // fusion.h
+
+// Of an allreduce that the job's overlap plan has a place for.
+struct Membership {
+  std::uint64_t unit =
+      0;  // operations of one unit may run as one; 0: it runs by itself, and the plan says nothing of it
+  std::size_t group = 0;  // of the plan
+  std::size_t left = 1;   // calls of the plan's group from this one on
+  double duty = 1;        // of the helper thread meanwhile
+  bool single = false;    // its unit has no other
+  bool counted = false, entered = false;
+  std::shared_ptr<FusedRun> run;   // of the unit, in its last operation
+  const char* plan = nullptr;      // by which all of them ran; interned
+  const char* channels = nullptr;  // likewise
+
+  // While its data, or its group's, is under way.
+  void enter();
+  void leave();
 };
 
 struct Operation {
@@ -41,6 +61,7 @@ struct Operation {
   MPI_Request handle = MPI_REQUEST_NULL;
   void* door_request = nullptr;  // the door's own, always kept
   Persistence persistence;
+  Membership membership;
 
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;

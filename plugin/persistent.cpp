@@ -11,6 +11,7 @@
 #include "plugin/errors.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
+#include "plugin/persistent_receive.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
@@ -24,8 +25,6 @@ using State = Persistence::State;
 struct Registry {
   std::mutex guard;
   std::unordered_map<MPI_Request, Operation*> by_handle;
-  std::vector<int> free_tags;
-  int next_tag = 1;
   // Whose last request came to its end within progress(), which is no place to take it down.
   std::vector<std::shared_ptr<PersistentSpace>> abandoned;
 
@@ -46,15 +45,6 @@ Operation* find(MPI_Request handle) {
   const auto lock = registry().lock();
   const auto found = registry().by_handle.find(handle);
   return found != registry().by_handle.end() ? found->second : nullptr;
-}
-
-int take_tag() {
-  Registry& all = registry();
-  const auto lock = all.lock();
-  if (all.free_tags.empty()) return all.next_tag++;
-  const int tag = all.free_tags.back();
-  all.free_tags.pop_back();
-  return tag;
 }
 
 void enlist(Operation& operation) {
@@ -82,16 +72,23 @@ int call_host(Function function, All... all) {
   return function != nullptr ? function(all...) : MPI_ERR_OTHER;
 }
 
+// Whether the door has requests of its own for them.
+bool of_door() { return host().make_persistent_request != nullptr; }
+
 // Returns what the operation ran on.
 std::shared_ptr<PersistentSpace> forget(Operation& operation) {
   std::shared_ptr<PersistentSpace> space = std::move(operation.persistence.space);
   space->give_slot_back(operation.persistence.slot);
-  {
-    const auto lock = registry().lock();
-    registry().free_tags.push_back(operation.persistence.tag);
-  }
+  if (operation.persistence.tag != 0) give_tag_back(std::exchange(operation.persistence.tag, 0));
   give_back(&operation);
   return space;
+}
+
+// The program has freed the request, perhaps before the end.
+void let_go(Operation& operation) {
+  State state = State::active;
+  if (!operation.persistence.state.compare_exchange_strong(state, State::freed)) forget(operation);
+  take_down_abandoned();
 }
 
 // Between nodes, as the report counts them: below that the host, which needs no agreement on the order, is faster. Two
@@ -130,19 +127,25 @@ MPI_Comm raising(const Communicator& communicator) {
   return communicator.handle != MPI_COMM_NULL ? communicator.handle : MPI_COMM_WORLD;
 }
 
-// The receive is started first, so that the completion finds it.
+// Tells the host that the program's request is active now.
+int activate(Operation& operation, MPI_Request* request) {
+  if (of_door()) return MPI_SUCCESS;  // it knows
+  if (const int error = start_receive(request); error != MPI_SUCCESS) return error;
+  if (*request == operation.persistence.handle) return MPI_SUCCESS;
+  strike_out(operation.persistence.handle);
+  operation.persistence.handle = *request;
+  enlist(operation);
+  return MPI_SUCCESS;
+}
+
 int start_one(Operation& operation, MPI_Request* request) {
   Persistence& persistence = operation.persistence;
-  if (persistence.state.load(std::memory_order_acquire) != State::inactive) return host().start(request);
+  if (persistence.state.load(std::memory_order_acquire) != State::inactive)
+    return of_door() ? MPI_ERR_REQUEST : host().start(request);
   Communicator& communicator = *operation.communicator;
   if (communicator.road == Road::broken)
     return raise_error(raising(communicator), communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER);
-  if (const int error = host().start(request); error != MPI_SUCCESS) return error;
-  if (*request != operation.persistence.handle) {  // Open MPI may give another one
-    strike_out(operation.persistence.handle);
-    operation.persistence.handle = *request;
-    enlist(operation);
-  }
+  if (const int error = activate(operation, request); error != MPI_SUCCESS) return error;
   operation.at_rest = operation.running = operation.failed = false;
   operation.error = MPI_SUCCESS;
   operation.begin_ns = reporting() ? monotonic_ns() : 0;
@@ -157,17 +160,9 @@ int start_one(Operation& operation, MPI_Request* request) {
 }  // namespace
 
 PersistentSpace* persistent_space(Communicator& communicator, const char*& reason) {
-  // What another MPI's requests do when they end with an error is not known.
-#if defined(OPEN_MPI)
-  constexpr bool of_open_mpi = true;
-#else
-  constexpr bool of_open_mpi = false;
-#endif
   reason = communicator.host_reason;
   if (communicator.inter || communicator.ranks == 1) return nullptr;
   if (communicator.road == Road::host) return nullptr;
-  reason = reasons::persistent_of_this_mpi;
-  if (!of_open_mpi) return nullptr;
   reason = reasons::no_progress_hook;
   if (!host_drives_progress()) return nullptr;
   take_down_abandoned();
@@ -189,10 +184,8 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
     return MPI_SUCCESS;
   }
   persistence.slot = *slot;
-  persistence.tag = take_tag();
   operation.reason = nullptr;
-  const int error =
-      PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, persistence.tag, quiet_communicator(), &operation.persistence.handle);
+  const int error = of_door() ? host().make_persistent_request(operation) : make_receive(persistence);
   if (error != MPI_SUCCESS) {
     leave_out(space.communicator(), error);
     space.note_failure();
@@ -205,24 +198,33 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
   return MPI_SUCCESS;
 }
 
+// The handle of a request that the host frees with its error may soon be another one's.
 void conclude_start(Operation& operation) {
-  // The receive knows nothing of the collective's communicator, whose error handler is to be told. Open MPI frees a
-  // request that ends with an error, a persistent one as well: its handle may soon be another one's.
-  const bool failed = operation.error != MPI_SUCCESS;
-  if (failed) {
-    raise_error(raising(*operation.communicator), operation.error);
-    strike_out(operation.persistence.handle);
-  }
-  const int tag = operation.persistence.tag;
+  const bool failed = operation.error != MPI_SUCCESS, by_door = of_door();
+  const bool gone = failed && !by_door && error_frees_receive;
+  // The receive knows nothing of the collective's communicator, whose error handler is to be told.
+  if (failed && !by_door) raise_error(raising(*operation.communicator), operation.error);
+  if (gone) strike_out(operation.persistence.handle);
+  const MPI_Request handle = operation.persistence.handle;
+  const int tag = operation.persistence.tag, error = operation.error;
   State state = State::active;
   const bool kept = operation.persistence.state.compare_exchange_strong(state, State::inactive);
   operation.complete.store(true, std::memory_order_release);
-  const std::byte too_long{};
-  PMPI_Send(&too_long, failed ? 1 : 0, MPI_BYTE, 0, tag, quiet_communicator());
-  if (kept && !failed) return;
+  if (by_door)
+    host().complete_persistent_request(handle, error);
+  else
+    complete_receive(tag, failed);
+  if (kept && !gone) return;
   std::shared_ptr<PersistentSpace> space = forget(operation);
   const auto lock = registry().lock();
   registry().abandoned.push_back(std::move(space));
+}
+
+void request_freed(MPI_Request handle) {
+  Operation* operation = find(handle);
+  if (operation == nullptr) return;
+  strike_out(handle);
+  let_go(*operation);
 }
 
 void finish_persistent() {
@@ -273,10 +275,7 @@ int request_free(MPI_Request* request) {
   if (operation == nullptr) return host().request_free(request);
   strike_out(operation->persistence.handle);
   const int error = host().request_free(request);
-  Persistence& persistence = operation->persistence;
-  State state = State::active;
-  if (!persistence.state.compare_exchange_strong(state, State::freed)) forget(*operation);
-  take_down_abandoned();
+  let_go(*operation);
   return error;
 }
 

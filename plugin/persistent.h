@@ -1,10 +1,8 @@
 // Persistent collectives (MPI 4.0, section 6.13; Open MPI 4.1 has them with the prefix MPIX_).
 //
 // Plan, types and memory are prepared once, where the request is made; a start only says that it was made
-// (start_order.h). A generalized request cannot be persistent, so the program is given a persistent receive of an empty
-// message from this process to itself: started with each start of the collective, and sent to when that is complete.
-// All that MPI does with requests then holds for it. After a failure the message is too long, so that the function that
-// completes the request returns an error.
+// (start_order.h). A generalized request cannot be persistent: the program is given the door's own request (Host), or a
+// persistent receive (persistent_receive.h).
 #pragma once
 
 #include <mpi.h>
@@ -33,6 +31,9 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
 
 // Called by progress() when the operation has come to an end.
 void conclude_start(Operation& operation);
+
+// For doors with requests of their own, of which the program frees one. Thread-safe.
+void request_freed(MPI_Request handle);
 
 // Before MPI ends: forgets what the program has not freed.
 void finish_persistent();

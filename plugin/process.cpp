@@ -21,6 +21,8 @@
 #include "plugin/layout.h"
 #include "plugin/learned.h"
 #include "plugin/nonblocking.h"
+#include "plugin/overlap_counts.h"
+#include "plugin/overlap_setting.h"
 #include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
 #include "plugin/report.h"
@@ -62,7 +64,7 @@ std::uint64_t fingerprint(const Config& config) {
   for (const std::size_t value :
        {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
         static_cast<std::size_t>(config.setup_calls), static_cast<std::size_t>(config.host_when_faster),
-        static_cast<std::size_t>(config.trial)})
+        static_cast<std::size_t>(config.trial), static_cast<std::size_t>(config.trial_after)})
     add(std::to_string(value));
   return hash_text(text);
 }
@@ -72,7 +74,8 @@ struct Introduction {
   HostId host;
   std::uint64_t machine;
   std::uint64_t fingerprint;
-  std::uint64_t table;  // OwnTable::hash
+  std::uint64_t table;    // OwnTable::hash
+  std::uint64_t overlap;  // OwnOverlapPlan::hash
   std::uint32_t disabled, reporting, tracing, concurrent;
 };
 
@@ -91,32 +94,58 @@ void take_table(Process& process, const OwnTable& own) {
   process.fingerprint ^= own.hash;
 }
 
-void turn_off(Process& process, const char* reason) { process.off_reason = reason; }
-
-// All take the table or none does. Where some rank was told of one and cannot use it, the first such rank says why.
-void agree_on_table(Process& process, const OwnTable& own, const std::vector<Introduction>& all, int world_rank) {
-  const auto first_with = [&](std::uint64_t table) {
-    return std::find_if(all.begin(), all.end(), [&](const Introduction& rank) { return rank.table == table; });
-  };
-  const auto refusing = first_with(OwnTable::refused), without = first_with(OwnTable::none);
-  const bool same =
-      std::all_of(all.begin(), all.end(), [&](const Introduction& rank) { return rank.table == all.front().table; });
-  if (same && own.table != nullptr) return take_table(process, own);
-  if (refusing != all.end()) {
-    if (world_rank == refusing - all.begin()) warn(own.refusal);
-  } else if (!same && world_rank == 0) {
-    warn("PLAIT_TABLE is not used: " + (without != all.end()
-                                            ? "rank " + std::to_string(without - all.begin()) + " was not given one"
-                                            : std::string("the files differ between ranks")));
-  }
+void take_overlap(Process& process, const OwnOverlapPlan& own) {
+  process.overlap = own.plan;
+  process.fingerprint ^= own.hash;
 }
 
-void agree(Process& process, const OwnTable& table, int world_rank, int world_ranks) {
+void turn_off(Process& process, const char* reason) { process.off_reason = reason; }
+
+// What one process has of a file that all ranks are to have alike.
+struct OwnFile {
+  const char* variable;
+  std::uint64_t hash, none, refused;
+  const std::string& refusal;
+};
+
+// All take the file or none does. Where some rank was told of one and cannot use it, the first such rank says why.
+bool same_file(const OwnFile& own, const std::vector<Introduction>& all, std::uint64_t Introduction::*hash,
+               int world_rank) {
+  const auto first_with = [&](std::uint64_t wanted) { return std::ranges::find(all, wanted, hash); };
+  const auto refusing = first_with(own.refused), without = first_with(own.none);
+  const bool same = std::ranges::all_of(all, [&](const Introduction& rank) { return rank.*hash == all.front().*hash; });
+  if (same && own.hash != own.refused) return true;
+  if (refusing != all.end()) {
+    if (world_rank == refusing - all.begin()) warn(own.refusal);
+  } else if (world_rank == 0) {
+    warn(std::string(own.variable) + " is not used: " +
+         (without != all.end() ? "rank " + std::to_string(without - all.begin()) + " was not given one"
+                               : std::string("the files differ between ranks")));
+  }
+  return false;
+}
+
+// What the files that the user named say.
+struct OwnFiles {
+  OwnTable table;
+  OwnOverlapPlan overlap;
+};
+
+void agree_on_files(Process& process, const OwnFiles& own, const std::vector<Introduction>& all, int world_rank) {
+  const OwnFile table{"PLAIT_TABLE", own.table.hash, OwnTable::none, OwnTable::refused, own.table.refusal};
+  if (same_file(table, all, &Introduction::table, world_rank)) take_table(process, own.table);
+  const OwnFile overlap{"PLAIT_OVERLAP", own.overlap.hash, OwnOverlapPlan::none, OwnOverlapPlan::refused,
+                        own.overlap.refusal};
+  if (same_file(overlap, all, &Introduction::overlap, world_rank)) take_overlap(process, own.overlap);
+}
+
+void agree(Process& process, const OwnFiles& files, int world_rank, int world_ranks) {
   const Config& config = process.config;
   const Introduction mine{.host = discover_host(),
                           .machine = machine_identity(),
                           .fingerprint = process.fingerprint,
-                          .table = table.hash,
+                          .table = files.table.hash,
+                          .overlap = files.overlap.hash,
                           .disabled = config.disable,
                           .reporting = config.report,
                           .tracing = !config.trace_path.empty(),
@@ -137,7 +166,7 @@ void agree(Process& process, const OwnTable& table, int world_rank, int world_ra
   }
   process.world_nodes = number_nodes(all);
   if (disabled) return turn_off(process, "PLAIT_DISABLE is set");
-  if (!differing) return agree_on_table(process, table, all, world_rank);
+  if (!differing) return agree_on_files(process, files, all, world_rank);
   turn_off(process, "settings differ between ranks");
   if (world_rank == 0) warn("the PLAIT_* variables or versions differ between ranks; every call goes to the host MPI");
 }
@@ -156,20 +185,24 @@ void start(bool agreeing) {
   if (!plan.ok() && rank == 0) warn("PLAIT_PLAN: " + plan.status().message());
   PMPI_Query_thread(&provided);
   made->concurrent = made->any_concurrent = provided == MPI_THREAD_MULTIPLE;
-  made->helped = made->config.progress == "thread";
-  detail::threaded.store(made->concurrent || made->helped, std::memory_order_relaxed);
   made->first_rank = rank == 0;
   if (made->first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);
-  const OwnTable table = made->config.disable ? OwnTable() : read_own_table(made->config);
+  OwnFiles files;
+  if (!made->config.disable) files = {read_own_table(made->config), read_own_overlap_plan(made->config)};
   if (agreeing) {
-    agree(*made, table, rank, ranks);
+    agree(*made, files, rank, ranks);
   } else if (made->config.disable) {
     turn_off(*made, "PLAIT_DISABLE is set");
   } else {
-    take_table(*made, table);
-    if (made->first_rank && !table.refusal.empty()) warn(table.refusal);
+    take_table(*made, files.table);
+    take_overlap(*made, files.overlap);
+    for (const std::string* refusal : {&files.table.refusal, &files.overlap.refusal})
+      if (made->first_rank && !refusal->empty()) warn(*refusal);
   }
+  made->helped = made->config.progress == "thread" || made->overlap != nullptr;
+  detail::threaded.store(made->concurrent || made->helped, std::memory_order_relaxed);
+  if (made->overlap != nullptr) OverlapCounts::instance().start(*made->overlap);
   settings = made;
   const bool off = *made->off_reason != '\0';
   if (!off) {

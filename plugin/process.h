@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "plan/overlap/overlap_plan.h"
 #include "plan/planner.h"
 
 namespace plait {
@@ -34,11 +35,12 @@ struct Process {
   std::vector<int> world_nodes;   // node of each rank of MPI_COMM_WORLD, from 0 on by first ranks; empty: not known
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
   bool any_concurrent = false;    // of any rank of the job, as far as it is known
-  bool helped = false;            // PLAIT_PROGRESS=thread
+  bool helped = false;            // a helper thread moves operations on: PLAIT_PROGRESS=thread, or an overlap plan
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
   const char* off_reason = "";    // in Phase::off
-  std::shared_ptr<const TuningTable> table;  // PLAIT_TABLE; nullptr: none, or not the same on all ranks
-  mutable PlanStore plans;                   // of all communicators
+  std::shared_ptr<const TuningTable> table;    // PLAIT_TABLE; nullptr: none, or not the same on all ranks
+  std::shared_ptr<const OverlapPlan> overlap;  // PLAIT_OVERLAP; likewise
+  mutable PlanStore plans;                     // of all communicators
 };
 
 namespace detail {

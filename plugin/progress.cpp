@@ -9,9 +9,11 @@
 
 #include "plugin/bootstrap.h"
 #include "plugin/errors.h"
+#include "plugin/fusion.h"
 #include "plugin/host_progress.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
+#include "plugin/overlap_counts.h"
 #include "plugin/persistent.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress_thread.h"
@@ -236,23 +238,54 @@ void end(Operation& operation) {
   conclude(operation);
 }
 
+// The first operation of the queue has come to its end.
+void take_out_first(OperationQueue& queue, bool may_call_host) {
+  Operation& operation = *queue.first;
+  queue.first = operation.next;
+  operation.membership.leave();
+  if (may_call_host)
+    end(operation);
+  else
+    endings.push(operation);
+}
+
+// Whether the queue's first operation runs by itself; else its group was moved on, or waits.
+bool runs_by_itself(Communicator& communicator, bool may_call_host, Fusion::Turn& turn) {
+  OperationQueue& queue = communicator.operations;
+  if (queue.first->membership.unit == 0 || communicator.road == Road::broken) return true;
+  turn = communicator.fusion->turn(queue, may_call_host);
+  if (turn == Fusion::Turn::failed) {
+    queue.failure = communicator.fusion->failure();
+    communicator.road = Road::broken;
+  } else if (turn == Fusion::Turn::ended) {
+    for (std::size_t left = communicator.fusion->ended(); left > 0; --left) take_out_first(queue, may_call_host);
+  } else if (turn == Fusion::Turn::by_itself) {
+    queue.first->membership.enter();
+  }
+  return turn == Fusion::Turn::by_itself || turn == Fusion::Turn::failed;
+}
+
 int run_queue(Communicator& communicator, bool may_call_host) {
   OperationQueue& queue = communicator.operations;
   int moved = 0;
   while (queue.first != nullptr) {
     Operation& operation = *queue.first;
     if (operation.needs_host && !may_call_host) break;
+    Fusion::Turn turn = Fusion::Turn::by_itself;
+    if (!runs_by_itself(communicator, may_call_host, turn)) {
+      moved += turn != Fusion::Turn::waiting ? 1 : 0;
+      if (turn == Fusion::Turn::ended) continue;
+      if (turn == Fusion::Turn::waiting && may_call_host && ++queue.idle_turns % notice_every == 0)
+        communicator.machinery->look_at_notice();
+      break;
+    }
     const bool complete = move_to_end(operation);
     if (complete || communicator.machinery->engine.moved())
       ++moved;
     else if (may_call_host && ++queue.idle_turns % notice_every == 0)
       communicator.machinery->look_at_notice();
     if (!complete) break;
-    queue.first = operation.next;
-    if (may_call_host)
-      end(operation);
-    else
-      endings.push(operation);
+    take_out_first(queue, may_call_host);
   }
   return moved;
 }
@@ -296,7 +329,16 @@ int turn(bool may_call_host) {
   return moved;
 }
 
-int progress_from_host() { return progress(); }
+// The program is within MPI.
+int progress_from_host() {
+  OverlapCounts& overlap = OverlapCounts::instance();
+  if (overlap.started() && anything_posted()) {
+    const std::uint64_t now_ns = monotonic_ns();
+    overlap.turns.note(now_ns);
+    overlap.time.note_turn(now_ns);
+  }
+  return progress();
+}
 
 }  // namespace
 
@@ -351,7 +393,7 @@ bool complete_untold(Operation& operation) {
   const std::atomic<bool>& complete = operation.complete;
   const bool untold = !threaded() && (awaited == &operation || !complete.load(std::memory_order_relaxed));
   if (untold) awaited = &operation;
-  for (int turns = 0; turns < most_turns && !complete.load(std::memory_order_acquire); ++turns) progress();
+  for (int turns = 0; turns < most_turns && !complete.load(std::memory_order_acquire); ++turns) progress_from_host();
   if (!untold) return false;
   awaited = nullptr;
   if (!complete.load(std::memory_order_relaxed)) return false;
@@ -374,7 +416,7 @@ bool anything_posted() { return posted.load(std::memory_order_seq_cst) != 0; }
 
 // MPICH makes no progress in a probe among one rank.
 void progress_of_both() {
-  if (progress() != 0) return;
+  if (progress_from_host() != 0) return;
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
   sched_yield();

@@ -4,15 +4,20 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 #include <system_error>
 #include <thread>
 
 #include "core/log.h"
+#include "plugin/overlap_counts.h"
 #include "plugin/process.h"
 #include "plugin/progress.h"
+#include "plugin/progress_share.h"
+#include "tl/trace.h"
 
 namespace plait {
 namespace {
@@ -44,9 +49,12 @@ class ProgressThread {
  private:
   void run();
   void sleep_until_posted();
+  void keep_to_duty();
 
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
+  DutyMeter meter_;  // of the thread alone, like the next one
+  bool metering_ = false;
   std::thread thread_;  // last: it uses the others
 };
 
@@ -64,6 +72,39 @@ void pin() {
   }
 }
 
+std::uint64_t processor_ns() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec);
+}
+
+// A change of the duty is to be seen soon.
+void rest(std::uint64_t nanoseconds) {
+  constexpr std::uint64_t longest_ns = 5'000'000;
+  const timespec time{0, static_cast<long>(std::min(nanoseconds, longest_ns))};
+  nanosleep(&time, nullptr);
+}
+
+// A program that waits in MPI moves everything on itself, and has the core to itself for it.
+constexpr std::uint64_t away_ns = 100'000;
+bool program_progresses() {
+  const OverlapCounts& overlap = OverlapCounts::instance();
+  return overlap.started() && anything_posted() && overlap.turns.recent(monotonic_ns());
+}
+
+// The whole core needs no clocks.
+void ProgressThread::keep_to_duty() {
+  const double duty = ProgressDuty::instance().duty();
+  if (duty >= 1) {
+    metering_ = false;
+    return;
+  }
+  if (!metering_) meter_.restart(monotonic_ns(), processor_ns());
+  metering_ = true;
+  if (const std::uint64_t pause_ns = meter_.rest_ns(monotonic_ns(), processor_ns(), duty); pause_ns != 0)
+    rest(pause_ns);
+}
+
 void ProgressThread::run() {
   pthread_setname_np(pthread_self(), thread_name);
   pin();
@@ -71,8 +112,12 @@ void ProgressThread::run() {
   const bool may_call_host = process().concurrent;
   int fruitless = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
-    if (!anything_posted()) {
+    keep_to_duty();
+    if (program_progresses()) {
+      rest(away_ns);
+    } else if (!anything_posted()) {
       sleep_until_posted();
+      metering_ = false;
       fruitless = 0;
     } else if (progress(may_call_host) != 0) {
       fruitless = 0;
@@ -99,7 +144,8 @@ constinit std::atomic<ProgressThread*> helper{nullptr};
 }  // namespace
 
 void start_progress_thread(const Config& config) {
-  if (config.progress != "thread") return;
+  ProgressDuty::instance().set_default(config.progress_duty);
+  if (!process().helped) return;
   // Signals are the program's: none is to be handled in a thread that it does not know.
   sigset_t all, before;
   sigfillset(&all);
@@ -107,7 +153,7 @@ void start_progress_thread(const Config& config) {
   try {
     helper.store(new ProgressThread, std::memory_order_release);
   } catch (const std::system_error& error) {
-    warn(std::string("PLAIT_PROGRESS=thread: no thread could be started: ") + error.what());
+    warn(std::string("no helper thread could be started: ") + error.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

@@ -28,8 +28,14 @@ inline constexpr const char* user_operator_posted = "user-defined operator in a 
 inline constexpr const char* not_set_up_by_blocking = "not set up by a blocking call yet";
 inline constexpr const char* short_set_up = "set up for short calls so far";
 
+// ---- Of calls that an overlap plan does not put into a group (fusion.cpp)
+inline constexpr const char* not_in_overlap_plan = "the overlap plan has no call of its size";
+inline constexpr const char* overlap_layout = "its data must be packed, or the ranks have no channel to agree by";
+inline constexpr const char* group_begun_early = "its group was begun before all its calls were posted";
+inline constexpr const char* group_incomplete =
+    "the calls before it in its group were not posted, or with another type, operator or place";
+
 // ---- Of persistent calls (persistent.cpp)
-inline constexpr const char* persistent_of_this_mpi = "persistent collective of an MPI library other than Open MPI";
 inline constexpr const char* too_short_to_order = "too short to agree on the order of starts between nodes";
 inline constexpr const char* no_persistent_slot = "too many persistent collectives, or not for all ranks";
 

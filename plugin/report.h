@@ -10,9 +10,8 @@
 //   "ranks"    of MPI_COMM_WORLD
 //   "placement"  a sentence, where another placement of the ranks on the nodes would be faster (placement_advice.h)
 //   "mapping"  a list of sentences, where ranks are not bound, or dealt out unevenly (mapping_advice.h)
-//   "saved_seconds"  less than the host MPI would have taken, as the trials measured it (docs/tuning.md): in the calls
-//   of
-//              a rank, mean over the ranks
+//   "saved_seconds"  less than the host MPI would have taken, as trials or a table measured it (docs/tuning.md): in the
+//              calls of a rank, mean over the ranks
 //   "rails"    a list, where UCX was used, of objects with the "name" of a rail and the "bytes" of data that all ranks
 //   sent
 //              over rails of that name
@@ -77,6 +76,10 @@ int size_class(std::size_t bytes);
 
 // The row of a key; made when it is new. Thread-safe; the row lives for ever.
 ReportRow& report_row(const ReportKey& key);
+
+// What calls of this process took less than the host's would have, as a trial or a table has measured both.
+// Thread-safe.
+void note_saved(std::uint64_t nanoseconds);
 
 // What a communicator's set-up found out about the links: for the advice on placement. Thread-safe.
 void note_links(double network_seconds_per_byte, double ranks_per_core);

@@ -18,8 +18,6 @@
 namespace plait {
 namespace {
 
-constexpr const char* the_host_is_faster = "the host is faster";
-
 // ---- Running ----
 
 // No later call runs: the ranks may disagree on what was done. `error`: MPI's code for `status`.
@@ -101,7 +99,7 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
 // The same on all ranks: what they know of the lengths is what earlier calls have told all of them.
 const char* why_faster_on_host(Collective collective, SlotSize* size) {
   if (!process().config.host_when_faster) return nullptr;
-  if (collective == Collective::gatherv) return the_host_is_faster;
+  if (collective == Collective::gatherv) return reasons::host_is_faster;
   return size != nullptr && size->host_has_turn() ? "the host is faster with lengths such as the last" : nullptr;
 }
 
@@ -152,9 +150,11 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
 
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   if (request.prefix != Prefix::none && scan_is_hosts(*communicator.machinery, request))
-    return {.reason = the_host_is_faster};
-  const CallShape shape{
-      .call = request.call, .in_place = request.sharing != Sharing::none, .displacements = request.displacements};
+    return {.reason = reasons::host_is_faster};
+  const CallShape shape{.call = request.call,
+                        .in_place = request.sharing != Sharing::none,
+                        .displacements = request.displacements,
+                        .way = way_of(request)};
   const PreparedCall* prepared = &communicator.machinery->schedules.find(shape);
   if (prepared->too_long || (communicator.posts && communicator.machinery->short_calls_only)) [[unlikely]] {
     set_up_now(communicator, Extent::all_calls);
@@ -195,6 +195,11 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
           .fast = fast_lengths(request.call.collective, *communicator.machinery->links.hierarchy)};
 }
 
+int way_of(const Request& request) {
+  const bool rounds = request.reducer != nullptr && !request.reducer->exact;
+  return rounds && process().config.trial == TrialMode::exact ? planners_way : settled_way;
+}
+
 // What an exchange by pairs moves differs from rank to rank, so that the ranks' rows would not be the same.
 ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form) {
   if (prepared.row == nullptr) return nullptr;
@@ -222,6 +227,7 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
   const bool pairs = by_pairs(request.call.collective);
   const std::uint64_t payload = pairs ? request.call.count : prepared.payload;
   if (row != nullptr) row->add(payload, end_ns - begin_ns);
+  if (row != nullptr && prepared.saved_nanoseconds != 0) note_saved(prepared.saved_nanoseconds);
   if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.machinery->connections.shm)
     note_buffers(payload, in_arena(request));
   if (communicator.machinery->trace != nullptr)

@@ -64,6 +64,9 @@ void set_up_now(Communicator& communicator, Extent extent);
 inline constexpr std::size_t usual_slot_bytes = slot_bytes(2);
 PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes);
 
+// By which way of a trial (CallShape::way) a request's call is planned; the same on all ranks.
+int way_of(const Request& request);
+
 // Whether a scan is the host's where it is the faster one; the same on all ranks.
 bool scan_is_hosts(const Machinery& machinery, const Request& request);
 

@@ -160,6 +160,7 @@ void ScheduleCache::prepare(Entry& entry) {
     const PlanNames& names = names_of(*choice.plan, call.collective, prepared.schedule.channels_used);
     prepared.plan = names.plan;
     prepared.channels = names.channels;
+    if (reporting()) prepared.saved_nanoseconds = static_cast<std::uint64_t>(planner_.saved_by_table(call) * 1e9);
   }
   if (!reporting()) return;
   prepared.row = &report_row({.collective = call.collective,

@@ -39,8 +39,9 @@ struct PreparedCall {
   const char* reason = "";      // of the host
   TrialClass* tried = nullptr;  // in settled_way; nullptr: the class has no trial
   BoundSchedule schedule;
-  std::uint64_t payload = 0;  // payload_bytes()
-  ReportRow* row = nullptr;   // where the call is counted; nullptr: nowhere
+  std::uint64_t payload = 0;            // payload_bytes()
+  std::uint64_t saved_nanoseconds = 0;  // against the host, as a table says
+  ReportRow* row = nullptr;             // where the call is counted; nullptr: nowhere
 };
 
 // Bounded in number and in bytes. Not thread-safe.

@@ -28,7 +28,7 @@ bool one_node() {
 
 // Which ranks are on other nodes is not known yet, so that all are counted.
 void Bootstrap::listen_early(EarlyListener& mine) {
-  if (!listed("ucx") || !listed("tcp") || one_node() || sockets_failed.load()) return;
+  if (!may_use("ucx") || !may_use("tcp") || one_node() || sockets_failed.load()) return;
   const Status listening = attempt([&]() -> Status {
     first_rail_ = first_ethernet_rail();
     if (!first_rail_) return {Code::unavailable, "tcp: the first rail is no Ethernet interface"};

@@ -35,13 +35,18 @@ double scaled(std::uint64_t nanoseconds, double factor) { return static_cast<dou
 
 }  // namespace
 
-Trial::Trial(int ways, int burst) : ways_(ways), burst_(burst) {
+Trial::Trial(int ways, int burst, std::uint32_t calls_before) : ways_(ways), burst_(burst) {
   samples_.reserve(most_samples);
   begin();
+  untimed_ = granted_ = calls_before + 1;
 }
 
-Trial::Trial(int ways, int way, std::uint64_t nanoseconds, int burst)
-    : taken_(way), ways_(ways), burst_(burst), taken_nanoseconds_(nanoseconds) {
+Trial::Trial(int ways, const Known& known, int burst)
+    : taken_(known.way),
+      ways_(ways),
+      burst_(burst),
+      taken_nanoseconds_(known.taken_nanoseconds),
+      host_nanoseconds_(known.host_nanoseconds) {
   samples_.reserve(most_samples);
   watch_after(first_interval);
 }

@@ -17,12 +17,17 @@ class Trial {
   static constexpr int host = 0;       // the other ways are plans, the best predicted first
   static constexpr int most_ways = 4;  // the host and three plans
   static constexpr int most_samples = 32;
-  static constexpr std::uint32_t first_interval = 512, longest_interval = 16384;  // calls between two looks
+  static constexpr std::uint32_t first_interval = 1024, longest_interval = 16384;  // calls between two looks
 
-  // To be tried. `ways`: 2 .. most_ways. `burst`: calls of one way in a row that make a sample.
-  explicit Trial(int ways, int burst = 1);
-  // Known from before to be fastest by `way`, which took so long.
-  Trial(int ways, int way, std::uint64_t nanoseconds, int burst = 1);
+  // To be tried after so many calls, which go by the best predicted plan. `ways`: 2 .. most_ways. `burst`: calls of one
+  // way in a row that make a sample.
+  explicit Trial(int ways, int burst = 1, std::uint32_t calls_before = 0);
+  // Known from before to be fastest by `way`. Nanoseconds of a call; 0 of the host: not known.
+  struct Known {
+    int way;
+    std::uint64_t taken_nanoseconds, host_nanoseconds;
+  };
+  Trial(int ways, const Known& known, int burst = 1);
 
   // Counts a call. False: it is to be timed, and goes way().
   bool passes() { return untimed_ != 0 && --untimed_ != 0; }

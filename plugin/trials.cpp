@@ -1,12 +1,11 @@
 #include "plugin/trials.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <utility>
 
 #include "plugin/process.h"
 #include "plugin/reasons.h"
+#include "plugin/report.h"
 
 namespace plait {
 namespace {
@@ -14,12 +13,20 @@ namespace {
 // Each plan that is tried is lowered and proven for all ranks, which grows with their number.
 constexpr int ranks_for_all_plans = 64;
 
-constinit std::atomic<std::uint64_t> saved_nanoseconds{0};
-
-// Ranks run ahead of each other in short calls that have a root; how well is seen only where several follow each other.
+// Of calls that take less than a microsecond the clock and the barrier before them show in a single one. In short calls
+// that have a root the ranks run ahead of each other, as far as there is room; that shows only where many follow.
 int burst_of(Collective collective, int size_class) {
-  constexpr int calls = 4, longest_class = 16;
-  return rooted(collective) && size_class <= longest_class ? calls : 1;
+  constexpr int short_class = 12, longer_class = 16;  // up to 4 KiB, up to 64 KiB
+  if (size_class <= short_class) return rooted(collective) ? 32 : 8;
+  return rooted(collective) && size_class <= longer_class ? 4 : 1;
+}
+
+// A trial makes plans and brings ranks together: no use for a class that the program hardly calls. Long calls are worth
+// it sooner.
+std::uint32_t calls_before_trial(int size_class) {
+  constexpr int longer_class = 16, sooner = 8;
+  const auto calls = static_cast<std::uint32_t>(process().config.trial_after);
+  return size_class <= longer_class ? calls : calls / sooner;
 }
 
 // What the ranks of a trial meet and agree by must be planned, too.
@@ -39,10 +46,8 @@ Call agreement_call() {
 
 bool trials_wanted() {
   const Config& config = process().config;
-  return config.trial && config.host_when_faster && config.plan.empty();
+  return config.trial != TrialMode::none && config.host_when_faster && config.plan.empty();
 }
-
-double saved_seconds() { return static_cast<double>(saved_nanoseconds.load()) * 1e-9; }
 
 const char* TrialClass::reason() const { return trial.open() ? reasons::trial : reasons::host_is_faster; }
 
@@ -56,7 +61,7 @@ void Trials::start(std::string shape, std::vector<Lesson> known) {
 
 void Trials::clear() {
   for (const auto& [key, tried] : classes_)
-    if (tried != nullptr) saved_nanoseconds += tried->trial.saved_nanoseconds();
+    if (tried != nullptr) note_saved(tried->trial.saved_nanoseconds());
   classes_.clear();
   can_agree_.reset();
 }
@@ -64,7 +69,7 @@ void Trials::clear() {
 TrialClass* Trials::of(const Call& call) {
   if (!on_ || !planned(call.collective)) return nullptr;
   const auto bytes = payload_bytes(call, planner_.hierarchy().ranks());
-  const Key key{call.collective, static_cast<int>(std::bit_width(bytes)), call.commutative};
+  const Key key{call.collective, class_of_payload(bytes), call.commutative};
   const auto found = classes_.find(key);
   if (found != classes_.end()) return found->second.get();
   if (!can_agree_.has_value()) can_agree_ = can_agree(planner_);
@@ -81,9 +86,11 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
     const auto plan = std::ranges::find(plans, known->plan);
     const int way = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
     if (way != Trial::host || known->plan == host_plan)
-      return std::make_unique<TrialClass>(TrialClass{Trial(ways, way, known->nanoseconds, burst), std::move(plans)});
+      return std::make_unique<TrialClass>(
+          TrialClass{Trial(ways, {way, known->nanoseconds, known->host_nanoseconds}, burst), std::move(plans)});
   }
-  return std::make_unique<TrialClass>(TrialClass{Trial(ways, burst), std::move(plans)});
+  return std::make_unique<TrialClass>(
+      TrialClass{Trial(ways, burst, calls_before_trial(key.size_class)), std::move(plans)});
 }
 
 // Tables, and so the cache, know only operators that commute.
@@ -108,7 +115,8 @@ void Trials::note_settled(const TrialClass& settled) {
                 {.collective = key.collective,
                  .size_class = key.size_class,
                  .plan = way == Trial::host ? std::string(host_plan) : settled.plans[static_cast<std::size_t>(way - 1)],
-                 .nanoseconds = settled.trial.taken_nanoseconds()});
+                 .nanoseconds = settled.trial.taken_nanoseconds(),
+                 .host_nanoseconds = settled.trial.host_nanoseconds()});
   }
 }
 

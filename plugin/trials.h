@@ -1,5 +1,5 @@
 // The trials of a communicator (docs/tuning.md), one a class of calls: which class a call belongs to, what its ways
-// are, and what is known from earlier jobs.
+// are, and what is known from before.
 #pragma once
 
 #include <compare>
@@ -68,9 +68,5 @@ bool trials_wanted();
 // another one in it; and to bring their samples together.
 Call meeting_call();
 Call agreement_call();
-
-// Summed over all communicators that are gone: what their calls took less than the host's would have, as their trials
-// measured it. Seconds of this process. Thread-safe.
-double saved_seconds();
 
 }  // namespace plait

@@ -26,10 +26,12 @@ class Command {
 std::unique_ptr<Command> bench_command();
 std::unique_ptr<Command> config_command();
 std::unique_ptr<Command> explain_command();
+std::unique_ptr<Command> overlap_command();
 std::unique_ptr<Command> pipeline_command();
 std::unique_ptr<Command> place_command();
 std::unique_ptr<Command> probe_command();
 std::unique_ptr<Command> reshard_command();
+std::unique_ptr<Command> simulate_command();
 std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> topo_command();
 std::unique_ptr<Command> tune_command();

@@ -17,10 +17,10 @@ namespace {
 using plait::Code;
 using plait::Command;
 
-constexpr std::array registered = {plait::config_command,  plait::topo_command,    plait::bench_command,
-                                   plait::synth_command,   plait::place_command,   plait::probe_command,
-                                   plait::tune_command,    plait::explain_command, plait::reshard_command,
-                                   plait::pipeline_command};
+constexpr std::array registered = {plait::config_command,   plait::topo_command,    plait::bench_command,
+                                   plait::synth_command,    plait::place_command,   plait::probe_command,
+                                   plait::tune_command,     plait::explain_command, plait::overlap_command,
+                                   plait::simulate_command, plait::reshard_command, plait::pipeline_command};
 
 enum Exit : int { success = 0, failure = 1, bad_input = 2 };
 

@@ -12,12 +12,6 @@ namespace {
 
 constexpr int most_octaves = 3;  // between two sizes
 
-// A program's name without a number of chunks leaves that to the planner.
-std::string with_chunks(std::string plan, Collective collective) {
-  const bool told = collective == Collective::alltoall || plan.find(" x") != plan.npos;
-  return told ? plan : plan + " x1";
-}
-
 void add_once(std::string plan, std::vector<std::string>& plans) {
   if (plans.size() < most_measured_plans && std::find(plans.begin(), plans.end(), plan) == plans.end())
     plans.push_back(std::move(plan));
@@ -40,6 +34,11 @@ AgendaItem item_of(Collective collective, std::size_t bytes, const TunedRanges& 
 }
 
 }  // namespace
+
+std::string with_chunks(std::string plan, Collective collective) {
+  const bool told = collective == Collective::alltoall || plan.find(" x") != plan.npos;
+  return told ? plan : plan + " x1";
+}
 
 std::vector<std::size_t> measured_sizes(SizeSpan span) {
   std::vector<std::size_t> sizes = {span.least};

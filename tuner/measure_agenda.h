@@ -30,6 +30,9 @@ struct AgendaItem {
 // Both ends, and powers of two between them, at most eight times as large as the one before.
 std::vector<std::size_t> measured_sizes(SizeSpan span);
 
+// A plan as a table names it: a program's name without a number of chunks leaves that to the planner.
+std::string with_chunks(std::string plan, Collective collective);
+
 // Ascending sizes of each collective in turn; the first plan is what `plait tune` would write into a table. Fails
 // (invalid) where the machine's figures leave no plan a time.
 Result<std::vector<AgendaItem>> make_agenda(std::span<const Collective> collectives, SizeSpan span,

@@ -23,6 +23,8 @@ std::size_t between(std::size_t low, std::size_t high) {
   return static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(low) * static_cast<double>(high))));
 }
 
+double known(double seconds) { return std::isfinite(seconds) ? seconds : 0; }
+
 // Of all plans and the host, at all sizes.
 std::map<std::string, std::vector<double>> curves_of(std::span<const MeasuredSize> sizes) {
   const std::vector<double> none(sizes.size(), std::numeric_limits<double>::infinity());
@@ -56,7 +58,13 @@ std::vector<TunedRange> measured_ranges(std::span<const MeasuredSize> sizes, Siz
     const std::size_t last = range.end - 1;
     const std::size_t to =
         range.end < sizes.size() ? between(sizes[last].bytes, sizes[range.end].bytes) + 1 : sizes[last].bytes + 1;
-    ranges.push_back({from, to, names[range.plan], times[range.plan][range.first], times[range.plan][last]});
+    ranges.push_back({.from = from,
+                      .to = to,
+                      .plan = names[range.plan],
+                      .seconds_from = times[range.plan][range.first],
+                      .seconds_to = times[range.plan][last],
+                      .host_seconds_from = known(sizes[range.first].host_seconds),
+                      .host_seconds_to = known(sizes[last].host_seconds)});
     from = to;
   }
   return ranges;

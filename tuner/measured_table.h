@@ -25,7 +25,8 @@ struct PlanTime {
 struct MeasuredSize {
   Collective collective = Collective::barrier;
   std::size_t bytes = 0;        // as a table counts them; 0 for barrier
-  std::vector<PlanTime> plans;  // the model's, its best first, then those that were good at the size before
+  std::vector<PlanTime> plans;  // the model's, its best first; then what was good at the size before, and what the job
+                                // takes by itself
   std::size_t of_model = 0;     // how many of them are the model's
   double host_seconds = std::numeric_limits<double>::infinity();
 

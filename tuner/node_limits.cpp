@@ -19,6 +19,7 @@ struct Work {
 double copied_in_shared_buffers(Collective collective, double size, double ranks) {
   switch (collective) {
     case Collective::barrier:
+    case Collective::reshard:
     case Collective::count_:
       return 0;
     case Collective::bcast:
@@ -49,6 +50,7 @@ Work work_in_private_buffers(Collective collective, double size, double ranks) {
   const double others = (ranks - 1) / ranks;
   switch (collective) {
     case Collective::barrier:
+    case Collective::reshard:
     case Collective::count_:
       return {};
     case Collective::bcast:

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/config.h"
 #include "core/file.h"
 #include "core/units.h"
 #include "tl/mpi/session.h"
@@ -68,6 +69,10 @@ std::string link_text(const LinkSamples& samples, const LinkLevel& level) {
         rate_text(samples.bytes_per_second[count - 1]) + ", " +
             std::to_string(std::lround(samples.messages_per_second[count - 1])) + " messages a second");
   }
+  for (const ChannelLink& link : level.channels)
+    row(("over " + link.channel + " alone").c_str(), format_seconds(link.latency) + ", a message every " +
+                                                         format_seconds(link.overhead) + ", " +
+                                                         rate_text(1 / link.seconds_per_byte));
   return text;
 }
 
@@ -141,7 +146,7 @@ class ProbeCommand : public Command {
   }
 
   ProbeOptions measuring() const {
-    ProbeOptions options{.seconds = options_.seconds};
+    ProbeOptions options{.seconds = options_.seconds, .channels = load_config_from_process().config.channels};
     if (!options_.quiet) options.progress = print_progress;
     return options;
   }

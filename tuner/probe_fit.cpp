@@ -104,6 +104,7 @@ class LinkFit {
     } else {
       level.cpu_seconds_per_byte = one_way_.slope;
     }
+    for (const ChannelSamples& samples : link_.by_channel) level.channels.push_back(fit_channel(samples));
     note("one way", relative_error(link_.one_way, [&](double bytes) { return one_way_.at(bytes); }));
     note("stream", relative_error(link_.stream, [&](double bytes) { return stream_.at(bytes); }));
     return level;
@@ -120,6 +121,12 @@ class LinkFit {
     if (const double messages = highest(link_.messages_per_second); messages > 0)
       level.port_seconds_per_message = 1 / messages;
     level.half_duplex = shares_directions(link_);
+  }
+
+  static ChannelLink fit_channel(const ChannelSamples& samples) {
+    const Line one_way = fit_line(samples.one_way), stream = fit_line(samples.stream);
+    const double overhead = std::min(stream.fixed, one_way.fixed / 4);
+    return {samples.channel, std::max(one_way.fixed - 2 * overhead, least_seconds), overhead, stream.slope};
   }
 
   void note(const char* curve, double relative) { fit_.residuals.push_back({link_.level, curve, relative}); }
@@ -147,9 +154,12 @@ ProbeFit fit_machine(const ProbeSamples& samples) {
 
 double noise(const ProbeSamples& samples) {
   std::vector<double> spreads;
-  for (const LinkSamples& link : samples.links)
+  for (const LinkSamples& link : samples.links) {
     for (const ProbeCurve* curve : {&link.one_way, &link.stream, &link.both_ways, &link.reduced})
       collect_spreads(*curve, spreads);
+    for (const ChannelSamples& channel : link.by_channel)
+      for (const ProbeCurve* curve : {&channel.one_way, &channel.stream}) collect_spreads(*curve, spreads);
+  }
   for (const auto& [name, curve] : samples.host) collect_spreads(curve, spreads);
   if (spreads.empty()) return 0;
   const auto place = spreads.begin() + static_cast<std::ptrdiff_t>(spreads.size() * 3 / 4);

@@ -120,7 +120,8 @@ class Probe {
   void count_work() {
     steps_ = 1 + static_cast<int>(host_collectives.size());
     for (std::size_t level = 0; level < hierarchy_.levels().size(); ++level)
-      steps_ += 4 + (crosses_nodes(hierarchy_.levels()[level]) ? static_cast<int>(most_pairs(level)) : 0);
+      steps_ += 4 + 2 * static_cast<int>(channels_alone(hierarchy_.levels()[level]).size()) +
+                (crosses_nodes(hierarchy_.levels()[level]) ? static_cast<int>(most_pairs(level)) : 0);
     const double points = static_cast<double>(steps_ * static_cast<int>(sizes.size()));
     batch_s_ = std::max(options_.seconds / points / (2 * batches), shortest_batch_s);
   }
@@ -187,8 +188,9 @@ class Probe {
   }
 
   // A group of two for each pair, which takes the plans that are measured.
-  Result<MpiGroup> connect(int pair, const char* plan) {
+  Result<MpiGroup> connect(int pair, const char* plan, const std::string& channels = {}) {
     MpiGroup group = MpiGroup::split(pair);
+    if (group.member() && !channels.empty()) static_cast<void>(group.take_channels(channels));
     if (Status taken = take_plan(group, plan); !taken.ok()) return taken;
     return group;
   }
@@ -202,6 +204,7 @@ class Probe {
     accelerated_ = true;
     const Status measured = measure_one_pair(pairs, link);
     const Status shared = measured.ok() && link.network ? measure_shared_port(pairs, link) : measured;
+    for (const std::string& channel : channels_alone(level)) measure_channel(pairs, channel, link);
     accelerated_ = false;
     if (!shared.ok()) return shared;
     return link;
@@ -213,14 +216,7 @@ class Probe {
     if (!group.ok()) return group.status();
     const auto begin = [&] { group->barrier(); };
     announce(link.level + ": one way");
-    link.one_way = curve(
-        pair == 0, most_calls,
-        [&](std::size_t n) {
-          group->broadcast(ours_.data(), n, 0);
-          group->broadcast(theirs_.data(), n, 1);
-        },
-        begin);
-    for (ProbePoint& point : link.one_way) point.seconds /= 2;
+    link.one_way = one_way(*group, pair == 0);
     note_channels(pair == 0, link);
     announce(link.level + ": stream");
     link.stream = stream(*group, pair == 0);
@@ -233,6 +229,38 @@ class Probe {
     link.both_ways = curve(
         pair == 0, most_calls, [&](std::size_t n) { group->all_gather(theirs_.data(), ours_.data(), n); }, begin);
     return {};
+  }
+
+  // Those that can connect two ranks of the level by themselves; tcp carries only short messages of what ucx connects.
+  std::vector<std::string> channels_alone(const Level& level) const {
+    std::vector<std::string> channels;
+    for (const std::string& channel : options_.channels)
+      if (channel != "tcp" && (channel != "shm" || !crosses_nodes(level))) channels.push_back(channel);
+    return channels;
+  }
+
+  // Nothing where the channel cannot connect them.
+  void measure_channel(const std::vector<std::pair<int, int>>& pairs, const std::string& channel, LinkSamples& link) {
+    const int pair = pair_of(pairs, 1);
+    announce(link.level + " over " + channel + ": one way");
+    Result<MpiGroup> group = connect(pair, broadcast_plan, channel);
+    if (!group.ok()) return;
+    ChannelSamples samples{.channel = channel, .one_way = one_way(*group, pair == 0), .stream = {}};
+    announce(link.level + " over " + channel + ": stream");
+    samples.stream = stream(*group, pair == 0);
+    link.by_channel.push_back(std::move(samples));
+  }
+
+  ProbeCurve one_way(MpiGroup& group, bool active) {
+    ProbeCurve points = curve(
+        active, most_calls,
+        [&](std::size_t n) {
+          group.broadcast(ours_.data(), n, 0);
+          group.broadcast(theirs_.data(), n, 1);
+        },
+        [&] { group.barrier(); });
+    for (ProbePoint& point : points) point.seconds /= 2;
+    return points;
   }
 
   // The receivers' end of a stream is the end of all its messages.

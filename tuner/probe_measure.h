@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/status.h"
 #include "tl/mpi/session.h"
@@ -12,7 +13,8 @@
 namespace plait {
 
 struct ProbeOptions {
-  double seconds = 20;  // for all of it, about
+  double seconds = 20;                     // for all of it, about
+  std::vector<std::string> channels = {};  // to measure one by one, where they can connect two ranks alone
   // Told on rank 0, before each curve: what comes, and the share of the work that is done, 0 to 1.
   std::function<void(const std::string& what, double done)> progress = [](const std::string&, double) {};
 };

@@ -20,6 +20,12 @@ struct ProbePoint {
 // Ascending in bytes.
 using ProbeCurve = std::vector<ProbePoint>;
 
+// Two ranks over one channel alone.
+struct ChannelSamples {
+  std::string channel;
+  ProbeCurve one_way, stream;  // as below
+};
+
 // Between two ranks that this level parts, by Plait's own channels.
 struct LinkSamples {
   std::string level;     // "node", "core", "rank"
@@ -32,6 +38,7 @@ struct LinkSamples {
   // By so many pairs at once (1, 2, ..), one rank of each behind the same port: what all of them together send in one
   // direction, in messages of the smallest and bytes of the largest size.
   std::vector<double> messages_per_second, bytes_per_second;
+  std::vector<ChannelSamples> by_channel;
 };
 
 struct ProbeSamples {

@@ -122,6 +122,7 @@ class TuneMeasurer {
     const std::vector<std::string> plans = plans_of(item, before(item));
     std::vector<Side> sides = {Side{.accelerated = false}};
     for (const std::string& plan : plans) sides.push_back({.accelerated = true, .plan = plan});
+    sides.push_back({.accelerated = true});
     const double moved = nic_bytes(job_, spec->collective, spec->bytes, spec->root);
     const auto times =
         compare(session_, *spec, sides,
@@ -130,7 +131,16 @@ class TuneMeasurer {
     MeasuredSize measured{item.collective, item.bytes, {}, item.plans.size(), times->front().seconds};
     for (std::size_t plan = 0; plan < plans.size(); ++plan)
       measured.plans.push_back({plans[plan], (*times)[plan + 1].seconds});
+    add_own_choice(times->back(), measured);
     return measured;
+  }
+
+  // What the job takes without a table: it knows its network's rate, where the machine's model may not.
+  static void add_own_choice(const SideTime& own, MeasuredSize& measured) {
+    if (own.plan == host_plan || own.plan.empty()) return;
+    const std::string plan = with_chunks(own.plan, measured.collective);
+    const auto same = [&](const PlanTime& other) { return other.plan == plan; };
+    if (std::none_of(measured.plans.begin(), measured.plans.end(), same)) measured.plans.push_back({plan, own.seconds});
   }
 
   MpiSession& session_;

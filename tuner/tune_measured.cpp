@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -190,6 +191,8 @@ Result<int> tune_measured(const TuneMeasuredOptions& options) {
   if (!launched_by_mpirun())
     return task.ok() ? Status(Code::invalid, "expected a job of two or more ranks: mpirun -n 2 plait tune --measure")
                      : task.status();
+  // Plans are compared here: no call may go another way for a trial of the job's own.
+  setenv("PLAIT_TRIAL", "0", 1);
   auto session = MpiSession::start();
   if (!session.ok()) return session.status();
   if (task.ok() && session->ranks() < 2)

@@ -30,13 +30,18 @@ PLAIT_API const char* plait_last_plan(void);
 PLAIT_API const char* plait_last_channels(void);
 
 /* Memory that the ranks of the caller's node can map, so that large collectives within the node move its data without
- * copies (docs/memory.md): at least `bytes`, aligned to a page, contents undefined. Before MPI_Init, when there is no room
- * for more, or with PLAIT_SHARED=none, the memory is ordinary. NULL: no memory at all. For large, long-lived buffers:
- * every block takes whole pages. Give it back with plait_free(), not free(). */
+ * copies (docs/memory.md): at least `bytes`, aligned to a page, contents undefined. Before MPI_Init, when there is no
+ * room for more, or with PLAIT_SHARED=none, the memory is ordinary. NULL: no memory at all. For large, long-lived
+ * buffers: every block takes whole pages. Give it back with plait_free(), not free(). */
 PLAIT_API void* plait_alloc(size_t bytes);
 
 /* Gives back what plait_alloc() gave, also after MPI_Finalize; NULL is allowed. */
 PLAIT_API void plait_free(void* block);
+
+/* The share of its core that the helper thread of this process (PLAIT_PROGRESS=thread) may take from now on, over
+ * milliseconds, while it moves on what no overlap plan speaks of: 1 to 100 percent. Returns the percentage before, or
+ * -1, and changes nothing, where the value is none. */
+PLAIT_API int plait_set_progress_duty(int percent);
 
 #ifdef __cplusplus
 }

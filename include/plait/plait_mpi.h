@@ -25,6 +25,15 @@ extern "C" {
  * on. Other errors (MPI_ERR_COMM for no communicator) are raised as MPI's are. */
 PLAIT_API int plait_set_plan(MPI_Comm comm, const char* plan);
 
+/* What may carry the data of `comm`: a list as PLAIT_CHANNELS takes it, "shm,ucx" say, instead of that variable's. NULL
+ * or "" is that variable's. For communicators that are not connected yet: call it before their first collective. All
+ * other communicators are left as they are, and no trial chooses plans on this one.
+ *
+ * Collective over `comm`; blocks; all ranks give the same list. Returns MPI_SUCCESS, also where Plait does not run; or
+ * MPI_ERR_ARG on all ranks where some rank's list names no channels or differs, or `comm` is connected already: one
+ * rank prints why, the communicator's error handler is not called, and nothing changes. */
+PLAIT_API int plait_set_channels(MPI_Comm comm, const char* channels);
+
 /* One reduction over one or several axes of a process grid at once. The ranks of `comm` form a grid of dims[0] x ... x
  * dims[ndims-1], row-major, the last dimension fastest, as MPI_Cart_create numbers them. Every rank gets the reduction
  * over the `naxes` dimensions in `axes` (indices into `dims`, in any order): of the ranks that share its coordinates on

@@ -1,6 +1,7 @@
 #include "plan/tuning/table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/file.h"
@@ -26,7 +27,9 @@ Status read_range(const Json& json, const std::string& where, std::size_t end, T
       .bytes("to", range.to)
       .text("plan", range.plan)
       .seconds("seconds_from", range.seconds_from)
-      .seconds("seconds_to", range.seconds_to);
+      .seconds("seconds_to", range.seconds_to)
+      .seconds("host_seconds_from", range.host_seconds_from)
+      .seconds("host_seconds_to", range.host_seconds_to);
   if (Status status = members.finish(); !status.ok()) return status;
   if (range.to <= range.from) return unexpected(where + "to", "more than " + std::to_string(range.from));
   if (range.from < end)
@@ -98,13 +101,33 @@ const TunedRange* range_of(const TunedShape& shape, Collective collective, std::
   return nullptr;
 }
 
-Json range_json(const TunedRange& range) {
-  return {{"from", range.from},
-          {"to", range.to},
-          {"plan", range.plan},
-          {"seconds_from", range.seconds_from},
-          {"seconds_to", range.seconds_to}};
+struct Found {
+  const TunedRange* range = nullptr;
+  std::size_t bytes = 0;  // by which it was found
+};
+
+Found look_up(const TunedShape& shape, const Call& call, int ranks) {
+  if (!call.commutative && reduces(call.collective)) return {};
+  const std::size_t bytes = payload_bytes(call, ranks), mean = bytes / static_cast<std::size_t>(ranks);
+  if (const TunedRange* own = range_of(shape, call.collective, bytes); own != nullptr) return {own, bytes};
+  if (call.collective == Collective::allgatherv) return {range_of(shape, Collective::allgather, mean), mean};
+  if (call.collective == Collective::reduce_scatter)
+    return {range_of(shape, Collective::reduce_scatter_block, mean), mean};
+  return {};
 }
+
+Json range_json(const TunedRange& range) {
+  Json json = {{"from", range.from},
+               {"to", range.to},
+               {"plan", range.plan},
+               {"seconds_from", range.seconds_from},
+               {"seconds_to", range.seconds_to}};
+  if (range.host_seconds_from > 0) json["host_seconds_from"] = range.host_seconds_from;
+  if (range.host_seconds_to > 0) json["host_seconds_to"] = range.host_seconds_to;
+  return json;
+}
+
+double between(double first, double last, double share) { return first * std::pow(last / first, share); }
 
 Json shape_json(const TunedShape& shape) {
   Json collectives = Json::array();
@@ -124,14 +147,22 @@ const TunedShape* TuningTable::shape(std::string_view text) const {
 }
 
 const TunedRange* tuned_range(const TunedShape& shape, const Call& call, int ranks) {
-  if (!call.commutative && reduces(call.collective)) return nullptr;
-  const std::size_t bytes = payload_bytes(call, ranks);
-  if (const TunedRange* own = range_of(shape, call.collective, bytes); own != nullptr) return own;
-  if (call.collective == Collective::allgatherv)
-    return range_of(shape, Collective::allgather, bytes / static_cast<std::size_t>(ranks));
-  if (call.collective == Collective::reduce_scatter)
-    return range_of(shape, Collective::reduce_scatter_block, bytes / static_cast<std::size_t>(ranks));
-  return nullptr;
+  return look_up(shape, call, ranks).range;
+}
+
+double saved_seconds(const TunedShape& shape, const Call& call, int ranks) {
+  const Found found = look_up(shape, call, ranks);
+  if (found.range == nullptr) return 0;
+  const TunedRange& range = *found.range;
+  const bool measured = range.seconds_from > 0 && range.seconds_to > 0;
+  const bool compared = range.host_seconds_from > 0 && range.host_seconds_to > 0;
+  if (!measured || !compared || range.plan == host_plan) return 0;
+  const double first = static_cast<double>(std::max<std::size_t>(range.from, 1));
+  const double last = std::max(static_cast<double>(range.to) - 1, first);
+  const double place = std::clamp(static_cast<double>(found.bytes), first, last);
+  const double share = last > first ? std::log(place / first) / std::log(last / first) : 0;
+  const double host = between(range.host_seconds_from, range.host_seconds_to, share);
+  return std::max(host - between(range.seconds_from, range.seconds_to, share), 0.0);
 }
 
 Fingerprint system_fingerprint(const std::string& mpi, const std::string& hardware,

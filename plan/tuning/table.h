@@ -20,6 +20,7 @@ struct TunedRange {
   std::string plan;         // as named_candidate() takes it; "host": the host's own collective
   double seconds_from = 0;  // predicted, or measured, at `from` ...
   double seconds_to = 0;    // ... and at the largest size
+  double host_seconds_from = 0, host_seconds_to = 0;  // what the host took there, measured; 0: not known
 };
 inline constexpr std::string_view host_plan = "host";
 
@@ -45,6 +46,10 @@ struct TuningTable {
 // What the shape's entry says of a call; nullptr: nothing. allgatherv and reduce_scatter are found as collectives of
 // equal segments where the table has no entry of their own. Calls of operators that do not commute are not in tables.
 const TunedRange* tuned_range(const TunedShape& shape, const Call& call, int ranks);
+
+// How much less a call takes by the plan that the shape's entry has for it than on the host, in seconds: both times
+// lie on the line, in logarithms, between the range's ends. 0 where the table does not say.
+double saved_seconds(const TunedShape& shape, const Call& call, int ranks);
 
 // What a job's table must fit and a machine file says of what it was measured on: the MPI library's release, a node's
 // processors (describe_processors()) and the channels that may be used.

@@ -16,6 +16,7 @@
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/operation.h"
+#include "plugin/persistent.h"
 #include "plugin/process.h"
 #include "plugin/request.h"
 
@@ -107,6 +108,10 @@ int start_request(Operation& operation) {
 
 void complete_request(Operation& operation) { plait_ompi_complete_request(operation.handle, operation.error); }
 
+int make_persistent_request(Operation& operation) {
+  return plait_ompi_make_persistent(operation.communicator->handle, &operation.persistence.handle);
+}
+
 void install_host_functions() {
   Host host;
   host.init = PMPI_Init;
@@ -116,12 +121,15 @@ void install_host_functions() {
   host.free_mem = PMPI_Free_mem;
 #define PLAIT_INSTALL(Name, name, parameters, arguments) \
   host.name = plait_ompi_host_##name;                    \
-  host.i##name = plait_ompi_host_i##name;
+  host.i##name = plait_ompi_host_i##name;                \
+  host.name##_init = plait_ompi_host_##name##_init;
   PLAIT_COLLECTIVES(PLAIT_INSTALL)
 #undef PLAIT_INSTALL
   host.wait = PMPI_Wait;
   host.start_request = start_request;
   host.complete_request = complete_request;
+  host.make_persistent_request = make_persistent_request;
+  host.complete_persistent_request = plait_ompi_complete_persistent;
   host.raises_errors = true;
   install_host(host);
 }
@@ -165,13 +173,20 @@ void plait_ompi_finish(void) { plait::finish(); }
 
 void plait_ompi_release_operation(void* operation) { plait::give_back(static_cast<plait::Operation*>(operation)); }
 
-#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                          \
-  int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {        \
-    return plait::enter(plait::ompi::all_but_last<plait::ompi::Name> arguments, comm, \
-                        plait::ompi::serving(*state, comm));                          \
-  }                                                                                   \
-  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {          \
-    return plait::door::i##name(PLAIT_LIST arguments, request);                       \
+int plait_ompi_start(MPI_Request request) { return plait::door::start(&request); }
+
+void plait_ompi_persistent_freed(MPI_Request request) { plait::request_freed(request); }
+
+#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                                      \
+  int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                    \
+    return plait::enter(plait::ompi::all_but_last<plait::ompi::Name> arguments, comm,             \
+                        plait::ompi::serving(*state, comm));                                      \
+  }                                                                                               \
+  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {                      \
+    return plait::door::i##name(PLAIT_LIST arguments, request);                                   \
+  }                                                                                               \
+  int plait_ompi_door_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) { \
+    return plait::door::name##_init(PLAIT_LIST arguments, info, request);                         \
   }
 PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
 #undef PLAIT_DEFINE_DOOR

@@ -50,19 +50,26 @@ struct plait_ompi_state {
 /* The collectives of plait::door. An error that they return is still to be raised. */
 #define PLAIT_OMPI_DOOR(Name, name, parameters, arguments)                           \
   int plait_ompi_door_##name(PLAIT_LIST parameters, struct plait_ompi_state* state); \
-  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request);
+  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request);          \
+  int plait_ompi_door_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request);
 PLAIT_COLLECTIVES(PLAIT_OMPI_DOOR)
 #undef PLAIT_OMPI_DOOR
 
 /* The program has let go of an operation that is complete. */
 void plait_ompi_release_operation(void* operation);
 
+/* The program starts a persistent collective. Returns an MPI error code: then nothing was started. */
+int plait_ompi_start(MPI_Request request);
+/* The program frees one, perhaps before the end. */
+void plait_ompi_persistent_freed(MPI_Request request);
+
 /* ---- The component's, for Plait ---- */
 
 /* The collectives of the component below this one on the communicator. They raise no error. */
-#define PLAIT_OMPI_HOST(Name, name, parameters, arguments) \
-  int plait_ompi_host_##name parameters;                   \
-  int plait_ompi_host_i##name(PLAIT_LIST parameters, MPI_Request* request);
+#define PLAIT_OMPI_HOST(Name, name, parameters, arguments)                  \
+  int plait_ompi_host_##name parameters;                                    \
+  int plait_ompi_host_i##name(PLAIT_LIST parameters, MPI_Request* request); \
+  int plait_ompi_host_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request);
 PLAIT_COLLECTIVES(PLAIT_OMPI_HOST)
 #undef PLAIT_OMPI_HOST
 
@@ -71,6 +78,10 @@ PLAIT_COLLECTIVES(PLAIT_OMPI_HOST)
 int plait_ompi_start_request(void* operation, MPI_Comm comm, void** kept, MPI_Request* request);
 /* Completes it with an MPI error code, which is the result of the function that waits for it. */
 void plait_ompi_complete_request(MPI_Request request, int error);
+/* The same for a persistent collective's, which is inactive until the program starts it, and frees itself after the
+ * program has. */
+int plait_ompi_make_persistent(MPI_Comm comm, MPI_Request* request);
+void plait_ompi_complete_persistent(MPI_Request request, int error);
 
 #ifdef __cplusplus
 }

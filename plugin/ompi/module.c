@@ -37,6 +37,21 @@ PLAIT_COLLECTIVES(PLAIT_OFFER)
 PLAIT_COLLECTIVES(PLAIT_OFFER_FORM)
 #undef PLAIT_OFFER_FORM
 
+/* A persistent one is made as a blocking call is. */
+#define PLAIT_OFFER_INIT(Name, name, parameters, arguments)                                                    \
+  static int offer_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request,                   \
+                                 mca_coll_base_module_t* base) {                                               \
+    const plait_ompi_module_t* module = (const plait_ompi_module_t*)base;                                      \
+    if (within || OMPI_COMM_IS_INVALID(comm))                                                                  \
+      return module->below.name##_init(PLAIT_LIST arguments, info, request, module->below.name##_init_module); \
+    within = true;                                                                                             \
+    const int code = plait_ompi_door_##name##_init(PLAIT_LIST arguments, info, request);                       \
+    within = false;                                                                                            \
+    return code;                                                                                               \
+  }
+PLAIT_COLLECTIVES(PLAIT_OFFER_INIT)
+#undef PLAIT_OFFER_INIT
+
 /* ---- The functions of the host ---- */
 
 /* Where another component has the function, it is called like any other. */
@@ -47,9 +62,11 @@ PLAIT_COLLECTIVES(PLAIT_OFFER_FORM)
     const plait_ompi_module_t* module = (const plait_ompi_module_t*)table->coll_##name##_module;                 \
     return module->below.name(__VA_ARGS__, module->below.name##_module);                                         \
   }
-#define PLAIT_HOST_FORMS(Name, name, parameters, arguments) \
-  PLAIT_HOST(name, parameters, PLAIT_LIST arguments)        \
-  PLAIT_HOST(i##name, (PLAIT_LIST parameters, MPI_Request * request), PLAIT_LIST arguments, request)
+#define PLAIT_HOST_FORMS(Name, name, parameters, arguments)                                                          \
+  PLAIT_HOST(name, parameters, PLAIT_LIST arguments)                                                                 \
+  PLAIT_HOST(i##name, (PLAIT_LIST parameters, MPI_Request * request), PLAIT_LIST arguments, request)                 \
+  PLAIT_HOST(name##_init, (PLAIT_LIST parameters, MPI_Info info, MPI_Request * request), PLAIT_LIST arguments, info, \
+             request)
 PLAIT_COLLECTIVES(PLAIT_HOST_FORMS)
 #undef PLAIT_HOST_FORMS
 #undef PLAIT_HOST
@@ -66,7 +83,7 @@ static int enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm
     OBJ_RETAIN(module->below.name##_module);                          \
     base->coll_##name = offer_##name;                                 \
   }
-#define PLAIT_SAVE_FORMS(Name, name, parameters, arguments) PLAIT_SAVE(name) PLAIT_SAVE(i##name)
+#define PLAIT_SAVE_FORMS(Name, name, parameters, arguments) PLAIT_SAVE(name) PLAIT_SAVE(i##name) PLAIT_SAVE(name##_init)
   PLAIT_COLLECTIVES(PLAIT_SAVE_FORMS)
 #undef PLAIT_SAVE_FORMS
 #undef PLAIT_SAVE
@@ -80,9 +97,10 @@ static void construct(plait_ompi_module_t* module) {
 }
 
 static void destruct(plait_ompi_module_t* module) {
-#define PLAIT_RELEASE(Name, name, parameters, arguments)                             \
-  if (module->below.name##_module != NULL) OBJ_RELEASE(module->below.name##_module); \
-  if (module->below.i##name##_module != NULL) OBJ_RELEASE(module->below.i##name##_module);
+#define PLAIT_RELEASE(Name, name, parameters, arguments)                                   \
+  if (module->below.name##_module != NULL) OBJ_RELEASE(module->below.name##_module);       \
+  if (module->below.i##name##_module != NULL) OBJ_RELEASE(module->below.i##name##_module); \
+  if (module->below.name##_init_module != NULL) OBJ_RELEASE(module->below.name##_init_module);
   PLAIT_COLLECTIVES(PLAIT_RELEASE)
 #undef PLAIT_RELEASE
 }

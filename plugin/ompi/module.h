@@ -12,7 +12,9 @@ struct plait_ompi_below {
   mca_coll_base_module_##name##_fn_t name;                  \
   mca_coll_base_module_t* name##_module;                    \
   mca_coll_base_module_i##name##_fn_t i##name;              \
-  mca_coll_base_module_t* i##name##_module;
+  mca_coll_base_module_t* i##name##_module;                 \
+  mca_coll_base_module_##name##_init_fn_t name##_init;      \
+  mca_coll_base_module_t* name##_init_module;
   PLAIT_COLLECTIVES(PLAIT_OMPI_SAVED)
 #undef PLAIT_OMPI_SAVED
 };
@@ -23,8 +25,8 @@ typedef struct plait_ompi_module {
   struct plait_ompi_below below;
 } plait_ompi_module_t;
 
-/* A module that offers all of PLAIT_COLLECTIVES, and their non-blocking forms, once it is enabled. NULL: no memory. The
- * caller owns it. */
+/* A module that offers all of PLAIT_COLLECTIVES, and their non-blocking and persistent forms, once it is enabled. NULL:
+ * no memory. The caller owns it. */
 mca_coll_base_module_t* plait_ompi_make_module(void);
 
 /* Whether the communicator's calls come to such a module, and not to a component above it. */

@@ -35,7 +35,9 @@
   X(last_channels)             \
   X(alloc)                     \
   X(free)                      \
+  X(set_progress_duty)         \
   X(set_plan)                  \
+  X(set_channels)              \
   X(allreduce_axes)            \
   X(reshard_create)            \
   X(reshard_create_f)          \

@@ -52,6 +52,8 @@ int error() { return 16; }  // by every mpi.h
 const char* version() { return PLAIT_VERSION; }
 int set_enabled(int on) { return enabled.exchange(on != 0) ? 1 : 0; }
 const char* text() { return ""; }
+int duty(int) { return 100; }
+
 void* alloc(std::size_t bytes) {
   constexpr std::size_t page = 4096;
   return bytes > SIZE_MAX - page ? nullptr : std::aligned_alloc(page, std::max((bytes + page - 1) / page * page, page));
@@ -75,7 +77,9 @@ std::array<void*, api_function_count> absent_api() {
   set(ApiFunction::last_channels, address(absent::text));
   set(ApiFunction::alloc, address(absent::alloc));
   set(ApiFunction::free, address(std::free));
+  set(ApiFunction::set_progress_duty, address(absent::duty));
   set(ApiFunction::set_plan, address(absent::error));
+  set(ApiFunction::set_channels, address(absent::error));
   set(ApiFunction::allreduce_axes, address(absent::error));
   set(ApiFunction::reshard_create, address(absent::error));
   set(ApiFunction::reshard_create_f, address(absent::error));

@@ -37,6 +37,16 @@ table() {
   expect "$1" "$2" explain allreduce 4K --shape 4x2 --table "$2"
 }
 
+# layers PLACE FILE, contention PLACE FILE: beside a good file of the other kind.
+layers() {
+  expect "$1" "$2" overlap plan --layers "$2" --contention "$folder/good_contention.json" -o "$output"
+  expect "$1" "$2" simulate train --layers "$2" --contention "$folder/good_contention.json" --svg "$output"
+}
+contention() {
+  expect "$1" "$2" overlap plan --layers "$folder/good_layers.json" --contention "$2" -o "$output"
+  expect "$1" "$2" simulate train --layers "$folder/good_layers.json" --contention "$2" --svg "$output"
+}
+
 # broken TEXT EDIT: a file of the text, edited by sed; its name.
 broken() {
   printf '%s\n' "$1" | sed -e "$2" >"$folder/broken.json"
@@ -79,6 +89,21 @@ table "ranges[0].seconds_from" "$(broken "$good_table" 's/1e-6/-1e-6/')"
 table "ranges[0].from" "$(broken "$good_table" 's/"from": 1/"from": -1/')"
 table "ranges[0].to" "$(broken "$good_table" 's/65536/1/')"
 table "shapes[0].shape" "$(broken "$good_table" 's/4x2/4x1x2/')"
+
+good_layers='{"plait_layers": 1, "model": "net", "layers": [{"name": "fc", "bytes": 4000000, "seconds": 0.5}]}'
+good_contention='{"plait_contention": 1, "machine": "m", "kernel": "mixed", "nodes": 2, "ranks": 2,
+ "table": [{"threads": 1, "duty": 0.5, "slowdown": 1.1, "overlapped_rate": 1e9, "alone_rate": 2e9}]}'
+printf '%s\n' "$good_layers" >"$folder/good_layers.json"
+printf '%s\n' "$good_contention" >"$folder/good_contention.json"
+layers "absent.json" "$folder/absent.json"
+layers "expected JSON" "$(broken "$good_layers" 's/0.5/NaN/')"
+layers "layers[0].seconds" "$(broken "$good_layers" 's/0.5/-0.5/')"
+layers "layers: expected a list" "$(broken "$good_layers" 's/\[.*\]/[]/')"
+contention "absent.json" "$folder/absent.json"
+contention "table[0].duty" "$(broken "$good_contention" 's/0.5/2/')"
+contention "another machine" "$(broken "$good_contention" 's/"kernel"/"fingerprint": {"hardware": "an abacus"}, "kernel"/')"
+"$plait" overlap plan --layers "$folder/good_layers.json" --contention "$folder/good_contention.json" >/dev/null ||
+  fail "the good layers are refused"
 
 # What cannot be written is told as well: a folder is no file.
 expect "regular file" "$folder" tune --shape 4x2 -o "$folder"

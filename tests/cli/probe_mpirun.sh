@@ -27,12 +27,12 @@ refuses 1 "too noisy" 2 --seconds 0.5 --most-noise 1e-9
 
 text=$("$mpiexec" -n 3 "$plait" probe -o "$folder/machine.json" --seconds 1 --most-noise 100 2>"$folder/progress") ||
   fail "exit code $?"
-for words in "latency (alpha)" "overhead of a message" "(beta)" "(gamma)" "residuals of the fit" "over shm" "noise "; do
+for words in "latency (alpha)" "overhead of a message" "(beta)" "(gamma)" "residuals of the fit" "over shm" "over shm alone" "over mpi alone" "noise "; do
   has "$text" "$words"
 done
 has "$(cat "$folder/progress")" "one way"
 machine=$(cat "$folder/machine.json")
-for words in '"plait_machine": 1' '"fingerprint"' '"mpi"' '"hardware"' '"shape": "1x3"' '"allreduce"'; do
+for words in '"plait_machine": 1' '"fingerprint"' '"mpi"' '"hardware"' '"shape": "1x3"' '"allreduce"' '"channel": "mpi"'; do
   has "$machine" "$words"
 done
 # What was written can be read.

@@ -89,6 +89,8 @@ TEST(MeasuredRanges, NeighboursOfOneBestPlanAreOneRange) {
   EXPECT_EQ(ranges[0].to, 257u) << "the geometric mean of 64 and 1024";
   EXPECT_DOUBLE_EQ(ranges[0].seconds_from, 1);
   EXPECT_DOUBLE_EQ(ranges[0].seconds_to, 1.5);
+  EXPECT_DOUBLE_EQ(ranges[0].host_seconds_from, 3);
+  EXPECT_DOUBLE_EQ(ranges[2].host_seconds_to, 10);
   EXPECT_EQ(ranges[1].plan, "b");
   EXPECT_EQ(ranges[1].from, ranges[0].to);
   EXPECT_EQ(ranges[2].plan, host_plan);

@@ -59,11 +59,11 @@ TEST(Config, TakesEveryDefaultAsAValue) {
 }
 
 TEST(Config, ReadsEachKnob) {
-  const LoadedConfig loaded =
-      load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
-            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_ARENA_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
-            "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
-            "PLAIT_SETUP_CALLS=0", "PLAIT_HOST=off", "PLAIT_TRIAL=1", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
+  const LoadedConfig loaded = load(
+      {"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
+       "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_ARENA_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
+       "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096", "PLAIT_SETUP_CALLS=0",
+       "PLAIT_HOST=off", "PLAIT_TRIAL=exact", "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
   EXPECT_TRUE(config.disable);
@@ -78,7 +78,8 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.chunk_bytes, 4096u);
   EXPECT_EQ(config.setup_calls, 0);
   EXPECT_FALSE(config.host_when_faster);
-  EXPECT_TRUE(config.trial);
+  EXPECT_EQ(config.trial, TrialMode::exact);
+  EXPECT_EQ(config.trial_after, 5);
   EXPECT_FALSE(config.cache);
   EXPECT_EQ(config.verbosity, 3);
 }

@@ -143,6 +143,17 @@ TEST(Reducer, AppliesTheKernel) {
   EXPECT_EQ(result[2], 33);
 }
 
+TEST(Reducer, KnowsWhetherTheOrderShowsInTheResult) {
+  EXPECT_TRUE(make_reducer(Op::sum, Element::i32).exact);
+  EXPECT_TRUE(make_reducer(Op::maxloc, Element::pair_i32_i32).exact);
+  EXPECT_TRUE(make_reducer(Op::bxor, Element::byte8).exact);
+  EXPECT_FALSE(make_reducer(Op::sum, Element::f64).exact);
+  EXPECT_FALSE(make_reducer(Op::max, Element::f32).exact) << "of -0 and 0";
+  EXPECT_FALSE(make_reducer(Op::prod, Element::c64).exact);
+  EXPECT_FALSE(make_reducer(Op::minloc, Element::pair_f64_i32).exact);
+  EXPECT_FALSE(Reducer().exact) << "of an operator that nothing is known of";
+}
+
 TEST(Reducer, IsEmptyWhereMpiDefinesNothing) {
   const Reducer reducer = make_reducer(Op::band, Element::f64);
   EXPECT_EQ(reducer.kernel, nullptr);

@@ -63,6 +63,20 @@ TEST(MachineFile, UnknownNamesAreToldWhichThereAre) {
   EXPECT_EQ(machine.status().message(), "machine \"h100\": expected one of default, a100, v100");
 }
 
+TEST(MachineFile, KeepsWhatEachChannelDoesAlone) {
+  Machine machine = default_machine();
+  machine.levels[0].channels = {{"ucx", 12e-6, 2e-6, 1e-9}, {"mpi", 20e-6, 4e-6, 0}};
+  const auto read = parse_machine(machine_json(machine));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->levels[0].channels.size(), 2u);
+  EXPECT_TRUE(read->levels[1].channels.empty());
+  const ChannelLink& link = read->levels[0].channels[0];
+  EXPECT_EQ(link.channel, "ucx");
+  EXPECT_DOUBLE_EQ(link.latency, 12e-6);
+  EXPECT_DOUBLE_EQ(link.overhead, 2e-6);
+  EXPECT_DOUBLE_EQ(link.seconds_per_byte, 1e-9);
+}
+
 TEST(MachineFile, AbsentMembersMeanNoCost) {
   const auto machine = parse_machine(R"({"plait_machine":1,"name":"m","levels":[{"name":"node"}]})");
   ASSERT_TRUE(machine.ok()) << machine.status().message();
@@ -127,6 +141,10 @@ TEST(MachineFile, BrokenFilesSayWhereAndWhatWasExpected) {
       {file_with(R"("name":"x","port_bytes_per_second":1e308)"), "levels[1].port_bytes_per_second: expected bytes"},
       {file_with(R"("name":"x","duplex":"both")"), "levels[1].duplex: expected \"full\" or \"half\""},
       {file_with(R"("name":"x","duplex":1)"), "levels[1].duplex: expected \"full\" or \"half\""},
+      {file_with(R"("name":"x","channels":[])"), "levels[1].channels: expected a list of 1 to 8 channels"},
+      {file_with(R"("name":"x","channels":[{"latency_seconds":1}])"), "levels[1].channels[0].channel: expected"},
+      {file_with(R"("name":"x","channels":[{"channel":"a","bytes_per_second":-1}])"),
+       "levels[1].channels[0].bytes_per_second: expected bytes a second"},
       {file_with(R"("name":"x","network":1)"), "levels[1].network: expected true or false"},
       {file_with(R"("name":"x","speed":1)"), "levels[1].\"speed\" is no member: expected one of name, latency_seconds"},
       {file_with(R"("name":"x")", R"(,"colour":1)"), "\"colour\" is no member: expected one of plait_machine, name"},

@@ -56,6 +56,8 @@ TEST(Table, WhatIsWrongIsNamedWithItsPlace) {
       {with("\"to\": 5000", "\"to\": 4096"), range + "to: expected more than 4096"},
       {with("\"to\": 5000", "\"to\": 2000000"), "ranges[2].from: expected at least 2000000"},
       {with("\"seconds_to\": 3e-5", "\"seconds_to\": -1"), range + "seconds_to: expected a number of seconds"},
+      {with("\"seconds_to\": 3e-5", "\"host_seconds_to\": -1"),
+       range + "host_seconds_to: expected a number of seconds"},
       {with("\"plan\": \"host\"", "\"plan\": \"\""), range + "plan: expected"},
       {with("\"plan\": \"host\"", "\"plan\": 3"), range + "plan: expected"},
       {with("\"plan\": \"host\", ", ""), range + "plan: expected"},
@@ -98,6 +100,25 @@ TEST(Table, LookUpsKnowTheRanges) {
   const std::vector<std::size_t> counts(8, 100), many(8, 1000);
   EXPECT_EQ(plan({.collective = Collective::allgatherv, .counts = counts.data()}), "AG.2(ring) AG.1(ring) x1");
   EXPECT_EQ(plan({.collective = Collective::allgatherv, .counts = many.data()}), "");
+}
+
+// Times between the ends of a range lie on a line in logarithms.
+TEST(Table, SaysWhatACallSavesWhereTheHostWasMeasured) {
+  const auto table = parse_table(with("\"seconds_to\": 2e-5}",
+                                      "\"seconds_to\": 4e-5, \"host_seconds_from\": 4e-5, "
+                                      "\"host_seconds_to\": 16e-5}"));
+  ASSERT_TRUE(table.ok()) << table.status().message();
+  const TunedShape& shape = *table->shape("4x2");
+  const auto saved = [&](std::size_t bytes) {
+    return saved_seconds(shape, {.collective = Collective::allreduce, .count = bytes}, 8);
+  };
+  EXPECT_NEAR(saved(1), 3e-5, 1e-9);
+  EXPECT_NEAR(saved(64), 6e-5, 1e-8) << "in the middle of 1 and 4095: 8e-5 - 2e-5";
+  EXPECT_NEAR(saved(4095), 12e-5, 1e-9);
+  EXPECT_EQ(saved(4096), 0) << "the host has it";
+  EXPECT_EQ(saved(1 << 21), 0) << "not measured";
+  EXPECT_EQ(saved(5000), 0) << "in no range";
+  EXPECT_EQ(parse_table(table_json(*table))->shape("4x2")->collectives[0].ranges[0].host_seconds_to, 16e-5);
 }
 
 TEST(Table, FingerprintsFitUnlessBothSayOtherwise) {

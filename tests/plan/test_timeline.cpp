@@ -18,6 +18,12 @@ CommunicatorShape shape_of(const char* text) {
   return *shape;
 }
 
+Result<PlanTimeline> timeline_on(const char* shape, const std::string& plan) {
+  const CommunicatorShape parsed = shape_of(shape);
+  const Machine machine = default_machine();
+  return plan_timeline(plan, call_of(Collective::allreduce, 64), {.hierarchy = parsed.hierarchy, .machine = machine});
+}
+
 // Every candidate of every planned collective: the last chunk leaves the last step at the predicted time, and no step
 // of a chunk begins before the one before it ends.
 TEST(PlanTimeline, EndsAtThePredictedTime) {
@@ -62,11 +68,7 @@ TEST(PlanTimeline, EndsAtThePredictedTime) {
 }
 
 TEST(PlanTimeline, OnlyLeadersWorkWhereTheOthersHoldNothing) {
-  const CommunicatorShape shape = shape_of("4x2");
-  const Machine machine = default_machine();
-  const CandidateContext context{.hierarchy = shape.hierarchy, .machine = machine};
-  const auto timeline =
-      plan_timeline("RD.2(shared) AR.1(rd) BC.2(shared) x1", call_of(Collective::allreduce, 64), context);
+  const auto timeline = timeline_on("4x2", "RD.2(shared) AR.1(rd) BC.2(shared) x1");
   ASSERT_TRUE(timeline.ok()) << timeline.status().message();
   ASSERT_EQ(timeline->steps.size(), 3u);
   EXPECT_EQ(timeline->steps[0].name, "RD.2(shared)");
@@ -81,11 +83,7 @@ TEST(PlanTimeline, OnlyLeadersWorkWhereTheOthersHoldNothing) {
 
 // Node 2 has one rank, which has nobody to reduce with.
 TEST(PlanTimeline, ARankAloneOnItsNodeHasNoPartner) {
-  const CommunicatorShape shape = shape_of("3,2,1");
-  const Machine machine = default_machine();
-  const CandidateContext context{.hierarchy = shape.hierarchy, .machine = machine};
-  const auto timeline =
-      plan_timeline("RD.2(binomial) AR.1(ring) BC.2(binomial) x1", call_of(Collective::allreduce, 64), context);
+  const auto timeline = timeline_on("3,2,1", "RD.2(binomial) AR.1(ring) BC.2(binomial) x1");
   ASSERT_TRUE(timeline.ok()) << timeline.status().message();
   EXPECT_EQ(timeline->steps[0].takes_part, (std::vector<bool>{true, true, true, true, true, false}));
   EXPECT_EQ(timeline->steps[1].takes_part, (std::vector<bool>{true, false, false, true, false, true}));
@@ -108,11 +106,8 @@ TEST(PlanTimeline, ChunksOnRailsOccupyThemLonger) {
 }
 
 TEST(PlanTimeline, RefusesWhatIsNoPlanOfTheCall) {
-  const CommunicatorShape shape = shape_of("4x2");
-  const Machine machine = default_machine();
-  const CandidateContext context{.hierarchy = shape.hierarchy, .machine = machine};
-  EXPECT_FALSE(plan_timeline("AG.1", call_of(Collective::allreduce, 64), context).ok());
-  EXPECT_FALSE(plan_timeline("host", call_of(Collective::allreduce, 64), context).ok());
+  EXPECT_FALSE(timeline_on("4x2", "AG.1").ok());
+  EXPECT_FALSE(timeline_on("4x2", "host").ok());
 }
 
 }  // namespace

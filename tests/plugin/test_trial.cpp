@@ -129,14 +129,34 @@ TEST(Trial, LooksLessAndLessOften) {
   EXPECT_GT(timed, 200);
 }
 
+TEST(Trial, BeginsAfterItsCallsBefore) {
+  Trial trial(2, 1, 10);
+  int timed = 0;
+  const Times counting = [&](int) { return ++timed, 100u; };
+  make_calls(trial, counting, 10);
+  EXPECT_EQ(timed, 0);
+  EXPECT_EQ(trial.taken(), 1) << "the best predicted plan";
+  make_calls(trial, counting, 1);
+  EXPECT_EQ(timed, 1);
+  EXPECT_TRUE(trial.open());
+  calls_until_settled(trial, constant({100, 50}));
+  EXPECT_EQ(trial.taken(), 1);
+}
+
 TEST(Trial, WhatIsKnownIsNotTriedButWatched) {
-  Trial trial(3, 2, 500);
+  Trial trial(3, {.way = 2, .taken_nanoseconds = 500, .host_nanoseconds = 0});
   EXPECT_FALSE(trial.open());
   EXPECT_EQ(trial.taken(), 2);
   EXPECT_EQ(trial.saved_nanoseconds(), 0u);
-  make_calls(trial, constant({400, 900, 800}), 2000);
+  make_calls(trial, constant({400, 900, 800}), 4000);
   EXPECT_EQ(trial.trials(), 1);
   EXPECT_EQ(trial.taken(), Trial::host);
+}
+
+TEST(Trial, WhatIsKnownSavesFromTheFirstCall) {
+  Trial trial(2, {.way = 1, .taken_nanoseconds = 400, .host_nanoseconds = 1000});
+  make_calls(trial, constant({1000, 400}), 100);
+  EXPECT_EQ(trial.saved_nanoseconds(), 100u * 600);
 }
 
 TEST(Trial, CountsWhatItsCallsSaved) {
@@ -188,20 +208,21 @@ TEST_P(NoisyTrials, SettleOnTheFastestAndStayThere) {
 INSTANTIATE_TEST_SUITE_P(Seeds, NoisyTrials, testing::Range(1u, 41u));
 
 TEST(Lessons, GoThroughTheirText) {
-  const std::vector<Lesson> lessons = {{Collective::allreduce, 4, "RS.1(shared) AG.1(shared) x8", 1234},
-                                       {Collective::barrier, 0, "host", 77}};
+  const std::vector<Lesson> lessons = {{Collective::allreduce, 4, "RS.1(shared) AG.1(shared) x8", 1234, 2000},
+                                       {Collective::barrier, 0, "host", 77, 77}};
   const std::vector<Lesson> found = parse_lessons(lessons_text(lessons));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].collective, Collective::allreduce);
   EXPECT_EQ(found[0].size_class, 4);
   EXPECT_EQ(found[0].plan, "RS.1(shared) AG.1(shared) x8");
   EXPECT_EQ(found[0].nanoseconds, 1234u);
+  EXPECT_EQ(found[0].host_nanoseconds, 2000u);
   EXPECT_EQ(found[1].plan, "host");
 }
 
 TEST(Lessons, WhatIsNoLessonIsLeftOut) {
   EXPECT_TRUE(parse_lessons("").empty());
-  EXPECT_TRUE(parse_lessons("3 4\n99 1 1 host\n-1 1 1 host\nx y z host\n3 4 5").empty());
+  EXPECT_TRUE(parse_lessons("3 4\n99 1 1 1 host\n-1 1 1 1 host\nx y z u host\n3 4 5 6\n3 4 5 host").empty());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
  *   trial mixed          many kinds and lengths, on several communicators, with roots, operators and other calls
  *                        between them; every result is checked
  *   trial plain          one small allreduce again and again: prints its last plan
+ *   trial twin           the same, then on a duplicate of the communicator: says whether that tries again
  *   trial slow-messages  the same, where messages that are no part of a collective of the host are slow: plans over the
  *                        channel mpi are, then */
 #define _GNU_SOURCE
@@ -96,6 +97,36 @@ static void run_mixed(void) {
   MPI_Comm_free(&twin);
 }
 
+static const char* last_plan(void) {
+  static const char* (*plan)(void) = NULL;
+  if (plan == NULL) *(void**)&plan = dlsym(RTLD_DEFAULT, "plait_last_plan");
+  return plan != NULL ? plan() : "absent";
+}
+
+static void run_plain(MPI_Comm comm, int calls) {
+  for (int call = 0; call < calls; ++call) {
+    for (int i = 0; i < 4; ++i) sent[i] = call;
+    MPI_Allreduce(sent, got, 4, MPI_INT, MPI_MAX, comm);
+    check(got[3] == call, "allreduce", 4);
+  }
+}
+
+/* What was settled on one communicator is known on the next: its calls go one way from the set-up on. */
+static void run_twin(int rank) {
+  MPI_Comm twin;
+  MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+  run_plain(twin, 5);
+  char settled[256];
+  snprintf(settled, sizeof settled, "%s", last_plan());
+  int others = 0;
+  for (int call = 0; call < 300; ++call) {
+    run_plain(twin, 1);
+    others += strcmp(settled, last_plan()) != 0;
+  }
+  if (rank == 0) printf("twin %s: %d of 300 calls went another way\n", others > 0 ? "tried" : "untried", others);
+  MPI_Comm_free(&twin);
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "mixed";
   MPI_Init(&argc, &argv);
@@ -105,15 +136,11 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "mixed") == 0) {
     run_mixed();
   } else {
-    for (int call = 0; call < 200; ++call) {
-      for (int i = 0; i < 4; ++i) sent[i] = call;
-      MPI_Allreduce(sent, got, 4, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-      check(got[3] == call, "allreduce", 4);
-    }
+    run_plain(MPI_COMM_WORLD, 900); /* a trial ends after some 550, and the first look at it comes 1024 later */
   }
-  const char* (*last_plan)(void);
-  *(void**)&last_plan = dlsym(RTLD_DEFAULT, "plait_last_plan");
-  const char* plan = last_plan != NULL ? last_plan() : "absent";
+  char plan[256];
+  snprintf(plan, sizeof plan, "%s", last_plan());
+  if (strcmp(mode, "twin") == 0) run_twin(rank);
   int all_wrong = 0;
   MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0 && all_wrong == 0) printf("trial: right, plan %s\n", plan);

@@ -41,6 +41,11 @@ MpiGroup::~MpiGroup() {
 
 bool MpiGroup::member() const { return communicator_ != nullptr; }
 
+Status MpiGroup::take_channels(const std::string& channels) {
+  if (plait_set_channels(handle(communicator_), channels.c_str()) == MPI_SUCCESS) return {};
+  return {Code::invalid, "channels \"" + channels + "\" cannot carry a group's data"};
+}
+
 Status MpiGroup::take_plan(const std::string& plan) {
   if (plait_set_plan(handle(communicator_), plan.c_str()) == MPI_SUCCESS) return {};
   return {Code::invalid, "plan \"" + plan + "\" cannot run on a group of " + std::to_string(ranks_) + " ranks"};

@@ -24,6 +24,9 @@ class MpiGroup {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
+  // What may carry its data (plait_set_channels), before anything else here. `invalid` on all ranks where that is no
+  // list of channels.
+  Status take_channels(const std::string& channels);
   // From now on the collectives to which the plan applies run by it (plait_set_plan). `invalid` on all ranks where none
   // can; one of them has printed why.
   Status take_plan(const std::string& plan);

@@ -1,5 +1,7 @@
 #include "tl/mpi/reshard_call.h"
 
+#include <dlfcn.h>
+
 #include <cstring>
 #include <new>
 
@@ -7,6 +9,35 @@
 
 namespace plait {
 namespace {
+
+// Of the libplait.so in the process: a program without one has none.
+struct Api {
+  decltype(&plait_reshard_create) create;
+  decltype(&plait_reshard_local) local;
+  decltype(&plait_reshard_describe) describe;
+  decltype(&plait_reshard_execute) execute;
+  decltype(&plait_reshard_start) start;
+  decltype(&plait_reshard_free) free;
+};
+
+template <class Function>
+void look_up(const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
+const Api& api() {
+  static const Api found = [] {
+    Api made{};
+    look_up("plait_reshard_create", made.create);
+    look_up("plait_reshard_local", made.local);
+    look_up("plait_reshard_describe", made.describe);
+    look_up("plait_reshard_execute", made.execute);
+    look_up("plait_reshard_start", made.start);
+    look_up("plait_reshard_free", made.free);
+    return made;
+  }();
+  return found;
+}
 
 struct Side {
   std::vector<std::int64_t> offset, length;
@@ -56,10 +87,11 @@ struct ReshardCall::State {
 ReshardCall::ReshardCall(std::unique_ptr<State> state) : state_(std::move(state)) {}
 ReshardCall::ReshardCall(ReshardCall&&) noexcept = default;
 ReshardCall::~ReshardCall() {
-  if (state_ != nullptr && state_->plan != PLAIT_RESHARD_NULL) plait_reshard_free(&state_->plan);
+  if (state_ != nullptr && state_->plan != PLAIT_RESHARD_NULL) api().free(&state_->plan);
 }
 
 Result<ReshardCall> ReshardCall::make(const ReshardSpec& spec) {
+  if (api().create == nullptr) return Status(Code::unavailable, "there is no libplait.so in this process");
   auto state = std::make_unique<State>();
   state->spec = spec;
   const std::size_t bytes = spec.element_bytes, dimensions = spec.shape.size();
@@ -68,11 +100,11 @@ Result<ReshardCall> ReshardCall::make(const ReshardSpec& spec) {
   MPI_Errhandler before = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  const int code = plait_reshard_create(
-      MPI_COMM_WORLD, static_cast<int>(spec.source_dims.size()), spec.source_dims.data(), spec.source_ranks.data(),
-      spec.source_spec.c_str(), static_cast<int>(spec.destination_dims.size()), spec.destination_dims.data(),
-      spec.destination_ranks.data(), spec.destination_spec.c_str(), static_cast<int>(dimensions), spec.shape.data(),
-      element, spec.options.c_str(), &state->plan);
+  const int code =
+      api().create(MPI_COMM_WORLD, static_cast<int>(spec.source_dims.size()), spec.source_dims.data(),
+                   spec.source_ranks.data(), spec.source_spec.c_str(), static_cast<int>(spec.destination_dims.size()),
+                   spec.destination_dims.data(), spec.destination_ranks.data(), spec.destination_spec.c_str(),
+                   static_cast<int>(dimensions), spec.shape.data(), element, spec.options.c_str(), &state->plan);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, before);
   MPI_Errhandler_free(&before);
   MPI_Type_free(&element);
@@ -80,8 +112,8 @@ Result<ReshardCall> ReshardCall::make(const ReshardSpec& spec) {
   for (Side* side : {&state->source, &state->destination}) {
     side->offset.resize(dimensions);
     side->length.resize(dimensions);
-    plait_reshard_local(state->plan, side == &state->source ? PLAIT_RESHARD_SOURCE : PLAIT_RESHARD_DESTINATION,
-                        side->offset.data(), side->length.data());
+    api().local(state->plan, side == &state->source ? PLAIT_RESHARD_SOURCE : PLAIT_RESHARD_DESTINATION,
+                side->offset.data(), side->length.data());
     side->data.resize(side->elements() * bytes);
   }
   for_each_element(state->source, spec.shape, [&](std::size_t place, std::int64_t number) {
@@ -94,13 +126,11 @@ Result<ReshardCall> ReshardCall::make(const ReshardSpec& spec) {
 
 void ReshardCall::spoil() { std::memset(state_->destination.data.data(), 0xA5, state_->destination.data.size()); }
 
-void ReshardCall::run() {
-  plait_reshard_execute(state_->plan, state_->source.data.data(), state_->destination.data.data());
-}
+void ReshardCall::run() { api().execute(state_->plan, state_->source.data.data(), state_->destination.data.data()); }
 
 void ReshardCall::run_by_request() {
   MPI_Request request = MPI_REQUEST_NULL;
-  plait_reshard_start(state_->plan, state_->source.data.data(), state_->destination.data.data(), &request);
+  api().start(state_->plan, state_->source.data.data(), state_->destination.data.data(), &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
@@ -115,6 +145,6 @@ bool ReshardCall::right() const {
   return same;
 }
 
-std::string ReshardCall::description() const { return plait_reshard_describe(state_->plan); }
+std::string ReshardCall::description() const { return api().describe(state_->plan); }
 
 }  // namespace plait

@@ -189,7 +189,7 @@ double planning_seconds(int parts) {
   task.destination = consecutive_mesh({parts / 4, 4}, parts);
   task.source_spec = *parse_spec("S01R", "s");
   task.destination_spec = *parse_spec("RS01", "d");
-  task.shape = {parts * 16 - 3, parts * 16 - 5};  // the last parts are shorter
+  task.shape = {parts * 256 - 3, parts * 256 - 5};  // the last parts are shorter
   task.element_bytes = 4;
   std::vector<int> host_of;
   for (int rank = 0; rank < 2 * parts; ++rank) host_of.push_back(rank / 4);

@@ -1,0 +1,30 @@
+#include "plugin/overlap_setting.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plugin/process.h"
+#include "plugin/tuning_table.h"
+
+namespace plait {
+namespace {
+
+OwnOverlapPlan refused(const std::string& reason) {
+  return {nullptr, OwnOverlapPlan::refused, "PLAIT_OVERLAP is not used: " + reason};
+}
+
+}  // namespace
+
+OwnOverlapPlan read_own_overlap_plan(const Config& config) {
+  if (config.overlap.empty()) return {};
+  Result<OverlapPlan> plan = read_overlap_plan(config.overlap);
+  if (!plan.ok()) return refused(plan.status().message());
+  const Fingerprint job = plan->fingerprint.empty() ? Fingerprint() : job_fingerprint(config);
+  if (const std::string entry = mismatch(plan->fingerprint, job); !entry.empty())
+    return refused("\"" + config.overlap + "\": it was made for " + entry + " '" + plan->fingerprint.at(entry) +
+                   "', and here it is '" + job.at(entry) + "'");
+  const std::uint64_t hash = std::max(hash_text(overlap_plan_json(*plan)), OwnOverlapPlan::refused + 1);
+  return {std::make_shared<const OverlapPlan>(std::move(*plan)), hash, {}};
+}
+
+}  // namespace plait

@@ -1,0 +1,176 @@
+// The parts of PLAIT_OVERLAP that need no job: which call of the plan a call is, the helper's share of a core, and what
+// the report makes of it.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "plugin/overlap_counts.h"
+#include "plugin/progress_share.h"
+#include "plugin/step_matcher.h"
+
+namespace plait {
+namespace {
+
+OverlapPlan plan_of(const std::vector<std::size_t>& bytes, const std::vector<std::size_t>& groups) {
+  OverlapPlan plan;
+  for (const std::size_t size : bytes) plan.calls.push_back({.bytes = size, .layer = {}});
+  std::size_t first = 0;
+  for (const std::size_t calls : groups) {
+    plan.groups.push_back({.first_call = first, .calls = calls, .share = {}});
+    first += calls;
+  }
+  return plan;
+}
+
+std::vector<int> places(StepMatcher& matcher, const std::vector<std::size_t>& bytes) {
+  std::vector<int> found;
+  for (const std::size_t size : bytes) {
+    const auto place = matcher.next(size);
+    found.push_back(place.has_value() ? static_cast<int>(place->call) : -1);
+  }
+  return found;
+}
+
+TEST(StepMatcher, GoesRoundTheStep) {
+  StepMatcher matcher(plan_of({10, 20, 10, 30}, {2, 2}));
+  EXPECT_EQ(places(matcher, {10, 20, 10, 30, 10, 20, 10, 30}), (std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3}));
+}
+
+TEST(StepMatcher, PassesOverWhatIsMissing) {
+  StepMatcher matcher(plan_of({10, 20, 10, 30}, {2, 2}));
+  EXPECT_EQ(places(matcher, {10, 10, 30, 20, 10}), (std::vector<int>{0, 2, 3, 1, 2}));
+}
+
+TEST(StepMatcher, AnUnknownSizeMovesNothing) {
+  StepMatcher matcher(plan_of({10, 20, 30}, {3}));
+  EXPECT_EQ(places(matcher, {10, 11, 20, 12, 30, 10}), (std::vector<int>{0, -1, 1, -1, 2, 0}));
+}
+
+TEST(StepMatcher, SaysWhatIsLeftOfTheGroup) {
+  StepMatcher matcher(plan_of({10, 20, 30, 40}, {3, 1}));
+  for (const std::size_t left : {3, 2, 1}) {
+    const auto place = matcher.next(40 - left * 10);
+    ASSERT_TRUE(place.has_value());
+    EXPECT_EQ(place->group, 0u);
+    EXPECT_EQ(place->left, left);
+  }
+  EXPECT_EQ(matcher.next(40)->group, 1u);
+}
+
+// A thread that takes all it is given, in pieces of random length, on a made-up clock.
+double share_taken(double duty, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  DutyMeter meter;
+  std::uint64_t wall = 1'000'000, processor = 500;
+  meter.restart(wall, processor);
+  const std::uint64_t first_wall = wall, first_processor = processor;
+  while (wall < first_wall + 1'000'000'000) {
+    const std::uint64_t piece = 1000 + random() % 200'000;
+    wall += piece;
+    processor += piece;
+    wall += meter.rest_ns(wall, processor, duty);
+  }
+  return static_cast<double>(processor - first_processor) / static_cast<double>(wall - first_wall);
+}
+
+TEST(DutyMeter, KeepsAThreadToItsShare) {
+  for (const double duty : {0.05, 0.25, 0.5, 0.9})
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      SCOPED_TRACE(seed);
+      EXPECT_NEAR(share_taken(duty, seed), duty, 0.02);
+    }
+}
+
+TEST(DutyMeter, DoesNotSaveUpMoreThanAPeriod) {
+  DutyMeter meter;
+  meter.restart(0, 0);
+  EXPECT_EQ(meter.rest_ns(1'000'000'000, 0, 0.5), 0u);  // idle for a second
+  // Half a period of credit, spent by a millisecond of work: half of that is its share.
+  EXPECT_EQ(meter.rest_ns(1'001'000'000, 1'000'000, 0.5), 0u);
+  EXPECT_NEAR(static_cast<double>(meter.rest_ns(1'002'000'000, 2'000'000, 0.5)), 1'000'000, 10);
+}
+
+TEST(ProgressDuty, IsTheLargestUnderWay) {
+  ProgressDuty duty;
+  duty.set_default(0.5);
+  EXPECT_EQ(duty.duty(), 0.5);
+  duty.enter(0.25);
+  EXPECT_EQ(duty.duty(), 0.25);
+  duty.enter(0.75);
+  duty.leave(0.25);
+  EXPECT_EQ(duty.duty(), 0.75);
+  duty.leave(0.75);
+  EXPECT_EQ(duty.duty(), 0.5);
+  EXPECT_EQ(duty.set_default(1), 0.5);
+}
+
+TEST(HelperDuty, IsThatOfAllThreadsUpToACore) {
+  EXPECT_EQ(helper_duty({.threads = 1, .duty = 0.25}), 0.25);
+  EXPECT_EQ(helper_duty({.threads = 2, .duty = 0.25}), 0.5);
+  EXPECT_EQ(helper_duty({.threads = 8, .duty = 0.5}), 1);
+}
+
+TEST(HostTurns, TurnsThatFollowEachOtherAreAWait) {
+  HostTurns turns;
+  std::uint64_t now = 1'000'000'000;
+  for (int i = 0; i < 100; ++i) turns.note(now += 5'000'000);  // a look now and then
+  EXPECT_FALSE(turns.waits());
+  for (int i = 0; i < 40; ++i) turns.note(now += 1000);
+  EXPECT_TRUE(turns.waits());
+  turns.forget();
+  EXPECT_FALSE(turns.waits());
+  for (int i = 0; i < 256; ++i) turns.note(now += 5'000'000);  // but not for ever
+  EXPECT_TRUE(turns.waits());
+  turns.forget();
+  turns.note_wait();
+  EXPECT_TRUE(turns.waits());
+}
+
+TEST(ExposedTime, IsTheWaitsWithinTheWhole) {
+  ExposedTime time;
+  time.note_turn(500);
+  time.begin(1'000);
+  time.note_turn(1'500);  // since the begin
+  time.begin(2'000);
+  time.note_turn(2'500);
+  time.note_turn(90'000'000);  // too late to have been a wait
+  time.note_turn(90'000'100);
+  time.forget_turn();
+  time.note_turn(90'000'200);
+  time.end(95'000'000);
+  time.end(100'001'000);
+  EXPECT_EQ(time.whole_ns(), 100'000'000u);
+  EXPECT_EQ(time.exposed_ns(), 500u + 1000u + 100u);
+}
+
+TEST(OverlapReport, SaysSharesReasonsAndTimes) {
+  OverlapCounts counts;
+  OverlapPlan plan = plan_of({10, 20, 30}, {2, 1});
+  plan.model = "small";
+  plan.groups[0].share = {.threads = 2, .duty = 0.25};
+  counts.start(plan);
+  for (int i = 0; i < 6; ++i) counts.count_fused(0, 30);
+  counts.count_alone("because", 3);
+  counts.count_early();
+  counts.time.begin(0);
+  counts.time.end(2'000'000'000);
+  OverlapReport report;
+  merge_overlap_facts(report, counts.facts());
+  merge_overlap_facts(report, counts.facts());
+  merge_overlap_facts(report, OverlapCounts().facts());
+  std::string text;
+  for (const std::string& line : overlap_report_lines(report)) text += line + "\n";
+  for (const char* words :
+       {"6 groups a rank of the plan for small", "1 begun before", "1 x 0.5 (1 group), 1 x 1 (1 group)",
+        "one helper thread has the shares of several", "3 calls a rank alone: because",
+        "2.000 s of communication a rank, 2.000 s hidden, 0.000 s exposed"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << " in " << text;
+  const nlohmann::json json = overlap_report_json(report);
+  EXPECT_EQ(json["groups"][0]["runs"], 6);
+  EXPECT_EQ(json["groups"][0]["duty_in_use"], 0.5);
+  EXPECT_EQ(json["alone"]["because"], 3);
+  EXPECT_TRUE(overlap_report_lines(OverlapReport()).empty());
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,174 @@
+#include "tuner/overlap_measure.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "core/units.h"
+#include "plait/plait.h"
+#include "tl/mpi/posted_reduction.h"
+
+namespace plait {
+namespace {
+
+// Computation beside a reduction is to end shortly before it does, so that all of it is overlapped and little is left.
+constexpr double wanted_part = 0.9;
+constexpr double least_part = 0.7, most_part = 0.97;
+constexpr int most_tries = 6;
+// Of computation, in multiples of what a reduction takes alone: with less of a core than this it hardly moves.
+constexpr double longest_part = 30;
+
+struct Overlapped {
+  double computation = 0;  // seconds
+  double total = 0;        // of both
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+class Sampler {
+ public:
+  Sampler(MpiSession& session, PostedReduction reduction, ComputeKernel& kernel, int repeats)
+      : session_(session), reduction_(std::move(reduction)), kernel_(kernel), repeats_(repeats) {}
+
+  // Which must be called first: the call that sets up connections, and what tells whose reductions these are.
+  Status begin();
+  ContentionSample sample(const CommunicationShare& share, std::size_t bytes);
+  const std::string& plan() const { return plan_; }
+  Status check() const;
+
+ private:
+  double slowest(double seconds) { return session_.maxima(std::array{seconds})[0]; }
+  double time_alone();
+  double time_computation(std::size_t pieces);
+  Overlapped time_both(std::size_t pieces);
+  double overlapped_seconds(const Overlapped& both) const;
+
+  MpiSession& session_;
+  PostedReduction reduction_;
+  ComputeKernel& kernel_;
+  const int repeats_;
+  double alone_ = 0;  // seconds of the reduction with nothing beside it
+  std::string plan_;
+};
+
+Status Sampler::begin() {
+  plait_set_enabled(1);
+  // What is not blocking runs on what a blocking call has set up.
+  for (int call = 0; call < 3; ++call) {
+    reduction_.post();
+    plan_ = plait_last_plan();
+    reduction_.wait();
+    session_.barrier();
+  }
+  const bool ours = plan_ != "host" && !plan_.empty();
+  if (session_.maxima(std::array{ours ? 0. : 1.})[0] > 0)
+    return {Code::unsupported,
+            "the reductions are the host's (PLAIT_REPORT=1 says why): no helper thread of Plait's moves them on"};
+  return {};
+}
+
+Status Sampler::check() const {
+  const bool wrong = session_.maxima(std::array{reduction_.right(session_.ranks()) ? 0. : 1.})[0] > 0;
+  return wrong ? Status(Code::peer_failed, "a reduction had a wrong result") : Status();
+}
+
+double Sampler::time_alone() {
+  session_.barrier();
+  const double begin = session_.wall_seconds();
+  reduction_.post();
+  reduction_.wait();
+  return slowest(session_.wall_seconds() - begin);
+}
+
+double Sampler::time_computation(std::size_t pieces) {
+  session_.barrier();
+  const double begin = session_.wall_seconds();
+  kernel_.run(pieces);
+  return slowest(session_.wall_seconds() - begin);
+}
+
+Overlapped Sampler::time_both(std::size_t pieces) {
+  session_.barrier();
+  const double begin = session_.wall_seconds();
+  reduction_.post();
+  kernel_.run(pieces);
+  const double computed = session_.wall_seconds() - begin;
+  reduction_.wait();
+  const std::vector<double> times = session_.maxima(std::array{computed, session_.wall_seconds() - begin});
+  return {times[0], times[1]};
+}
+
+// Of the reduction, were there computation beside all of it: the rest, which ran alone, was the share rest / alone of
+// it (eq. 10 and 11, the other way round).
+double Sampler::overlapped_seconds(const Overlapped& both) const {
+  const double rest = std::min((both.total - both.computation) / alone_, 0.999);
+  return both.computation / (1 - rest);
+}
+
+ContentionSample Sampler::sample(const CommunicationShare& share, std::size_t bytes) {
+  std::vector<double> alone;
+  time_alone();
+  for (int repeat = 0; repeat < repeats_; ++repeat) alone.push_back(time_alone());
+  alone_ = median(alone);
+  const std::size_t probe = 2000;
+  time_computation(probe / 10);
+  const double piece = time_computation(probe) / probe;
+  const auto pieces_in = [&](double seconds) {
+    return std::max<std::size_t>(1, static_cast<std::size_t>(seconds / piece));
+  };
+  // How much computation there is room for beside the reduction.
+  std::size_t pieces = pieces_in(alone_);
+  for (int tries = 0; tries < most_tries; ++tries) {
+    time_alone();
+    const Overlapped both = time_both(pieces);
+    const double part = both.computation / overlapped_seconds(both);
+    const bool ended_before = both.total - both.computation < 0.02 * alone_;
+    if (!ended_before && part >= least_part && part <= most_part) break;
+    const double factor = ended_before ? 0.75 : std::min(wanted_part / part, 4.);
+    pieces = std::clamp(static_cast<std::size_t>(static_cast<double>(pieces) * factor), std::size_t{1},
+                        pieces_in(longest_part * alone_));
+  }
+  std::vector<double> computation, beside, overlapped;
+  for (int repeat = 0; repeat < repeats_; ++repeat) {
+    computation.push_back(time_computation(pieces));
+    // A network that was idle lends some bytes, which reductions one after the other do not get.
+    time_alone();
+    const Overlapped both = time_both(pieces);
+    beside.push_back(both.computation);
+    overlapped.push_back(overlapped_seconds(both));
+  }
+  return {share, bytes, median(computation), median(beside), median(overlapped), alone_};
+}
+
+}  // namespace
+
+Result<OverlapSamples> sample_overlap(MpiSession& session, std::span<const CommunicationShare> shares,
+                                      std::span<const std::size_t> sizes, const OverlapSampling& sampling) {
+  OverlapSamples result;
+  ComputeKernel kernel(sampling.kernel);
+  double done = 0;
+  const double steps = static_cast<double>(shares.size() * sizes.size());
+  for (const std::size_t bytes : sizes) {
+    auto reduction = PostedReduction::make(bytes);
+    if (session.maxima(std::array{reduction.ok() ? 0. : 1.})[0] > 0)
+      return reduction.ok() ? Status(Code::unavailable, "no memory on another rank") : reduction.status();
+    Sampler sampler(session, std::move(*reduction), kernel, sampling.repeats);
+    if (const Status ready = sampler.begin(); !ready.ok()) return ready;
+    result.plans.push_back(sampler.plan());
+    for (const CommunicationShare& share : shares) {
+      if (session.rank() == 0) sampling.progress(format_bytes(bytes) + ", share " + share_text(share), done++ / steps);
+      plait_set_progress_duty(std::max(1, static_cast<int>(std::lround(100 * std::min(1., resources(share))))));
+      result.samples.push_back(sampler.sample(share, bytes));
+      if (const Status checked = sampler.check(); !checked.ok()) return checked;
+    }
+  }
+  plait_set_enabled(0);
+  return result;
+}
+
+}  // namespace plait
