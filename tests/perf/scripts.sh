@@ -15,6 +15,8 @@ refused "expected a positive number" perf/peers --where node2 --seconds 0
 refused "expected all, or some of" perf/mix --mixes frob
 refused "expected all, or some of cluster4x2" perf/mix --where frob
 
+refused "--layouts: expected some of sharded, replicated" perf/pipeline --layouts frob
+
 refused "openmpi or mpich" scripts/cluster run --name none --per-node 1 --mpi frob -- true
 refused "for Open MPI" scripts/cluster run --name none --per-node 1 --mpi mpich --mca coll tuned -- true
 
@@ -22,6 +24,15 @@ prints "node16" perf/peers --list
 prints "best peer ÷ Plait" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 --seconds 0.01
 prints "| allreduce | 8 B |" perf/peers --where node2 --peers tuned,sm --collectives allreduce --sizes 8 --seconds 0.01
 prints "**LAMMPS peptide**" perf/mix --where node2 --mixes lammps-peptide --seconds 0.01 --shorten 50
+
+# A pipeline of two stages, with both kinds of transfers: pipeline_run checks what arrives.
+if [ -x build/release/pipeline_run ]; then
+  for layout in sharded replicated; do
+    prints '"road":"plait","schedule":"eager-1f1b-delayed"' env LD_PRELOAD="$PWD/build/release/libplait.so" mpirun \
+      --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -n 4 build/release/pipeline_run --stages 2 \
+      --micro-batches 3 --bytes 64K --repeats 1 --roads host,plait --layout "$layout"
+  done
+fi
 
 [ "$failures" -eq 0 ] && echo "ok"
 exit "$((failures > 0))"
