@@ -71,9 +71,11 @@ struct Communicator {
   std::atomic<Road> road{Road::waiting};
   const char* host_reason = "";  // interned
   const char* grid = "";         // interned: ReportKey::grid; "" where nothing is reported as well
-  int eligible_calls = 0;
-  bool posts = false;       // the program makes non-blocking calls: what is set up for them is for any length
-  int error = MPI_SUCCESS;  // of a broken one
+  int eligible_calls = 0;        // while it waits to be set up
+  int posted_calls = 0;          // of those, that do not block
+  bool only_posts = false;       // it was set up, or made of one that was, because all of its calls were such
+  bool posts = false;            // the program makes non-blocking calls: what is set up for them is for any length
+  int error = MPI_SUCCESS;       // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated
 
   TimedCall timed;  // what the host is to take next

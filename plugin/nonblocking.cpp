@@ -6,6 +6,7 @@
 
 #include "plugin/bootstrap.h"
 #include "plugin/host.h"
+#include "plugin/made_communicator.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
 
@@ -57,6 +58,7 @@ Admission admit_by_road(Operation& operation) {
       return Admission::failed;
     case Road::waiting:
       ++communicator.eligible_calls;
+      note_waiting_post(communicator);
       operation.reason = reasons::not_set_up_by_blocking;
       return Admission::host;
     default:

@@ -20,6 +20,7 @@
 #include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/learned.h"
+#include "plugin/made_communicator.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
@@ -204,10 +205,12 @@ void begin_initialisation() {
 }
 
 void end_initialisation(bool initialised) {
-  if (initialised)
+  if (initialised) {
     start(true);
-  else
+    set_up_world();
+  } else {
     detail::phase.store(Phase::before, std::memory_order_release);
+  }
 }
 
 void start_late() {
