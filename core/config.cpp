@@ -189,7 +189,9 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_CHUNK_BYTES", "bytes", "0", "Size of the pipeline's chunks; 0 lets the planner choose."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.chunk_bytes, v); }},
-    {{"PLAIT_SETUP_CALLS", "count", "3", "Eligible calls on a communicator before it is set up for acceleration."},
+    {{"PLAIT_SETUP_CALLS", "count", "3",
+      "Eligible calls on a communicator before it is set up for acceleration; 0: where it is made, MPI_COMM_WORLD in "
+      "MPI_Init, which serves calls that do not block."},
      a_count,
      [](Config& c, std::string_view v) { return set_count(c.setup_calls, v); }},
     {{"PLAIT_PROGRESS", "choice", "calls",

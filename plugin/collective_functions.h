@@ -61,4 +61,18 @@
   X(Exscan, exscan, (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),         \
     (send, receive, count, type, op, comm))
 
+/* X(Name, name, parameters, arguments), as above: what makes a communicator of some or all ranks of another one, whose
+ * ranks all make the call and may block in it. */
+#define PLAIT_COMMUNICATORS(X)                                                                                   \
+  X(Comm_dup, comm_dup, (MPI_Comm comm, MPI_Comm * made), (comm, made))                                          \
+  X(Comm_dup_with_info, comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm * made), (comm, info, made)) \
+  X(Comm_create, comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm * made), (comm, group, made))            \
+  X(Comm_split, comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* made), (comm, color, key, made))       \
+  X(Comm_split_type, comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made),         \
+    (comm, type, key, info, made))                                                                               \
+  X(Cart_create, cart_create,                                                                                    \
+    (MPI_Comm comm, int dimensions, const int lengths[], const int periods[], int reorder, MPI_Comm* made),      \
+    (comm, dimensions, lengths, periods, reorder, made))                                                         \
+  X(Cart_sub, cart_sub, (MPI_Comm comm, const int remain[], MPI_Comm* made), (comm, remain, made))
+
 #endif

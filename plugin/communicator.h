@@ -71,10 +71,12 @@ struct Communicator {
   int ranks = 1;  // of both groups of an inter-communicator
   bool inter = false;
   std::atomic<Road> road{Road::waiting};
-  const char* host_reason = "";  // interned
-  const char* grid = "";         // interned: ReportKey::grid; "" where nothing is reported as well
-  int eligible_calls = 0;
+  const char* host_reason = "";       // interned
+  const char* grid = "";              // interned: ReportKey::grid; "" where nothing is reported as well
   std::vector<std::string> channels;  // that its set-up may use (plait_set_channels); empty: those of PLAIT_CHANNELS
+  int eligible_calls = 0;             // while it waits to be set up
+  int posted_calls = 0;               // of those, that do not block
+  bool only_posts = false;            // it was set up, or made of one that was, because all of its calls were such
   bool posts = false;                 // the program makes non-blocking calls: what is set up for them is for any length
   int error = MPI_SUCCESS;            // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated

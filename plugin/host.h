@@ -64,6 +64,9 @@ struct Host {
 #define PLAIT_MEMBER(Name, name, parameters, arguments) decltype(&PLAIT_PERSISTENT(Name)) name##_init = nullptr;
   PLAIT_COLLECTIVES(PLAIT_MEMBER)
 #undef PLAIT_MEMBER
+#define PLAIT_MEMBER(Name, name, parameters, arguments) decltype(&MPI_##Name) name = nullptr;
+  PLAIT_COMMUNICATORS(PLAIT_MEMBER)
+#undef PLAIT_MEMBER
   decltype(&MPI_Start) start = nullptr;
   decltype(&MPI_Startall) startall = nullptr;
   decltype(&MPI_Request_free) request_free = nullptr;

@@ -1,4 +1,5 @@
 #include "plugin/layout.h"
+#include "plugin/host.h"
 
 #include <algorithm>
 #include <cstring>
@@ -224,7 +225,7 @@ void start_layout() {
   if (quiet != MPI_COMM_NULL) return;
   MPI_Group self = MPI_GROUP_NULL;
   PMPI_Comm_group(MPI_COMM_SELF, &self);
-  PMPI_Comm_create(MPI_COMM_SELF, self, &quiet);
+  host().comm_create(MPI_COMM_SELF, self, &quiet);
   PMPI_Group_free(&self);
   PMPI_Comm_set_errhandler(quiet, MPI_ERRORS_RETURN);
 }

@@ -7,6 +7,7 @@
 #include "plugin/bootstrap.h"
 #include "plugin/fusion.h"
 #include "plugin/host.h"
+#include "plugin/made_communicator.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
@@ -61,6 +62,7 @@ Admission admit_by_road(Operation& operation) {
       return Admission::failed;
     case Road::waiting:
       ++communicator.eligible_calls;
+      note_waiting_post(communicator);
       operation.reason = reasons::not_set_up_by_blocking;
       return Admission::host;
     default:

@@ -1,5 +1,6 @@
 #include "plugin/private_communicator.h"
 
+#include "plugin/host.h"
 #include "plugin/process.h"
 
 namespace plait {
@@ -32,7 +33,7 @@ Result<PrivateCommunicator> make_private_communicator(MPI_Comm user) {
   MPI_Group group = MPI_GROUP_NULL;
   MPI_Comm made = MPI_COMM_NULL;
   PMPI_Comm_group(user, &group);
-  const int error = PMPI_Comm_create(user, group, &made);
+  const int error = host().comm_create(user, group, &made);
   PMPI_Group_free(&group);
   if (error != MPI_SUCCESS || made == MPI_COMM_NULL)
     return Status(Code::unavailable, "no communicator of our own could be made");

@@ -20,6 +20,7 @@
 #include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/learned.h"
+#include "plugin/made_communicator.h"
 #include "plugin/nonblocking.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/overlap_setting.h"
@@ -238,10 +239,12 @@ void begin_initialisation() {
 }
 
 void end_initialisation(bool initialised) {
-  if (initialised)
+  if (initialised) {
     start(true);
-  else
+    set_up_world();
+  } else {
     detail::phase.store(Phase::before, std::memory_order_release);
+  }
 }
 
 void start_late() {

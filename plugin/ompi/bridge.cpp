@@ -125,6 +125,9 @@ void install_host_functions() {
   host.name##_init = plait_ompi_host_##name##_init;
   PLAIT_COLLECTIVES(PLAIT_INSTALL)
 #undef PLAIT_INSTALL
+#define PLAIT_INSTALL(Name, name, parameters, arguments) host.name = PMPI_##Name;
+  PLAIT_COMMUNICATORS(PLAIT_INSTALL)
+#undef PLAIT_INSTALL
   host.wait = PMPI_Wait;
   host.start_request = start_request;
   host.complete_request = complete_request;

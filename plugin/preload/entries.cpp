@@ -13,6 +13,7 @@
 #include "plait/plait_mpi.h"
 #include "plugin/collectives.h"
 #include "plugin/host.h"
+#include "plugin/made_communicator.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/preload/implementation.h"
@@ -96,6 +97,7 @@ PLAIT_FRAME(PLAIT_FROM_FRAME)
 #define PLAIT_FROM_DOOR(Name, name, parameters, arguments) constexpr auto name = door::name;
 PLAIT_MEMORY(PLAIT_FROM_DOOR)
 PLAIT_REQUESTS(PLAIT_FROM_DOOR)
+PLAIT_COMMUNICATORS(PLAIT_FROM_DOOR)
 PLAIT_COLLECTIVES(PLAIT_FROM_DOOR)
 #undef PLAIT_FROM_DOOR
 #define PLAIT_FROM_DOOR(Name, name, parameters, arguments) \

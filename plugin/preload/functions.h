@@ -22,7 +22,7 @@
   X(Request_free, request_free, (MPI_Request * request), (request))             \
   X(Wait, wait, (MPI_Request * request, MPI_Status * status), (request, status))
 
-#define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_MEMORY(X) PLAIT_REQUESTS(X) PLAIT_COLLECTIVES(X)
+#define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_MEMORY(X) PLAIT_REQUESTS(X) PLAIT_COMMUNICATORS(X) PLAIT_COLLECTIVES(X)
 
 // The other forms of the collectives have the same parameters and some more.
 #define PLAIT_LISTED(...) __VA_ARGS__

@@ -1,0 +1,72 @@
+#include "plugin/made_communicator.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "plugin/communicator.h"
+#include "plugin/host.h"
+#include "plugin/process.h"
+#include "plugin/request.h"
+
+namespace plait {
+namespace {
+
+// Whether any communicator of this process may have a reason to be set up when another is made of it.
+constinit std::atomic<bool> any_waiting_post{false};
+
+bool at_once() { return process().config.setup_calls == 0; }
+
+void set_up_if_waiting(Communicator& communicator) {
+  if (communicator.road == Road::waiting) set_up_now(communicator, Extent::all_calls);
+}
+
+// The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.
+bool only_posts(const Communicator& communicator) {
+  if (communicator.only_posts) return true;
+  return communicator.road == Road::waiting && communicator.posted_calls == communicator.eligible_calls &&
+         communicator.posted_calls >= std::max(1, process().config.setup_calls);
+}
+
+// What was posted on `from` alone decides, so that it does not matter which other ones its ranks are in.
+void look_at_made(MPI_Comm from, MPI_Comm made) {
+  const bool posted = any_waiting_post.load(std::memory_order_relaxed);
+  if (!accepting() || (!posted && !at_once())) return;
+  Communicator* parent = posted ? find_communicator(from) : nullptr;
+  const bool inherits = parent != nullptr && only_posts(*parent);
+  if (inherits) {
+    parent->only_posts = true;
+    set_up_if_waiting(*parent);
+  }
+  if (made == MPI_COMM_NULL || (!inherits && !at_once())) return;
+  Communicator* child = find_communicator(made);
+  if (child == nullptr) return;
+  child->only_posts = inherits;
+  set_up_if_waiting(*child);
+}
+
+}  // namespace
+
+void note_waiting_post(Communicator& communicator) {
+  ++communicator.posted_calls;
+  any_waiting_post.store(true, std::memory_order_relaxed);
+}
+
+void set_up_world() {
+  if (!accepting() || !at_once()) return;
+  if (Communicator* world = find_communicator(MPI_COMM_WORLD); world != nullptr) set_up_if_waiting(*world);
+}
+
+}  // namespace plait
+
+namespace plait::door {
+
+#define PLAIT_DEFINE(Name, name, parameters, arguments)                           \
+  int name parameters {                                                           \
+    const int code = host().name arguments;                                       \
+    if (code == MPI_SUCCESS && phase() == Phase::open) look_at_made(comm, *made); \
+    return code;                                                                  \
+  }
+PLAIT_COMMUNICATORS(PLAIT_DEFINE)
+#undef PLAIT_DEFINE
+
+}  // namespace plait::door
