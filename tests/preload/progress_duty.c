@@ -45,7 +45,7 @@ static double processor_ns(void) {
 static double share_taken(void) {
   static float data[elements];
   MPI_Request requests[calls];
-  MPI_Status statuses[calls]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array too short */
+  static MPI_Status statuses[calls]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array too short */
   MPI_Barrier(MPI_COMM_WORLD);
   for (int i = 0; i < calls; ++i)
     MPI_Iallreduce(MPI_IN_PLACE, data, elements, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
