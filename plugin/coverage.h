@@ -191,7 +191,8 @@ inline constexpr std::array exceptions = {
     Exception{reasons::in_place_exchange, Concerns::exchanges, "all ranks know it"},
     Exception{reasons::long_prefix, Concerns::scans, "each rank gets all vectors and adds up those before it"},
     Exception{reasons::not_set_up_by_blocking, Concerns::nonblocking,
-              "a set-up takes all ranks, which a call that must return cannot wait for; `PLAIT_SETUP_CALLS=0` makes it in time"},
+              "a set-up takes all ranks, which a call that must return cannot wait for; `PLAIT_SETUP_CALLS=0` makes it "
+              "in time"},
     Exception{reasons::short_set_up, Concerns::nonblocking, "until the next blocking call"},
     Exception{reasons::no_progress_hook, Concerns::later,
               "MPICH over another network than UCX, or under `MPI_THREAD_MULTIPLE`"},
