@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "plugin/errors.h"
-#include "plugin/host.h"
 
 namespace plait {
 namespace {
@@ -127,7 +126,8 @@ Groups* groups_of(MPI_Comm comm) {
 // Errors of the split are raised by the host.
 int make_group(MPI_Comm comm, int rank, Groups& groups, Grid&& grid, MPI_Comm& group) {
   groups.list.reserve(groups.list.size() + 1);  // afterwards nothing throws
-  if (const int error = host().comm_split(comm, color_of(grid, rank), rank, &group); error != MPI_SUCCESS) return error;
+  // By name: the group is set up as any communicator that the program makes.
+  if (const int error = PMPI_Comm_split(comm, color_of(grid, rank), rank, &group); error != MPI_SUCCESS) return error;
   PMPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN);
   groups.list.push_back({std::move(grid), group});
   return MPI_SUCCESS;
