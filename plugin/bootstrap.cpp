@@ -75,8 +75,8 @@ bool listed(std::string_view channel) {
   return std::ranges::find(channels, channel) != channels.end();
 }
 
-bool Bootstrap::may_use(std::string_view channel) const {
-  const auto& chosen = communicator_.channels;
+bool may_use(const Communicator& communicator, std::string_view channel) {
+  const auto& chosen = communicator.channels;
   return chosen.empty() ? listed(channel) : std::ranges::find(chosen, channel) != chosen.end();
 }
 

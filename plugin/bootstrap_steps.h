@@ -67,13 +67,16 @@ struct Offer {
 // Whether PLAIT_CHANNELS names it.
 bool listed(std::string_view channel);
 
+// Whether the communicator's own list (plait_set_channels), or else PLAIT_CHANNELS, names it.
+bool may_use(const Communicator& communicator, std::string_view channel);
+
 class Bootstrap {
  public:
   Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before);
   Result<std::unique_ptr<Machinery>> run();
 
  private:
-  bool may_use(std::string_view channel) const;
+  bool may_use(std::string_view channel) const { return bootstrap::may_use(communicator_, channel); }
   MPI_Comm comm() const { return connections_.messages.handle(); }
   bool lowest(bool& mine, bool& other) const;
   Status agree(const Status& mine, std::string_view failure) const;

@@ -17,7 +17,8 @@ namespace {
 
 std::string refusal(const Communicator& communicator, const std::string& channels, bool named) {
   if (!named) return "\"" + channels + "\": expected a list of shm, tcp, ucx and mpi";
-  return communicator.road != Road::waiting ? "the communicator is connected already" : std::string();
+  const bool connected = communicator.road != Road::waiting || communicator.persistent != nullptr;
+  return connected ? "the communicator is connected already" : std::string();
 }
 
 }  // namespace

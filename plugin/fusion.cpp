@@ -272,6 +272,13 @@ void Membership::enter() {
   OverlapCounts::instance().time.begin(monotonic_ns());
 }
 
+void Membership::give_back_run() {
+  if (run == nullptr) return;
+  run->prepared.reset();
+  run->in_use.store(false, std::memory_order_release);
+  run.reset();
+}
+
 void Membership::leave() {
   if (!std::exchange(entered, false)) return;
   ProgressDuty::instance().leave(duty);

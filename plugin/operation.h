@@ -47,6 +47,8 @@ struct Membership {
   // While its data, or its group's, is under way.
   void enter();
   void leave();
+  // The unit's calls ran one by one.
+  void give_back_run();
 };
 
 struct Operation {
@@ -66,7 +68,7 @@ struct Operation {
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;
   Staging staging;
-  bool laid_out = false;  // the staging was made beforehand (resharding)
+  bool laid_out = false;                // the staging was made beforehand (resharding)
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
   bool at_rest = false;                 // of an exchange by pairs: its second part runs
   WorkMemory memory;

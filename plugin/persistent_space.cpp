@@ -26,9 +26,9 @@ struct TableOffer {
   std::int32_t descriptor = -1;
 };
 
-Site site_of(const Hierarchy& hierarchy, int rank) {
+Site site_of(const Hierarchy& hierarchy, int rank, bool shared_memory) {
   Site site{.speakers = {}, .own = 0, .rank = rank, .ranks = 1};
-  if (!bootstrap::listed("shm")) {
+  if (!shared_memory) {
     for (int other = 0; other < hierarchy.ranks(); ++other) site.speakers.push_back(other);
     site.own = rank;
     return site;
@@ -47,6 +47,7 @@ Channel* first_network(const Connections& connections) {
 
 PersistentSpace::PersistentSpace(const Communicator& user)
     : communicator_(user.handle), slots_(most_persistent), announced_(most_persistent) {
+  communicator_.channels = user.channels;
   const Status made = set_up();
   if (!made.ok()) {
     communicator_.host_reason = intern("persistent collectives: " + made.message());
@@ -63,7 +64,8 @@ Status PersistentSpace::set_up() {
   Result<std::unique_ptr<Machinery>> made = plait::set_up(communicator_, Extent::all_calls, nullptr);
   if (!made.ok()) return made.status();
   Machinery& machinery = **made;
-  const Site site = site_of(machinery.planner.hierarchy(), communicator_.rank);
+  const Site site =
+      site_of(machinery.planner.hierarchy(), communicator_.rank, bootstrap::may_use(communicator_, "shm"));
   if (site.speakers.size() > 1) {
     auto speech = plait::set_up(communicator_, Extent::short_calls, nullptr);
     if (!speech.ok()) return speech.status();

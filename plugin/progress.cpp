@@ -253,9 +253,16 @@ void take_out_first(OperationQueue& queue, bool may_call_host) {
 bool runs_by_itself(Communicator& communicator, bool may_call_host, Fusion::Turn& turn) {
   OperationQueue& queue = communicator.operations;
   if (queue.first->membership.unit == 0 || communicator.road == Road::broken) return true;
-  turn = communicator.fusion->turn(queue, may_call_host);
+  Status failure;
+  try {
+    turn = communicator.fusion->turn(queue, may_call_host);
+    failure = communicator.fusion->failure();
+  } catch (const std::exception& exception) {  // for want of memory
+    turn = Fusion::Turn::failed;
+    failure = Status(Code::unavailable, exception.what());
+  }
   if (turn == Fusion::Turn::failed) {
-    queue.failure = communicator.fusion->failure();
+    queue.failure = std::move(failure);
     communicator.road = Road::broken;
   } else if (turn == Fusion::Turn::ended) {
     for (std::size_t left = communicator.fusion->ended(); left > 0; --left) take_out_first(queue, may_call_host);
@@ -332,7 +339,7 @@ int turn(bool may_call_host) {
 // The program is within MPI.
 int progress_from_host() {
   OverlapCounts& overlap = OverlapCounts::instance();
-  if (overlap.started() && anything_posted()) {
+  if (overlap.started() && !on_helper_thread() && anything_posted()) {
     const std::uint64_t now_ns = monotonic_ns();
     overlap.turns.note(now_ns);
     overlap.time.note_turn(now_ns);

@@ -22,6 +22,8 @@
 namespace plait {
 namespace {
 
+thread_local constinit bool is_helper = false;
+
 constexpr const char* thread_name = "plait-progress";
 
 // After so many turns that moved nothing the thread sleeps in between: the program computes on the same cores. A sleep
@@ -106,6 +108,7 @@ void ProgressThread::keep_to_duty() {
 }
 
 void ProgressThread::run() {
+  is_helper = true;
   pthread_setname_np(pthread_self(), thread_name);
   pin();
   prctl(PR_SET_TIMERSLACK, 1UL);  // nanoseconds: naps are to be as short as they say
@@ -142,6 +145,8 @@ void ProgressThread::sleep_until_posted() {
 constinit std::atomic<ProgressThread*> helper{nullptr};
 
 }  // namespace
+
+bool on_helper_thread() { return is_helper; }
 
 void start_progress_thread(const Config& config) {
   ProgressDuty::instance().set_default(config.progress_duty);

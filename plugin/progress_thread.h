@@ -21,4 +21,7 @@ void stop_progress_thread();
 // Something was posted. A few nanoseconds where there is no thread, or where it is awake.
 void wake_progress_thread();
 
+// Whether the caller is that thread: the host's progress may bring it back here.
+bool on_helper_thread();
+
 }  // namespace plait

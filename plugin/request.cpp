@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "plugin/bootstrap.h"
 #include "plugin/errors.h"
+#include "plugin/fusion.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
 #include "plugin/report.h"
@@ -241,6 +242,7 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
 void set_up_now(Communicator& communicator, Extent extent) {
   const bool replaces = communicator.machinery != nullptr;
   communicator.timed = {};
+  communicator.fusion.reset();  // it has plans of the set-up that is replaced
   Result<std::unique_ptr<Machinery>> made = set_up(communicator, extent, std::move(communicator.machinery));
   if (made.ok()) {
     communicator.machinery = std::move(*made);

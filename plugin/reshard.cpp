@@ -13,6 +13,7 @@
 #include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
 #include "plugin/errors.h"
+#include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
@@ -238,7 +239,7 @@ Status Resharding::connect(int rank) {
   destination_box_ = reshard::shard_of(task_.destination, task_.destination_spec, task_.shape, rank);
   const bool takes_part = std::ranges::binary_search(members, rank);
   MPI_Comm handle = MPI_COMM_NULL;
-  if (PMPI_Comm_split(comm_, takes_part ? 0 : MPI_UNDEFINED, rank, &handle) != MPI_SUCCESS)
+  if (host().comm_split(comm_, takes_part ? 0 : MPI_UNDEFINED, rank, &handle) != MPI_SUCCESS)
     return {Code::unavailable, "no communicator of the meshes could be made"};
   if (!takes_part) return {};
   members_ = PrivateCommunicator(handle);

@@ -39,8 +39,8 @@ Result<reshard::Options> parse_reshard_options(const std::string& text);
 
 class Resharding {
  public:
-  // Collective over `comm`; blocks. All ranks succeed or all fail; a rank without a complaint of its own names the first
-  // one that has.
+  // Collective over `comm`; blocks. All ranks succeed or all fail; a rank without a complaint of its own names the
+  // first one that has.
   static Result<std::unique_ptr<Resharding>> make(MPI_Comm comm, const ReshardArguments& arguments);
   ~Resharding();
   Resharding(const Resharding&) = delete;

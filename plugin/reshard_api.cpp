@@ -98,7 +98,8 @@ int plait_reshard_start_f(plait_reshard plan, const void* source, void* destinat
 
 int plait_reshard_free(plait_reshard* plan) {
   if (plan == nullptr || *plan == nullptr) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
-  delete reinterpret_cast<plait::Resharding*>(*plan);
+  // MPI_Finalize has freed those that were left, whose owners may end after it.
+  if (plait::phase() != plait::Phase::over) delete reinterpret_cast<plait::Resharding*>(*plan);
   *plan = PLAIT_RESHARD_NULL;
   return MPI_SUCCESS;
 }

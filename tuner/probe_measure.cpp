@@ -190,7 +190,8 @@ class Probe {
   // A group of two for each pair, which takes the plans that are measured.
   Result<MpiGroup> connect(int pair, const char* plan, const std::string& channels = {}) {
     MpiGroup group = MpiGroup::split(pair);
-    if (group.member() && !channels.empty()) static_cast<void>(group.take_channels(channels));
+    if (!channels.empty())
+      if (Status taken = take_channels(group, channels); !taken.ok()) return taken;
     if (Status taken = take_plan(group, plan); !taken.ok()) return taken;
     return group;
   }
@@ -277,6 +278,15 @@ class Probe {
       taken = group.take_plan(plan);
       plait_set_enabled(0);
     }
+    return of_all(taken);
+  }
+
+  Status take_channels(MpiGroup& group, const std::string& channels) {
+    return of_all(group.member() ? group.take_channels(channels) : Status());
+  }
+
+  // The same on all ranks; members may have taken long.
+  Status of_all(const Status& taken) {
     meet_quietly();
     const std::array failed = {taken.ok() ? 0.0 : 1.0};
     if (session_.maxima(failed)[0] > 0) return {Code::unavailable, "Plait cannot be used between some ranks"};

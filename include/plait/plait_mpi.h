@@ -26,7 +26,8 @@ extern "C" {
 PLAIT_API int plait_set_plan(MPI_Comm comm, const char* plan);
 
 /* What may carry the data of `comm`: a list as PLAIT_CHANNELS takes it, "shm,ucx" say, instead of that variable's. NULL
- * or "" is that variable's. For communicators that are not connected yet: call it before their first collective. All
+ * or "" is that variable's. For communicators that are not connected yet: call it before their first collective (with
+ * PLAIT_SETUP_CALLS=0 they are connected where they are made). All
  * other communicators are left as they are, and no trial chooses plans on this one.
  *
  * Collective over `comm`; blocks; all ranks give the same list. Returns MPI_SUCCESS, also where Plait does not run; or

@@ -308,6 +308,33 @@ const char* own_rank() {
 
 }  // namespace
 
+long resident_bytes() {
+  long pages = 0, resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r"); file != nullptr) {
+    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// The plan's whole step, again and again, with a wait after each call: no group is ever full, and what one step
+// needed serves the next.
+void wait_early(MPI_Comm comm) {
+  constexpr int warm_up = 50, steps = 1000;
+  constexpr long most_growth = 8 << 20;
+  static std::array<std::array<float, 5000>, step_bytes.size()> data;
+  long before = 0;
+  for (int step = 0; step < warm_up + steps; ++step) {
+    if (step == warm_up) before = resident_bytes();
+    for (std::size_t call = 0; call < data.size(); ++call) {
+      MPI_Request request;
+      MPI_Iallreduce(MPI_IN_PLACE, data[call].data(), step_bytes[call] / 4, MPI_FLOAT, MPI_MAX, comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+  }
+  check(resident_bytes() - before < most_growth, "the memory of steps whose groups begin early", 0);
+}
+
 int main(int argc, char** argv) {
   if (argc > 3 && own_rank() != nullptr && std::atoi(own_rank()) == 2) {
     if (std::strcmp(argv[3], "none") != 0)
@@ -331,6 +358,7 @@ int main(int argc, char** argv) {
     self.run(calls, seed_at_hand);
   }
   alarm(patience_s);
+  wait_early(parties.front().comm);
   for (std::size_t i = 1; i < parties.size(); ++i) MPI_Comm_free(&parties[i].comm);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank_of_world == 0)
