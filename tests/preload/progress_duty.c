@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { elements = 4 << 20, calls = 40, tries = 5 };
+/* What one step takes too much the thread rests for afterwards: steps are short against the time that is looked at. */
+enum { elements = 1 << 20, calls = 400, window_us = 300000, tries = 5 };
 
 static int rank;
 
@@ -44,13 +45,13 @@ static double processor_ns(void) {
 /* Of a core, while it has enough to do. */
 static double share_taken(void) {
   static float data[elements];
-  MPI_Request requests[calls];
+  static MPI_Request requests[calls];
   static MPI_Status statuses[calls]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array too short */
   MPI_Barrier(MPI_COMM_WORLD);
   for (int i = 0; i < calls; ++i)
     MPI_Iallreduce(MPI_IN_PLACE, data, elements, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
   const double before_ns = processor_ns(), begin = MPI_Wtime();
-  usleep(150000);
+  usleep(window_us);
   const double share = (processor_ns() - before_ns) / ((MPI_Wtime() - begin) * 1e9);
   MPI_Waitall(calls, requests, statuses);
   return share;
