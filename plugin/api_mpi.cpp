@@ -1,43 +1,27 @@
 // The public C API's functions that take MPI's types.
 #include "plait/plait_mpi.h"
 
-#include <exception>
-
 #include "plugin/axes.h"
 #include "plugin/chosen_channels.h"
 #include "plugin/errors.h"
 #include "plugin/forced_plan.h"
 
-namespace {
-
-// No exception leaves a C function: what is thrown here is a lack of memory.
-template <class Work>
-int guarded(MPI_Comm comm, Work&& work) {
-  try {
-    return work();
-  } catch (const std::exception&) {
-    return plait::raise_error(comm, MPI_ERR_NO_MEM);
-  }
-}
-
-}  // namespace
-
 extern "C" {
 
 int plait_set_plan(MPI_Comm comm, const char* plan) {
   if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
-  return guarded(comm, [&] { return plait::force_plan(comm, plan != nullptr ? plan : ""); });
+  return plait::guarded(comm, [&] { return plait::force_plan(comm, plan != nullptr ? plan : ""); });
 }
 
 int plait_set_channels(MPI_Comm comm, const char* channels) {
   if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
-  return guarded(comm, [&] { return plait::choose_channels(comm, channels != nullptr ? channels : ""); });
+  return plait::guarded(comm, [&] { return plait::choose_channels(comm, channels != nullptr ? channels : ""); });
 }
 
 int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                          int ndims, const int dims[], int naxes, const int axes[]) {
   if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
-  return guarded(comm, [&] {
+  return plait::guarded(comm, [&] {
     MPI_Comm group = MPI_COMM_NULL;
     int error = plait::axes_group(comm, {ndims, dims, naxes, axes}, group);
     if (error != MPI_SUCCESS) return error;

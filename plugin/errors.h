@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <exception>
+
 #include "core/status.h"
 
 namespace plait {
@@ -20,6 +22,16 @@ int raise_error(MPI_Comm comm, const Status& status);
 
 // The same with a code that the host gave.
 int raise_error(MPI_Comm comm, int code);
+
+// For the public C functions, which no exception leaves: what is thrown within them is a lack of memory.
+template <class Work>
+int guarded(MPI_Comm comm, Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception&) {
+    return raise_error(comm, MPI_ERR_NO_MEM);
+  }
+}
 
 // The same for a collective call that came through a door: where the host raises what the door returns (Host), this
 // only gives the code.

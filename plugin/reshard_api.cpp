@@ -1,6 +1,5 @@
 // The public C API's functions for resharding (plait_mpi.h).
 #include <algorithm>
-#include <exception>
 #include <string>
 
 #include "plait/plait_mpi.h"
@@ -24,16 +23,6 @@ int create(MPI_Comm comm, const plait::ReshardArguments& arguments, plait_reshar
   return MPI_SUCCESS;
 }
 
-// No exception leaves a C function: what is thrown here is a lack of memory.
-template <class Work>
-int guarded(MPI_Comm comm, Work&& work) {
-  try {
-    return work();
-  } catch (const std::exception&) {
-    return plait::raise_error(comm, MPI_ERR_NO_MEM);
-  }
-}
-
 }  // namespace
 
 extern "C" {
@@ -54,7 +43,7 @@ int plait_reshard_create(MPI_Comm comm, int src_ndims, const int src_dims[], con
                                           .shape = shape,
                                           .element = element,
                                           .options = options};
-  return guarded(comm, [&] { return create(comm, arguments, plan); });
+  return plait::guarded(comm, [&] { return create(comm, arguments, plan); });
 }
 
 int plait_reshard_create_f(MPI_Fint comm, int src_ndims, const int src_dims[], const int src_ranks[],
@@ -81,12 +70,12 @@ const char* plait_reshard_describe(plait_reshard plan) {
 
 int plait_reshard_execute(plait_reshard plan, const void* source, void* destination) {
   if (plan == nullptr) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
-  return guarded(of(plan).comm(), [&] { return of(plan).execute(source, destination); });
+  return plait::guarded(of(plan).comm(), [&] { return of(plan).execute(source, destination); });
 }
 
 int plait_reshard_start(plait_reshard plan, const void* source, void* destination, MPI_Request* request) {
   if (plan == nullptr || request == nullptr) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
-  return guarded(of(plan).comm(), [&] { return of(plan).start(source, destination, request); });
+  return plait::guarded(of(plan).comm(), [&] { return of(plan).start(source, destination, request); });
 }
 
 int plait_reshard_start_f(plait_reshard plan, const void* source, void* destination, MPI_Fint* request) {

@@ -13,10 +13,12 @@ namespace {
 // Each plan that is tried is lowered and proven for all ranks, which grows with their number.
 constexpr int ranks_for_all_plans = 64;
 
+// Classes of sizes up to 4 KiB, and up to 64 KiB.
+constexpr int short_class = 12, longer_class = 16;
+
 // Of calls that take less than a microsecond the clock and the barrier before them show in a single one. In short calls
 // that have a root the ranks run ahead of each other, as far as there is room; that shows only where many follow.
 int burst_of(Collective collective, int size_class) {
-  constexpr int short_class = 12, longer_class = 16;  // up to 4 KiB, up to 64 KiB
   if (size_class <= short_class) return rooted(collective) ? 32 : 8;
   return rooted(collective) && size_class <= longer_class ? 4 : 1;
 }
@@ -24,7 +26,7 @@ int burst_of(Collective collective, int size_class) {
 // A trial makes plans and brings ranks together: no use for a class that the program hardly calls. Long calls are worth
 // it sooner.
 std::uint32_t calls_before_trial(int size_class) {
-  constexpr int longer_class = 16, sooner = 8;
+  constexpr std::uint32_t sooner = 8;
   const auto calls = static_cast<std::uint32_t>(process().config.trial_after);
   return size_class <= longer_class ? calls : calls / sooner;
 }
