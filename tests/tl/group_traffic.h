@@ -88,13 +88,19 @@ class PoolBuffers final : public PeerBuffers {
   mutable std::atomic<std::size_t> found_ = 0;
 };
 
+enum class Draws {
+  anything,
+  from_first,     // only broadcasts from rank 0, which waits for nobody
+  through_shared  // only the longest broadcasts, in memory that the others share
+};
+
 // One call: one or several group steps, without order among them besides their own.
 class GroupTraffic {
  public:
   // `sizes`: bytes of a vector, of all pieces together, or of one pair's, rounded down to elements.
-  // `from_first`: only broadcasts from rank 0, which waits for nobody.
-  GroupTraffic(std::uint64_t seed, int rank, int ranks, const std::vector<std::size_t>& sizes, bool from_first = false)
-      : seed_(seed), rank_(rank), ranks_(static_cast<std::size_t>(ranks)), from_first_(from_first), random_(seed) {
+  GroupTraffic(std::uint64_t seed, int rank, int ranks, const std::vector<std::size_t>& sizes,
+               Draws draws = Draws::anything)
+      : seed_(seed), rank_(rank), ranks_(static_cast<std::size_t>(ranks)), draws_(draws), random_(seed) {
     constexpr std::size_t elements[] = {1, 1, 4, 4, 8, 16, 24, 4096};
     element_ = elements[random_.below(std::size(elements))];
     predefined_ = element_ == 4 && random_.one_in(2);
@@ -162,20 +168,22 @@ class GroupTraffic {
     std::iota(group.members.begin(), group.members.end(), 0);
     for (std::size_t i = ranks_; i > 1; --i) std::swap(group.members[i - 1], group.members[random_.below(i)]);
     group.root = static_cast<std::int32_t>(random_.below(ranks_));
-    if (from_first_) {
+    if (draws_ == Draws::through_shared) group.kind = GroupKind::broadcast;
+    if (draws_ == Draws::from_first) {
       group.kind = GroupKind::broadcast;
       group.root =
           static_cast<std::int32_t>(std::find(group.members.begin(), group.members.end(), 0) - group.members.begin());
     }
-    group.bytes = sizes[random_.below(sizes.size())] / element_ * element_;
+    const std::size_t any_size = sizes[random_.below(sizes.size())];
+    group.bytes = (draws_ == Draws::through_shared ? std::ranges::max(sizes) : any_size) / element_ * element_;
     if (has_pieces(group.kind)) group.piece_offsets = draw_pieces(group.bytes);
     const bool pairs = group.kind == GroupKind::all_to_all;
     if (pairs && group.bytes > 16 * 1024) group.bytes = group.bytes / ranks_ / element_ * element_;
     group.self =
         static_cast<std::int32_t>(std::find(group.members.begin(), group.members.end(), rank_) - group.members.begin());
     drawn.seed = random_.next();
-    drawn.contiguous = random_.one_in(2);
-    drawn.shared = random_.one_in(2);
+    drawn.contiguous = random_.one_in(2) || draws_ == Draws::through_shared;
+    drawn.shared = random_.one_in(2) || draws_ == Draws::through_shared;
     description_ += "; kind " + std::to_string(static_cast<int>(group.kind)) + " of " + std::to_string(group.bytes) +
                     " bytes, root " + std::to_string(group.root);
     return drawn;
@@ -369,7 +377,7 @@ class GroupTraffic {
   std::uint64_t seed_;
   int rank_;
   std::size_t ranks_;
-  bool from_first_;
+  Draws draws_;
   Random random_;
   std::size_t element_ = 1;
   bool predefined_ = false, past_caches_ = false;

@@ -54,13 +54,13 @@ struct GroupJob {
   int calls = calls_of_a_job;
   std::uint32_t first_round = 0;
   bool small = false;       // small ones only: many in a row
-  bool from_first = false;  // broadcasts from rank 0, which the others follow late
+  Draws draws = Draws::anything;
 };
 
 // The sizes at which a step changes its way, or the number of its rounds.
 std::vector<std::size_t> sizes_for(const GroupJob& job) {
   std::vector<std::size_t> sizes = {0, 1, 7, 8, 55, 56, 57, 64};
-  if (job.from_first) return {8, 56, 57, 500};
+  if (job.draws == Draws::from_first) return {8, 56, 57, 500};
   if (job.small) return sizes;
   const detail::BoardShape shape = detail::segment_shape(job.segment_bytes, job.ranks).board;
   const std::size_t area = shape.area_bytes, stage = shape.stage_bytes;
@@ -98,9 +98,11 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
   Random own(test::derive(job.seed, static_cast<std::uint64_t>(rank), 99));
   Outcome outcome;
   for (int call = 0; call < job.calls; ++call) {
+    // A few calls drawn at random may all leave shared memory alone.
+    const bool last_of_shared = job.means.shared && call + 1 == job.calls;
     const GroupTraffic traffic(test::derive(job.seed, static_cast<std::uint64_t>(call), 5), rank, job.ranks, sizes,
-                               job.from_first);
-    if (own.one_in(8) && !(job.from_first && rank == 0))
+                               last_of_shared ? Draws::through_shared : job.draws);
+    if (own.one_in(8) && !(job.draws == Draws::from_first && rank == 0))
       std::this_thread::sleep_for(std::chrono::microseconds(own.below(500)));
     const std::string problem = traffic.run(engine, pools);
     if (outcome.problem.empty() && !problem.empty()) outcome.problem = "call " + std::to_string(call) + ": " + problem;
@@ -207,7 +209,7 @@ TEST_P(GroupSteps, InSegmentsOfAnySize) {
 TEST_P(GroupSteps, ARootThatWaitsForNobody) {
   GroupJob ahead = job(only_stages, 16, usual());
   ahead.calls = 10 * calls_of_a_job;
-  ahead.from_first = true;
+  ahead.draws = Draws::from_first;  // which the others follow late
   EXPECT_EQ(run_in_threads(ahead), 0);
 }
 
