@@ -207,8 +207,8 @@ constexpr auto table = std::to_array<Entry>({
      [](Config& c, std::string_view v) { return set_share(c.progress_duty, v); }},
     {{"PLAIT_OVERLAP", "path", "",
       "Fuse the program's non-blocking allreduces as this overlap plan says (plait overlap plan, docs/overlap.md), "
-      "with "
-      "the helper thread at each group's share of a core. Empty: none."},
+      "with the helper thread at each group's share of a core; auto: as a plan made from the program's first steps "
+      "says. Empty: none."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.overlap, v); }},
     {{"PLAIT_SWITCH", "name", "",

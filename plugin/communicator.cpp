@@ -46,7 +46,6 @@ constinit Registry registry;
 int destroy_communicator(MPI_Comm, int, void* value, void*) {
   auto* communicator = static_cast<Communicator*>(value);
   retire(*communicator);
-  forget_open_requests(*communicator);
   // Its requests outlive it.
   if (communicator->persistent != nullptr) communicator->persistent->communicator().handle = MPI_COMM_NULL;
   registry.remove(*communicator);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <utility>
 
@@ -19,15 +18,17 @@ namespace {
 // this one has posted. Short against a step, long against an agreement.
 constexpr std::uint64_t patience_ns = 20'000'000;
 
-constexpr std::size_t agreement_bytes = 2 * sizeof(std::int64_t);
+constexpr std::size_t agreement_values = 2;
+constexpr std::size_t exchange_values = 64;  // of a learner's question at a time
 
 const Reducer& agreement_reducer() {
   static const Reducer reducer = make_reducer(Op::min, Element::i64);
   return reducer;
 }
 
-bool uses_host(const PreparedCall& prepared) {
-  return (prepared.schedule.channels_used & std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi)) != 0;
+const Reducer& exchange_reducer() {
+  static const Reducer reducer = make_reducer(Op::max, Element::f64);
+  return reducer;
 }
 
 // Operations of the same group at the head of the queue.
@@ -53,86 +54,118 @@ const std::byte* input_of(const Request& request) {
   return request.sharing == Sharing::input_in_output ? request.output.address : request.input.address;
 }
 
+std::size_t bytes_of(const Operation& operation) {
+  return operation.request.call.count * operation.request.call.element_bytes;
+}
+
+double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+// All that there are, for a wait that names a request only.
+struct Registry {
+  std::mutex guard;
+  std::vector<Fusion*> all;
+};
+Registry& registry() {
+  static auto* all = new Registry;  // never destroyed: calls may come until the process ends
+  return *all;
+}
+constinit std::atomic<int> registered{0};
+
 }  // namespace
 
-Fusion::Fusion(Communicator& communicator, const OverlapPlan& plan)
-    : communicator_(communicator), plan_(plan), matcher_(plan), runs_(plan.groups.size()) {}
+Fusion::Fusion(Communicator& communicator, std::shared_ptr<const OverlapPlan> plan)
+    : communicator_(communicator), published_(plan), plan_(std::move(plan)) {
+  if (plan_ != nullptr)
+    matcher_ = std::make_unique<StepMatcher>(*plan_);
+  else
+    learner_ = std::make_unique<OverlapLearner>();
+  const std::scoped_lock lock(registry().guard);
+  registry().all.push_back(this);
+  registered.fetch_add(1, std::memory_order_relaxed);
+}
+
+Fusion::~Fusion() {
+  const std::scoped_lock lock(registry().guard);
+  std::erase(registry().all, this);
+  registered.fetch_sub(1, std::memory_order_relaxed);
+}
 
 // ---- Posting ----
 
-void Fusion::prepare_agreement() {
-  Machinery& machinery = *communicator_.machinery;
-  if (prepared_for_ == &machinery) return;
-  const Call call{.collective = Collective::allreduce, .count = 2, .element_bytes = sizeof(std::int64_t)};
-  agreement_ = machinery.schedules.hold({.call = call, .in_place = true, .way = planners_way});
-  if (agreement_->accelerated) {
-    agreement_needs_host_ = uses_host(*agreement_);
-    const std::size_t bytes = WorkMemory::padded(agreement_bytes);
-    std::byte* work = agreement_memory_.reserve(bytes + agreement_->schedule.scratch_bytes);
-    agreement_buffers_.base = {work, work, work + bytes};
+void Fusion::prepare(Consultation& consultation, std::size_t values) {
+  const Call call{.collective = Collective::allreduce, .count = values, .element_bytes = sizeof(double)};
+  consultation.prepared =
+      communicator_.machinery->schedules.hold({.call = call, .in_place = true, .way = planners_way});
+  if (!consultation.prepared->accelerated) return;
+  consultation.needs_host = uses_host(*consultation.prepared);
+  const std::size_t bytes = WorkMemory::padded(values * sizeof(double));
+  std::byte* work = consultation.memory.reserve(bytes + consultation.prepared->schedule.scratch_bytes);
+  consultation.buffers.base = {work, work, work + bytes};
+}
+
+void Fusion::prepare() {
+  if (prepared_for_ == communicator_.machinery.get()) return;
+  prepare(agreement_, agreement_values);
+  prepare(exchange_, exchange_values);
+  prepared_for_ = communicator_.machinery.get();
+}
+
+std::shared_ptr<FusedPlans> Fusion::fused_plans(std::size_t element_bytes) {
+  std::shared_ptr<const OverlapPlan> plan;
+  {
+    const std::scoped_lock lock(guard_);
+    plan = published_;
   }
-  prepared_for_ = &machinery;
-}
-
-FusedRun& Fusion::unused_run(std::size_t group) {
-  for (const std::shared_ptr<FusedRun>& run : runs_[group])
-    if (!run->in_use.load(std::memory_order_acquire)) return *run;
-  return *runs_[group].emplace_back(std::make_shared<FusedRun>());
-}
-
-std::shared_ptr<FusedRun> Fusion::make_run(const Operation& last) {
-  const std::size_t group = last.membership.group;
-  FusedRun& run = unused_run(group);
-  Call call = last.request.call;
-  call.count = open_.bytes / call.element_bytes;
-  run.bytes = open_.bytes;
-  run.prepared = communicator_.machinery->schedules.hold({.call = call, .in_place = true, .way = settled_way});
-  if (!run.prepared->accelerated) return nullptr;
-  run.needs_host = uses_host(*run.prepared);
-  const std::size_t bytes = WorkMemory::padded(run.bytes);
-  std::byte* work = run.memory.reserve(bytes + run.prepared->schedule.scratch_bytes);
-  run.buffers.base = {work, work, work + bytes};
-  run.in_use.store(true, std::memory_order_relaxed);
-  const auto same = [&](const std::shared_ptr<FusedRun>& other) { return other.get() == &run; };
-  return *std::ranges::find_if(runs_[group], same);
+  if (plan == nullptr) return nullptr;
+  ScheduleCache& schedules = communicator_.machinery->schedules;
+  const auto outdated = [&](const std::shared_ptr<FusedPlans>& fused) {
+    return fused->plan != plan || fused->changes != schedules.changes();
+  };
+  std::erase_if(fused_, outdated);
+  const auto found = std::ranges::find(fused_, element_bytes, [](const auto& fused) { return fused->element_bytes; });
+  if (found != fused_.end()) return *found;
+  return fused_.emplace_back(make_fused_plans(schedules, std::move(plan), element_bytes));
 }
 
 void Fusion::enlist(Operation& operation) {
   OverlapCounts& counts = OverlapCounts::instance();
+  const std::uint64_t now_ns = monotonic_ns(), last_turn_ns = counts.turns.last_ns();
+  const bool waited = last_turn_ns > left_mpi_ns_;
   counts.turns.forget();
   counts.time.forget_turn();
-  const Request& request = operation.request;
-  const std::size_t bytes = request.call.count * request.call.element_bytes;
-  const auto place = matcher_.next(bytes);
   if (operation.prepared == nullptr) return;
-  prepare_agreement();
-  const bool usable = agreement_->accelerated && request.output.direct && request.input.direct;
-  if (!place.has_value() || !usable) {
-    open_ = {};
-    counts.count_alone(place.has_value() ? reasons::overlap_layout : reasons::not_in_overlap_plan);
-    return;
+  prepare();
+  const Request& request = operation.request;
+  const bool can_agree = agreement_.prepared->accelerated && exchange_.prepared->accelerated;
+  if (!can_agree || !request.output.direct || !request.input.direct) return counts.count_alone(reasons::overlap_layout);
+  Membership& membership = operation.membership;
+  membership.enlisted = true;
+  membership.number = numbers_given_++;
+  membership.plans = fused_plans(request.call.element_bytes);
+  membership.posted_ns = now_ns;
+  membership.computed_ns = left_mpi_ns_ == 0 ? 0 : now_ns - std::max(left_mpi_ns_, last_turn_ns);
+  membership.all_done_before = waited && communicator_.operations.pending.load(std::memory_order_acquire) == 0;
+  operation.needs_host |= agreement_.needs_host || exchange_.needs_host;
+}
+
+void Fusion::note_request(MPI_Request request, std::uint64_t number) {
+  const std::scoped_lock lock(guard_);
+  const std::uint64_t ended = ended_calls_.load(std::memory_order_acquire);
+  while (!requests_.empty() && requests_.front().number < ended) requests_.pop_front();
+  requests_.push_back({request, number});
+}
+
+void Fusion::note_posted() { left_mpi_ns_ = monotonic_ns(); }
+
+// A few nanoseconds where there are none.
+void Fusion::note_wait_for(MPI_Request request) {
+  if (registered.load(std::memory_order_relaxed) == 0) return;
+  const std::scoped_lock lock(registry().guard);
+  for (Fusion* fusion : registry().all) {
+    const std::scoped_lock own_lock(fusion->guard_);
+    for (const NamedRequest& named : fusion->requests_)
+      if (named.request == request) fusion->awaited_.store(named.number + 1, std::memory_order_relaxed);
   }
-  const Kind kind{.kernel = request.reducer->kernel,
-                  .element_bytes = request.call.element_bytes,
-                  .in_place = request.sharing != Sharing::none};
-  const bool joins = open_.unit != 0 && open_.next_call == place->call && open_.kind == kind;
-  if (!joins) {
-    forget_open_requests(communicator_);
-    open_ = {.unit = ++units_, .kind = kind};
-  }
-  open_.next_call = place->call + 1;
-  open_.bytes += bytes;
-  ++open_.calls;
-  operation.membership.unit = open_.unit;
-  operation.membership.group = place->group;
-  operation.membership.left = place->left;
-  operation.membership.duty = helper_duty(plan_.groups[place->group].share);
-  operation.membership.single = open_.calls == 1 && place->left == 1;
-  operation.needs_host |= agreement_needs_host_;
-  if (place->left > 1) return;
-  if (open_.calls > 1) operation.membership.run = make_run(operation);
-  open_ = {};
-  forget_open_requests(communicator_);
 }
 
 // ---- Running ----
@@ -140,27 +173,126 @@ void Fusion::enlist(Operation& operation) {
 Fusion::Turn Fusion::fail(const Status& status) {
   failure_ = status;
   phase_ = Phase::idle;
+  run_.reset();
   return Turn::failed;
 }
 
-// In groups of one call, and in those that were begun early.
-Fusion::Turn Fusion::run_by_itself(OperationQueue& queue) {
-  Membership& membership = queue.first->membership;
-  if (membership.counted) return Turn::by_itself;
-  membership.counted = true;
+void Fusion::note_end(const Operation& operation) {
+  const Membership& membership = operation.membership;
+  ended_calls_.store(membership.number + 1, std::memory_order_release);
+  if (learner_ == nullptr) return;
+  learner_->note({.bytes = bytes_of(operation),
+                  .computed = seconds(membership.computed_ns),
+                  .posted = seconds(membership.posted_ns),
+                  .begin = seconds(membership.begin_ns),
+                  .end = seconds(monotonic_ns()),
+                  .all_done_before = membership.all_done_before});
+}
+
+// ---- Learning ----
+
+bool Fusion::asks(const Operation& head) {
+  if (learner_ == nullptr || !question_.empty()) return learner_ != nullptr;
+  question_ = learner_->question(head.membership.number, seconds(head.membership.posted_ns));
+  asked_ = 0;
+  asked_ns_ = monotonic_ns();
+  return !question_.empty();
+}
+
+Fusion::Turn Fusion::begin_question(bool may_call_host) {
+  if (exchange_.needs_host && !may_call_host) return Turn::waiting;
+  const std::size_t values = std::min(exchange_values, question_.size() - asked_);
+  std::array<double, exchange_values> block{};
+  std::copy_n(question_.begin() + static_cast<std::ptrdiff_t>(asked_), values, block.begin());
+  std::memcpy(exchange_.buffers.base[0], block.data(), sizeof block);
+  const Result<bool> complete = communicator_.machinery->engine.start(exchange_.prepared->schedule, exchange_.buffers,
+                                                                      &exchange_reducer(), nullptr);
+  if (!complete.ok()) return fail(complete.status());
+  phase_ = Phase::asking;
+  return *complete ? Turn::ended : Turn::moved;  // ended: of the block
+}
+
+void Fusion::take_answer(std::uint64_t call) {
+  const std::size_t blocks = (question_.size() + exchange_values - 1) / exchange_values;
+  const double each = seconds(monotonic_ns() - asked_ns_) / static_cast<double>(blocks);
+  learner_->answer(call, std::exchange(question_, {}), each);
+  OverlapCounts::instance().note_verdict(learner_->verdict());
+  if (learner_->plan() == plan_) return;
+  plan_ = learner_->plan();
+  open_ = {};
+  {
+    const std::scoped_lock lock(guard_);
+    published_ = plan_;
+  }
+  matcher_ = plan_ == nullptr ? nullptr : std::make_unique<StepMatcher>(*plan_);
+  if (plan_ != nullptr) first_counted_ = OverlapCounts::instance().add(*plan_);
+}
+
+// ---- Groups ----
+
+// In the order of the queue, and no further than the next question, whose answer may change the plan.
+void Fusion::assign(OperationQueue& queue) {
+  if (queue.last->membership.assigned) return;
+  const std::uint64_t end = learner_ == nullptr ? ~std::uint64_t{0} : learner_->next_question();
+  for (Operation* operation = queue.first; operation != nullptr; operation = operation->next) {
+    Membership& membership = operation->membership;
+    if (membership.assigned) continue;
+    if (membership.enlisted && membership.number >= end) return;
+    membership.assigned = true;
+    if (membership.enlisted) assign(*operation);
+  }
+}
+
+void Fusion::assign(Operation& operation) {
+  const Request& request = operation.request;
+  Membership& membership = operation.membership;
+  const auto place = matcher_->next(bytes_of(operation));
+  if (!place.has_value()) {
+    open_ = {};
+    return OverlapCounts::instance().count_alone(reasons::not_in_overlap_plan);
+  }
+  const OverlapGroup& group = plan_->groups[place->group];
+  const Kind kind{.kernel = request.reducer->kernel,
+                  .element_bytes = request.call.element_bytes,
+                  .in_place = request.sharing != Sharing::none};
+  const bool joins = open_.unit != 0 && open_.next_call == place->call && open_.kind == kind;
+  if (!joins) open_ = {.unit = ++units_, .next_call = 0, .kind = kind};
+  open_.next_call = place->call + 1;
+  membership.unit = open_.unit;
+  membership.group = place->group;
+  membership.left = place->left;
+  membership.duty = helper_duty(group.share);
+  membership.alone = group.calls == 1 || (!joins && place->call != group.first_call);
+  // What follows in the group may not join what has begun without its first calls.
+  if (place->left == 1 || membership.alone) open_ = {};
+}
+
+// In groups of one call, in those that were begun early, and where there is no plan.
+Fusion::Turn Fusion::run_by_itself(Operation& head) {
+  Membership& membership = head.membership;
+  if (std::exchange(membership.counted, true)) return Turn::by_itself;
+  membership.begin_ns = monotonic_ns();
+  if (plan_ == nullptr || membership.unit == 0) {
+    if (learner_ != nullptr) membership.duty = learner_->duty(membership.number);
+    return Turn::by_itself;
+  }
   OverlapCounts& counts = OverlapCounts::instance();
-  const std::size_t bytes = queue.first->request.call.count * queue.first->request.call.element_bytes;
-  if (plan_.groups[membership.group].calls == 1)
-    counts.count_fused(membership.group, bytes);
+  if (plan_->groups[membership.group].calls == 1)
+    counts.count_fused(first_counted_ + membership.group, bytes_of(head));
   else
-    counts.count_alone(membership.single ? reasons::group_incomplete : reasons::group_begun_early);
+    counts.count_alone(membership.alone ? reasons::group_incomplete : reasons::group_begun_early);
   return Turn::by_itself;
 }
 
-// Whether this rank has a say in the next agreement; `wish_` is whether it waits for what is there.
-bool Fusion::may_enter(const Operation& head, std::size_t arrived, bool closed) {
+bool Fusion::program_waits(const Operation& head) const {
+  return awaited_.load(std::memory_order_relaxed) > head.membership.number || OverlapCounts::instance().turns.waits();
+}
+
+// Whether this rank has a say in the next agreement; `wish_` is whether it waits for what is there, or can have it only
+// call by call.
+bool Fusion::may_enter(const Operation& head, std::size_t arrived, bool closed, bool runnable) {
   full_ = arrived == head.membership.left;
-  wish_ = !full_ && (closed || OverlapCounts::instance().turns.waits());
+  wish_ = full_ ? !runnable : closed || program_waits(head);
   if (full_ || wish_) return true;
   const std::uint64_t now_ns = monotonic_ns();
   if (seen_unit_ != head.membership.unit) {
@@ -170,16 +302,26 @@ bool Fusion::may_enter(const Operation& head, std::size_t arrived, bool closed) 
   return now_ns - since_ns_ > patience_ns;
 }
 
+Fusion::Turn Fusion::begin_group(OperationQueue& queue, bool may_call_host) {
+  Operation& head = *queue.first;
+  if (plan_ != nullptr) assign(queue);
+  const Membership& membership = head.membership;
+  if (plan_ == nullptr || membership.unit == 0 || membership.alone || membership.unit == alone_unit_)
+    return run_by_itself(head);
+  return begin_agreement(queue, may_call_host);
+}
+
 Fusion::Turn Fusion::begin_agreement(OperationQueue& queue, bool may_call_host) {
+  if (agreement_.needs_host && !may_call_host) return Turn::waiting;
   const Operation& head = *queue.first;
-  if (head.membership.single || head.membership.unit == alone_unit_) return run_by_itself(queue);
-  if (agreement_needs_host_ && !may_call_host) return Turn::waiting;
   const Arrived arrived = arrived_of(queue);
-  if (!may_enter(head, arrived.calls, arrived.closed)) return Turn::waiting;
-  numbers_ = {static_cast<std::int64_t>(arrived.calls), wish_ ? -1 : 0};
-  std::memcpy(agreement_buffers_.base[0], numbers_.data(), agreement_bytes);
-  const Result<bool> complete =
-      communicator_.machinery->engine.start(agreement_->schedule, agreement_buffers_, &agreement_reducer(), nullptr);
+  const FusedPlans* plans = arrived.last->membership.plans.get();
+  const bool runnable = plans != nullptr && plans->plan == plan_ && plans->groups[head.membership.group] != nullptr;
+  if (!may_enter(head, arrived.calls, arrived.closed, runnable)) return Turn::waiting;
+  numbers_ = {full_ && !runnable ? 0 : static_cast<std::int64_t>(arrived.calls), wish_ ? -1 : 0};
+  std::memcpy(agreement_.buffers.base[0], numbers_.data(), sizeof numbers_);
+  const Result<bool> complete = communicator_.machinery->engine.start(agreement_.prepared->schedule, agreement_.buffers,
+                                                                      &agreement_reducer(), nullptr);
   if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::agreeing;
   return *complete ? end_agreement(queue, may_call_host) : Turn::moved;
@@ -189,8 +331,8 @@ Fusion::Turn Fusion::end_agreement(OperationQueue& queue, bool may_call_host) {
   OverlapCounts& counts = OverlapCounts::instance();
   counts.count_agreement();
   phase_ = Phase::idle;
-  std::memcpy(numbers_.data(), agreement_buffers_.base[0], agreement_bytes);
-  const Operation& head = *queue.first;
+  std::memcpy(numbers_.data(), agreement_.buffers.base[0], sizeof numbers_);
+  Operation& head = *queue.first;
   const auto calls = static_cast<std::size_t>(numbers_[0]);
   if (calls == head.membership.left) {
     phase_ = Phase::agreed;
@@ -200,7 +342,7 @@ Fusion::Turn Fusion::end_agreement(OperationQueue& queue, bool may_call_host) {
   if (numbers_[1] < 0) {
     alone_unit_ = head.membership.unit;
     counts.count_early();
-    return run_by_itself(queue);
+    return run_by_itself(head);
   }
   seen_unit_ = head.membership.unit;
   since_ns_ = monotonic_ns();
@@ -210,23 +352,18 @@ Fusion::Turn Fusion::end_agreement(OperationQueue& queue, bool may_call_host) {
 Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
   Operation* operation = queue.first;
   for (std::size_t i = 1; i < ended_; ++i) operation = operation->next;
-  run_ = operation->membership.run;
-  if (run_ != nullptr && run_->needs_host && !may_call_host) return Turn::waiting;
+  run_ = operation->membership.plans;
+  run_group_ = operation->membership.group;
+  if (run_->needs_host[run_group_] && !may_call_host) return Turn::waiting;
   phase_ = Phase::idle;
-  if (run_ == nullptr) {  // no plan for so much data, on no rank
-    alone_unit_ = queue.first->membership.unit;
-    return run_by_itself(queue);
-  }
   std::byte* packed = run_->buffers.base[0];
   operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    const std::size_t bytes = operation->request.call.count * operation->request.call.element_bytes;
-    std::memcpy(packed, input_of(operation->request), bytes);
-    packed += bytes;
+    std::memcpy(packed, input_of(operation->request), bytes_of(*operation));
+    packed += bytes_of(*operation);
   }
-  Membership& head = queue.first->membership;
-  head.enter();
-  const Result<bool> complete = communicator_.machinery->engine.start(run_->prepared->schedule, run_->buffers,
+  queue.first->membership.enter();
+  const Result<bool> complete = communicator_.machinery->engine.start(run_->groups[run_group_]->schedule, run_->buffers,
                                                                       queue.first->request.reducer, nullptr);
   if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::running;
@@ -236,47 +373,64 @@ Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
 Fusion::Turn Fusion::end_run(OperationQueue& queue) {
   phase_ = Phase::idle;
   queue.first->membership.leave();
-  OverlapCounts::instance().count_fused(queue.first->membership.group, run_->bytes);
+  const PreparedCall& prepared = *run_->groups[run_group_];
   const std::byte* packed = run_->buffers.base[0];
   Operation* operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    const std::size_t bytes = operation->request.call.count * operation->request.call.element_bytes;
-    std::memcpy(operation->request.output.address, packed, bytes);
-    packed += bytes;
+    std::memcpy(operation->request.output.address, packed, bytes_of(*operation));
+    packed += bytes_of(*operation);
     operation->staging = {};
-    operation->membership.plan = run_->prepared->plan;
-    operation->membership.channels = run_->prepared->channels;
-    operation->membership.run.reset();
+    operation->membership.plan = prepared.plan;
+    operation->membership.channels = prepared.channels;
   }
-  run_->prepared.reset();
-  run_->in_use.store(false, std::memory_order_release);
+  OverlapCounts::instance().count_fused(first_counted_ + run_group_,
+                                        static_cast<std::size_t>(packed - run_->buffers.base[0]));
   run_.reset();
   return Turn::ended;
 }
 
+// ---- Turns ----
+
+// All blocks of the learner's question, one after the other, and then the group at the head.
+Fusion::Turn Fusion::end_question(OperationQueue& queue, bool may_call_host) {
+  Turn turn = Turn::ended;
+  while (turn == Turn::ended) {
+    phase_ = Phase::idle;
+    const std::size_t values = std::min(exchange_values, question_.size() - asked_);
+    std::memcpy(question_.data() + asked_, exchange_.buffers.base[0], values * sizeof(double));
+    asked_ += values;
+    if (asked_ == question_.size()) take_answer(queue.first->membership.number);
+    if (!asks(*queue.first)) return begin_group(queue, may_call_host);
+    turn = begin_question(may_call_host);
+  }
+  return turn;
+}
+
 Fusion::Turn Fusion::turn(OperationQueue& queue, bool may_call_host) {
-  if (phase_ == Phase::idle) return begin_agreement(queue, may_call_host);
   if (phase_ == Phase::agreed) return begin_run(queue, may_call_host);
-  const bool calls_host = phase_ == Phase::agreeing ? agreement_needs_host_ : run_->needs_host;
+  if (phase_ == Phase::idle) {
+    // What runs by itself has no more to ask.
+    if (queue.first->membership.counted) return Turn::by_itself;
+    if (!asks(*queue.first)) return begin_group(queue, may_call_host);
+    const Turn begun = begin_question(may_call_host);
+    return begun == Turn::ended ? end_question(queue, may_call_host) : begun;
+  }
+  const bool calls_host = phase_ == Phase::agreeing ? agreement_.needs_host
+                          : phase_ == Phase::asking ? exchange_.needs_host
+                                                    : run_->needs_host[run_group_];
   if (calls_host && !may_call_host) return Turn::waiting;
   Engine& engine = communicator_.machinery->engine;
   const Result<bool> complete = engine.progress();
   if (!complete.ok()) return fail(complete.status());
   if (!*complete) return engine.moved() ? Turn::moved : Turn::waiting;
+  if (phase_ == Phase::asking) return end_question(queue, may_call_host);
   return phase_ == Phase::agreeing ? end_agreement(queue, may_call_host) : end_run(queue);
 }
 
 void Membership::enter() {
-  if (std::exchange(entered, true)) return;
+  if (duty == 0 || std::exchange(entered, true)) return;
   ProgressDuty::instance().enter(duty);
   OverlapCounts::instance().time.begin(monotonic_ns());
-}
-
-void Membership::give_back_run() {
-  if (run == nullptr) return;
-  run->prepared.reset();
-  run->in_use.store(false, std::memory_order_release);
-  run.reset();
 }
 
 void Membership::leave() {
@@ -286,48 +440,9 @@ void Membership::leave() {
 }
 
 Fusion* fusion_of(Communicator& communicator) {
-  if (process().overlap == nullptr) return nullptr;
-  if (communicator.fusion == nullptr) communicator.fusion = std::make_unique<Fusion>(communicator, *process().overlap);
+  if (!process().overlaps()) return nullptr;
+  if (communicator.fusion == nullptr) communicator.fusion = std::make_unique<Fusion>(communicator, process().overlap);
   return communicator.fusion.get();
-}
-
-// ---- Requests of groups that are not full ----
-
-namespace {
-
-struct OpenRequests {
-  std::mutex guard;
-  std::map<const Communicator*, std::vector<MPI_Request>> of;
-};
-OpenRequests& open_requests() {
-  static auto* all = new OpenRequests;  // never destroyed: calls may come until the process ends
-  return *all;
-}
-constinit std::atomic<int> communicators_with_open_requests{0};
-
-}  // namespace
-
-void note_open_request(const Communicator& communicator, MPI_Request request) {
-  const std::scoped_lock lock(open_requests().guard);
-  std::vector<MPI_Request>& requests = open_requests().of[&communicator];
-  if (requests.empty()) communicators_with_open_requests.fetch_add(1, std::memory_order_relaxed);
-  requests.push_back(request);
-}
-
-void forget_open_requests(const Communicator& communicator) {
-  if (communicators_with_open_requests.load(std::memory_order_relaxed) == 0) return;
-  const std::scoped_lock lock(open_requests().guard);
-  const auto found = open_requests().of.find(&communicator);
-  if (found == open_requests().of.end()) return;
-  open_requests().of.erase(found);
-  communicators_with_open_requests.fetch_sub(1, std::memory_order_relaxed);
-}
-
-void note_wait_for(MPI_Request request) {
-  if (communicators_with_open_requests.load(std::memory_order_relaxed) == 0) return;
-  const std::scoped_lock lock(open_requests().guard);
-  for (const auto& [communicator, requests] : open_requests().of)
-    if (std::ranges::find(requests, request) != requests.end()) OverlapCounts::instance().turns.note_wait();
 }
 
 }  // namespace plait

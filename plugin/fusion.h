@@ -1,4 +1,5 @@
-// Runs a communicator's non-blocking allreduces in the groups of the job's overlap plan.
+// Runs a communicator's non-blocking allreduces in the groups of the job's overlap plan, or of one that is made from
+// the program's own steps.
 //
 // Which calls a group may take follows from the order and the sizes of the communicator's calls, which MPI guarantees
 // to be the same on all ranks; whether a group is full when it starts does not, because each rank waits when it likes.
@@ -11,36 +12,40 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/status.h"
 #include "plan/overlap/overlap_plan.h"
+#include "plugin/fused_plans.h"
 #include "plugin/operation.h"
+#include "plugin/overlap_learner.h"
 #include "plugin/step_matcher.h"
 
 namespace plait {
 
 struct Machinery;
 
-// One reduction of all calls of a group: its plan, and the memory that they are packed in. Used again step after step.
-struct FusedRun {
-  std::shared_ptr<const PreparedCall> prepared;
-  std::size_t bytes = 0;
-  bool needs_host = false;
-  WorkMemory memory;
-  Buffers buffers;
-  std::atomic<bool> in_use{false};
-};
-
 class Fusion {
  public:
-  Fusion(Communicator& communicator, const OverlapPlan& plan);
+  // `plan`: nullptr: it is learned.
+  Fusion(Communicator& communicator, std::shared_ptr<const OverlapPlan> plan);
+  ~Fusion();
+  Fusion(const Fusion&) = delete;
+  Fusion& operator=(const Fusion&) = delete;
 
   // ---- For the thread that posts, in the order of posting ----
 
   // An allreduce that is eligible, prepared or the host's. Throws where memory is short.
   void enlist(Operation& operation);
+  // One that was enlisted has this request.
+  void note_request(MPI_Request request, std::uint64_t number);
+  // It is on its way, and the program goes back to what it computes.
+  void note_posted();
+  // The program waits for a request. Thread-safe.
+  static void note_wait_for(MPI_Request request);
 
   // ---- For the thread that is busy with progress() ----
 
@@ -51,10 +56,12 @@ class Fusion {
     ended,  // so do the first `ended()` operations of the queue, whose results are given
     failed,
   };
-  // Precondition: the queue's first operation is one of a group. `may_call_host` as for progress().
+  // Precondition: the queue's first operation is enlisted. `may_call_host` as for progress().
   Turn turn(OperationQueue& queue, bool may_call_host);
   std::size_t ended() const { return ended_; }
   const Status& failure() const { return failure_; }
+  // An operation that was enlisted leaves the queue, in its order.
+  void note_end(const Operation& operation);
 
  private:
   // Of calls that share a group: how they are reduced, and where.
@@ -67,58 +74,83 @@ class Fusion {
   // The group that the next call may join.
   struct Open {
     std::uint64_t unit = 0;  // 0: none
-    std::size_t next_call = 0, bytes = 0, calls = 0;
+    std::size_t next_call = 0;
     Kind kind;
   };
-  enum class Phase : std::uint8_t { idle, agreeing, agreed, running };
+  struct NamedRequest {
+    MPI_Request request;
+    std::uint64_t number;
+  };
+  // A small reduction of the communicator's own, in memory of its own.
+  struct Consultation {
+    std::shared_ptr<const PreparedCall> prepared;
+    bool needs_host = false;
+    WorkMemory memory;
+    Buffers buffers;
+  };
+  enum class Phase : std::uint8_t { idle, agreeing, agreed, running, asking };
 
-  void prepare_agreement();
-  std::shared_ptr<FusedRun> make_run(const Operation& last);
-  FusedRun& unused_run(std::size_t group);
+  void prepare();
+  void prepare(Consultation& consultation, std::size_t values);
+  std::shared_ptr<FusedPlans> fused_plans(std::size_t element_bytes);
 
+  bool asks(const Operation& head);
+  Turn begin_question(bool may_call_host);
+  Turn end_question(OperationQueue& queue, bool may_call_host);
+  void take_answer(std::uint64_t call);
+
+  void assign(OperationQueue& queue);
+  void assign(Operation& operation);
+  Turn run_by_itself(Operation& head);
+  Turn begin_group(OperationQueue& queue, bool may_call_host);
   Turn begin_agreement(OperationQueue& queue, bool may_call_host);
   Turn end_agreement(OperationQueue& queue, bool may_call_host);
   Turn begin_run(OperationQueue& queue, bool may_call_host);
   Turn end_run(OperationQueue& queue);
-  Turn run_by_itself(OperationQueue& queue);
   Turn fail(const Status& status);
-  bool may_enter(const Operation& head, std::size_t arrived, bool closed);
+  bool may_enter(const Operation& head, std::size_t arrived, bool closed, bool runnable);
+  bool program_waits(const Operation& head) const;
 
   Communicator& communicator_;
-  const OverlapPlan& plan_;
 
   // Of the posting thread.
-  StepMatcher matcher_;
-  std::uint64_t units_ = 0;
-  Open open_;
-  std::vector<std::vector<std::shared_ptr<FusedRun>>> runs_;  // by group
+  std::uint64_t numbers_given_ = 0;
+  std::uint64_t left_mpi_ns_ = 0;
+  const Machinery* prepared_for_ = nullptr;
+  std::vector<std::shared_ptr<FusedPlans>> fused_;  // by element size, of the plan at hand
 
   // Handed from the posting thread to the other with the operations.
-  const Machinery* prepared_for_ = nullptr;
-  std::shared_ptr<const PreparedCall> agreement_;
-  bool agreement_needs_host_ = false;
-  WorkMemory agreement_memory_;
+  Consultation agreement_, exchange_;
+
+  // Between the two, and those that wait.
+  mutable std::mutex guard_;  // of the next two
+  std::shared_ptr<const OverlapPlan> published_;
+  std::deque<NamedRequest> requests_;      // of calls that have not ended, ascending
+  std::atomic<std::uint64_t> awaited_{0};  // number after that of a call that the program waits for
+  std::atomic<std::uint64_t> ended_calls_{0};
 
   // Of the busy thread.
+  std::shared_ptr<const OverlapPlan> plan_;  // nullptr: none yet
+  std::unique_ptr<OverlapLearner> learner_;  // nullptr: the plan was given
+  std::unique_ptr<StepMatcher> matcher_;     // of the plan
+  std::size_t first_counted_ = 0;            // of the plan's groups, among all that are counted
+  std::uint64_t units_ = 0;
+  Open open_;
   Phase phase_ = Phase::idle;
   std::uint64_t seen_unit_ = 0, alone_unit_ = 0;
   std::uint64_t since_ns_ = 0;  // of the last agreement about that unit, or of its first sight
   bool full_ = false, wish_ = false;
   std::array<std::int64_t, 2> numbers_{};  // calls that every rank has posted; -1 where a rank waits for one
-  Buffers agreement_buffers_;
-  std::shared_ptr<FusedRun> run_;
+  std::vector<double> question_;           // values of it; those before asked_ are answered
+  std::size_t asked_ = 0;
+  std::uint64_t asked_ns_ = 0;
+  std::shared_ptr<FusedPlans> run_;
+  std::size_t run_group_ = 0;
   std::size_t ended_ = 0;  // calls of the group that was agreed on
   Status failure_;
 };
 
-// What the communicator has of it; nullptr: the job has no overlap plan. For the posting thread.
+// What the communicator has of it; nullptr: the job fuses nothing. For the posting thread.
 Fusion* fusion_of(Communicator& communicator);
-
-// ---- Requests of groups that are not full, so that a wait for one begins its group. Thread-safe ----
-
-void note_open_request(const Communicator& communicator, MPI_Request request);
-void forget_open_requests(const Communicator& communicator);
-// A few nanoseconds where there are none.
-void note_wait_for(MPI_Request request);
 
 }  // namespace plait

@@ -202,7 +202,7 @@ Admission decide(Operation& operation) {
 
 Admission admit(Operation& operation) {
   const Admission admission = decide(operation);
-  const bool counted = process().overlap != nullptr && operation.request.call.collective == Collective::allreduce;
+  const bool counted = process().overlaps() && operation.request.call.collective == Collective::allreduce;
   if (counted && admission == Admission::host) OverlapCounts::instance().count_alone(operation.reason);
   return admission;
 }
@@ -216,8 +216,10 @@ int give_request(Operation& operation, MPI_Request* request) {
   // The operation may be complete, and its request of another thread's, before this returns.
   note_latest(operation, operation.handle);
   *request = operation.handle;
-  if (operation.membership.left > 1) note_open_request(*operation.communicator, operation.handle);
+  Fusion* fusion = operation.membership.enlisted ? operation.communicator->fusion.get() : nullptr;
+  if (fusion != nullptr) fusion->note_request(operation.handle, operation.membership.number);
   hand_over(operation);
+  if (fusion != nullptr) fusion->note_posted();
   return MPI_SUCCESS;
 }
 
@@ -282,7 +284,7 @@ void record_operation(Operation& operation) {
 namespace plait::door {
 
 int wait(MPI_Request* request, MPI_Status* status) {
-  if (request != nullptr) note_wait_for(*request);
+  if (request != nullptr) Fusion::note_wait_for(*request);
   if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
     Operation& operation = *std::exchange(latest, {}).operation;
     // Another thread may have waited for it, and it may be in use again.

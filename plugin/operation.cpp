@@ -27,7 +27,6 @@ void clear(Operation& operation) {
   operation.persistence.space.reset();
   operation.persistence.handle = MPI_REQUEST_NULL;
   operation.persistence.state.store(Persistence::State::inactive, std::memory_order_relaxed);
-  operation.membership.give_back_run();
   operation.membership = {};
   operation.prepared.reset();
   operation.laid_out = operation.at_rest = operation.running = operation.failed = operation.needs_host =

@@ -29,26 +29,34 @@ struct Persistence {
   std::atomic<State> state{State::inactive};
 };
 
-struct FusedRun;  // fusion.h
+struct FusedPlans;  // fused_plans.h
 
-// Of an allreduce that the job's overlap plan has a place for.
+// Of an allreduce that groups may take, by the job's overlap plan or by one that is learned.
 struct Membership {
-  std::uint64_t unit =
-      0;  // operations of one unit may run as one; 0: it runs by itself, and the plan says nothing of it
-  std::size_t group = 0;  // of the plan
-  std::size_t left = 1;   // calls of the plan's group from this one on
-  double duty = 1;        // of the helper thread meanwhile
-  bool single = false;    // its unit has no other
+  // From its posting.
+  bool enlisted = false;
+  bool all_done_before = false;  // RecordedCall::all_done_before
+  std::uint64_t number = 0;      // of the communicator's calls that are enlisted, from 0 on
+  std::uint64_t posted_ns = 0, computed_ns = 0;
+  std::shared_ptr<FusedPlans> plans;  // nullptr: there was no plan yet
+
+  // From when the plan's place was looked for.
+  bool assigned = false;
+  bool alone = false;      // it runs by itself whatever comes: its group is only it, or lacks calls before it
+  std::uint64_t unit = 0;  // operations of one unit may run as one; 0: the plan says nothing of it
+  std::size_t group = 0;   // of the plan
+  std::size_t left = 1;    // calls of the plan's group from this one on
+  double duty = 0;         // of the helper thread meanwhile; 0: as always
+
+  // From its turn.
   bool counted = false, entered = false;
-  std::shared_ptr<FusedRun> run;   // of the unit, in its last operation
-  const char* plan = nullptr;      // by which all of them ran; interned
+  std::uint64_t begin_ns = 0;      // where it runs by itself
+  const char* plan = nullptr;      // by which its group ran; interned
   const char* channels = nullptr;  // likewise
 
   // While its data, or its group's, is under way.
   void enter();
   void leave();
-  // The unit's calls ran one by one.
-  void give_back_run();
 };
 
 struct Operation {

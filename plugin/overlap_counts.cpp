@@ -22,11 +22,10 @@ void HostTurns::forget() {
   last_ns_.store(0, std::memory_order_relaxed);
   in_a_row_.store(0, std::memory_order_relaxed);
   in_all_.store(0, std::memory_order_relaxed);
-  waits_.store(false, std::memory_order_relaxed);
 }
 
 bool HostTurns::waits() const {
-  return waits_.load(std::memory_order_relaxed) || in_a_row_.load(std::memory_order_relaxed) >= turns_of_wait ||
+  return in_a_row_.load(std::memory_order_relaxed) >= turns_of_wait ||
          in_all_.load(std::memory_order_relaxed) >= turns_in_all;
 }
 
@@ -66,12 +65,18 @@ OverlapCounts& OverlapCounts::instance() {
   return *all;
 }
 
-void OverlapCounts::start(const OverlapPlan& plan) {
+std::size_t OverlapCounts::add(const OverlapPlan& plan) {
   const std::scoped_lock lock(guard_);
+  const std::size_t first = groups_.size();
   model_ = plan.model;
-  groups_.clear();
   for (const OverlapGroup& group : plan.groups) groups_.push_back({.share = group.share});
-  started_.store(true, std::memory_order_release);
+  return first;
+}
+
+void OverlapCounts::note_verdict(const std::string& verdict) {
+  if (verdict.empty()) return;
+  const std::scoped_lock lock(guard_);
+  verdict_ = verdict;
 }
 
 void OverlapCounts::count_fused(std::size_t group, std::size_t bytes) {
@@ -91,6 +96,7 @@ json OverlapCounts::facts() const {
   json groups = json::array();
   for (const Group& group : groups_) groups.push_back({group.share.threads, group.share.duty, group.runs, group.bytes});
   return {{"model", model_},
+          {"verdict", verdict_},
           {"groups", groups},
           {"alone", alone_},
           {"early", early_.load()},
@@ -146,6 +152,7 @@ void merge_overlap_facts(OverlapReport& report, const json& facts) {
   if (!facts.is_object()) return;
   ++report.ranks;
   report.model = facts["model"];
+  if (report.verdict.empty()) report.verdict = facts["verdict"];
   const json& groups = facts["groups"];
   report.groups.resize(std::max(report.groups.size(), groups.size()));
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -165,6 +172,8 @@ void merge_overlap_facts(OverlapReport& report, const json& facts) {
 std::vector<std::string> overlap_report_lines(const OverlapReport& report) {
   if (report.ranks == 0) return {};
   std::vector<std::string> lines;
+  if (!report.verdict.empty()) lines.push_back("overlap: auto: " + report.verdict);
+  if (report.groups.empty()) return lines;
   lines.push_back("overlap: " + std::to_string(of_a_rank(fused_runs(report), report)) + " groups a rank of the plan" +
                   (report.model.empty() ? "" : " for " + report.model) + ", " +
                   std::to_string(of_a_rank(report.early, report)) + " begun before they were full; " + times(report));
@@ -184,14 +193,16 @@ json overlap_report_json(const OverlapReport& report) {
                       {"bytes", of_a_rank(group.bytes, report)}});
   for (const auto& [reason, calls] : report.alone) alone[reason] = of_a_rank(calls, report);
   const double ranks = std::max(report.ranks, 1);
-  return {{"model", report.model},
-          {"groups", groups},
-          {"begun_early", of_a_rank(report.early, report)},
-          {"agreements", of_a_rank(report.agreements, report)},
-          {"alone", alone},
-          {"communication_seconds", report.whole_s / ranks},
-          {"hidden_seconds", (report.whole_s - report.exposed_s) / ranks},
-          {"exposed_seconds", report.exposed_s / ranks}};
+  json object = {{"model", report.model},
+                 {"groups", groups},
+                 {"begun_early", of_a_rank(report.early, report)},
+                 {"agreements", of_a_rank(report.agreements, report)},
+                 {"alone", alone},
+                 {"communication_seconds", report.whole_s / ranks},
+                 {"hidden_seconds", (report.whole_s - report.exposed_s) / ranks},
+                 {"exposed_seconds", report.exposed_s / ranks}};
+  if (!report.verdict.empty()) object["auto"] = report.verdict;
+  return object;
 }
 
 }  // namespace plait

@@ -25,8 +25,8 @@ class HostTurns {
   void forget();
   // Whether it was there a moment ago, and probably still is.
   bool recent(std::uint64_t now_ns) const { return now_ns - last_ns_.load(std::memory_order_relaxed) < moment_ns; }
-  // It waits for a request that is known.
-  void note_wait() { waits_.store(true, std::memory_order_relaxed); }
+  // When the program's thread was there last, since the last forget(); 0: not.
+  std::uint64_t last_ns() const { return last_ns_.load(std::memory_order_relaxed); }
   // Whether it waits, or asks so often that it must be taken for waiting.
   bool waits() const;
 
@@ -36,7 +36,6 @@ class HostTurns {
 
   std::atomic<std::uint64_t> last_ns_{0};
   std::atomic<std::uint32_t> in_a_row_{0}, in_all_{0};
-  std::atomic<bool> waits_{false};
 };
 
 // Time with communication of the plan under way, and the part of it in which the program waited in MPI. Thread-safe.
@@ -65,8 +64,10 @@ class OverlapCounts {
  public:
   static OverlapCounts& instance();
 
-  // Once, where the job has a plan.
-  void start(const OverlapPlan& plan);
+  // Once, where the job may have plans.
+  void start() { started_.store(true, std::memory_order_release); }
+  // A plan's groups count from the number that it returns on.
+  std::size_t add(const OverlapPlan& plan);
   bool started() const { return started_.load(std::memory_order_acquire); }
 
   HostTurns turns;
@@ -76,6 +77,9 @@ class OverlapCounts {
   void count_alone(const char* reason, std::uint64_t calls = 1);          // `reason` lives for ever
   void count_early() { early_.fetch_add(1, std::memory_order_relaxed); }  // a group that was begun before it was full
   void count_agreement() { agreements_.fetch_add(1, std::memory_order_relaxed); }
+
+  // What a communicator has learned of its steps; the last one's stands in the report.
+  void note_verdict(const std::string& verdict);
 
   nlohmann::json facts() const;
 
@@ -88,7 +92,7 @@ class OverlapCounts {
   std::atomic<bool> started_{false};
   std::atomic<std::uint64_t> early_{0}, agreements_{0};
   mutable std::mutex guard_;
-  std::string model_;
+  std::string model_, verdict_;
   std::vector<Group> groups_;
   std::map<std::string, std::uint64_t> alone_;
 };
@@ -97,6 +101,7 @@ class OverlapCounts {
 
 struct OverlapReport {
   std::string model;
+  std::string verdict;  // of a rank; empty: nothing was learned
   struct Group {
     int threads = 1;
     double duty = 1;

@@ -14,6 +14,7 @@ namespace plait {
 struct OwnOverlapPlan {
   static constexpr std::uint64_t none = 0, refused = 1;
   std::shared_ptr<const OverlapPlan> plan;  // nullptr: none, or not one that can be used here
+  bool learned = false;                     // the job makes its own ("auto")
   std::uint64_t hash = none;                // of the plan, or why there is none
   std::string refusal;                      // why not; empty where the user named none
 };

@@ -97,6 +97,7 @@ void take_table(Process& process, const OwnTable& own) {
 
 void take_overlap(Process& process, const OwnOverlapPlan& own) {
   process.overlap = own.plan;
+  process.learns_overlap = own.learned;
   process.fingerprint ^= own.hash;
 }
 
@@ -201,9 +202,10 @@ void start(bool agreeing) {
     for (const std::string* refusal : {&files.table.refusal, &files.overlap.refusal})
       if (made->first_rank && !refusal->empty()) warn(*refusal);
   }
-  made->helped = made->config.progress == "thread" || made->overlap != nullptr;
+  made->helped = made->config.progress == "thread" || made->overlaps();
   detail::threaded.store(made->concurrent || made->helped, std::memory_order_relaxed);
-  if (made->overlap != nullptr) OverlapCounts::instance().start(*made->overlap);
+  if (made->overlaps()) OverlapCounts::instance().start();
+  if (made->overlap != nullptr) OverlapCounts::instance().add(*made->overlap);
   settings = made;
   const bool off = *made->off_reason != '\0';
   if (!off) {

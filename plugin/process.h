@@ -40,7 +40,11 @@ struct Process {
   const char* off_reason = "";    // in Phase::off
   std::shared_ptr<const TuningTable> table;    // PLAIT_TABLE; nullptr: none, or not the same on all ranks
   std::shared_ptr<const OverlapPlan> overlap;  // PLAIT_OVERLAP; likewise
+  bool learns_overlap = false;                 // PLAIT_OVERLAP=auto; likewise
   mutable PlanStore plans;                     // of all communicators
+
+  // Whether non-blocking allreduces may be fused.
+  bool overlaps() const { return overlap != nullptr || learns_overlap; }
 };
 
 namespace detail {

@@ -243,6 +243,7 @@ void take_out_first(OperationQueue& queue, bool may_call_host) {
   Operation& operation = *queue.first;
   queue.first = operation.next;
   operation.membership.leave();
+  if (operation.membership.enlisted) operation.communicator->fusion->note_end(operation);
   if (may_call_host)
     end(operation);
   else
@@ -252,7 +253,7 @@ void take_out_first(OperationQueue& queue, bool may_call_host) {
 // Whether the queue's first operation runs by itself; else its group was moved on, or waits.
 bool runs_by_itself(Communicator& communicator, bool may_call_host, Fusion::Turn& turn) {
   OperationQueue& queue = communicator.operations;
-  if (queue.first->membership.unit == 0 || communicator.road == Road::broken) return true;
+  if (!queue.first->membership.enlisted || communicator.road == Road::broken) return true;
   Status failure;
   try {
     turn = communicator.fusion->turn(queue, may_call_host);

@@ -190,11 +190,13 @@ void ScheduleCache::store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> e
 }
 
 void ScheduleCache::clear() {
+  ++changes_;
   for (std::shared_ptr<Entry>& entry : entries_) forget(entry);
   names_ = {};
 }
 
 void ScheduleCache::forget(const TrialClass& tried) {
+  ++changes_;
   for (std::shared_ptr<Entry>& entry : entries_)
     if (entry != nullptr && entry->prepared.tried == &tried) forget(entry);
 }

@@ -69,6 +69,9 @@ class ScheduleCache {
   // From now on calls that are not short are not planned.
   void take_only_short_calls() { only_short_ = true; }
 
+  // Goes up where calls were forgotten because they may be planned otherwise from now on.
+  std::uint64_t changes() const { return changes_; }
+
   // Forgets all calls: the planner or the trials may answer differently from now on.
   void clear();
   // Likewise those that go as this trial was settled.
@@ -127,6 +130,7 @@ class ScheduleCache {
   std::array<PlanNames, collective_count> names_{};
   std::array<std::shared_ptr<Entry>, sets * ways> entries_;
   std::size_t bytes_ = 0;
+  std::uint64_t changes_ = 0;
   std::size_t next_victim_ = 0;
 };
 

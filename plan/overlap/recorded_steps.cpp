@@ -1,0 +1,120 @@
+#include "plan/overlap/recorded_steps.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace plait {
+namespace {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The last three calls with nothing under way before them, the latest first.
+std::vector<std::size_t> last_begins(std::span<const RecordedCall> calls) {
+  std::vector<std::size_t> begins;
+  for (std::size_t i = calls.size(); i-- > 0 && begins.size() < 3;)
+    if (calls[i].all_done_before) begins.push_back(i);
+  return begins;
+}
+
+std::size_t whole_steps(std::span<const RecordedCall> calls, std::size_t calls_of_step) {
+  return (calls.size() - 1) / calls_of_step;
+}
+
+// Seconds of [from, to] with a reduction of the step under way. Reductions run one after the other.
+double under_way(std::span<const RecordedCall> step, double from, double to) {
+  double seconds = 0;
+  for (const RecordedCall& call : step) seconds += std::max(0.0, std::min(call.end, to) - std::max(call.begin, from));
+  return seconds;
+}
+
+// Bytes and seconds of reductions.
+struct Moved {
+  double bytes = 0, seconds = 0;
+  void add(const RecordedCall& call, double startup) {
+    bytes += static_cast<double>(call.bytes);
+    seconds += std::max(call.end - call.begin - startup, 0.0);
+  }
+  double rate() const { return seconds > 0 ? bytes / seconds : 0; }
+};
+
+}  // namespace
+
+StepPattern step_pattern(std::span<const RecordedCall> calls) {
+  const std::vector<std::size_t> begins = last_begins(calls);
+  if (begins.size() < 3) return {};
+  const std::size_t length = begins[0] - begins[1];
+  if (length < 2 || length > most_calls_of_step || begins[1] - begins[2] != length) return {};
+  for (std::size_t i = begins[2] + length; i < calls.size(); ++i)
+    if (calls[i].bytes != calls[i - length].bytes) return {};
+  return {.calls = length, .first = begins[0] % length};
+}
+
+StepFigures step_figures(std::span<const RecordedCall> calls, std::size_t calls_of_step, double startup) {
+  std::vector<double> steps, computations, besides;
+  Moved overlapped, alone;
+  for (std::size_t number = 0; number < whole_steps(calls, calls_of_step); ++number) {
+    const auto step = calls.subspan(number * calls_of_step, calls_of_step);
+    const double first = step.front().posted, last = step.back().posted;
+    steps.push_back(calls[(number + 1) * calls_of_step].posted - first);
+    double computation = 0;
+    for (const RecordedCall& call : step.subspan(1)) computation += call.computed;
+    computations.push_back(computation);
+    besides.push_back(std::min(computation, under_way(step, first, last)));
+    for (const RecordedCall& call : step) {
+      if (call.end <= last) overlapped.add(call, startup);
+      if (call.begin >= last) alone.add(call, startup);
+    }
+  }
+  return {.step = median(std::move(steps)),
+          .computation = median(std::move(computations)),
+          .beside = median(std::move(besides)),
+          .overlapped_rate = overlapped.rate(),
+          .alone_rate = alone.rate()};
+}
+
+std::vector<double> step_computation(std::span<const RecordedCall> calls, std::size_t calls_of_step) {
+  std::vector<double> computation(calls_of_step, 0.0);
+  for (std::size_t i = 1; i < calls_of_step; ++i) {
+    std::vector<double> seen;
+    for (std::size_t number = 0; number < whole_steps(calls, calls_of_step); ++number)
+      seen.push_back(calls[number * calls_of_step + i].computed);
+    computation[i] = median(std::move(seen));
+  }
+  return computation;
+}
+
+double startup_of(std::span<const RecordedCall> calls, double usual) {
+  double shortest = std::numeric_limits<double>::max();
+  double weights = 0, x = 0, y = 0, xx = 0, xy = 0;  // sums of a regression of seconds on bytes
+  std::size_t least = ~std::size_t{0}, most = 0;
+  for (const RecordedCall& call : calls) {
+    const double seconds = call.end - call.begin, bytes = static_cast<double>(call.bytes);
+    if (!(seconds > 0)) continue;
+    shortest = std::min(shortest, seconds);
+    least = std::min(least, call.bytes);
+    most = std::max(most, call.bytes);
+    const double weight = 1 / (seconds * seconds);
+    weights += weight, x += weight * bytes, y += weight * seconds;
+    xx += weight * bytes * bytes, xy += weight * bytes * seconds;
+  }
+  if (weights == 0) return usual;
+  const double divisor = weights * xx - x * x;
+  const bool tells = most >= 4 * least && divisor > 0;
+  const double startup = tells ? (y * xx - x * xy) / divisor : usual;
+  return std::clamp(startup, 0.0, 0.9 * shortest);
+}
+
+double slowdown_of(double computation_alone, const StepFigures& beside) {
+  constexpr double most = 100, too_little_to_tell = 0.05;
+  const double more = beside.computation - computation_alone;
+  if (more <= 0 || beside.beside < too_little_to_tell * beside.computation) return 1;
+  // What was computed beside communication would have taken `beside - more` alone.
+  return beside.beside - more > beside.beside / most ? beside.beside / (beside.beside - more) : most;
+}
+
+}  // namespace plait
