@@ -25,8 +25,8 @@ ComputeKernel::ComputeKernel(KernelKind kind) : kind_(kind) {
 }
 
 void ComputeKernel::run(std::size_t pieces) {
-  for (std::size_t piece = 0; piece < pieces; ++piece) {
-    const bool memory = kind_ == KernelKind::memory || (kind_ == KernelKind::mixed && piece % 2 == 0);
+  for (const std::size_t end = done_ + pieces; done_ < end; ++done_) {
+    const bool memory = kind_ == KernelKind::memory || (kind_ == KernelKind::mixed && done_ % 2 == 0);
     if (memory)
       pass_over_memory();
     else

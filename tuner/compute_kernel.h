@@ -30,6 +30,7 @@ class ComputeKernel {
   KernelKind kind_;
   std::vector<float> from_, to_;
   std::size_t at_ = 0;
+  std::size_t done_ = 0;  // pieces
   double sum_ = 0;
 };
 
