@@ -18,7 +18,8 @@
 //   "overlap"  where the job had an overlap plan (PLAIT_OVERLAP, docs/overlap-run.md): "model"; "groups", a list of
 //              "threads", "duty", "duty_in_use", "runs" and "bytes"; "begun_early", groups that a rank waited for
 //              before they were full; "agreements"; "alone", calls by reason; "communication_seconds",
-//              "hidden_seconds", "exposed_seconds". Means over the ranks
+//              "hidden_seconds", "exposed_seconds". Means over the ranks. "auto": what a plan of the job's own steps
+//              has come to, a sentence
 //   "node"     what happened within nodes, an object with
 //     "segment_bytes", "largest_segment_bytes"  most bytes of shared segments at a time on any node; of one segment
 //     "arena_peak_bytes"  that a rank's blocks took of its arena (docs/memory.md)
