@@ -299,8 +299,7 @@ Resharding::~Resharding() {
 // One rank has both sides: there is nobody to wait for.
 void Resharding::run_alone(const void* source, void* destination) {
   Buffers buffers{{static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(destination), scratch_}};
-  Engine engine({}, {});
-  static_cast<void>(engine.run(prepared_->schedule, buffers, nullptr, nullptr));
+  static_cast<void>(alone_.run(prepared_->schedule, buffers, nullptr, nullptr));
 }
 
 int Resharding::execute(const void* source, void* destination) {

@@ -15,6 +15,7 @@
 #include "plugin/private_communicator.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/work_memory.h"
+#include "tl/engine.h"
 
 namespace plait {
 
@@ -74,6 +75,7 @@ class Resharding {
   std::shared_ptr<PreparedCall> prepared_;
   WorkMemory memory_;
   std::byte* scratch_ = nullptr;
+  Engine alone_{{}, {}};  // of the one rank that has both sides
   bool calls_host_ = false;
 };
 

@@ -27,6 +27,7 @@ struct Memory {
   const BoundSpan* spans = nullptr;
   std::uint32_t count = 0;
   const Buffers* buffers = nullptr;
+  const RunGrid* grids = nullptr;  // those that the spans name
 };
 
 // One send, recv, recv_reduce or group step in progress. The engine owns it, sets the first part before start() and

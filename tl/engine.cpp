@@ -266,6 +266,8 @@ void Engine::record(std::uint32_t index) {
                .channel = step.channel});
 }
 
-Memory Engine::memory(SpanList list) const { return {schedule_->spans.data() + list.first, list.count, buffers_}; }
+Memory Engine::memory(SpanList list) const {
+  return {schedule_->spans.data() + list.first, list.count, buffers_, schedule_->grids.data()};
+}
 
 }  // namespace plait

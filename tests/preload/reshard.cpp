@@ -82,6 +82,7 @@ Case some_case(Random& random, const std::string& options) {
   Case made;
   const int dimensions = draw(random, 1, 6);
   for (int d = 0; d < dimensions; ++d) made.shape.push_back(draw(random, 1, dimensions > 4 ? 5 : 13));
+  if (draw(random, 0, 4) == 0) made.shape.front() = draw(random, 1000, 9000);  // long columns of few bytes
   made.source = some_side(random, made.shape.size(), false);
   made.destination = some_side(random, made.shape.size(), true);
   const int type = draw(random, 0, 2);

@@ -6,25 +6,36 @@
 #include <random>
 #include <vector>
 
+#include "tests/tl/random_grid.h"
 #include "tests/tl/traffic.h"
 
 namespace plait {
 namespace {
 
-// A message of `bytes` in up to `most` spans with gaps, in spaces drawn at random; boundaries at multiples of 4.
+// A message of `bytes` in up to `most` spans with gaps, in spaces drawn at random, some of them in grids; boundaries at
+// multiples of 4.
 struct RandomMemory {
   std::array<std::vector<std::byte>, 3> storage;
   Buffers buffers;
   std::vector<BoundSpan> spans;
+  std::vector<RunGrid> grids;
 
   RandomMemory(std::mt19937& random, std::size_t bytes, std::size_t most) {
     std::array<std::size_t, 3> end{};
     for (std::size_t pieces = 1 + random() % most; bytes > 0; --pieces) {
       const Space space = static_cast<Space>(random() % 3);
       const std::size_t piece = pieces <= 1 ? bytes : (1 + random() % (bytes / 4)) * 4;
-      end[static_cast<std::size_t>(space)] += 4 * (random() % 3);
-      spans.push_back({end[static_cast<std::size_t>(space)], piece, space});
-      end[static_cast<std::size_t>(space)] += piece;
+      std::size_t& here = end[static_cast<std::size_t>(space)];
+      here += 4 * (random() % 3);
+      if (random() % 3 == 0) {
+        const std::size_t first = 4 * (random() % 5);
+        grids.push_back(random_grid(random, here, first + piece, 4));
+        spans.push_back({first, piece, space, static_cast<std::uint32_t>(grids.size() - 1)});
+        here = grids.back().offset_of(first + piece - 1) + 1;
+      } else {
+        spans.push_back({here, piece, space});
+        here += piece;
+      }
       bytes -= piece;
     }
     for (std::size_t s = 0; s < 3; ++s) {
@@ -32,13 +43,12 @@ struct RandomMemory {
       buffers.base[s] = storage[s].data();
     }
   }
-  Memory memory() const { return {spans.data(), static_cast<std::uint32_t>(spans.size()), &buffers}; }
+  Memory memory() const { return {spans.data(), static_cast<std::uint32_t>(spans.size()), &buffers, grids.data()}; }
   std::vector<std::byte> flat() const {
     std::vector<std::byte> bytes;
-    for (const BoundSpan& span : spans) {
-      const std::byte* from = buffers.at(span.space) + span.offset;
-      bytes.insert(bytes.end(), from, from + span.bytes);
-    }
+    for (const BoundSpan& span : spans)
+      for (std::uint64_t at = span.offset; at < span.offset + span.bytes; ++at)
+        bytes.push_back(buffers.at(span.space)[span.grid == no_grid ? at : grids[span.grid].offset_of(at)]);
     return bytes;
   }
 };
