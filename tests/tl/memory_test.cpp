@@ -92,6 +92,36 @@ TEST(Memory, CopiesBetweenDifferentCuts) {
   }
 }
 
+// Runs of one byte and of some more, of any length and depth, from and to any byte of them.
+TEST(Memory, CopiesColumnsOfBytes) {
+  for (std::uint32_t seed = 1; seed <= 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const std::size_t bytes = 1 + random() % 6000;
+    const std::size_t first = random() % 7;
+    const RunGrid from_grid = random_grid(random, random() % 3, first + bytes, 1 + random() % 2);
+    const RunGrid to_grid = random_grid(random, random() % 3, bytes, 1);
+    std::vector<std::byte> from = random_bytes(random, from_grid.offset_of(first + bytes - 1) + 1);
+    std::vector<std::byte> to(to_grid.offset_of(bytes - 1) + 1, std::byte{0xA5});
+    std::vector<std::byte> expected = to;
+    const Buffers buffers{{from.data(), to.data(), nullptr}};
+    const BoundSpan source{first, bytes, Space::input, 0}, target{0, bytes, Space::output, 1};
+    const std::array<RunGrid, 2> grids = {from_grid, to_grid};
+    const Memory from_memory{&source, 1, &buffers, grids.data()}, to_memory{&target, 1, &buffers, grids.data()};
+    const std::size_t begin = random() % bytes, length = 1 + random() % (bytes - begin);
+    for (std::size_t i = begin; i < begin + length; ++i)
+      expected[to_grid.offset_of(i)] = from[from_grid.offset_of(first + i)];
+    if (seed % 2 == 0) {
+      copy_between(to_memory, begin, from_memory, begin, length);
+    } else {
+      std::vector<std::byte> dense(length);
+      copy_out(from_memory, begin, dense.data(), length);
+      copy_in(to_memory, begin, dense.data(), length);
+    }
+    ASSERT_EQ(to, expected);
+  }
+}
+
 std::vector<std::byte> combined(const std::vector<std::byte>& left, const std::vector<std::byte>& right) {
   Reducer reducer;
   reducer.element_bytes = 4;
