@@ -303,6 +303,7 @@ Status Resharding::plan(std::string& found) {
   prepared_->channels = channels_text(prepared_->schedule.channels_used);
   for (const reshard::UnitTask& task : planned->unit.tasks) prepared_->payload += task.bytes;
   calls_host_ = (prepared_->schedule.channels_used >> static_cast<unsigned>(ChannelKind::mpi) & 1u) != 0;
+  (alone ? alone_ : communicator_->machinery->engine).make_room(prepared_->schedule);
   if (prepared_->schedule.scratch_bytes > 0) scratch_ = memory_.reserve(prepared_->schedule.scratch_bytes);
   description_ = reshard::summary_json(*planned);
   found = signature(planned->schedule) + description_;

@@ -76,6 +76,10 @@ class Channel {
   // that completed. True when anything moved. Does not block and does not allocate.
   virtual Result<bool> progress(std::vector<Transfer*>& completed) = 0;
 
+  // Takes the memory that the schedule's messages of more than `longer_than` bytes (0: all of them) can need at once:
+  // what allocates anything for a transfer otherwise does so at the first of its size.
+  virtual void make_room(const BoundSchedule&, std::uint64_t /* longer_than */) {}
+
   // Transfers taken on and not yet completed; more where something else needs progress() until the schedule's last
   // message. progress() is only called when there are some.
   virtual int active() const = 0;

@@ -53,7 +53,7 @@ SpanBatch local_batch(const Memory& memory, std::uint64_t offset, std::size_t wa
   return batch;
 }
 
-SpanBatch remote_batch(const std::vector<RemoteSpan>& remote, std::uint64_t offset, std::size_t wanted) {
+SpanBatch remote_batch(std::span<const RemoteSpan> remote, std::uint64_t offset, std::size_t wanted) {
   SpanBatch batch;
   for (const RemoteSpan& span : remote) {
     if (offset >= span.bytes) {
@@ -75,7 +75,7 @@ Status failure(const RemotePiece& piece, SystemCall call, const char* reason) {
 Status transfer(RemotePiece piece, const Memory& local, SystemCall call) {
   while (piece.bytes > 0) {
     SpanBatch here = local_batch(local, piece.offset, piece.bytes);
-    const SpanBatch there = remote_batch(*piece.remote, piece.offset, here.bytes);
+    const SpanBatch there = remote_batch(piece.remote, piece.offset, here.bytes);
     here.cut_to(there.bytes);
     const ssize_t done =
         call(piece.ring->peer_process, here.spans.data(), here.count, there.spans.data(), there.count, 0);
@@ -119,9 +119,10 @@ bool write_spans(const Ring& ring, Slot& slot, const Memory& memory) {
   return true;
 }
 
-void read_spans(Slot& slot, std::vector<RemoteSpan>& spans) {
-  spans.resize(slot.length());
-  std::memcpy(spans.data(), slot.content(spans.size() * sizeof(RemoteSpan)), spans.size() * sizeof(RemoteSpan));
+std::span<const RemoteSpan> spans_in(Slot& slot) {
+  static_assert(alignof(RemoteSpan) <= 8, "a slot's content begins at a multiple of 8");
+  const std::size_t count = slot.length();
+  return {reinterpret_cast<const RemoteSpan*>(slot.content(count * sizeof(RemoteSpan))), count};
 }
 
 Pieces::Pieces(const Transfer& transfer) : total_(transfer.bytes) {
