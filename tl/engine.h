@@ -30,7 +30,7 @@ class Engine {
   // Whether the last of these two calls moved anything.
   bool moved() const { return moved_; }
 
-  // Takes what the runs of this schedule can need, so that not even the first of them allocates. Not while one runs.
+  // Takes the memory that a run of this schedule can need at most, whatever its timing. Not while one runs.
   void make_room(const BoundSchedule& schedule);
 
   // Abandons all channels, as run() does on an error: for a rank that fails otherwise and will not run what the others
