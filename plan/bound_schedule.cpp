@@ -29,6 +29,7 @@ class Binder {
     bound_.input_bytes = bound_.output_bytes = 0;
     bound_.element_bytes = placement_.element_bytes;
     bound_.channels_used = 0;
+    if (placement_.places != nullptr) bound_.grids = placement_.places->grids;
     place_scratch();
     const bool keep_empty = sizes_.all_empty();
     bound_.steps.reserve(schedule_.steps.size());
@@ -43,6 +44,7 @@ class Binder {
   void empty_lists() {
     bound_.steps.clear();
     bound_.spans.clear();
+    bound_.grids.clear();
     bound_.successors.clear();
     bound_.lanes.clear();
     bound_.lane_steps.clear();
@@ -78,26 +80,33 @@ class Binder {
   }
 
   void add_cell(SpanList& list, Space space, std::uint32_t cell) {
-    if (placement_.places != nullptr && space != Space::scratch) {
-      const BlockPlaces::Side& side = space == Space::input ? placement_.places->input : placement_.places->output;
-      for (std::uint32_t run = side.first_run[cell]; run < side.first_run[cell + 1]; ++run)
-        add_bytes(list, space, side.runs[run].offset, side.runs[run].bytes);
-      return;
-    }
     const std::uint64_t bytes = sizes_.bytes(block_of(space, cell));
-    if (bytes != 0) add_bytes(list, space, offset_of(space, cell), bytes);
+    if (bytes == 0) return;
+    if (placement_.places != nullptr && space != Space::scratch)
+      return add_placed(list, space,
+                        (space == Space::input ? placement_.places->input : placement_.places->output)[cell], bytes);
+    const std::uint64_t offset = offset_of(space, cell);
+    note_extent(space, offset + bytes);
+    add_span(list, {offset, bytes, space});
   }
 
-  void add_bytes(SpanList& list, Space space, std::uint64_t offset, std::uint64_t bytes) {
-    note_extent(space, offset + bytes);
+  void add_placed(SpanList& list, Space space, const BlockPlaces::Cell& cell, std::uint64_t bytes) {
+    const RunGrid& grid = bound_.grids[cell.grid];
+    const std::uint64_t offset = grid.offset_of(cell.first);
+    note_extent(space, grid.offset_of(cell.first + bytes - 1) + 1);
+    const bool one_run = cell.first % grid.run + bytes <= grid.run;
+    add_span(list, one_run ? BoundSpan{offset, bytes, space} : BoundSpan{cell.first, bytes, space, cell.grid});
+  }
+
+  void add_span(SpanList& list, const BoundSpan& span) {
     if (list.count > 0) {
       BoundSpan& last = bound_.spans.back();
-      if (last.space == space && last.offset + last.bytes == offset) {
-        last.bytes += bytes;
+      if (last.space == span.space && last.grid == span.grid && last.offset + last.bytes == span.offset) {
+        last.bytes += span.bytes;
         return;
       }
     }
-    bound_.spans.push_back({offset, bytes, space});
+    bound_.spans.push_back(span);
     ++list.count;
   }
 

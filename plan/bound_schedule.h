@@ -1,6 +1,7 @@
 // A schedule bound to the sizes of one call: steps over bytes, in the form the engine runs.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -9,18 +10,42 @@
 
 namespace plait {
 
-// Where the blocks of a resharding lie, each in any number of runs of bytes: the size of every block, and the runs of
-// this rank's input and output cells.
-struct BlockPlaces {
-  struct Run {
-    std::uint64_t offset, bytes;
+// A box of a row-major array: equal runs of bytes at regular distances, in nested loops. Its bytes are counted run
+// after run, so that a position is found without walking and a grid takes the same memory however short its runs are.
+struct RunGrid {
+  struct Level {
+    std::uint64_t count, stride;  // runs, or groups of them; bytes from one to the next
   };
-  struct Side {
-    std::vector<std::uint32_t> first_run;  // by cell; and the end
-    std::vector<Run> runs;
+  static constexpr int most_levels = 8;
+
+  std::uint64_t origin = 0;                // bytes from the base of the space to the first run
+  std::uint64_t run = 0;                   // bytes, positive
+  int levels = 0;                          // 0: one run
+  std::array<Level, most_levels> level{};  // the innermost first; counts are at least 2
+
+  // Bytes from the base of the space to byte `at` of the grid.
+  std::uint64_t offset_of(std::uint64_t at) const {
+    std::uint64_t offset = origin + at % run;
+    at /= run;
+    for (int l = 0; l < levels; ++l) {
+      const Level& one = level[static_cast<std::size_t>(l)];
+      offset += at % one.count * one.stride;
+      at /= one.count;
+    }
+    return offset;
+  }
+};
+
+// Where the blocks of a resharding lie: the size of every block, and where each of this rank's input and output cells
+// begins in a grid.
+struct BlockPlaces {
+  struct Cell {
+    std::uint32_t grid;
+    std::uint64_t first;  // byte of the grid
   };
   std::vector<std::uint64_t> bytes;  // by block
-  Side input, output;
+  std::vector<RunGrid> grids;        // of both sides
+  std::vector<Cell> input, output;   // by cell
 };
 
 // Where a call's data lies in this rank's buffers, in elements from the buffer's base.
@@ -39,11 +64,15 @@ struct Placement {
 };
 Placement dense_placement(const Call& call);
 
+inline constexpr std::uint32_t no_grid = UINT32_MAX;
+
 struct BoundSpan {
-  std::uint64_t offset;  // bytes from the base of its space
+  std::uint64_t offset;  // bytes from the base of its space; in a grid: the first of the grid's bytes
   std::uint64_t bytes;
   Space space;
+  std::uint32_t grid = no_grid;  // index into BoundSchedule::grids
 };
+static_assert(sizeof(BoundSpan) == 24);
 
 struct SpanList {
   std::uint32_t first = 0;  // into BoundSchedule::spans
@@ -84,6 +113,7 @@ struct Lane {
 struct BoundSchedule {
   std::vector<BoundStep> steps;
   std::vector<BoundSpan> spans;
+  std::vector<RunGrid> grids;  // of a reshard
   std::vector<std::uint32_t> successors;
   std::vector<Lane> lanes;
   std::vector<std::uint32_t> lane_steps;

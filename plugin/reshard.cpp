@@ -127,38 +127,58 @@ Status read_option(const std::string& word, reshard::Options& options) {
 
 // ---- Agreement
 
-std::string signature(const reshard::Task& task, const reshard::Options& options) {
-  std::string text = reshard::text(task.source_spec) + "/" + reshard::text(task.destination_spec) + "/" +
-                     std::to_string(task.element_bytes) + "/" + std::string(name(options.strategy)) +
-                     std::string(name(options.scheduler)) + std::to_string(options.budget.seed) + "." +
-                     std::to_string(options.chunks);
-  for (const std::int64_t length : task.shape) text += "," + std::to_string(length);
-  for (const reshard::Mesh* mesh : {&task.source, &task.destination}) {
-    for (const int dim : mesh->dims) text += "x" + std::to_string(dim);
-    for (const int rank : mesh->ranks) text += " " + std::to_string(rank);
-  }
+// What a rank says of an argument, or of what it has found, that all must say alike.
+struct Said {
+  const char* subject;
+  std::string text;
+};
+
+std::string list_text(const auto& values) {
+  std::string text;
+  for (const auto value : values) text += std::to_string(value) + " ";
   return text;
+}
+
+std::vector<Said> arguments_said(const reshard::Task& task, const reshard::Options& options) {
+  return {{"src_mesh", list_text(task.source.dims) + "/" + list_text(task.source.ranks)},
+          {"src_spec", reshard::text(task.source_spec)},
+          {"dst_mesh", list_text(task.destination.dims) + "/" + list_text(task.destination.ranks)},
+          {"dst_spec", reshard::text(task.destination_spec)},
+          {"shape", list_text(task.shape)},
+          {"element", std::to_string(task.element_bytes)},
+          {"options", std::string(name(options.strategy)) + std::string(name(options.scheduler)) +
+                          std::to_string(options.budget.seed) + "." + std::to_string(options.chunks)}};
 }
 
 std::string signature(const reshard::HostSchedule& schedule) {
-  std::string text;
-  for (const int sender : schedule.sender) text += std::to_string(sender) + ",";
-  for (const int leg : schedule.order) text += std::to_string(leg) + " ";
-  return text;
+  return list_text(schedule.sender) + "/" + list_text(schedule.order);
 }
 
-// Ok on all ranks or on none: where all are well and have the same text. Who is well learns which rank is not.
-Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::string& text) {
-  const auto print = static_cast<std::int64_t>(hash_text(text) >> 1);
-  const std::array<std::int64_t, 3> own = {mine.ok() ? ranks : rank, print, -print};
-  std::array<std::int64_t, 3> lowest{};
+// What the one rank that tells says, on all ranks.
+std::string told_to_all(MPI_Comm comm, bool tells, const std::string& text) {
+  std::array<unsigned char, 200> own{}, all{};  // room is left for the rank
+  if (tells) std::copy_n(text.begin(), std::min(text.size(), own.size() - 1), own.begin());
+  if (reduce_all(own.data(), all.data(), static_cast<int>(own.size()), MPI_UNSIGNED_CHAR, MPI_MAX, comm) != MPI_SUCCESS)
+    return "arguments: those of another rank cannot be used";
+  return reinterpret_cast<const char*>(all.data());
+}
+
+// Ok on all ranks or on none: where all are well and say the same. Who is well learns what another complains of.
+Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::vector<Said>& said) {
+  std::vector<std::int64_t> own = {mine.ok() ? ranks : rank};
+  for (const Said& one : said) {
+    const auto print = static_cast<std::int64_t>(hash_text(one.text) >> 1);
+    own.insert(own.end(), {print, -print});
+  }
+  std::vector<std::int64_t> lowest(own.size());
   if (reduce_all(own.data(), lowest.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not agree on a resharding"};
-  if (lowest[0] < ranks)
-    return mine.ok()
-               ? Status(Code::invalid, "rank " + std::to_string(lowest[0]) + " gives arguments that cannot be used")
-               : mine;
-  if (lowest[1] != -lowest[2]) return {Code::invalid, "arguments: the ranks do not give the same resharding"};
+  if (lowest.front() < ranks) {
+    const std::string complaint = told_to_all(comm, lowest.front() == rank, mine.message());
+    return mine.ok() ? Status(Code::invalid, complaint + " (on rank " + std::to_string(lowest.front()) + ")") : mine;
+  }
+  for (std::size_t i = 0; i < said.size(); ++i)
+    if (lowest[2 * i + 1] != -lowest[2 * i + 2]) return bad(said[i].subject, "the ranks do not give the same");
   return {};
 }
 
@@ -210,10 +230,11 @@ Result<std::unique_ptr<Resharding>> Resharding::make(MPI_Comm comm, const Reshar
   Status status = bootstrap::attempt([&]() -> Status {
     Result<reshard::Options> options = parse_reshard_options(arguments.options != nullptr ? arguments.options : "");
     if (!options.ok()) return options.status();
+    if (!arguments.wants_plan) return bad("plan", "NULL");
     made->options_ = *options;
     return read_task(arguments, ranks, made->task_);
   });
-  status = agree(comm, rank, ranks, status, signature(made->task_, made->options_));
+  status = agree(comm, rank, ranks, status, arguments_said(made->task_, made->options_));
   if (!status.ok()) return status;
   status = bootstrap::attempt([&] { return made->connect(rank); });
   // Those that take part must find the same plan; the others have none.
@@ -221,7 +242,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make(MPI_Comm comm, const Reshar
     std::string found;
     if (status.ok()) status = bootstrap::attempt([&] { return made->plan(found); });
     const Communicator& own = *made->communicator_;
-    status = agree(own.handle, own.rank, own.ranks, status, found);
+    status = agree(own.handle, own.rank, own.ranks, status, {{"plan", found}});
   }
   std::int64_t good = status.ok() ? 1 : 0, all_good = 0;
   if (reduce_all(&good, &all_good, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS || (all_good == 0 && status.ok()))
@@ -282,6 +303,7 @@ Status Resharding::plan(std::string& found) {
   prepared_->channels = channels_text(prepared_->schedule.channels_used);
   for (const reshard::UnitTask& task : planned->unit.tasks) prepared_->payload += task.bytes;
   calls_host_ = (prepared_->schedule.channels_used >> static_cast<unsigned>(ChannelKind::mpi) & 1u) != 0;
+  (alone ? alone_ : communicator_->machinery->engine).make_room(prepared_->schedule);
   if (prepared_->schedule.scratch_bytes > 0) scratch_ = memory_.reserve(prepared_->schedule.scratch_bytes);
   description_ = reshard::summary_json(*planned);
   found = signature(planned->schedule) + description_;
@@ -299,8 +321,7 @@ Resharding::~Resharding() {
 // One rank has both sides: there is nobody to wait for.
 void Resharding::run_alone(const void* source, void* destination) {
   Buffers buffers{{static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(destination), scratch_}};
-  Engine engine({}, {});
-  static_cast<void>(engine.run(prepared_->schedule, buffers, nullptr, nullptr));
+  static_cast<void>(alone_.run(prepared_->schedule, buffers, nullptr, nullptr));
 }
 
 int Resharding::execute(const void* source, void* destination) {

@@ -15,6 +15,7 @@
 #include "plugin/private_communicator.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/work_memory.h"
+#include "tl/engine.h"
 
 namespace plait {
 
@@ -32,6 +33,7 @@ struct ReshardArguments {
   const std::int64_t* shape;
   MPI_Datatype element;
   const char* options;  // nullptr: none
+  bool wants_plan;      // has a place for it
 };
 
 // What the options say: "strategy=broadcast scheduler=search seed=1 chunks=0", any of them, in any order.
@@ -39,8 +41,8 @@ Result<reshard::Options> parse_reshard_options(const std::string& text);
 
 class Resharding {
  public:
-  // Collective over `comm`; blocks. All ranks succeed or all fail; a rank without a complaint of its own names the
-  // first one that has.
+  // Collective over `comm`; blocks. All ranks succeed or all fail; a rank without a complaint of its own has that of
+  // the first one with one.
   static Result<std::unique_ptr<Resharding>> make(MPI_Comm comm, const ReshardArguments& arguments);
   ~Resharding();
   Resharding(const Resharding&) = delete;
@@ -74,6 +76,7 @@ class Resharding {
   std::shared_ptr<PreparedCall> prepared_;
   WorkMemory memory_;
   std::byte* scratch_ = nullptr;
+  Engine alone_{{}, {}};  // of the one rank that has both sides
   bool calls_host_ = false;
 };
 

@@ -35,14 +35,14 @@ int plait_reshard_create(MPI_Comm comm, int src_ndims, const int src_dims[], con
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
   if (inter != 0) return plait::raise_error(comm, MPI_ERR_COMM);
-  if (plan == nullptr) return plait::raise_error(comm, MPI_ERR_ARG);
-  *plan = PLAIT_RESHARD_NULL;
+  if (plan != nullptr) *plan = PLAIT_RESHARD_NULL;
   const plait::ReshardArguments arguments{.source = {src_ndims, src_dims, src_ranks, src_spec},
                                           .destination = {dst_ndims, dst_dims, dst_ranks, dst_spec},
                                           .ndims = ndims,
                                           .shape = shape,
                                           .element = element,
-                                          .options = options};
+                                          .options = options,
+                                          .wants_plan = plan != nullptr};
   return plait::guarded(comm, [&] { return create(comm, arguments, plan); });
 }
 

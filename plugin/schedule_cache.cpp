@@ -122,9 +122,9 @@ std::shared_ptr<ScheduleCache::Entry> ScheduleCache::make(const CallShape& shape
   if (entry->displaced) entry->displacements.assign(shape.displacements, shape.displacements + ranks_);
   prepare(*entry);
   const BoundSchedule& schedule = entry->prepared.schedule;
-  entry->bytes = sizeof(Entry) + bytes_of(schedule.steps) + bytes_of(schedule.spans) + bytes_of(schedule.successors) +
-                 bytes_of(schedule.lanes) + bytes_of(schedule.lane_steps) + bytes_of(entry->counts) +
-                 bytes_of(entry->displacements);
+  entry->bytes = sizeof(Entry) + bytes_of(schedule.steps) + bytes_of(schedule.spans) + bytes_of(schedule.grids) +
+                 bytes_of(schedule.successors) + bytes_of(schedule.lanes) + bytes_of(schedule.lane_steps) +
+                 bytes_of(entry->counts) + bytes_of(entry->displacements);
   return entry;
 }
 

@@ -27,6 +27,7 @@ struct Memory {
   const BoundSpan* spans = nullptr;
   std::uint32_t count = 0;
   const Buffers* buffers = nullptr;
+  const RunGrid* grids = nullptr;  // those that the spans name
 };
 
 // One send, recv, recv_reduce or group step in progress. The engine owns it, sets the first part before start() and
@@ -74,6 +75,10 @@ class Channel {
   // A glance: moves what can be moved now without waiting, at most about one fragment a peer, and appends the transfers
   // that completed. True when anything moved. Does not block and does not allocate.
   virtual Result<bool> progress(std::vector<Transfer*>& completed) = 0;
+
+  // Takes the memory that the schedule's messages of more than `longer_than` bytes (0: all of them) can need at once:
+  // what allocates anything for a transfer otherwise does so at the first of its size.
+  virtual void make_room(const BoundSchedule&, std::uint64_t /* longer_than */) {}
 
   // Transfers taken on and not yet completed; more where something else needs progress() until the schedule's last
   // message. progress() is only called when there are some.

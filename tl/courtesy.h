@@ -34,6 +34,9 @@ class Courtesy {
  public:
   explicit Courtesy(const WaitPolicy& policy) : policy_(policy) {}
 
+  // For sleeps that await so many peers.
+  void make_room(std::size_t peers) { wake_up_.descriptors.reserve(peers + own_descriptors); }
+
   // When something moved, and before the wait's memory or channels go: nothing stays armed.
   void reset() {
     glances_ = 0;
@@ -50,6 +53,8 @@ class Courtesy {
   void arm(std::span<Channel* const> channels);
   void sleep();
   void leave_rest();
+
+  static constexpr std::size_t own_descriptors = 32;  // of channels, beside those of peers
 
   WaitPolicy policy_;
   std::uint32_t glances_ = 0;

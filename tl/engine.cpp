@@ -73,8 +73,15 @@ void Engine::give_up(const Status& cause) {
     if (channel != nullptr) channel->abandon(cause);
 }
 
-void Engine::prepare() {
-  const std::size_t steps = schedule_->steps.size();
+void Engine::make_room(const BoundSchedule& schedule) {
+  size_for(schedule);
+  courtesy_.make_room(schedule.lanes.size());
+  for (Channel* channel : channels_)
+    if (channel != nullptr) channel->make_room(schedule, 0);
+}
+
+void Engine::size_for(const BoundSchedule& schedule) {
+  const std::size_t steps = schedule.steps.size();
   if (waiting_for_.size() < steps) {
     waiting_for_.resize(steps);
     transfers_.resize(steps);
@@ -82,7 +89,12 @@ void Engine::prepare() {
     local_.steps.resize(steps);
     completed_.reserve(steps);
   }
-  if (lane_next_.size() < schedule_->lanes.size()) lane_next_.resize(schedule_->lanes.size());
+  if (lane_next_.size() < schedule.lanes.size()) lane_next_.resize(schedule.lanes.size());
+}
+
+void Engine::prepare() {
+  const std::size_t steps = schedule_->steps.size();
+  size_for(*schedule_);
   if (trace_ != nullptr && begin_ns_.size() < steps) begin_ns_.resize(steps);
   std::fill_n(lane_next_.begin(), schedule_->lanes.size(), 0u);
   ready_.head = ready_.tail = local_.head = local_.tail = 0;
@@ -266,6 +278,8 @@ void Engine::record(std::uint32_t index) {
                .channel = step.channel});
 }
 
-Memory Engine::memory(SpanList list) const { return {schedule_->spans.data() + list.first, list.count, buffers_}; }
+Memory Engine::memory(SpanList list) const {
+  return {schedule_->spans.data() + list.first, list.count, buffers_, schedule_->grids.data()};
+}
 
 }  // namespace plait

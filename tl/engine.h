@@ -30,6 +30,9 @@ class Engine {
   // Whether the last of these two calls moved anything.
   bool moved() const { return moved_; }
 
+  // Takes the memory that a run of this schedule can need at most, whatever its timing. Not while one runs.
+  void make_room(const BoundSchedule& schedule);
+
   // Abandons all channels, as run() does on an error: for a rank that fails otherwise and will not run what the others
   // wait for.
   void give_up(const Status& cause);
@@ -47,6 +50,7 @@ class Engine {
 
   void take_on(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
   void prepare();
+  void size_for(const BoundSchedule& schedule);
   Result<Turn> turn();
   Result<Turn> turn_alone();
   Result<bool> start_alone();

@@ -1,6 +1,9 @@
 #include "tl/memory.h"
 
+#include <array>
 #include <cstring>
+
+#include "tl/grid_copy.h"
 
 namespace plait {
 namespace {
@@ -15,36 +18,46 @@ void combine(const Reducer& reducer, std::byte* to, const std::byte* left, const
 
 }  // namespace
 
-void copy_in(const Memory& to, std::uint64_t offset, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;
-  if (std::byte* base = contiguous_address(to)) {
-    std::memcpy(base + offset, from, bytes);
-    return;
-  }
-  const std::byte* source = static_cast<const std::byte*>(from);
-  for (MemoryCursor cursor(to, offset); bytes > 0;) {
-    const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
-    std::memcpy(cursor.data(), source, piece);
-    cursor.advance(piece);
-    source += piece;
+void MemoryCursor::take(std::byte* to, std::size_t bytes) {
+  while (bytes > 0) {
+    const std::size_t piece = std::min<std::size_t>(span().bytes - within_, bytes);
+    if (in_grid())
+      gather(grid(), base(), position(), to, piece);
+    else
+      std::memcpy(to, data(), piece);
+    advance(piece);
+    to += piece;
     bytes -= piece;
   }
 }
 
-void copy_out(const Memory& from, std::uint64_t offset, void* to, std::size_t bytes) {
-  if (bytes == 0) return;
-  if (const std::byte* base = contiguous_address(from)) {
-    std::memcpy(to, base + offset, bytes);
-    return;
-  }
-  std::byte* destination = static_cast<std::byte*>(to);
-  for (MemoryCursor cursor(from, offset); bytes > 0;) {
-    const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
-    std::memcpy(destination, cursor.data(), piece);
-    cursor.advance(piece);
-    destination += piece;
+void MemoryCursor::put(const std::byte* from, std::size_t bytes) {
+  while (bytes > 0) {
+    const std::size_t piece = std::min<std::size_t>(span().bytes - within_, bytes);
+    if (in_grid())
+      scatter(grid(), base(), position(), from, piece);
+    else
+      std::memcpy(data(), from, piece);
+    advance(piece);
+    from += piece;
     bytes -= piece;
   }
+}
+
+void copy_in(const Memory& to, std::uint64_t offset, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (std::byte* base = contiguous_address(to))
+    std::memcpy(base + offset, from, bytes);
+  else
+    MemoryCursor(to, offset).put(static_cast<const std::byte*>(from), bytes);
+}
+
+void copy_out(const Memory& from, std::uint64_t offset, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (const std::byte* base = contiguous_address(from))
+    std::memcpy(to, base + offset, bytes);
+  else
+    MemoryCursor(from, offset).take(static_cast<std::byte*>(to), bytes);
 }
 
 void copy(const Memory& to, const Memory& from, std::uint64_t offset, std::size_t bytes) {
@@ -56,11 +69,18 @@ void copy_between(const Memory& to, std::uint64_t to_offset, const Memory& from,
   if (bytes == 0) return;
   MemoryCursor source(from, from_offset), target(to, to_offset);
   while (bytes > 0) {
-    const auto piece =
-        static_cast<std::size_t>(std::min({source.contiguous(), target.contiguous(), std::uint64_t{bytes}}));
-    if (target.data() != source.data()) std::memcpy(target.data(), source.data(), piece);
-    source.advance(piece);
-    target.advance(piece);
+    std::size_t piece = bytes;
+    if (source.in_short_runs() || target.in_short_runs()) {
+      std::array<std::byte, 2048> between;
+      piece = std::min(piece, between.size());
+      source.take(between.data(), piece);
+      target.put(between.data(), piece);
+    } else {
+      piece = static_cast<std::size_t>(std::min({source.contiguous(), target.contiguous(), std::uint64_t{piece}}));
+      if (target.data() != source.data()) std::memcpy(target.data(), source.data(), piece);
+      source.advance(piece);
+      target.advance(piece);
+    }
     bytes -= piece;
   }
 }

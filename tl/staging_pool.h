@@ -27,6 +27,12 @@ class StagingPool {
     free_.pop_back();
     return buffer;
   }
+  void reserve(std::size_t buffers, std::size_t bytes) {
+    std::vector<Buffer> taken;
+    while (taken.size() < buffers) taken.push_back(take(bytes));
+    free_.reserve(free_.size() + taken.size());
+    for (Buffer& buffer : taken) free_.push_back(std::move(buffer));
+  }
   // `generation` as it was when the buffer was taken: those from before the last growth are too small now.
   void give_back(Buffer buffer, std::uint32_t generation) {
     if (generation == generation_) free_.push_back(std::move(buffer));

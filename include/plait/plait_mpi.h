@@ -85,9 +85,9 @@ enum { PLAIT_RESHARD_SOURCE = 0, PLAIT_RESHARD_DESTINATION = 1 };
  * communicators.
  *
  * Errors go through the communicator's error handler and are returned, the same on all ranks: MPI_ERR_COMM for no
- * communicator or an inter-communicator, MPI_ERR_ARG for no `plan`, else a code whose text (MPI_Error_string) names the
- * argument: src_mesh, src_spec, dst_mesh, dst_spec, shape, element or options. No data of the program has been sent
- * then, and *plan is PLAIT_RESHARD_NULL. */
+ * communicator or an inter-communicator, else a code whose text (MPI_Error_string) names the argument: src_mesh,
+ * src_spec, dst_mesh, dst_spec, shape, element, options or plan, and where it is another rank's, that rank. No data of
+ * the program has been sent then, and *plan is PLAIT_RESHARD_NULL. */
 PLAIT_API int plait_reshard_create(MPI_Comm comm, int src_ndims, const int src_dims[], const int src_ranks[],
                                    const char* src_spec, int dst_ndims, const int dst_dims[], const int dst_ranks[],
                                    const char* dst_spec, int ndims, const int64_t shape[], MPI_Datatype element,

@@ -166,23 +166,21 @@ std::int64_t chunk_begin(std::int64_t elements, std::int64_t chunks, std::int64_
   return elements / chunks * chunk + std::min(chunk, elements % chunks);
 }
 
-BlockPlaces::Side side_of(const Plan& plan, const Box& local, std::size_t element_bytes, std::uint32_t cells,
-                          const auto& block_at) {
-  BlockPlaces::Side side;
-  side.first_run.push_back(0);
+// Appends the grids of the cells of one side, one for each unit task.
+std::vector<BlockPlaces::Cell> side_of(const Plan& plan, const Box& local, std::size_t element_bytes,
+                                       std::uint32_t cells, const auto& block_at, std::vector<RunGrid>& grids) {
+  std::vector<BlockPlaces::Cell> side;
   std::size_t task = 0;
+  bool has_grid = false;
   for (std::uint32_t cell = 0; cell < cells; ++cell) {
     const BlockId block = block_at(cell);
-    while (block >= plan.tasks[task].first_block + plan.tasks[task].chunks) ++task;
+    for (; block >= plan.tasks[task].first_block + plan.tasks[task].chunks; ++task) has_grid = false;
     const Box& box = plan.unit.tasks[task].box;
-    const std::int64_t elements = box.elements(), chunks = plan.tasks[task].chunks;
-    const std::int64_t chunk = block - plan.tasks[task].first_block;
-    for_each_run(box, local, chunk_begin(elements, chunks, chunk), chunk_begin(elements, chunks, chunk + 1),
-                 [&](std::int64_t first, std::int64_t count) {
-                   side.runs.push_back({static_cast<std::uint64_t>(first) * element_bytes,
-                                        static_cast<std::uint64_t>(count) * element_bytes});
-                 });
-    side.first_run.push_back(static_cast<std::uint32_t>(side.runs.size()));
+    if (!has_grid) grids.push_back(grid_of(box, local, element_bytes));
+    has_grid = true;
+    const std::int64_t first =
+        chunk_begin(box.elements(), plan.tasks[task].chunks, block - plan.tasks[task].first_block);
+    side.push_back({static_cast<std::uint32_t>(grids.size() - 1), static_cast<std::uint64_t>(first) * element_bytes});
   }
   return side;
 }
@@ -203,6 +201,28 @@ Box shard_of(const Mesh& mesh, const ShardingSpec& spec, const std::vector<std::
   return shard(mesh, spec, shape, static_cast<int>(found - mesh.ranks.begin()));
 }
 
+// Dimensions that the piece covers entirely are one run with the one before them, or one level.
+RunGrid grid_of(const Box& piece, const Box& local, std::size_t element_bytes) {
+  RunGrid grid;
+  bool in_run = true;
+  std::uint64_t stride = element_bytes;  // of one step in the dimension, in the buffer
+  for (int d = piece.dimensions; d-- > 0;) {
+    const auto at = static_cast<std::size_t>(d);
+    const auto count = static_cast<std::uint64_t>(piece.length(d));
+    grid.origin += static_cast<std::uint64_t>(piece.extent[at].begin - local.extent[at].begin) * stride;
+    RunGrid::Level* inner = grid.levels > 0 ? &grid.level[static_cast<std::size_t>(grid.levels - 1)] : nullptr;
+    if (in_run)
+      grid.run = stride * count;
+    else if (inner != nullptr && inner->count * inner->stride == stride)
+      inner->count *= count;
+    else if (count > 1)
+      grid.level[static_cast<std::size_t>(grid.levels++)] = {count, stride};
+    in_run = in_run && count == static_cast<std::uint64_t>(local.length(d));
+    stride *= static_cast<std::uint64_t>(local.length(d));
+  }
+  return grid;
+}
+
 BlockPlaces places_of(const Task& task, const Plan& plan, const Semantics& semantics, int rank) {
   BlockPlaces places;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
@@ -212,12 +232,13 @@ BlockPlaces places_of(const Task& task, const Plan& plan, const Semantics& seman
           static_cast<std::uint64_t>(chunk_begin(elements, chunks, chunk + 1) - chunk_begin(elements, chunks, chunk)) *
           task.element_bytes);
   }
-  places.input =
-      side_of(plan, shard_of(task.source, task.source_spec, task.shape, rank), task.element_bytes,
-              semantics.input_cells(rank), [&](std::uint32_t cell) { return semantics.input_block(rank, cell); });
-  places.output =
-      side_of(plan, shard_of(task.destination, task.destination_spec, task.shape, rank), task.element_bytes,
-              semantics.output_cells(rank), [&](std::uint32_t cell) { return semantics.output_block(rank, cell); });
+  places.input = side_of(
+      plan, shard_of(task.source, task.source_spec, task.shape, rank), task.element_bytes, semantics.input_cells(rank),
+      [&](std::uint32_t cell) { return semantics.input_block(rank, cell); }, places.grids);
+  places.output = side_of(
+      plan, shard_of(task.destination, task.destination_spec, task.shape, rank), task.element_bytes,
+      semantics.output_cells(rank), [&](std::uint32_t cell) { return semantics.output_block(rank, cell); },
+      places.grids);
   return places;
 }
 

@@ -23,6 +23,10 @@ Result<LoweredPlan> lower(const Plan& plan, std::span<const int> host_of, const 
 // Where the blocks lie in `rank`'s buffers: its shards of the source and of the destination, dense and row-major.
 BlockPlaces places_of(const Task& task, const Plan& plan, const Semantics& semantics, int rank);
 
+// Where `piece` lies in a dense row-major buffer that holds `local`; its bytes are those of its elements in row-major
+// order. Preconditions: `piece` lies within `local` and has elements.
+RunGrid grid_of(const Box& piece, const Box& local, std::size_t element_bytes);
+
 // This rank's shard of the source or the destination; no elements where it has none.
 Box shard_of(const Mesh& mesh, const ShardingSpec& spec, const std::vector<std::int64_t>& shape, int rank);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, strategy_count> strategy_names = {"send-recv", "local-allgather",
                                                                          "global-allgather", "broadcast"};
 
-// Shorter chunks are not worth a message; longer ones are walked too slowly where memory is cut into short runs.
+// Shorter chunks are not worth a message; nothing is gained by longer ones.
 constexpr std::uint64_t least_chunk_bytes = 64 * 1024, most_chunk_bytes = 4 * 1024 * 1024;
 constexpr std::uint32_t most_chunks = 256, most_blocks = 32768;
 

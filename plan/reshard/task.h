@@ -4,7 +4,6 @@
 // Values and pure functions. Lengths are in elements unless they say bytes.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -80,37 +79,5 @@ Box intersection(const Box& a, const Box& b);
 // of ceil(n / p), of which the last ones are shorter or empty (as GSPMD pads them; nothing is padded here).
 // Precondition: check() is ok.
 Box shard(const Mesh& mesh, const ShardingSpec& spec, const std::vector<std::int64_t>& shape, int place);
-
-// Calls visit(first, count) for the runs of consecutive elements that the elements [begin, end) of `piece`, counted in
-// row-major order, are in a row-major buffer that holds `local`. Precondition: `piece` lies within `local`.
-template <class Visit>
-void for_each_run(const Box& piece, const Box& local, std::int64_t begin, std::int64_t end, Visit&& visit) {
-  // Dimensions from `inner` on are one run: those behind it are covered entirely.
-  int inner = piece.dimensions - 1;
-  std::int64_t run = piece.length(inner);
-  while (inner > 0 && piece.length(inner) == local.length(inner)) run *= piece.length(--inner);
-  std::array<std::int64_t, most_dimensions> stride{};
-  std::int64_t product = 1;
-  for (int d = piece.dimensions; d-- > 0; product *= local.length(d)) stride[static_cast<std::size_t>(d)] = product;
-  const auto start_of = [&](std::int64_t index) {
-    std::int64_t start = 0;
-    for (int d = piece.dimensions; d-- > 0;) {
-      const auto at = static_cast<std::size_t>(d);
-      std::int64_t coordinate = piece.extent[at].begin - local.extent[at].begin;
-      if (d < inner) {
-        coordinate += index % piece.length(d);
-        index /= piece.length(d);
-      }
-      start += coordinate * stride[at];
-    }
-    return start;
-  };
-  while (begin < end) {
-    const std::int64_t within = begin % run;
-    const std::int64_t count = std::min(run - within, end - begin);
-    visit(start_of(begin / run) + within, count);
-    begin += count;
-  }
-}
 
 }  // namespace plait::reshard

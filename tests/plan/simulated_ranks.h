@@ -62,7 +62,8 @@ class SimulatedJob {
 
   Wire wire_to(std::size_t r, const BoundStep& step) const {
     const auto peer = static_cast<std::size_t>(step.peer);
-    return step.kind == StepKind::send ? Wire{step.channel, step.rail, r, peer} : Wire{step.channel, step.rail, peer, r};
+    return step.kind == StepKind::send ? Wire{step.channel, step.rail, r, peer}
+                                       : Wire{step.channel, step.rail, peer, r};
   }
 
   bool can_run(std::size_t r, std::uint32_t i) {
@@ -150,23 +151,38 @@ class SimulatedJob {
     }
   }
 
-  std::vector<std::byte> gather(SimulatedRank& rank, SpanList list) {
-    std::vector<std::byte> bytes;
+  // Calls visit(address, bytes) for each run of the spans.
+  template <class Visit>
+  void for_each_run(SimulatedRank& rank, SpanList list, Visit visit) {
     for (std::uint32_t s = list.first; s < list.first + list.count; ++s) {
       const BoundSpan& span = rank.schedule.spans[s];
-      const std::byte* from = rank.base(span.space) + span.offset;
-      bytes.insert(bytes.end(), from, from + span.bytes);
+      std::byte* base = rank.base(span.space);
+      if (span.grid == no_grid) {
+        visit(base + span.offset, span.bytes);
+        continue;
+      }
+      const RunGrid& grid = rank.schedule.grids[span.grid];
+      for (std::uint64_t at = span.offset, end = at + span.bytes; at < end;) {
+        const std::uint64_t run = std::min(grid.run - at % grid.run, end - at);
+        visit(base + grid.offset_of(at), run);
+        at += run;
+      }
     }
+  }
+
+  std::vector<std::byte> gather(SimulatedRank& rank, SpanList list) {
+    std::vector<std::byte> bytes;
+    for_each_run(rank, list,
+                 [&](const std::byte* from, std::uint64_t run) { bytes.insert(bytes.end(), from, from + run); });
     return bytes;
   }
 
   void scatter(SimulatedRank& rank, SpanList list, const std::vector<std::byte>& bytes) {
-    std::size_t at = 0;
-    for (std::uint32_t s = list.first; s < list.first + list.count; ++s) {
-      const BoundSpan& span = rank.schedule.spans[s];
-      std::memcpy(rank.base(span.space) + span.offset, bytes.data() + at, span.bytes);
-      at += span.bytes;
-    }
+    const std::byte* from = bytes.data();
+    for_each_run(rank, list, [&](std::byte* to, std::uint64_t run) {
+      std::memcpy(to, from, run);
+      from += run;
+    });
   }
 
   std::vector<std::byte> combined(const std::vector<std::byte>& left, const std::vector<std::byte>& right) const {

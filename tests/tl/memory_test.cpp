@@ -6,25 +6,36 @@
 #include <random>
 #include <vector>
 
+#include "tests/tl/random_grid.h"
 #include "tests/tl/traffic.h"
 
 namespace plait {
 namespace {
 
-// A message of `bytes` in up to `most` spans with gaps, in spaces drawn at random; boundaries at multiples of 4.
+// A message of `bytes` in up to `most` spans with gaps, in spaces drawn at random, some of them in grids; boundaries at
+// multiples of 4.
 struct RandomMemory {
   std::array<std::vector<std::byte>, 3> storage;
   Buffers buffers;
   std::vector<BoundSpan> spans;
+  std::vector<RunGrid> grids;
 
   RandomMemory(std::mt19937& random, std::size_t bytes, std::size_t most) {
     std::array<std::size_t, 3> end{};
     for (std::size_t pieces = 1 + random() % most; bytes > 0; --pieces) {
       const Space space = static_cast<Space>(random() % 3);
       const std::size_t piece = pieces <= 1 ? bytes : (1 + random() % (bytes / 4)) * 4;
-      end[static_cast<std::size_t>(space)] += 4 * (random() % 3);
-      spans.push_back({end[static_cast<std::size_t>(space)], piece, space});
-      end[static_cast<std::size_t>(space)] += piece;
+      std::size_t& here = end[static_cast<std::size_t>(space)];
+      here += 4 * (random() % 3);
+      if (random() % 3 == 0) {
+        const std::size_t first = 4 * (random() % 5);
+        grids.push_back(random_grid(random, here, first + piece, 4));
+        spans.push_back({first, piece, space, static_cast<std::uint32_t>(grids.size() - 1)});
+        here = grids.back().offset_of(first + piece - 1) + 1;
+      } else {
+        spans.push_back({here, piece, space});
+        here += piece;
+      }
       bytes -= piece;
     }
     for (std::size_t s = 0; s < 3; ++s) {
@@ -32,13 +43,12 @@ struct RandomMemory {
       buffers.base[s] = storage[s].data();
     }
   }
-  Memory memory() const { return {spans.data(), static_cast<std::uint32_t>(spans.size()), &buffers}; }
+  Memory memory() const { return {spans.data(), static_cast<std::uint32_t>(spans.size()), &buffers, grids.data()}; }
   std::vector<std::byte> flat() const {
     std::vector<std::byte> bytes;
-    for (const BoundSpan& span : spans) {
-      const std::byte* from = buffers.at(span.space) + span.offset;
-      bytes.insert(bytes.end(), from, from + span.bytes);
-    }
+    for (const BoundSpan& span : spans)
+      for (std::uint64_t at = span.offset; at < span.offset + span.bytes; ++at)
+        bytes.push_back(buffers.at(span.space)[span.grid == no_grid ? at : grids[span.grid].offset_of(at)]);
     return bytes;
   }
 };
@@ -79,6 +89,36 @@ TEST(Memory, CopiesBetweenDifferentCuts) {
     copy(to.memory(), from.memory(), 0, middle);
     copy(to.memory(), from.memory(), middle, bytes - middle);
     EXPECT_EQ(to.flat(), data);
+  }
+}
+
+// Runs of one byte and of some more, of any length and depth, from and to any byte of them.
+TEST(Memory, CopiesColumnsOfBytes) {
+  for (std::uint32_t seed = 1; seed <= 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const std::size_t bytes = 1 + random() % 6000;
+    const std::size_t first = random() % 7;
+    const RunGrid from_grid = random_grid(random, random() % 3, first + bytes, 1 + random() % 2);
+    const RunGrid to_grid = random_grid(random, random() % 3, bytes, 1);
+    std::vector<std::byte> from = random_bytes(random, from_grid.offset_of(first + bytes - 1) + 1);
+    std::vector<std::byte> to(to_grid.offset_of(bytes - 1) + 1, std::byte{0xA5});
+    std::vector<std::byte> expected = to;
+    const Buffers buffers{{from.data(), to.data(), nullptr}};
+    const BoundSpan source{first, bytes, Space::input, 0}, target{0, bytes, Space::output, 1};
+    const std::array<RunGrid, 2> grids = {from_grid, to_grid};
+    const Memory from_memory{&source, 1, &buffers, grids.data()}, to_memory{&target, 1, &buffers, grids.data()};
+    const std::size_t begin = random() % bytes, length = 1 + random() % (bytes - begin);
+    for (std::size_t i = begin; i < begin + length; ++i)
+      expected[to_grid.offset_of(i)] = from[from_grid.offset_of(first + i)];
+    if (seed % 2 == 0) {
+      copy_between(to_memory, begin, from_memory, begin, length);
+    } else {
+      std::vector<std::byte> dense(length);
+      copy_out(from_memory, begin, dense.data(), length);
+      copy_in(to_memory, begin, dense.data(), length);
+    }
+    ASSERT_EQ(to, expected);
   }
 }
 

@@ -61,6 +61,12 @@ class ScheduleBuilder {
     return add(step, after);
   }
 
+  // For spans to name.
+  std::uint32_t add_grid(const RunGrid& grid) {
+    schedule_.grids.push_back(grid);
+    return static_cast<std::uint32_t>(schedule_.grids.size() - 1);
+  }
+
   // Once; the builder is empty afterwards.
   BoundSchedule build() {
     for (const Steps& successors : successors_) {
@@ -89,7 +95,8 @@ class ScheduleBuilder {
       std::uint64_t& end = span.space == Space::input    ? schedule_.input_bytes
                            : span.space == Space::output ? schedule_.output_bytes
                                                          : schedule_.scratch_bytes;
-      end = std::max(end, span.offset + span.bytes);
+      const std::uint64_t behind = span.offset + span.bytes;
+      end = std::max(end, span.grid == no_grid ? behind : schedule_.grids[span.grid].offset_of(behind - 1) + 1);
     }
     return place;
   }

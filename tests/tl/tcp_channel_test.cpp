@@ -94,6 +94,28 @@ TEST(TcpChannel, MessagesOfAllPairsArriveInOrder) {
   for (std::size_t k = 0; k < sent.size(); ++k) EXPECT_EQ(received[k]->storage, sent[k]->storage) << k;
 }
 
+// Columns of a byte on one side, of three on the other.
+TEST(TcpChannel, MessagesInShortRunsArrive) {
+  Ranks ranks(2);
+  constexpr std::size_t bytes = 99'999;
+  Message sent(StepKind::send, 1, bytes * 4), received(StepKind::recv, 0, bytes * 4);
+  for (std::size_t i = 0; i < sent.storage.size(); ++i) sent.storage[i] = static_cast<std::byte>(i * 2654435761u >> 24);
+  RunGrid thin{.origin = 1, .run = 1, .levels = 1, .level = {{{bytes, 4}}}};
+  RunGrid wider{.origin = 0, .run = 3, .levels = 2, .level = {{{3, 11}, {(bytes + 8) / 9, 34}}}};
+  for (Message* message : {&sent, &received}) {
+    message->span = {0, bytes, Space::input, 0};
+    message->transfer.bytes = bytes;
+    message->transfer.memory.grids = message == &sent ? &thin : &wider;
+  }
+  ASSERT_LE(wider.offset_of(bytes - 1), received.storage.size());
+  ASSERT_TRUE(ranks.channel(0).start(sent.transfer).ok());
+  ASSERT_TRUE(ranks.channel(1).start(received.transfer).ok());
+  const Status status = ranks.finish();
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (std::uint64_t at = 0; at < bytes; ++at)
+    ASSERT_EQ(received.storage[wider.offset_of(at)], sent.storage[thin.offset_of(at)]) << at;
+}
+
 // A rank may compute for as long as it likes while others have sent it more than the sockets hold.
 TEST(TcpChannel, WaitsForAPeerThatDoesNotReadForLong) {
   Ranks ranks(2);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/tl/random_grid.h"
 #include "tests/tl/schedule_builder.h"
 #include "tl/engine.h"
 
@@ -17,8 +18,8 @@ struct TrafficOptions {
   std::uint64_t seed = 1;
   int ranks = 2;
   int messages = 40;
-  std::size_t element_bytes = 4;     // a multiple of 4; 0: messages of no bytes
-  std::vector<std::size_t> sizes;    // bytes, rounded down to elements (at least one), drawn at random
+  std::size_t element_bytes = 4;   // a multiple of 4; 0: messages of no bytes
+  std::vector<std::size_t> sizes;  // bytes, rounded down to elements (at least one), drawn at random
   int most_spans = 5;
   ChannelKind channel = ChannelKind::shm;
 };
@@ -61,11 +62,11 @@ class Traffic {
       memory[s].assign(end_[s] + 1, std::byte{0xee});
       buffers.base[s] = memory[s].data();
     }
-    for (const Fill& fill : fills_) place(buffers, fill.spans, fill.words);
+    for (const Fill& fill : fills_) place(buffers, fill);
     std::array<std::vector<std::byte>, 3> expected = memory;
     Buffers ideal;
     for (std::size_t s = 0; s < 3; ++s) ideal.base[s] = expected[s].data();
-    for (const Fill& fill : results_) place(ideal, fill.spans, fill.words);
+    for (const Fill& fill : results_) place(ideal, fill);
     if (Status status = engine.run(schedule_, buffers, &reducer_, nullptr); !status.ok()) return status.message();
     for (std::size_t s = 0; s < 3; ++s)
       for (std::size_t i = 0; i < memory[s].size(); ++i)
@@ -111,7 +112,7 @@ class Traffic {
     return result;
   }
 
-  // New room in a space, in some spans with gaps between them.
+  // New room in a space, in some spans with gaps between them; now and then one is in a grid.
   Spans room(Space space, std::size_t bytes, std::uint64_t seed) {
     Spans spans;
     if (bytes == 0) return spans;
@@ -120,19 +121,26 @@ class Traffic {
     std::size_t& end = end_[static_cast<std::size_t>(space)];
     for (std::uint64_t pieces = 1 + random() % static_cast<std::uint64_t>(options_.most_spans); bytes > 0; --pieces) {
       const std::size_t piece = pieces <= 1 ? bytes : (1 + random() % (bytes / element)) * element;
-      spans.push_back({end, piece, space});
-      end += piece + 4 * (random() % 20);
+      if (options_.most_spans > 1 && random() % 4 == 0) {
+        const std::size_t first = element * (random() % 5);
+        const RunGrid grid = random_grid(random, end, first + piece, element);
+        spans.push_back({first, piece, space, builder_.add_grid(grid)});
+        end = grid.offset_of(first + piece - 1) + 1;
+      } else {
+        spans.push_back({end, piece, space});
+        end += piece;
+      }
+      end += 4 * (random() % 20);
       bytes -= piece;
     }
     return spans;
   }
 
-  static void place(const Buffers& buffers, const Spans& spans, const Words& words) {
-    const std::byte* from = reinterpret_cast<const std::byte*>(words.data());
-    for (const BoundSpan& span : spans) {
-      std::memcpy(buffers.at(span.space) + span.offset, from, span.bytes);
-      from += span.bytes;
-    }
+  void place(const Buffers& buffers, const Fill& fill) const {
+    const std::byte* from = reinterpret_cast<const std::byte*>(fill.words.data());
+    for (const BoundSpan& span : fill.spans)
+      for (std::uint64_t at = span.offset; at < span.offset + span.bytes; ++at)
+        buffers.at(span.space)[span.grid == no_grid ? at : schedule_.grids[span.grid].offset_of(at)] = *from++;
   }
 
   // A step may wait for earlier ones of this rank. Messages are in one order on all ranks, so nobody waits for ever.

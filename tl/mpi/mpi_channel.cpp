@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tl/memory.h"
+#include "tl/room.h"
 #include "tl/staging_pool.h"
 
 namespace plait {
@@ -52,6 +53,7 @@ class MpiChannel final : public Channel {
   int active() const override { return active_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
+  void make_room(const BoundSchedule& schedule, std::uint64_t longer_than) override;
   void abandon(const Status& cause) override;
 
  private:
@@ -60,7 +62,8 @@ class MpiChannel final : public Channel {
     const std::size_t peer = static_cast<std::size_t>(transfer.peer);
     return transfer.kind == StepKind::send ? send_lanes_[peer] : receive_lanes_[peer];
   }
-  std::size_t piece_bytes(const Transfer& transfer) const;
+  std::size_t piece_bytes(std::size_t element_bytes) const;
+  std::size_t piece_bytes(const Transfer& transfer) const { return piece_bytes(transfer.element_bytes); }
   Status fill_window(Lane& lane);
   Status post_piece(Lane& lane, Transfer& transfer);
   Status finish_piece(std::size_t index, const MPI_Status& status);
@@ -101,9 +104,21 @@ Result<bool> MpiChannel::start(Transfer& transfer) {
 }
 
 // At least one element, else what fits the fragment.
-std::size_t MpiChannel::piece_bytes(const Transfer& transfer) const {
-  const std::size_t element = std::max<std::size_t>(transfer.element_bytes, 1);
+std::size_t MpiChannel::piece_bytes(std::size_t element_bytes) const {
+  const std::size_t element = std::max<std::size_t>(element_bytes, 1);
   return std::max(options_.fragment_bytes / element, std::size_t{1}) * element;
+}
+
+void MpiChannel::make_room(const BoundSchedule& schedule, std::uint64_t longer_than) {
+  const std::size_t piece = piece_bytes(schedule.element_bytes), window = static_cast<std::size_t>(options_.window);
+  const Room room = room_of(schedule, kind(), longer_than, {piece, std::uint64_t{1} << 62, window});
+  // A glance posts new pieces before it takes those that are finished out of the lists.
+  const std::size_t listed = 2 * room.pieces;
+  requests_.reserve(listed);
+  pieces_.reserve(listed);
+  finished_.reserve(listed);
+  statuses_.reserve(listed);
+  staging_.reserve(room.staged, piece);
 }
 
 // A message leaves the lane when its last piece is posted; those pieces then complete it.

@@ -83,7 +83,8 @@ void RingReader::take_part_of_element(Transfer& transfer, const std::byte* data,
 // where both sides send and receive: 1 MiB allreduce of two ranks in halves, slots of 5 KiB: 155 us; its second half by
 // single copies: 254. A single copy is for a receiver with nothing else to do.
 Status RingReader::answer(Transfer& transfer, Slot& slot, bool sending) {
-  read_spans(slot, pull_.source);
+  const std::span<const RemoteSpan> announcement = spans_in(slot);
+  pull_.source.assign(announcement.begin(), announcement.end());
   std::uint64_t announced = 0;
   for (const RemoteSpan& span : pull_.source) announced += span.bytes;
   if (announced != transfer.bytes || transfer.progressed != 0)
@@ -109,7 +110,7 @@ Result<RingReader::Taken> RingReader::pull_piece(Transfer& transfer) {
   const bool claimed = claim();
   if (claimed) {
     const std::uint32_t index = pull_.pulled++;
-    const RemotePiece piece{&ring_, &pull_.source, pieces.offset(index), pieces.bytes(index)};
+    const RemotePiece piece{&ring_, pull_.source, pieces.offset(index), pieces.bytes(index)};
     if (Status status = pull(piece, transfer.memory); !status.ok()) return status;
     if (pull_.pulled < pieces.count()) return Taken::part;
   }

@@ -103,9 +103,8 @@ Status RingWriter::push_piece(Transfer& transfer, bool& moved) {
   if (claims >> 32 != mark || static_cast<std::uint32_t>(claims) >= pieces.count()) return {};
   // A failed claim is left to the next glance. A successful one keeps the peer, and so the slot, waiting for this side.
   if (!ring_.control->claims.compare_exchange_strong(claims, claims + 1, std::memory_order_acq_rel)) return {};
-  if (pushed_ == 0) read_spans(ring_.slot(mark - 1), target_);
   const std::uint32_t index = pieces.count() - ++pushed_;
-  const RemotePiece piece{&ring_, &target_, pieces.offset(index), pieces.bytes(index)};
+  const RemotePiece piece{&ring_, spans_in(ring_.slot(mark - 1)), pieces.offset(index), pieces.bytes(index)};
   if (Status status = push(piece, transfer.memory); !status.ok()) return status;
   const std::uint64_t pushed = ring_.control->pushed.load(std::memory_order_relaxed);  // only this side writes it
   ring_.control->pushed.store(pushed + 1, std::memory_order_release);

@@ -35,13 +35,12 @@ class RingWriter {
   Status push_piece(Transfer& transfer, bool& moved);
 
   Ring ring_;
-  std::uint32_t written_ = 0;       // slots
-  std::uint32_t drained_ = 0;       // of them, as last seen
-  TransferQueue queue_;             // not yet wholly in slots
-  bool awaiting_answer_ = false;    // the first of them is announced; nothing may follow it yet
-  TransferQueue accepted_;          // single copies under way
-  std::vector<RemoteSpan> target_;  // where the peer wants the first of them, once this side takes part
-  std::uint32_t pushed_ = 0;        // its pieces copied by this side
+  std::uint32_t written_ = 0;     // slots
+  std::uint32_t drained_ = 0;     // of them, as last seen
+  TransferQueue queue_;           // not yet wholly in slots
+  bool awaiting_answer_ = false;  // the first of them is announced; nothing may follow it yet
+  TransferQueue accepted_;        // single copies under way
+  std::uint32_t pushed_ = 0;      // pieces of the first of them copied by this side
 };
 
 }  // namespace plait::detail

@@ -53,7 +53,7 @@ SpanBatch local_batch(const Memory& memory, std::uint64_t offset, std::size_t wa
   return batch;
 }
 
-SpanBatch remote_batch(const std::vector<RemoteSpan>& remote, std::uint64_t offset, std::size_t wanted) {
+SpanBatch remote_batch(std::span<const RemoteSpan> remote, std::uint64_t offset, std::size_t wanted) {
   SpanBatch batch;
   for (const RemoteSpan& span : remote) {
     if (offset >= span.bytes) {
@@ -75,7 +75,7 @@ Status failure(const RemotePiece& piece, SystemCall call, const char* reason) {
 Status transfer(RemotePiece piece, const Memory& local, SystemCall call) {
   while (piece.bytes > 0) {
     SpanBatch here = local_batch(local, piece.offset, piece.bytes);
-    const SpanBatch there = remote_batch(*piece.remote, piece.offset, here.bytes);
+    const SpanBatch there = remote_batch(piece.remote, piece.offset, here.bytes);
     here.cut_to(there.bytes);
     const ssize_t done =
         call(piece.ring->peer_process, here.spans.data(), here.count, there.spans.data(), there.count, 0);
@@ -88,23 +88,41 @@ Status transfer(RemotePiece piece, const Memory& local, SystemCall call) {
   return {};
 }
 
+// More than `most` where the slots are better: the kernel takes longer over a short run than two copies do.
+std::size_t spans_to_announce(const Memory& memory, std::size_t most) {
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < memory.count; ++i) {
+    const BoundSpan& span = memory.spans[i];
+    if (span.grid == no_grid) {
+      ++count;
+      continue;
+    }
+    const std::uint64_t run = memory.grids[span.grid].run;
+    if (run < short_run) return most + 1;
+    count += static_cast<std::size_t>((span.offset + span.bytes - 1) / run - span.offset / run + 1);
+  }
+  return count;
+}
+
 }  // namespace
 
 bool write_spans(const Ring& ring, Slot& slot, const Memory& memory) {
-  if (memory.count > ring.span_capacity()) return false;
-  std::byte* to = slot.content(memory.count * sizeof(RemoteSpan));
-  for (std::uint32_t i = 0; i < memory.count; ++i) {
-    const BoundSpan& span = memory.spans[i];
-    const RemoteSpan remote{reinterpret_cast<std::uintptr_t>(memory.buffers->at(span.space) + span.offset), span.bytes};
-    std::memcpy(to + i * sizeof remote, &remote, sizeof remote);
+  const std::size_t count = spans_to_announce(memory, ring.span_capacity());
+  if (count > ring.span_capacity()) return false;
+  std::byte* to = slot.content(count * sizeof(RemoteSpan));
+  for (MemoryCursor cursor(memory, 0); cursor.contiguous() > 0; cursor.advance(cursor.contiguous())) {
+    const RemoteSpan remote{reinterpret_cast<std::uintptr_t>(cursor.data()), cursor.contiguous()};
+    std::memcpy(to, &remote, sizeof remote);
+    to += sizeof remote;
   }
-  slot.describe(SlotKind::single_copy, memory.count);
+  slot.describe(SlotKind::single_copy, count);
   return true;
 }
 
-void read_spans(Slot& slot, std::vector<RemoteSpan>& spans) {
-  spans.resize(slot.length());
-  std::memcpy(spans.data(), slot.content(spans.size() * sizeof(RemoteSpan)), spans.size() * sizeof(RemoteSpan));
+std::span<const RemoteSpan> spans_in(Slot& slot) {
+  static_assert(alignof(RemoteSpan) <= 8, "a slot's content begins at a multiple of 8");
+  const std::size_t count = slot.length();
+  return {reinterpret_cast<const RemoteSpan*>(slot.content(count * sizeof(RemoteSpan))), count};
 }
 
 Pieces::Pieces(const Transfer& transfer) : total_(transfer.bytes) {

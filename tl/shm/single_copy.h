@@ -24,7 +24,7 @@ struct RemoteSpan {
 
 // The message's spans into the slot and out of it. False when the slot cannot hold so many.
 bool write_spans(const Ring& ring, Slot& slot, const Memory& memory);
-void read_spans(Slot& slot, std::vector<RemoteSpan>& spans);
+std::span<const RemoteSpan> spans_in(Slot& slot);  // as long as the slot is not written again
 
 // How a single copy is cut; both sides compute it from the message alone.
 class Pieces {
@@ -45,7 +45,7 @@ class Pieces {
 // Bytes [offset, offset + bytes) of a message whose spans in the peer's memory are `remote`.
 struct RemotePiece {
   const Ring* ring;
-  const std::vector<RemoteSpan>* remote;
+  std::span<const RemoteSpan> remote;
   std::uint64_t offset;
   std::size_t bytes;
 };

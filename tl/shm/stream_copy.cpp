@@ -1,6 +1,7 @@
 #include "tl/shm/stream_copy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "tl/memory.h"
@@ -52,20 +53,34 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 void stream_out(const Memory& from, std::uint64_t offset, std::byte* to, std::size_t bytes) {
   for (MemoryCursor cursor(from, offset); bytes > 0;) {
-    const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
-    stream_unordered(to, cursor.data(), piece);
-    cursor.advance(piece);
+    std::size_t piece = bytes;
+    if (cursor.in_short_runs()) {
+      std::array<std::byte, 2048> gathered;
+      piece = std::min(piece, gathered.size());
+      cursor.take(gathered.data(), piece);
+      stream_unordered(to, gathered.data(), piece);
+    } else {
+      piece = std::min<std::size_t>(cursor.contiguous(), piece);
+      stream_unordered(to, cursor.data(), piece);
+      cursor.advance(piece);
+    }
     to += piece;
     bytes -= piece;
   }
   fence();
 }
 
+// Lines that are written in part are not worth to be streamed.
 void stream_in(const Memory& to, std::uint64_t offset, const std::byte* from, std::size_t bytes) {
   for (MemoryCursor cursor(to, offset); bytes > 0;) {
-    const std::size_t piece = std::min<std::size_t>(cursor.contiguous(), bytes);
-    stream_unordered(cursor.data(), from, piece);
-    cursor.advance(piece);
+    std::size_t piece = bytes;
+    if (cursor.in_short_runs()) {
+      cursor.put(from, piece);
+    } else {
+      piece = std::min<std::size_t>(cursor.contiguous(), piece);
+      stream_unordered(cursor.data(), from, piece);
+      cursor.advance(piece);
+    }
     from += piece;
     bytes -= piece;
   }

@@ -240,6 +240,10 @@ class SplitChannel final : public Channel {
       if (channel->active() > 0 && !channel->arm(wake_up)) all = false;
     return all;
   }
+  void make_room(const BoundSchedule& schedule, std::uint64_t longer_than) override {
+    short_->make_room(schedule, longer_than);
+    long_->make_room(schedule, std::max(longer_than, short_bytes_));
+  }
   void disarm() override {
     short_->disarm();
     long_->disarm();

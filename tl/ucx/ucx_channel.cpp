@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tl/memory.h"
+#include "tl/room.h"
 #include "tl/staging_pool.h"
 #include "tl/ucx/stall_watch.h"
 
@@ -71,6 +72,7 @@ class UcxChannel final : public Channel {
   int active() const override { return active_ + unconfirmed_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
+  void make_room(const BoundSchedule& schedule, std::uint64_t longer_than) override;
   bool arm(WakeUp& wake_up) override;
   void abandon(const Status& cause) override;
 
@@ -89,7 +91,9 @@ class UcxChannel final : public Channel {
   bool takes_part(const Transfer& transfer, std::size_t rail) const;
   std::int8_t carrier(Lane& lane, const Transfer& transfer) const;
   void skip_foreign(Stream& stream, std::size_t rail) const;
-  std::size_t piece_bytes(const Transfer& transfer) const;
+  std::size_t piece_bytes(std::size_t element_bytes) const;
+  std::size_t piece_bytes(const Transfer& transfer) const { return piece_bytes(transfer.element_bytes); }
+  std::uint64_t most_bytes() const { return static_cast<std::uint64_t>(options_.window) * options_.fragment_bytes; }
   std::uint64_t tag(const Transfer& transfer) const;
 
   bool confirms(const Transfer& transfer, const UcxEndpoint& endpoint, std::size_t bytes, std::size_t rail) const;
@@ -195,8 +199,8 @@ void UcxChannel::skip_foreign(Stream& stream, std::size_t rail) const {
 }
 
 // At least one element, else what fits the fragment.
-std::size_t UcxChannel::piece_bytes(const Transfer& transfer) const {
-  const std::size_t element = std::max<std::size_t>(transfer.element_bytes, 1);
+std::size_t UcxChannel::piece_bytes(std::size_t element_bytes) const {
+  const std::size_t element = std::max<std::size_t>(element_bytes, 1);
   return std::max(options_.fragment_bytes / element, std::size_t{1}) * element;
 }
 
@@ -256,8 +260,7 @@ Result<bool> UcxChannel::start(Transfer& transfer) {
 
 // A message leaves the stream when the last piece of its share is posted; those pieces then complete it.
 Status UcxChannel::fill_window(Stream& stream, std::size_t rail) {
-  const std::uint64_t most_bytes = static_cast<std::uint64_t>(options_.window) * options_.fragment_bytes;
-  while (stream.current != nullptr && stream.pieces < most_pieces && stream.bytes < most_bytes) {
+  while (stream.current != nullptr && stream.pieces < most_pieces && stream.bytes < most_bytes()) {
     const Result<UcxEndpoint*> connected = endpoint(*stream.current, rail);
     if (!connected.ok()) return connected.status();
     if (!rails_[rail].rail.worker->ready(**connected)) {
@@ -350,6 +353,15 @@ void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail,
   // A receive that completes at once would not say how long its message was (UCX 1.13).
   parameters.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   return worker.ucp().tag_recv(worker.worker(), address, piece.bytes, tag(*piece.transfer), whole_tag, &parameters);
+}
+
+// Each rail may carry all of a lane's pieces.
+void UcxChannel::make_room(const BoundSchedule& schedule, std::uint64_t longer_than) {
+  const std::size_t piece = piece_bytes(schedule.element_bytes);
+  const Room room = room_of(schedule, kind(), longer_than, {piece, most_bytes(), std::size_t{most_pieces}});
+  for (RailState& rail : rails_) rail.pieces.reserve(room.pieces);
+  done_.reserve(schedule.steps.size());
+  staging_.reserve(room.staged * rails(), piece);
 }
 
 // ---- Completion ----

@@ -57,6 +57,29 @@ inline Task random_task(Random& random, int ranks, int longest) {
   return task;
 }
 
+// A tensor whose last dimensions are a few bytes and mostly split, so that what a rank gives and gets lies in runs of a
+// byte or some more.
+inline Task thin_task(Random& random, int ranks) {
+  Task task;
+  const int dimensions = draw(random, 2, 6), thin = draw(random, 1, std::min(dimensions - 1, 3));
+  for (int d = 0; d < dimensions - thin; ++d) task.shape.push_back(draw(random, 1, dimensions - thin > 2 ? 7 : 60));
+  for (int d = 0; d < thin; ++d) task.shape.push_back(draw(random, 1, 8));
+  task.source = random_mesh(random, ranks, false);
+  task.destination = random_mesh(random, ranks, true);
+  const auto split = [&](const Mesh& mesh) {
+    ShardingSpec spec{std::vector<std::vector<int>>(task.shape.size())};
+    for (int axis = 0; axis < static_cast<int>(mesh.dims.size()); ++axis) {
+      const int last = draw(random, 0, 5) > 0 ? dimensions - draw(random, 1, thin) : draw(random, 0, dimensions - 1);
+      spec.axes[static_cast<std::size_t>(last)].push_back(axis);
+    }
+    return spec;
+  };
+  task.source_spec = draw(random, 0, 2) == 0 ? random_spec(random, task.shape.size(), task.source) : split(task.source);
+  task.destination_spec = split(task.destination);
+  task.element_bytes = static_cast<std::size_t>(draw(random, 0, 3) > 0 ? 1 : draw(random, 2, 5));
+  return task;
+}
+
 // Ranks on hosts, in blocks or dealt out; every host has one at least.
 inline std::vector<int> random_hosts(Random& random, int ranks) {
   const int hosts = draw(random, 1, std::min(ranks, 4));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <tuple>
 
 #include "plan/proof.h"
 #include "plan/reshard/lowering.h"
@@ -61,6 +62,94 @@ void expect_arrival(const Task& task, const Plan& plan, const LoweredPlan& lower
     EXPECT_EQ(ranks[static_cast<std::size_t>(rank)].output,
               gather(task, tensor, shard_of(task.destination, task.destination_spec, task.shape, rank)))
         << "rank " << rank;
+}
+
+TEST(Grid, HasEveryElementOfAPieceInOrder) {
+  Random random(seed);
+  for (int round = 0; round < 300; ++round) {
+    const int dimensions = draw(random, 1, 6);
+    Box local{dimensions, {}}, piece{dimensions, {}};
+    for (int d = 0; d < dimensions; ++d) {
+      const auto at = static_cast<std::size_t>(d);
+      local.extent[at] = {draw(random, 0, 3), 0};
+      local.extent[at].end = local.extent[at].begin + draw(random, 1, 4);
+      piece.extent[at].begin = local.extent[at].begin + draw(random, 0, static_cast<int>(local.length(d)) - 1);
+      piece.extent[at].end =
+          draw(random, static_cast<int>(piece.extent[at].begin) + 1, static_cast<int>(local.extent[at].end));
+    }
+    std::vector<std::uint64_t> expected;
+    for (std::int64_t i = 0; i < local.elements(); ++i) {
+      std::int64_t rest = i;
+      bool inside = true;
+      for (int d = dimensions; d-- > 0;) {
+        const std::int64_t coordinate = local.extent[static_cast<std::size_t>(d)].begin + rest % local.length(d);
+        rest /= local.length(d);
+        inside = inside && coordinate >= piece.extent[static_cast<std::size_t>(d)].begin &&
+                 coordinate < piece.extent[static_cast<std::size_t>(d)].end;
+      }
+      for (std::uint64_t byte = 0; inside && byte < 3; ++byte)
+        expected.push_back(static_cast<std::uint64_t>(i) * 3 + byte);
+    }
+    const RunGrid grid = grid_of(piece, local, 3);
+    std::vector<std::uint64_t> found;
+    for (std::uint64_t at = 0; at < static_cast<std::uint64_t>(piece.elements()) * 3; ++at)
+      found.push_back(grid.offset_of(at));
+    EXPECT_EQ(found, expected) << "seed " << seed << ", round " << round;
+  }
+}
+
+TEST(Resharding, ArrivesInVeryThinColumns) {
+  Random random(seed + 1);
+  for (int round = 0; round < 150; ++round) {
+    const int ranks = draw(random, 1, 9);
+    const Task task = thin_task(random, ranks);
+    const std::vector<int> host_of = random_hosts(random, ranks);
+    Options options;
+    options.strategy = static_cast<Strategy>(round % strategy_count);
+    options.scheduler = Scheduler::load_balance;
+    options.chunks = draw(random, 0, 5);
+    SCOPED_TRACE("seed " + std::to_string(seed + 1) + ", round " + std::to_string(round) + ": " + text(task) + " " +
+                 std::string(name(options.strategy)));
+    const auto plan = make_plan(task, host_of, options);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const auto lowered = lower(*plan, host_of, {draw(random, 0, 3) > 0, ChannelKind::ucx});
+    ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+    const Status proven = prove(lowered->semantics, lowered->schedules, true);
+    ASSERT_TRUE(proven.ok()) << proven.message();
+    expect_arrival(task, *plan, *lowered, random);
+  }
+}
+
+// However short its runs are: what a rank keeps to find its data grows with the blocks, not with the runs.
+TEST(Resharding, KeepsNoEntryForARun) {
+  for (const auto& [from, to, shape] :
+       {std::tuple{"S0R", "RS0", std::vector<std::int64_t>{1 << 20, 16}},
+        std::tuple{"RS0", "S0R", std::vector<std::int64_t>{1 << 20, 16}},
+        std::tuple{"RS0RR", "RRS0S1", std::vector<std::int64_t>{1 << 16, 8, 8, 4}},
+        std::tuple{"RRRRRS10", "S0RRRRR", std::vector<std::int64_t>{64, 16, 16, 16, 8, 8}}}) {
+    Task task;
+    task.source = consecutive_mesh({4, 2}, 0);
+    task.destination = consecutive_mesh({4, 2}, 8);
+    task.source_spec = *parse_spec(from, "s");
+    task.destination_spec = *parse_spec(to, "d");
+    task.shape = shape;
+    std::vector<int> host_of;
+    for (int rank = 0; rank < 16; ++rank) host_of.push_back(rank / 4);
+    const auto plan = make_plan(task, host_of, {});
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const auto lowered = lower(*plan, host_of, {});
+    for (int rank = 0; rank < 16; ++rank) {
+      const BlockPlaces places = places_of(task, *plan, lowered->semantics, rank);
+      EXPECT_EQ(places.input.size() + places.output.size(),
+                lowered->semantics.input_cells(rank) + lowered->semantics.output_cells(rank));
+      EXPECT_LE(places.grids.size(), 2 * plan->tasks.size());
+      const Schedule& schedule = lowered->schedules[static_cast<std::size_t>(rank)];
+      const BoundSchedule bound = bind(schedule, lowered->semantics, rank, {.element_bytes = 1, .places = &places});
+      EXPECT_LE(bound.spans.size(), 2 * schedule.steps.size()) << from << " to " << to;
+      const std::size_t table = bound.spans.size() * sizeof(BoundSpan) + bound.grids.size() * sizeof(RunGrid);
+      EXPECT_LT(table, 64u << 10) << from << " to " << to << ": 16 MiB or more, of which this rank has an eighth";
+    }
+  }
 }
 
 TEST(Resharding, IsProvenAndArrivesWithEveryStrategyAndScheduler) {

@@ -129,41 +129,5 @@ TEST(UnitTasks, CoverWhatEveryRankWantsOnce) {
   }
 }
 
-TEST(Runs, VisitEveryElementOfAPieceInOrder) {
-  Random random(seed);
-  for (int round = 0; round < 300; ++round) {
-    const int dimensions = draw(random, 1, 6);
-    Box local{dimensions, {}}, piece{dimensions, {}};
-    for (int d = 0; d < dimensions; ++d) {
-      const auto at = static_cast<std::size_t>(d);
-      local.extent[at] = {draw(random, 0, 3), 0};
-      local.extent[at].end = local.extent[at].begin + draw(random, 1, 4);
-      piece.extent[at].begin = local.extent[at].begin + draw(random, 0, static_cast<int>(local.length(d)) - 1);
-      piece.extent[at].end =
-          draw(random, static_cast<int>(piece.extent[at].begin) + 1, static_cast<int>(local.extent[at].end));
-    }
-    std::vector<std::int64_t> expected;
-    for (std::int64_t i = 0; i < local.elements(); ++i) {
-      std::int64_t rest = i;
-      bool inside = true;
-      for (int d = dimensions; d-- > 0;) {
-        const std::int64_t coordinate = local.extent[static_cast<std::size_t>(d)].begin + rest % local.length(d);
-        rest /= local.length(d);
-        inside = inside && coordinate >= piece.extent[static_cast<std::size_t>(d)].begin &&
-                 coordinate < piece.extent[static_cast<std::size_t>(d)].end;
-      }
-      if (inside) expected.push_back(i);
-    }
-    const std::int64_t cut_at = draw(random, 0, static_cast<int>(piece.elements()));
-    std::vector<std::int64_t> visited;
-    const auto visit = [&](std::int64_t first, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) visited.push_back(first + i);
-    };
-    for_each_run(piece, local, 0, cut_at, visit);
-    for_each_run(piece, local, cut_at, piece.elements(), visit);
-    EXPECT_EQ(visited, expected) << "seed " << seed << ", round " << round;
-  }
-}
-
 }  // namespace
 }  // namespace plait::reshard
