@@ -25,6 +25,9 @@ struct Region {
 // Whether any number of elements lies in memory in the order and without the gaps of the packed form. Sizes and extents
 // do not tell: an indexed type may visit a gapless block in another order.
 bool is_contiguous(MPI_Datatype type);
+bool is_contiguous(const Datatype& measured);  // whose sizes, extents and bounds are known already
+// No gap, nothing outside: then only the order of the parts is left to look at.
+bool fills_its_extent(const Datatype& measured);
 
 // Between `region` and `packed`, which has region.bytes. Both return an MPI error code.
 int pack(const Region& region, std::byte* packed);
