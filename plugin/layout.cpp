@@ -11,6 +11,7 @@ namespace plait {
 namespace {
 
 MPI_Comm quiet = MPI_COMM_NULL;
+bool packing_keeps_reals = true;  // of 16 bytes
 
 // MPI_Pack counts bytes in an int, so that longer data is packed in pieces.
 constexpr std::size_t max_piece_bytes = std::size_t{1} << 30;
@@ -141,16 +142,33 @@ int convert_long(std::byte* address, const Datatype& type, std::byte* packed, bo
 
 int pack_piece(std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
   const int bytes = static_cast<int>(count * type.size), elements = static_cast<int>(count);
-  if (address == nullptr) return convert({address, type.handle, elements}, {packed, MPI_BYTE, bytes});
+  if (address == nullptr || type.by_message)
+    return convert({address, type.handle, elements}, {packed, MPI_BYTE, bytes});
   int position = 0;
   return PMPI_Pack(address, elements, type.handle, packed, bytes, &position, quiet);
 }
 
 int unpack_piece(std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
   const int bytes = static_cast<int>(count * type.size), elements = static_cast<int>(count);
-  if (address == nullptr) return convert({packed, MPI_BYTE, bytes}, {address, type.handle, elements});
+  if (address == nullptr || type.by_message)
+    return convert({packed, MPI_BYTE, bytes}, {address, type.handle, elements});
   int position = 0;
   return PMPI_Unpack(packed, bytes, &position, address, elements, type.handle, quiet);
+}
+
+// Two long doubles, the first byte of whose padding has a value.
+bool keeps_packed_reals() {
+  constexpr std::size_t real = sizeof(long double), value = 10;
+  if (real <= value) return true;
+  std::array<std::byte, 4 * real> source{}, packed{};
+  source[value] = source[2 * real + value] = std::byte{0x5A};
+  MPI_Datatype apart = MPI_DATATYPE_NULL;
+  PMPI_Type_vector(2, 1, 2, MPI_LONG_DOUBLE, &apart);
+  PMPI_Type_commit(&apart);
+  int position = 0;
+  PMPI_Pack(source.data(), 1, apart, packed.data(), static_cast<int>(packed.size()), &position, quiet);
+  PMPI_Type_free(&apart);
+  return packed[value] == std::byte{0x5A} && packed[real + value] == std::byte{0x5A};
 }
 
 // ---- Segments ----
@@ -189,6 +207,15 @@ bool is_contiguous(const Datatype& measured) {
   const Contents contents(measured.handle);
   if (!parts_in_order(contents)) return false;
   return std::ranges::all_of(contents.types.values(), [](MPI_Datatype part) { return is_contiguous(part); });
+}
+
+bool loses_bytes_packed(MPI_Datatype type) {
+  constexpr std::size_t real_bytes = 16;
+  if (packing_keeps_reals) return false;
+  if (const Datatype* known = find_predefined(type)) return known->size >= real_bytes;
+  const Contents contents(type);
+  return contents.predefined() ||
+         std::ranges::any_of(contents.types.values(), [](MPI_Datatype part) { return loses_bytes_packed(part); });
 }
 
 int pack_elements(const std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
@@ -247,6 +274,7 @@ void start_layout() {
   host().comm_create(MPI_COMM_SELF, self, &quiet);
   PMPI_Group_free(&self);
   PMPI_Comm_set_errhandler(quiet, MPI_ERRORS_RETURN);
+  packing_keeps_reals = keeps_packed_reals();
 }
 
 void stop_layout() {

@@ -29,6 +29,10 @@ bool is_contiguous(const Datatype& measured);  // whose sizes, extents and bound
 // No gap, nothing outside: then only the order of the parts is left to look at.
 bool fills_its_extent(const Datatype& measured);
 
+// Whether MPI_Pack may not keep all bytes of a type: Open MPI 5.0 packs 16-byte reals as x87's long doubles, of which
+// only ten bytes are a value. Its messages keep them.
+bool loses_bytes_packed(MPI_Datatype type);
+
 // Between `region` and `packed`, which has region.bytes. Both return an MPI error code.
 int pack(const Region& region, std::byte* packed);
 int unpack(const Region& region, const std::byte* packed);

@@ -292,6 +292,7 @@ bool learn(MPI_Datatype handle, Datatype& type) {
   type = {.handle = handle};
   measure(type);
   type.contiguous = is_contiguous(type);
+  type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
   return true;
 }
 
@@ -356,6 +357,7 @@ void start_types() {
     measure(type);
     type.contiguous = fills_its_extent(type);
     fill_reducers(type, named.entries[i].kind, made->reducers[i]);
+    type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
     if (type.size > 0) insert(type);
   }
 }

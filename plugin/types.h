@@ -23,6 +23,7 @@ struct Datatype {
   std::size_t true_extent = 0;
   bool contiguous = false;  // any number of elements lies in memory exactly as it is packed
   bool predefined = false;
+  bool by_message = false;  // MPI_Pack would not keep all of its bytes
   // By Op, of a predefined type: how a predefined operator combines its elements. No `apply` where the kernel is
   // missing or where the host refuses the combination: then the host gets the call, and raises the error if there is
   // one.
