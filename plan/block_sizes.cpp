@@ -6,14 +6,14 @@ namespace plait {
 
 namespace {
 
+constexpr std::size_t cache_line = 64;
+
+}  // namespace
+
 bool is_vector(Collective collective) {
   return collective == Collective::barrier || collective == Collective::bcast || collective == Collective::reduce ||
          collective == Collective::allreduce;
 }
-
-constexpr std::size_t cache_line = 64;
-
-}  // namespace
 
 BlockSizes::BlockSizes(const Semantics& semantics, const Placement& placement)
     : semantics_(semantics),

@@ -9,6 +9,9 @@
 
 namespace plait {
 
+// Whether a collective's segments are equal parts of one vector.
+bool is_vector(Collective collective);
+
 class BlockSizes {
  public:
   BlockSizes(const Semantics& semantics, const Placement& placement);
@@ -31,8 +34,8 @@ class BlockSizes {
   const Semantics& semantics_;
   const Placement& placement_;
   bool vector_;
-  std::size_t granule_;                   // elements
-  std::vector<std::size_t> first_;        // counts given: first element of each segment in a dense buffer
+  std::size_t granule_;             // elements
+  std::vector<std::size_t> first_;  // counts given: first element of each segment in a dense buffer
 };
 
 }  // namespace plait

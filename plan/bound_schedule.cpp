@@ -12,6 +12,7 @@ namespace plait {
 namespace {
 
 constexpr std::uint64_t cache_line = 64;
+std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
 class Binder {
  public:
@@ -56,7 +57,7 @@ class Binder {
       scratch_offsets_.push_back(offset);
       offset += sizes_.bytes(block);
     }
-    bound_.scratch_bytes = (offset + cache_line - 1) / cache_line * cache_line;
+    bound_.scratch_bytes = whole_lines(offset);
   }
 
   BlockId block_of(Space space, std::uint32_t cell) const {
@@ -281,6 +282,33 @@ BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int ran
 void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
           BoundSchedule& bound) {
   Binder(schedule, semantics, rank, placement, bound).run();
+}
+
+bool grows_evenly(const Semantics& semantics) {
+  const bool cut = semantics.chunks() > 1 || (is_vector(semantics.collective()) && semantics.segments() > 1);
+  return !cut && semantics.collective() != Collective::reshard;
+}
+
+void rebind(const Schedule& schedule, const Growth& growth, BoundSchedule& bound) {
+  const auto grow = [&](std::uint64_t& bytes) {  // most are nothing or all of the data: without a division
+    if (bytes == growth.bytes_before)
+      bytes = growth.bytes;
+    else if (bytes != 0)
+      bytes = bytes / growth.bytes_before * growth.bytes;
+  };
+  for (BoundSpan& span : bound.spans) {
+    grow(span.offset);
+    grow(span.bytes);
+  }
+  for (BoundStep& step : bound.steps) grow(step.bytes);
+  for (BoundGroup& group : bound.groups) {
+    grow(group.bytes);
+    for (std::uint64_t& offset : group.piece_offsets) grow(offset);
+  }
+  grow(bound.input_bytes);
+  grow(bound.output_bytes);
+  bound.scratch_bytes = whole_lines(schedule.scratch.size() * growth.bytes);
+  bound.element_bytes = growth.element_bytes;
 }
 
 }  // namespace plait

@@ -132,4 +132,15 @@ BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int ran
 void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
           BoundSchedule& bound);
 
+// Whether a plan's schedules grow with the data: neither the vector nor the segments are cut, so that all that is bound
+// to a call without lists (counts, displacements, places) is a multiple of its bytes: of the vector, or of a segment.
+bool grows_evenly(const Semantics& semantics);
+// Makes of what was bound to such a call of `bytes_before` what bind() would make of one of `bytes`, in the same place.
+// Neither is 0. Without a look at each block: for calls whose length is ever new.
+struct Growth {
+  std::uint64_t bytes_before, bytes;
+  std::size_t element_bytes;
+};
+void rebind(const Schedule& schedule, const Growth& growth, BoundSchedule& bound);
+
 }  // namespace plait

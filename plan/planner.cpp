@@ -335,6 +335,8 @@ Planner::~Planner() = default;
 
 Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
 
+bool Planner::chooses_by_class() const { return implementation_->tuned == nullptr; }
+
 double Planner::saved_by_table(const Call& call) const { return implementation_->saved_by_table(call); }
 
 std::vector<std::string> Planner::rivals(const Call& call) { return implementation_->rivals(call); }

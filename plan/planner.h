@@ -84,6 +84,10 @@ class Planner {
   // The pointer stays valid until force(), or for the planner's life.
   Choice choose(const Call& call);
 
+  // Whether the choice is the same for all calls of a class (and root): no table says more exactly which sizes it
+  // means.
+  bool chooses_by_class() const;
+
   // How much less a call of this payload takes by the plan that the table has for it than on the host, in seconds; 0
   // where no table says.
   double saved_by_table(const Call& call) const;

@@ -50,10 +50,11 @@ struct Elements {
   MPI_Datatype type;
 };
 
-// `segments` times the arguments' data. False when the host must check them.
-bool describe(Region& region, const Elements& elements, int segments = 1) {
+// `segments` times the arguments' data, which is the request's input or output. False when the host must check them.
+bool describe(Request& request, Region& region, const Elements& elements, int segments = 1) {
   if (elements.count < 0) return false;
-  const Datatype* type = find_datatype(elements.type);
+  Lists& lists = *request.lists;
+  const Datatype* type = find_datatype(elements.type, &region == &request.input ? lists.input_type : lists.output_type);
   if (type == nullptr) return false;
   const std::size_t count = static_cast<std::size_t>(elements.count) * static_cast<std::size_t>(segments);
   move_all(region, elements.address, count, *type);
@@ -200,7 +201,7 @@ const char* prepare_uneven_shares(const Communicator& communicator, Request& req
 const char* prepare_bcast(const Communicator& communicator, Request& request, const Elements& data, int root) {
   if (!is_rank(root, communicator)) return wrong;
   Region& region = communicator.rank == root ? request.input : request.output;
-  if (!describe(region, data)) return wrong;
+  if (!describe(request, region, data)) return wrong;
   request.call.root = root;
   request.call.count = region.bytes;
   return unless_empty(region.bytes);
@@ -209,11 +210,11 @@ const char* prepare_bcast(const Communicator& communicator, Request& request, co
 const char* prepare_allgather(const Communicator& communicator, Request& request, const Elements& send,
                               const Elements& receive) {
   const int ranks = communicator.ranks;
-  if (!describe(request.output, receive, ranks)) return wrong;
+  if (!describe(request, request.output, receive, ranks)) return wrong;
   request.call.count = request.output.bytes / static_cast<std::size_t>(ranks);
   if (send.address == MPI_IN_PLACE)
     place_input_in_output(request, communicator.rank, ranks);
-  else if (!describe(request.input, send) || request.input.bytes != request.call.count)
+  else if (!describe(request, request.input, send) || request.input.bytes != request.call.count)
     return wrong;
   return unless_empty(request.call.count);
 }
@@ -223,7 +224,7 @@ const char* prepare_gather(const Communicator& communicator, Request& request, c
   if (!is_rank(root, communicator)) return wrong;
   request.call.root = root;
   if (communicator.rank == root) return prepare_allgather(communicator, request, send, receive);
-  if (!describe(request.input, send)) return wrong;
+  if (!describe(request, request.input, send)) return wrong;
   request.call.count = request.input.bytes;
   return unless_empty(request.call.count);
 }
@@ -234,14 +235,14 @@ const char* prepare_scatter(const Communicator& communicator, Request& request, 
   request.call.root = root;
   const auto ranks = static_cast<std::size_t>(communicator.ranks);
   const bool at_root = communicator.rank == root;
-  if (at_root && !describe(request.input, send, communicator.ranks)) return wrong;
+  if (at_root && !describe(request, request.input, send, communicator.ranks)) return wrong;
   if (at_root && receive.address == MPI_IN_PLACE) {
     request.call.count = request.input.bytes / ranks;
     request.sharing = Sharing::output_in_input;
     request.own_offset = request.call.count * static_cast<std::size_t>(root);
     return unless_empty(request.call.count);
   }
-  if (!describe(request.output, receive)) return wrong;
+  if (!describe(request, request.output, receive)) return wrong;
   request.call.count = request.output.bytes;
   if (at_root && request.input.bytes != request.output.bytes * ranks) return wrong;
   return unless_empty(request.call.count);
@@ -249,12 +250,13 @@ const char* prepare_scatter(const Communicator& communicator, Request& request, 
 
 const char* prepare_alltoall(const Communicator& communicator, Request& request, const Elements& send,
                              const Elements& receive) {
-  if (!describe(request.output, receive, communicator.ranks)) return wrong;
+  if (!describe(request, request.output, receive, communicator.ranks)) return wrong;
   request.call.count = request.output.bytes / static_cast<std::size_t>(communicator.ranks);
   if (send.address == MPI_IN_PLACE) {
     request.input = request.output;
     request.copy_input = true;
-  } else if (!describe(request.input, send, communicator.ranks) || request.input.bytes != request.output.bytes) {
+  } else if (!describe(request, request.input, send, communicator.ranks) ||
+             request.input.bytes != request.output.bytes) {
     return wrong;
   }
   return unless_empty(request.call.count);
@@ -318,7 +320,7 @@ const char* prepare_allgatherv(const Communicator& communicator, Request& reques
   const std::size_t own = request.lists->counts[static_cast<std::size_t>(communicator.rank)];
   if (send.address == MPI_IN_PLACE)
     place_own_segment(communicator, request);
-  else if (!describe(request.input, send) || request.input.bytes != own)
+  else if (!describe(request, request.input, send) || request.input.bytes != own)
     return wrong;
   if (output.direct) place_directly(communicator, request);
   return eligible;

@@ -13,6 +13,7 @@
 
 #include "core/status.h"
 #include "plugin/piece.h"
+#include "plugin/types.h"
 
 namespace plait {
 
@@ -27,6 +28,7 @@ struct Lists {
   std::vector<std::byte> operands;       // of a user-defined operator
   std::vector<Piece> sends, receives;    // by rank, of an exchange by pairs
   std::vector<const std::byte*> prefix;  // what a scan combines
+  Datatype input_type, output_type;      // of a single call
 };
 
 // A communicator's non-blocking calls that are not complete. All but `pending` belongs to whoever runs progress().
@@ -77,6 +79,7 @@ struct Communicator {
   int eligible_calls = 0;             // while it waits to be set up
   int posted_calls = 0;               // of those, that do not block
   bool only_posts = false;            // it was set up, or made of one that was, because all of its calls were such
+  int made_of_it = 0;                 // since the last call that does not block: communicators that were set up at once
   bool posts = false;                 // the program makes non-blocking calls: what is set up for them is for any length
   int error = MPI_SUCCESS;            // of a broken one
   std::unique_ptr<Machinery> machinery;  // once accelerated

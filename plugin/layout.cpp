@@ -2,40 +2,59 @@
 #include "plugin/host.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <vector>
 
 namespace plait {
 namespace {
 
 MPI_Comm quiet = MPI_COMM_NULL;
+bool packing_keeps_reals = true;  // of 16 bytes
 
 // MPI_Pack counts bytes in an int, so that longer data is packed in pieces.
 constexpr std::size_t max_piece_bytes = std::size_t{1} << 30;
 
 // ---- Contiguity, from how the type was made ----
 
+// A list that seldom has more than a few values: those take no allocation.
+template <class T>
+class FewValues {
+ public:
+  T* make(int count) {
+    size_ = static_cast<std::size_t>(count);
+    if (size_ > few_.size()) many_.resize(size_);
+    return data();
+  }
+  T* data() { return size_ > few_.size() ? many_.data() : few_.data(); }
+  const T* data() const { return size_ > few_.size() ? many_.data() : few_.data(); }
+  std::span<const T> values() const { return {data(), size_}; }
+
+ private:
+  std::size_t size_ = 0;
+  std::array<T, 4> few_;
+  std::vector<T> many_;
+};
+
 struct Contents {
-  std::vector<int> integers;
-  std::vector<MPI_Aint> addresses;
-  std::vector<MPI_Datatype> types;
+  FewValues<int> integers;
+  FewValues<MPI_Aint> addresses;
+  FewValues<MPI_Datatype> types;
   int combiner = MPI_COMBINER_NAMED;
 
   explicit Contents(MPI_Datatype type) {
     int integer_count = 0, address_count = 0, type_count = 0;
     PMPI_Type_get_envelope(type, &integer_count, &address_count, &type_count, &combiner);
     if (combiner == MPI_COMBINER_NAMED) return;
-    integers.resize(static_cast<std::size_t>(integer_count));
-    addresses.resize(static_cast<std::size_t>(address_count));
-    types.resize(static_cast<std::size_t>(type_count));
-    PMPI_Type_get_contents(type, integer_count, address_count, type_count, integers.data(), addresses.data(),
-                           types.data());
+    PMPI_Type_get_contents(type, integer_count, address_count, type_count, integers.make(integer_count),
+                           addresses.make(address_count), types.make(type_count));
   }
   Contents(const Contents&) = delete;
   Contents& operator=(const Contents&) = delete;
   // MPI hands out derived types as new handles, predefined ones (which may have parameters) as they are.
   ~Contents() {
-    for (MPI_Datatype& type : types)
+    for (MPI_Datatype type : types.values())
       if (find_predefined(type) == nullptr && !Contents(type).predefined()) PMPI_Type_free(&type);
   }
 
@@ -44,16 +63,6 @@ struct Contents {
            combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX;
   }
 };
-
-// No gap, nothing outside: then only the order of the parts is left to look at.
-bool fills_its_extent(MPI_Datatype type) {
-  MPI_Count size = 0;
-  MPI_Aint lower_bound = 0, extent = 0, true_lower_bound = 0, true_extent = 0;
-  PMPI_Type_size_x(type, &size);
-  PMPI_Type_get_extent(type, &lower_bound, &extent);
-  PMPI_Type_get_true_extent(type, &true_lower_bound, &true_extent);
-  return lower_bound == 0 && true_lower_bound == 0 && extent == true_extent && size == extent;
-}
 
 // Displacements of the parts, in whatever unit; parts of no elements count for nothing.
 template <class Displacement>
@@ -133,16 +142,33 @@ int convert_long(std::byte* address, const Datatype& type, std::byte* packed, bo
 
 int pack_piece(std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
   const int bytes = static_cast<int>(count * type.size), elements = static_cast<int>(count);
-  if (address == nullptr) return convert({address, type.handle, elements}, {packed, MPI_BYTE, bytes});
+  if (address == nullptr || type.by_message)
+    return convert({address, type.handle, elements}, {packed, MPI_BYTE, bytes});
   int position = 0;
   return PMPI_Pack(address, elements, type.handle, packed, bytes, &position, quiet);
 }
 
 int unpack_piece(std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
   const int bytes = static_cast<int>(count * type.size), elements = static_cast<int>(count);
-  if (address == nullptr) return convert({packed, MPI_BYTE, bytes}, {address, type.handle, elements});
+  if (address == nullptr || type.by_message)
+    return convert({packed, MPI_BYTE, bytes}, {address, type.handle, elements});
   int position = 0;
   return PMPI_Unpack(packed, bytes, &position, address, elements, type.handle, quiet);
+}
+
+// Two long doubles, the first byte of whose padding has a value.
+bool keeps_packed_reals() {
+  constexpr std::size_t real = sizeof(long double), value = 10;
+  if (real <= value) return true;
+  std::array<std::byte, 4 * real> source{}, packed{};
+  source[value] = source[2 * real + value] = std::byte{0x5A};
+  MPI_Datatype apart = MPI_DATATYPE_NULL;
+  PMPI_Type_vector(2, 1, 2, MPI_LONG_DOUBLE, &apart);
+  PMPI_Type_commit(&apart);
+  int position = 0;
+  PMPI_Pack(source.data(), 1, apart, packed.data(), static_cast<int>(packed.size()), &position, quiet);
+  PMPI_Type_free(&apart);
+  return packed[value] == std::byte{0x5A} && packed[real + value] == std::byte{0x5A};
 }
 
 // ---- Segments ----
@@ -164,12 +190,32 @@ int for_each_segment(const Region& region, Move&& move) {
 
 }  // namespace
 
+bool fills_its_extent(const Datatype& measured) {
+  return measured.lower_bound == 0 && measured.true_lower_bound == 0 &&
+         measured.extent == static_cast<std::ptrdiff_t>(measured.true_extent) && measured.size == measured.true_extent;
+}
+
 bool is_contiguous(MPI_Datatype type) {
   if (const Datatype* known = find_predefined(type)) return known->contiguous;
-  if (!fills_its_extent(type)) return false;
-  const Contents contents(type);
+  Datatype measured{.handle = type};
+  measure(measured);
+  return is_contiguous(measured);
+}
+
+bool is_contiguous(const Datatype& measured) {
+  if (!fills_its_extent(measured)) return false;
+  const Contents contents(measured.handle);
   if (!parts_in_order(contents)) return false;
-  return std::all_of(contents.types.begin(), contents.types.end(), is_contiguous);
+  return std::ranges::all_of(contents.types.values(), [](MPI_Datatype part) { return is_contiguous(part); });
+}
+
+bool loses_bytes_packed(MPI_Datatype type) {
+  constexpr std::size_t real_bytes = 16;
+  if (packing_keeps_reals) return false;
+  if (const Datatype* known = find_predefined(type)) return known->size >= real_bytes;
+  const Contents contents(type);
+  return contents.predefined() ||
+         std::ranges::any_of(contents.types.values(), [](MPI_Datatype part) { return loses_bytes_packed(part); });
 }
 
 int pack_elements(const std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
@@ -228,6 +274,7 @@ void start_layout() {
   host().comm_create(MPI_COMM_SELF, self, &quiet);
   PMPI_Group_free(&self);
   PMPI_Comm_set_errhandler(quiet, MPI_ERRORS_RETURN);
+  packing_keeps_reals = keeps_packed_reals();
 }
 
 void stop_layout() {

@@ -14,6 +14,10 @@ namespace {
 // Whether any communicator of this process may have a reason to be set up when another is made of it.
 constinit std::atomic<bool> any_waiting_post{false};
 
+// A program that makes many communicators of one on which it only posts may need few of them: so many are set up before
+// it posts there again, and one of those that it has not posted on yet.
+constexpr int most_made = 8;
+
 bool at_once() { return process().config.setup_calls == 0; }
 
 void set_up_if_waiting(Communicator& communicator) {
@@ -22,7 +26,7 @@ void set_up_if_waiting(Communicator& communicator) {
 
 // The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.
 bool only_posts(const Communicator& communicator) {
-  if (communicator.only_posts) return true;
+  if (communicator.only_posts) return communicator.made_of_it < most_made;
   return communicator.road == Road::waiting && communicator.posted_calls == communicator.eligible_calls &&
          communicator.posted_calls >= std::max(1, process().config.setup_calls);
 }
@@ -35,12 +39,14 @@ void look_at_made(MPI_Comm from, MPI_Comm made) {
   const bool inherits = parent != nullptr && only_posts(*parent);
   if (inherits) {
     parent->only_posts = true;
+    ++parent->made_of_it;
     set_up_if_waiting(*parent);
   }
   if (made == MPI_COMM_NULL || (!inherits && !at_once())) return;
   Communicator* child = find_communicator(made);
   if (child == nullptr) return;
   child->only_posts = inherits;
+  child->made_of_it = most_made - 1;
   set_up_if_waiting(*child);
 }
 

@@ -54,6 +54,7 @@ Admission admit_accelerated(Operation& operation) {
 Admission admit_by_road(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   communicator.posts = true;
+  communicator.made_of_it = 0;
   switch (communicator.road) {
     case Road::accelerated:
       return admit_accelerated(operation);

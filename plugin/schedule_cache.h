@@ -45,6 +45,10 @@ struct PreparedCall {
 };
 
 // Bounded in number and in bytes. Not thread-safe.
+//
+// Where a class of calls (class_of_payload) has one plan whose schedule grows with the data, one entry serves them all:
+// it is bound anew to a call of another length, in place. Programs whose lengths are ever new (the columns of a
+// factorization) plan and allocate nothing then. All other calls have an entry by their exact shape.
 class ScheduleCache {
  public:
   ScheduleCache(Planner& planner, Trials& trials, int rank, int ranks)
@@ -85,7 +89,9 @@ class ScheduleCache {
     int way = settled_way;
     std::vector<std::size_t> counts, displacements;
     std::uint64_t hash = 0;
-    std::size_t bytes = 0;  // of memory, roughly
+    std::size_t bytes = 0;               // of memory, roughly
+    bool by_class = false;               // serves all calls of its class: `call` is the latest
+    const Schedule* schedule = nullptr;  // whose binding is `prepared.schedule`; the planner's
     PreparedCall prepared;
     CallShape shape() const { return {call, in_place, displaced ? displacements.data() : nullptr, way}; }
   };
@@ -109,16 +115,30 @@ class ScheduleCache {
     return (a == nullptr && b == nullptr) || same_values(a, b);
   }
   bool same_values(const std::size_t* a, const std::size_t* b) const;
-  std::uint64_t hash(const CallShape& shape) const;
+  bool has_class(const CallShape& shape) const;
+  bool same_class(const CallShape& a, const CallShape& b) const;
+  std::uint64_t hash(const CallShape& shape, bool by_class) const;
+  std::size_t set_of(std::uint64_t hash) const { return (hash >> 32) % sets * ways; }
   const PreparedCall& search(const CallShape& shape);
-  std::shared_ptr<Entry> take_out(std::shared_ptr<Entry>& slot);
-  std::shared_ptr<Entry> make(const CallShape& shape, std::shared_ptr<Entry> entry);
-  void prepare(Entry& entry);
-  const PlanNames& names_of(const ReadyPlan& plan, Collective collective, std::uint32_t channels_used);
-  void store(std::shared_ptr<Entry>& slot, std::shared_ptr<Entry> entry);
-  void forget(std::shared_ptr<Entry>& slot);
+  bool adapt(std::shared_ptr<Entry>& entry, const CallShape& shape);
+  bool has_entry(std::uint64_t hash) const;
+  std::size_t slot_for(std::uint64_t hash);
+  std::shared_ptr<Entry> take_out(std::size_t slot);
+  const PreparedCall& add(const CallShape& shape);
 
-  Choice choose(const Entry& entry, const Call& planned);
+  // What is decided of a call before it is bound.
+  struct Decision {
+    bool too_long = false;
+    TrialClass* tried = nullptr;
+    Choice choice = {};
+  };
+  Decision decide(const CallShape& shape);
+  void fill(Entry& entry, const CallShape& shape, const Decision& decision);
+  void bind_to_call(Entry& entry, const ReadyPlan& plan);
+  const PlanNames& names_of(const ReadyPlan& plan, Collective collective, std::uint32_t channels_used);
+  void store(std::size_t slot, std::shared_ptr<Entry> entry);
+  void forget(std::size_t slot);
+  void forget_all();
 
   Planner& planner_;
   Trials& trials_;
@@ -128,6 +148,7 @@ class ScheduleCache {
   bool only_short_ = false;
   std::array<const Entry*, collective_count> last_{};
   std::array<PlanNames, collective_count> names_{};
+  std::array<std::uint64_t, sets * ways> hashes_{};  // of the entries, so that a look at a set touches none of them
   std::array<std::shared_ptr<Entry>, sets * ways> entries_;
   std::size_t bytes_ = 0;
   std::uint64_t changes_ = 0;

@@ -228,6 +228,7 @@ constexpr std::size_t slots = 256;  // a power of two well above max_named, so t
 struct Tables {
   std::array<const Datatype*, slots> by_handle{};
   std::array<Datatype, max_named> named;
+  std::array<std::array<Reducer, op_count>, max_named> reducers;  // of each of them
   std::array<NamedOp, op_count> ops;
   int keyval = MPI_KEYVAL_INVALID;
 };
@@ -247,12 +248,13 @@ void insert(const Datatype& type) {
   tables->by_handle[slot] = &type;
 }
 
-void fill_reducers(Datatype& type, Kind kind) {
+void fill_reducers(Datatype& type, Kind kind, std::array<Reducer, op_count>& reducers) {
+  type.reducers = reducers.data();
   const std::optional<Element> element = element_of(kind, type.size);
   if (!element || extent(*element) != static_cast<std::size_t>(type.extent)) return;
   for (const NamedOp& named : tables->ops) {
     if (reduce_kernel(named.op, *element) == nullptr || !host_accepts(type.handle, named.handle)) continue;
-    type.reducers[static_cast<std::size_t>(named.op)] = make_reducer(named.op, *element);
+    reducers[static_cast<std::size_t>(named.op)] = make_reducer(named.op, *element);
   }
 }
 
@@ -277,18 +279,6 @@ class QuietWorld {
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
 };
 
-void measure(Datatype& type) {
-  MPI_Count size = 0;
-  MPI_Aint lower_bound = 0, extent = 0, true_extent = 0, true_lower_bound = 0;
-  PMPI_Type_size_x(type.handle, &size);
-  PMPI_Type_get_extent(type.handle, &lower_bound, &extent);
-  PMPI_Type_get_true_extent(type.handle, &true_lower_bound, &true_extent);
-  type.size = size > 0 ? static_cast<std::size_t>(size) : 0;
-  type.extent = extent;
-  type.true_lower_bound = true_lower_bound;
-  type.true_extent = true_extent > 0 ? static_cast<std::size_t>(true_extent) : 0;
-}
-
 // Packing nothing moves nothing, but the host looks whether the type is committed.
 bool committed(MPI_Datatype type) {
   char source = 0, packed = 0;
@@ -296,13 +286,20 @@ bool committed(MPI_Datatype type) {
   return PMPI_Pack(&source, 0, type, &packed, 1, &position, quiet_communicator()) == MPI_SUCCESS;
 }
 
+// False where it is not committed.
+bool learn(MPI_Datatype handle, Datatype& type) {
+  if (!committed(handle)) return false;
+  type = {.handle = handle};
+  measure(type);
+  type.contiguous = is_contiguous(type);
+  type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
+  return true;
+}
+
 const Datatype* make_datatype(MPI_Datatype handle) {
-  if (!committed(handle)) return nullptr;
-  auto* type = new (std::nothrow) Datatype{.handle = handle};
+  auto* type = new (std::nothrow) Datatype;
   if (type == nullptr) return nullptr;
-  measure(*type);
-  type->contiguous = is_contiguous(handle);
-  if (PMPI_Type_set_attr(handle, tables->keyval, type) != MPI_SUCCESS) {
+  if (!learn(handle, *type) || PMPI_Type_set_attr(handle, tables->keyval, type) != MPI_SUCCESS) {
     delete type;
     return nullptr;
   }
@@ -321,7 +318,27 @@ const Datatype* find_derived(MPI_Datatype handle) {
   return found != 0 ? static_cast<const Datatype*>(value) : make_datatype(handle);
 }
 
+// Whether a handle without an attribute was asked about often: then another one behind the same handle was rare.
+bool comes_again(MPI_Datatype handle) {
+  constexpr std::uint8_t often = 16;
+  thread_local constinit std::array<std::uint8_t, 64> asked __attribute__((tls_model("initial-exec"))){};
+  return ++asked[slot_of(handle) % asked.size()] % often == 0;
+}
+
 }  // namespace
+
+void measure(Datatype& type) {
+  MPI_Count size = 0;
+  MPI_Aint lower_bound = 0, extent = 0, true_extent = 0, true_lower_bound = 0;
+  PMPI_Type_size_x(type.handle, &size);
+  PMPI_Type_get_extent(type.handle, &lower_bound, &extent);
+  PMPI_Type_get_true_extent(type.handle, &true_lower_bound, &true_extent);
+  type.size = size > 0 ? static_cast<std::size_t>(size) : 0;
+  type.extent = extent;
+  type.lower_bound = lower_bound;
+  type.true_lower_bound = true_lower_bound;
+  type.true_extent = true_extent > 0 ? static_cast<std::size_t>(true_extent) : 0;
+}
 
 void start_types() {
   if (tables != nullptr) return;
@@ -338,8 +355,9 @@ void start_types() {
     type.handle = named.entries[i].handle;
     type.predefined = true;
     measure(type);
-    type.contiguous = is_contiguous(type.handle);
-    fill_reducers(type, named.entries[i].kind);
+    type.contiguous = fills_its_extent(type);
+    fill_reducers(type, named.entries[i].kind, made->reducers[i]);
+    type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
     if (type.size > 0) insert(type);
   }
 }
@@ -360,6 +378,17 @@ const Datatype* find_predefined(MPI_Datatype handle) {
 const Datatype* find_datatype(MPI_Datatype handle) {
   if (const Datatype* predefined = find_predefined(handle)) return predefined;
   return handle == MPI_DATATYPE_NULL ? nullptr : find_derived(handle);
+}
+
+const Datatype* find_datatype(MPI_Datatype handle, Datatype& room) {
+  if (const Datatype* predefined = find_predefined(handle)) return predefined;
+  if (handle == MPI_DATATYPE_NULL) return nullptr;
+  void* value = nullptr;
+  int found = 0;
+  if (PMPI_Type_get_attr(handle, tables->keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+  if (found != 0) return static_cast<const Datatype*>(value);
+  if (comes_again(handle)) return find_derived(handle);
+  return learn(handle, room) ? &room : nullptr;
 }
 
 std::optional<Op> predefined_op(MPI_Op op) {

@@ -18,13 +18,16 @@ struct Datatype {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
   std::size_t size = 0;       // bytes of data
   std::ptrdiff_t extent = 0;  // bytes from one element to the next
+  std::ptrdiff_t lower_bound = 0;
   std::ptrdiff_t true_lower_bound = 0;
   std::size_t true_extent = 0;
   bool contiguous = false;  // any number of elements lies in memory exactly as it is packed
   bool predefined = false;
-  // By Op: how a predefined operator combines elements of this type. No `apply` where the kernel is missing or where
-  // the host refuses the combination: then the host gets the call, and raises the error if there is one.
-  std::array<Reducer, op_count> reducers{};
+  bool by_message = false;  // MPI_Pack would not keep all of its bytes
+  // By Op, of a predefined type: how a predefined operator combines its elements. No `apply` where the kernel is
+  // missing or where the host refuses the combination: then the host gets the call, and raises the error if there is
+  // one.
+  const Reducer* reducers = nullptr;
 };
 
 // Makes the tables of predefined handles. Once, before any other function here, and not while another thread uses MPI:
@@ -36,6 +39,14 @@ void stop_types();
 // The facts of a type; nullptr for MPI_DATATYPE_NULL and for a type that is not committed, which the host must report.
 // A look-up for predefined types; for others an attribute of the type, made at its first use. Thread-safe.
 const Datatype* find_datatype(MPI_Datatype type);
+
+// The same for the length of one call: programs make types for a single call and free them after it, and an attribute
+// costs more than the question. `room` holds the facts of a type that has none, and only a type that comes again and
+// again gets one.
+const Datatype* find_datatype(MPI_Datatype type, Datatype& room);
+
+// Asks the host for the sizes, extents and bounds of the type behind `handle`. Thread-safe.
+void measure(Datatype& type);
 
 // The facts of a predefined type; nullptr for all others. Thread-safe, local, asks the host nothing.
 const Datatype* find_predefined(MPI_Datatype type);

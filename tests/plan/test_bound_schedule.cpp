@@ -48,5 +48,72 @@ TEST(BoundSchedule, EveryProgramGivesTheRightNumbers) {
     }
 }
 
+// All that the engine reads, in numbers.
+std::vector<std::uint64_t> numbers(const BoundSchedule& bound) {
+  std::vector<std::uint64_t> all = {bound.scratch_bytes, bound.input_bytes, bound.output_bytes, bound.element_bytes,
+                                    bound.channels_used};
+  const auto add = [&](auto... values) { (all.push_back(static_cast<std::uint64_t>(values)), ...); };
+  for (const BoundSpan& span : bound.spans) add(span.offset, span.bytes, span.space);
+  for (const BoundStep& step : bound.steps) {
+    add(step.kind, step.channel, step.incoming_left, step.rail, step.peer, step.group, step.predecessors);
+    for (const SpanList& list : {step.successors, step.source, step.operand, step.destination})
+      add(list.first, list.count);
+    add(step.bytes, step.lane);
+  }
+  for (const Lane& lane : bound.lanes) add(lane.steps.first, lane.steps.count);
+  for (const BoundGroup& group : bound.groups) {
+    add(group.kind, group.takes_own, group.lower_only, group.root, group.self, group.bytes, group.members.size());
+    for (const std::int32_t member : group.members) add(member);
+    for (const std::uint64_t offset : group.piece_offsets) add(offset);
+  }
+  all.insert(all.end(), bound.successors.begin(), bound.successors.end());
+  all.insert(all.end(), bound.lane_steps.begin(), bound.lane_steps.end());
+  return all;
+}
+
+// How many plans' schedules grow with the data; of those, rebind() is bind().
+int check_growth(const Problem& problem, const Candidate& candidate, const Hierarchy& hierarchy, const Call& longer) {
+  const Call& call = problem.call;
+  const auto plan = lower(candidate, call.collective, call.root, call.commutative, hierarchy, true);
+  if (!plan.ok() || !grows_evenly(plan->semantics)) return 0;
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (const bool in_place : {false, true}) {
+      const Schedule& schedule = plan->schedules[static_cast<std::size_t>(rank)];
+      Placement before = dense_placement(call), after = dense_placement(longer);
+      before.in_place = after.in_place = in_place;
+      BoundSchedule bound = bind(schedule, plan->semantics, rank, before);
+      rebind(schedule, {payload_bytes(call, problem.ranks), payload_bytes(longer, problem.ranks), longer.element_bytes},
+             bound);
+      EXPECT_EQ(numbers(bound), numbers(bind(schedule, plan->semantics, rank, after)))
+          << name(call.collective) << " " << candidate.name << " on " << hierarchy.describe() << ", rank " << rank
+          << ": " << call.count << " to " << longer.count;
+    }
+  return 1;
+}
+
+TEST(BoundSchedule, WhatGrowsEvenlyIsBoundAnewAsFromTheStart) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::vector<std::vector<int>> shapes = {{2}, {5}, {2, 2}, {3, 2, 1}, {1, 1, 1}};
+  int grown = 0, cut = 0;
+  for (const auto& shape : shapes) {
+    const Hierarchy hierarchy = Hierarchy::nodes_of(shape);
+    for (int c = 0; c < planned_collectives; ++c) {
+      const auto collective = static_cast<Collective>(c);
+      const Problem problem = random_problem(collective, hierarchy.ranks(), true, random);
+      if (problem.call.count == 0) continue;
+      Call other = problem.call;
+      other.count = 1 + random() % 1500;
+      other.element_bytes = random() % 2 == 0 ? 8 : 3;
+      for (const int chunks : {1, 3})
+        for (const Candidate& candidate : all_candidates(collective, hierarchy, true, 4, 20, chunks, random))
+          ++(check_growth(problem, candidate, hierarchy, other) != 0 ? grown : cut);
+    }
+  }
+  EXPECT_GT(grown, 100);
+  EXPECT_GT(cut, 100);
+}
+
 }  // namespace
 }  // namespace plait

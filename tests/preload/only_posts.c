@@ -1,6 +1,6 @@
 /* A program of which no collective blocks: every rank posts on MPI_COMM_WORLD, on duplicates and on parts of them, each
- * in an order of communicators of its own. Prints the plan of the fourth call on each, and "only_posts: right" at the
- * end. */
+ * in an order of communicators of its own. Prints the plan of the fourth call on each, how many of ten communicators
+ * are set up when they are made, and "only_posts: right" at the end. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -55,6 +55,20 @@ static void post_in_any_order(MPI_Comm first, MPI_Comm second) {
   }
 }
 
+/* How many of the communicators that are made of one, which is not used meanwhile, were set up at once. */
+static int set_up_of_ten(MPI_Comm from) {
+  enum { made = 10 };
+  MPI_Comm comms[made];
+  int count = 0;
+  for (int k = 0; k < made; ++k) MPI_Comm_dup(from, &comms[k]);
+  for (int k = 0; k < made; ++k) {
+    post(comms[k]);
+    count += accelerated();
+    MPI_Comm_free(&comms[k]);
+  }
+  return count;
+}
+
 int main(int argc, char** argv) {
   MPI_Comm dup, of_dup, part, of_world;
   MPI_Request pending;
@@ -86,6 +100,10 @@ int main(int argc, char** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &of_world);
   report("of the world", post(of_world));
   MPI_Comm_free(&of_world);
+  const int first = set_up_of_ten(dup), unused = set_up_of_ten(dup);
+  post(dup);
+  const int again = set_up_of_ten(dup);
+  if (rank == 0) printf("of ten %d, unused %d, used %d, ", first, unused, again);
   MPI_Comm_free(&part);
   MPI_Comm_free(&of_dup);
   MPI_Comm_free(&dup);
