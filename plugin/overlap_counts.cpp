@@ -74,9 +74,9 @@ std::size_t OverlapCounts::add(const OverlapPlan& plan) {
 }
 
 void OverlapCounts::note_verdict(const std::string& verdict) {
-  if (verdict.empty()) return;
+  constexpr std::string_view planned = "planned";
   const std::scoped_lock lock(guard_);
-  verdict_ = verdict;
+  if (verdict.starts_with(planned) || (!verdict.empty() && !verdict_.starts_with(planned))) verdict_ = verdict;
 }
 
 void OverlapCounts::count_fused(std::size_t group, std::size_t bytes) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/overlap/overlap_plan.h"
@@ -78,7 +79,7 @@ class OverlapCounts {
   void count_early() { early_.fetch_add(1, std::memory_order_relaxed); }  // a group that was begun before it was full
   void count_agreement() { agreements_.fetch_add(1, std::memory_order_relaxed); }
 
-  // What a communicator has learned of its steps; the last one's stands in the report.
+  // What a communicator has learned of its steps; the last one's stands in the report, of those that made a plan.
   void note_verdict(const std::string& verdict);
 
   nlohmann::json facts() const;

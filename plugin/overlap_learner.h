@@ -41,7 +41,7 @@ class OverlapLearner {
   // In the order of the numbers.
   void note(const RecordedCall& call);
 
-  // What it has come to, for people; empty: nothing yet.
+  // What it has come to, for people: "planned after ...", or why there is no plan; empty: nothing yet.
   const std::string& verdict() const { return verdict_; }
 
  private:

@@ -2,9 +2,10 @@
 // of other sizes, types and operators, in place, on several communicators, among other collectives and messages; each
 // rank waits when and how it likes. All results are checked, and a rank that waits too long ends the job.
 //
-//   overlap_sequences SEQUENCES SEED [PLAN]
+//   overlap_sequences SEQUENCES SEED [PLAN | steps]
 //
-// PLAN is the one of rank 2 ("none": it has none).
+// PLAN is the one of rank 2 ("none": it has none). With "steps", a sequence is many steps of the same calls on a
+// communicator of its own, for a plan that is learned; later they are disturbed like the others.
 // Prints "overlap_sequences: right" at the end. The plan's sizes are those of overlap_step.json.
 #include <mpi.h>
 #include <unistd.h>
@@ -164,10 +165,11 @@ class Rank {
  public:
   explicit Rank(std::vector<Party>& parties) : parties_(parties) {}
 
-  void run(const std::vector<Call>& calls, std::uint64_t seed) {
+  // `patient`: it waits at the end only.
+  void run(const std::vector<Call>& calls, std::uint64_t seed, bool patient) {
     Random own(seed * 1000003 + static_cast<std::uint64_t>(rank_of_world));
     Random common(seed ^ 0x5bd1e995);
-    const bool patient = own.one_in(3);  // waits at the end only
+    patient |= own.one_in(3);
     for (std::size_t index = 0; index < calls.size(); ++index) {
       make(index, calls[index], common);
       if (!patient && own.one_in(6)) wait_somehow(own);
@@ -300,6 +302,38 @@ std::vector<Party> make_parties() {
   return {party_of(MPI_COMM_WORLD), party_of(again), party_of(half), party_of(reversed)};
 }
 
+// ---- Steps ----
+
+// Now and then a call is left out, or another one comes.
+std::vector<Call> disturbed(std::vector<Call> step, Random& random) {
+  const auto chosen = step.begin() + random.below(static_cast<int>(step.size()));
+  if (random.one_in(2))
+    step.erase(chosen);
+  else
+    *chosen = random_call(random, 8 * (1 + random.below(100)), 1);
+  return step;
+}
+
+void run_steps(std::uint64_t seed) {
+  constexpr int undisturbed = 48, steps = 72;
+  Random common(seed);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::vector<Party> parties = {party_of(comm)};
+  Rank self(parties);
+  std::vector<Call> step(static_cast<std::size_t>(2 + common.below(12)));
+  for (Call& call : step) call.bytes = 8 * (1 + common.below(common.one_in(3) ? 3000 : 100));
+  const int change = common.one_in(3) ? common.below(undisturbed) : -1;
+  for (int number = 0; number < steps; ++number) {
+    alarm(patience_s);
+    if (number == change) step.front().bytes += 8;
+    const bool disturb = number >= undisturbed && common.one_in(3);
+    self.run(disturb ? disturbed(step, common) : step, seed * 1000 + static_cast<std::uint64_t>(number),
+             number < undisturbed);
+  }
+  MPI_Comm_free(&parties.front().comm);
+}
+
 // Open MPI's name and MPICH's.
 const char* own_rank() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
@@ -336,7 +370,8 @@ void wait_early(MPI_Comm comm) {
 }
 
 int main(int argc, char** argv) {
-  if (argc > 3 && own_rank() != nullptr && std::atoi(own_rank()) == 2) {
+  const bool by_steps = argc > 3 && std::strcmp(argv[3], "steps") == 0;
+  if (argc > 3 && !by_steps && own_rank() != nullptr && std::atoi(own_rank()) == 2) {
     if (std::strcmp(argv[3], "none") != 0)
       setenv("PLAIT_OVERLAP", argv[3], 1);
     else
@@ -353,9 +388,13 @@ int main(int argc, char** argv) {
   for (long sequence = 0; sequence < sequences; ++sequence) {
     seed_at_hand = seed * 1000000 + static_cast<std::uint64_t>(sequence);
     alarm(patience_s);
+    if (by_steps) {
+      run_steps(seed_at_hand);
+      continue;
+    }
     Random random(seed_at_hand);
     const std::vector<Call> calls = random_sequence(random, static_cast<int>(parties.size()));
-    self.run(calls, seed_at_hand);
+    self.run(calls, seed_at_hand, false);
   }
   alarm(patience_s);
   wait_early(parties.front().comm);
