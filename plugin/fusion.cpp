@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "plugin/bootstrap.h"
@@ -106,8 +107,12 @@ void Fusion::prepare(Consultation& consultation, std::size_t values) {
 void Fusion::prepare() {
   if (prepared_for_ == communicator_.machinery.get()) return;
   prepare(agreement_, agreement_values);
-  prepare(exchange_, exchange_values);
+  if (process().learns_overlap) prepare(exchange_, exchange_values);
   prepared_for_ = communicator_.machinery.get();
+}
+
+bool Fusion::can_consult() const {
+  return agreement_.prepared->accelerated && (exchange_.prepared == nullptr || exchange_.prepared->accelerated);
 }
 
 std::shared_ptr<FusedPlans> Fusion::fused_plans(std::size_t element_bytes) {
@@ -116,7 +121,10 @@ std::shared_ptr<FusedPlans> Fusion::fused_plans(std::size_t element_bytes) {
     const std::scoped_lock lock(guard_);
     plan = published_;
   }
-  if (plan == nullptr) return nullptr;
+  if (plan == nullptr || short_of_memory_) {
+    fused_.clear();
+    return nullptr;
+  }
   ScheduleCache& schedules = communicator_.machinery->schedules;
   const auto outdated = [&](const std::shared_ptr<FusedPlans>& fused) {
     return fused->plan != plan || fused->changes != schedules.changes();
@@ -124,7 +132,12 @@ std::shared_ptr<FusedPlans> Fusion::fused_plans(std::size_t element_bytes) {
   std::erase_if(fused_, outdated);
   const auto found = std::ranges::find(fused_, element_bytes, [](const auto& fused) { return fused->element_bytes; });
   if (found != fused_.end()) return *found;
-  return fused_.emplace_back(make_fused_plans(schedules, std::move(plan), element_bytes));
+  try {
+    return fused_.emplace_back(make_fused_plans(schedules, std::move(plan), element_bytes));
+  } catch (const std::bad_alloc&) {
+    short_of_memory_ = true;
+    return nullptr;
+  }
 }
 
 void Fusion::enlist(Operation& operation) {
@@ -136,8 +149,8 @@ void Fusion::enlist(Operation& operation) {
   if (operation.prepared == nullptr) return;
   prepare();
   const Request& request = operation.request;
-  const bool can_agree = agreement_.prepared->accelerated && exchange_.prepared->accelerated;
-  if (!can_agree || !request.output.direct || !request.input.direct) return counts.count_alone(reasons::overlap_layout);
+  if (!can_consult() || !request.output.direct || !request.input.direct)
+    return counts.count_alone(reasons::overlap_layout);
   Membership& membership = operation.membership;
   membership.enlisted = true;
   membership.number = numbers_given_++;
@@ -180,13 +193,14 @@ Fusion::Turn Fusion::fail(const Status& status) {
 void Fusion::note_end(const Operation& operation) {
   const Membership& membership = operation.membership;
   ended_calls_.store(membership.number + 1, std::memory_order_release);
-  if (learner_ == nullptr) return;
+  if (learner_ == nullptr || learner_->settled()) return;
   learner_->note({.bytes = bytes_of(operation),
                   .computed = seconds(membership.computed_ns),
                   .posted = seconds(membership.posted_ns),
                   .begin = seconds(membership.begin_ns),
                   .end = seconds(monotonic_ns()),
                   .all_done_before = membership.all_done_before});
+  if (learner_->settled()) OverlapCounts::instance().note_verdict(learner_->verdict());
 }
 
 // ---- Learning ----

@@ -92,6 +92,7 @@ class Fusion {
 
   void prepare();
   void prepare(Consultation& consultation, std::size_t values);
+  bool can_consult() const;
   std::shared_ptr<FusedPlans> fused_plans(std::size_t element_bytes);
 
   bool asks(const Operation& head);
@@ -118,9 +119,10 @@ class Fusion {
   std::uint64_t left_mpi_ns_ = 0;
   const Machinery* prepared_for_ = nullptr;
   std::vector<std::shared_ptr<FusedPlans>> fused_;  // by element size, of the plan at hand
+  bool short_of_memory_ = false;                    // for them: this rank's groups run call by call
 
   // Handed from the posting thread to the other with the operations.
-  Consultation agreement_, exchange_;
+  Consultation agreement_, exchange_;  // the latter of a learner
 
   // Between the two, and those that wait.
   mutable std::mutex guard_;  // of the next two

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -126,7 +127,11 @@ struct Endpoint {
   int count = 1;
 };
 int convert(Endpoint from, Endpoint to) {
-  return PMPI_Sendrecv(from.address, from.count, from.type, 0, 0, to.address, to.count, to.type, 0, 0, quiet,
+  // Threads that convert at the same time must not get each other's data.
+  constexpr int tags = 32767;  // MPI promises so many
+  static std::atomic<int> threads{0};
+  thread_local const int tag = threads.fetch_add(1, std::memory_order_relaxed) % tags;
+  return PMPI_Sendrecv(from.address, from.count, from.type, 0, tag, to.address, to.count, to.type, 0, tag, quiet,
                        MPI_STATUS_IGNORE);
 }
 
@@ -166,8 +171,10 @@ bool keeps_packed_reals() {
   PMPI_Type_vector(2, 1, 2, MPI_LONG_DOUBLE, &apart);
   PMPI_Type_commit(&apart);
   int position = 0;
-  PMPI_Pack(source.data(), 1, apart, packed.data(), static_cast<int>(packed.size()), &position, quiet);
+  const int error =
+      PMPI_Pack(source.data(), 1, apart, packed.data(), static_cast<int>(packed.size()), &position, quiet);
   PMPI_Type_free(&apart);
+  if (error != MPI_SUCCESS) return true;
   return packed[value] == std::byte{0x5A} && packed[real + value] == std::byte{0x5A};
 }
 
@@ -210,9 +217,8 @@ bool is_contiguous(const Datatype& measured) {
 }
 
 bool loses_bytes_packed(MPI_Datatype type) {
-  constexpr std::size_t real_bytes = 16;
   if (packing_keeps_reals) return false;
-  if (const Datatype* known = find_predefined(type)) return known->size >= real_bytes;
+  if (const Datatype* known = find_predefined(type)) return known->long_reals;
   const Contents contents(type);
   return contents.predefined() ||
          std::ranges::any_of(contents.types.values(), [](MPI_Datatype part) { return loses_bytes_packed(part); });

@@ -75,8 +75,8 @@ OverlapLearner::OverlapLearner() : ask_at_(first_question) {}
 // ---- Before a call ----
 
 double OverlapLearner::duty(std::uint64_t call) const {
-  if (state_ != State::measuring) return state_ == State::watching ? 1 : duty_alone_;
-  if (call < recorded_from_) return 1;
+  if (state_ != State::measuring) return duty_alone_;
+  if (call < recorded_from_) return 0;
   return shares[std::min<std::size_t>((call - recorded_from_) / steps_of(steps_of_share), shares.size() - 1)];
 }
 
@@ -118,6 +118,7 @@ void OverlapLearner::watch_on(std::uint64_t call) {
   state_ = State::watching;
   pattern_ = {};
   plan_ = made_ = nullptr;
+  duty_alone_ = 0;
   records_.clear();
   recorded_from_ = call;
   ask_at_ = call + first_question;

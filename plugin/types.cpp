@@ -279,11 +279,16 @@ class QuietWorld {
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
 };
 
-// Packing nothing moves nothing, but the host looks whether the type is committed.
+// Packing nothing moves nothing, but the host looks whether the type is committed. Other errors say nothing of the
+// type: a rank that took them for it would leave the call to the host by itself.
 bool committed(MPI_Datatype type) {
   char source = 0, packed = 0;
   int position = 0;
-  return PMPI_Pack(&source, 0, type, &packed, 1, &position, quiet_communicator()) == MPI_SUCCESS;
+  const int code = PMPI_Pack(&source, 0, type, &packed, 1, &position, quiet_communicator());
+  if (code == MPI_SUCCESS) return true;
+  int error_class = MPI_ERR_TYPE;
+  PMPI_Error_class(code, &error_class);
+  return error_class != MPI_ERR_TYPE;
 }
 
 // False where it is not committed.
@@ -340,6 +345,13 @@ void measure(Datatype& type) {
   type.true_extent = true_extent > 0 ? static_cast<std::size_t>(true_extent) : 0;
 }
 
+bool has_long_reals(Kind kind, std::size_t bytes) {
+  constexpr std::size_t real_bytes = 16;
+  const bool made_of_them = kind == Kind::long_real || kind == Kind::long_complex || kind == Kind::pair_long_double_int;
+  return made_of_them || (kind == Kind::real && bytes == real_bytes) ||
+         (kind == Kind::complex && bytes == 2 * real_bytes);
+}
+
 void start_types() {
   if (tables != nullptr) return;
   auto* made = new Tables;
@@ -357,8 +369,9 @@ void start_types() {
     measure(type);
     type.contiguous = fills_its_extent(type);
     fill_reducers(type, named.entries[i].kind, made->reducers[i]);
-    type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
+    type.long_reals = has_long_reals(named.entries[i].kind, type.size);
     if (type.size > 0) insert(type);
+    type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
   }
 }
 

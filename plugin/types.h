@@ -24,6 +24,7 @@ struct Datatype {
   bool contiguous = false;  // any number of elements lies in memory exactly as it is packed
   bool predefined = false;
   bool by_message = false;  // MPI_Pack would not keep all of its bytes
+  bool long_reals = false;  // of a predefined type: made of 16-byte reals
   // By Op, of a predefined type: how a predefined operator combines its elements. No `apply` where the kernel is
   // missing or where the host refuses the combination: then the host gets the call, and raises the error if there is
   // one.

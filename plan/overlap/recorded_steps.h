@@ -27,7 +27,7 @@ struct StepPattern {
   friend bool operator==(const StepPattern&, const StepPattern&) = default;
 };
 
-inline constexpr std::size_t most_calls_of_step = 2048;
+inline constexpr std::size_t most_calls_of_step = 512;
 
 // That of the last calls, the first of which has index 0: two whole steps and the begin of a third, of 2 to
 // most_calls_of_step calls each. A step begins with a call that has nothing under way before it.
