@@ -23,7 +23,6 @@ struct Latest {
 thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
 
 bool calls_host(const Operation& operation) {
-  constexpr auto mpi = std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi);
   const Request& request = operation.request;
   if (by_pairs(request.call.collective)) {
     const Links& links = operation.communicator->machinery->links;
@@ -31,7 +30,7 @@ bool calls_host(const Operation& operation) {
     return links.network == ChannelKind::mpi || std::ranges::any_of(request.lists->sends, packed);
   }
   const bool packed = request.input.type != nullptr && !request.input.direct;
-  return packed || (operation.prepared->schedule.channels_used & mpi) != 0;
+  return packed || uses_host(*operation.prepared);
 }
 
 // As for the blocking calls, but for what those learn of lengths.

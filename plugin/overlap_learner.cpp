@@ -70,7 +70,10 @@ constexpr double no_figures = std::numeric_limits<double>::max();
 
 }  // namespace
 
-OverlapLearner::OverlapLearner() : ask_at_(first_question) {}
+// Records are noted where nothing may be thrown.
+OverlapLearner::OverlapLearner() : ask_at_(first_question) {
+  records_.reserve(std::max<std::size_t>(last_question, shares.size() * steps_of_share * most_calls_of_step));
+}
 
 // ---- Before a call ----
 

@@ -40,7 +40,7 @@ class OverlapLearner {
 
   // ---- After it ----
 
-  // In the order of the numbers.
+  // In the order of the numbers. Allocates nothing.
   void note(const RecordedCall& call);
 
   // What it has come to, for people: "planned after ...", or why there is no plan; empty: nothing yet.
