@@ -87,10 +87,10 @@ class Node:
 
 class Cluster:
     """An emulated cluster (docs/cluster.md), there from `with` on until its end, or the end of this program. Without a
-    rate its links are as fast as the machine."""
+    rate its links are as fast as the machine; with a delay, such as "2ms", messages take so much longer."""
 
-    def __init__(self, nodes, per_node, rate=None, rails=1):
-        self.nodes, self.per_node, self.link, self.rails = nodes, per_node, rate, rails
+    def __init__(self, nodes, per_node, rate=None, rails=1, delay=None):
+        self.nodes, self.per_node, self.link, self.rails, self.delay = nodes, per_node, rate, rails, delay
         self.ranks = nodes * per_node
         self.rate = None  # of all rails of a node together
         if rate:
@@ -101,7 +101,7 @@ class Cluster:
     def __enter__(self):
         atexit.register(self._down)
         subprocess.run([CLUSTER, "up", "--name", self.name, "--nodes", str(self.nodes), "--rate",
-                        self.link or "none", "--rails", str(self.rails)], check=True)
+                        self.link or "none", "--rails", str(self.rails), *(["--delay", self.delay] if self.delay else [])], check=True)
         return self
 
     def __exit__(self, *_):

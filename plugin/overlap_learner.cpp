@@ -34,7 +34,7 @@ constexpr std::size_t values_of_share = 4;
 
 ShareAnswer share_answer(std::span<const double> values) { return {values[0], values[1], values[2], values[3]}; }
 
-OverlapModel model_of(const std::vector<ShareAnswer>& answers, double startup) {
+OverlapModel model_of(const std::vector<ShareAnswer>& answers, double startup, double agreement) {
   double quickest = 0, alone = 0;
   for (const ShareAnswer& answer : answers) {
     quickest = std::max(quickest, answer.overlapped_rate);
@@ -42,6 +42,7 @@ OverlapModel model_of(const std::vector<ShareAnswer>& answers, double startup) {
   }
   if (alone == 0) alone = quickest;
   OverlapModel model;
+  model.agreement = agreement;
   std::vector<double> rates;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     model.shares.push_back({.threads = 1, .duty = shares[i + 1]});
@@ -199,6 +200,7 @@ std::vector<double> OverlapLearner::figures_question(double posted) const {
                                std::max(figures.alone_rate, alone_rate), figures.step})
       values.push_back(value);
   }
+  values.push_back(exchange_seconds_);
   values.push_back(-startup);
   return values;
 }
@@ -221,7 +223,8 @@ void OverlapLearner::make_plan(const std::vector<double>& largest) {
     table.layers.push_back({.name = std::to_string(i), .bytes = step_bytes_[i], .seconds = pass.computation[i]});
   for (const std::size_t bytes : step_bytes_) pass.bytes.push_back(static_cast<double>(bytes));
   const double startup = -largest.back();
-  const OverlapModel model = model_of(answers, startup);
+  const double agreement = largest[largest.size() - 2];
+  const OverlapModel model = model_of(answers, startup, agreement);
   const bool known =
       std::ranges::all_of(answers, [&](const ShareAnswer& answer) { return std::isfinite(answer.step); });
   if (!known || !(pass.total() > 0) || !(model.alone(pass.bytes[0], 0) < no_figures)) return;

@@ -32,14 +32,15 @@ std::vector<OverlapGroup> merged_gradients(const BackwardPass& pass, const Overl
   const std::size_t r = share_index(model, share);
   std::vector<OverlapGroup> groups = {{0, 0, share}};
   double ready = 0, free = 0, bytes = 0;  // when this gradient exists, when the last group is reduced; of this group
+  bool several = false;
   for (std::size_t call = 0; call < pass.bytes.size(); ++call) {
     ready += pass.computation[call];
     bytes += pass.bytes[call];
-    ++groups.back().calls;
+    several = ++groups.back().calls > 1 || pass.is_fused(call);
     if (call + 1 == pass.bytes.size()) break;
     const double begin = std::max(ready, free);
     if (ready + pass.computation[call + 1] < begin + startup) continue;
-    free = begin + model.alone(bytes, r);
+    free = begin + reduction_time(model, bytes, several, r).alone;
     bytes = 0;
     groups.push_back({call + 1, 0, share});
   }

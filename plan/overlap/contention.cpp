@@ -78,9 +78,14 @@ std::vector<CommunicationShare> known_shares(const Contention& contention) {
   return shares;
 }
 
+double agreement_seconds(const ReductionCosts& costs) {
+  constexpr double two_numbers = 16;
+  return costs(two_numbers).startup;
+}
+
 Result<OverlapModel> overlap_model(const Contention& contention, const std::vector<CommunicationShare>& shares,
-                                   const ReductionCosts& costs) {
-  OverlapModel model{.shares = shares, .slowdown = {}, .overlapped = {}, .alone = {}};
+                                   const ReductionCosts& costs, double agreement) {
+  OverlapModel model{.shares = shares, .slowdown = {}, .overlapped = {}, .alone = {}, .agreement = agreement};
   std::vector<double> overlapped, alone;
   for (const CommunicationShare& share : shares) {
     const Result<ContentionRow> row = row_of(contention, share);

@@ -85,10 +85,14 @@ ReductionCosts ring_costs(int processes, double latency);
 // The shares that the samples or the table have, ascending in resources.
 std::vector<CommunicationShare> known_shares(const Contention& contention);
 
+// What an agreement of the ranks takes before a group of several calls begins, where the plans run that `costs` tell
+// of: the start-up of a small reduction.
+double agreement_seconds(const ReductionCosts& costs);
+
 // The functions that plans are made with, for these shares. Fails (invalid) where a curve has no positive value for a
 // share, or where the file has neither table nor fit, or the table no row of a share.
 Result<OverlapModel> overlap_model(const Contention& contention, const std::vector<CommunicationShare>& shares,
-                                   const ReductionCosts& costs);
+                                   const ReductionCosts& costs, double agreement = 0);
 
 // Fails (invalid) with the place and what was expected there.
 Result<Contention> parse_contention(std::string_view text);

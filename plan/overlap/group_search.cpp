@@ -114,7 +114,8 @@ double GroupSearch::value(std::size_t i, std::size_t l, int z) {
 
 GroupCost GroupSearch::cost(std::size_t from, std::size_t to, std::size_t share) const {
   const double bytes = bytes_before_[to] - bytes_before_[from];
-  GroupCost cost{.overlapped = model_.overlapped(bytes, share), .alone = model_.alone(bytes, share)};
+  const ReductionTime time = reduction_time(model_, bytes, to - from > 1 || pass_.is_fused(from), share);
+  GroupCost cost{.overlapped = time.overlapped, .alone = time.alone};
   cost.added = cost.overlapped * (1 - 1 / model_.slowdown[share]);
   return cost;
 }

@@ -20,7 +20,15 @@ struct OverlapModel {
   std::function<double(double bytes, std::size_t share)> overlapped;
   // q(c, r) + a: the same with nothing beside it.
   std::function<double(double bytes, std::size_t share)> alone;
+  // Seconds before a reduction of several calls begins: the ranks agree that all have posted them. The paper has none.
+  double agreement = 0;
 };
+
+// What a reduction takes, fused of `several` calls or one alone.
+struct ReductionTime {
+  double overlapped = 0, alone = 0;
+};
+ReductionTime reduction_time(const OverlapModel& model, double bytes, bool several, std::size_t share);
 
 // The model with one share only: what is planned with it has a fixed r.
 OverlapModel with_share(const OverlapModel& model, std::size_t share);
@@ -30,7 +38,9 @@ struct BackwardPass {
   std::vector<double> computation;  // by call: seconds from when the last call's gradient exists until this one's does
   std::vector<double> bytes;        // by call: of its gradient; positive
   double tail = 0;                  // seconds of computation after the last gradient
+  std::vector<bool> fused = {};     // by call: it stands for several of the program's; empty: none does
   double total() const;             // seconds of computation
+  bool is_fused(std::size_t call) const { return !fused.empty() && fused[call]; }
 };
 
 // The groups of a plan as calls of their own.
@@ -43,7 +53,8 @@ struct OverlapStage {
   double communication = 0;  // ... or communication
   double seconds() const { return overlapped + computation + communication; }
 };
-OverlapStage overlap_stage(const OverlapModel& model, double bytes, double computation, std::size_t share);
+OverlapStage overlap_stage(const OverlapModel& model, double bytes, double computation, std::size_t share,
+                           bool several = false);
 
 // When the reduction of a group runs, in seconds from the start of the backward pass.
 struct GroupTime {

@@ -11,9 +11,9 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 // A stage that begins at chunk `from` and ends at chunk `to`: eq. 18 and 19.
-double stage_seconds(const OverlapModel& model, double bytes, int from, int to, int chunks, double chunk,
+double stage_seconds(const OverlapModel& model, double bytes, bool several, int from, int to, int chunks, double chunk,
                      std::size_t share) {
-  const OverlapStage stage = overlap_stage(model, bytes, (to - from) * chunk, share);
+  const OverlapStage stage = overlap_stage(model, bytes, (to - from) * chunk, share, several);
   return to < chunks && stage.communication > 0 ? infinite : stage.seconds();
 }
 
@@ -32,6 +32,7 @@ OverlapProblem random_problem(std::mt19937_64& random, std::size_t calls, std::s
   if (problem.pass.total() <= 0) problem.pass.tail = 1;
   const double rate = bytes / problem.pass.total() * std::exp(uniform(-2.3, 2.3));
   const double startup = problem.pass.total() * std::exp(uniform(-7, -1));
+  if (uniform(0, 1) < 0.5) problem.model.agreement = startup * uniform(0, 2);
   std::vector<double> alone_rates, overlapped_rates;
   for (std::size_t share = 0; share < shares; ++share) {
     const double speed = uniform(0.2, 1), slowdown = 1 + uniform(0, 0.6);
@@ -70,7 +71,8 @@ double plain_algorithm_1(const OverlapProblem& problem, const GroupSearchOptions
             const double before = T[at(i - 1, from, begin)];
             if (before == infinite) continue;
             for (std::size_t share = 0; share < model.shares.size(); ++share)
-              T[at(i, l, z)] = std::min(T[at(i, l, z)], before + stage_seconds(model, bytes, begin, z, Z, w, share));
+              T[at(i, l, z)] =
+                  std::min(T[at(i, l, z)], before + stage_seconds(model, bytes, l - from > 1, begin, z, Z, w, share));
           }
         }
       }
@@ -115,9 +117,10 @@ double chunked_time(const OverlapProblem& problem, const std::vector<OverlapGrou
     const std::size_t share = share_index(model, groups[i].share);
     for (int z = 1; z <= chunks; ++z)
       for (int begin = first_chunk(computed, w, chunks); begin <= z; ++begin)
-        after[static_cast<std::size_t>(z)] = std::min(
-            after[static_cast<std::size_t>(z)],
-            before[static_cast<std::size_t>(begin)] + stage_seconds(model, tasks.bytes[i], begin, z, chunks, w, share));
+        after[static_cast<std::size_t>(z)] =
+            std::min(after[static_cast<std::size_t>(z)],
+                     before[static_cast<std::size_t>(begin)] +
+                         stage_seconds(model, tasks.bytes[i], tasks.fused[i], begin, z, chunks, w, share));
     before = after;
   }
   return before[Z];
