@@ -124,8 +124,9 @@ void OverlapLearner::watch_on(std::uint64_t call) {
   duty_alone_ = 0;
   records_.clear();
   recorded_from_ = call;
-  ask_at_ = call + first_question;
-  if (++changes_ == most_changes) settle("the program's steps change; each call by itself");
+  // What looked like steps was perhaps a part of them.
+  ask_at_ = call + (first_question << (2 * ++changes_));
+  if (changes_ == most_changes) settle("the program's steps change; each call by itself");
 }
 
 // ---- The step ----

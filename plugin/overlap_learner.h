@@ -43,6 +43,8 @@ class OverlapLearner {
   // In the order of the numbers. Allocates nothing.
   void note(const RecordedCall& call);
 
+  // 0: none were found.
+  std::size_t calls_of_step() const { return pattern_.calls; }
   // What it has come to, for people: "planned after ...", or why there is no plan; empty: nothing yet.
   const std::string& verdict() const { return verdict_; }
 

@@ -13,12 +13,21 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// The last three calls with nothing under way before them, the latest first.
-std::vector<std::size_t> last_begins(std::span<const RecordedCall> calls) {
-  std::vector<std::size_t> begins;
-  for (std::size_t i = calls.size(); i-- > 0 && begins.size() < 3;)
-    if (calls[i].all_done_before) begins.push_back(i);
-  return begins;
+std::size_t last_begin(std::span<const RecordedCall> calls) {
+  std::size_t i = calls.size();
+  while (i > 0 && !calls[i - 1].all_done_before) --i;
+  return i == 0 ? 0 : i - 1;
+}
+
+// Whether the calls from one on have the sizes of those of a step before.
+bool repeats(std::span<const RecordedCall> calls, std::size_t from, std::size_t length) {
+  for (std::size_t i = from; i < calls.size(); ++i)
+    if (calls[i].bytes != calls[i - length].bytes) return false;
+  return true;
+}
+
+bool overlaps(std::span<const RecordedCall> step) {
+  return !std::ranges::all_of(step, [](const RecordedCall& call) { return call.all_done_before; });
 }
 
 std::size_t whole_steps(std::span<const RecordedCall> calls, std::size_t calls_of_step) {
@@ -45,13 +54,14 @@ struct Moved {
 }  // namespace
 
 StepPattern step_pattern(std::span<const RecordedCall> calls) {
-  const std::vector<std::size_t> begins = last_begins(calls);
-  if (begins.size() < 3) return {};
-  const std::size_t length = begins[0] - begins[1];
-  if (length < 2 || length > most_calls_of_step || begins[1] - begins[2] != length) return {};
-  for (std::size_t i = begins[2] + length; i < calls.size(); ++i)
-    if (calls[i].bytes != calls[i - length].bytes) return {};
-  return {.calls = length, .first = begins[0] % length};
+  const std::size_t begin = last_begin(calls);
+  for (std::size_t length = 2; length <= most_calls_of_step && 2 * length <= begin; ++length) {
+    const bool begins = calls[begin - length].all_done_before && calls[begin - 2 * length].all_done_before;
+    const std::size_t from = std::max(length, std::min(begin - length, calls.size() / 2));
+    if (begins && overlaps(calls.subspan(begin - length, length)) && repeats(calls, from, length))
+      return {.calls = length, .first = begin % length};
+  }
+  return {};
 }
 
 StepFigures step_figures(std::span<const RecordedCall> calls, std::size_t calls_of_step, double startup) {

@@ -17,9 +17,10 @@ namespace {
 struct World {
   std::vector<std::size_t> bytes = {4000, 8000, 2000, 64000, 4000, 1000, 1000, 16000};
   double layer_seconds = 2e-3, startup = 3e-3, rate = 20e6;  // of a step's computation and of reductions
-  double slowed = 0.5;    // how much of a core's share computation loses beside communication
-  double plan_costs = 0;  // seconds that a step takes longer with a plan
-  double noise = 0;       // relative
+  double slowed = 0.5;                         // how much of a core's share computation loses beside communication
+  double plan_costs = 0;                       // seconds that a step takes longer with a plan
+  double noise = 0;                            // relative
+  std::vector<std::size_t> waits_before = {};  // these calls of a step, too
   std::function<std::size_t(std::size_t step, std::size_t call)> size = {};  // another than `bytes`
 };
 
@@ -44,7 +45,7 @@ class Rank {
                         .posted = clock_,
                         .begin = begin,
                         .end = busy_until_,
-                        .all_done_before = call == 0 && step > 0});
+                        .all_done_before = (call == 0 && step > 0) || waits_within(call)});
   }
   double posted() const { return pending_.back().posted; }
   // The step's last one is posted: with a plan all of it costs one start-up.
@@ -62,6 +63,7 @@ class Rank {
   std::size_t size(std::size_t step, std::size_t call) const {
     return world_.size ? world_.size(step, call) : world_.bytes[call];
   }
+  bool waits_within(std::size_t call) const { return std::ranges::count(world_.waits_before, call) != 0; }
   double disturbance() { return 1 + world_.noise * std::uniform_real_distribution(-1.0, 1.0)(random_); }
 
   const World& world_;
@@ -145,6 +147,35 @@ TEST(OverlapLearner, FindsNoStepsInCallsOfAnySize) {
   EXPECT_NE(ranks[0].learner.verdict().find("no steps"), std::string::npos) << ranks[0].learner.verdict();
 }
 
+TEST(OverlapLearner, FindsStepsThatWaitInBetween) {
+  const World world{.waits_before = {3, 6}};
+  std::vector<Rank> ranks = ranks_of(world, 1);
+  run(ranks, world, 60);
+  ASSERT_NE(ranks[0].learner.plan(), nullptr) << ranks[0].learner.verdict();
+  EXPECT_EQ(ranks[0].learner.plan()->calls.size(), world.bytes.size());
+}
+
+TEST(OverlapLearner, DoesNotTakeEqualPartsForSteps) {
+  World world;
+  world.bytes.clear();
+  for (std::size_t part = 0; part < 12; ++part) {
+    world.waits_before.push_back(world.bytes.size());
+    for (const std::size_t bytes : {4000u, 8000u, 4000u, 2000u}) world.bytes.push_back(bytes);
+  }
+  for (const std::size_t bytes : {16000u, 500u}) world.bytes.push_back(bytes);
+  std::vector<Rank> ranks = ranks_of(world, 1);
+  run(ranks, world, 60);
+  ASSERT_EQ(ranks[0].learner.calls_of_step(), world.bytes.size()) << ranks[0].learner.verdict();
+  EXPECT_TRUE(ranks[0].learner.verdict().starts_with("planned")) << ranks[0].learner.verdict();
+}
+
+TEST(OverlapLearner, LeavesProgramsThatWaitForEachCall) {
+  const World world{.waits_before = {0, 1, 2, 3, 4, 5, 6, 7}};
+  std::vector<Rank> ranks = ranks_of(world, 1);
+  run(ranks, world, 1100);
+  EXPECT_NE(ranks[0].learner.verdict().find("no steps"), std::string::npos) << ranks[0].learner.verdict();
+}
+
 TEST(OverlapLearner, BeginsAnewWhereTheStepsChange) {
   for (const std::size_t change : {12u, 20u, 29u}) {
     World world;
@@ -169,7 +200,18 @@ TEST(RecordedSteps, FindWhatIsRepeated) {
   calls[5].bytes = 30;
   EXPECT_EQ(step_pattern(calls), StepPattern());
   calls[5].bytes = 10;
-  calls[6].all_done_before = true;
+  calls[6].all_done_before = true;  // another wait, not in all steps
+  EXPECT_EQ(step_pattern(calls), (StepPattern{.calls = 3, .first = 1}));
+  for (RecordedCall& call : calls) call.all_done_before = true;
+  EXPECT_EQ(step_pattern(calls), StepPattern());
+}
+
+TEST(RecordedSteps, LookAtHalfOfWhatThereIs) {
+  std::vector<RecordedCall> calls(40, {.bytes = 10});
+  for (std::size_t i = 0; i < calls.size(); i += 4) calls[i].all_done_before = true;
+  calls[15].bytes = 20;
+  EXPECT_EQ(step_pattern(calls), (StepPattern{.calls = 4, .first = 0}));
+  calls[25].bytes = 20;  // all is alike behind it, but for fewer calls
   EXPECT_EQ(step_pattern(calls), StepPattern());
 }
 
