@@ -200,7 +200,7 @@ void Fusion::note_end(const Operation& operation) {
                   .begin = seconds(membership.begin_ns),
                   .end = seconds(monotonic_ns()),
                   .all_done_before = membership.all_done_before});
-  if (learner_->settled()) OverlapCounts::instance().note_verdict(learner_->verdict());
+  if (learner_->settled()) note_verdict();
 }
 
 // ---- Learning ----
@@ -230,7 +230,7 @@ void Fusion::take_answer(std::uint64_t call) {
   const std::size_t blocks = (question_.size() + exchange_values - 1) / exchange_values;
   const double each = seconds(monotonic_ns() - asked_ns_) / static_cast<double>(blocks);
   learner_->answer(call, std::exchange(question_, {}), each);
-  OverlapCounts::instance().note_verdict(learner_->verdict());
+  note_verdict();
   if (learner_->plan() == plan_) return;
   plan_ = learner_->plan();
   open_ = {};
@@ -239,7 +239,14 @@ void Fusion::take_answer(std::uint64_t call) {
     published_ = plan_;
   }
   matcher_ = plan_ == nullptr ? nullptr : std::make_unique<StepMatcher>(*plan_);
-  if (plan_ != nullptr) first_counted_ = OverlapCounts::instance().add(*plan_);
+  if (plan_ != nullptr) first_counted_ = OverlapCounts::instance().add(*plan_, communicator_.ranks);
+}
+
+// The same on all ranks.
+void Fusion::note_verdict() {
+  if (communicator_.rank != 0) return;
+  OverlapCounts::instance().note_verdict(place_, {.ranks = communicator_.ranks, .calls = learner_->calls_of_step()},
+                                         learner_->plan() != nullptr, learner_->verdict());
 }
 
 // ---- Groups ----

@@ -170,5 +170,105 @@ TEST(OverlapReport, SaysSharesReasonsAndTimes) {
   EXPECT_TRUE(overlap_report_lines(OverlapReport()).empty());
 }
 
+std::string lines_of(const OverlapReport& report) {
+  std::string text;
+  for (const std::string& line : overlap_report_lines(report)) text += line + "\n";
+  return text;
+}
+
+OverlapReport report_of(const std::vector<const OverlapCounts*>& ranks) {
+  OverlapReport report;
+  for (const OverlapCounts* counts : ranks) merge_overlap_facts(report, counts->facts());
+  return report;
+}
+
+TEST(OverlapReport, SaysWhatEachKindOfCommunicatorHasLearned) {
+  // Four ranks; the halves' plans come in another order on the second half, whose first rank is the third.
+  OverlapCounts first, second, third, fourth;
+  const OverlapPlan whole = plan_of({10, 20, 30}, {2, 1}), half = plan_of({50, 60}, {1, 1});
+  for (OverlapCounts* counts : {&first, &second}) {
+    counts->start();
+    counts->count_fused(counts->add(whole, 4), 30);
+    counts->count_fused(counts->add(half, 2) + 1, 60);
+  }
+  for (OverlapCounts* counts : {&third, &fourth}) {
+    counts->start();
+    counts->count_fused(counts->add(half, 2) + 1, 60);
+    counts->count_fused(counts->add(whole, 4), 30);
+  }
+  OverlapCounts::Place of_whole, of_half, of_other_half, of_none;
+  first.note_verdict(of_whole, {.ranks = 4, .calls = 3}, true, "planned for all");
+  first.note_verdict(of_half, {.ranks = 2, .calls = 0}, false, "the steps change");
+  first.note_verdict(of_half, {.ranks = 2, .calls = 2}, true, "planned for a half");
+  third.note_verdict(of_other_half, {.ranks = 2, .calls = 2}, false, "planned for a half, not taken");
+  third.note_verdict(of_none, {.ranks = 2, .calls = 0}, false, "no steps");
+  const OverlapReport report = report_of({&first, &second, &third, &fourth});
+  const std::string text = lines_of(report);
+  for (const char* words : {"overlap: auto: 4 ranks: planned for all\n",
+                            "overlap: auto: 2 ranks (2 communicators, 1 with a plan): planned for a half",
+                            "overlap: auto: 2 ranks: no steps\n", "overlap: 2 groups a rank of 2 plans,",
+                            "steps of 3 calls on 4 ranks: 1 groups a rank, threads x",
+                            "steps of 2 calls on 2 ranks: 1 groups a rank, threads x"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << " in " << text;
+  EXPECT_EQ(text.find("steps change"), std::string::npos) << text;
+  const nlohmann::json json = overlap_report_json(report);
+  ASSERT_EQ(json["groups"].size(), 4u);
+  for (const nlohmann::json& group : json["groups"]) {
+    const bool of_all = group["communicator_ranks"] == 4;
+    EXPECT_EQ(group["step_calls"], of_all ? 3 : 2);
+    EXPECT_EQ(group["bytes"], group["runs"] == 0 ? 0 : of_all ? 30 : 60);
+  }
+  ASSERT_EQ(json["learned"].size(), 3u);
+  std::uint64_t communicators = 0;
+  for (const nlohmann::json& learned : json["learned"]) communicators += learned["communicators"].get<std::uint64_t>();
+  EXPECT_EQ(communicators, 4u);
+  EXPECT_TRUE(json["auto"].get<std::string>().starts_with("planned"));
+}
+
+// A program that makes and frees communicators, each of which learns a plan.
+TEST(OverlapReport, IsBoundedForAnyNumberOfCommunicators) {
+  OverlapCounts equal, different;
+  equal.start();
+  different.start();
+  for (std::size_t i = 0; i < 1000; ++i) {
+    OverlapCounts::Place place;
+    OverlapPlan plan = plan_of({10, 20, 30}, {2, 1});
+    plan.backward_seconds = static_cast<double>(i);  // what was measured is never the same
+    const std::size_t group = equal.add(plan, 4);
+    EXPECT_EQ(group, 0u);
+    equal.count_fused(group + 1, 30);
+    equal.note_verdict(place, {.ranks = 4, .calls = 3}, true, "planned after " + std::to_string(i));
+    OverlapCounts::Place other;
+    const OverlapPlan own = plan_of({10, 20 + i}, {1, 1});
+    different.count_fused(different.add(own, 4), 10);
+    different.note_verdict(other, {.ranks = 4, .calls = 2 + i}, i % 2 == 0, "planned after " + std::to_string(i));
+  }
+  OverlapReport report = report_of({&equal});
+  EXPECT_EQ(overlap_report_lines(report).size(), 3u);
+  EXPECT_NE(lines_of(report).find("4 ranks (1000 communicators, 1000 with a plan): planned after 999"),
+            std::string::npos);
+  nlohmann::json json = overlap_report_json(report);
+  ASSERT_EQ(json["groups"].size(), 2u);
+  EXPECT_EQ(json["groups"][1]["runs"], 1000);
+  EXPECT_FALSE(json.contains("more_groups"));
+
+  report = report_of({&different, &different});
+  EXPECT_LT(overlap_report_lines(report).size(), 20u);
+  EXPECT_NE(lines_of(report).find(" communicators of other kinds, "), std::string::npos);
+  json = overlap_report_json(report);
+  EXPECT_LT(json["groups"].size(), 200u);
+  EXPECT_LT(json["learned"].size(), 100u);
+  std::uint64_t runs = json["more_groups"]["runs"], communicators = 0, planned = 0;
+  for (const nlohmann::json& group : json["groups"]) runs += group["runs"].get<std::uint64_t>();
+  for (const nlohmann::json& learned : json["learned"]) {
+    communicators += learned["communicators"].get<std::uint64_t>();
+    planned += learned["planned"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(runs, 1000u);
+  EXPECT_EQ(communicators, 2000u);  // both ranks' facts are those of a first rank
+  EXPECT_EQ(planned, 1000u);
+  EXPECT_LT(different.facts().dump().size(), 20000u);
+}
+
 }  // namespace
 }  // namespace plait
