@@ -47,6 +47,8 @@ class Fusion {
   void note_posted();
   // The program waits for a request. Thread-safe.
   static void note_wait_for(MPI_Request request);
+  // It was told that the operation is complete, and lets go of it. Thread-safe.
+  static void note_found_complete(const Operation& operation);
 
   // ---- For the thread that is busy with progress() ----
 
@@ -119,6 +121,7 @@ class Fusion {
   // Of the posting thread.
   std::uint64_t numbers_given_ = 0;
   std::uint64_t left_mpi_ns_ = 0;
+  std::shared_ptr<std::atomic<std::uint64_t>> found_ns_;  // Membership::found_ns
   const Machinery* prepared_for_ = nullptr;
   std::vector<std::shared_ptr<FusedPlans>> fused_;  // by element size, of the plan at hand
   bool short_of_memory_ = false;                    // for them: this rank's groups run call by call

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "plugin/overlap_counts.h"
 #include "plugin/progress_share.h"
@@ -114,13 +115,41 @@ TEST(HostTurns, TurnsThatFollowEachOtherAreAWait) {
   HostTurns turns;
   std::uint64_t now = 1'000'000'000;
   for (int i = 0; i < 100; ++i) turns.note(now += 5'000'000);  // a look now and then
-  EXPECT_FALSE(turns.waits());
+  EXPECT_FALSE(turns.waits(0));
   for (int i = 0; i < 40; ++i) turns.note(now += 1000);
-  EXPECT_TRUE(turns.waits());
+  EXPECT_TRUE(turns.waits(turns.in_all()));
   turns.forget();
-  EXPECT_FALSE(turns.waits());
+  const std::uint64_t post = turns.in_all();
+  EXPECT_FALSE(turns.waits(post));
   for (int i = 0; i < 256; ++i) turns.note(now += 5'000'000);  // but not for ever
-  EXPECT_TRUE(turns.waits());
+  EXPECT_TRUE(turns.waits(post));
+}
+
+TEST(HostTurns, PostsElsewhereHideNoWait) {
+  HostTurns turns;
+  const std::uint64_t post = turns.in_all();
+  std::uint64_t now = 1'000'000'000;
+  for (int i = 0; i < 128; ++i) {  // the program posts on another communicator between its looks at this one's request
+    EXPECT_FALSE(turns.waits(post));
+    turns.note(now += 1000);
+    turns.note(now += 1000);
+    turns.forget();
+  }
+  EXPECT_TRUE(turns.waits(post));
+}
+
+TEST(HostTurns, AreToldApartByThread) {
+  HostTurns turns;
+  turns.note(5);
+  EXPECT_EQ(HostTurns::own_last_ns(), 5u);
+  std::thread([&] {
+    EXPECT_EQ(HostTurns::own_last_ns(), 0u);
+    turns.note(7);
+    EXPECT_EQ(HostTurns::own_last_ns(), 7u);
+  }).join();
+  EXPECT_EQ(HostTurns::own_last_ns(), 5u);
+  HostTurns::note_own(9);
+  EXPECT_EQ(HostTurns::own_last_ns(), 9u);
 }
 
 TEST(ExposedTime, IsTheWaitsWithinTheWhole) {
