@@ -13,12 +13,6 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-std::size_t last_begin(std::span<const RecordedCall> calls) {
-  std::size_t i = calls.size();
-  while (i > 0 && !calls[i - 1].all_done_before) --i;
-  return i == 0 ? 0 : i - 1;
-}
-
 // Whether the calls from one on have the sizes of those of a step before.
 bool repeats(std::span<const RecordedCall> calls, std::size_t from, std::size_t length) {
   for (std::size_t i = from; i < calls.size(); ++i)
@@ -26,8 +20,19 @@ bool repeats(std::span<const RecordedCall> calls, std::size_t from, std::size_t 
   return true;
 }
 
-bool overlaps(std::span<const RecordedCall> step) {
-  return !std::ranges::all_of(step, [](const RecordedCall& call) { return call.all_done_before; });
+// Whether some call was posted with others under way.
+bool overlaps(std::span<const RecordedCall> calls) {
+  return !std::ranges::all_of(calls, [](const RecordedCall& call) { return call.all_done_before; });
+}
+
+// Whether the call is the first of a step, and those of two steps before are, too, or of more in the last half.
+bool begins_step(std::span<const RecordedCall> calls, std::size_t call, std::size_t length) {
+  const std::size_t half = calls.size() / 2,
+                    told = std::max(half, calls.size() - std::min(calls.size(), calls_that_tell));
+  for (std::size_t first = std::min(call - 2 * length, told + (call - told) % length); first <= call; first += length)
+    if (!calls[first].all_done_before) return false;
+  const std::size_t from = std::max(length, std::min(call - length, half));
+  return overlaps(calls.subspan(call - length, length)) && repeats(calls, from, length);
 }
 
 std::size_t whole_steps(std::span<const RecordedCall> calls, std::size_t calls_of_step) {
@@ -54,12 +59,12 @@ struct Moved {
 }  // namespace
 
 StepPattern step_pattern(std::span<const RecordedCall> calls) {
-  const std::size_t begin = last_begin(calls);
-  for (std::size_t length = 2; length <= most_calls_of_step && 2 * length <= begin; ++length) {
-    const bool begins = calls[begin - length].all_done_before && calls[begin - 2 * length].all_done_before;
-    const std::size_t from = std::max(length, std::min(begin - length, calls.size() / 2));
-    if (begins && overlaps(calls.subspan(begin - length, length)) && repeats(calls, from, length))
-      return {.calls = length, .first = begin % length};
+  if (!overlaps(calls.last(std::min(calls.size(), calls_that_tell)))) return {};
+  for (std::size_t length = 2; length <= most_calls_of_step && 2 * length < calls.size(); ++length) {
+    if (!repeats(calls, std::max(length, calls.size() - length), length)) continue;
+    const std::size_t least = std::max(calls.size() - length, 2 * length);  // at or behind the half
+    for (std::size_t call = calls.size(); call-- > least;)
+      if (begins_step(calls, call, length)) return {.calls = length, .first = call % length};
   }
   return {};
 }

@@ -28,6 +28,8 @@ struct StepPattern {
 };
 
 inline constexpr std::size_t most_calls_of_step = 512;
+// Of calls before the last so many a pattern tells the sizes only.
+inline constexpr std::size_t calls_that_tell = 3 * most_calls_of_step;
 
 // That of the last calls, the first of which has index 0: two whole steps and the begin of a third, of 2 to
 // most_calls_of_step calls each, and nothing else in the last half of the calls: what is alike within a step is none.

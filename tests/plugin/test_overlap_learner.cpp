@@ -21,6 +21,7 @@ struct World {
   double plan_costs = 0;                       // seconds that a step takes longer with a plan
   double noise = 0;                            // relative
   std::vector<std::size_t> waits_before = {};  // these calls of a step, too
+  double stray = 0;                            // how often a rank happens to have nothing under way elsewhere
   std::function<std::size_t(std::size_t step, std::size_t call)> size = {};  // another than `bytes`
 };
 
@@ -63,7 +64,10 @@ class Rank {
   std::size_t size(std::size_t step, std::size_t call) const {
     return world_.size ? world_.size(step, call) : world_.bytes[call];
   }
-  bool waits_within(std::size_t call) const { return std::ranges::count(world_.waits_before, call) != 0; }
+  bool waits_within(std::size_t call) {
+    const bool stray = std::uniform_real_distribution(0.0, 1.0)(random_) < world_.stray;
+    return stray || std::ranges::count(world_.waits_before, call) != 0;
+  }
   double disturbance() { return 1 + world_.noise * std::uniform_real_distribution(-1.0, 1.0)(random_); }
 
   const World& world_;
@@ -155,6 +159,27 @@ TEST(OverlapLearner, FindsStepsThatWaitInBetween) {
   EXPECT_EQ(ranks[0].learner.plan()->calls.size(), world.bytes.size());
 }
 
+// A rank that tests its requests while it computes.
+TEST(OverlapLearner, FindsStepsThatOneRankSeesElsewhere) {
+  const World world{.stray = 0.4};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::vector<Rank> ranks = ranks_of(world, seed);
+    run(ranks, world, 120);
+    for (const Rank& rank : ranks) EXPECT_EQ(rank.learner.calls_of_step(), world.bytes.size()) << "seed " << seed;
+    EXPECT_TRUE(ranks[0].learner.verdict().starts_with("planned")) << ranks[0].learner.verdict();
+  }
+}
+
+TEST(OverlapLearner, FindsStepsOfEqualCalls) {
+  World world{.stray = 0.1};
+  world.bytes.assign(10, 4000);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::vector<Rank> ranks = ranks_of(world, seed);
+    run(ranks, world, 120);
+    EXPECT_EQ(ranks[0].learner.calls_of_step(), world.bytes.size()) << "seed " << seed;
+  }
+}
+
 TEST(OverlapLearner, DoesNotTakeEqualPartsForSteps) {
   World world;
   world.bytes.clear();
@@ -213,6 +238,20 @@ TEST(RecordedSteps, LookAtHalfOfWhatThereIs) {
   EXPECT_EQ(step_pattern(calls), (StepPattern{.calls = 4, .first = 0}));
   calls[25].bytes = 20;  // all is alike behind it, but for fewer calls
   EXPECT_EQ(step_pattern(calls), StepPattern());
+}
+
+// The ranks have not agreed on what those before the last calls_that_tell saw.
+TEST(RecordedSteps, DoNotAskOldCallsWhereAStepBegins) {
+  for (const std::size_t length : {4u, 300u, 512u}) {
+    std::vector<RecordedCall> calls(8192);
+    for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = {.bytes = i % length, .all_done_before = i % length == 2};
+    const StepPattern right{.calls = length, .first = 2};
+    EXPECT_EQ(step_pattern(calls), right);
+    for (std::size_t i = 0; i < calls.size() - calls_that_tell; ++i) calls[i].all_done_before = i % 3 == 0;
+    EXPECT_EQ(step_pattern(calls), right);
+    calls[calls.size() - 1 - length].bytes += 8;
+    EXPECT_EQ(step_pattern(calls), StepPattern());
+  }
 }
 
 TEST(RecordedSteps, TellWhatCommunicationTakes) {
