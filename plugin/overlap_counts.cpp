@@ -101,9 +101,11 @@ LearnedOutcome& outcome_of(std::map<LearnedKind, LearnedOutcome>& learned, Learn
 
 }  // namespace
 
-void LearnedOutcome::take(const std::string& other) {
-  constexpr std::string_view made = "planned";
-  if (other.starts_with(made) || !verdict.starts_with(made)) verdict = other;
+void LearnedOutcome::take(const std::string& other, bool runs_by_plan) {
+  const int told = runs_by_plan ? 2 : other.starts_with("planned") ? 1 : 0;
+  if (told < telling) return;
+  verdict = other;
+  telling = told;
 }
 
 std::size_t OverlapCounts::add(const OverlapPlan& plan, int ranks) {
@@ -127,13 +129,14 @@ void OverlapCounts::note_verdict(Place& place, const LearnedKind& kind, bool pla
   if (place.taken) {
     LearnedOutcome& before = learned_[place.kind];
     before.planned -= place.planned ? 1 : 0;
+    if (before.planned == 0) before.telling = 0;  // its verdict may be this one's
     if (--before.communicators == 0) learned_.erase(place.kind);
   }
   place = {.taken = true, .planned = planned, .kind = kind};
   LearnedOutcome& outcome = outcome_of(learned_, place.kind);
   ++outcome.communicators;
   outcome.planned += planned ? 1 : 0;
-  outcome.take(verdict);
+  outcome.take(verdict, planned);
 }
 
 void OverlapCounts::count_fused(std::size_t group, std::size_t bytes) {
@@ -245,7 +248,7 @@ void merge_learned(OverlapReport& report, const json& learned) {
   LearnedOutcome& outcome = outcome_of(report.learned, kind);
   outcome.communicators += learned[2].get<std::uint64_t>();
   outcome.planned += learned[3].get<std::uint64_t>();
-  outcome.take(learned[4]);
+  outcome.take(learned[4], learned[3] != 0);
 }
 
 using Learned = std::pair<LearnedKind, LearnedOutcome>;

@@ -80,9 +80,10 @@ struct LearnedKind {
 // What communicators of a kind have come to.
 struct LearnedOutcome {
   std::uint64_t communicators = 0, planned = 0;  // the latter of the former run by a plan
-  std::string verdict;                           // of the last one, of those for which a plan was made
+  std::string verdict;  // of the last one, of those that run by a plan, else of those for which one was made
+  int telling = 0;      // how much it says
 
-  void take(const std::string& other);
+  void take(const std::string& other, bool runs_by_plan);
 };
 
 class OverlapCounts {

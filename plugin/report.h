@@ -25,7 +25,7 @@
 //              list, those with plans first, of objects with "communicator_ranks" and "step_calls", a kind of
 //              communicators (0 calls: no steps were found; 0 ranks: kinds for which the list is too long), how many
 //              "communicators" of that kind have come to a verdict, in how many of them groups were formed at the
-//              end ("planned"), and the "verdict" of the last one, a sentence, of those for which a plan was made;
+//              end ("planned"), and the "verdict" of the last one, a sentence, of those with a plan first;
 //              "auto" is the first of these sentences
 //   "node"     what happened within nodes, an object with
 //     "segment_bytes", "largest_segment_bytes"  most bytes of shared segments at a time on any node; of one segment

@@ -229,12 +229,13 @@ TEST(OverlapReport, SaysWhatEachKindOfCommunicatorHasLearned) {
   first.note_verdict(of_whole, {.ranks = 4, .calls = 3}, true, "planned for all");
   first.note_verdict(of_half, {.ranks = 2, .calls = 0}, false, "the steps change");
   first.note_verdict(of_half, {.ranks = 2, .calls = 2}, true, "planned for a half");
-  third.note_verdict(of_other_half, {.ranks = 2, .calls = 2}, false, "planned for a half, not taken");
+  third.note_verdict(of_other_half, {.ranks = 2, .calls = 2}, true, "planned for the other half");
+  third.note_verdict(of_other_half, {.ranks = 2, .calls = 2}, false, "planned for the other half: not taken");
   third.note_verdict(of_none, {.ranks = 2, .calls = 0}, false, "no steps");
   const OverlapReport report = report_of({&first, &second, &third, &fourth});
   const std::string text = lines_of(report);
   for (const char* words : {"overlap: auto: 4 ranks: planned for all\n",
-                            "overlap: auto: 2 ranks (2 communicators, 1 with a plan): planned for a half",
+                            "overlap: auto: 2 ranks (2 communicators, 1 with a plan): planned for a half\n",
                             "overlap: auto: 2 ranks: no steps\n", "overlap: 2 groups a rank of 2 plans,",
                             "steps of 3 calls on 4 ranks: 1 groups a rank, threads x",
                             "steps of 2 calls on 2 ranks: 1 groups a rank, threads x"})
