@@ -75,7 +75,10 @@ constinit std::atomic<int> registered{0};
 }  // namespace
 
 Fusion::Fusion(Communicator& communicator, std::shared_ptr<const OverlapPlan> plan)
-    : communicator_(communicator), published_(plan), plan_(std::move(plan)) {
+    : communicator_(communicator),
+      found_ns_(std::make_shared<std::atomic<std::uint64_t>>(0)),
+      published_(plan),
+      plan_(std::move(plan)) {
   if (plan_ != nullptr)
     matcher_ = std::make_unique<StepMatcher>(*plan_);
   else
@@ -142,9 +145,9 @@ std::shared_ptr<FusedPlans> Fusion::fused_plans(std::size_t element_bytes) {
 
 void Fusion::enlist(Operation& operation) {
   OverlapCounts& counts = OverlapCounts::instance();
-  const std::uint64_t now_ns = monotonic_ns(), last_turn_ns = counts.turns.last_ns();
-  const bool waited = last_turn_ns > left_mpi_ns_;
+  const std::uint64_t now_ns = monotonic_ns();
   counts.turns.forget();
+  turns_at_post_.store(counts.turns.in_all(), std::memory_order_relaxed);
   counts.time.forget_turn();
   if (operation.prepared == nullptr) return;
   prepare();
@@ -156,7 +159,10 @@ void Fusion::enlist(Operation& operation) {
   membership.number = numbers_given_++;
   membership.plans = fused_plans(request.call.element_bytes);
   membership.posted_ns = now_ns;
-  membership.computed_ns = left_mpi_ns_ == 0 ? 0 : now_ns - std::max(left_mpi_ns_, last_turn_ns);
+  membership.computed_ns = left_mpi_ns_ == 0 ? 0 : now_ns - std::max(left_mpi_ns_, HostTurns::own_last_ns());
+  // Turns of the host's would not do: where the helper completes requests, a wait that comes late takes none.
+  membership.found_ns = found_ns_;
+  const bool waited = found_ns_->load(std::memory_order_acquire) > left_mpi_ns_;
   membership.all_done_before = waited && communicator_.operations.pending.load(std::memory_order_acquire) == 0;
   operation.needs_host |= agreement_.needs_host || exchange_.needs_host;
 }
@@ -177,8 +183,16 @@ void Fusion::note_wait_for(MPI_Request request) {
   for (Fusion* fusion : registry().all) {
     const std::scoped_lock own_lock(fusion->guard_);
     for (const NamedRequest& named : fusion->requests_)
-      if (named.request == request) fusion->awaited_.store(named.number + 1, std::memory_order_relaxed);
+      if (named.request == request && named.number >= fusion->awaited_.load(std::memory_order_relaxed))
+        fusion->awaited_.store(named.number + 1, std::memory_order_relaxed);
   }
+}
+
+void Fusion::note_found_complete(const Operation& operation) {
+  if (operation.membership.found_ns == nullptr) return;
+  const std::uint64_t now_ns = monotonic_ns();
+  HostTurns::note_own(now_ns);
+  operation.membership.found_ns->store(now_ns, std::memory_order_release);
 }
 
 // ---- Running ----
@@ -200,7 +214,7 @@ void Fusion::note_end(const Operation& operation) {
                   .begin = seconds(membership.begin_ns),
                   .end = seconds(monotonic_ns()),
                   .all_done_before = membership.all_done_before});
-  if (learner_->settled()) OverlapCounts::instance().note_verdict(learner_->verdict());
+  if (learner_->settled()) note_verdict();
 }
 
 // ---- Learning ----
@@ -230,7 +244,7 @@ void Fusion::take_answer(std::uint64_t call) {
   const std::size_t blocks = (question_.size() + exchange_values - 1) / exchange_values;
   const double each = seconds(monotonic_ns() - asked_ns_) / static_cast<double>(blocks);
   learner_->answer(call, std::exchange(question_, {}), each);
-  OverlapCounts::instance().note_verdict(learner_->verdict());
+  note_verdict();
   if (learner_->plan() == plan_) return;
   plan_ = learner_->plan();
   open_ = {};
@@ -239,7 +253,14 @@ void Fusion::take_answer(std::uint64_t call) {
     published_ = plan_;
   }
   matcher_ = plan_ == nullptr ? nullptr : std::make_unique<StepMatcher>(*plan_);
-  if (plan_ != nullptr) first_counted_ = OverlapCounts::instance().add(*plan_);
+  if (plan_ != nullptr) first_counted_ = OverlapCounts::instance().add(*plan_, communicator_.ranks);
+}
+
+// The same on all ranks.
+void Fusion::note_verdict() {
+  if (communicator_.rank != 0) return;
+  OverlapCounts::instance().note_verdict(place_, {.ranks = communicator_.ranks, .calls = learner_->calls_of_step()},
+                                         learner_->plan() != nullptr, learner_->verdict());
 }
 
 // ---- Groups ----
@@ -299,7 +320,8 @@ Fusion::Turn Fusion::run_by_itself(Operation& head) {
 }
 
 bool Fusion::program_waits(const Operation& head) const {
-  return awaited_.load(std::memory_order_relaxed) > head.membership.number || OverlapCounts::instance().turns.waits();
+  return awaited_.load(std::memory_order_relaxed) > head.membership.number ||
+         OverlapCounts::instance().turns.waits(turns_at_post_.load(std::memory_order_relaxed));
 }
 
 // Whether this rank has a say in the next agreement; `wish_` is whether it waits for what is there, or can have it only

@@ -21,6 +21,7 @@
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/fused_plans.h"
 #include "plugin/operation.h"
+#include "plugin/overlap_counts.h"
 #include "plugin/overlap_learner.h"
 #include "plugin/step_matcher.h"
 
@@ -46,6 +47,8 @@ class Fusion {
   void note_posted();
   // The program waits for a request. Thread-safe.
   static void note_wait_for(MPI_Request request);
+  // It was told that the operation is complete, and lets go of it. Thread-safe.
+  static void note_found_complete(const Operation& operation);
 
   // ---- For the thread that is busy with progress() ----
 
@@ -99,6 +102,7 @@ class Fusion {
   Turn begin_question(bool may_call_host);
   Turn end_question(OperationQueue& queue, bool may_call_host);
   void take_answer(std::uint64_t call);
+  void note_verdict();
 
   void assign(OperationQueue& queue);
   void assign(Operation& operation);
@@ -117,6 +121,7 @@ class Fusion {
   // Of the posting thread.
   std::uint64_t numbers_given_ = 0;
   std::uint64_t left_mpi_ns_ = 0;
+  std::shared_ptr<std::atomic<std::uint64_t>> found_ns_;  // Membership::found_ns
   const Machinery* prepared_for_ = nullptr;
   std::vector<std::shared_ptr<FusedPlans>> fused_;  // by element size, of the plan at hand
   bool short_of_memory_ = false;                    // for them: this rank's groups run call by call
@@ -130,12 +135,14 @@ class Fusion {
   std::deque<NamedRequest> requests_;      // of calls that have not ended, ascending
   std::atomic<std::uint64_t> awaited_{0};  // number after that of a call that the program waits for
   std::atomic<std::uint64_t> ended_calls_{0};
+  std::atomic<std::uint64_t> turns_at_post_{0};  // HostTurns::in_all() at the last post
 
   // Of the busy thread.
   std::shared_ptr<const OverlapPlan> plan_;  // nullptr: none yet
   std::unique_ptr<OverlapLearner> learner_;  // nullptr: the plan was given
   std::unique_ptr<StepMatcher> matcher_;     // of the plan
   std::size_t first_counted_ = 0;            // of the plan's groups, among all that are counted
+  OverlapCounts::Place place_;               // of what was learned
   std::uint64_t units_ = 0;
   Open open_;
   Phase phase_ = Phase::idle;

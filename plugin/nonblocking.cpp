@@ -73,7 +73,9 @@ Admission admit_by_road(Operation& operation) {
 
 // ---- The functions of a generalized request ----
 
+// Called in the program's thread that finds the request complete.
 int query(void* state, MPI_Status* status) {
+  Fusion::note_found_complete(*static_cast<const Operation*>(state));
   PMPI_Status_set_elements(status, MPI_BYTE, 0);
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_ANY_SOURCE;

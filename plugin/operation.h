@@ -39,6 +39,8 @@ struct Membership {
   std::uint64_t number = 0;      // of the communicator's calls that are enlisted, from 0 on
   std::uint64_t posted_ns = 0, computed_ns = 0;
   std::shared_ptr<FusedPlans> plans;  // nullptr: there was no plan yet
+  // When the program last found a call of the communicator complete. Its own, as the communicator may be gone by then.
+  std::shared_ptr<std::atomic<std::uint64_t>> found_ns;
 
   // From when the plan's place was looked for.
   bool assigned = false;

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <tuple>
+#include <utility>
 
+#include "plugin/process.h"
 #include "plugin/progress_share.h"
 #include "tl/trace.h"
 
@@ -12,7 +16,15 @@ using nlohmann::json;
 
 // ---- HostTurns ----
 
+namespace {
+thread_local constinit std::uint64_t own_last __attribute__((tls_model("initial-exec"))) = 0;
+}
+
+std::uint64_t HostTurns::own_last_ns() { return own_last; }
+void HostTurns::note_own(std::uint64_t now_ns) { own_last = now_ns; }
+
 void HostTurns::note(std::uint64_t now_ns) {
+  note_own(now_ns);
   const bool at_once = now_ns - last_ns_.exchange(now_ns, std::memory_order_relaxed) < longest_gap_ns;
   in_a_row_.store(at_once ? in_a_row_.load(std::memory_order_relaxed) + 1 : 0, std::memory_order_relaxed);
   in_all_.fetch_add(1, std::memory_order_relaxed);
@@ -21,12 +33,10 @@ void HostTurns::note(std::uint64_t now_ns) {
 void HostTurns::forget() {
   last_ns_.store(0, std::memory_order_relaxed);
   in_a_row_.store(0, std::memory_order_relaxed);
-  in_all_.store(0, std::memory_order_relaxed);
 }
 
-bool HostTurns::waits() const {
-  return in_a_row_.load(std::memory_order_relaxed) >= turns_of_wait ||
-         in_all_.load(std::memory_order_relaxed) >= turns_in_all;
+bool HostTurns::waits(std::uint64_t in_all_at_post) const {
+  return in_a_row_.load(std::memory_order_relaxed) >= turns_of_wait || in_all() - in_all_at_post >= turns_in_all;
 }
 
 // ---- ExposedTime ----
@@ -65,24 +75,75 @@ OverlapCounts& OverlapCounts::instance() {
   return *all;
 }
 
-std::size_t OverlapCounts::add(const OverlapPlan& plan) {
-  const std::scoped_lock lock(guard_);
-  const std::size_t first = groups_.size();
-  model_ = plan.model;
-  for (const OverlapGroup& group : plan.groups) groups_.push_back({.share = group.share});
-  return first;
+namespace {
+
+// What a process, or a report of many, lists of what its communicators have learned.
+constexpr std::size_t most_plans = 64, most_groups = 4096, most_kinds = 64;
+constexpr std::size_t most_lines = 8;
+
+constexpr std::size_t not_listed = ~std::size_t{0} / 2;  // a plan's first group
+
+// Plans are equal where they do the same, whatever they predict.
+std::uint64_t hash_of(const OverlapPlan& plan, int ranks) {
+  std::string text = std::to_string(ranks) + ' ' + plan.model;
+  for (const OverlapCall& call : plan.calls) text += ' ' + std::to_string(call.bytes);
+  for (const OverlapGroup& group : plan.groups)
+    text += ',' + std::to_string(group.calls) + ' ' + share_text(group.share);
+  return hash_text(text);
 }
 
-void OverlapCounts::note_verdict(const std::string& verdict) {
-  constexpr std::string_view planned = "planned";
+constexpr LearnedKind other_kinds{};
+
+LearnedOutcome& outcome_of(std::map<LearnedKind, LearnedOutcome>& learned, LearnedKind& kind) {
+  if (learned.size() >= most_kinds && !learned.contains(kind)) kind = other_kinds;
+  return learned[kind];
+}
+
+}  // namespace
+
+void LearnedOutcome::take(const std::string& other, bool runs_by_plan) {
+  const int told = runs_by_plan ? 2 : other.starts_with("planned") ? 1 : 0;
+  if (told < telling) return;
+  verdict = other;
+  telling = told;
+}
+
+std::size_t OverlapCounts::add(const OverlapPlan& plan, int ranks) {
+  const std::uint64_t hash = hash_of(plan, ranks);
   const std::scoped_lock lock(guard_);
-  if (verdict.starts_with(planned) || (!verdict.empty() && !verdict_.starts_with(planned))) verdict_ = verdict;
+  model_ = plan.model;
+  if (const auto found = std::ranges::find(plans_, hash, &Plan::hash); found != plans_.end()) return found->first_group;
+  const bool full = plans_.size() >= most_plans || groups_.size() + plan.groups.size() > most_groups;
+  if (full && ranks != 0) return not_listed;
+  plans_.push_back({.hash = hash,
+                    .kind = {.ranks = ranks, .calls = plan.calls.size()},
+                    .first_group = groups_.size(),
+                    .groups = plan.groups.size()});
+  for (const OverlapGroup& group : plan.groups) groups_.push_back({.share = group.share});
+  return plans_.back().first_group;
+}
+
+void OverlapCounts::note_verdict(Place& place, const LearnedKind& kind, bool planned, const std::string& verdict) {
+  if (verdict.empty()) return;
+  const std::scoped_lock lock(guard_);
+  if (place.taken) {
+    LearnedOutcome& before = learned_[place.kind];
+    before.planned -= place.planned ? 1 : 0;
+    if (before.planned == 0) before.telling = 0;  // its verdict may be this one's
+    if (--before.communicators == 0) learned_.erase(place.kind);
+  }
+  place = {.taken = true, .planned = planned, .kind = kind};
+  LearnedOutcome& outcome = outcome_of(learned_, place.kind);
+  ++outcome.communicators;
+  outcome.planned += planned ? 1 : 0;
+  outcome.take(verdict, planned);
 }
 
 void OverlapCounts::count_fused(std::size_t group, std::size_t bytes) {
   const std::scoped_lock lock(guard_);
-  ++groups_[group].runs;
-  groups_[group].bytes += bytes;
+  Group& counted = group < groups_.size() ? groups_[group] : others_;
+  ++counted.runs;
+  counted.bytes += bytes;
 }
 
 void OverlapCounts::count_alone(const char* reason, std::uint64_t calls) {
@@ -93,11 +154,21 @@ void OverlapCounts::count_alone(const char* reason, std::uint64_t calls) {
 json OverlapCounts::facts() const {
   if (!started()) return json();
   const std::scoped_lock lock(guard_);
-  json groups = json::array();
-  for (const Group& group : groups_) groups.push_back({group.share.threads, group.share.duty, group.runs, group.bytes});
+  json plans = json::array(), learned = json::array();
+  for (const Plan& plan : plans_) {
+    json groups = json::array();
+    for (std::size_t i = plan.first_group; i < plan.first_group + plan.groups; ++i) {
+      const Group& group = groups_[i];
+      groups.push_back({group.share.threads, group.share.duty, group.runs, group.bytes});
+    }
+    plans.push_back({plan.hash, plan.kind.ranks, plan.kind.calls, groups});
+  }
+  for (const auto& [kind, outcome] : learned_)
+    learned.push_back({kind.ranks, kind.calls, outcome.communicators, outcome.planned, outcome.verdict});
   return {{"model", model_},
-          {"verdict", verdict_},
-          {"groups", groups},
+          {"learned", learned},
+          {"plans", plans},
+          {"others", {others_.runs, others_.bytes}},
           {"alone", alone_},
           {"early", early_.load()},
           {"agreements", agreements_.load()},
@@ -115,7 +186,7 @@ std::uint64_t of_a_rank(std::uint64_t sum, const OverlapReport& report) {
 }
 
 std::uint64_t fused_runs(const OverlapReport& report) {
-  std::uint64_t runs = 0;
+  std::uint64_t runs = report.others.runs;
   for (const OverlapReport::Group& group : report.groups) runs += group.runs;
   return runs;
 }
@@ -146,22 +217,122 @@ std::string times(const OverlapReport& report) {
   return text;
 }
 
+// ---- What the ranks' communicators have learned ----
+
+// A plan's groups among those of the report; nullptr: it lists no more.
+OverlapReport::Group* groups_of(OverlapReport& report, const json& plan) {
+  const std::uint64_t hash = plan[0];
+  if (const auto found = std::ranges::find(report.plans, hash, &OverlapReport::Plan::hash); found != report.plans.end())
+    return &report.groups[found->first_group];
+  const LearnedKind kind{.ranks = plan[1], .calls = plan[2]};
+  const json& groups = plan[3];
+  const bool full = report.plans.size() >= most_plans || report.groups.size() + groups.size() > most_groups;
+  if (groups.empty() || (full && kind.ranks != 0)) return nullptr;
+  report.plans.push_back({.hash = hash, .first_group = report.groups.size()});
+  for (const json& group : groups)
+    report.groups.push_back({.threads = group[0], .duty = group[1], .runs = 0, .bytes = 0, .kind = kind});
+  return &report.groups[report.plans.back().first_group];
+}
+
+void merge_plan(OverlapReport& report, const json& plan) {
+  OverlapReport::Group* group = groups_of(report, plan);
+  for (const json& counted : plan[3]) {
+    OverlapReport::Group& sums = group != nullptr ? *group++ : report.others;
+    sums.runs += counted[2].get<std::uint64_t>();
+    sums.bytes += counted[3].get<std::uint64_t>();
+  }
+}
+
+void merge_learned(OverlapReport& report, const json& learned) {
+  LearnedKind kind{.ranks = learned[0], .calls = learned[1]};
+  LearnedOutcome& outcome = outcome_of(report.learned, kind);
+  outcome.communicators += learned[2].get<std::uint64_t>();
+  outcome.planned += learned[3].get<std::uint64_t>();
+  outcome.take(learned[4], learned[3] != 0);
+}
+
+using Learned = std::pair<LearnedKind, LearnedOutcome>;
+
+// Those with plans first, then those with most communicators.
+std::vector<Learned> in_order(const OverlapReport& report) {
+  std::vector<Learned> all(report.learned.begin(), report.learned.end());
+  std::ranges::stable_sort(all, std::ranges::greater(), [](const Learned& learned) {
+    const auto& [kind, outcome] = learned;
+    return std::make_tuple(kind != other_kinds, outcome.planned != 0, outcome.communicators);
+  });
+  return all;
+}
+
+// "2 ranks (3 communicators, 1 with a plan): planned after ..."
+std::string text_of(const Learned& learned) {
+  const auto& [kind, outcome] = learned;
+  std::string text = std::to_string(kind.ranks) + " ranks";
+  if (outcome.communicators > 1)
+    text += " (" + std::to_string(outcome.communicators) + " communicators, " + std::to_string(outcome.planned) +
+            " with a plan)";
+  return text + ": " + outcome.verdict;
+}
+
+// What the groups of one kind of communicators are.
+std::string groups_of_kind(const OverlapReport& report, const LearnedKind& kind) {
+  OverlapReport own;
+  own.ranks = report.ranks;
+  for (const OverlapReport::Group& group : report.groups)
+    if (group.kind == kind) own.groups.push_back(group);
+  if (own.groups.empty()) return {};
+  return "steps of " + std::to_string(kind.calls) + " calls on " + std::to_string(kind.ranks) +
+         " ranks: " + std::to_string(of_a_rank(fused_runs(own), own)) +
+         " groups a rank, threads x share of a core beside computation: " + shares_in_use(own);
+}
+
+std::vector<std::string> learned_lines(const OverlapReport& report) {
+  std::vector<std::string> lines;
+  LearnedOutcome others;
+  std::size_t kinds = 0;
+  for (const Learned& learned : in_order(report)) {
+    const bool listed = learned.first != other_kinds && kinds++ < most_lines;
+    if (listed) {
+      lines.push_back("overlap: auto: " + text_of(learned));
+      continue;
+    }
+    others.communicators += learned.second.communicators;
+    others.planned += learned.second.planned;
+  }
+  if (others.communicators != 0)
+    lines.push_back("overlap: auto: " + std::to_string(others.communicators) + " communicators of other kinds, " +
+                    std::to_string(others.planned) + " with a plan");
+  return lines;
+}
+
+// Where there are several: which plan has which.
+std::vector<std::string> share_lines(const OverlapReport& report) {
+  if (report.plans.size() < 2)
+    return {"overlap: threads x share of a core beside computation: " + shares_in_use(report)};
+  std::vector<std::string> lines;
+  for (const Learned& learned : in_order(report)) {
+    const std::string text = groups_of_kind(report, learned.first);
+    if (!text.empty() && lines.size() < most_lines) lines.push_back("overlap: " + text);
+  }
+  return lines;
+}
+
+std::string name_of_plans(const OverlapReport& report) {
+  const std::string plans = report.plans.size() < 2 ? "the plan"
+                                                    : std::to_string(report.plans.size()) +
+                                                          (report.others.runs != 0 ? " and more" : "") + " plans";
+  return plans + (report.model.empty() ? "" : " for " + report.model);
+}
+
 }  // namespace
 
 void merge_overlap_facts(OverlapReport& report, const json& facts) {
   if (!facts.is_object()) return;
   ++report.ranks;
-  report.model = facts["model"];
-  if (report.verdict.empty()) report.verdict = facts["verdict"];
-  const json& groups = facts["groups"];
-  report.groups.resize(std::max(report.groups.size(), groups.size()));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    OverlapReport::Group& group = report.groups[i];
-    group.threads = groups[i][0];
-    group.duty = groups[i][1];
-    group.runs += groups[i][2].get<std::uint64_t>();
-    group.bytes += groups[i][3].get<std::uint64_t>();
-  }
+  if (facts["model"] != "") report.model = facts["model"];  // the rank's communicators may have no plan
+  for (const json& learned : facts["learned"]) merge_learned(report, learned);
+  for (const json& plan : facts["plans"]) merge_plan(report, plan);
+  report.others.runs += facts["others"][0].get<std::uint64_t>();
+  report.others.bytes += facts["others"][1].get<std::uint64_t>();
   for (const auto& [reason, calls] : facts["alone"].items()) report.alone[reason] += calls.get<std::uint64_t>();
   report.early += facts["early"].get<std::uint64_t>();
   report.agreements += facts["agreements"].get<std::uint64_t>();
@@ -171,13 +342,12 @@ void merge_overlap_facts(OverlapReport& report, const json& facts) {
 
 std::vector<std::string> overlap_report_lines(const OverlapReport& report) {
   if (report.ranks == 0) return {};
-  std::vector<std::string> lines;
-  if (!report.verdict.empty()) lines.push_back("overlap: auto: " + report.verdict);
+  std::vector<std::string> lines = learned_lines(report);
   if (report.groups.empty()) return lines;
-  lines.push_back("overlap: " + std::to_string(of_a_rank(fused_runs(report), report)) + " groups a rank of the plan" +
-                  (report.model.empty() ? "" : " for " + report.model) + ", " +
-                  std::to_string(of_a_rank(report.early, report)) + " begun before they were full; " + times(report));
-  lines.push_back("overlap: threads x share of a core beside computation: " + shares_in_use(report));
+  lines.push_back("overlap: " + std::to_string(of_a_rank(fused_runs(report), report)) + " groups a rank of " +
+                  name_of_plans(report) + ", " + std::to_string(of_a_rank(report.early, report)) +
+                  " begun before they were full; " + times(report));
+  for (std::string& line : share_lines(report)) lines.push_back(std::move(line));
   for (const auto& [reason, calls] : report.alone)
     lines.push_back("overlap: " + std::to_string(of_a_rank(calls, report)) + " calls a rank alone: " + reason);
   return lines;
@@ -186,7 +356,9 @@ std::vector<std::string> overlap_report_lines(const OverlapReport& report) {
 json overlap_report_json(const OverlapReport& report) {
   json groups = json::array(), alone = json::object();
   for (const OverlapReport::Group& group : report.groups)
-    groups.push_back({{"threads", group.threads},
+    groups.push_back({{"communicator_ranks", group.kind.ranks},
+                      {"step_calls", group.kind.calls},
+                      {"threads", group.threads},
                       {"duty", group.duty},
                       {"duty_in_use", helper_duty(share_of(group))},
                       {"runs", of_a_rank(group.runs, report)},
@@ -201,7 +373,17 @@ json overlap_report_json(const OverlapReport& report) {
                  {"communication_seconds", report.whole_s / ranks},
                  {"hidden_seconds", (report.whole_s - report.exposed_s) / ranks},
                  {"exposed_seconds", report.exposed_s / ranks}};
-  if (!report.verdict.empty()) object["auto"] = report.verdict;
+  if (report.others.runs != 0)
+    object["more_groups"] = {{"runs", of_a_rank(report.others.runs, report)},
+                             {"bytes", of_a_rank(report.others.bytes, report)}};
+  if (report.learned.empty()) return object;
+  for (const auto& [kind, outcome] : in_order(report))
+    object["learned"].push_back({{"communicator_ranks", kind.ranks},
+                                 {"step_calls", kind.calls},
+                                 {"communicators", outcome.communicators},
+                                 {"planned", outcome.planned},
+                                 {"verdict", outcome.verdict}});
+  object["auto"] = object["learned"][0]["verdict"];
   return object;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,23 +21,30 @@ namespace plait {
 // called the host. Turns of it that follow each other at once are a wait. Any thread.
 class HostTurns {
  public:
-  // The program's thread is within MPI.
+  // The calling thread, one of the program's, is within MPI.
   void note(std::uint64_t now_ns);
   // It has just posted something new, and goes back to what it computes.
   void forget();
-  // Whether it was there a moment ago, and probably still is.
+  // Whether one of them was there a moment ago, and probably still is.
   bool recent(std::uint64_t now_ns) const { return now_ns - last_ns_.load(std::memory_order_relaxed) < moment_ns; }
-  // When the program's thread was there last, since the last forget(); 0: not.
-  std::uint64_t last_ns() const { return last_ns_.load(std::memory_order_relaxed); }
-  // Whether it waits, or asks so often that it must be taken for waiting.
-  bool waits() const;
+  // How many there were.
+  std::uint64_t in_all() const { return in_all_.load(std::memory_order_relaxed); }
+  // Whether the program waits for what it posted when there had been so many in all: it waits at all, or has asked so
+  // often since that it must be taken for waiting.
+  bool waits(std::uint64_t in_all_at_post) const;
+
+  // When the calling thread was in MPI last, other than to post; 0: never.
+  static std::uint64_t own_last_ns();
+  // It is there without a turn: what it asked for was complete.
+  static void note_own(std::uint64_t now_ns);
 
  private:
   static constexpr std::uint64_t longest_gap_ns = 200'000, moment_ns = 100'000;
   static constexpr std::uint32_t turns_of_wait = 32, turns_in_all = 256;
 
   std::atomic<std::uint64_t> last_ns_{0};
-  std::atomic<std::uint32_t> in_a_row_{0}, in_all_{0};
+  std::atomic<std::uint32_t> in_a_row_{0};
+  std::atomic<std::uint64_t> in_all_{0};
 };
 
 // Time with communication of the plan under way, and the part of it in which the program waited in MPI. Thread-safe.
@@ -61,14 +69,32 @@ class ExposedTime {
   std::atomic<std::uint64_t> last_turn_ns_{0};
 };
 
+// Communicators whose learned steps stand in one line of the report.
+struct LearnedKind {
+  int ranks = 0;
+  std::size_t calls = 0;  // of the step; 0: none was found
+
+  friend auto operator<=>(const LearnedKind&, const LearnedKind&) = default;
+};
+
+// What communicators of a kind have come to.
+struct LearnedOutcome {
+  std::uint64_t communicators = 0, planned = 0;  // the latter of the former run by a plan
+  std::string verdict;  // of the last one, of those that run by a plan, else of those for which one was made
+  int telling = 0;      // how much it says
+
+  void take(const std::string& other, bool runs_by_plan);
+};
+
 class OverlapCounts {
  public:
   static OverlapCounts& instance();
 
   // Once, where the job may have plans.
   void start() { started_.store(true, std::memory_order_release); }
-  // A plan's groups count from the number that it returns on.
-  std::size_t add(const OverlapPlan& plan);
+  // A plan's groups count from the number that it returns on, which is the same for equal plans. `ranks`: of the
+  // communicator that has learned it; 0: it is the job's. Of many learned ones the rest is counted together.
+  std::size_t add(const OverlapPlan& plan, int ranks = 0);
   bool started() const { return started_.load(std::memory_order_acquire); }
 
   HostTurns turns;
@@ -79,8 +105,14 @@ class OverlapCounts {
   void count_early() { early_.fetch_add(1, std::memory_order_relaxed); }  // a group that was begun before it was full
   void count_agreement() { agreements_.fetch_add(1, std::memory_order_relaxed); }
 
-  // What a communicator has learned of its steps; the last one's stands in the report, of those that made a plan.
-  void note_verdict(const std::string& verdict);
+  // Where a communicator is counted.
+  struct Place {
+    bool taken = false, planned = false;
+    LearnedKind kind;
+  };
+  // What a communicator has learned of its steps, at `place`, which is its own; again when it knows more. For one of
+  // its ranks. Of many kinds the rest is counted as one, of no ranks.
+  void note_verdict(Place& place, const LearnedKind& kind, bool planned, const std::string& verdict);
 
   nlohmann::json facts() const;
 
@@ -89,12 +121,20 @@ class OverlapCounts {
     CommunicationShare share;
     std::uint64_t runs = 0, bytes = 0;
   };
+  struct Plan {
+    std::uint64_t hash = 0;
+    LearnedKind kind;
+    std::size_t first_group = 0, groups = 0;
+  };
 
   std::atomic<bool> started_{false};
   std::atomic<std::uint64_t> early_{0}, agreements_{0};
   mutable std::mutex guard_;
-  std::string model_, verdict_;
+  std::string model_;
+  std::map<LearnedKind, LearnedOutcome> learned_;
+  std::vector<Plan> plans_;
   std::vector<Group> groups_;
+  Group others_;  // of plans that are not listed
   std::map<std::string, std::uint64_t> alone_;
 };
 
@@ -102,13 +142,20 @@ class OverlapCounts {
 
 struct OverlapReport {
   std::string model;
-  std::string verdict;  // of a rank; empty: nothing was learned
+  std::map<LearnedKind, LearnedOutcome> learned;
   struct Group {
     int threads = 1;
     double duty = 1;
     std::uint64_t runs = 0, bytes = 0;
+    LearnedKind kind;  // of the communicators; no ranks: the plan is the job's
   };
   std::vector<Group> groups;
+  Group others;  // of plans that are not listed
+  struct Plan {
+    std::uint64_t hash = 0;
+    std::size_t first_group = 0;
+  };
+  std::vector<Plan> plans;
   std::map<std::string, std::uint64_t> alone;  // calls, by reason
   std::uint64_t early = 0, agreements = 0;
   double whole_s = 0, exposed_s = 0;

@@ -125,25 +125,34 @@ void OverlapLearner::watch_on(std::uint64_t call) {
   duty_alone_ = 0;
   records_.clear();
   recorded_from_ = call;
-  ask_at_ = call + first_question;
-  if (++changes_ == most_changes) settle("the program's steps change; each call by itself");
+  // What looked like steps was perhaps a part of them.
+  ask_at_ = call + (first_question << (2 * ++changes_));
+  if (changes_ == most_changes) settle("the program's steps change; each call by itself");
 }
 
 // ---- The step ----
 
-std::vector<double> OverlapLearner::pattern_question() const {
-  StepPattern found = step_pattern(records_);
-  if (found.calls != 0) found.first = (found.first + recorded_from_) % found.calls;
-  return with_sign({static_cast<double>(found.calls), static_cast<double>(found.first)});
+std::span<RecordedCall> OverlapLearner::calls_that_may_begin() {
+  return std::span(records_).last(std::min(records_.size(), calls_that_tell));
+}
+
+// Where a step may begin, all ranks must have seen it: what a rank saw by chance, another one did not. The sizes are
+// the same on all of them.
+std::vector<double> OverlapLearner::pattern_question() {
+  std::vector<double> values;
+  for (const RecordedCall& call : calls_that_may_begin()) values.push_back(call.all_done_before ? 0 : 1);
+  return values;
 }
 
 void OverlapLearner::begin_measuring(std::uint64_t call, const std::vector<double>& largest) {
-  if (!all_alike(largest) || largest[0] == 0) {
+  for (std::size_t i = 0; i < largest.size(); ++i) calls_that_may_begin()[i].all_done_before = largest[i] == 0;
+  pattern_ = step_pattern(records_);
+  if (pattern_.calls == 0) {
     ask_at_ = recorded_from_ + 2 * (ask_at_ - recorded_from_);
     if (ask_at_ - recorded_from_ > last_question) settle("no steps of always the same calls; each call by itself");
     return;
   }
-  pattern_ = {static_cast<std::size_t>(largest[0]), static_cast<std::size_t>(largest[1])};
+  pattern_.first = (pattern_.first + recorded_from_) % pattern_.calls;
   // The last whole step of what was recorded has the sizes.
   const std::uint64_t length = pattern_.calls, begins = call - call % length + pattern_.first;
   const std::uint64_t last_begin = begins <= call ? begins : begins - length;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class OverlapLearner {
   // In the order of the numbers. Allocates nothing.
   void note(const RecordedCall& call);
 
+  // 0: none were found.
+  std::size_t calls_of_step() const { return pattern_.calls; }
   // What it has come to, for people: "planned after ...", or why there is no plan; empty: nothing yet.
   const std::string& verdict() const { return verdict_; }
 
@@ -53,7 +56,8 @@ class OverlapLearner {
   std::vector<RecordedCall> records_between(std::size_t from_step, std::size_t to_step, double posted) const;
   std::vector<RecordedCall> records_of_share(std::size_t share, double posted) const;
 
-  std::vector<double> pattern_question() const;
+  std::span<RecordedCall> calls_that_may_begin();
+  std::vector<double> pattern_question();
   std::vector<double> figures_question(double posted) const;
   std::vector<double> check_question(double posted) const;
   void begin_measuring(std::uint64_t call, const std::vector<double>& largest);

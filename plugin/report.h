@@ -16,10 +16,17 @@
 //   sent
 //              over rails of that name
 //   "overlap"  where the job had an overlap plan (PLAIT_OVERLAP, docs/overlap-run.md): "model"; "groups", a list of
-//              "threads", "duty", "duty_in_use", "runs" and "bytes"; "begun_early", groups that a rank waited for
-//              before they were full; "agreements"; "alone", calls by reason; "communication_seconds",
-//              "hidden_seconds", "exposed_seconds". Means over the ranks. "auto": what a plan of the job's own steps
-//              has come to, a sentence
+//              "threads", "duty", "duty_in_use", "runs" and "bytes", of all plans; "begun_early", groups that a rank
+//              waited for before they were full; "agreements"; "alone", calls by reason; "communication_seconds",
+//              "hidden_seconds", "exposed_seconds". Means over the ranks.
+//              With PLAIT_OVERLAP=auto each group has the "communicator_ranks" and "step_calls" of the communicators
+//              whose plan it is of (else 0 ranks: the job's plan is that of all), equal plans are counted as one, and
+//              "more_groups", "runs" and "bytes", are those of plans for which the list is too long; "learned" is a
+//              list, those with plans first, of objects with "communicator_ranks" and "step_calls", a kind of
+//              communicators (0 calls: no steps were found; 0 ranks: kinds for which the list is too long), how many
+//              "communicators" of that kind have come to a verdict, in how many of them groups were formed at the
+//              end ("planned"), and the "verdict" of the last one, a sentence, of those with a plan first;
+//              "auto" is the first of these sentences
 //   "node"     what happened within nodes, an object with
 //     "segment_bytes", "largest_segment_bytes"  most bytes of shared segments at a time on any node; of one segment
 //     "arena_peak_bytes"  that a rank's blocks took of its arena (docs/memory.md)

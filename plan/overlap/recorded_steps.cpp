@@ -13,12 +13,26 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// The last three calls with nothing under way before them, the latest first.
-std::vector<std::size_t> last_begins(std::span<const RecordedCall> calls) {
-  std::vector<std::size_t> begins;
-  for (std::size_t i = calls.size(); i-- > 0 && begins.size() < 3;)
-    if (calls[i].all_done_before) begins.push_back(i);
-  return begins;
+// Whether the calls from one on have the sizes of those of a step before.
+bool repeats(std::span<const RecordedCall> calls, std::size_t from, std::size_t length) {
+  for (std::size_t i = from; i < calls.size(); ++i)
+    if (calls[i].bytes != calls[i - length].bytes) return false;
+  return true;
+}
+
+// Whether some call was posted with others under way.
+bool overlaps(std::span<const RecordedCall> calls) {
+  return !std::ranges::all_of(calls, [](const RecordedCall& call) { return call.all_done_before; });
+}
+
+// Whether the call is the first of a step, and those of two steps before are, too, or of more in the last half.
+bool begins_step(std::span<const RecordedCall> calls, std::size_t call, std::size_t length) {
+  const std::size_t half = calls.size() / 2,
+                    told = std::max(half, calls.size() - std::min(calls.size(), calls_that_tell));
+  for (std::size_t first = std::min(call - 2 * length, told + (call - told) % length); first <= call; first += length)
+    if (!calls[first].all_done_before) return false;
+  const std::size_t from = std::max(length, std::min(call - length, half));
+  return overlaps(calls.subspan(call - length, length)) && repeats(calls, from, length);
 }
 
 std::size_t whole_steps(std::span<const RecordedCall> calls, std::size_t calls_of_step) {
@@ -45,13 +59,14 @@ struct Moved {
 }  // namespace
 
 StepPattern step_pattern(std::span<const RecordedCall> calls) {
-  const std::vector<std::size_t> begins = last_begins(calls);
-  if (begins.size() < 3) return {};
-  const std::size_t length = begins[0] - begins[1];
-  if (length < 2 || length > most_calls_of_step || begins[1] - begins[2] != length) return {};
-  for (std::size_t i = begins[2] + length; i < calls.size(); ++i)
-    if (calls[i].bytes != calls[i - length].bytes) return {};
-  return {.calls = length, .first = begins[0] % length};
+  if (!overlaps(calls.last(std::min(calls.size(), calls_that_tell)))) return {};
+  for (std::size_t length = 2; length <= most_calls_of_step && 2 * length < calls.size(); ++length) {
+    if (!repeats(calls, std::max(length, calls.size() - length), length)) continue;
+    const std::size_t least = std::max(calls.size() - length, 2 * length);  // at or behind the half
+    for (std::size_t call = calls.size(); call-- > least;)
+      if (begins_step(calls, call, length)) return {.calls = length, .first = call % length};
+  }
+  return {};
 }
 
 StepFigures step_figures(std::span<const RecordedCall> calls, std::size_t calls_of_step, double startup) {

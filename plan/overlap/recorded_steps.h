@@ -16,7 +16,7 @@ struct RecordedCall {
   double computed = 0;           // by the program, since it left MPI the last time
   double posted = 0;             // when
   double begin = 0, end = 0;     // of the reduction, where it ran by itself
-  bool all_done_before = false;  // the program had waited, and nothing was under way any more
+  bool all_done_before = false;  // the program had found one complete since, and nothing was under way any more
 };
 
 // Steps of always the same calls.
@@ -28,9 +28,12 @@ struct StepPattern {
 };
 
 inline constexpr std::size_t most_calls_of_step = 512;
+// Of calls before the last so many a pattern tells the sizes only.
+inline constexpr std::size_t calls_that_tell = 3 * most_calls_of_step;
 
 // That of the last calls, the first of which has index 0: two whole steps and the begin of a third, of 2 to
-// most_calls_of_step calls each. A step begins with a call that has nothing under way before it.
+// most_calls_of_step calls each, and nothing else in the last half of the calls: what is alike within a step is none.
+// A step begins with a call that has nothing under way before it, as others of its calls may, but not all of them.
 StepPattern step_pattern(std::span<const RecordedCall> calls);
 
 // Of steps that ran with one share of the machine for communication, each call by itself. 0 where nothing was seen.

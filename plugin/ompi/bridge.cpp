@@ -14,6 +14,7 @@
 #include "plugin/arguments.h"
 #include "plugin/collectives.h"
 #include "plugin/communicator.h"
+#include "plugin/fusion.h"
 #include "plugin/host.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
@@ -173,6 +174,10 @@ void plait_ompi_open(void) {
 }
 
 void plait_ompi_finish(void) { plait::finish(); }
+
+void plait_ompi_found_complete(const void* operation) {
+  plait::Fusion::note_found_complete(*static_cast<const plait::Operation*>(operation));
+}
 
 void plait_ompi_release_operation(void* operation) { plait::give_back(static_cast<plait::Operation*>(operation)); }
 

@@ -55,6 +55,8 @@ struct plait_ompi_state {
 PLAIT_COLLECTIVES(PLAIT_OMPI_DOOR)
 #undef PLAIT_OMPI_DOOR
 
+/* The program finds an operation complete, which it lets go of next. */
+void plait_ompi_found_complete(const void* operation);
 /* The program has let go of an operation that is complete. */
 void plait_ompi_release_operation(void* operation);
 

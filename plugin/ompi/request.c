@@ -41,6 +41,7 @@ static int free_request(ompi_request_t** handle) {
     return OMPI_SUCCESS;
   while (!REQUEST_COMPLETE(base)) { /* another thread is just about to say so */
   }
+  plait_ompi_found_complete(request->operation);
   let_go(request);
   return OMPI_SUCCESS;
 }

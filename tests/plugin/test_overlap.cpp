@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "plugin/overlap_counts.h"
 #include "plugin/progress_share.h"
@@ -114,13 +115,41 @@ TEST(HostTurns, TurnsThatFollowEachOtherAreAWait) {
   HostTurns turns;
   std::uint64_t now = 1'000'000'000;
   for (int i = 0; i < 100; ++i) turns.note(now += 5'000'000);  // a look now and then
-  EXPECT_FALSE(turns.waits());
+  EXPECT_FALSE(turns.waits(0));
   for (int i = 0; i < 40; ++i) turns.note(now += 1000);
-  EXPECT_TRUE(turns.waits());
+  EXPECT_TRUE(turns.waits(turns.in_all()));
   turns.forget();
-  EXPECT_FALSE(turns.waits());
+  const std::uint64_t post = turns.in_all();
+  EXPECT_FALSE(turns.waits(post));
   for (int i = 0; i < 256; ++i) turns.note(now += 5'000'000);  // but not for ever
-  EXPECT_TRUE(turns.waits());
+  EXPECT_TRUE(turns.waits(post));
+}
+
+TEST(HostTurns, PostsElsewhereHideNoWait) {
+  HostTurns turns;
+  const std::uint64_t post = turns.in_all();
+  std::uint64_t now = 1'000'000'000;
+  for (int i = 0; i < 128; ++i) {  // the program posts on another communicator between its looks at this one's request
+    EXPECT_FALSE(turns.waits(post));
+    turns.note(now += 1000);
+    turns.note(now += 1000);
+    turns.forget();
+  }
+  EXPECT_TRUE(turns.waits(post));
+}
+
+TEST(HostTurns, AreToldApartByThread) {
+  HostTurns turns;
+  turns.note(5);
+  EXPECT_EQ(HostTurns::own_last_ns(), 5u);
+  std::thread([&] {
+    EXPECT_EQ(HostTurns::own_last_ns(), 0u);
+    turns.note(7);
+    EXPECT_EQ(HostTurns::own_last_ns(), 7u);
+  }).join();
+  EXPECT_EQ(HostTurns::own_last_ns(), 5u);
+  HostTurns::note_own(9);
+  EXPECT_EQ(HostTurns::own_last_ns(), 9u);
 }
 
 TEST(ExposedTime, IsTheWaitsWithinTheWhole) {
@@ -168,6 +197,107 @@ TEST(OverlapReport, SaysSharesReasonsAndTimes) {
   EXPECT_EQ(json["groups"][0]["duty_in_use"], 0.5);
   EXPECT_EQ(json["alone"]["because"], 3);
   EXPECT_TRUE(overlap_report_lines(OverlapReport()).empty());
+}
+
+std::string lines_of(const OverlapReport& report) {
+  std::string text;
+  for (const std::string& line : overlap_report_lines(report)) text += line + "\n";
+  return text;
+}
+
+OverlapReport report_of(const std::vector<const OverlapCounts*>& ranks) {
+  OverlapReport report;
+  for (const OverlapCounts* counts : ranks) merge_overlap_facts(report, counts->facts());
+  return report;
+}
+
+TEST(OverlapReport, SaysWhatEachKindOfCommunicatorHasLearned) {
+  // Four ranks; the halves' plans come in another order on the second half, whose first rank is the third.
+  OverlapCounts first, second, third, fourth;
+  const OverlapPlan whole = plan_of({10, 20, 30}, {2, 1}), half = plan_of({50, 60}, {1, 1});
+  for (OverlapCounts* counts : {&first, &second}) {
+    counts->start();
+    counts->count_fused(counts->add(whole, 4), 30);
+    counts->count_fused(counts->add(half, 2) + 1, 60);
+  }
+  for (OverlapCounts* counts : {&third, &fourth}) {
+    counts->start();
+    counts->count_fused(counts->add(half, 2) + 1, 60);
+    counts->count_fused(counts->add(whole, 4), 30);
+  }
+  OverlapCounts::Place of_whole, of_half, of_other_half, of_none;
+  first.note_verdict(of_whole, {.ranks = 4, .calls = 3}, true, "planned for all");
+  first.note_verdict(of_half, {.ranks = 2, .calls = 0}, false, "the steps change");
+  first.note_verdict(of_half, {.ranks = 2, .calls = 2}, true, "planned for a half");
+  third.note_verdict(of_other_half, {.ranks = 2, .calls = 2}, true, "planned for the other half");
+  third.note_verdict(of_other_half, {.ranks = 2, .calls = 2}, false, "planned for the other half: not taken");
+  third.note_verdict(of_none, {.ranks = 2, .calls = 0}, false, "no steps");
+  const OverlapReport report = report_of({&first, &second, &third, &fourth});
+  const std::string text = lines_of(report);
+  for (const char* words : {"overlap: auto: 4 ranks: planned for all\n",
+                            "overlap: auto: 2 ranks (2 communicators, 1 with a plan): planned for a half\n",
+                            "overlap: auto: 2 ranks: no steps\n", "overlap: 2 groups a rank of 2 plans,",
+                            "steps of 3 calls on 4 ranks: 1 groups a rank, threads x",
+                            "steps of 2 calls on 2 ranks: 1 groups a rank, threads x"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << " in " << text;
+  EXPECT_EQ(text.find("steps change"), std::string::npos) << text;
+  const nlohmann::json json = overlap_report_json(report);
+  ASSERT_EQ(json["groups"].size(), 4u);
+  for (const nlohmann::json& group : json["groups"]) {
+    const bool of_all = group["communicator_ranks"] == 4;
+    EXPECT_EQ(group["step_calls"], of_all ? 3 : 2);
+    EXPECT_EQ(group["bytes"], group["runs"] == 0 ? 0 : of_all ? 30 : 60);
+  }
+  ASSERT_EQ(json["learned"].size(), 3u);
+  std::uint64_t communicators = 0;
+  for (const nlohmann::json& learned : json["learned"]) communicators += learned["communicators"].get<std::uint64_t>();
+  EXPECT_EQ(communicators, 4u);
+  EXPECT_TRUE(json["auto"].get<std::string>().starts_with("planned"));
+}
+
+// A program that makes and frees communicators, each of which learns a plan.
+TEST(OverlapReport, IsBoundedForAnyNumberOfCommunicators) {
+  OverlapCounts equal, different;
+  equal.start();
+  different.start();
+  for (std::size_t i = 0; i < 1000; ++i) {
+    OverlapCounts::Place place;
+    OverlapPlan plan = plan_of({10, 20, 30}, {2, 1});
+    plan.backward_seconds = static_cast<double>(i);  // what was measured is never the same
+    const std::size_t group = equal.add(plan, 4);
+    EXPECT_EQ(group, 0u);
+    equal.count_fused(group + 1, 30);
+    equal.note_verdict(place, {.ranks = 4, .calls = 3}, true, "planned after " + std::to_string(i));
+    OverlapCounts::Place other;
+    const OverlapPlan own = plan_of({10, 20 + i}, {1, 1});
+    different.count_fused(different.add(own, 4), 10);
+    different.note_verdict(other, {.ranks = 4, .calls = 2 + i}, i % 2 == 0, "planned after " + std::to_string(i));
+  }
+  OverlapReport report = report_of({&equal});
+  EXPECT_EQ(overlap_report_lines(report).size(), 3u);
+  EXPECT_NE(lines_of(report).find("4 ranks (1000 communicators, 1000 with a plan): planned after 999"),
+            std::string::npos);
+  nlohmann::json json = overlap_report_json(report);
+  ASSERT_EQ(json["groups"].size(), 2u);
+  EXPECT_EQ(json["groups"][1]["runs"], 1000);
+  EXPECT_FALSE(json.contains("more_groups"));
+
+  report = report_of({&different, &different});
+  EXPECT_LT(overlap_report_lines(report).size(), 20u);
+  EXPECT_NE(lines_of(report).find(" communicators of other kinds, "), std::string::npos);
+  json = overlap_report_json(report);
+  EXPECT_LT(json["groups"].size(), 200u);
+  EXPECT_LT(json["learned"].size(), 100u);
+  std::uint64_t runs = json["more_groups"]["runs"], communicators = 0, planned = 0;
+  for (const nlohmann::json& group : json["groups"]) runs += group["runs"].get<std::uint64_t>();
+  for (const nlohmann::json& learned : json["learned"]) {
+    communicators += learned["communicators"].get<std::uint64_t>();
+    planned += learned["planned"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(runs, 1000u);
+  EXPECT_EQ(communicators, 2000u);  // both ranks' facts are those of a first rank
+  EXPECT_EQ(planned, 1000u);
+  EXPECT_LT(different.facts().dump().size(), 20000u);
 }
 
 }  // namespace

@@ -17,9 +17,11 @@ namespace {
 struct World {
   std::vector<std::size_t> bytes = {4000, 8000, 2000, 64000, 4000, 1000, 1000, 16000};
   double layer_seconds = 2e-3, startup = 3e-3, rate = 20e6;  // of a step's computation and of reductions
-  double slowed = 0.5;    // how much of a core's share computation loses beside communication
-  double plan_costs = 0;  // seconds that a step takes longer with a plan
-  double noise = 0;       // relative
+  double slowed = 0.5;                         // how much of a core's share computation loses beside communication
+  double plan_costs = 0;                       // seconds that a step takes longer with a plan
+  double noise = 0;                            // relative
+  std::vector<std::size_t> waits_before = {};  // these calls of a step, too
+  double stray = 0;                            // how often a rank happens to have nothing under way elsewhere
   std::function<std::size_t(std::size_t step, std::size_t call)> size = {};  // another than `bytes`
 };
 
@@ -44,7 +46,7 @@ class Rank {
                         .posted = clock_,
                         .begin = begin,
                         .end = busy_until_,
-                        .all_done_before = call == 0 && step > 0});
+                        .all_done_before = (call == 0 && step > 0) || waits_within(call)});
   }
   double posted() const { return pending_.back().posted; }
   // The step's last one is posted: with a plan all of it costs one start-up.
@@ -61,6 +63,10 @@ class Rank {
  private:
   std::size_t size(std::size_t step, std::size_t call) const {
     return world_.size ? world_.size(step, call) : world_.bytes[call];
+  }
+  bool waits_within(std::size_t call) {
+    const bool stray = std::uniform_real_distribution(0.0, 1.0)(random_) < world_.stray;
+    return stray || std::ranges::count(world_.waits_before, call) != 0;
   }
   double disturbance() { return 1 + world_.noise * std::uniform_real_distribution(-1.0, 1.0)(random_); }
 
@@ -145,6 +151,56 @@ TEST(OverlapLearner, FindsNoStepsInCallsOfAnySize) {
   EXPECT_NE(ranks[0].learner.verdict().find("no steps"), std::string::npos) << ranks[0].learner.verdict();
 }
 
+TEST(OverlapLearner, FindsStepsThatWaitInBetween) {
+  const World world{.waits_before = {3, 6}};
+  std::vector<Rank> ranks = ranks_of(world, 1);
+  run(ranks, world, 60);
+  ASSERT_NE(ranks[0].learner.plan(), nullptr) << ranks[0].learner.verdict();
+  EXPECT_EQ(ranks[0].learner.plan()->calls.size(), world.bytes.size());
+}
+
+// A rank that tests its requests while it computes.
+TEST(OverlapLearner, FindsStepsThatOneRankSeesElsewhere) {
+  const World world{.stray = 0.4};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::vector<Rank> ranks = ranks_of(world, seed);
+    run(ranks, world, 120);
+    for (const Rank& rank : ranks) EXPECT_EQ(rank.learner.calls_of_step(), world.bytes.size()) << "seed " << seed;
+    EXPECT_TRUE(ranks[0].learner.verdict().starts_with("planned")) << ranks[0].learner.verdict();
+  }
+}
+
+TEST(OverlapLearner, FindsStepsOfEqualCalls) {
+  World world{.stray = 0.1};
+  world.bytes.assign(10, 4000);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::vector<Rank> ranks = ranks_of(world, seed);
+    run(ranks, world, 120);
+    EXPECT_EQ(ranks[0].learner.calls_of_step(), world.bytes.size()) << "seed " << seed;
+  }
+}
+
+TEST(OverlapLearner, DoesNotTakeEqualPartsForSteps) {
+  World world;
+  world.bytes.clear();
+  for (std::size_t part = 0; part < 12; ++part) {
+    world.waits_before.push_back(world.bytes.size());
+    for (const std::size_t bytes : {4000u, 8000u, 4000u, 2000u}) world.bytes.push_back(bytes);
+  }
+  for (const std::size_t bytes : {16000u, 500u}) world.bytes.push_back(bytes);
+  std::vector<Rank> ranks = ranks_of(world, 1);
+  run(ranks, world, 60);
+  ASSERT_EQ(ranks[0].learner.calls_of_step(), world.bytes.size()) << ranks[0].learner.verdict();
+  EXPECT_TRUE(ranks[0].learner.verdict().starts_with("planned")) << ranks[0].learner.verdict();
+}
+
+TEST(OverlapLearner, LeavesProgramsThatWaitForEachCall) {
+  const World world{.waits_before = {0, 1, 2, 3, 4, 5, 6, 7}};
+  std::vector<Rank> ranks = ranks_of(world, 1);
+  run(ranks, world, 1100);
+  EXPECT_NE(ranks[0].learner.verdict().find("no steps"), std::string::npos) << ranks[0].learner.verdict();
+}
+
 TEST(OverlapLearner, BeginsAnewWhereTheStepsChange) {
   for (const std::size_t change : {12u, 20u, 29u}) {
     World world;
@@ -169,8 +225,33 @@ TEST(RecordedSteps, FindWhatIsRepeated) {
   calls[5].bytes = 30;
   EXPECT_EQ(step_pattern(calls), StepPattern());
   calls[5].bytes = 10;
-  calls[6].all_done_before = true;
+  calls[6].all_done_before = true;  // another wait, not in all steps
+  EXPECT_EQ(step_pattern(calls), (StepPattern{.calls = 3, .first = 1}));
+  for (RecordedCall& call : calls) call.all_done_before = true;
   EXPECT_EQ(step_pattern(calls), StepPattern());
+}
+
+TEST(RecordedSteps, LookAtHalfOfWhatThereIs) {
+  std::vector<RecordedCall> calls(40, {.bytes = 10});
+  for (std::size_t i = 0; i < calls.size(); i += 4) calls[i].all_done_before = true;
+  calls[15].bytes = 20;
+  EXPECT_EQ(step_pattern(calls), (StepPattern{.calls = 4, .first = 0}));
+  calls[25].bytes = 20;  // all is alike behind it, but for fewer calls
+  EXPECT_EQ(step_pattern(calls), StepPattern());
+}
+
+// The ranks have not agreed on what those before the last calls_that_tell saw.
+TEST(RecordedSteps, DoNotAskOldCallsWhereAStepBegins) {
+  for (const std::size_t length : {4u, 300u, 512u}) {
+    std::vector<RecordedCall> calls(8192);
+    for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = {.bytes = i % length, .all_done_before = i % length == 2};
+    const StepPattern right{.calls = length, .first = 2};
+    EXPECT_EQ(step_pattern(calls), right);
+    for (std::size_t i = 0; i < calls.size() - calls_that_tell; ++i) calls[i].all_done_before = i % 3 == 0;
+    EXPECT_EQ(step_pattern(calls), right);
+    calls[calls.size() - 1 - length].bytes += 8;
+    EXPECT_EQ(step_pattern(calls), StepPattern());
+  }
 }
 
 TEST(RecordedSteps, TellWhatCommunicationTakes) {

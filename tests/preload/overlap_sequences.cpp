@@ -2,11 +2,12 @@
 // of other sizes, types and operators, in place, on several communicators, among other collectives and messages; each
 // rank waits when and how it likes. All results are checked, and a rank that waits too long ends the job.
 //
-//   overlap_sequences SEQUENCES SEED [PLAN | steps]
+//   overlap_sequences SEQUENCES SEED [PLAN | [steps] [threads]]
 //
-// PLAN is the one of rank 2 ("none": it has none). With "steps", a sequence is many steps of the same calls on a
-// communicator of its own, for a plan that is learned; later they are disturbed like the others.
-// Prints "overlap_sequences: right" at the end. The plan's sizes are those of overlap_step.json.
+// PLAN is the one of rank 2 ("none": it has none). With "steps", a sequence is many steps of the same calls on one or
+// two communicators of its own, for plans that are learned; later they are disturbed like the others. With "threads"
+// the program asks for MPI_THREAD_MULTIPLE, under which the helper thread completes requests. Prints
+// "overlap_sequences: right" at the end. The plan's sizes are those of overlap_step.json.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -304,13 +305,25 @@ std::vector<Party> make_parties() {
 
 // ---- Steps ----
 
-// Now and then a call is left out, or another one comes.
-std::vector<Call> disturbed(std::vector<Call> step, Random& random) {
+// A call is left out, or comes twice, later, on another communicator, or with another size, type or operator.
+std::vector<Call> disturbed(std::vector<Call> step, Random& random, int communicators) {
   const auto chosen = step.begin() + random.below(static_cast<int>(step.size()));
-  if (random.one_in(2))
-    step.erase(chosen);
-  else
-    *chosen = random_call(random, 8 * (1 + random.below(100)), 1);
+  switch (random.below(5)) {
+    case 0:
+      step.erase(chosen);
+      break;
+    case 1:
+      step.insert(chosen, Call(*chosen));
+      break;
+    case 2:
+      std::swap(*chosen, step.back());
+      break;
+    case 3:
+      chosen->communicator = random.below(communicators);
+      break;
+    default:
+      *chosen = random_call(random, 8 * (1 + random.below(100)), communicators);
+  }
   return step;
 }
 
@@ -320,18 +333,24 @@ void run_steps(std::uint64_t seed) {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   std::vector<Party> parties = {party_of(comm)};
+  if (common.one_in(2)) {
+    MPI_Comm_split(MPI_COMM_WORLD, common.one_in(2) ? 0 : rank_of_world % 2, -rank_of_world, &comm);
+    parties.push_back(party_of(comm));
+  }
+  const auto communicators = static_cast<int>(parties.size());
   Rank self(parties);
   std::vector<Call> step(static_cast<std::size_t>(2 + common.below(12)));
   for (Call& call : step) call.bytes = 8 * (1 + common.below(common.one_in(3) ? 3000 : 100));
+  for (Call& call : step) call.communicator = common.below(communicators);
   const int change = common.one_in(3) ? common.below(undisturbed) : -1;
   for (int number = 0; number < steps; ++number) {
     alarm(patience_s);
     if (number == change) step.front().bytes += 8;
     const bool disturb = number >= undisturbed && common.one_in(3);
-    self.run(disturb ? disturbed(step, common) : step, seed * 1000 + static_cast<std::uint64_t>(number),
+    self.run(disturb ? disturbed(step, common, communicators) : step, seed * 1000 + static_cast<std::uint64_t>(number),
              number < undisturbed);
   }
-  MPI_Comm_free(&parties.front().comm);
+  for (Party& party : parties) MPI_Comm_free(&party.comm);
 }
 
 // Open MPI's name and MPICH's.
@@ -371,14 +390,19 @@ void wait_early(MPI_Comm comm) {
 }
 
 int main(int argc, char** argv) {
-  const bool by_steps = argc > 3 && std::strcmp(argv[3], "steps") == 0;
-  if (argc > 3 && !by_steps && own_rank() != nullptr && std::atoi(own_rank()) == 2) {
+  const auto asks_for = [&](const char* word) {
+    return std::any_of(argv + std::min(argc, 3), argv + argc,
+                       [&](const char* is) { return std::strcmp(is, word) == 0; });
+  };
+  const bool by_steps = asks_for("steps"), threads = asks_for("threads");
+  if (argc > 3 && !by_steps && !threads && own_rank() != nullptr && std::atoi(own_rank()) == 2) {
     if (std::strcmp(argv[3], "none") != 0)
       setenv("PLAIT_OVERLAP", argv[3], 1);
     else
       unsetenv("PLAIT_OVERLAP");
   }
-  MPI_Init(&argc, &argv);
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_of_world);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_of_world);
   const long sequences = argc > 1 ? std::atol(argv[1]) : 100;
