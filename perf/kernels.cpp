@@ -2,14 +2,19 @@
 // memcpy of as many bytes (half of them read, half written) for comparison.
 //
 //   kernels [--benchmark_filter=...]     names are what/type/sources/results/bytes of one array
+//
+// combine/type/bytes/threads is a reduction of two operands by a team of so many threads (core/work_team.h), halves/...
+// the same in equal parts of any size, one a thread.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/element.h"
+#include "core/work_team.h"
 
 namespace {
 
@@ -84,6 +89,67 @@ void plain_copy(benchmark::State& state, std::size_t bytes) {
   count_bytes(state, 2 * bytes);
 }
 
+// A team of which the calling thread is one.
+class Team {
+ public:
+  explicit Team(int threads) {
+    for (int place = 0; place + 1 < threads; ++place)
+      assistants_.emplace_back([this, place] {
+        while (team.assist(place)) {
+        }
+      });
+    team.set_assistants(threads - 1);
+    team.set_threads(threads);
+    set_own_team(&team);
+  }
+  ~Team() {
+    set_own_team(nullptr);
+    team.stop();
+    for (std::thread& assistant : assistants_) assistant.join();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  WorkTeam team;
+
+ private:
+  std::vector<std::thread> assistants_;
+};
+
+void combined(benchmark::State& state, std::size_t bytes, int threads, bool halves) {
+  const Arrays arrays(3, bytes);
+  Team team(threads);
+  const Reducer reducer = make_reducer(Op::sum, Element::f32);
+  std::byte* const* at = arrays.first();
+  const SharedWork all{bytes / reducer.element_bytes, reducer.element_bytes, at[2]};
+  const auto parts = static_cast<std::uint32_t>(threads);
+  const auto part = [&](std::uint32_t number) {
+    const std::size_t begin = all.begin(number, parts), offset = begin * reducer.element_bytes;
+    reducer.kernel(at[2] + offset, at[0] + offset, at[1] + offset, all.begin(number + 1, parts) - begin);
+  };
+  for (auto _ : state) {
+    if (halves)
+      team.team.run(parts, part);
+    else
+      combine(reducer, at[2], at[0], at[1], all.elements);
+    benchmark::ClobberMemory();
+  }
+  count_bytes(state, 3 * bytes);
+}
+
+void add_teams() {
+  for (const std::size_t bytes :
+       {std::size_t{16} << 10, std::size_t{32} << 10, std::size_t{64} << 10, std::size_t{128} << 10,
+        std::size_t{256} << 10, std::size_t{1} << 20, std::size_t{4} << 20, std::size_t{16} << 20})
+    for (const bool halves : {true, false})
+      for (const int threads : {1, 2})
+        benchmark::RegisterBenchmark((std::string(halves ? "halves" : "combine") + "/f32/" + std::to_string(bytes) +
+                                      "/" + std::to_string(threads))
+                                         .c_str(),
+                                     [=](auto& state) { combined(state, bytes, threads, halves); })
+            ->UseRealTime();
+}
+
 std::string text(const Shape& shape) {
   return std::string(name(shape.op)) + "/" + std::string(name(shape.element)) + "/" + std::to_string(shape.sources) +
          "/" + std::to_string(shape.results) + "/" + std::to_string(shape.bytes) +
@@ -118,5 +184,6 @@ int main(int argc, char** argv) {
                                  [bytes](auto& state) { plain_copy(state, bytes); });
     for (const auto& [op, element] : kinds) add_shapes(op, element, bytes);
   }
+  add_teams();
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -94,7 +94,10 @@ json OverlapCounts::facts() const {
   if (!started()) return json();
   const std::scoped_lock lock(guard_);
   json groups = json::array();
-  for (const Group& group : groups_) groups.push_back({group.share.threads, group.share.duty, group.runs, group.bytes});
+  for (const Group& group : groups_) {
+    const CommunicationShare in_use = ProgressShare::instance().in_use(group.share);
+    groups.push_back({group.share.threads, group.share.duty, group.runs, group.bytes, in_use.threads, in_use.duty});
+  }
   return {{"model", model_},
           {"verdict", verdict_},
           {"groups", groups},
@@ -120,22 +123,20 @@ std::uint64_t fused_runs(const OverlapReport& report) {
   return runs;
 }
 
-CommunicationShare share_of(const OverlapReport::Group& group) {
-  return {.threads = group.threads, .duty = group.duty};
-}
-
 // "1 x 0.25 (3 groups), 1 x 1 (7 groups)"
 std::string shares_in_use(const OverlapReport& report) {
   std::map<std::string, int> groups;
-  bool several = false;
+  int fewer = 0;  // threads that have the shares of more
   for (const OverlapReport::Group& group : report.groups) {
-    ++groups[share_text({.threads = 1, .duty = helper_duty(share_of(group))})];
-    several |= group.threads > 1;
+    ++groups[share_text(group.in_use)];
+    if (group.in_use.threads < group.threads) fewer = std::max(fewer, group.in_use.threads);
   }
   std::string text;
   for (const auto& [share, count] : groups)
     text += (text.empty() ? "" : ", ") + share + " (" + std::to_string(count) + (count == 1 ? " group)" : " groups)");
-  return text + (several ? "; one helper thread has the shares of several" : "");
+  if (fewer == 0) return text;
+  return text + (fewer == 1 ? "; one helper thread has the shares of several"
+                            : "; " + std::to_string(fewer) + " helper threads have the shares of more");
 }
 
 std::string times(const OverlapReport& report) {
@@ -161,6 +162,9 @@ void merge_overlap_facts(OverlapReport& report, const json& facts) {
     group.duty = groups[i][1];
     group.runs += groups[i][2].get<std::uint64_t>();
     group.bytes += groups[i][3].get<std::uint64_t>();
+    // Of the rank that has the fewest.
+    if (const int threads = groups[i][4]; group.in_use.threads == 0 || threads < group.in_use.threads)
+      group.in_use = {.threads = threads, .duty = groups[i][5]};
   }
   for (const auto& [reason, calls] : facts["alone"].items()) report.alone[reason] += calls.get<std::uint64_t>();
   report.early += facts["early"].get<std::uint64_t>();
@@ -188,7 +192,8 @@ json overlap_report_json(const OverlapReport& report) {
   for (const OverlapReport::Group& group : report.groups)
     groups.push_back({{"threads", group.threads},
                       {"duty", group.duty},
-                      {"duty_in_use", helper_duty(share_of(group))},
+                      {"threads_in_use", group.in_use.threads},
+                      {"duty_in_use", group.in_use.duty},
                       {"runs", of_a_rank(group.runs, report)},
                       {"bytes", of_a_rank(group.bytes, report)}});
   for (const auto& [reason, calls] : report.alone) alone[reason] = of_a_rank(calls, report);
