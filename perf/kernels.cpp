@@ -4,7 +4,7 @@
 //   kernels [--benchmark_filter=...]     names are what/type/sources/results/bytes of one array
 //
 // combine/type/bytes/threads is a reduction of two operands by a team of so many threads (core/work_team.h), halves/...
-// the same in equal parts of any size, one a thread.
+// the same in equal parts of any size, one a thread, cold_halves/... with operands that are in no cache.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -116,22 +116,30 @@ class Team {
   std::vector<std::thread> assistants_;
 };
 
-void combined(benchmark::State& state, std::size_t bytes, int threads, bool halves) {
-  const Arrays arrays(3, bytes);
+// How a reduction is cut: as copies and reductions of the library are, or in equal parts, one a thread; the latter with
+// operands in the caches of the core that takes them, or in memory that was not looked at for long.
+enum class Cut { shared_out, warm_halves, cold_halves };
+
+void by_team(benchmark::State& state, std::size_t bytes, int threads, Cut cut) {
+  const std::size_t room = cut == Cut::cold_halves ? std::max(bytes, std::size_t{64} << 20) : bytes;
+  const Arrays arrays(3, room);
   Team team(threads);
   const Reducer reducer = make_reducer(Op::sum, Element::f32);
-  std::byte* const* at = arrays.first();
-  const SharedWork all{bytes / reducer.element_bytes, reducer.element_bytes, at[2]};
+  const std::size_t elements = bytes / reducer.element_bytes;
   const auto parts = static_cast<std::uint32_t>(threads);
-  const auto part = [&](std::uint32_t number) {
-    const std::size_t begin = all.begin(number, parts), offset = begin * reducer.element_bytes;
-    reducer.kernel(at[2] + offset, at[0] + offset, at[1] + offset, all.begin(number + 1, parts) - begin);
-  };
+  std::size_t at = 0;
   for (auto _ : state) {
-    if (halves)
-      team.team.run(parts, part);
+    std::byte* const result = arrays.first()[2] + at;
+    const std::byte *left = arrays.first()[0] + at, *right = arrays.first()[1] + at;
+    const SharedWork all{elements, reducer.element_bytes, result};
+    if (cut == Cut::shared_out)
+      combine(reducer, result, left, right, elements);
     else
-      combine(reducer, at[2], at[0], at[1], all.elements);
+      team.team.run(parts, [&](std::uint32_t number) {
+        const std::size_t begin = all.begin(number, parts), offset = begin * reducer.element_bytes;
+        reducer.kernel(result + offset, left + offset, right + offset, all.begin(number + 1, parts) - begin);
+      });
+    at = at + 2 * bytes <= room ? at + bytes : 0;
     benchmark::ClobberMemory();
   }
   count_bytes(state, 3 * bytes);
@@ -141,13 +149,14 @@ void add_teams() {
   for (const std::size_t bytes :
        {std::size_t{16} << 10, std::size_t{32} << 10, std::size_t{64} << 10, std::size_t{128} << 10,
         std::size_t{256} << 10, std::size_t{1} << 20, std::size_t{4} << 20, std::size_t{16} << 20})
-    for (const bool halves : {true, false})
-      for (const int threads : {1, 2})
-        benchmark::RegisterBenchmark((std::string(halves ? "halves" : "combine") + "/f32/" + std::to_string(bytes) +
-                                      "/" + std::to_string(threads))
-                                         .c_str(),
-                                     [=](auto& state) { combined(state, bytes, threads, halves); })
-            ->UseRealTime();
+    for (const auto& [cut, what] :
+         {std::pair(Cut::warm_halves, "halves"), {Cut::cold_halves, "cold_halves"}, {Cut::shared_out, "combine"}})
+      for (const int threads : {1, 2}) {
+        const std::string name = std::string(what) + "/f32/" + std::to_string(bytes) + "/" + std::to_string(threads);
+        benchmark::RegisterBenchmark(name.c_str(), [=, cut = cut](auto& state) {
+          by_team(state, bytes, threads, cut);
+        })->UseRealTime();
+      }
 }
 
 std::string text(const Shape& shape) {
