@@ -48,8 +48,8 @@ class WorkTeam {
 
   // ---- For assistants ----
 
-  // Does one part, or looks for one in vain for a while and sleeps until there may be some; false: the team was stopped.
-  // A place belongs to one thread, from 0 on; a run takes the lowest ones.
+  // Does one part, or looks for one in vain for a while and sleeps until there may be some; false: the team was
+  // stopped. A place belongs to one thread, from 0 on; a run takes the lowest ones.
   bool assist(int place);
 
   // Of all runs, for tests and measurements: parts that assistants did.
