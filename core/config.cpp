@@ -43,6 +43,13 @@ bool set_count(int& field, std::string_view text, int max = std::numeric_limits<
   return true;
 }
 
+bool set_threads(int& field, std::string_view text) {
+  int number = 0;
+  if (!set_count(number, text, 1024) || number == 0) return false;
+  field = number;
+  return true;
+}
+
 bool set_bytes(std::size_t& field, std::string_view text) {
   const Result<std::size_t> bytes = parse_bytes(text);
   if (bytes.ok()) field = *bytes;
@@ -205,6 +212,11 @@ constexpr auto table = std::to_array<Entry>({
       "another."},
      "a number from 0.01 to 1",
      [](Config& c, std::string_view v) { return set_share(c.progress_duty, v); }},
+    {{"PLAIT_PROGRESS_THREADS", "count", "1",
+      "How many threads share the helper thread's long copies and reductions, itself included, each with that share of "
+      "a core of its own, where no overlap plan says another number."},
+     "a whole number from 1 to 1024",
+     [](Config& c, std::string_view v) { return set_threads(c.progress_threads, v); }},
     {{"PLAIT_OVERLAP", "path", "",
       "Fuse the program's non-blocking allreduces as this overlap plan says (plait overlap plan, docs/overlap.md), "
       "with the helper thread at each group's share of a core; auto: as a plan made from the program's first steps "

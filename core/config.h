@@ -44,6 +44,7 @@ struct Config {
   std::size_t chunk_bytes = 0;            // PLAIT_CHUNK_BYTES: pipeline chunk; 0: planner's choice
   std::string progress = "calls";         // PLAIT_PROGRESS: calls | thread
   double progress_duty = 1;               // PLAIT_PROGRESS_DUTY: of a core, 0.01 to 1
+  int progress_threads = 1;               // PLAIT_PROGRESS_THREADS: 1 to 1024
   std::string overlap;                    // PLAIT_OVERLAP: an overlap plan's file, or auto; empty: none
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown

@@ -84,6 +84,11 @@ struct Reducer {
 // With a null `kernel` and `apply` where MPI does not define the combination.
 Reducer make_reducer(Op op, Element element);
 
+// result = left op right, aliasing as for ReduceKernel; of a predefined operator by the calling thread's team
+// (work_team.h) where there is enough of it.
+void combine(const Reducer& reducer, std::byte* result, const std::byte* left, const std::byte* right,
+             std::size_t elements);
+
 // results[j] = (((sources[0] op sources[1]) op sources[2]) ...), element by element and for every j,
 // in one pass over memory: the bits that the two-operand kernel gives when it is applied from the
 // left. One source is copied. A result may be one of the sources exactly (the same address);
@@ -93,7 +98,8 @@ Reducer make_reducer(Op op, Element element);
 // Streamed results bypass the caches in whole vectors, in those results that are aligned as the
 // first one is; a later release store of this thread covers them.
 //
-// Thread-safe where the reducer is. Allocates only for a user's type of more than 4 KiB an element.
+// By the calling thread's team, as combine(). Thread-safe where the reducer is. Allocates only for a user's type of
+// more than 4 KiB an element.
 void reduce_many(const Reducer& reducer, const ManyOperands& operands);
 
 }  // namespace plait

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
 #include "core/element.h"
 #include "core/kernels.h"
+#include "core/work_team.h"
 
 namespace plait {
 namespace {
@@ -11,8 +13,8 @@ namespace {
 // Two of them, and a block of each source and result, stay in the first-level cache.
 constexpr std::size_t block_bytes = 4096;
 
-void combine(const Reducer& reducer, std::byte* result, const std::byte* left, const std::byte* right,
-             std::size_t elements) {
+void combine_part(const Reducer& reducer, std::byte* result, const std::byte* left, const std::byte* right,
+                  std::size_t elements) {
   if (reducer.kernel != nullptr) return reducer.kernel(result, left, right, elements);
   reducer.apply(reducer, result, left, right, elements);
 }
@@ -46,7 +48,7 @@ class Blocks {
     const std::byte* left = operands_.sources[0] + offset;
     for (std::size_t s = 1; s < operands_.source_count; ++s) {
       std::byte* into = scratch_ + s % 2 * block_elements_ * reducer_.element_bytes;
-      combine(reducer_, into, left, operands_.sources[s] + offset, elements);
+      combine_part(reducer_, into, left, operands_.sources[s] + offset, elements);
       left = into;
     }
     return left;
@@ -77,20 +79,53 @@ void reduce_in_blocks(const Reducer& reducer, const ManyOperands& operands) {
   Blocks(reducer, operands, scratch, block_elements).run();
 }
 
-}  // namespace
-
-void reduce_many(const Reducer& reducer, const ManyOperands& operands) {
-  if (operands.elements == 0 || reducer.element_bytes == 0) return;
+void reduce_part(const Reducer& reducer, const ManyOperands& operands) {
   if (operands.source_count == 1) {
     copy(operands, operands.elements * reducer.element_bytes);
   } else if (operands.source_count == 2 && operands.result_count == 1 && !operands.streaming) {
-    combine(reducer, operands.results[0], operands.sources[0], operands.sources[1], operands.elements);
+    combine_part(reducer, operands.results[0], operands.sources[0], operands.sources[1], operands.elements);
   } else if (reducer.many != nullptr) {
     reducer.many(operands);
   } else {
     reduce_in_blocks(reducer, operands);
   }
   if (operands.streaming) detail::end_streaming();
+}
+
+// Arrays of one call that a team shares out.
+constexpr std::size_t most_shared = 256;
+
+// The same for [begin, begin + elements) of each array.
+void reduce_range(const Reducer& reducer, const ManyOperands& operands, std::size_t begin, std::size_t elements) {
+  std::array<std::byte*, most_shared> results;
+  std::array<const std::byte*, most_shared> sources;
+  const std::size_t offset = begin * reducer.element_bytes;
+  for (std::size_t r = 0; r < operands.result_count; ++r) results[r] = operands.results[r] + offset;
+  for (std::size_t s = 0; s < operands.source_count; ++s) sources[s] = operands.sources[s] + offset;
+  reduce_part(reducer, {results.data(), operands.result_count, sources.data(), operands.source_count, elements,
+                        operands.streaming});
+}
+
+}  // namespace
+
+void combine(const Reducer& reducer, std::byte* result, const std::byte* left, const std::byte* right,
+             std::size_t elements) {
+  if (reducer.kernel == nullptr) return reducer.apply(reducer, result, left, right, elements);
+  const std::size_t bytes = reducer.element_bytes;
+  share_out({elements, bytes, result}, [&](std::size_t begin, std::size_t count) {
+    reducer.kernel(result + begin * bytes, left + begin * bytes, right + begin * bytes, count);
+  });
+}
+
+// A user's operator may not run in two threads at once.
+void reduce_many(const Reducer& reducer, const ManyOperands& operands) {
+  if (operands.elements == 0 || reducer.element_bytes == 0) return;
+  if (reducer.kernel == nullptr || std::max(operands.result_count, operands.source_count) > most_shared)
+    return reduce_part(reducer, operands);
+  share_out({operands.elements, reducer.element_bytes, operands.results[0]}, [&](std::size_t begin, std::size_t count) {
+    if (count == operands.elements) return reduce_part(reducer, operands);
+    reduce_range(reducer, operands, begin, count);
+  });
 }
 
 }  // namespace plait

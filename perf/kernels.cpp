@@ -2,14 +2,19 @@
 // memcpy of as many bytes (half of them read, half written) for comparison.
 //
 //   kernels [--benchmark_filter=...]     names are what/type/sources/results/bytes of one array
+//
+// combine/type/bytes/threads is a reduction of two operands by a team of so many threads (core/work_team.h), halves/...
+// the same in equal parts of any size, one a thread, cold_halves/... with operands that are in no cache.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/element.h"
+#include "core/work_team.h"
 
 namespace {
 
@@ -84,6 +89,76 @@ void plain_copy(benchmark::State& state, std::size_t bytes) {
   count_bytes(state, 2 * bytes);
 }
 
+// A team of which the calling thread is one.
+class Team {
+ public:
+  explicit Team(int threads) {
+    for (int place = 0; place + 1 < threads; ++place)
+      assistants_.emplace_back([this, place] {
+        while (team.assist(place)) {
+        }
+      });
+    team.set_assistants(threads - 1);
+    team.set_threads(threads);
+    set_own_team(&team);
+  }
+  ~Team() {
+    set_own_team(nullptr);
+    team.stop();
+    for (std::thread& assistant : assistants_) assistant.join();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  WorkTeam team;
+
+ private:
+  std::vector<std::thread> assistants_;
+};
+
+// How a reduction is cut: as copies and reductions of the library are, or in equal parts, one a thread; the latter with
+// operands in the caches of the core that takes them, or in memory that was not looked at for long.
+enum class Cut { shared_out, warm_halves, cold_halves };
+
+void by_team(benchmark::State& state, std::size_t bytes, int threads, Cut cut) {
+  const std::size_t room = cut == Cut::cold_halves ? std::max(bytes, std::size_t{64} << 20) : bytes;
+  const Arrays arrays(3, room);
+  Team team(threads);
+  const Reducer reducer = make_reducer(Op::sum, Element::f32);
+  const std::size_t elements = bytes / reducer.element_bytes;
+  const auto parts = static_cast<std::uint32_t>(threads);
+  std::size_t at = 0;
+  for (auto _ : state) {
+    std::byte* const result = arrays.first()[2] + at;
+    const std::byte *left = arrays.first()[0] + at, *right = arrays.first()[1] + at;
+    const SharedWork all{elements, reducer.element_bytes, result};
+    if (cut == Cut::shared_out)
+      combine(reducer, result, left, right, elements);
+    else
+      team.team.run(parts, [&](std::uint32_t number) {
+        const std::size_t begin = all.begin(number, parts), offset = begin * reducer.element_bytes;
+        reducer.kernel(result + offset, left + offset, right + offset, all.begin(number + 1, parts) - begin);
+      });
+    at = at + 2 * bytes <= room ? at + bytes : 0;
+    benchmark::ClobberMemory();
+  }
+  count_bytes(state, 3 * bytes);
+}
+
+void add_teams() {
+  for (const std::size_t bytes :
+       {std::size_t{16} << 10, std::size_t{32} << 10, std::size_t{64} << 10, std::size_t{128} << 10,
+        std::size_t{256} << 10, std::size_t{1} << 20, std::size_t{4} << 20, std::size_t{16} << 20})
+    for (const auto& [cut, what] :
+         {std::pair(Cut::warm_halves, "halves"), {Cut::cold_halves, "cold_halves"}, {Cut::shared_out, "combine"}})
+      for (const int threads : {1, 2}) {
+        const std::string name = std::string(what) + "/f32/" + std::to_string(bytes) + "/" + std::to_string(threads);
+        benchmark::RegisterBenchmark(name.c_str(), [=, cut = cut](auto& state) {
+          by_team(state, bytes, threads, cut);
+        })->UseRealTime();
+      }
+}
+
 std::string text(const Shape& shape) {
   return std::string(name(shape.op)) + "/" + std::string(name(shape.element)) + "/" + std::to_string(shape.sources) +
          "/" + std::to_string(shape.results) + "/" + std::to_string(shape.bytes) +
@@ -118,5 +193,6 @@ int main(int argc, char** argv) {
                                  [bytes](auto& state) { plain_copy(state, bytes); });
     for (const auto& [op, element] : kinds) add_shapes(op, element, bytes);
   }
+  add_teams();
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -5,6 +5,7 @@
 
 #include "plugin/process.h"
 #include "plugin/progress_share.h"
+#include "plugin/progress_thread.h"
 
 #ifndef PLAIT_VERSION
 #error "the build defines PLAIT_VERSION"
@@ -22,7 +23,13 @@ const char* plait_last_channels(void) { return plait::detail::last_call.channels
 
 int plait_set_progress_duty(int percent) {
   if (percent < 1 || percent > 100) return -1;
-  return static_cast<int>(std::lround(plait::ProgressDuty::instance().set_default(percent / 100.0) * 100));
+  return static_cast<int>(std::lround(plait::ProgressShare::instance().set_default_duty(percent / 100.0) * 100));
+}
+
+int plait_set_progress_threads(int threads) {
+  if (threads < 1 || threads > plait::most_helper_threads) return -1;
+  plait::provide_helper_threads(threads);
+  return plait::ProgressShare::instance().set_default_threads(threads);
 }
 
 }  // extern "C"

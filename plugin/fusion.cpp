@@ -6,9 +6,11 @@
 #include <new>
 #include <utility>
 
+#include "core/work_team.h"
 #include "plugin/bootstrap.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/progress_share.h"
+#include "plugin/progress_thread.h"
 #include "plugin/reasons.h"
 #include "tl/trace.h"
 
@@ -253,7 +255,9 @@ void Fusion::take_answer(std::uint64_t call) {
     published_ = plan_;
   }
   matcher_ = plan_ == nullptr ? nullptr : std::make_unique<StepMatcher>(*plan_);
-  if (plan_ != nullptr) first_counted_ = OverlapCounts::instance().add(*plan_, communicator_.ranks);
+  if (plan_ == nullptr) return;
+  provide_helper_threads(*plan_);
+  first_counted_ = OverlapCounts::instance().add(*plan_, communicator_.ranks);
 }
 
 // The same on all ranks.
@@ -296,7 +300,7 @@ void Fusion::assign(Operation& operation) {
   membership.unit = open_.unit;
   membership.group = place->group;
   membership.left = place->left;
-  membership.duty = helper_duty(group.share);
+  membership.share = group.share;
   membership.alone = group.calls == 1 || (!joins && place->call != group.first_call);
   // What follows in the group may not join what has begun without its first calls.
   if (place->left == 1 || membership.alone) open_ = {};
@@ -308,7 +312,7 @@ Fusion::Turn Fusion::run_by_itself(Operation& head) {
   if (std::exchange(membership.counted, true)) return Turn::by_itself;
   membership.begin_ns = monotonic_ns();
   if (plan_ == nullptr || membership.unit == 0) {
-    if (learner_ != nullptr) membership.duty = learner_->duty(membership.number);
+    if (learner_ != nullptr) membership.share = {.threads = 1, .duty = learner_->duty(membership.number)};
     return Turn::by_itself;
   }
   OverlapCounts& counts = OverlapCounts::instance();
@@ -392,13 +396,13 @@ Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
   run_group_ = operation->membership.group;
   if (run_->needs_host[run_group_] && !may_call_host) return Turn::waiting;
   phase_ = Phase::idle;
+  queue.first->membership.enter();
   std::byte* packed = run_->buffers.base[0];
   operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    std::memcpy(packed, input_of(operation->request), bytes_of(*operation));
+    shared_copy(packed, input_of(operation->request), bytes_of(*operation));
     packed += bytes_of(*operation);
   }
-  queue.first->membership.enter();
   const Result<bool> complete = communicator_.machinery->engine.start(run_->groups[run_group_]->schedule, run_->buffers,
                                                                       queue.first->request.reducer, nullptr);
   if (!complete.ok()) return fail(complete.status());
@@ -408,17 +412,17 @@ Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
 
 Fusion::Turn Fusion::end_run(OperationQueue& queue) {
   phase_ = Phase::idle;
-  queue.first->membership.leave();
   const PreparedCall& prepared = *run_->groups[run_group_];
   const std::byte* packed = run_->buffers.base[0];
   Operation* operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    std::memcpy(operation->request.output.address, packed, bytes_of(*operation));
+    shared_copy(operation->request.output.address, packed, bytes_of(*operation));
     packed += bytes_of(*operation);
     operation->staging = {};
     operation->membership.plan = prepared.plan;
     operation->membership.channels = prepared.channels;
   }
+  queue.first->membership.leave();
   OverlapCounts::instance().count_fused(first_counted_ + run_group_,
                                         static_cast<std::size_t>(packed - run_->buffers.base[0]));
   run_.reset();
@@ -464,14 +468,14 @@ Fusion::Turn Fusion::turn(OperationQueue& queue, bool may_call_host) {
 }
 
 void Membership::enter() {
-  if (duty == 0 || std::exchange(entered, true)) return;
-  ProgressDuty::instance().enter(duty);
+  if (share.duty == 0 || std::exchange(entered, true)) return;
+  ProgressShare::instance().enter(share);
   OverlapCounts::instance().time.begin(monotonic_ns());
 }
 
 void Membership::leave() {
   if (!std::exchange(entered, false)) return;
-  ProgressDuty::instance().leave(duty);
+  ProgressShare::instance().leave(share);
   OverlapCounts::instance().time.end(monotonic_ns());
 }
 

@@ -1,4 +1,5 @@
 #include "plugin/layout.h"
+#include "core/work_team.h"
 #include "plugin/host.h"
 
 #include <algorithm>
@@ -257,7 +258,7 @@ int pack(const Region& region, std::byte* packed) {
   const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
   return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
     if (!region.direct) return pack_elements(address, count, *region.type, packed + offset);
-    std::memcpy(packed + offset, address, count * element);
+    shared_copy(packed + offset, address, count * element);
     return MPI_SUCCESS;
   });
 }
@@ -266,7 +267,7 @@ int unpack(const Region& region, const std::byte* packed) {
   const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
   return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
     if (!region.direct) return unpack_elements(address, count, *region.type, packed + offset);
-    std::memcpy(address, packed + offset, count * element);
+    shared_copy(address, packed + offset, count * element);
     return MPI_SUCCESS;
   });
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "plan/overlap/overlap_plan.h"
 #include "plugin/communicator.h"
 #include "plugin/held_types.h"
 #include "plugin/request.h"
@@ -48,7 +49,7 @@ struct Membership {
   std::uint64_t unit = 0;  // operations of one unit may run as one; 0: the plan says nothing of it
   std::size_t group = 0;   // of the plan
   std::size_t left = 1;    // calls of the plan's group from this one on
-  double duty = 0;         // of the helper thread meanwhile; 0: as always
+  CommunicationShare share{.threads = 1, .duty = 0};  // of the helper threads meanwhile; a duty of 0: as always
 
   // From its turn.
   bool counted = false, entered = false;

@@ -159,7 +159,8 @@ json OverlapCounts::facts() const {
     json groups = json::array();
     for (std::size_t i = plan.first_group; i < plan.first_group + plan.groups; ++i) {
       const Group& group = groups_[i];
-      groups.push_back({group.share.threads, group.share.duty, group.runs, group.bytes});
+      const CommunicationShare in_use = ProgressShare::instance().in_use(group.share);
+      groups.push_back({group.share.threads, group.share.duty, group.runs, group.bytes, in_use.threads, in_use.duty});
     }
     plans.push_back({plan.hash, plan.kind.ranks, plan.kind.calls, groups});
   }
@@ -191,22 +192,20 @@ std::uint64_t fused_runs(const OverlapReport& report) {
   return runs;
 }
 
-CommunicationShare share_of(const OverlapReport::Group& group) {
-  return {.threads = group.threads, .duty = group.duty};
-}
-
 // "1 x 0.25 (3 groups), 1 x 1 (7 groups)"
 std::string shares_in_use(const OverlapReport& report) {
   std::map<std::string, int> groups;
-  bool several = false;
+  int fewer = 0;  // threads that have the shares of more
   for (const OverlapReport::Group& group : report.groups) {
-    ++groups[share_text({.threads = 1, .duty = helper_duty(share_of(group))})];
-    several |= group.threads > 1;
+    ++groups[share_text(group.in_use)];
+    if (group.in_use.threads < group.threads) fewer = std::max(fewer, group.in_use.threads);
   }
   std::string text;
   for (const auto& [share, count] : groups)
     text += (text.empty() ? "" : ", ") + share + " (" + std::to_string(count) + (count == 1 ? " group)" : " groups)");
-  return text + (several ? "; one helper thread has the shares of several" : "");
+  if (fewer == 0) return text;
+  return text + (fewer == 1 ? "; one helper thread has the shares of several"
+                            : "; " + std::to_string(fewer) + " helper threads have the shares of more");
 }
 
 std::string times(const OverlapReport& report) {
@@ -230,7 +229,8 @@ OverlapReport::Group* groups_of(OverlapReport& report, const json& plan) {
   if (groups.empty() || (full && kind.ranks != 0)) return nullptr;
   report.plans.push_back({.hash = hash, .first_group = report.groups.size()});
   for (const json& group : groups)
-    report.groups.push_back({.threads = group[0], .duty = group[1], .runs = 0, .bytes = 0, .kind = kind});
+    report.groups.push_back(
+        {.threads = group[0], .duty = group[1], .in_use = {0, 0}, .runs = 0, .bytes = 0, .kind = kind});
   return &report.groups[report.plans.back().first_group];
 }
 
@@ -240,6 +240,9 @@ void merge_plan(OverlapReport& report, const json& plan) {
     OverlapReport::Group& sums = group != nullptr ? *group++ : report.others;
     sums.runs += counted[2].get<std::uint64_t>();
     sums.bytes += counted[3].get<std::uint64_t>();
+    // Of the rank that has the fewest.
+    if (const int threads = counted[4]; sums.in_use.threads == 0 || threads < sums.in_use.threads)
+      sums.in_use = {.threads = threads, .duty = counted[5]};
   }
 }
 
@@ -360,7 +363,8 @@ json overlap_report_json(const OverlapReport& report) {
                       {"step_calls", group.kind.calls},
                       {"threads", group.threads},
                       {"duty", group.duty},
-                      {"duty_in_use", helper_duty(share_of(group))},
+                      {"threads_in_use", group.in_use.threads},
+                      {"duty_in_use", group.in_use.duty},
                       {"runs", of_a_rank(group.runs, report)},
                       {"bytes", of_a_rank(group.bytes, report)}});
   for (const auto& [reason, calls] : report.alone) alone[reason] = of_a_rank(calls, report);

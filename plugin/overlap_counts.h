@@ -146,6 +146,7 @@ struct OverlapReport {
   struct Group {
     int threads = 1;
     double duty = 1;
+    CommunicationShare in_use{.threads = 0, .duty = 0};  // what was made of it where there were not so many threads
     std::uint64_t runs = 0, bytes = 0;
     LearnedKind kind;  // of the communicators; no ranks: the plan is the job's
   };

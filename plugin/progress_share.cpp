@@ -1,17 +1,15 @@
 #include "plugin/progress_share.h"
 
 #include <algorithm>
-#include <atomic>
+#include <tuple>
 #include <utility>
 
 namespace plait {
-namespace {
 
-constinit std::atomic<double> duty_at_hand{1};
-
-}  // namespace
-
-double helper_duty(const CommunicationShare& share) { return std::min(1.0, share.threads * share.duty); }
+CommunicationShare share_among(const CommunicationShare& share, int threads) {
+  if (share.threads <= threads) return share;
+  return {.threads = threads, .duty = std::min(1.0, share.threads * share.duty / threads)};
+}
 
 void DutyMeter::restart(std::uint64_t wall_ns, std::uint64_t processor_ns) {
   wall_ns_ = wall_ns;
@@ -28,34 +26,61 @@ std::uint64_t DutyMeter::rest_ns(std::uint64_t wall_ns, std::uint64_t processor_
   return credit_ns_ >= 0 ? 0 : static_cast<std::uint64_t>(-credit_ns_ / duty) + 1;
 }
 
-ProgressDuty& ProgressDuty::instance() {
-  static auto* all = new ProgressDuty;  // never destroyed: calls may come until the process ends
+ProgressShare& ProgressShare::instance() {
+  static auto* all = new ProgressShare;  // never destroyed: calls may come until the process ends
   return *all;
 }
 
-double ProgressDuty::duty() const { return duty_at_hand.load(std::memory_order_relaxed); }
-
-void ProgressDuty::update() {
-  const auto largest = std::ranges::max_element(under_way_);
-  duty_at_hand.store(largest != under_way_.end() ? *largest : default_, std::memory_order_relaxed);
+void ProgressShare::update() {
+  const auto size = [](const CommunicationShare& share) {
+    return std::tuple(share.threads * share.duty, share.threads);
+  };
+  const auto largest = std::ranges::max_element(under_way_, {}, size);
+  const CommunicationShare at_hand = share_among(largest != under_way_.end() ? *largest : default_, threads_);
+  duty_.store(at_hand.duty, std::memory_order_relaxed);
+  if (team_ != nullptr) team_->set_threads(at_hand.threads);
 }
 
-double ProgressDuty::set_default(double duty) {
+void ProgressShare::set_threads(int threads, WorkTeam* team) {
   const std::scoped_lock lock(guard_);
-  const double before = std::exchange(default_, duty);
+  threads_ = threads;
+  team_ = team;
+  update();
+}
+
+void ProgressShare::dismiss_team() {
+  const std::scoped_lock lock(guard_);
+  team_ = nullptr;
+}
+
+CommunicationShare ProgressShare::in_use(const CommunicationShare& share) const {
+  const std::scoped_lock lock(guard_);
+  return share_among(share, threads_);
+}
+
+double ProgressShare::set_default_duty(double duty) {
+  const std::scoped_lock lock(guard_);
+  const double before = std::exchange(default_.duty, duty);
   update();
   return before;
 }
 
-void ProgressDuty::enter(double duty) {
+int ProgressShare::set_default_threads(int threads) {
   const std::scoped_lock lock(guard_);
-  under_way_.push_back(duty);
+  const int before = std::exchange(default_.threads, threads);
+  update();
+  return before;
+}
+
+void ProgressShare::enter(const CommunicationShare& share) {
+  const std::scoped_lock lock(guard_);
+  under_way_.push_back(share);
   update();
 }
 
-void ProgressDuty::leave(double duty) {
+void ProgressShare::leave(const CommunicationShare& share) {
   const std::scoped_lock lock(guard_);
-  if (const auto found = std::ranges::find(under_way_, duty); found != under_way_.end()) under_way_.erase(found);
+  if (const auto found = std::ranges::find(under_way_, share); found != under_way_.end()) under_way_.erase(found);
   update();
 }
 

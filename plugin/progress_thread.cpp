@@ -9,10 +9,15 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/log.h"
+#include "core/work_team.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/process.h"
 #include "plugin/progress.h"
@@ -31,14 +36,22 @@ constexpr const char* thread_name = "plait-progress";
 constexpr int patience = 32;
 constexpr long nap_ns = 20'000;
 
+// Holds the calling thread to the duty at hand.
+class Duty {
+ public:
+  void keep();
+  // The thread slept.
+  void forget() { metering_ = false; }
+
+ private:
+  DutyMeter meter_;
+  bool metering_ = false;
+};
+
 class ProgressThread {
  public:
-  ProgressThread() : thread_([this] { run(); }) {}
-  ~ProgressThread() {
-    stopping_.store(true, std::memory_order_release);
-    wake();
-    thread_.join();
-  }
+  explicit ProgressThread(std::vector<int> units) : units_(std::move(units)), thread_([this] { run(); }) {}
+  ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
@@ -47,31 +60,45 @@ class ProgressThread {
     asleep_.store(false, std::memory_order_seq_cst);
     asleep_.notify_one();
   }
+  // Assistants, so that there are so many threads, this one included, as far as they have processing units. One thread
+  // at a time.
+  void provide(int threads);
 
  private:
   void run();
   void sleep_until_posted();
-  void keep_to_duty();
+  void assist(int place);
+  void pin(int place) const;
+  int most_threads() const;
 
+  const std::vector<int> units_;  // that the program may use, ascending
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
-  DutyMeter meter_;  // of the thread alone, like the next one
-  bool metering_ = false;
+  Duty duty_;  // of the thread alone
+  WorkTeam team_;
+  std::vector<std::thread> assistants_;
   std::thread thread_;  // last: it uses the others
 };
 
-// To one processing unit of those that the program may use: the last, because programs fill them from the first on.
-void pin() {
+// Empty: not known.
+std::vector<int> usable_units() {
+  std::vector<int> units;
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  for (int cpu = CPU_SETSIZE - 1; cpu >= 0; --cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    cpu_set_t chosen;
-    CPU_ZERO(&chosen);
-    CPU_SET(cpu, &chosen);
-    pthread_setaffinity_np(pthread_self(), sizeof chosen, &chosen);
-    return;
-  }
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return units;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) units.push_back(cpu);
+  return units;
+}
+
+// To one processing unit of those that the program may use: the helper to the last, because programs fill them from the
+// first on, and its assistants to those before it.
+void ProgressThread::pin(int place) const {
+  const auto index = static_cast<std::size_t>(place);
+  if (index >= units_.size()) return;
+  cpu_set_t chosen;
+  CPU_ZERO(&chosen);
+  CPU_SET(units_[units_.size() - 1 - index], &chosen);
+  pthread_setaffinity_np(pthread_self(), sizeof chosen, &chosen);
 }
 
 std::uint64_t processor_ns() {
@@ -95,8 +122,8 @@ bool program_progresses() {
 }
 
 // The whole core needs no clocks.
-void ProgressThread::keep_to_duty() {
-  const double duty = ProgressDuty::instance().duty();
+void Duty::keep() {
+  const double duty = ProgressShare::instance().duty();
   if (duty >= 1) {
     metering_ = false;
     return;
@@ -107,20 +134,30 @@ void ProgressThread::keep_to_duty() {
     rest(pause_ns);
 }
 
+ProgressThread::~ProgressThread() {
+  stopping_.store(true, std::memory_order_release);
+  wake();
+  thread_.join();
+  ProgressShare::instance().dismiss_team();
+  team_.stop();
+  for (std::thread& assistant : assistants_) assistant.join();
+}
+
 void ProgressThread::run() {
   is_helper = true;
   pthread_setname_np(pthread_self(), thread_name);
-  pin();
+  pin(0);
   prctl(PR_SET_TIMERSLACK, 1UL);  // nanoseconds: naps are to be as short as they say
+  set_own_team(&team_);
   const bool may_call_host = process().concurrent;
   int fruitless = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
-    keep_to_duty();
+    duty_.keep();
     if (program_progresses()) {
       rest(away_ns);
     } else if (!anything_posted()) {
       sleep_until_posted();
-      metering_ = false;
+      duty_.forget();
       fruitless = 0;
     } else if (progress(may_call_host) != 0) {
       fruitless = 0;
@@ -142,28 +179,99 @@ void ProgressThread::sleep_until_posted() {
     asleep_.wait(true, std::memory_order_seq_cst);
 }
 
+// ---- Assistants ----
+
+void ProgressThread::assist(int place) {
+  pthread_setname_np(pthread_self(), ("plait-assist" + std::to_string(place)).c_str());
+  pin(place);
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  Duty duty;
+  // It may save up no more than a period's credit while it sleeps.
+  while (team_.assist(place - 1)) duty.keep();
+}
+
+int ProgressThread::most_threads() const {
+  const std::size_t units = units_.empty() ? std::max(std::thread::hardware_concurrency(), 1u) : units_.size();
+  return static_cast<int>(std::min<std::size_t>(units, 1 + WorkTeam::most_assistants));
+}
+
+void ProgressThread::provide(int threads) {
+  const int wanted = std::min(threads, most_threads());
+  const auto started = [this] { return 1 + static_cast<int>(assistants_.size()); };
+  if (started() >= wanted) return;
+  try {
+    while (started() < wanted) assistants_.emplace_back([this, place = started()] { assist(place); });
+  } catch (const std::system_error& error) {
+    warn("only " + std::to_string(started()) + " of " + std::to_string(wanted) +
+         " helper threads could be started: " + error.what());
+  }
+  team_.set_assistants(started() - 1);
+  ProgressShare::instance().set_threads(started(), &team_);
+}
+
+// Signals are the program's: none is to be handled in a thread that it does not know.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 constinit std::atomic<ProgressThread*> helper{nullptr};
+constinit std::mutex changing;  // of the helper and its assistants
+
+int most_threads_of(const OverlapPlan& plan) {
+  int most = 1;
+  for (const OverlapGroup& group : plan.groups) most = std::max(most, group.share.threads);
+  return most;
+}
 
 }  // namespace
 
 bool on_helper_thread() { return is_helper; }
 
 void start_progress_thread(const Config& config) {
-  ProgressDuty::instance().set_default(config.progress_duty);
+  ProgressShare::instance().set_default_duty(config.progress_duty);
+  ProgressShare::instance().set_default_threads(config.progress_threads);
   if (!process().helped) return;
-  // Signals are the program's: none is to be handled in a thread that it does not know.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
   try {
-    helper.store(new ProgressThread, std::memory_order_release);
+    const SignalsBlocked blocked;
+    helper.store(new ProgressThread(usable_units()), std::memory_order_release);
   } catch (const std::system_error& error) {
     warn(std::string("no helper thread could be started: ") + error.what());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  provide_helper_threads(config.progress_threads);
+  if (process().overlap != nullptr) provide_helper_threads(*process().overlap);
 }
 
-void stop_progress_thread() { delete helper.exchange(nullptr, std::memory_order_acq_rel); }
+// Not held while the thread is joined: it may be about to provide assistants.
+void stop_progress_thread() {
+  ProgressThread* thread = nullptr;
+  {
+    const std::scoped_lock lock(changing);
+    thread = helper.exchange(nullptr, std::memory_order_acq_rel);
+  }
+  delete thread;
+}
+
+void provide_helper_threads(int threads) {
+  if (threads == 1) return;
+  const std::scoped_lock lock(changing);
+  ProgressThread* thread = helper.load(std::memory_order_acquire);
+  if (thread == nullptr) return;
+  const SignalsBlocked blocked;
+  thread->provide(threads);
+}
+
+void provide_helper_threads(const OverlapPlan& plan) { provide_helper_threads(most_threads_of(plan)); }
 
 void wake_progress_thread() {
   if (ProgressThread* thread = helper.load(std::memory_order_acquire); thread != nullptr) thread->wake();

@@ -4,19 +4,28 @@
 // data that the host must pack, wait for the program's own calls, and so does the last part of every operation, which
 // tells the program.
 //
-// It keeps to the share of its core that progress_share.h has at hand, what it reduces and copies included. While the
-// program waits in MPI it moves operations on itself, and takes what it wants.
+// Assistants help it with long copies and reductions (core/work_team.h), where a share of several threads is at hand:
+// each on a processing unit of its own, as long as the program may use so many. They sleep while there are none.
+//
+// Each keeps to the share of its core that progress_share.h has at hand, whatever it does. While the program waits in
+// MPI it moves operations on itself, and takes what it wants.
 #pragma once
 
 #include "core/config.h"
+#include "plan/overlap/overlap_plan.h"
 
 namespace plait {
 
 // Once, after MPI is initialised; does nothing unless it is wanted (process().helped). The thread sleeps while nothing
 // is posted.
 void start_progress_thread(const Config& config);
-// Before MPI ends. Waits for the thread's end.
+// Before MPI ends. Waits for the end of the thread and of its assistants.
 void stop_progress_thread();
+
+// Starts assistants for shares of so many threads, the helper included, or of a plan, where there is a helper. Blocks
+// while threads are made. Thread-safe; any thread.
+void provide_helper_threads(int threads);
+void provide_helper_threads(const OverlapPlan& plan);
 
 // Something was posted. A few nanoseconds where there is no thread, or where it is awake.
 void wake_progress_thread();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/work_team.h"
 #include "tl/memory.h"
 
 namespace plait {
@@ -12,7 +13,7 @@ namespace {
 // 205 / 450 / 1900 us through the caches, 206 / 408 / 880 us past them.
 constexpr std::uint64_t past_caches_from = 8 * 1024 * 1024;
 
-// Long copies and reductions are cut so that the channels get a glance in between.
+// Long copies and reductions are cut so that the channels get a glance in between; of each thread that works on them.
 constexpr std::uint64_t local_piece_bytes = 128 * 1024;
 
 }  // namespace
@@ -215,7 +216,8 @@ void Engine::run_local_piece() {
   const BoundStep& step = schedule_->steps[index];
   if (trace_ != nullptr && local_done_ == 0) begin_ns_[index] = monotonic_ns();
   const std::size_t element = std::max<std::size_t>(schedule_->element_bytes, 1);
-  const std::uint64_t whole = std::max<std::uint64_t>(local_piece_bytes / element * element, element);
+  const std::uint64_t most = local_piece_bytes * static_cast<std::uint64_t>(own_threads());
+  const std::uint64_t whole = std::max<std::uint64_t>(most / element * element, element);
   const std::uint64_t piece = std::min(whole, step.bytes - local_done_);
   if (step.kind == StepKind::copy)
     copy(memory(step.destination), memory(step.source), local_done_, piece);

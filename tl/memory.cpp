@@ -1,22 +1,11 @@
 #include "tl/memory.h"
 
 #include <array>
-#include <cstring>
 
+#include "core/work_team.h"
 #include "tl/grid_copy.h"
 
 namespace plait {
-namespace {
-
-void combine(const Reducer& reducer, std::byte* to, const std::byte* left, const std::byte* right, std::size_t bytes) {
-  const std::size_t count = bytes / reducer.element_bytes;
-  if (reducer.kernel != nullptr)
-    reducer.kernel(to, left, right, count);
-  else
-    reducer.apply(reducer, to, left, right, count);
-}
-
-}  // namespace
 
 void MemoryCursor::take(std::byte* to, std::size_t bytes) {
   while (bytes > 0) {
@@ -24,7 +13,7 @@ void MemoryCursor::take(std::byte* to, std::size_t bytes) {
     if (in_grid())
       gather(grid(), base(), position(), to, piece);
     else
-      std::memcpy(to, data(), piece);
+      shared_copy(to, data(), piece);
     advance(piece);
     to += piece;
     bytes -= piece;
@@ -37,7 +26,7 @@ void MemoryCursor::put(const std::byte* from, std::size_t bytes) {
     if (in_grid())
       scatter(grid(), base(), position(), from, piece);
     else
-      std::memcpy(data(), from, piece);
+      shared_copy(data(), from, piece);
     advance(piece);
     from += piece;
     bytes -= piece;
@@ -47,7 +36,7 @@ void MemoryCursor::put(const std::byte* from, std::size_t bytes) {
 void copy_in(const Memory& to, std::uint64_t offset, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   if (std::byte* base = contiguous_address(to))
-    std::memcpy(base + offset, from, bytes);
+    shared_copy(base + offset, from, bytes);
   else
     MemoryCursor(to, offset).put(static_cast<const std::byte*>(from), bytes);
 }
@@ -55,7 +44,7 @@ void copy_in(const Memory& to, std::uint64_t offset, const void* from, std::size
 void copy_out(const Memory& from, std::uint64_t offset, void* to, std::size_t bytes) {
   if (bytes == 0) return;
   if (const std::byte* base = contiguous_address(from))
-    std::memcpy(to, base + offset, bytes);
+    shared_copy(to, base + offset, bytes);
   else
     MemoryCursor(from, offset).take(static_cast<std::byte*>(to), bytes);
 }
@@ -77,7 +66,7 @@ void copy_between(const Memory& to, std::uint64_t to_offset, const Memory& from,
       target.put(between.data(), piece);
     } else {
       piece = static_cast<std::size_t>(std::min({source.contiguous(), target.contiguous(), std::uint64_t{piece}}));
-      if (target.data() != source.data()) std::memcpy(target.data(), source.data(), piece);
+      if (target.data() != source.data()) shared_copy(target.data(), source.data(), piece);
       source.advance(piece);
       target.advance(piece);
     }
@@ -91,7 +80,7 @@ void reduce(const Reducer& reducer, const Memory& to, const Memory& left, const 
   while (bytes > 0) {
     const std::size_t piece =
         std::min({result.contiguous(), first.contiguous(), second.contiguous(), std::uint64_t{bytes}});
-    combine(reducer, result.data(), first.data(), second.data(), piece);
+    combine(reducer, result.data(), first.data(), second.data(), piece / reducer.element_bytes);
     result.advance(piece);
     first.advance(piece);
     second.advance(piece);
@@ -105,7 +94,7 @@ void reduce_in(const Transfer& transfer, std::uint64_t offset, const std::byte* 
     const std::size_t piece = std::min({result.contiguous(), local.contiguous(), std::uint64_t{bytes}});
     const std::byte* left = transfer.incoming_left ? incoming : local.data();
     const std::byte* right = transfer.incoming_left ? local.data() : incoming;
-    combine(*transfer.reducer, result.data(), left, right, piece);
+    combine(*transfer.reducer, result.data(), left, right, piece / transfer.reducer->element_bytes);
     result.advance(piece);
     local.advance(piece);
     incoming += piece;

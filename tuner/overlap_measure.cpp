@@ -171,7 +171,8 @@ Result<OverlapSamples> sample_overlap(MpiSession& session, std::span<const Commu
     result.plans.push_back(sampler.plan());
     for (const CommunicationShare& share : shares) {
       if (session.rank() == 0) sampling.progress(format_bytes(bytes) + ", share " + share_text(share), done++ / steps);
-      plait_set_progress_duty(std::max(1, static_cast<int>(std::lround(100 * std::min(1., resources(share))))));
+      plait_set_progress_threads(share.threads);
+      plait_set_progress_duty(std::max(1, static_cast<int>(std::lround(100 * share.duty))));
       result.samples.push_back(sampler.sample(share, bytes));
       if (const Status checked = sampler.check(); !checked.ok()) return checked;
     }

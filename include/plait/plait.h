@@ -43,6 +43,12 @@ PLAIT_API void plait_free(void* block);
  * -1, and changes nothing, where the value is none. */
 PLAIT_API int plait_set_progress_duty(int percent);
 
+/* How many threads, the helper thread included, share its long copies and reductions from now on, each with that share
+ * of a core of its own: 1 to 1024. Where the process may use fewer processing units, as many as there are, with the
+ * whole of the share (docs/overlap-run.md). Starts threads. Returns the number before, or -1, and changes nothing,
+ * where the value is none. */
+PLAIT_API int plait_set_progress_threads(int threads);
+
 #ifdef __cplusplus
 }
 #endif

@@ -36,6 +36,7 @@
   X(alloc)                     \
   X(free)                      \
   X(set_progress_duty)         \
+  X(set_progress_threads)      \
   X(set_plan)                  \
   X(set_channels)              \
   X(allreduce_axes)            \

@@ -53,6 +53,7 @@ const char* version() { return PLAIT_VERSION; }
 int set_enabled(int on) { return enabled.exchange(on != 0) ? 1 : 0; }
 const char* text() { return ""; }
 int duty(int) { return 100; }
+int threads(int) { return 1; }
 
 void* alloc(std::size_t bytes) {
   constexpr std::size_t page = 4096;
@@ -78,6 +79,7 @@ std::array<void*, api_function_count> absent_api() {
   set(ApiFunction::alloc, address(absent::alloc));
   set(ApiFunction::free, address(std::free));
   set(ApiFunction::set_progress_duty, address(absent::duty));
+  set(ApiFunction::set_progress_threads, address(absent::threads));
   set(ApiFunction::set_plan, address(absent::error));
   set(ApiFunction::set_channels, address(absent::error));
   set(ApiFunction::allreduce_axes, address(absent::error));

@@ -59,11 +59,12 @@ TEST(Config, TakesEveryDefaultAsAValue) {
 }
 
 TEST(Config, ReadsEachKnob) {
-  const LoadedConfig loaded = load(
-      {"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
-       "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_ARENA_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
-       "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096", "PLAIT_SETUP_CALLS=0",
-       "PLAIT_HOST=off", "PLAIT_TRIAL=exact", "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
+  const LoadedConfig loaded =
+      load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
+            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_ARENA_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
+            "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
+            "PLAIT_SETUP_CALLS=0", "PLAIT_PROGRESS_THREADS=3", "PLAIT_HOST=off", "PLAIT_TRIAL=exact",
+            "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
   EXPECT_TRUE(config.disable);
@@ -77,6 +78,7 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.segment_bytes, 64u << 20);
   EXPECT_EQ(config.chunk_bytes, 4096u);
   EXPECT_EQ(config.setup_calls, 0);
+  EXPECT_EQ(config.progress_threads, 3);
   EXPECT_FALSE(config.host_when_faster);
   EXPECT_EQ(config.trial, TrialMode::exact);
   EXPECT_EQ(config.trial_after, 5);
@@ -148,15 +150,33 @@ TEST(Config, SuggestsNothingWhenNothingIsNear) {
 }
 
 TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
-  for (const std::string variable :
-       {"PLAIT_DISABLE=maybe", "PLAIT_HOST=2", "PLAIT_SHARED=all", "PLAIT_ARENA_BYTES=much", "PLAIT_SINGLE_COPY=knem",
-        "PLAIT_SINGLE_COPY=CMA", "PLAIT_SINGLE_COPY_THRESHOLD=big", "PLAIT_SEGMENT_BYTES=-1", "PLAIT_CHUNK_BYTES=1.5K",
-        "PLAIT_SETUP_CALLS=-1", "PLAIT_SETUP_CALLS=3x", "PLAIT_SETUP_CALLS=99999999999", "PLAIT_VERBOSE=4",
-        "PLAIT_CHANNELS=shm,rdma", "PLAIT_CHANNELS=shm,", "PLAIT_CHANNELS=,", "PLAIT_CHANNELS=shm mpi"}) {
+  for (const std::string variable : {"PLAIT_DISABLE=maybe",
+                                     "PLAIT_HOST=2",
+                                     "PLAIT_SHARED=all",
+                                     "PLAIT_ARENA_BYTES=much",
+                                     "PLAIT_SINGLE_COPY=knem",
+                                     "PLAIT_SINGLE_COPY=CMA",
+                                     "PLAIT_SINGLE_COPY_THRESHOLD=big",
+                                     "PLAIT_SEGMENT_BYTES=-1",
+                                     "PLAIT_CHUNK_BYTES=1.5K",
+                                     "PLAIT_PROGRESS_THREADS=0",
+                                     "PLAIT_PROGRESS_THREADS=1025",
+                                     "PLAIT_PROGRESS_THREADS=two",
+                                     "PLAIT_PROGRESS_DUTY=2",
+                                     "PLAIT_SETUP_CALLS=-1",
+                                     "PLAIT_SETUP_CALLS=3x",
+                                     "PLAIT_SETUP_CALLS=99999999999",
+                                     "PLAIT_VERBOSE=4",
+                                     "PLAIT_CHANNELS=shm,rdma",
+                                     "PLAIT_CHANNELS=shm,",
+                                     "PLAIT_CHANNELS=,",
+                                     "PLAIT_CHANNELS=shm mpi"}) {
     const LoadedConfig loaded = load({variable});
     const std::string warning = only_warning(loaded);
     EXPECT_TRUE(warning.starts_with(variable + " is ignored: expected ")) << warning;
     EXPECT_EQ(loaded.config.setup_calls, 3);
+    EXPECT_EQ(loaded.config.progress_threads, 1);
+    EXPECT_EQ(loaded.config.progress_duty, 1);
     EXPECT_EQ(loaded.config.verbosity, 1);
     EXPECT_EQ(loaded.config.channels, (std::vector<std::string>{"shm", "tcp", "ucx", "mpi"}));
     EXPECT_EQ(loaded.config.single_copy, "auto");

@@ -91,24 +91,49 @@ TEST(DutyMeter, DoesNotSaveUpMoreThanAPeriod) {
   EXPECT_NEAR(static_cast<double>(meter.rest_ns(1'002'000'000, 2'000'000, 0.5)), 1'000'000, 10);
 }
 
-TEST(ProgressDuty, IsTheLargestUnderWay) {
-  ProgressDuty duty;
-  duty.set_default(0.5);
-  EXPECT_EQ(duty.duty(), 0.5);
-  duty.enter(0.25);
-  EXPECT_EQ(duty.duty(), 0.25);
-  duty.enter(0.75);
-  duty.leave(0.25);
-  EXPECT_EQ(duty.duty(), 0.75);
-  duty.leave(0.75);
-  EXPECT_EQ(duty.duty(), 0.5);
-  EXPECT_EQ(duty.set_default(1), 0.5);
+TEST(ProgressShare, IsTheLargestUnderWay) {
+  WorkTeam team;
+  team.set_assistants(3);
+  ProgressShare share;
+  share.set_threads(4, &team);
+  const auto at_hand = [&] { return CommunicationShare{team.threads(), share.duty()}; };
+  EXPECT_EQ(share.set_default_duty(0.5), 1);
+  EXPECT_EQ(share.set_default_threads(2), 1);
+  EXPECT_EQ(at_hand(), (CommunicationShare{2, 0.5}));
+  share.enter({1, 0.25});
+  EXPECT_EQ(at_hand(), (CommunicationShare{1, 0.25}));
+  share.enter({4, 0.1});
+  EXPECT_EQ(at_hand(), (CommunicationShare{4, 0.1}));  // 0.4 of a core in all
+  share.enter({1, 0.75});
+  EXPECT_EQ(at_hand(), (CommunicationShare{1, 0.75}));
+  share.enter({3, 0.25});  // as much, by more threads
+  EXPECT_EQ(at_hand(), (CommunicationShare{3, 0.25}));
+  for (const CommunicationShare& each : {CommunicationShare{3, 0.25}, {1, 0.75}, {1, 0.25}}) share.leave(each);
+  EXPECT_EQ(at_hand(), (CommunicationShare{4, 0.1}));
+  share.leave({4, 0.1});
+  EXPECT_EQ(at_hand(), (CommunicationShare{2, 0.5}));
+  EXPECT_EQ(share.set_default_duty(1), 0.5);
+  EXPECT_EQ(share.set_default_threads(1), 2);
 }
 
-TEST(HelperDuty, IsThatOfAllThreadsUpToACore) {
-  EXPECT_EQ(helper_duty({.threads = 1, .duty = 0.25}), 0.25);
-  EXPECT_EQ(helper_duty({.threads = 2, .duty = 0.25}), 0.5);
-  EXPECT_EQ(helper_duty({.threads = 8, .duty = 0.5}), 1);
+TEST(ProgressShare, ThreadsThatThereAreHaveItAll) {
+  WorkTeam team;
+  team.set_assistants(1);
+  ProgressShare share;
+  share.set_threads(2, &team);
+  share.enter({4, 0.25});
+  EXPECT_EQ(team.threads(), 2);
+  EXPECT_EQ(share.duty(), 0.5);
+  share.dismiss_team();
+  EXPECT_EQ(share.in_use({4, 0.25}), (CommunicationShare{2, 0.5})) << "the report comes later";
+}
+
+TEST(ShareAmong, IsThatOfAllThreadsUpToTheirCores) {
+  EXPECT_EQ(share_among({1, 0.25}, 1), (CommunicationShare{1, 0.25}));
+  EXPECT_EQ(share_among({2, 0.3}, 2), (CommunicationShare{2, 0.3}));
+  EXPECT_EQ(share_among({2, 0.25}, 1), (CommunicationShare{1, 0.5}));
+  EXPECT_EQ(share_among({8, 0.5}, 1), (CommunicationShare{1, 1}));
+  EXPECT_EQ(share_among({3, 0.5}, 2), (CommunicationShare{2, 0.75}));
 }
 
 TEST(HostTurns, TurnsThatFollowEachOtherAreAWait) {
@@ -194,6 +219,7 @@ TEST(OverlapReport, SaysSharesReasonsAndTimes) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " in " << text;
   const nlohmann::json json = overlap_report_json(report);
   EXPECT_EQ(json["groups"][0]["runs"], 6);
+  EXPECT_EQ(json["groups"][0]["threads_in_use"], 1);
   EXPECT_EQ(json["groups"][0]["duty_in_use"], 0.5);
   EXPECT_EQ(json["alone"]["because"], 3);
   EXPECT_TRUE(overlap_report_lines(OverlapReport()).empty());

@@ -38,7 +38,8 @@ foreach(function IN LISTS functions)
   endforeach()
 endforeach()
 foreach(name ${allocator} plait_alloc plait_free plait_version plait_set_enabled plait_last_plan plait_last_channels
-        plait_set_plan plait_set_channels plait_allreduce_axes plait_set_progress_duty plait_reshard_create
+        plait_set_plan plait_set_channels plait_allreduce_axes plait_set_progress_duty
+        plait_set_progress_threads plait_reshard_create
         plait_reshard_create_f plait_reshard_local plait_reshard_describe plait_reshard_execute plait_reshard_start
         plait_reshard_start_f plait_reshard_free)
   if(NOT name IN_LIST names)

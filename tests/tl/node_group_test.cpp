@@ -11,6 +11,7 @@
 #include <random>
 
 #include "tests/tl/group_traffic.h"
+#include "tests/tl/helped.h"
 #include "tests/tl/ranks.h"
 #include "tl/engine.h"
 #include "tl/shm/segment_shape.h"
@@ -53,7 +54,8 @@ struct GroupJob {
   std::size_t segment_bytes = 0;
   int calls = calls_of_a_job;
   std::uint32_t first_round = 0;
-  bool small = false;       // small ones only: many in a row
+  bool small = false;  // small ones only: many in a row
+  int assistants = 0;  // of each rank, and steps that are long enough for them
   Draws draws = Draws::anything;
 };
 
@@ -62,6 +64,7 @@ std::vector<std::size_t> sizes_for(const GroupJob& job) {
   std::vector<std::size_t> sizes = {0, 1, 7, 8, 55, 56, 57, 64};
   if (job.draws == Draws::from_first) return {8, 56, 57, 500};
   if (job.small) return sizes;
+  if (job.assistants > 0) return {300'001, std::size_t{1} << 20, (std::size_t{1} << 21) + 77};
   const detail::BoardShape shape = detail::segment_shape(job.segment_bytes, job.ranks).board;
   const std::size_t area = shape.area_bytes, stage = shape.stage_bytes;
   for (const std::size_t size : {area, stage, stage * static_cast<std::size_t>(job.ranks)})
@@ -74,7 +77,8 @@ std::vector<std::size_t> sizes_for(const GroupJob& job) {
 
 struct Outcome {
   std::string problem;
-  std::size_t found = 0;  // how often shared memory of others was used
+  std::size_t found = 0;     // how often shared memory of others was used
+  std::size_t assisted = 0;  // WorkTeam::assisted()
 };
 
 void stand_at(const GroupJob& job, const SharedSegment& segment, int rank) {
@@ -94,6 +98,8 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
       make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, job.ranks, options);
   if (!channel.ok()) return {channel.status().message()};
   Engine engine({channel->get(), nullptr}, {.yield = true});
+  std::optional<test::Helped> helped;
+  if (job.assistants > 0) helped.emplace(job.assistants);
   const std::vector<std::size_t> sizes = sizes_for(job);
   Random own(test::derive(job.seed, static_cast<std::uint64_t>(rank), 99));
   Outcome outcome;
@@ -107,6 +113,7 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
     const std::string problem = traffic.run(engine, pools);
     if (outcome.problem.empty() && !problem.empty()) outcome.problem = "call " + std::to_string(call) + ": " + problem;
   }
+  if (helped.has_value()) outcome.assisted = helped->team.assisted();
   outcome.found = buffers.found();
   return outcome;
 }
@@ -135,21 +142,23 @@ std::string describe(const GroupJob& job) {
          std::to_string(job.means.kernel_from);
 }
 
-// The number of ranks that failed; `found` of all ranks together.
-int run_in_threads(const GroupJob& job, std::size_t* found = nullptr) {
+// The number of ranks that failed; `found` and `assisted` of all ranks together.
+int run_in_threads(const GroupJob& job, std::size_t* found = nullptr, std::size_t* assisted = nullptr) {
   const Watch watch(describe(job));
   const GroupPools pools(job.ranks);
   if (!pools.ok()) return job.ranks;
-  std::atomic<std::size_t> all = 0;
+  std::atomic<std::size_t> all = 0, all_assisted = 0;
   std::barrier placed(job.ranks);
   const int failed = run_threads(job.ranks, job.segment_bytes, [&](int rank, SharedSegment segment, const auto& peers) {
     stand_at(job, segment, rank);
     placed.arrive_and_wait();
     Outcome outcome = run_rank(job, rank, std::move(segment), peers, pools);
     all += outcome.found;
+    all_assisted += outcome.assisted;
     return outcome.problem;
   });
   if (found != nullptr) *found = all;
+  if (assisted != nullptr) *assisted += all_assisted;
   return failed;
 }
 
@@ -227,6 +236,22 @@ TEST_P(GroupSteps, RoundsMayWrapAround) {
   late.means = by_kernel;
   late.first_round = ~std::uint32_t{0} - 2;
   EXPECT_EQ(run_in_threads(late), 0);
+}
+
+// Two threads a rank on its copies and reductions.
+TEST(HelpedGroupSteps, AnyWay) {
+  std::uint64_t salt = 20;
+  std::size_t assisted = 0;
+  for (const int ranks : {2, 3})
+    for (const Means& means : {only_stages, shared_buffers, by_kernel}) {
+      const GroupJob helped{.seed = test::derive(seed(), ++salt, 1),
+                            .ranks = ranks,
+                            .means = means,
+                            .segment_bytes = SharedSegment::default_bytes(ranks),
+                            .assistants = 1};
+      EXPECT_EQ(run_in_threads(helped, nullptr, &assisted), 0) << describe(helped);
+    }
+  EXPECT_GT(assisted, 0u);
 }
 
 #if !defined(__SANITIZE_THREAD__)

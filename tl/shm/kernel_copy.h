@@ -14,7 +14,7 @@ struct RemoteProcess {
 };
 
 // From `address` in that process to `to`, and from `from` to `address` there. Blocks until done; one system call a few
-// megabytes.
+// megabytes, and a part of a thread of the team (core/work_team.h).
 Status read_remote(RemoteProcess there, std::uint64_t address, std::byte* to, std::size_t bytes);
 Status write_remote(RemoteProcess there, std::uint64_t address, const std::byte* from, std::size_t bytes);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/work_team.h"
 #include "tl/memory.h"
 #include "tl/shm/node_group.h"
 #include "tl/shm/stream_copy.h"
@@ -257,7 +258,7 @@ void NodeGroup::copy_straight(std::byte* to, const std::byte* from, std::uint64_
   if (current_->past_caches)
     stream(to, from, bytes);
   else
-    std::memcpy(to, from, bytes);
+    shared_copy(to, from, bytes);
 }
 
 }  // namespace plait::detail

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/work_team.h"
 #include "tl/memory.h"
 #include "tl/shm/kernel_copy.h"
 #include "tl/shm/node_group.h"
@@ -9,7 +10,7 @@
 namespace plait::detail {
 namespace {
 
-// What is reduced at a time: all members' pieces together stay in the second-level cache.
+// What a thread reduces at a time: all members' pieces together stay in its second-level cache.
 constexpr std::size_t reduced_together = 256 * 1024;
 constexpr std::size_t least_reduced = 16 * 1024;
 
@@ -92,7 +93,8 @@ void NodeGroup::reduce_by_kernel() {
   const std::uint64_t begin = pieces ? piece_offset(me()) : share_offset(group_->bytes, me());
   const std::uint64_t end = pieces ? piece_offset(me() + 1) : share_offset(group_->bytes, me() + 1);
   const std::size_t element = current_->element_bytes;
-  const std::size_t room = std::max(reduced_together / members(), least_reduced);
+  const std::size_t room =
+      std::max(reduced_together / members(), least_reduced) * static_cast<std::size_t>(own_threads());
   const std::size_t most = std::max(room / element, std::size_t{1}) * element;
   if (fetched_.size() < members() * most) fetched_.resize(members() * most);
   const std::byte* own = contiguous_address(current_->operand);

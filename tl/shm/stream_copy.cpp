@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/work_team.h"
 #include "tl/memory.h"
 
 #if defined(__SSE2__)
@@ -44,10 +45,18 @@ void fence() {}
 
 #endif
 
+// Other threads order what they stored themselves.
+void stream_shared(std::byte* to, const std::byte* from, std::size_t bytes) {
+  share_out({.elements = bytes, .element_bytes = 1, .written = to}, [&](std::size_t begin, std::size_t count) {
+    stream_unordered(to + begin, from + begin, count);
+    if (count != bytes) fence();
+  });
+}
+
 }  // namespace
 
 void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
-  stream_unordered(to, from, bytes);
+  stream_shared(to, from, bytes);
   fence();
 }
 
@@ -61,7 +70,7 @@ void stream_out(const Memory& from, std::uint64_t offset, std::byte* to, std::si
       stream_unordered(to, gathered.data(), piece);
     } else {
       piece = std::min<std::size_t>(cursor.contiguous(), piece);
-      stream_unordered(to, cursor.data(), piece);
+      stream_shared(to, cursor.data(), piece);
       cursor.advance(piece);
     }
     to += piece;
@@ -78,7 +87,7 @@ void stream_in(const Memory& to, std::uint64_t offset, const std::byte* from, st
       cursor.put(from, piece);
     } else {
       piece = std::min<std::size_t>(cursor.contiguous(), piece);
-      stream_unordered(cursor.data(), from, piece);
+      stream_shared(cursor.data(), from, piece);
       cursor.advance(piece);
     }
     from += piece;
