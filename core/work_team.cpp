@@ -143,7 +143,8 @@ void WorkTeam::sleep(Seat& seat, int place) {
 
 std::uint32_t SharedWork::parts(int threads) const {
   if (threads <= 1) return 1;
-  const std::size_t most = std::size_t{parts_a_thread} * static_cast<std::size_t>(threads);
+  const std::size_t even = std::size_t{parts_a_thread} * static_cast<std::size_t>(threads);
+  const std::size_t most = std::max(even, bytes() / most_part_bytes);
   return static_cast<std::uint32_t>(std::clamp(bytes() / least_part_bytes, std::size_t{1}, most));
 }
 

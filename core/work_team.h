@@ -112,6 +112,8 @@ struct SharedWork {
   // A part of fewer bytes is not worth the way to another core's caches and back. Measured (perf/kernels,
   // docs/performance.md).
   static constexpr std::size_t least_part_bytes = 64 * 1024;
+  // One of more takes longer than the periods in which threads keep to their shares of cores.
+  static constexpr std::size_t most_part_bytes = 512 * 1024;
   // An assistant that comes late, or leaves early, is to lack for a part of its share only.
   static constexpr std::uint32_t parts_a_thread = 4;
 };

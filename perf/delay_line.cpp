@@ -1,6 +1,6 @@
 // Links of an emulated cluster that take their time: what `scripts/cluster up --delay` runs (docs/cluster.md).
 //
-//   delay_line MICROSECONDS HOME NAMESPACE:INTERFACE NAMESPACE:INTERFACE ...
+//   delay_line NANOSECONDS HOME NAMESPACE:INTERFACE NAMESPACE:INTERFACE ...
 //
 // Makes the named TAP interfaces, each two a link: a frame that leaves one of them arrives at the other one that much
 // later, in order. Prints its process number when they are there, and stays in the network namespace HOME until it is
@@ -34,6 +34,7 @@ namespace {
 constexpr std::size_t most_frame_bytes = 128 * 1024;  // a segment of 64 KiB, its headers
 constexpr std::size_t most_queued_bytes = std::size_t{64}
                                           << 20;  // of a direction; what is beyond is lost, as in a switch
+constexpr int most_at_once = 64;  // frames of a direction, before the others get a turn
 constexpr std::uint64_t long_ns = 1'000'000'000;
 
 std::uint64_t now_ns() {
@@ -85,9 +86,12 @@ class Direction {
   int from() const { return from_; }
   std::uint64_t due_ns() const { return queue_.empty() ? ~std::uint64_t{0} : queue_.front().due_ns; }
 
+  // Ends the process where the interface is gone: the cluster says so then.
   void take(std::byte* room) {
-    ssize_t bytes = 0;
-    while ((bytes = read(from_, room, most_frame_bytes)) > 0) {
+    for (int frames = 0; frames < most_at_once; ++frames) {
+      const ssize_t bytes = read(from_, room, most_frame_bytes);
+      if (bytes < 0 && errno != EAGAIN && errno != EINTR) fail("an interface");
+      if (bytes <= 0) return;
       const auto length = static_cast<std::size_t>(bytes);
       if (queued_bytes_ + length > most_queued_bytes) continue;
       Frame frame = recycled();
@@ -110,6 +114,7 @@ class Direction {
   }
 
  private:
+  // As many as were under way at once.
   Frame recycled() {
     if (free_.empty()) return {};
     Frame frame = std::move(free_.back());
@@ -143,7 +148,7 @@ class Direction {
 }
 
 int usage() {
-  std::fputs("usage: delay_line MICROSECONDS HOME NAMESPACE:INTERFACE NAMESPACE:INTERFACE ...\n", stderr);
+  std::fputs("usage: delay_line NANOSECONDS HOME NAMESPACE:INTERFACE NAMESPACE:INTERFACE ...\n", stderr);
   return 2;
 }
 
@@ -152,14 +157,14 @@ int usage() {
 int main(int argc, char** argv) {
   const std::vector<std::string_view> words(argv + 1, argv + argc);
   if (words.size() < 4 || words.size() % 2 != 0) return usage();
-  std::uint64_t delay_us = 0;
-  const auto [end, error] = std::from_chars(words[0].begin(), words[0].end(), delay_us);
+  std::uint64_t delay_ns = 0;
+  const auto [end, error] = std::from_chars(words[0].begin(), words[0].end(), delay_ns);
   if (error != std::errc() || end != words[0].end()) return usage();
   std::vector<Direction> directions;
   for (std::size_t i = 2; i < words.size(); i += 2) {
     const int one = make_interface(words[i]), other = make_interface(words[i + 1]);
-    directions.emplace_back(one, other, delay_us * 1000);
-    directions.emplace_back(other, one, delay_us * 1000);
+    directions.emplace_back(one, other, delay_ns);
+    directions.emplace_back(other, one, delay_ns);
   }
   enter(std::string(words[1]));
   prctl(PR_SET_TIMERSLACK, 1UL);

@@ -255,9 +255,7 @@ void Fusion::take_answer(std::uint64_t call) {
     published_ = plan_;
   }
   matcher_ = plan_ == nullptr ? nullptr : std::make_unique<StepMatcher>(*plan_);
-  if (plan_ == nullptr) return;
-  provide_helper_threads(*plan_);
-  first_counted_ = OverlapCounts::instance().add(*plan_, communicator_.ranks);
+  if (plan_ != nullptr) first_counted_ = OverlapCounts::instance().add(*plan_, communicator_.ranks);
 }
 
 // The same on all ranks.

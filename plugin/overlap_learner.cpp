@@ -26,7 +26,8 @@ constexpr std::size_t steps_to_settle = 2, steps_of_check = 6;
 constexpr double least_gain = 0.005;
 
 // An answer to the question for a plan: for each call what is computed before it; then of each share but the first
-// these; then the start-up with its sign changed, so that the least counts: ranks that wait for others see more.
+// these; then an agreement's time and the start-up with their signs changed, so that the least counts: ranks that wait
+// for others see more.
 struct ShareAnswer {
   double slowdown = 1, overlapped_rate = 0, alone_rate = 0, step = 0;
 };
@@ -209,7 +210,7 @@ std::vector<double> OverlapLearner::figures_question(double posted) const {
                                std::max(figures.alone_rate, alone_rate), figures.step})
       values.push_back(value);
   }
-  values.push_back(exchange_seconds_);
+  values.push_back(-exchange_seconds_);
   values.push_back(-startup);
   return values;
 }
@@ -232,7 +233,7 @@ void OverlapLearner::make_plan(const std::vector<double>& largest) {
     table.layers.push_back({.name = std::to_string(i), .bytes = step_bytes_[i], .seconds = pass.computation[i]});
   for (const std::size_t bytes : step_bytes_) pass.bytes.push_back(static_cast<double>(bytes));
   const double startup = -largest.back();
-  const double agreement = largest[largest.size() - 2];
+  const double agreement = -largest[largest.size() - 2];
   const OverlapModel model = model_of(answers, startup, agreement);
   const bool known =
       std::ranges::all_of(answers, [&](const ShareAnswer& answer) { return std::isfinite(answer.step); });

@@ -201,7 +201,7 @@ void ProgressThread::provide(int threads) {
   if (started() >= wanted) return;
   try {
     while (started() < wanted) assistants_.emplace_back([this, place = started()] { assist(place); });
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {  // no thread, or no memory for one
     warn("only " + std::to_string(started()) + " of " + std::to_string(wanted) +
          " helper threads could be started: " + error.what());
   }

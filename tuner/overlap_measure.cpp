@@ -1,5 +1,7 @@
 #include "tuner/overlap_measure.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -39,9 +41,35 @@ double median(std::vector<double> values) {
   return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+// Reductions of one size that are posted together, and run one after the other.
+class Burst {
+ public:
+  static Result<Burst> make(std::size_t bytes, std::size_t reductions) {
+    Burst burst;
+    for (std::size_t i = 0; i < reductions; ++i) {
+      auto reduction = PostedReduction::make(bytes);
+      if (!reduction.ok()) return reduction.status();
+      burst.reductions_.push_back(std::move(*reduction));
+    }
+    return burst;
+  }
+  void post() {
+    for (PostedReduction& reduction : reductions_) reduction.post();
+  }
+  void wait() {
+    for (PostedReduction& reduction : reductions_) reduction.wait();
+  }
+  bool right(int ranks) const {
+    return std::ranges::all_of(reductions_, [ranks](const auto& reduction) { return reduction.right(ranks); });
+  }
+
+ private:
+  std::vector<PostedReduction> reductions_;
+};
+
 class Sampler {
  public:
-  Sampler(MpiSession& session, PostedReduction reduction, ComputeKernel& kernel, int repeats)
+  Sampler(MpiSession& session, Burst reduction, ComputeKernel& kernel, int repeats)
       : session_(session), reduction_(std::move(reduction)), kernel_(kernel), repeats_(repeats) {}
 
   // Which must be called first: the call that sets up connections, and what tells whose reductions these are.
@@ -58,7 +86,7 @@ class Sampler {
   double overlapped_seconds(const Overlapped& both) const;
 
   MpiSession& session_;
-  PostedReduction reduction_;
+  Burst reduction_;
   ComputeKernel& kernel_;
   const int repeats_;
   double alone_ = 0;  // seconds of the reduction with nothing beside it
@@ -154,29 +182,68 @@ ContentionSample Sampler::sample(const CommunicationShare& share, std::size_t by
   return {share, bytes, median(computation), median(beside), median(overlapped), alone_};
 }
 
+// On all ranks or none.
+Result<Sampler> make_sampler(MpiSession& session, ComputeKernel& kernel, std::size_t bytes, std::size_t reductions,
+                             int repeats) {
+  auto burst = Burst::make(bytes, reductions);
+  if (session.maxima(std::array{burst.ok() ? 0. : 1.})[0] > 0)
+    return burst.ok() ? Status(Code::unavailable, "no memory on another rank") : burst.status();
+  Sampler sampler(session, std::move(*burst), kernel, repeats);
+  if (const Status ready = sampler.begin(); !ready.ok()) return ready;
+  return sampler;
+}
+
+void use_share(const CommunicationShare& share) {
+  plait_set_progress_threads(share.threads);
+  plait_set_progress_duty(std::max(1, static_cast<int>(std::lround(100 * share.duty))));
+}
+
+// Threads that find no processing unit of their own have another share than is asked for.
+Status check_units(MpiSession& session, std::span<const CommunicationShare> shares) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const int fewest = known ? static_cast<int>(-session.maxima(std::array{-1. * CPU_COUNT(&allowed)})[0]) : 1;
+  for (const CommunicationShare& share : shares)
+    if (share.threads > fewest)
+      return {Code::invalid, "--shares: " + share_text(share) + ": expected at most " + std::to_string(fewest) +
+                                 (fewest == 1 ? " thread" : " threads") +
+                                 ", as a rank here may use so many processing units"};
+  return {};
+}
+
+// Of two numbers, with computation beside it; 0: those of such a length are the host's, or it cannot be told.
+double measure_agreement(MpiSession& session, ComputeKernel& kernel, const CommunicationShare& share, int repeats) {
+  constexpr std::size_t bytes = 16, reductions = 64;
+  auto sampler = make_sampler(session, kernel, bytes, reductions, repeats);
+  if (!sampler.ok()) return 0;
+  use_share(share);
+  const double seconds = sampler->sample(share, bytes).overlapped / reductions;
+  return sampler->check().ok() && std::isfinite(seconds) && seconds > 0 ? seconds : 0;
+}
+
 }  // namespace
 
 Result<OverlapSamples> sample_overlap(MpiSession& session, std::span<const CommunicationShare> shares,
                                       std::span<const std::size_t> sizes, const OverlapSampling& sampling) {
   OverlapSamples result;
+  if (const Status units = check_units(session, shares); !units.ok()) return units;
   ComputeKernel kernel(sampling.kernel);
   double done = 0;
   const double steps = static_cast<double>(shares.size() * sizes.size());
   for (const std::size_t bytes : sizes) {
-    auto reduction = PostedReduction::make(bytes);
-    if (session.maxima(std::array{reduction.ok() ? 0. : 1.})[0] > 0)
-      return reduction.ok() ? Status(Code::unavailable, "no memory on another rank") : reduction.status();
-    Sampler sampler(session, std::move(*reduction), kernel, sampling.repeats);
-    if (const Status ready = sampler.begin(); !ready.ok()) return ready;
-    result.plans.push_back(sampler.plan());
+    auto sampler = make_sampler(session, kernel, bytes, 1, sampling.repeats);
+    if (!sampler.ok()) return sampler.status();
+    result.plans.push_back(sampler->plan());
     for (const CommunicationShare& share : shares) {
       if (session.rank() == 0) sampling.progress(format_bytes(bytes) + ", share " + share_text(share), done++ / steps);
-      plait_set_progress_threads(share.threads);
-      plait_set_progress_duty(std::max(1, static_cast<int>(std::lround(100 * share.duty))));
-      result.samples.push_back(sampler.sample(share, bytes));
-      if (const Status checked = sampler.check(); !checked.ok()) return checked;
+      use_share(share);
+      result.samples.push_back(sampler->sample(share, bytes));
+      if (const Status checked = sampler->check(); !checked.ok()) return checked;
     }
   }
+  const auto less = [](const auto& one, const auto& other) { return resources(one) < resources(other); };
+  result.agreement = measure_agreement(session, kernel, *std::ranges::max_element(shares, less), sampling.repeats);
   plait_set_enabled(0);
   return result;
 }

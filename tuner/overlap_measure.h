@@ -23,11 +23,12 @@ struct OverlapSampling {
 struct OverlapSamples {
   std::vector<ContentionSample> samples;
   std::vector<std::string> plans;  // that ran, by size; known on rank 0
+  double agreement = 0;            // Contention::agreement
 };
 
 // Samples of all shares and sizes. Collective over the job; blocks. The same on all ranks but for `plans`.
 // Precondition: warm_up() was ok. `unavailable` where no helper thread moves reductions on in this job, or without
-// memory; `unsupported` where the reductions are the host's; `peer_failed` when a result was wrong.
+// memory; `invalid` where a share has more threads than a rank has processing units; `unsupported` where the reductions are the host's; `peer_failed` when a result was wrong.
 Result<OverlapSamples> sample_overlap(MpiSession& session, std::span<const CommunicationShare> shares,
                                       std::span<const std::size_t> sizes, const OverlapSampling& sampling);
 

@@ -90,7 +90,8 @@ class ContentionMeasurement {
     OverlapSampling sampling{.kernel = task_.kernel, .repeats = options_.repeats};
     if (!options_.quiet) sampling.progress = print_progress;
     auto samples = sample_overlap(session_, task_.shares, task_.sizes, sampling);
-    if (!samples.ok()) return say(samples.status(), refused);
+    if (!samples.ok()) return say(samples.status(), samples.status().code() == Code::invalid ? bad_input : refused);
+    contention_.agreement = samples->agreement;
     contention_.samples = std::move(samples->samples);
     if (session_.rank() == 0) take_plans(samples->plans);
     const Status fitted = agreed(session_.rank() == 0 ? fit() : Status());

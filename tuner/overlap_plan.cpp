@@ -143,7 +143,7 @@ Result<int> plan_overlap(const OverlapPlanOptions& options) {
       {options.reduction, options.nodes, options.machine, std::accumulate(pass.bytes.begin(), pass.bytes.end(), 0.)},
       *contention);
   if (!costs.ok()) return costs.status();
-  const double agreement = options.reduction == "plan" ? agreement_seconds(*costs) : 0;
+  const double agreement = options.reduction == "plan" ? agreement_seconds(*contention, *costs) : 0;
   const auto model = overlap_model(*contention, *shares, *costs, agreement);
   if (!model.ok()) return model.status();
   std::vector<OverlapGroup> given;

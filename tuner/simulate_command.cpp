@@ -167,7 +167,7 @@ class SimulateCommand : public Command {
     for (const int nodes : counts) {
       const auto reduction = reduction_costs({options_.reduction, nodes, options_.machine, bytes}, contention);
       if (!reduction.ok()) return reduction.status();
-      const double agreement = options_.reduction == "plan" ? agreement_seconds(*reduction) : 0;
+      const double agreement = options_.reduction == "plan" ? agreement_seconds(contention, *reduction) : 0;
       const auto model = overlap_model(contention, *shares, *reduction, agreement);
       if (!model.ok()) return model.status();
       const double startup = (*reduction)(pass.bytes.front()).startup;

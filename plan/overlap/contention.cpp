@@ -78,9 +78,12 @@ std::vector<CommunicationShare> known_shares(const Contention& contention) {
   return shares;
 }
 
-double agreement_seconds(const ReductionCosts& costs) {
+double agreement_seconds(const Contention& contention, const ReductionCosts& costs) {
   constexpr double two_numbers = 16;
-  return costs(two_numbers).startup;
+  const double startup = costs(two_numbers).startup;
+  if (contention.agreement <= 0 || contention.reductions.empty()) return startup;
+  const double there = interpolated(contention.reductions)(two_numbers).startup;
+  return there > 0 ? contention.agreement * startup / there : contention.agreement;
 }
 
 Result<OverlapModel> overlap_model(const Contention& contention, const std::vector<CommunicationShare>& shares,

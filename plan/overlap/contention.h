@@ -69,6 +69,7 @@ struct Contention {
   std::string shape;        // of the job; empty: it has no name
   int nodes = 1, ranks = 1;
   double latency = 0;  // alpha of eq. 4: seconds of one message, of the machine that the plans were weighed for
+  double agreement = 0;  // seconds of a reduction of two numbers with computation beside it; 0: not measured
   std::vector<ContentionSample> samples;
   std::optional<ContentionFit> fit;
   std::vector<ContentionRow> table;       // goes before the fit where it is not empty
@@ -85,9 +86,9 @@ ReductionCosts ring_costs(int processes, double latency);
 // The shares that the samples or the table have, ascending in resources.
 std::vector<CommunicationShare> known_shares(const Contention& contention);
 
-// What an agreement of the ranks takes before a group of several calls begins, where the plans run that `costs` tell
-// of: the start-up of a small reduction.
-double agreement_seconds(const ReductionCosts& costs);
+// What an agreement of the ranks takes before a group of several calls begins: as it was measured, for other nodes in
+// proportion to the start-up of a small reduction, which it is taken for where it was not measured.
+double agreement_seconds(const Contention& contention, const ReductionCosts& costs);
 
 // The functions that plans are made with, for these shares. Fails (invalid) where a curve has no positive value for a
 // share, or where the file has neither table nor fit, or the table no row of a share.

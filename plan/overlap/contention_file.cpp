@@ -183,6 +183,8 @@ Result<Contention> parse_contention(std::string_view text) {
       .count("ranks", contention.ranks, most_ranks)
       .seconds("latency_seconds", contention.latency);
   if (json->is_object() && json->contains("shape")) members.text("shape", contention.shape);
+  if (json->is_object() && json->contains("agreement_seconds"))
+    members.seconds("agreement_seconds", contention.agreement);
   if (Status status = read_lists(members, contention); !status.ok()) return status;
   if (contention.table.empty() && !contention.fit) return unexpected("the document", "a table, or a fit");
   if (known_shares(contention).empty()) return unexpected("the document", "samples, or a table, which say the shares");
@@ -197,6 +199,7 @@ std::string contention_json(const Contention& contention) {
   json["nodes"] = contention.nodes;
   json["ranks"] = contention.ranks;
   json["latency_seconds"] = contention.latency;
+  if (contention.agreement > 0) json["agreement_seconds"] = contention.agreement;
   if (contention.fit) {
     ContentionFit fit = *contention.fit;
     json["fit"] = {{"computation", curve_json(parameters(fit.computation))},
