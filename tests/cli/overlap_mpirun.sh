@@ -29,6 +29,11 @@ refuses 2 "absent.json" 2 --machine "$folder/absent.json"
 message=$(PLAIT_DISABLE=1 "$mpiexec" -n 2 "$plait" overlap measure -o "$contention" --quiet 2>&1)
 [ $? -eq 1 ] || fail "PLAIT_DISABLE=1 does not exit 1: $message"
 
+first=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
+message=$("$mpiexec" -n 2 taskset -c "$first" "$plait" overlap measure -o "$contention" --shares 1x1,2x0.5 --quiet 2>&1)
+[ $? -eq 2 ] || fail "two threads on one processing unit do not exit 2: $message"
+has "$message" "2 x 0.5: expected at most 1 thread"
+
 for kernel in memory compute mixed; do
   text=$("$mpiexec" -n 2 "$plait" overlap measure --kernel $kernel --shares 1x0.5,1x1 --bytes 1M --repeats 1 --table \
     -o "$contention" 2>"$folder/progress") || fail "$kernel: exit code $?: $(cat "$folder/progress")"

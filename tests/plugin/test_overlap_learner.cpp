@@ -21,6 +21,7 @@ struct World {
   double plan_costs = 0;                       // seconds that a step takes longer with a plan
   double noise = 0;                            // relative
   std::vector<std::size_t> waits_before = {};  // these calls of a step, too
+  double waited = 0;                           // seconds that all ranks but one wait for that one at each question
   double stray = 0;                            // how often a rank happens to have nothing under way elsewhere
   std::function<std::size_t(std::size_t step, std::size_t call)> size = {};  // another than `bytes`
 };
@@ -76,7 +77,7 @@ class Rank {
   std::vector<RecordedCall> pending_;
 };
 
-void ask(std::vector<Rank>& ranks, std::uint64_t number) {
+void ask(std::vector<Rank>& ranks, std::uint64_t number, double waited) {
   for (;;) {
     std::vector<double> largest;
     for (Rank& rank : ranks) {
@@ -86,7 +87,7 @@ void ask(std::vector<Rank>& ranks, std::uint64_t number) {
       for (std::size_t i = 0; i < values.size(); ++i) largest[i] = std::max(largest[i], values[i]);
     }
     if (largest.empty()) return;
-    for (Rank& rank : ranks) rank.learner.answer(number, largest, 1e-4);
+    for (Rank& rank : ranks) rank.learner.answer(number, largest, 1e-4 + (&rank == &ranks[1] ? 0 : waited));
   }
 }
 
@@ -95,7 +96,7 @@ void run(std::vector<Rank>& ranks, const World& world, std::size_t steps) {
   for (std::size_t step = 0; step < steps; ++step) {
     for (std::size_t call = 0; call < world.bytes.size(); ++call, ++number) {
       for (Rank& rank : ranks) rank.run_call(step, call, number);
-      ask(ranks, number);
+      ask(ranks, number, world.waited);
       for (Rank& rank : ranks) {
         if (call + 1 == world.bytes.size()) rank.end_step();
         rank.note();
@@ -129,6 +130,15 @@ TEST(OverlapLearner, PlansWithinSixtySteps) {
     for (const Rank& rank : ranks) EXPECT_EQ(text_of(rank), text_of(ranks[0]));
     EXPECT_EQ(ranks[0].learner.next_question(), ~std::uint64_t{0});
   }
+}
+
+TEST(OverlapLearner, WaitingForALateRankIsNoCostOfAnAgreement) {
+  const World world, late{.waited = 0.02};
+  std::vector<Rank> ranks = ranks_of(world, 1), unequal = ranks_of(late, 1);
+  run(ranks, world, 60);
+  run(unequal, late, 60);
+  ASSERT_NE(unequal[0].learner.plan(), nullptr) << unequal[0].learner.verdict();
+  EXPECT_EQ(text_of(unequal[0]), text_of(ranks[0]));
 }
 
 TEST(OverlapLearner, LeavesAPlanThatIsSlower) {

@@ -48,6 +48,7 @@ TEST(Contention, WhatIsWrongIsNamedWithItsPlace) {
       {"", "JSON"},
       {with("\"plait_contention\": 1", "\"plait_contention\": 3"), "plait_contention: expected 1"},
       {with("\"nodes\": 4", "\"nodes\": 0"), "nodes: expected a whole number"},
+      {with("\"nodes\": 4", "\"nodes\": 4, \"agreement_seconds\": -1"), "agreement_seconds: expected"},
       {with("\"latency_seconds\": 1e-5", "\"latency_seconds\": -1"), "latency_seconds: expected"},
       {with("\"duty\": 0.5", "\"duty\": 1.5"), "samples[0].duty: expected a share"},
       {with("\"overlapped_seconds\": 2", "\"overlapped_seconds\": 0"), "samples[0].overlapped_seconds: expected"},
@@ -88,6 +89,18 @@ TEST(Contention, ModelIsTheCurvesOrTheTable) {
   EXPECT_FALSE(overlap_model(contention, {{2, 1}}, costs).ok()) << "the table has no such row";
   contention.table.clear();
   EXPECT_FALSE(overlap_model(contention, {{20, 1}}, costs).ok()) << "g is negative there";
+}
+
+TEST(Contention, AgreementIsMeasuredOrAStartUp) {
+  Contention contention = *parse_contention(small_file);
+  const ReductionCosts here = interpolated(contention.reductions), farther = ring_costs(101, 1e-3);
+  EXPECT_DOUBLE_EQ(agreement_seconds(contention, here), 0.1);
+  EXPECT_DOUBLE_EQ(agreement_seconds(contention, farther), 0.2);
+  const auto measured = parse_contention(with("\"nodes\": 4", "\"nodes\": 4, \"agreement_seconds\": 0.3"));
+  ASSERT_TRUE(measured.ok()) << measured.status().message();
+  EXPECT_DOUBLE_EQ(agreement_seconds(*measured, here), 0.3);
+  EXPECT_DOUBLE_EQ(agreement_seconds(*measured, farther), 0.6) << "in proportion to the start-up";
+  EXPECT_EQ(parse_contention(contention_json(*measured))->agreement, 0.3);
 }
 
 TEST(Contention, RingIsThePapersFormula) {

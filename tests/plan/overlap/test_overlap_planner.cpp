@@ -42,6 +42,19 @@ TEST(OverlapStage, IsThePapers) {
   EXPECT_DOUBLE_EQ(overlap_stage(model, 0, 3, 0).seconds(), 3);
 }
 
+TEST(BackwardTime, CountsAnAgreementBeforeAGroupOfSeveralCalls) {
+  OverlapModel model = simple_model();
+  const BackwardPass pass{.computation = {1, 4}, .bytes = {20, 10}, .tail = 0};
+  const std::vector<OverlapGroup> one = {{0, 2, {1, 1}}}, each = {{0, 1, {1, 1}}, {1, 1, {1, 1}}};
+  const double fused_before = backward_time(pass, one, model).seconds,
+               each_before = backward_time(pass, each, model).seconds;
+  model.agreement = 0.25;
+  EXPECT_DOUBLE_EQ(backward_time(pass, one, model).seconds, fused_before + 0.25);
+  EXPECT_DOUBLE_EQ(backward_time(pass, each, model).seconds, each_before);
+  // Calls that were fused before are a group of several, too.
+  EXPECT_DOUBLE_EQ(backward_time(fused(pass, one), {{0, 1, {1, 1}}}, model).seconds, fused_before + 0.25);
+}
+
 TEST(BackwardTime, IsTheScheduleByHand) {
   const OverlapModel model = simple_model();
   const BackwardPass pass{.computation = {1, 4}, .bytes = {20, 10}, .tail = 0};
