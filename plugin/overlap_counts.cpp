@@ -129,7 +129,7 @@ void OverlapCounts::note_verdict(Place& place, const LearnedKind& kind, bool pla
   if (place.taken) {
     LearnedOutcome& before = learned_[place.kind];
     before.planned -= place.planned ? 1 : 0;
-    if (before.planned == 0) before.telling = 0;  // its verdict may be this one's
+    if (before.planned == 0) before.telling = 0;  // its verdict may be this one's: the next one tells
     if (--before.communicators == 0) learned_.erase(place.kind);
   }
   place = {.taken = true, .planned = planned, .kind = kind};
