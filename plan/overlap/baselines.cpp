@@ -49,7 +49,9 @@ std::vector<OverlapGroup> merged_gradients(const BackwardPass& pass, const Overl
 
 BackwardTime reduction_at_end(const BackwardPass& pass, const OverlapModel& model, const CommunicationShare& share) {
   const double bytes = std::accumulate(pass.bytes.begin(), pass.bytes.end(), 0.);
-  const double computes = pass.total(), reduces = model.alone(bytes, share_index(model, share));
+  const bool several = pass.bytes.size() > 1 || pass.is_fused(0);
+  const double computes = pass.total();
+  const double reduces = reduction_time(model, bytes, several, share_index(model, share)).alone;
   return {.seconds = computes + reduces,
           .computation = computes,
           .exposed = reduces,

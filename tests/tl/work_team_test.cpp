@@ -168,7 +168,8 @@ TEST(SharedWork, LittleIsNotShared) {
   EXPECT_EQ((SharedWork{(2 * least - 4) / 4, 4, nullptr}.parts(8)), 1u);
   EXPECT_EQ((SharedWork{2 * least / 4, 4, nullptr}.parts(8)), 2u);
   EXPECT_EQ((SharedWork{2 * least / 4, 4, nullptr}.parts(1)), 1u);
-  EXPECT_EQ((SharedWork{1 << 24, 4, nullptr}.parts(3)), 3 * SharedWork::parts_a_thread);
+  EXPECT_EQ((SharedWork{1 << 18, 4, nullptr}.parts(3)), 3 * SharedWork::parts_a_thread);
+  EXPECT_EQ((SharedWork{1 << 24, 4, nullptr}.parts(3)), (1u << 26) / SharedWork::most_part_bytes) << "none is long";
 }
 
 // ---- What is shared out ----
