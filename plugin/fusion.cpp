@@ -10,7 +10,6 @@
 #include "plugin/bootstrap.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/progress_share.h"
-#include "plugin/progress_thread.h"
 #include "plugin/reasons.h"
 #include "tl/trace.h"
 

@@ -202,8 +202,8 @@ void use_share(const CommunicationShare& share) {
 Status check_units(MpiSession& session, std::span<const CommunicationShare> shares) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  const int fewest = known ? static_cast<int>(-session.maxima(std::array{-1. * CPU_COUNT(&allowed)})[0]) : 1;
+  const int units = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  const int fewest = static_cast<int>(-session.maxima(std::array{-1. * units})[0]);
   for (const CommunicationShare& share : shares)
     if (share.threads > fewest)
       return {Code::invalid, "--shares: " + share_text(share) + ": expected at most " + std::to_string(fewest) +

@@ -2,31 +2,18 @@
 # scripts/cluster with a delay: that messages take it, that large ones keep the links' rate, that a delay line which died
 # is told, and that `down` leaves nothing, after an `up` that was killed as well. Exits 77 (skipped) where clusters
 # cannot be made.
-set -euo pipefail
 # usage: cluster_delay.sh DELAY_LINE
+set -euo pipefail
 ((EUID == 0)) && [[ -c /dev/net/tun ]] && chrt --rr 1 true 2>/dev/null || exit 77
 export CLUSTER_DELAY_LINE=$1
-cluster=$(dirname "${BASH_SOURCE[0]}")/../../scripts/cluster
 name=delay-$$
-trap '"$cluster" down --name "$name" 2>/dev/null || true' EXIT
-trap 'exit 143' TERM INT HUP
-
-fail() {
-  echo "FAIL: $*"
-  exit 1
-}
+. "$(dirname "${BASH_SOURCE[0]}")/cluster_common.sh"
 
 refused() { # DELAY
   local message status=0
   message=$("$cluster" up --name "$name" --nodes 2 --delay "$1" 2>&1) || status=$?
   ((status == 2)) || fail "up --delay $1: exit status $status, expected 2"
   [[ $message == *"--delay takes a time such as 500us or 2ms"* ]] || fail "up --delay $1: '$message'"
-}
-
-nothing_left() {
-  [[ ! -e /run/plait-cluster/$name ]] || fail "$1: the cluster's folder is left"
-  ! compgen -G "/run/netns/plait-$name-*" >/dev/null || fail "$1: namespaces are left"
-  ! pgrep -f "delay_line .*plait-$name-" >/dev/null || fail "$1: its delay line is left"
 }
 
 # Milliseconds of the quickest of ten round trips from node 0 to node 1, and seconds that 4 MiB take.

@@ -5,15 +5,8 @@
 set -euo pipefail
 ((EUID == 0)) || exit 77
 plait=$1
-cluster=$(dirname "${BASH_SOURCE[0]}")/../../scripts/cluster
 name=racks-$$
-trap '"$cluster" down --name "$name" 2>/dev/null || true' EXIT
-trap 'exit 143' TERM INT HUP
-
-fail() {
-  echo "FAIL: $*"
-  exit 1
-}
+. "$(dirname "${BASH_SOURCE[0]}")/cluster_common.sh"
 
 refused() { # WORDS UP-OPTIONS...
   local words=$1 message status=0
@@ -21,11 +14,6 @@ refused() { # WORDS UP-OPTIONS...
   message=$("$cluster" up --name "$name" "$@" 2>&1) || status=$?
   ((status == 2)) || fail "up $*: exit status $status, expected 2"
   [[ $message == *"$words"* ]] || fail "up $*: '$message' does not say '$words'"
-}
-
-nothing_left() {
-  [[ ! -e /run/plait-cluster/$name ]] || fail "$1: the cluster's folder is left"
-  ! compgen -G "/run/netns/plait-$name-*" >/dev/null || fail "$1: namespaces are left"
 }
 
 # Seconds that 2 MiB take from node 0 to the given node at the given address.

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "task_name.h"
+
 /* What one step takes too much the thread rests for afterwards: steps are short against the time that is looked at. */
 enum { elements = 1 << 20, calls = 400, assisted_calls = 300, window_us = 300000, tries = 5 };
 
@@ -30,16 +32,11 @@ static double processor_ns(const char* thread) {
   double found = -1;
   DIR* tasks = opendir("/proc/self/task");
   for (struct dirent* task = readdir(tasks); task != NULL; task = readdir(tasks)) {
-    char path[300], name[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
-    FILE* file = fopen(path, "r");
-    if (file == NULL) continue;
-    if (fgets(name, sizeof name, file) == NULL) name[0] = '\0';
-    fclose(file);
-    name[strcspn(name, "\n")] = '\0';
+    char path[300], name[32];
+    task_name(task->d_name, name);
     if (strcmp(name, thread) != 0) continue;
     snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", task->d_name);
-    file = fopen(path, "r");
+    FILE* file = fopen(path, "r");
     if (file == NULL || fscanf(file, "%lf", &found) != 1) found = -1;
     if (file != NULL) fclose(file);
   }

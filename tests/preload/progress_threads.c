@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "task_name.h"
+
 enum { calls = 4, most_elements = 1 << 20, most_threads = 64, tries = 100, pause_us = 20000 };
 static const int elements[calls] = {1 << 18, 1 << 18, 1 << 20, 300001}; /* 1, 1, 4 and 1.1 MiB */
 
@@ -57,14 +59,10 @@ static int look_at(struct Thread threads[most_threads]) {
   memset(threads, 0, most_threads * sizeof *threads);
   DIR* tasks = opendir("/proc/self/task");
   for (struct dirent* task = readdir(tasks); task != NULL; task = readdir(tasks)) {
-    char path[300], name[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
-    FILE* file = fopen(path, "r");
-    if (file == NULL) continue;
-    if (fgets(name, sizeof name, file) == NULL) name[0] = '\0';
-    fclose(file);
+    char path[300], name[32];
+    task_name(task->d_name, name);
     int number = 0;
-    if (strcmp(name, "plait-progress\n") != 0 && sscanf(name, "plait-assist%d", &number) != 1) continue;
+    if (strcmp(name, "plait-progress") != 0 && sscanf(name, "plait-assist%d", &number) != 1) continue;
     check(number >= 0 && number < most_threads && !threads[number].there, "a thread's number", number);
     ++found;
     struct Thread* thread = &threads[number];
@@ -72,7 +70,7 @@ static int look_at(struct Thread threads[most_threads]) {
     thread->blocked = blocked_signals(task->d_name);
     thread->unit = only_unit(atoi(task->d_name));
     snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", task->d_name);
-    file = fopen(path, "r");
+    FILE* file = fopen(path, "r");
     if (file == NULL || fscanf(file, "%lf", &thread->processor_ns) != 1) thread->processor_ns = 0;
     if (file != NULL) fclose(file);
   }
