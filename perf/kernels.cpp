@@ -10,11 +10,11 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/element.h"
 #include "core/work_team.h"
+#include "perf/helped.h"
 
 namespace {
 
@@ -89,33 +89,6 @@ void plain_copy(benchmark::State& state, std::size_t bytes) {
   count_bytes(state, 2 * bytes);
 }
 
-// A team of which the calling thread is one.
-class Team {
- public:
-  explicit Team(int threads) {
-    for (int place = 0; place + 1 < threads; ++place)
-      assistants_.emplace_back([this, place] {
-        while (team.assist(place)) {
-        }
-      });
-    team.set_assistants(threads - 1);
-    team.set_threads(threads);
-    set_own_team(&team);
-  }
-  ~Team() {
-    set_own_team(nullptr);
-    team.stop();
-    for (std::thread& assistant : assistants_) assistant.join();
-  }
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
-
-  WorkTeam team;
-
- private:
-  std::vector<std::thread> assistants_;
-};
-
 // How a reduction is cut: as copies and reductions of the library are, or in equal parts, one a thread; the latter with
 // operands in the caches of the core that takes them, or in memory that was not looked at for long.
 enum class Cut { shared_out, warm_halves, cold_halves };
@@ -123,7 +96,7 @@ enum class Cut { shared_out, warm_halves, cold_halves };
 void by_team(benchmark::State& state, std::size_t bytes, int threads, Cut cut) {
   const std::size_t room = cut == Cut::cold_halves ? std::max(bytes, std::size_t{64} << 20) : bytes;
   const Arrays arrays(3, room);
-  Team team(threads);
+  Helped helped(threads - 1);
   const Reducer reducer = make_reducer(Op::sum, Element::f32);
   const std::size_t elements = bytes / reducer.element_bytes;
   const auto parts = static_cast<std::uint32_t>(threads);
@@ -135,7 +108,7 @@ void by_team(benchmark::State& state, std::size_t bytes, int threads, Cut cut) {
     if (cut == Cut::shared_out)
       combine(reducer, result, left, right, elements);
     else
-      team.team.run(parts, [&](std::uint32_t number) {
+      helped.team.run(parts, [&](std::uint32_t number) {
         const std::size_t begin = all.begin(number, parts), offset = begin * reducer.element_bytes;
         reducer.kernel(result + offset, left + offset, right + offset, all.begin(number + 1, parts) - begin);
       });

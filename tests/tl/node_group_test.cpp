@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <random>
 
+#include "perf/helped.h"
 #include "tests/tl/group_traffic.h"
-#include "tests/tl/helped.h"
 #include "tests/tl/ranks.h"
 #include "tl/engine.h"
 #include "tl/shm/segment_shape.h"
@@ -98,7 +98,7 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
       make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, job.ranks, options);
   if (!channel.ok()) return {channel.status().message()};
   Engine engine({channel->get(), nullptr}, {.yield = true});
-  std::optional<test::Helped> helped;
+  std::optional<Helped> helped;
   if (job.assistants > 0) helped.emplace(job.assistants);
   const std::vector<std::size_t> sizes = sizes_for(job);
   Random own(test::derive(job.seed, static_cast<std::uint64_t>(rank), 99));

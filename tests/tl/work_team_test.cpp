@@ -12,14 +12,13 @@
 #include <vector>
 
 #include "core/element.h"
-#include "tests/tl/helped.h"
+#include "perf/helped.h"
 #include "tl/memory.h"
 #include "tl/shm/stream_copy.h"
 
 namespace plait {
 namespace {
 
-using test::Helped;
 using Bytes = std::vector<std::byte>;
 
 #if defined(__SANITIZE_THREAD__)

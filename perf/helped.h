@@ -1,4 +1,4 @@
-// A work team whose assistants are threads, for the thread that makes it.
+// A work team whose assistants are threads, for the thread that makes it: for measurements and tests.
 #pragma once
 
 #include <thread>
@@ -6,7 +6,7 @@
 
 #include "core/work_team.h"
 
-namespace plait::test {
+namespace plait {
 
 class Helped {
  public:
@@ -34,4 +34,4 @@ class Helped {
   std::vector<std::thread> assistants_;
 };
 
-}  // namespace plait::test
+}  // namespace plait
