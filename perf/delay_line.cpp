@@ -34,7 +34,7 @@ namespace {
 constexpr std::size_t most_frame_bytes = 128 * 1024;  // a segment of 64 KiB, its headers
 constexpr std::size_t most_queued_bytes = std::size_t{64}
                                           << 20;  // of a direction; what is beyond is lost, as in a switch
-constexpr int most_at_once = 64;  // frames of a direction, before the others get a turn
+constexpr int most_at_once = 64;                  // frames of a direction, before the others get a turn
 constexpr std::uint64_t long_ns = 1'000'000'000;
 
 std::uint64_t now_ns() {

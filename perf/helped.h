@@ -6,7 +6,7 @@
 
 #include "core/work_team.h"
 
-namespace plait {
+namespace plait::perf {
 
 class Helped {
  public:
@@ -34,4 +34,4 @@ class Helped {
   std::vector<std::thread> assistants_;
 };
 
-}  // namespace plait
+}  // namespace plait::perf

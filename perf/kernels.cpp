@@ -19,6 +19,7 @@
 namespace {
 
 using namespace plait;
+using namespace plait::perf;
 
 constexpr std::size_t page = 4096;
 

@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "core/units.h"
+#include "perf/layer.h"
 #include "tl/mpi/collective_calls.h"
 
-namespace plait {
+namespace plait::perf {
 namespace {
 
 class OrdinaryCall : public MixCall {
@@ -103,4 +104,4 @@ Result<std::unique_ptr<MixCall>> make_mix_call(const MixCalls& kind, const MpiSe
   return std::unique_ptr<MixCall>(std::make_unique<OrdinaryCall>(std::move(*call)));
 }
 
-}  // namespace plait
+}  // namespace plait::perf

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "core/status.h"
+#include "perf/layer.h"
 #include "perf/mix_file.h"
 #include "tl/mpi/session.h"
 
-namespace plait {
+namespace plait::perf {
 
 // One kind of a mix's calls on MPI_COMM_WORLD; as CollectiveCall (tl/mpi/collective_calls.h).
 class MixCall {
@@ -24,4 +25,4 @@ class MixCall {
 // `invalid` for a size that cannot be measured, `unavailable` without memory. Not collective.
 Result<std::unique_ptr<MixCall>> make_mix_call(const MixCalls& kind, const MpiSession& session);
 
-}  // namespace plait
+}  // namespace plait::perf

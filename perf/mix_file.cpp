@@ -7,7 +7,7 @@
 
 #include "core/units.h"
 
-namespace plait {
+namespace plait::perf {
 namespace {
 
 constexpr int most_calls = 10000000;
@@ -96,7 +96,7 @@ class Numbers {
 
 std::string MixCalls::label() const {
   if (alltoallv) return "alltoallv of " + format_bytes(bytes);
-  const std::string text(plait::name(collective));
+  const std::string text(plait::plan::name(collective));
   return collective == Collective::barrier ? text : text + " of " + format_bytes(bytes);
 }
 
@@ -131,4 +131,4 @@ std::vector<std::uint16_t> call_order(const Mix& mix) {
   return order;
 }
 
-}  // namespace plait
+}  // namespace plait::perf

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "core/status.h"
+#include "perf/layer.h"
 #include "plan/collective.h"
 
-namespace plait {
+namespace plait::perf {
 
 // Calls of one collective and size.
 struct MixCalls {
@@ -37,4 +38,4 @@ Mix shortened(Mix mix, int divisor);
 // The kinds (as indices) in the order of the calls: the same for the same mix everywhere.
 std::vector<std::uint16_t> call_order(const Mix& mix);
 
-}  // namespace plait
+}  // namespace plait::perf

@@ -18,13 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include "perf/layer.h"
 #include "perf/mix_calls.h"
 #include "perf/mix_file.h"
 #include "plait/plait.h"
 #include "tl/mpi/session.h"
 #include "tuner/bench_measure.h"
 
-namespace plait {
+namespace plait::perf {
 namespace {
 
 enum Exit : int { success = 0, wrong_result = 1, bad_input = 2 };
@@ -244,11 +245,11 @@ int replay(const Options& options) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::perf
 
 int main(int argc, char** argv) {
   CLI::App app("Replays a mix of collective calls as the host MPI and as Plait run them, in turn.", "mix_replay");
-  plait::Options options;
+  plait::perf::Options options;
   app.add_option("file", options.file, "the mix (docs/bench.md)")->required();
   app.add_option("--seconds", options.seconds, "to spend; at least three passes of each")->capture_default_str();
   app.add_option("--shorten", options.shorten, "take a number of calls N times smaller")->capture_default_str();
@@ -258,7 +259,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     std::cerr << std::string("mix_replay: ") + error.what() + '\n';
-    return plait::bad_input;
+    return plait::perf::bad_input;
   }
-  return plait::replay(options);
+  return plait::perf::replay(options);
 }

@@ -16,6 +16,8 @@
 namespace {
 
 using namespace plait;
+using namespace plait::topo;
+using namespace plait::plan;
 
 double median_seconds(int runs, const std::function<void()>& work) {
   std::vector<double> seconds;

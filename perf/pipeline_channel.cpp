@@ -8,7 +8,7 @@
 
 #include "plait/plait_mpi.h"
 
-namespace plait_perf {
+namespace plait::perf {
 namespace {
 
 int world_rank() {
@@ -133,4 +133,4 @@ std::unique_ptr<Channel> make_channel(Road road, const Crossing& crossing, int t
   return std::make_unique<HostChannel>(crossing, tag);
 }
 
-}  // namespace plait_perf
+}  // namespace plait::perf

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-namespace plait_perf {
+namespace plait::perf {
 
 enum class Layout {
   sharded,     // each rank of either stage holds its share of the tensor
@@ -42,4 +42,4 @@ enum class Road { host, plait };
 // elsewhere). Nullptr everywhere with `why` where there is no such road.
 std::unique_ptr<Channel> make_channel(Road road, const Crossing& crossing, int tag, std::string& why);
 
-}  // namespace plait_perf
+}  // namespace plait::perf

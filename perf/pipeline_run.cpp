@@ -18,14 +18,15 @@
 #include <vector>
 
 #include "core/units.h"
+#include "perf/layer.h"
 #include "perf/pipeline_stage.h"
 #include "plan/pipeline/variant.h"
 
 namespace {
 
-using namespace plait_perf;
-using plait::PipelineEstimate;
-using plait::PipelineVariant;
+using namespace plait::perf;
+using plait::plan::PipelineEstimate;
+using plait::plan::PipelineVariant;
 
 constexpr int transfers_alone = 9;
 constexpr double rest_before_transfer = 0.05;  // seconds: the networks' token buckets are full again
@@ -60,15 +61,15 @@ double median(std::vector<double> values) {
 }
 
 // Forward, and twice that backward, half of it for the weights.
-plait::PipelineStageCost computing_of(const Setting& setting, const Times& times) {
+plait::plan::PipelineStageCost computing_of(const Setting& setting, const Times& times) {
   const double all = 2 * times.host_transfer / setting.options.communication;
   return {all / 3, all / 3, all / 3};
 }
 
-plait::PipelineCase case_of(const Setting& setting, const Times& times) {
-  const plait::TransferCost transfer{times.transfer, 0}, one_byte{0, times.one_byte_transfer};
-  plait::PipelineCase question{setting.options.stages, setting.options.micro_batches, {}, {}};
-  question.costs = plait::even_costs(setting.options.stages, computing_of(setting, times), {transfer, transfer});
+plait::plan::PipelineCase case_of(const Setting& setting, const Times& times) {
+  const plait::plan::TransferCost transfer{times.transfer, 0}, one_byte{0, times.one_byte_transfer};
+  plait::plan::PipelineCase question{setting.options.stages, setting.options.micro_batches, {}, {}};
+  question.costs = plait::plan::even_costs(setting.options.stages, computing_of(setting, times), {transfer, transfer});
   question.one_byte_boundaries.assign(question.costs.boundaries.size(), {one_byte, one_byte});
   return question;
 }
@@ -107,7 +108,7 @@ class Runner {
     for (RoadLinks& road : roads_) {
       const Times times{host, alone(road.whole), alone(road.one_byte)};
       for (const PipelineVariant* variant : setting_.variants) {
-        const auto estimate = plait::estimate_pipeline(*variant, case_of(setting_, times));
+        const auto estimate = plait::plan::estimate_pipeline(*variant, case_of(setting_, times));
         if (!estimate.ok()) {
           if (rank_ == 0) std::fprintf(stderr, "pipeline_run: %s\n", estimate.status().message().c_str());
           return 1;
@@ -150,7 +151,7 @@ class Runner {
 
   nlohmann::json predicted(const PipelineEstimate& estimate, const Times& times) const {
     std::vector<int> peaks;
-    for (const plait::PipelineStageRun& stage : estimate.run.stages) peaks.push_back(stage.peak_activations);
+    for (const plait::plan::PipelineStageRun& stage : estimate.run.stages) peaks.push_back(stage.peak_activations);
     return {{"host_transfer_s", times.host_transfer},
             {"transfer_s", times.transfer},
             {"one_byte_transfer_s", times.one_byte_transfer},
@@ -188,9 +189,9 @@ std::string take_roads(const std::string& names, Setting& setting) {
 }
 
 std::string take_variants(const std::string& names, Setting& setting) {
-  for (const std::string& one : split(names.empty() ? plait::join_pipeline_variants(",") : names)) {
-    const PipelineVariant* variant = plait::pipeline_variant_named(one);
-    if (variant == nullptr) return "--schedules: expected some of " + plait::join_pipeline_variants();
+  for (const std::string& one : split(names.empty() ? plait::plan::join_pipeline_variants(",") : names)) {
+    const PipelineVariant* variant = plait::plan::pipeline_variant_named(one);
+    if (variant == nullptr) return "--schedules: expected some of " + plait::plan::join_pipeline_variants();
     setting.variants.push_back(variant);
   }
   return "";
@@ -201,7 +202,8 @@ std::string understand(Setting& setting) {
   const Options& options = setting.options;
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const auto possible = plait::pipeline_schedule({.stages = options.stages, .micro_batches = options.micro_batches});
+  const auto possible =
+      plait::plan::pipeline_schedule({.stages = options.stages, .micro_batches = options.micro_batches});
   if (!possible.ok()) return possible.status().message();
   if (options.stages < 2 || size % options.stages != 0)
     return "--stages: expected 2 or more, and as many ranks for each";

@@ -5,12 +5,12 @@
 #include <deque>
 #include <utility>
 
-namespace plait_perf {
+namespace plait::perf {
 namespace {
 
-using plait::PipelineTask;
-using plait::PipelineTaskKind;
-using enum plait::PipelineTaskKind;
+using plait::plan::PipelineTask;
+using plait::plan::PipelineTaskKind;
+using enum plait::plan::PipelineTaskKind;
 
 constexpr double glance = 1e-4;  // seconds between two looks at the transfers
 
@@ -34,22 +34,22 @@ unsigned char mark_of(PipelineTaskKind kind, int micro_batch, int owner) {
 
 class Iteration {
  public:
-  Iteration(const plait::PipelineTasks& tasks, const plait::PipelineStageCost& cost, bool weights_apart, bool overlap,
-            StageLinks& links)
+  Iteration(const plait::plan::PipelineTasks& tasks, const plait::plan::PipelineStageCost& cost, bool weights_apart,
+            bool overlap, StageLinks& links)
       : tasks_(tasks), cost_(cost), weights_apart_(weights_apart), overlap_(overlap), links_(links) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     me_ = rank;
     for (const PipelineTask& task : tasks)
-      if (!plait::computes(task.kind)) done_[index_of(task.kind)].resize(tasks.size(), 0);
+      if (!plait::plan::computes(task.kind)) done_[index_of(task.kind)].resize(tasks.size(), 0);
   }
 
   int run() {
     if (overlap_)
       for (const PipelineTask& task : tasks_)
-        if (!plait::computes(task.kind) && !plait::sends(task.kind)) queue(task);
+        if (!plait::plan::computes(task.kind) && !plait::plan::sends(task.kind)) queue(task);
     for (std::size_t at = 0; at < tasks_.size(); ++at) {
-      if (plait::computes(tasks_[at].kind))
+      if (plait::plan::computes(tasks_[at].kind))
         compute(tasks_[at].kind);
       else if (overlap_)
         transfer(tasks_[at]);
@@ -93,20 +93,20 @@ class Iteration {
   }
 
   void transfer(const PipelineTask& task) {
-    if (plait::sends(task.kind)) return queue(task);
+    if (plait::plan::sends(task.kind)) return queue(task);
     while (!done(task)) rest();
   }
 
   // All up to the next computing task; the last one's place.
   std::size_t transfer_together(std::size_t at) {
     std::size_t end = at;
-    for (; end < tasks_.size() && !plait::computes(tasks_[end].kind); ++end) queue(tasks_[end]);
+    for (; end < tasks_.size() && !plait::plan::computes(tasks_[end].kind); ++end) queue(tasks_[end]);
     while (!idle()) rest();
     return end - 1;
   }
 
   void queue(const PipelineTask& task) {
-    if (plait::sends(task.kind)) fill(task);
+    if (plait::plan::sends(task.kind)) fill(task);
     lanes_[index_of(task.kind)].queue.push_back(task);
     look();
   }
@@ -139,7 +139,7 @@ class Iteration {
       lane.busy = false;
       lane.queue.pop_front();
       done(task) = 1;
-      if (!plait::sends(task.kind)) check(task);
+      if (!plait::plan::sends(task.kind)) check(task);
     }
   }
 
@@ -165,8 +165,8 @@ class Iteration {
     }
   }
 
-  const plait::PipelineTasks& tasks_;
-  const plait::PipelineStageCost& cost_;
+  const plait::plan::PipelineTasks& tasks_;
+  const plait::plan::PipelineStageCost& cost_;
   bool weights_apart_, overlap_;
   StageLinks& links_;
   int me_ = 0, wrong_ = 0;
@@ -207,7 +207,7 @@ void StageLinks::add(PipelineTaskKind kind, std::unique_ptr<Channel> channel, co
                      int micro_batches) {
   Link& link = this->link(kind);
   link.channel = std::move(channel);
-  link.sends = plait::sends(kind);
+  link.sends = plait::plan::sends(kind);
   link.share_bytes = crossing.share_bytes;
   link.buffer_bytes = link.sends ? crossing.share_bytes : crossing.taken_bytes();
   link.buffers.assign(static_cast<std::size_t>(micro_batches), std::vector<char>(link.buffer_bytes));
@@ -215,8 +215,8 @@ void StageLinks::add(PipelineTaskKind kind, std::unique_ptr<Channel> channel, co
 
 StageLinks::Link& StageLinks::link(PipelineTaskKind kind) { return links_[index_of(kind)]; }
 
-double run_iteration(const plait::PipelineTasks& tasks, const plait::PipelineStageCost& cost, bool weights_apart,
-                     bool overlap, StageLinks& links, int& wrong) {
+double run_iteration(const plait::plan::PipelineTasks& tasks, const plait::plan::PipelineStageCost& cost,
+                     bool weights_apart, bool overlap, StageLinks& links, int& wrong) {
   Iteration iteration(tasks, cost, weights_apart, overlap, links);
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = now();
@@ -244,4 +244,4 @@ double transfer_alone(StageLinks& links, int repeats, double rest) {
   return taken[static_cast<std::size_t>(repeats / 2)];
 }
 
-}  // namespace plait_perf
+}  // namespace plait::perf

@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "perf/layer.h"
 #include "perf/pipeline_channel.h"
 #include "plan/pipeline/simulation.h"
 #include "plan/pipeline/task_list.h"
 
-namespace plait_perf {
+namespace plait::perf {
 
 // Seconds of a clock that all waits use.
 double now();
@@ -38,10 +39,11 @@ class StageLinks {
     std::vector<std::vector<char>> buffers;  // by micro-batch
   };
   // Precondition: the stage has such transfers.
-  Link& link(plait::PipelineTaskKind kind);
+  Link& link(plait::plan::PipelineTaskKind kind);
 
  private:
-  void add(plait::PipelineTaskKind kind, std::unique_ptr<Channel> channel, const Crossing& crossing, int micro_batches);
+  void add(plait::plan::PipelineTaskKind kind, std::unique_ptr<Channel> channel, const Crossing& crossing,
+           int micro_batches);
 
   int stage_ = 0, ranks_ = 1;
   MPI_Comm together_ = MPI_COMM_NULL;
@@ -51,11 +53,11 @@ class StageLinks {
 
 // One iteration: from the common start until this rank's last task and transfer have ended; seconds. `wrong` counts
 // shares that arrived with what they should not hold. Collective over MPI_COMM_WORLD.
-double run_iteration(const plait::PipelineTasks& tasks, const plait::PipelineStageCost& cost, bool weights_apart,
-                     bool overlap, StageLinks& links, int& wrong);
+double run_iteration(const plait::plan::PipelineTasks& tasks, const plait::plan::PipelineStageCost& cost,
+                     bool weights_apart, bool overlap, StageLinks& links, int& wrong);
 
 // A transfer of activations from stage 0 to stage 1 alone, after a rest: the median of several, seconds, the same on
 // all ranks. Collective over MPI_COMM_WORLD.
 double transfer_alone(StageLinks& links, int repeats, double rest);
 
-}  // namespace plait_perf
+}  // namespace plait::perf

@@ -27,6 +27,7 @@
 namespace {
 
 using namespace plait;
+using namespace plait::tl;
 
 constexpr std::size_t element_bytes = 4;
 
@@ -63,8 +64,10 @@ BoundSchedule halves(int rank, std::size_t bytes, std::size_t chunks) {
 
 BoundSchedule bcast(int rank, std::size_t bytes, std::size_t) {
   ScheduleBuilder builder(element_bytes);
-  if (rank == 0) builder.send(shm, 1, {{0, bytes, Space::output}});
-  else builder.recv(shm, 0, {{0, bytes, Space::output}});
+  if (rank == 0)
+    builder.send(shm, 1, {{0, bytes, Space::output}});
+  else
+    builder.recv(shm, 0, {{0, bytes, Space::output}});
   return builder.build();
 }
 
@@ -74,7 +77,8 @@ struct Pattern {
   std::size_t least, most;  // bytes of the whole vector
 };
 
-const Pattern patterns[] = {{"exchange", exchange, 8, 64 * 1024}, {"halves", halves, 1024, ~std::size_t{0}},
+const Pattern patterns[] = {{"exchange", exchange, 8, 64 * 1024},
+                            {"halves", halves, 1024, ~std::size_t{0}},
                             {"bcast", bcast, 8, ~std::size_t{0}}};
 
 struct Mechanism {
@@ -96,7 +100,8 @@ struct Shared {
 
 void meet(Shared& shared, int rank, std::uint32_t& round) {
   shared.arrived[rank].store(++round, std::memory_order_release);
-  while (static_cast<std::int32_t>(shared.arrived[1 - rank].load(std::memory_order_acquire) - round) < 0) {}
+  while (static_cast<std::int32_t>(shared.arrived[1 - rank].load(std::memory_order_acquire) - round) < 0) {
+  }
 }
 
 void pin(int rank) {
@@ -171,8 +176,7 @@ void report(const char* pattern, std::size_t bytes, const std::vector<double>& s
 int main(int argc, char** argv) {
   const std::size_t largest = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 16u << 20;
   const std::size_t chunks = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  const std::size_t segment_bytes =
-      argc > 3 ? std::strtoull(argv[3], nullptr, 10) : SharedSegment::default_bytes(2);
+  const std::size_t segment_bytes = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : SharedSegment::default_bytes(2);
   std::vector<SharedSegment> segments;
   for (std::size_t i = 0; i < std::size(mechanisms); ++i) {
     auto segment = SharedSegment::create(segment_bytes);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -78,4 +78,4 @@ bool BlockSizes::all_empty() const {
   return true;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -7,7 +7,7 @@
 #include "plan/bound_schedule.h"
 #include "plan/collective.h"
 
-namespace plait {
+namespace plait::plan {
 
 // Whether a collective's segments are equal parts of one vector.
 bool is_vector(Collective collective);
@@ -38,4 +38,4 @@ class BlockSizes {
   std::vector<std::size_t> first_;  // counts given: first element of each segment in a dense buffer
 };
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -7,7 +7,7 @@
 
 #include "plan/block_sizes.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -311,4 +311,4 @@ void rebind(const Schedule& schedule, const Growth& growth, BoundSchedule& bound
   bound.element_bytes = growth.element_bytes;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -8,7 +8,7 @@
 
 #include "plan/schedule.h"
 
-namespace plait {
+namespace plait::plan {
 
 // A box of a row-major array: equal runs of bytes at regular distances, in nested loops. Its bytes are counted run
 // after run, so that a position is found without walking and a grid takes the same memory however short its runs are.
@@ -143,4 +143,4 @@ struct Growth {
 };
 void rebind(const Schedule& schedule, const Growth& growth, BoundSchedule& bound);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <string>
 
-namespace plait {
+namespace plait::plan {
 
 Builder::Builder(const Semantics& semantics, std::span<const int> node_of, bool shared_memory, ChannelKind network)
     : semantics_(semantics),
@@ -238,4 +238,4 @@ void Builder::record_accesses(int rank, const std::vector<Holding>& read, const 
   }
 }
 
-}  // namespace plait
+}  // namespace plait::plan

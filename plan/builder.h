@@ -14,7 +14,7 @@
 #include "plan/collective.h"
 #include "plan/schedule.h"
 
-namespace plait {
+namespace plait::plan {
 
 // All ranks' schedules of one plan, by rank.
 struct LoweredPlan {
@@ -139,4 +139,4 @@ class Builder {
   std::vector<LastSends> last_sends_;  // by rank; empty: the order is free
 };
 
-}  // namespace plait
+}  // namespace plait::plan

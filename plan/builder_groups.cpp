@@ -5,7 +5,7 @@
 
 #include "plan/builder.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -158,4 +158,4 @@ void Builder::add_group_step(const GroupCall& call, std::size_t member, const Gr
   finish_step(rank, step, part.from, part.to);
 }
 
-}  // namespace plait
+}  // namespace plait::plan

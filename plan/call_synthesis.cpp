@@ -6,7 +6,7 @@
 
 #include "plan/lowering.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -99,4 +99,4 @@ void bind_to_rails(CallSynthesis& synthesis, std::span<const std::int8_t> rails)
   if (used > 0) synthesis.model = with_chunks_on_rails(synthesis.model, used);
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -12,7 +12,7 @@
 #include "plan/synthesis/level_state.h"
 #include "plan/synthesis/search.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct CallSynthesis {
   GridKind kind = GridKind::full;
@@ -47,4 +47,4 @@ int most_chunks_for(int segments, int ranks);
 inline constexpr double cutting_may_cost = 0.02;
 bool has_long_messages(int nodes, double bytes, int segments, int chunks);
 
-}  // namespace plait
+}  // namespace plait::plan

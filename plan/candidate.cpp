@@ -9,7 +9,7 @@
 #include "plan/plan_file.h"
 #include "plan/synthesis/search.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -288,4 +288,4 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
   return builder.finish();
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -7,11 +7,12 @@
 #include "core/status.h"
 #include "plan/builder.h"
 #include "plan/grid.h"
+#include "plan/layer.h"
 #include "plan/machine.h"
 #include "plan/program.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct Candidate {
   std::string name;  // "RS.2(ring) AR.1(ring) AG.2(ring) x4", "leaders"
@@ -19,7 +20,7 @@ struct Candidate {
   Program program;  // empty: `emit` instead
   void (*emit)(Builder& builder, const Hierarchy& hierarchy) = nullptr;
   int chunks = 1;
-  double seconds = 0;  // predicted
+  double seconds = 0;                   // predicted
   std::vector<std::int8_t> rails = {};  // chunk c goes over rails[c mod size] of the network; empty: over all of them
 };
 
@@ -38,13 +39,12 @@ struct CandidateContext {
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count);
 
 // The candidate that a user named: a program, with or without algorithms, and "x8" for eight chunks behind it (else the
-// model's number), and "@0,1" behind that to deal the chunks out to rails 0 and 1 in turn; the text of a plan file; or an exchange's name. Fails with what is wrong with it for this call's
-// collective.
+// model's number), and "@0,1" behind that to deal the chunks out to rails 0 and 1 in turn; the text of a plan file; or
+// an exchange's name. Fails with what is wrong with it for this call's collective.
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context);
 
 // All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
-                          const Hierarchy& hierarchy, bool shared_memory,
-                          ChannelKind network = ChannelKind::mpi);
+                          const Hierarchy& hierarchy, bool shared_memory, ChannelKind network = ChannelKind::mpi);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -199,4 +199,4 @@ int Semantics::origin(BlockId block) const {
   }
 }
 
-}  // namespace plait
+}  // namespace plait::plan

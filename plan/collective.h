@@ -10,7 +10,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::plan {
 
 enum class Collective : std::uint8_t {
   barrier,
@@ -137,4 +137,4 @@ class Semantics {
   std::shared_ptr<const BlockOwners> owners_;  // of a reshard
 };
 
-}  // namespace plait
+}  // namespace plait::plan

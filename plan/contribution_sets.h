@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace plait {
+namespace plait::plan {
 
 // Which ranks contributed to a value, and by which combinations: a value is a number, the same for two values exactly
 // when they were combined in the same way, so that they have the same bits. Combining two that share a rank, or, where
@@ -67,4 +67,4 @@ class ContributionSets {
   std::unordered_map<std::uint64_t, std::int32_t> combined_;
 };
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <numeric>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -104,4 +104,4 @@ Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader) {
   return grid;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -3,9 +3,10 @@
 
 #include <vector>
 
+#include "plan/layer.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plan {
 
 enum class GridKind {
   flat,        // one level: all ranks, in place order
@@ -28,4 +29,4 @@ struct Grid {
 // rank_order ignores `leader`.
 Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader);
 
-}  // namespace plait
+}  // namespace plait::plan

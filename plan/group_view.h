@@ -7,7 +7,7 @@
 
 #include "plan/schedule.h"
 
-namespace plait {
+namespace plait::plan {
 
 class GroupView {
  public:
@@ -108,4 +108,4 @@ class GroupView {
   std::size_t self_;
 };
 
-}  // namespace plait
+}  // namespace plait::plan

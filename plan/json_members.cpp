@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr std::size_t most_fingerprint_entries = 32, longest_fingerprint_text = 256;
@@ -162,4 +162,4 @@ JsonMembers& JsonMembers::fail(const std::string& member, const std::string& exp
   return *this;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

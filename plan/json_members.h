@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "plan/machine.h"
 
-namespace plait {
+namespace plait::plan {
 
 using Json = nlohmann::ordered_json;
 
@@ -56,4 +56,4 @@ class JsonMembers {
   Status status_;
 };
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -8,7 +8,7 @@
 
 #include "plan/algorithm/algorithms.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -427,4 +427,4 @@ void lower_program(const Program& program, const Grid& grid, bool ordered, Build
   Lowering(program, grid, ordered, builder).run();
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -7,7 +7,7 @@
 #include "plan/program.h"
 #include "plan/synthesis/level_state.h"
 
-namespace plait {
+namespace plait::plan {
 
 // Bit set of the grid's levels whose groups differ in size.
 std::uint8_t uneven_levels(const Grid& grid);
@@ -27,4 +27,4 @@ Result<int> segments_needed(const Program& program, const Grid& grid, Collective
 // segments_needed() is ok and was used for the builder's semantics.
 void lower_program(const Program& program, const Grid& grid, bool ordered, Builder& builder);
 
-}  // namespace plait
+}  // namespace plait::plan

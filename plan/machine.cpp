@@ -8,7 +8,7 @@
 #include "plan/json_members.h"
 #include "plan/program.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -225,4 +225,4 @@ std::string machine_json(const Machine& machine) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -9,7 +9,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::plan {
 
 // What connects the children of a group at one level: the nodes of a cluster, the ranks of a node.
 // Two ranks that a level parts, over one channel alone. Seconds.
@@ -67,4 +67,4 @@ Result<Machine> machine_named(std::string_view name);
 Result<Machine> parse_machine(std::string_view text);
 std::string machine_json(const Machine& machine);
 
-}  // namespace plait
+}  // namespace plait::plan

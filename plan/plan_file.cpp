@@ -4,7 +4,7 @@
 
 #include "core/file.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -83,4 +83,4 @@ Result<std::string> read_plan(const std::string& value) {
   return file->substr(begin);
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -9,7 +9,7 @@
 #include "plan/collective.h"
 #include "plan/program.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct PlanFile {
   Collective collective = Collective::allreduce;
@@ -25,4 +25,4 @@ std::string plan_file_json(const PlanFile& plan);
 // What PLAIT_PLAN's value says: the value itself, or the content of the file that it names (its name ends in ".json").
 Result<std::string> read_plan(const std::string& value);
 
-}  // namespace plait
+}  // namespace plait::plan

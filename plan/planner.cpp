@@ -17,7 +17,7 @@
 #include "plan/synthesis/reference.h"
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -353,4 +353,4 @@ void Planner::force(std::string plan) {
 const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
 const Machine& Planner::machine() const { return implementation_->options.machine; }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -10,12 +10,13 @@
 #include "core/status.h"
 #include "plan/bound_schedule.h"
 #include "plan/collective.h"
+#include "plan/layer.h"
 #include "plan/machine.h"
 #include "plan/schedule.h"
 #include "plan/tuning/table.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plan {
 
 // The planner leaves larger communicators to the host: each rank lowers and proves all ranks' schedules, a fraction of
 // a second and some tens of megabytes for so many.
@@ -113,4 +114,4 @@ class Planner {
   std::unique_ptr<Implementation> implementation_;
 };
 
-}  // namespace plait
+}  // namespace plait::plan

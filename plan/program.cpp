@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -120,4 +120,4 @@ std::string text_without_algorithms(const Program& program) {
   return result;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

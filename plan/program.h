@@ -9,7 +9,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::plan {
 
 inline constexpr int most_levels = 8;
 
@@ -63,4 +63,4 @@ Result<Program> parse_program(std::string_view text);
 std::string text(const Program& program);
 std::string text_without_algorithms(const Program& program);  // "RS.2 AR.1 AG.2"
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -10,7 +10,7 @@
 #include "plan/contribution_sets.h"
 #include "plan/group_view.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -584,4 +584,4 @@ Status prove(const Semantics& semantics, std::span<const Schedule> schedules, bo
   return {};
 }
 
-}  // namespace plait
+}  // namespace plait::plan

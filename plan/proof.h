@@ -6,7 +6,7 @@
 #include "core/status.h"
 #include "plan/schedule.h"
 
-namespace plait {
+namespace plait::plan {
 
 // Ok when, for every rank, with the input apart from the output and with both in one memory (MPI_IN_PLACE):
 //  - every access stays within its space, and every step waits only for earlier steps;
@@ -19,4 +19,4 @@ namespace plait {
 // Otherwise a status that names the rank, the step and what was violated.
 Status prove(const Semantics& semantics, std::span<const Schedule> schedules, bool commutative);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace plait {
+namespace plait::plan {
 
 std::string_view name(ChannelKind kind) {
   constexpr std::array<std::string_view, channel_kinds> names = {"shm", "ucx", "mpi"};
@@ -56,4 +56,4 @@ std::string describe(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -7,7 +7,7 @@
 
 #include "plan/collective.h"
 
-namespace plait {
+namespace plait::plan {
 
 enum class Space : std::uint8_t { input, output, scratch };
 enum class ChannelKind : std::uint8_t { shm, ucx, mpi };
@@ -104,4 +104,4 @@ struct Schedule {
 
 std::string describe(const Schedule& schedule);  // one line a step, for people
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -15,21 +15,22 @@ extern "C" {
 
 const char* plait_version(void) { return PLAIT_VERSION; }
 
-int plait_set_enabled(int enabled) { return plait::detail::enabled.exchange(enabled != 0) ? 1 : 0; }
+int plait_set_enabled(int enabled) { return plait::plugin::detail::enabled.exchange(enabled != 0) ? 1 : 0; }
 
-const char* plait_last_plan(void) { return plait::detail::last_call.plan; }
+const char* plait_last_plan(void) { return plait::plugin::detail::last_call.plan; }
 
-const char* plait_last_channels(void) { return plait::detail::last_call.channels; }
+const char* plait_last_channels(void) { return plait::plugin::detail::last_call.channels; }
 
 int plait_set_progress_duty(int percent) {
   if (percent < 1 || percent > 100) return -1;
-  return static_cast<int>(std::lround(plait::ProgressShare::instance().set_default_duty(percent / 100.0) * 100));
+  return static_cast<int>(
+      std::lround(plait::plugin::ProgressShare::instance().set_default_duty(percent / 100.0) * 100));
 }
 
 int plait_set_progress_threads(int threads) {
-  if (threads < 1 || threads > plait::most_helper_threads) return -1;
-  plait::provide_helper_threads(threads);
-  return plait::ProgressShare::instance().set_default_threads(threads);
+  if (threads < 1 || threads > plait::plugin::most_helper_threads) return -1;
+  plait::plugin::provide_helper_threads(threads);
+  return plait::plugin::ProgressShare::instance().set_default_threads(threads);
 }
 
 }  // extern "C"

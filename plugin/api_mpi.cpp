@@ -9,24 +9,25 @@
 extern "C" {
 
 int plait_set_plan(MPI_Comm comm, const char* plan) {
-  if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
-  return plait::guarded(comm, [&] { return plait::force_plan(comm, plan != nullptr ? plan : ""); });
+  if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  return plait::plugin::guarded(comm, [&] { return plait::plugin::force_plan(comm, plan != nullptr ? plan : ""); });
 }
 
 int plait_set_channels(MPI_Comm comm, const char* channels) {
-  if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
-  return plait::guarded(comm, [&] { return plait::choose_channels(comm, channels != nullptr ? channels : ""); });
+  if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  return plait::plugin::guarded(
+      comm, [&] { return plait::plugin::choose_channels(comm, channels != nullptr ? channels : ""); });
 }
 
 int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                          int ndims, const int dims[], int naxes, const int axes[]) {
-  if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
-  return plait::guarded(comm, [&] {
+  if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  return plait::plugin::guarded(comm, [&] {
     MPI_Comm group = MPI_COMM_NULL;
-    int error = plait::axes_group(comm, {ndims, dims, naxes, axes}, group);
+    int error = plait::plugin::axes_group(comm, {ndims, dims, naxes, axes}, group);
     if (error != MPI_SUCCESS) return error;
     error = PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, group);  // by name: the door's own, whatever the door
-    return error == MPI_SUCCESS || group == comm ? error : plait::raise_error(comm, error);
+    return error == MPI_SUCCESS || group == comm ? error : plait::plugin::raise_error(comm, error);
   });
 }
 

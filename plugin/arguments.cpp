@@ -7,7 +7,7 @@
 #include "plugin/reasons.h"
 #include "plugin/types.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // Why a call is not eligible. A rank whose arguments are wrong hands them to the host alone, which is the error that
@@ -499,4 +499,4 @@ const char* ExscanCall::prepare(const Communicator& communicator, Request& reque
   return prepare_prefix(communicator, request, {send, receive, type, op}, count, Prefix::exclusive);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -10,7 +10,7 @@
 #include "plugin/host.h"
 #include "plugin/request.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // prepare() fills the request, whose call.collective and lists are set, touching only what is significant on this rank.
 // It returns nullptr, or why the call is not eligible: the same on all ranks, unless a rank's arguments are wrong.
@@ -306,4 +306,4 @@ using AllArguments = std::tuple<BarrierCall, BcastCall, ReduceCall, AllreduceCal
                                 GatherCall, ScatterCall, AlltoallCall, ReduceScatterBlockCall, ReduceScatterCall,
                                 AlltoallvCall, AlltoallwCall, GathervCall, ScattervCall, ScanCall, ExscanCall>;
 
-}  // namespace plait
+}  // namespace plait::plugin

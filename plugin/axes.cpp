@@ -8,7 +8,7 @@
 
 #include "plugin/errors.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // Consecutive dimensions that are all reduced over, or all not. Dimensions of one rank are left out, so that requests
@@ -167,4 +167,4 @@ void free_axes_groups() {
     if (PMPI_Comm_delete_attr(comm, keyval()) != MPI_SUCCESS) return;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-namespace plait {
+namespace plait::plugin {
 
 // As the program gives it; see plait_mpi.h.
 struct AxesRequest {
@@ -22,4 +22,4 @@ int axes_group(MPI_Comm comm, const AxesRequest& request, MPI_Comm& group);
 // Before the host's MPI_Finalize: frees the groups of all communicators that are still alive.
 void free_axes_groups();
 
-}  // namespace plait
+}  // namespace plait::plugin

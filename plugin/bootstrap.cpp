@@ -33,7 +33,7 @@
 #include "topo/discovery.h"
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::plugin {
 
 const Location& own_location() {
   static const Location location = discover_location();
@@ -596,4 +596,4 @@ Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Exte
   }
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

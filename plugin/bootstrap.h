@@ -10,6 +10,7 @@
 #include "plan/planner.h"
 #include "plugin/communicator.h"
 #include "plugin/failure_notice.h"
+#include "plugin/layer.h"
 #include "plugin/pair_exchange.h"
 #include "plugin/private_communicator.h"
 #include "plugin/schedule_cache.h"
@@ -21,7 +22,7 @@
 #include "tl/shm/peer_buffers.h"
 #include "topo/location.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Where this process runs, by its binding when it is first asked for. Thread-safe; the first call takes milliseconds.
 const Location& own_location();
@@ -101,4 +102,4 @@ inline StepTrace* begin_trace(Machinery& machinery) {
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
                                           std::unique_ptr<Machinery> before);
 
-}  // namespace plait
+}  // namespace plait::plugin

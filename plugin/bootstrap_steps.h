@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugin/bootstrap.h"
+#include "plugin/layer.h"
 #include "plugin/link_probe.h"
 #include "plugin/rails.h"
 #include "plugin/single_copy.h"
@@ -20,7 +21,7 @@
 #include "tl/shm/xpmem_buffers.h"
 #include "topo/location.h"
 
-namespace plait::bootstrap {
+namespace plait::plugin::bootstrap {
 
 // Rank-local work between two communications: what it throws must not keep this rank from the next one.
 template <class Work>
@@ -144,4 +145,4 @@ class Bootstrap {
   NetworkRates network_;       // zeros: there is no network
 };
 
-}  // namespace plait::bootstrap
+}  // namespace plait::plugin::bootstrap

@@ -13,7 +13,7 @@
 #include "plugin/trials.h"
 #include "topo/shape.h"
 
-namespace plait::bootstrap {
+namespace plait::plugin::bootstrap {
 
 // Of a rank that failed in a call which this one has finished.
 Status Bootstrap::failure_meanwhile() {
@@ -74,4 +74,4 @@ Status Bootstrap::share_lessons() {
   return {};
 }
 
-}  // namespace plait::bootstrap
+}  // namespace plait::plugin::bootstrap

@@ -12,7 +12,7 @@
 #include "plugin/host.h"
 #include "plugin/process.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 std::string refusal(const Communicator& communicator, const std::string& channels, bool named) {
@@ -47,4 +47,4 @@ int choose_channels(MPI_Comm comm, const std::string& channels) {
   return MPI_ERR_ARG;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

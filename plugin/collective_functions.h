@@ -3,8 +3,8 @@
 #ifndef PLAIT_PLUGIN_COLLECTIVE_FUNCTIONS_H
 #define PLAIT_PLUGIN_COLLECTIVE_FUNCTIONS_H
 
-/* X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in plait::door. Each
- * has two more forms: MPI_Iname, and MPI_Name_init or, as an extension of MPI 3, MPIX_Name_init. */
+/* X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in plait::plugin::door.
+ * Each has two more forms: MPI_Iname, and MPI_Name_init or, as an extension of MPI 3, MPIX_Name_init. */
 #define PLAIT_COLLECTIVES(X)                                                                                           \
   X(Barrier, barrier, (MPI_Comm comm), (comm))                                                                         \
   X(Bcast, bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),                               \

@@ -4,7 +4,7 @@
 #include "plugin/nonblocking.h"
 #include "plugin/request.h"
 
-namespace plait::door {
+namespace plait::plugin::door {
 
 int barrier(MPI_Comm comm) { return enter(BarrierCall{}, comm); }
 
@@ -168,4 +168,4 @@ int iexscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_O
   return post(ExscanCall{send, receive, count, type, op}, comm, request);
 }
 
-}  // namespace plait::door
+}  // namespace plait::plugin::door

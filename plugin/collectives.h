@@ -5,7 +5,7 @@
 
 #include <mpi.h>
 
-namespace plait::door {
+namespace plait::plugin::door {
 
 int barrier(MPI_Comm comm);
 int ibarrier(MPI_Comm comm, MPI_Request* request);
@@ -84,4 +84,4 @@ int exscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op
 int iexscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
             MPI_Request* request);
 
-}  // namespace plait::door
+}  // namespace plait::plugin::door

@@ -12,7 +12,7 @@
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
 
-namespace plait {
+namespace plait::plugin {
 
 thread_local constinit detail::CommunicatorCache detail::communicator_cache;
 constinit std::atomic<std::uint64_t> detail::communicator_generation{1};
@@ -138,4 +138,4 @@ Communicator* detail::find_communicator_slowly(MPI_Comm handle) {
   return communicator;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -15,7 +15,7 @@
 #include "plugin/piece.h"
 #include "plugin/types.h"
 
-namespace plait {
+namespace plait::plugin {
 
 struct Machinery;       // bootstrap.h
 struct Operation;       // operation.h
@@ -138,4 +138,4 @@ inline Communicator* find_communicator(MPI_Comm handle) {
   return detail::find_communicator_slowly(handle);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

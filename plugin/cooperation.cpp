@@ -2,7 +2,7 @@
 
 #include "plugin/host.h"
 
-namespace plait {
+namespace plait::plugin {
 
 int meet_all(MPI_Comm comm) { return host().barrier(comm); }
 
@@ -16,4 +16,4 @@ int reduce_all(const void* mine, void* all, int count, MPI_Datatype type, MPI_Op
   return host().allreduce(mine, all, count, type, op, comm);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -4,11 +4,11 @@
 
 #include <mpi.h>
 
-namespace plait {
+namespace plait::plugin {
 
 int meet_all(MPI_Comm comm);
 int gather_all(const void* mine, int bytes, void* all, MPI_Comm comm);
 int tell_all(void* text, int bytes, MPI_Comm comm);  // what rank 0 has
 int reduce_all(const void* mine, void* all, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 
-}  // namespace plait
+}  // namespace plait::plugin

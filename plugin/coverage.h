@@ -10,9 +10,10 @@
 
 #include "plan/planner.h"
 #include "plugin/collective_functions.h"
+#include "plugin/layer.h"
 #include "plugin/reasons.h"
 
-namespace plait::coverage {
+namespace plait::plugin::coverage {
 
 enum class Door { preload_openmpi, preload_mpich, component };
 inline constexpr std::array doors = {Door::preload_openmpi, Door::preload_mpich, Door::component};
@@ -178,11 +179,12 @@ inline constexpr std::array exceptions = {
     Exception{reasons::inter_communicator, Concerns::all, "passes through, by MPI's own semantics of two groups"},
     Exception{reasons::one_rank, Concerns::all, "nothing to communicate"},
     Exception{reasons::not_set_up, Concerns::all, "the first calls on a communicator; `PLAIT_SETUP_CALLS`"},
-    Exception{reasons::host_is_faster, Concerns::all, "measured or known, by hierarchy and size; `PLAIT_HOST=0` never"},
+    Exception{plan::reasons::host_is_faster, Concerns::all,
+              "measured or known, by hierarchy and size; `PLAIT_HOST=0` never"},
     Exception{reasons::trial, Concerns::tried,
               "the first calls of a kind and size, in turn with plans; not with `PLAIT_TRIAL=0`"},
-    Exception{reasons::too_large, Concerns::all, "more than 256 ranks"},
-    Exception{reasons::no_plan, Concerns::all, "channels or settings that leave no way"},
+    Exception{plan::reasons::too_large, Concerns::all, "more than 256 ranks"},
+    Exception{plan::reasons::no_plan, Concerns::all, "channels or settings that leave no way"},
     Exception{reasons::wrong_argument, Concerns::all, "so that errors are the host's own"},
     Exception{reasons::no_data, Concerns::data, "a count of 0, or types of size 0"},
     Exception{reasons::derived_type, Concerns::reductions, "an error by MPI, which the host raises"},
@@ -203,4 +205,4 @@ inline constexpr std::array exceptions = {
     Exception{reasons::no_persistent_slot, Concerns::persistent, "4096 of a communicator at a time"},
 };
 
-}  // namespace plait::coverage
+}  // namespace plait::plugin::coverage

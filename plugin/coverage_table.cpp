@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace plait::coverage;
+using namespace plait::plugin::coverage;
 
 std::string form_name(CallForm form) {
   return form == CallForm::blocking ? "blocking" : form == CallForm::nonblocking ? "non-blocking" : "persistent";

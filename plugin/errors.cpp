@@ -6,7 +6,7 @@
 
 #include "plugin/host.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // One code for all our errors, whose text is that of the latest: MPI never takes codes back, so that one each would
@@ -51,4 +51,4 @@ int raise_error_of_call(MPI_Comm comm, const Status& status) { return raise_erro
 
 int raise_error_of_call(MPI_Comm comm, int code) { return host().raises_errors ? code : raise_error(comm, code); }
 
-}  // namespace plait
+}  // namespace plait::plugin

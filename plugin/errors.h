@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // An error code of class MPI_ERR_OTHER whose text is the status's message: there is one, which the latest names.
 int error_code(const Status& status);
@@ -38,4 +38,4 @@ int guarded(MPI_Comm comm, Work&& work) {
 int raise_error_of_call(MPI_Comm comm, const Status& status);
 int raise_error_of_call(MPI_Comm comm, int code);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -7,7 +7,7 @@
 
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr std::uint64_t longest_send_ns = 100'000'000;
@@ -44,8 +44,8 @@ void FailureNotice::tell(MPI_Comm messages, const Status& cause) {
       requests.push_back(request);
   }
   int sent = 0;
-  const std::uint64_t until = monotonic_ns() + longest_send_ns;
-  while (sent == 0 && monotonic_ns() < until)
+  const std::uint64_t until = tl::monotonic_ns() + longest_send_ns;
+  while (sent == 0 && tl::monotonic_ns() < until)
     if (PMPI_Testall(static_cast<int>(requests.size()), requests.data(), &sent, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
       break;
   if (sent != 0) return;
@@ -54,4 +54,4 @@ void FailureNotice::tell(MPI_Comm messages, const Status& cause) {
   static_cast<void>(notice.release());
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -10,7 +10,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Of one communicator. Not thread-safe.
 class FailureNotice {
@@ -43,4 +43,4 @@ class FailureNotice {
   Status heard_;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -13,7 +13,7 @@
 #include "plugin/progress.h"
 #include "plugin/request.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 std::int64_t fingerprint(const std::string& text) { return static_cast<std::int64_t>(hash_text(text) >> 1); }
@@ -80,4 +80,4 @@ int force_plan(MPI_Comm comm, const std::string& plan) {
                 communicator->rank == 0);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -5,7 +5,7 @@
 
 #include "plugin/process.h"
 
-namespace plait {
+namespace plait::plugin {
 
 bool uses_host(const PreparedCall& prepared) {
   return (prepared.schedule.channels_used & std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi)) != 0;
@@ -41,4 +41,4 @@ std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shar
   return made;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

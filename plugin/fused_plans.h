@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "plan/overlap/overlap_plan.h"
+#include "plugin/layer.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/work_memory.h"
 #include "tl/channel.h"
 
-namespace plait {
+namespace plait::plugin {
 
 struct FusedPlans {
   std::shared_ptr<const OverlapPlan> plan;
@@ -30,4 +31,4 @@ bool uses_host(const PreparedCall& prepared);
 std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shared_ptr<const OverlapPlan> plan,
                                              std::size_t element_bytes);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -13,7 +13,7 @@
 #include "plugin/reasons.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // A rank that does not wait takes part in an agreement all the same after so long: another one may wait for a call that
@@ -482,4 +482,4 @@ Fusion* fusion_of(Communicator& communicator) {
   return communicator.fusion.get();
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -20,12 +20,13 @@
 #include "core/status.h"
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/fused_plans.h"
+#include "plugin/layer.h"
 #include "plugin/operation.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/overlap_learner.h"
 #include "plugin/step_matcher.h"
 
-namespace plait {
+namespace plait::plugin {
 
 struct Machinery;
 
@@ -162,4 +163,4 @@ class Fusion {
 // What the communicator has of it; nullptr: the job fuses nothing. For the posting thread.
 Fusion* fusion_of(Communicator& communicator);
 
-}  // namespace plait
+}  // namespace plait::plugin

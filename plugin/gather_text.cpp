@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr int tag = 32766;
@@ -40,4 +40,4 @@ void gather_text(const std::string& mine, const std::function<void(int, std::str
   for (int rank = 1; rank < ranks; ++rank) take(rank, receive_text(rank));
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -4,10 +4,10 @@
 #include <functional>
 #include <string>
 
-namespace plait {
+namespace plait::plugin {
 
 // Collective over MPI_COMM_WORLD. On rank 0 calls `take(rank, text)` for each rank in turn, so that only one text is
 // held at a time. To be used when the program has no more messages under way.
 void gather_text(const std::string& mine, const std::function<void(int, std::string)>& take);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -2,7 +2,7 @@
 
 #include "plugin/types.h"
 
-namespace plait {
+namespace plait::plugin {
 
 int HeldTypes::hold(Request& request) {
   for (Region* region : {&request.input, &request.output})
@@ -37,4 +37,4 @@ void HeldTypes::release() {
   held_.clear();
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -8,7 +8,7 @@
 
 #include "plugin/request.h"
 
-namespace plait {
+namespace plait::plugin {
 
 class HeldTypes {
  public:
@@ -27,4 +27,4 @@ class HeldTypes {
   std::vector<Held> held_;  // keeps its memory
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -1,9 +1,9 @@
 #include "plugin/host.h"
 
-namespace plait {
+namespace plait::plugin {
 
 constinit Host detail::host;
 
 void install_host(const Host& host) { detail::host = host; }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -15,7 +15,7 @@
 #define PLAIT_PERSISTENT(Name) MPI_##Name##_init
 #endif
 
-namespace plait {
+namespace plait::plugin {
 
 struct Operation;  // operation.h
 
@@ -79,7 +79,7 @@ struct Host {
   // door::start(), its end to request_freed(). nullptr: persistent receives.
   int (*make_persistent_request)(Operation& operation) = nullptr;
   void (*complete_persistent_request)(MPI_Request request, int error) = nullptr;
-  bool raises_errors = false;  // the host raises what a collective of plait::door returns; else the door does
+  bool raises_errors = false;  // the host raises what a collective of plait::plugin::door returns; else the door does
 };
 
 namespace detail {
@@ -90,4 +90,4 @@ extern constinit Host host;
 inline const Host& host() { return detail::host; }
 void install_host(const Host& host);
 
-}  // namespace plait
+}  // namespace plait::plugin

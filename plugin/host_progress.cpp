@@ -9,7 +9,7 @@
 #include "plugin/imported_function.h"
 #include "plugin/process.h"
 
-namespace plait {
+namespace plait::plugin {
 
 #if defined(OPEN_MPI)
 
@@ -86,4 +86,4 @@ bool join_host_progress(int (*progress)()) {
 
 #endif
 
-}  // namespace plait
+}  // namespace plait::plugin

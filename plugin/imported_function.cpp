@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 struct Table {
@@ -123,4 +123,4 @@ bool replace_imported_function(const void* inside, const char* name, const void*
   return called || taken;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -1,6 +1,6 @@
 #include "plugin/launcher.h"
 
-namespace plait {
+namespace plait::plugin {
 
 Launcher launcher_of(std::string_view mpi) {
   return mpi.find("Open MPI") != mpi.npos ? Launcher::openmpi : Launcher::hydra;
@@ -29,4 +29,4 @@ std::string dealt_out_to(Launcher launcher, std::string_view level) {
                                        : "mpiexec -bind-to core -map-by " + name;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace plait {
+namespace plait::plugin {
 
 enum class Launcher { openmpi, hydra };
 
@@ -21,4 +21,4 @@ std::string bound_to_cores(Launcher launcher);
 // Ranks dealt out in turn to a node's "package", "numa" or "l3".
 std::string dealt_out_to(Launcher launcher, std::string_view level);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 MPI_Comm quiet = MPI_COMM_NULL;
@@ -289,4 +289,4 @@ void stop_layout() {
   quiet = MPI_COMM_NULL;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -7,7 +7,7 @@
 
 #include "plugin/types.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // One side of a call in this rank's memory. Layout is a local matter: the other ranks never know it (design rule 1).
 struct Region {
@@ -47,4 +47,4 @@ MPI_Comm quiet_communicator();
 void start_layout();
 void stop_layout();
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -16,7 +16,7 @@
 #include "plugin/process.h"
 #include "plugin/tuning_table.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr std::size_t most_shapes = 32;  // kept in a file; those of the last jobs stay
@@ -213,4 +213,4 @@ void write_lessons() {
   }
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

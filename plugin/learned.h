@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "plan/collective.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // The fastest way of the calls of a class, on communicators of a shape.
 struct Lesson {
@@ -37,4 +38,4 @@ std::vector<Lesson> parse_lessons(std::string_view text);
 // cannot be written stays as it is.
 void write_lessons();
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -12,7 +12,7 @@
 #include "plugin/cooperation.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr int piece_bytes = 32 * 1024;  // below the eager limits, so that no hand-shake is part of the figure
@@ -173,4 +173,4 @@ Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy, co
   return agreed;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

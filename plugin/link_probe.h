@@ -6,10 +6,11 @@
 #include <functional>
 
 #include "core/status.h"
+#include "plugin/layer.h"
 #include "tl/channel.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Seconds that a byte takes, the same on all ranks: the slowest of all nodes.
 struct NetworkRates {
@@ -32,4 +33,4 @@ double measure_rate(Channel& channel, const RateTrial& trial);
 // node to the next, so that a rate limiter that lends some hundred KiB after an idle time does not mislead.
 Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -8,7 +8,7 @@
 #include "plugin/process.h"
 #include "plugin/request.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // Whether any communicator of this process may have a reason to be set up when another is made of it.
@@ -62,9 +62,9 @@ void set_up_world() {
   if (Communicator* world = find_communicator(MPI_COMM_WORLD); world != nullptr) set_up_if_waiting(*world);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin
 
-namespace plait::door {
+namespace plait::plugin::door {
 
 #define PLAIT_DEFINE(Name, name, parameters, arguments)                           \
   int name parameters {                                                           \
@@ -75,4 +75,4 @@ namespace plait::door {
 PLAIT_COMMUNICATORS(PLAIT_DEFINE)
 #undef PLAIT_DEFINE
 
-}  // namespace plait::door
+}  // namespace plait::plugin::door

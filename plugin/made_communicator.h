@@ -6,7 +6,7 @@
 
 #include "plugin/collective_functions.h"
 
-namespace plait {
+namespace plait::plugin {
 
 struct Communicator;
 
@@ -16,12 +16,12 @@ void note_waiting_post(Communicator& communicator);
 // At the end of MPI_Init: sets up MPI_COMM_WORLD where PLAIT_SETUP_CALLS is 0. Collective then; blocks.
 void set_up_world();
 
-}  // namespace plait
+}  // namespace plait::plugin
 
-namespace plait::door {
+namespace plait::plugin::door {
 
 #define PLAIT_DECLARE(Name, name, parameters, arguments) int name parameters;
 PLAIT_COMMUNICATORS(PLAIT_DECLARE)
 #undef PLAIT_DECLARE
 
-}  // namespace plait::door
+}  // namespace plait::plugin::door

@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 using Node = std::vector<const RankPlace*>;
@@ -101,4 +101,4 @@ std::vector<std::string> mapping_advice(const std::vector<RankPlace>& ranks, Lau
   return said;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

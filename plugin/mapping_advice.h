@@ -7,7 +7,7 @@
 
 #include "plugin/launcher.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Where a rank of MPI_COMM_WORLD runs; the indices are Location's, -1 where they are not known.
 struct RankPlace {
@@ -22,4 +22,4 @@ struct RankPlace {
 // that is said of the outermost uneven level, and nothing where the ranks cannot be dealt out evenly.
 std::vector<std::string> mapping_advice(const std::vector<RankPlace>& ranks, Launcher launcher);
 
-}  // namespace plait
+}  // namespace plait::plugin

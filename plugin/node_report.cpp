@@ -6,7 +6,7 @@
 #include "core/units.h"
 #include "tl/shm/arena.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 using nlohmann::json;
@@ -122,4 +122,4 @@ json node_report_json(const NodeReport& report, const std::string& shared) {
   return object;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "plugin/layer.h"
 #include "plugin/shared_memory.h"
 #include "plugin/single_copy.h"
 #include "tl/shm/shm_channel.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // ---- Counted by each process. Thread-safe ----
 
@@ -43,4 +44,4 @@ std::vector<std::string> node_report_lines(const NodeReport& report, const std::
 // The object "node" of the file (report.h).
 nlohmann::json node_report_json(const NodeReport& report, const std::string& shared);
 
-}  // namespace plait
+}  // namespace plait::plugin

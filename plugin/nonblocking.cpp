@@ -12,7 +12,7 @@
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // What this thread posted last, for wait(). The program frees it only by completing its request.
@@ -162,7 +162,7 @@ void prepare_to_run(Operation& operation) {
   Machinery& machinery = *operation.communicator->machinery;
   const bool pairs = by_pairs(request.call.collective);
   if (is_hosts(machinery, request)) {
-    operation.reason = reasons::host_is_faster;
+    operation.reason = plan::reasons::host_is_faster;
     return;
   }
   if (pairs && machinery.short_calls_only) {
@@ -281,9 +281,9 @@ void record_operation(Operation& operation) {
   record(communicator, operation.request, prepared, row, operation.begin_ns);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin
 
-namespace plait::door {
+namespace plait::plugin::door {
 
 int wait(MPI_Request* request, MPI_Status* status) {
   if (request != nullptr) Fusion::note_wait_for(*request);
@@ -300,4 +300,4 @@ int wait(MPI_Request* request, MPI_Status* status) {
   return host().wait(request, status);
 }
 
-}  // namespace plait::door
+}  // namespace plait::plugin::door

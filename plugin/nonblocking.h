@@ -12,7 +12,7 @@
 #include "plugin/operation.h"
 #include "plugin/request.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // What becomes of a call that was prepared.
 enum class Admission : std::uint8_t {
@@ -85,12 +85,12 @@ int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
   return code;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin
 
-namespace plait::door {
+namespace plait::plugin::door {
 
 // Waiting in the host costs more than the operation itself where that is small: a wait for this thread's latest one
 // begins with turns of our own.
 int wait(MPI_Request* request, MPI_Status* status);
 
-}  // namespace plait::door
+}  // namespace plait::plugin::door

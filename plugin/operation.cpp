@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // What a large operation worked in is not kept.
@@ -68,4 +68,4 @@ void give_back(Operation* operation) {
   pool.first = operation;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

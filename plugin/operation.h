@@ -10,12 +10,13 @@
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/communicator.h"
 #include "plugin/held_types.h"
+#include "plugin/layer.h"
 #include "plugin/request.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/staging.h"
 #include "plugin/work_memory.h"
 
-namespace plait {
+namespace plait::plugin {
 
 class PersistentSpace;  // persistent_space.h
 
@@ -103,4 +104,4 @@ void give_back(Operation* operation);
 // Those that nobody uses, which are the caller's from now on, linked by `next`.
 Operation* take_idle_operations();
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -10,7 +10,7 @@
 #include "plugin/progress_share.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::plugin {
 
 using nlohmann::json;
 
@@ -391,4 +391,4 @@ json overlap_report_json(const OverlapReport& report) {
   return object;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -14,8 +14,9 @@
 #include <vector>
 
 #include "plan/overlap/overlap_plan.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Whether the program waits in MPI, as far as it can be seen: what the host's progress calls tells nothing of who
 // called the host. Turns of it that follow each other at once are a wait. Any thread.
@@ -169,4 +170,4 @@ std::vector<std::string> overlap_report_lines(const OverlapReport& report);
 // The object "overlap" of the file (report.h).
 nlohmann::json overlap_report_json(const OverlapReport& report);
 
-}  // namespace plait
+}  // namespace plait::plugin

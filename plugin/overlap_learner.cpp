@@ -11,7 +11,7 @@
 #include "plan/overlap/overlap_planner.h"
 #include "plugin/process.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr std::uint64_t first_question = 32, last_question = 8192;  // calls; doubled in between
@@ -278,4 +278,4 @@ void OverlapLearner::end_checking(const std::vector<double>& largest) {
   settle(verdict_ + text + (worth_it ? "" : ": not taken"));
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -15,8 +15,9 @@
 
 #include "plan/overlap/overlap_plan.h"
 #include "plan/overlap/recorded_steps.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 class OverlapLearner {
  public:
@@ -85,4 +86,4 @@ class OverlapLearner {
   std::string verdict_;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

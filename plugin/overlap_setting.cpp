@@ -6,7 +6,7 @@
 #include "plugin/process.h"
 #include "plugin/tuning_table.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 OwnOverlapPlan refused(const std::string& reason) {
@@ -28,4 +28,4 @@ OwnOverlapPlan read_own_overlap_plan(const Config& config) {
   return {std::make_shared<const OverlapPlan>(std::move(*plan)), false, hash, {}};
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -7,8 +7,9 @@
 
 #include "core/config.h"
 #include "plan/overlap/overlap_plan.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // What one process finds.
 struct OwnOverlapPlan {
@@ -23,4 +24,4 @@ struct OwnOverlapPlan {
 // on the disk. Precondition: MPI is initialised.
 OwnOverlapPlan read_own_overlap_plan(const Config& config);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -8,7 +8,7 @@
 #include "plugin/layout.h"
 #include "plugin/types.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 std::size_t padded(std::size_t bytes) {
@@ -257,4 +257,4 @@ int PairExchange::end() {
   return first_error;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -16,13 +16,14 @@
 #include <vector>
 
 #include "plan/bound_schedule.h"
+#include "plugin/layer.h"
 #include "plugin/piece.h"
 #include "plugin/slot_size.h"
 #include "plugin/work_memory.h"
 #include "tl/channel.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Which channel connects two ranks.
 struct Links {
@@ -98,4 +99,4 @@ class PairExchange {
   Buffers buffers_;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

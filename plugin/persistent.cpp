@@ -16,7 +16,7 @@
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 using State = Persistence::State;
@@ -245,9 +245,9 @@ void finish_persistent() {
   take_down_abandoned();
 }
 
-}  // namespace plait
+}  // namespace plait::plugin
 
-namespace plait::door {
+namespace plait::plugin::door {
 
 #define PLAIT_DEFINE(Name, name, parameters, arguments)                                                            \
   int name##_init(PLAIT_PARAMETERS parameters, MPI_Info info, MPI_Request* request) {                              \
@@ -279,4 +279,4 @@ int request_free(MPI_Request* request) {
   return error;
 }
 
-}  // namespace plait::door
+}  // namespace plait::plugin::door

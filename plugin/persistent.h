@@ -18,7 +18,7 @@
 #include "plugin/operation.h"
 #include "plugin/request.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Where the persistent collectives of a communicator run; nullptr: on the host, for `reason`. Collective and blocking
 // at the first call.
@@ -92,9 +92,9 @@ int make_persistent(OnHost&& on_host, MPI_Request* request, All... all) {
   return code;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin
 
-namespace plait::door {
+namespace plait::plugin::door {
 
 #define PLAIT_PARAMETERS(...) __VA_ARGS__
 #define PLAIT_DECLARE(Name, name, parameters, arguments) \
@@ -107,4 +107,4 @@ int start(MPI_Request* request);
 int startall(int count, MPI_Request requests[]);
 int request_free(MPI_Request* request);
 
-}  // namespace plait::door
+}  // namespace plait::plugin::door

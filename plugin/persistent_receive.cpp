@@ -8,7 +8,7 @@
 #include "plugin/layout.h"
 #include "plugin/operation.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 struct Tags {
@@ -60,4 +60,4 @@ void give_tag_back(int tag) {
   tags().free.push_back(tag);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

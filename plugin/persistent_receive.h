@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-namespace plait {
+namespace plait::plugin {
 
 struct Persistence;  // operation.h
 
@@ -29,4 +29,4 @@ void complete_receive(int tag, bool failed);
 
 void give_tag_back(int tag);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -14,7 +14,7 @@
 #include "plugin/cooperation.h"
 #include "plugin/progress.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // Turns that brought nothing, between two looks whether a rank of another node has failed.
@@ -61,13 +61,13 @@ PersistentSpace::PersistentSpace(const Communicator& user)
 PersistentSpace::~PersistentSpace() { remove_space(*this); }
 
 Status PersistentSpace::set_up() {
-  Result<std::unique_ptr<Machinery>> made = plait::set_up(communicator_, Extent::all_calls, nullptr);
+  Result<std::unique_ptr<Machinery>> made = plait::plugin::set_up(communicator_, Extent::all_calls, nullptr);
   if (!made.ok()) return made.status();
   Machinery& machinery = **made;
   const Site site =
       site_of(machinery.planner.hierarchy(), communicator_.rank, bootstrap::may_use(communicator_, "shm"));
   if (site.speakers.size() > 1) {
-    auto speech = plait::set_up(communicator_, Extent::short_calls, nullptr);
+    auto speech = plait::plugin::set_up(communicator_, Extent::short_calls, nullptr);
     if (!speech.ok()) return speech.status();
     speech_ = std::move(*speech);
   }
@@ -183,4 +183,4 @@ Operation* PersistentSpace::next_failed() {
   return nullptr;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

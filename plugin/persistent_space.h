@@ -17,7 +17,7 @@
 #include "plugin/operation.h"
 #include "plugin/start_order.h"
 
-namespace plait {
+namespace plait::plugin {
 
 class PersistentSpace {
  public:
@@ -64,4 +64,4 @@ class PersistentSpace {
   std::uint32_t idle_turns_ = 0;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace plait {
+namespace plait::plugin {
 
 struct Datatype;
 
@@ -14,4 +14,4 @@ struct Piece {
   std::size_t bytes = 0;  // packed
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -13,7 +13,7 @@
 #include "plan/synthesis/placement.h"
 #include "plan/synthesis/search.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // Of larger jobs the matrices are too many to look at while the job waits for its end.
@@ -305,4 +305,4 @@ std::string placement_advice(const JobPlacement& placement) {
          faster(now->seconds / way.option->seconds);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

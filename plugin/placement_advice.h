@@ -8,9 +8,10 @@
 #include "plan/collective.h"
 #include "plan/machine.h"
 #include "plugin/launcher.h"
+#include "plugin/layer.h"
 #include "plugin/process_grid.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Calls of one collective on the communicators of one set of axes.
 struct GridTraffic {
@@ -33,4 +34,4 @@ struct JobPlacement {
 // no placement of that grid. Slow: for the end of a job.
 std::string placement_advice(const JobPlacement& job);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -3,7 +3,7 @@
 #include "plugin/host.h"
 #include "plugin/process.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // The program's error handler must not see a failure of something the program did not ask for. Where other threads may
@@ -41,4 +41,4 @@ Result<PrivateCommunicator> make_private_communicator(MPI_Comm user) {
   return PrivateCommunicator(made);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

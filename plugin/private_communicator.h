@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // A communicator of ours with the ranks of one of the program's. Errors on it are returned.
 class PrivateCommunicator {
@@ -34,4 +34,4 @@ class PrivateCommunicator {
 // `unavailable` where the host makes none.
 Result<PrivateCommunicator> make_private_communicator(MPI_Comm user);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -35,7 +35,7 @@
 #include "tl/shm/doorbell.h"
 #include "topo/discovery.h"
 
-namespace plait {
+namespace plait::plugin {
 
 constinit std::atomic<Phase> detail::phase{Phase::before};
 constinit std::atomic<bool> detail::enabled{true};
@@ -236,7 +236,7 @@ void prefer_settings(std::vector<std::string> entries) { preferred = std::move(e
 
 // The kernel lets a process take part in fences at once while it has one thread, and after milliseconds later on.
 void begin_initialisation() {
-  detail::join_fences();
+  tl::detail::join_fences();
   detail::phase.store(Phase::starting, std::memory_order_release);
 }
 
@@ -286,4 +286,4 @@ const char* intern(std::string_view text) {
   return found->c_str();
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -14,8 +14,9 @@
 #include "core/config.h"
 #include "plan/overlap/overlap_plan.h"
 #include "plan/planner.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 enum class Phase : std::uint8_t {
   before,    // MPI is not initialised, as far as we know
@@ -99,4 +100,4 @@ std::uint64_t machine_identity();
 // One copy of each text, which is never freed: for the few names of plans and reasons that outlive a communicator.
 const char* intern(std::string_view text);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <limits>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // The members one by one from the first on, as far as they are equally far apart.
@@ -102,4 +102,4 @@ std::vector<int> dimensions_of(std::span<const int> dims, const GridAxis& axis) 
   return covered;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

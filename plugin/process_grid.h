@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plait {
+namespace plait::plugin {
 
 // Ranks of MPI_COMM_WORLD that differ in one coordinate only: base, base + stride, ... base + (size - 1) * stride.
 struct GridAxis {
@@ -36,4 +36,4 @@ std::optional<std::vector<int>> grid_of(std::int64_t ranks, std::span<const Grid
 // `dims` for a set of axes that this one is part of.
 std::vector<int> dimensions_of(std::span<const int> dims, const GridAxis& axis);
 
-}  // namespace plait
+}  // namespace plait::plugin

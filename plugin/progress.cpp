@@ -18,7 +18,7 @@
 #include "plugin/persistent_space.h"
 #include "plugin/progress_thread.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // Operations that one thread hands to another: any number of threads push, one takes them all.
@@ -458,4 +458,4 @@ void remove_space(PersistentSpace& space) {
   leave_progress();
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

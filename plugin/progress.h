@@ -10,7 +10,7 @@
 
 #include "plugin/operation.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Whether the host moves operations on while the program waits in it. Without that no call may be taken: a rank that
 // waits in a collective of the host's would keep others from the end of theirs.
@@ -53,4 +53,4 @@ void drain(Communicator& communicator);
 // The same, before its state is destroyed: nobody looks at it any more.
 void retire(Communicator& communicator);
 
-}  // namespace plait
+}  // namespace plait::plugin

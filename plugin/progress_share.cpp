@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-namespace plait {
+namespace plait::plugin {
 
 CommunicationShare share_among(const CommunicationShare& share, int threads) {
   if (share.threads <= threads) return share;
@@ -84,4 +84,4 @@ void ProgressShare::leave(const CommunicationShare& share) {
   update();
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -10,8 +10,9 @@
 
 #include "core/work_team.h"
 #include "plan/overlap/overlap_plan.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // What is made of a share where there are `threads` threads at most: those that there are have it all, each up to its
 // whole core.
@@ -63,4 +64,4 @@ class ProgressShare {
   std::atomic<double> duty_{1};
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

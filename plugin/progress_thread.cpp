@@ -24,7 +24,7 @@
 #include "plugin/progress_share.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 thread_local constinit bool is_helper = false;
@@ -277,4 +277,4 @@ void wake_progress_thread() {
   if (ProgressThread* thread = helper.load(std::memory_order_acquire); thread != nullptr) thread->wake();
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

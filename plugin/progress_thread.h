@@ -13,8 +13,9 @@
 
 #include "core/config.h"
 #include "plan/overlap/overlap_plan.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Once, after MPI is initialised; does nothing unless it is wanted (process().helped). The thread sleeps while nothing
 // is posted.
@@ -33,4 +34,4 @@ void wake_progress_thread();
 // Whether the caller is that thread: the host's progress may bring it back here.
 bool on_helper_thread();
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -20,7 +20,7 @@
 #include "tl/ucx/peer_watch.h"
 #include "topo/rails.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
@@ -400,4 +400,4 @@ std::vector<RailTraffic> rail_traffic() {
   return traffic;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plugin/layer.h"
 #include "plugin/link_probe.h"
 #include "plugin/trial_message.h"
 #include "tl/channel.h"
@@ -19,7 +20,7 @@
 #include "topo/hierarchy.h"
 #include "topo/location.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // The agreed rails of one communicator, before and after their rates are known.
 class RailNetwork {
@@ -92,4 +93,4 @@ struct RailTraffic {
 };
 std::vector<RailTraffic> rail_traffic();
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -2,7 +2,7 @@
 // each stands in one place alone.
 #pragma once
 
-namespace plait::reasons {
+namespace plait::plugin::reasons {
 
 // ---- Of the arguments (arguments.cpp); the same on all ranks but for the first, which is the error that the host
 // raises
@@ -39,4 +39,4 @@ inline constexpr const char* group_incomplete =
 inline constexpr const char* too_short_to_order = "too short to agree on the order of starts between nodes";
 inline constexpr const char* no_persistent_slot = "too many persistent collectives, or not for all ranks";
 
-}  // namespace plait::reasons
+}  // namespace plait::plugin::reasons

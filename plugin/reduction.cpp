@@ -5,7 +5,7 @@
 
 #include "plugin/layout.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr std::size_t piece_bytes = 32 * 1024;  // both operands of a piece stay in the first-level caches
@@ -66,4 +66,4 @@ void UserReduction::combine_packed(std::byte* result, const std::byte* left, con
   note(pack_elements(b, count, *type_, result));
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -9,7 +9,7 @@
 #include "core/element.h"
 #include "plugin/types.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // A user-defined operator on elements of one type, as a Reducer. Elements travel packed: where their layout in the
 // program's memory differs, both operands are unpacked, combined and packed again, a piece at a time.
@@ -39,4 +39,4 @@ class UserReduction {
   Reducer reducer_;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -30,7 +30,7 @@
 #include "plugin/report_content.h"
 #include "tl/mpi/library_version.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 using nlohmann::json;
@@ -336,4 +336,4 @@ void finish_report(const Config& config) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

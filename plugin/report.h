@@ -55,8 +55,9 @@
 
 #include "core/config.h"
 #include "plan/collective.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 enum class Form : std::uint8_t { blocking, nonblocking, persistent };
 
@@ -99,4 +100,4 @@ void note_links(double network_seconds_per_byte, double ranks_per_core);
 // Collective over MPI_COMM_WORLD, before the host's MPI_Finalize: rank 0 prints or writes the table.
 void finish_report(const Config& config);
 
-}  // namespace plait
+}  // namespace plait::plugin

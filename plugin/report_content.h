@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace plait {
+namespace plait::plugin {
 
 struct ReportContent {
   struct Row {
@@ -44,4 +44,4 @@ std::string report_text(const ReportContent& content);
 // bytes by rail, and why calls went to the host. All texts are escaped.
 std::string report_page(const ReportContent& content);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -7,7 +7,7 @@
 #include "core/units.h"
 #include "plugin/report_content.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr const char* style =
@@ -169,4 +169,4 @@ std::string report_page(const ReportContent& content) {
          "\n</body>\n</html>\n";
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

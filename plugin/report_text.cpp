@@ -5,7 +5,7 @@
 #include "core/units.h"
 #include "plugin/report_content.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 using Cells = std::vector<std::string>;
@@ -71,4 +71,4 @@ std::string report_text(const ReportContent& content) {
   return text;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -16,7 +16,7 @@
 #include "plugin/timed_call.h"
 #include "tl/shm/arena.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // ---- Running ----
@@ -100,7 +100,7 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
 // The same on all ranks: what they know of the lengths is what earlier calls have told all of them.
 const char* why_faster_on_host(Collective collective, SlotSize* size) {
   if (!process().config.host_when_faster) return nullptr;
-  if (collective == Collective::gatherv) return reasons::host_is_faster;
+  if (collective == Collective::gatherv) return plan::reasons::host_is_faster;
   return size != nullptr && size->host_has_turn() ? "the host is faster with lengths such as the last" : nullptr;
 }
 
@@ -151,7 +151,7 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
 
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   if (request.prefix != Prefix::none && scan_is_hosts(*communicator.machinery, request))
-    return {.reason = reasons::host_is_faster};
+    return {.reason = plan::reasons::host_is_faster};
   const CallShape shape{.call = request.call,
                         .in_place = request.sharing != Sharing::none,
                         .displacements = request.displacements,
@@ -313,4 +313,4 @@ void count_host_call(const HostCall& call, std::uint64_t begin_ns) {
       .add(bytes, end_ns - begin_ns);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "plan/collective.h"
 #include "plugin/communicator.h"
+#include "plugin/layer.h"
 #include "plugin/layout.h"
 #include "plugin/pair_exchange.h"
 #include "plugin/process.h"
@@ -18,7 +19,7 @@
 #include "plugin/report.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Which side's memory holds the other one's (MPI_IN_PLACE).
 enum class Sharing : std::uint8_t { none, input_in_output, output_in_input };
@@ -133,4 +134,4 @@ template <class Arguments>
   return enter(arguments, comm, serving(comm));
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -20,7 +20,7 @@
 #include "plugin/process.h"
 #include "plugin/progress.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // All that are alive, in the order in which they were made.
@@ -383,4 +383,4 @@ void finish_reshardings() {
   for (Resharding* one : all) delete one;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -12,12 +12,13 @@
 #include "core/status.h"
 #include "plan/reshard/plan.h"
 #include "plugin/communicator.h"
+#include "plugin/layer.h"
 #include "plugin/private_communicator.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/work_memory.h"
 #include "tl/engine.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // One mesh as the program gives it.
 struct MeshArguments {
@@ -83,4 +84,4 @@ class Resharding {
 // Before the host's MPI_Finalize, on all ranks: takes down the connections of plans that the program has not freed.
 void finish_reshardings();
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -10,10 +10,11 @@
 
 namespace {
 
-plait::Resharding& of(plait_reshard plan) { return *reinterpret_cast<plait::Resharding*>(plan); }
+plait::plugin::Resharding& of(plait_reshard plan) { return *reinterpret_cast<plait::plugin::Resharding*>(plan); }
 
-int create(MPI_Comm comm, const plait::ReshardArguments& arguments, plait_reshard* plan) {
+int create(MPI_Comm comm, const plait::plugin::ReshardArguments& arguments, plait_reshard* plan) {
   using namespace plait;
+  using namespace plait::plugin;
   if (phase() == Phase::before && host().allreduce != nullptr) start_late();
   if (phase() != Phase::open)
     return raise_error(comm, Status(Code::unavailable, "plait_reshard_create: Plait does not run in this job"));
@@ -31,19 +32,19 @@ int plait_reshard_create(MPI_Comm comm, int src_ndims, const int src_dims[], con
                          const char* src_spec, int dst_ndims, const int dst_dims[], const int dst_ranks[],
                          const char* dst_spec, int ndims, const int64_t shape[], MPI_Datatype element,
                          const char* options, plait_reshard* plan) {
-  if (comm == MPI_COMM_NULL) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
-  if (inter != 0) return plait::raise_error(comm, MPI_ERR_COMM);
+  if (inter != 0) return plait::plugin::raise_error(comm, MPI_ERR_COMM);
   if (plan != nullptr) *plan = PLAIT_RESHARD_NULL;
-  const plait::ReshardArguments arguments{.source = {src_ndims, src_dims, src_ranks, src_spec},
-                                          .destination = {dst_ndims, dst_dims, dst_ranks, dst_spec},
-                                          .ndims = ndims,
-                                          .shape = shape,
-                                          .element = element,
-                                          .options = options,
-                                          .wants_plan = plan != nullptr};
-  return plait::guarded(comm, [&] { return create(comm, arguments, plan); });
+  const plait::plugin::ReshardArguments arguments{.source = {src_ndims, src_dims, src_ranks, src_spec},
+                                                  .destination = {dst_ndims, dst_dims, dst_ranks, dst_spec},
+                                                  .ndims = ndims,
+                                                  .shape = shape,
+                                                  .element = element,
+                                                  .options = options,
+                                                  .wants_plan = plan != nullptr};
+  return plait::plugin::guarded(comm, [&] { return create(comm, arguments, plan); });
 }
 
 int plait_reshard_create_f(MPI_Fint comm, int src_ndims, const int src_dims[], const int src_ranks[],
@@ -56,7 +57,8 @@ int plait_reshard_create_f(MPI_Fint comm, int src_ndims, const int src_dims[], c
 
 int plait_reshard_local(plait_reshard plan, int side, int64_t offset[], int64_t length[]) {
   if (plan == nullptr || side < PLAIT_RESHARD_SOURCE || side > PLAIT_RESHARD_DESTINATION) return MPI_ERR_ARG;
-  const plait::reshard::Box& box = side == PLAIT_RESHARD_SOURCE ? of(plan).source_box() : of(plan).destination_box();
+  const plait::plugin::reshard::Box& box =
+      side == PLAIT_RESHARD_SOURCE ? of(plan).source_box() : of(plan).destination_box();
   for (int d = 0; d < box.dimensions; ++d) {
     if (offset != nullptr) offset[d] = box.extent[static_cast<std::size_t>(d)].begin;
     if (length != nullptr) length[d] = box.length(d);
@@ -69,13 +71,13 @@ const char* plait_reshard_describe(plait_reshard plan) {
 }
 
 int plait_reshard_execute(plait_reshard plan, const void* source, void* destination) {
-  if (plan == nullptr) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
-  return plait::guarded(of(plan).comm(), [&] { return of(plan).execute(source, destination); });
+  if (plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
+  return plait::plugin::guarded(of(plan).comm(), [&] { return of(plan).execute(source, destination); });
 }
 
 int plait_reshard_start(plait_reshard plan, const void* source, void* destination, MPI_Request* request) {
-  if (plan == nullptr || request == nullptr) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
-  return plait::guarded(of(plan).comm(), [&] { return of(plan).start(source, destination, request); });
+  if (plan == nullptr || request == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
+  return plait::plugin::guarded(of(plan).comm(), [&] { return of(plan).start(source, destination, request); });
 }
 
 int plait_reshard_start_f(plait_reshard plan, const void* source, void* destination, MPI_Fint* request) {
@@ -86,9 +88,9 @@ int plait_reshard_start_f(plait_reshard plan, const void* source, void* destinat
 }
 
 int plait_reshard_free(plait_reshard* plan) {
-  if (plan == nullptr || *plan == nullptr) return plait::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
+  if (plan == nullptr || *plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
   // MPI_Finalize has freed those that were left, whose owners may end after it.
-  if (plait::phase() != plait::Phase::over) delete reinterpret_cast<plait::Resharding*>(*plan);
+  if (plait::plugin::phase() != plait::plugin::Phase::over) delete reinterpret_cast<plait::plugin::Resharding*>(*plan);
   *plan = PLAIT_RESHARD_NULL;
   return MPI_SUCCESS;
 }

@@ -6,7 +6,7 @@
 #include "plugin/process.h"
 #include "plugin/reasons.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
@@ -180,8 +180,8 @@ ScheduleCache::Decision ScheduleCache::decide(const CallShape& shape) {
   if (shape.way == settled_way) decision.tried = trials_.of(call);
   if (decision.tried != nullptr) {
     const int way = decision.tried->trial.taken();
-    decision.choice =
-        way == Trial::host ? Choice{nullptr, reasons::host_is_faster} : trials_.choose(planned, *decision.tried, way);
+    decision.choice = way == Trial::host ? Choice{nullptr, plan::reasons::host_is_faster}
+                                         : trials_.choose(planned, *decision.tried, way);
   } else {
     decision.choice =
         shape.way <= planners_way ? planner_.choose(planned) : trials_.choose(planned, *trials_.of(planned), shape.way);
@@ -280,4 +280,4 @@ void ScheduleCache::forget(std::size_t slot) {
   entry.reset();
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

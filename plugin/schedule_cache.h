@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "plan/planner.h"
+#include "plugin/layer.h"
 #include "plugin/report.h"
 #include "plugin/trials.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // How a call is planned: as its trial was settled; as the planner alone chooses; or by the plan of that number in its
 // trial.
@@ -155,4 +156,4 @@ class ScheduleCache {
   std::size_t next_victim_ = 0;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -13,9 +13,10 @@
 #include "plait/plait.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
+#include "plugin/layer.h"
 #include "tl/shm/arena.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // A process maps the arenas of all ranks of its node: together no more than half of the 2^47 bytes that an address
@@ -108,22 +109,22 @@ int door::free_mem(void* base) {
   return Arena::release(base) ? MPI_SUCCESS : raise_error(MPI_COMM_WORLD, MPI_ERR_BASE);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin
 
 extern "C" {
 
 void* plait_alloc(size_t bytes) {
-  plait::Arena* arena = plait::Arena::instance();
+  plait::tl::Arena* arena = plait::tl::Arena::instance();
   void* block = arena == nullptr ? nullptr : arena->allocate(bytes);
   if (block != nullptr) return block;
-  constexpr std::size_t page = plait::Arena::page_bytes;
+  constexpr std::size_t page = plait::tl::Arena::page_bytes;
   if (bytes > SIZE_MAX - page) return nullptr;
   return std::aligned_alloc(page, std::max((bytes + page - 1) / page, std::size_t{1}) * page);
 }
 
 void plait_free(void* block) {
-  if (!plait::Arena::contains(block)) return std::free(block);
-  if (!plait::Arena::release(block)) plait::warn("plait_free: not the start of a block of plait_alloc; ignored");
+  if (!plait::tl::Arena::contains(block)) return std::free(block);
+  if (!plait::tl::Arena::release(block)) plait::warn("plait_free: not the start of a block of plait_alloc; ignored");
 }
 
 }  // extern "C"

@@ -11,7 +11,7 @@
 
 #include "core/config.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Makes this process's arena, unless the settings want none. Without it everything stays private: one warning where the
 // user asked for more. `ranks_on_node`: each of them may map the arenas of all others; 0: not known.
@@ -38,4 +38,4 @@ int alloc_mem(MPI_Aint size, MPI_Info info, void* base);
 int free_mem(void* base);
 
 }  // namespace door
-}  // namespace plait
+}  // namespace plait::plugin

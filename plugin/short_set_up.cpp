@@ -10,7 +10,7 @@
 #include "plugin/cooperation.h"
 #include "plugin/process.h"
 
-namespace plait::bootstrap {
+namespace plait::plugin::bootstrap {
 namespace {
 
 constexpr std::uint64_t check_limit_ns = 5'000'000'000;
@@ -107,4 +107,4 @@ Status Bootstrap::connect_short() {
   return {};
 }
 
-}  // namespace plait::bootstrap
+}  // namespace plait::plugin::bootstrap

@@ -7,7 +7,7 @@
 #include "core/units.h"
 #include "plugin/cooperation.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // Where there was no measurement, on any rank.
@@ -60,4 +60,4 @@ Result<SingleCopySizes> agree_on_single_copy(MPI_Comm comm, const SingleCopySize
 
 std::string size_text(std::uint64_t from) { return from == never ? "never" : "from " + format_bytes(from); }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -9,9 +9,10 @@
 
 #include "core/config.h"
 #include "core/status.h"
+#include "plugin/layer.h"
 #include "tl/shm/copy_probe.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Bytes of one copy between two ranks from which on a way is taken, or `never`. 0: not known.
 struct SingleCopySizes {
@@ -41,4 +42,4 @@ Result<SingleCopySizes> agree_on_single_copy(MPI_Comm comm, const SingleCopySize
 // "from 32 KiB", "never", for messages.
 std::string size_text(std::uint64_t from);
 
-}  // namespace plait
+}  // namespace plait::plugin

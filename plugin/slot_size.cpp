@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // A message of its own costs about as much as so many bytes more in the slots.
@@ -65,4 +65,4 @@ void SlotSize::learn(const Wishes& wishes) {
   class_ = *std::ranges::min_element(recent_);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

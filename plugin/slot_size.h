@@ -10,7 +10,7 @@
 
 #include "plugin/piece.h"
 
-namespace plait {
+namespace plait::plugin {
 
 inline constexpr std::size_t slot_header_bytes = 8;
 inline constexpr int slot_classes = 6;
@@ -36,7 +36,7 @@ struct Wishes {
   void add(Wish wish) {
     ++ranks;
     for_host += wish.host ? 1 : 0;
-    slot_bytes += plait::slot_bytes(wish.slot_class);
+    slot_bytes += plait::plugin::slot_bytes(wish.slot_class);
   }
 };
 
@@ -69,4 +69,4 @@ class SlotSize {
   int next_turns_ = first_turns;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

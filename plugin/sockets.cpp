@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "plugin/cooperation.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // With several rails only messages that UCX would not cut.
@@ -84,4 +84,4 @@ std::unique_ptr<Channel> with_sockets(Sockets& sockets, int rank, const RailNetw
       std::move(long_messages), rails.rails() > 1 ? short_bytes_with_rails : short_bytes);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

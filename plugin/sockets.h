@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plugin/layer.h"
 #include "plugin/rails.h"
 #include "tl/tcp/tcp_channel.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Files that this process may still open. Looks into /proc; 0 where that cannot be read.
 std::size_t free_descriptors();
@@ -54,4 +55,4 @@ Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const
 std::unique_ptr<Channel> with_sockets(Sockets& sockets, int rank, const RailNetwork& rails,
                                       std::unique_ptr<Channel> long_messages);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -2,7 +2,7 @@
 
 #include "plugin/layout.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 bool is_staged(const Region& region) { return region.type != nullptr && !region.direct; }
@@ -76,4 +76,4 @@ int stage_out(const Request& request, const Staging& staging) {
   return staging.packed_output != nullptr ? unpack(request.output, staging.packed_output) : MPI_SUCCESS;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -4,11 +4,12 @@
 #include <cstddef>
 
 #include "plan/bound_schedule.h"
+#include "plugin/layer.h"
 #include "plugin/request.h"
 #include "plugin/work_memory.h"
 #include "tl/channel.h"
 
-namespace plait {
+namespace plait::plugin {
 
 struct Staging {
   Buffers buffers;
@@ -23,4 +24,4 @@ Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemor
 int stage_in(const Request& request, const Staging& staging);
 int stage_out(const Request& request, const Staging& staging);
 
-}  // namespace plait
+}  // namespace plait::plugin

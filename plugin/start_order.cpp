@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plait {
+namespace plait::plugin {
 
 StartOrder::StartOrder(Site site, SharedSegment table, Channel* channel)
     : site_(std::move(site)), memory_(std::move(table)), channel_(channel) {
@@ -146,4 +146,4 @@ Result<bool> StartOrder::exchange(Link& link) {
   return moved;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -16,11 +16,12 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plugin/layer.h"
 #include "plugin/start_table.h"
 #include "tl/channel.h"
 #include "tl/shm/shm_channel.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Who counts together in one table: the ranks of a node, or each alone where there is no shared memory.
 struct Site {
@@ -96,4 +97,4 @@ class StartOrder {
   std::vector<Transfer*> completed_;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace plait {
+namespace plait::plugin {
 
 // The persistent collectives that a communicator can have at a time.
 inline constexpr std::size_t most_persistent = 4096;
@@ -44,4 +44,4 @@ struct StartTable {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-}  // namespace plait
+}  // namespace plait::plugin

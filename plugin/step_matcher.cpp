@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plait {
+namespace plait::plugin {
 
 StepMatcher::StepMatcher(const OverlapPlan& plan) : group_of_(plan.calls.size()), end_of_(plan.calls.size()) {
   for (std::size_t call = 0; call < plan.calls.size(); ++call) calls_of_[plan.calls[call].bytes].push_back(call);
@@ -25,4 +25,4 @@ std::optional<StepMatcher::Place> StepMatcher::next(std::size_t bytes) {
   return Place{.call = call, .group = group_of_[call], .left = end_of_[call] - call};
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "plan/overlap/overlap_plan.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // The answers follow from the sizes asked for so far and from nothing else, so that they are the same on all ranks of a
 // communicator. A call takes the next place of its size, counted round from where the last one was: where the program
@@ -31,4 +32,4 @@ class StepMatcher {
   std::size_t expected_ = 0;                                  // call
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 Status run_own(Machinery& machinery, const Call& call, const void* input, void* output, const Reducer* reducer) {
@@ -42,4 +42,4 @@ Status end_timed_call(Machinery& machinery, TrialClass& tried, std::uint64_t nan
   return {};
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

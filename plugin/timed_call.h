@@ -6,7 +6,7 @@
 #include "core/status.h"
 #include "plugin/bootstrap.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // Before the call: where it begins a sample, returns at about the same time on all ranks, so that none of them waits in
 // the call for a late one; and no rank goes to the host where another one has failed. Collective; blocks.
@@ -15,4 +15,4 @@ Status meet_for_timed_call(Machinery& machinery, const Trial& trial);
 // After it. Where the trial has all its samples the ranks agree on them: collective, and blocks, then.
 Status end_timed_call(Machinery& machinery, TrialClass& tried, std::uint64_t nanoseconds);
 
-}  // namespace plait
+}  // namespace plait::plugin

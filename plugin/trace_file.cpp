@@ -13,7 +13,7 @@
 #include "plugin/host.h"
 #include "plugin/process.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr std::size_t steps_a_communicator = 1u << 15;
@@ -179,4 +179,4 @@ void finish_trace(const Config& config) {
   if (rank == 0 && !written) warn("the trace could not be written to " + config.trace_path);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

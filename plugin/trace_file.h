@@ -11,9 +11,10 @@
 
 #include "core/config.h"
 #include "plan/collective.h"
+#include "plugin/layer.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::plugin {
 
 struct CallRecord {
   std::uint64_t begin_ns, end_ns, bytes;
@@ -39,4 +40,4 @@ void keep_trace(std::unique_ptr<CommunicatorTrace> trace);
 // file.
 void finish_trace(const Config& config);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // A trial goes on in stages, after each of which the ranks bring their times together, and ways that are far behind are
@@ -166,4 +166,4 @@ std::uint64_t Trial::saved_since_settled() const {
   return (settled_calls_ + granted_ - untimed_) * (host_nanoseconds_ - taken_nanoseconds_);
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

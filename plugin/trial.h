@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace plait {
+namespace plait::plugin {
 
 // Times are in nanoseconds. Not thread-safe.
 class Trial {
@@ -90,4 +90,4 @@ class Trial {
   std::uint64_t saved_ = 0;          // before the trial was opened again
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -10,7 +10,7 @@
 #include "plugin/cooperation.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr std::size_t trial_bytes = 1024;
@@ -86,4 +86,4 @@ bool trial_succeeds(Channel& channel, MPI_Comm comm, TrialPartners partners, std
   return true;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -5,10 +5,11 @@
 
 #include <cstdint>
 
+#include "plugin/layer.h"
 #include "tl/channel.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plugin {
 
 struct TrialPartners {
   int to = 0, from = 0;
@@ -25,4 +26,4 @@ bool trial_succeeds(Channel& channel, MPI_Comm comm, TrialPartners partners, std
 // Lets the host move its own messages on.
 void progress_host(MPI_Comm comm);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -7,7 +7,7 @@
 #include "plugin/reasons.h"
 #include "plugin/report.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // Each plan that is tried is lowered and proven for all ranks, which grows with their number.
@@ -51,7 +51,7 @@ bool trials_wanted() {
   return config.trial != TrialMode::none && config.host_when_faster && config.plan.empty();
 }
 
-const char* TrialClass::reason() const { return trial.open() ? reasons::trial : reasons::host_is_faster; }
+const char* TrialClass::reason() const { return trial.open() ? reasons::trial : plan::reasons::host_is_faster; }
 
 Trials::~Trials() { clear(); }
 
@@ -122,4 +122,4 @@ void Trials::note_settled(const TrialClass& settled) {
   }
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

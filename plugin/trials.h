@@ -11,10 +11,11 @@
 
 #include "plan/collective.h"
 #include "plan/planner.h"
+#include "plugin/layer.h"
 #include "plugin/learned.h"
 #include "plugin/trial.h"
 
-namespace plait {
+namespace plait::plugin {
 
 struct TrialClass {
   Trial trial;
@@ -69,4 +70,4 @@ bool trials_wanted();
 Call meeting_call();
 Call agreement_call();
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -10,7 +10,7 @@
 #include "tl/mpi/library_version.h"
 #include "topo/discovery.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 OwnTable refused(const std::string& reason) {
@@ -38,4 +38,4 @@ OwnTable read_own_table(const Config& config) {
   return {std::make_shared<const TuningTable>(std::move(*table)), hash, {}};
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

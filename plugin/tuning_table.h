@@ -7,8 +7,9 @@
 
 #include "core/config.h"
 #include "plan/tuning/table.h"
+#include "plugin/layer.h"
 
-namespace plait {
+namespace plait::plugin {
 
 // What one process finds.
 struct OwnTable {
@@ -26,4 +27,4 @@ OwnTable read_own_table(const Config& config);
 // processors ("hardware") and the channels that may be used ("channels").
 Fingerprint job_fingerprint(const Config& config);
 
-}  // namespace plait
+}  // namespace plait::plugin

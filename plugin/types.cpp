@@ -6,7 +6,7 @@
 
 #include "plugin/layout.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 // ---- Predefined types ----
@@ -412,4 +412,4 @@ std::optional<Op> predefined_op(MPI_Op op) {
 
 bool usable_in_reductions(MPI_Op op) { return op != MPI_OP_NULL && op != MPI_REPLACE && op != MPI_NO_OP; }
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -9,7 +9,7 @@
 
 #include "core/element.h"
 
-namespace plait {
+namespace plait::plugin {
 
 inline constexpr std::size_t op_count = static_cast<std::size_t>(Op::count_);
 
@@ -56,4 +56,4 @@ const Datatype* find_predefined(MPI_Datatype type);
 std::optional<Op> predefined_op(MPI_Op op);
 bool usable_in_reductions(MPI_Op op);
 
-}  // namespace plait
+}  // namespace plait::plugin

@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-namespace plait {
+namespace plait::plugin {
 
 class WorkMemory {
  public:
@@ -56,4 +56,4 @@ class WorkMemory {
   int small_calls_ = 0;
 };
 
-}  // namespace plait
+}  // namespace plait::plugin

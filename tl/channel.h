@@ -13,8 +13,9 @@
 #include "core/element.h"
 #include "core/status.h"
 #include "plan/bound_schedule.h"
+#include "tl/layer.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Base addresses of the three spaces of one call.
 struct Buffers {
@@ -102,4 +103,4 @@ class Channel {
   virtual Status peer_failure() { return {}; }
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -10,7 +10,7 @@
 
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // A wait goes through these stages, counted in glances that found nothing (tens of nanoseconds each when spinning).
@@ -109,4 +109,4 @@ void Courtesy::leave_rest() {
   channels_ = {};
 }
 
-}  // namespace plait
+}  // namespace plait::tl

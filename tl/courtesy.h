@@ -6,7 +6,7 @@
 
 #include "tl/channel.h"
 
-namespace plait {
+namespace plait::tl {
 
 struct WaitPolicy {
   bool yield = false;  // more ranks than cores on this machine: give the core away at once; else spin
@@ -66,4 +66,4 @@ class Courtesy {
   WakeUp wake_up_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -6,7 +6,7 @@
 #include "core/work_team.h"
 #include "tl/memory.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // Results of this size on are written past the caches. Two ranks beside a shared L3 of 32 MiB: bcast of 4 / 8 / 16 MiB
@@ -284,4 +284,4 @@ Memory Engine::memory(SpanList list) const {
   return {schedule_->spans.data() + list.first, list.count, buffers_, schedule_->grids.data()};
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -8,9 +8,10 @@
 #include "plan/bound_schedule.h"
 #include "tl/channel.h"
 #include "tl/courtesy.h"
+#include "tl/layer.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::tl {
 
 // One engine a communicator; one schedule at a time, because messages meet in the order of the steps.
 // After the first run of a schedule of some size, runs of no larger schedules allocate nothing.
@@ -91,4 +92,4 @@ class Engine {
   bool alone_ = false;  // the schedule is a single message or group step: nothing to order
 };
 
-}  // namespace plait
+}  // namespace plait::tl

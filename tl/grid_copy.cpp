@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // Some runs at one distance from each other.
@@ -109,4 +109,4 @@ void scatter(const RunGrid& grid, std::byte* base, std::uint64_t at, const std::
   copy_grid(grid, base, at, dense, bytes);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -5,7 +5,7 @@
 #include "core/work_team.h"
 #include "tl/grid_copy.h"
 
-namespace plait {
+namespace plait::tl {
 
 void MemoryCursor::take(std::byte* to, std::size_t bytes) {
   while (bytes > 0) {
@@ -102,4 +102,4 @@ void reduce_in(const Transfer& transfer, std::uint64_t offset, const std::byte* 
   }
 }
 
-}  // namespace plait
+}  // namespace plait::tl

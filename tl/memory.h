@@ -7,7 +7,7 @@
 
 #include "tl/channel.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Runs of less than this are not worth a look at each.
 inline constexpr std::uint64_t short_run = 64;
@@ -74,4 +74,4 @@ inline std::byte* contiguous_address(const Memory& memory) {
   return memory.buffers->at(memory.spans->space) + memory.spans->offset;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 bool is_staged(const BoundSchedule& schedule, const BoundStep& step) {
@@ -41,4 +41,4 @@ Room room_of(const BoundSchedule& schedule, ChannelKind channel, std::uint64_t l
   return room;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -6,8 +6,9 @@
 #include <cstdint>
 
 #include "plan/bound_schedule.h"
+#include "tl/layer.h"
 
-namespace plait {
+namespace plait::tl {
 
 // A lane is given pieces as long as it has fewer than these under way.
 struct PieceLimits {
@@ -24,4 +25,4 @@ struct Room {
 // Of the schedule's messages over that channel of more than `longer_than` bytes.
 Room room_of(const BoundSchedule& schedule, ChannelKind channel, std::uint64_t longer_than, const PieceLimits& limits);
 
-}  // namespace plait
+}  // namespace plait::tl

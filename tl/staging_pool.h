@@ -9,7 +9,7 @@
 
 #include "tl/memory.h"
 
-namespace plait {
+namespace plait::tl {
 
 // All are of one size, which only grows.
 class StagingPool {
@@ -76,4 +76,4 @@ void land_piece(StagingPool& pool, Piece& piece) {
   pool.give_back(std::move(piece.staging), piece.generation);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

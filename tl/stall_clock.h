@@ -5,7 +5,7 @@
 
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Not thread-safe.
 class StallClock {
@@ -36,4 +36,4 @@ class StallClock {
   std::uint64_t since_ns_ = 0, looked_ns_ = 0;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-namespace plait {
+namespace plait::tl {
 
 std::uint64_t monotonic_ns() {
   timespec now;
@@ -10,4 +10,4 @@ std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

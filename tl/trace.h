@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "plan/schedule.h"
+#include "tl/layer.h"
 
-namespace plait {
+namespace plait::tl {
 
 struct StepRecord {
   std::uint64_t begin_ns;  // CLOCK_MONOTONIC
@@ -42,4 +43,4 @@ class StepTrace {
 
 std::uint64_t monotonic_ns();
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -5,7 +5,7 @@
 
 #include "tl/channel.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Transfers linked through `next`, in message order.
 struct TransferQueue {
@@ -24,4 +24,4 @@ struct TransferQueue {
   Transfer* pop() { return std::exchange(head, head->next); }
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-namespace plait::detail {
+namespace plait::topo::detail {
 namespace {
 
 // One CPU limit: `quota` microseconds of processor time in each `period` microseconds.
@@ -81,4 +81,4 @@ int cgroup_processors(std::string_view filesystem_root) {
   return processors;
 }
 
-}  // namespace plait::detail
+}  // namespace plait::topo::detail

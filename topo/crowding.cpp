@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 
-namespace plait {
+namespace plait::topo {
 
 double ranks_per_core(std::span<const Location> locations) {
   std::map<std::array<std::uint64_t, 5>, int> bound_alike;
@@ -21,4 +21,4 @@ double ranks_per_core(std::span<const Location> locations) {
   return most;
 }
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "topo/location.h"
 
-namespace plait {
+namespace plait::topo {
 
 // One port of one HCA, as libibverbs reports it. Down ports are listed as well; so is a device that cannot be opened or
 // asked, as one port that is not active and whose state says why.
@@ -72,4 +72,4 @@ Location discover_location();
 // machine stays unknown then, as that of its likes on the node does.
 Location discover_rough_location();
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 constexpr std::array kinds = {LevelKind::node, LevelKind::package, LevelKind::numa,
@@ -134,16 +134,16 @@ std::string cardinalities(const Level& level, std::span<const int> parent_first)
 
 }  // namespace
 
-std::string_view name(LevelKind kind) {
-  return kind_names[static_cast<std::size_t>(kind)];
-}
+std::string_view name(LevelKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
 
 Hierarchy Hierarchy::from_locations(std::span<const Location> locations) {
   Grouping grouping(locations.size());
   if (switches_group_nodes(locations)) {
-    grouping.split(LevelKind::leaf_switch, [&](int rank) { return locations[rank].leaf_switch; }, always);
+    grouping.split(
+        LevelKind::leaf_switch, [&](int rank) { return locations[rank].leaf_switch; }, always);
   }
-  grouping.split(LevelKind::node, [&](int rank) { return locations[rank].host; }, always);
+  grouping.split(
+      LevelKind::node, [&](int rank) { return locations[rank].host; }, always);
   std::vector<int> node_first = grouping.first;
 
   constexpr std::array<std::pair<LevelKind, std::int32_t Location::*>, 4> within_node = {{
@@ -156,7 +156,8 @@ Hierarchy Hierarchy::from_locations(std::span<const Location> locations) {
     const auto key_of = [&, index = member](int rank) { return locations[rank].*index; };
     grouping.split(kind, key_of, [&](int rank) { return key_of(rank) >= 0; });
   }
-  grouping.split(LevelKind::rank, [](int rank) { return rank; }, always);
+  grouping.split(
+      LevelKind::rank, [](int rank) { return rank; }, always);
   return assemble(std::move(grouping.order), std::move(grouping.levels), std::move(node_first));
 }
 
@@ -172,7 +173,8 @@ Hierarchy Hierarchy::uniform_of(std::span<const int> given) {
   for (const int cardinality : given) {
     if (cardinality == 1) continue;
     stride /= cardinality;
-    grouping.split(kinds[std::min(depth, kinds.size() - 1)], [&](int rank) { return rank / stride; }, always);
+    grouping.split(
+        kinds[std::min(depth, kinds.size() - 1)], [&](int rank) { return rank / stride; }, always);
     if (depth++ == 0) node_first = grouping.first;
   }
   return assemble(std::move(grouping.order), std::move(grouping.levels), std::move(node_first));
@@ -228,4 +230,4 @@ std::string Hierarchy::describe() const {
   return text + "]";
 }
 
-}  // namespace plait
+}  // namespace plait::topo

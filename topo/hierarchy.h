@@ -9,7 +9,7 @@
 
 #include "topo/location.h"
 
-namespace plait {
+namespace plait::topo {
 
 enum class LevelKind : std::uint8_t { leaf_switch, node, package, numa, l3, core, rank };
 std::string_view name(LevelKind kind);  // "switch", "node", ...
@@ -66,10 +66,10 @@ class Hierarchy {
   static Hierarchy assemble(std::vector<int> order, std::vector<Level> levels, std::vector<int> node_first);
 
   std::vector<Level> levels_;
-  std::vector<int> rank_at_;   // place -> rank
-  std::vector<int> place_of_;  // rank -> place
-  std::vector<int> node_of_;   // rank -> node index
+  std::vector<int> rank_at_;           // place -> rank
+  std::vector<int> place_of_;          // rank -> place
+  std::vector<int> node_of_;           // rank -> node index
   std::vector<int> node_first_ = {0};  // node index -> first place; one more entry at the end: ranks()
 };
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-namespace plait::detail {
+namespace plait::topo::detail {
 namespace {
 
 // hwloc takes minutes over descriptions with more processing units than any machine has.
@@ -50,9 +50,12 @@ Status select_xml(hwloc_topology_t topology, const std::string& path) {
 
 Status select(hwloc_topology_t topology, const TopologySource& source) {
   switch (source.kind) {
-    case TopologySource::Kind::synthetic: return select_synthetic(topology, source.text);
-    case TopologySource::Kind::xml_file: return select_xml(topology, source.text);
-    case TopologySource::Kind::this_machine: break;
+    case TopologySource::Kind::synthetic:
+      return select_synthetic(topology, source.text);
+    case TopologySource::Kind::xml_file:
+      return select_xml(topology, source.text);
+    case TopologySource::Kind::this_machine:
+      break;
   }
   return {};
 }
@@ -126,4 +129,4 @@ int numa_logical_index(hwloc_topology_t topology, int os_index) {
   return object != nullptr ? static_cast<int>(object->logical_index) : -1;
 }
 
-}  // namespace plait::detail
+}  // namespace plait::topo::detail

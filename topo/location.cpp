@@ -14,7 +14,7 @@
 #include "topo/detail/hwloc_topology.h"
 #include "topo/discovery.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 // FNV-1a, 64 bits: an identity only has to be the same on all ranks of a node and differ between nodes.
@@ -122,4 +122,4 @@ Location discover_rough_location() {
   return location;
 }
 
-}  // namespace plait
+}  // namespace plait::topo

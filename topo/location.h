@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace plait {
+namespace plait::topo {
 
 // Identity of the operating-system instance and namespaces a rank lives in. Two ranks are on the same node exactly
 // when their HostIds are equal: only then can they share memory and a NIC. Made from the boot id and the ipc and net
@@ -17,7 +17,7 @@ struct HostId {
 
 struct Location {
   HostId host;
-  std::uint64_t machine = 0;  // hash of the boot id only: emulated nodes on one machine have it in common
+  std::uint64_t machine = 0;      // hash of the boot id only: emulated nodes on one machine have it in common
   std::uint64_t leaf_switch = 0;  // hash of the name of the network switch the node hangs on; 0: unknown
   // Logical hwloc indices, machine-wide; -1 where the binding does not say (an unbound rank, or one bound to several).
   std::int32_t package = -1;
@@ -31,4 +31,4 @@ struct Location {
 };
 static_assert(std::is_trivially_copyable_v<Location>);
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -6,29 +6,40 @@
 #include "topo/detail/hwloc_topology.h"
 #include "topo/discovery.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 // The word for an object that people see; null for those that only group others and are left out.
 const char* type_name(hwloc_obj_type_t type) {
   switch (type) {
-    case HWLOC_OBJ_MACHINE: return "Machine";
-    case HWLOC_OBJ_PACKAGE: return "Package";
-    case HWLOC_OBJ_NUMANODE: return "NUMANode";
-    case HWLOC_OBJ_L3CACHE: return "L3";
-    case HWLOC_OBJ_CORE: return "Core";
-    case HWLOC_OBJ_PU: return "PU";
-    default: return nullptr;
+    case HWLOC_OBJ_MACHINE:
+      return "Machine";
+    case HWLOC_OBJ_PACKAGE:
+      return "Package";
+    case HWLOC_OBJ_NUMANODE:
+      return "NUMANode";
+    case HWLOC_OBJ_L3CACHE:
+      return "L3";
+    case HWLOC_OBJ_CORE:
+      return "Core";
+    case HWLOC_OBJ_PU:
+      return "PU";
+    default:
+      return nullptr;
   }
 }
 
 std::size_t bytes_of(hwloc_obj_t object) {
   if (object->attr == nullptr) return 0;
   switch (object->type) {
-    case HWLOC_OBJ_NUMANODE: return object->attr->numanode.local_memory;
-    case HWLOC_OBJ_L3CACHE: return object->attr->cache.size;
-    case HWLOC_OBJ_MACHINE: return object->total_memory;
-    default: return 0;
+    case HWLOC_OBJ_NUMANODE:
+      return object->attr->numanode.local_memory;
+    case HWLOC_OBJ_L3CACHE:
+      return object->attr->cache.size;
+    case HWLOC_OBJ_MACHINE:
+      return object->total_memory;
+    default:
+      return 0;
   }
 }
 
@@ -110,4 +121,4 @@ Result<MachineTopology> load_machine(const TopologySource& source) {
   return machine;
 }
 
-}  // namespace plait
+}  // namespace plait::topo

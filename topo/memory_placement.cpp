@@ -6,7 +6,7 @@
 
 #include "topo/detail/placement.h"
 
-namespace plait {
+namespace plait::topo {
 
 Status detail::place_memory(hwloc_topology_t topology, std::span<const PlacedRange> ranges, const BindArea& bind) {
   Status first;
@@ -34,4 +34,4 @@ Status place_memory(std::span<const PlacedRange> ranges) {
   });
 }
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::topo {
 
 // Whole pages, and the NUMA node that they are to lie on (logical index, as in Location); -1: anywhere.
 struct PlacedRange {
@@ -21,4 +21,4 @@ struct PlacedRange {
 // first failure does not keep the other ranges from being placed. Thread-safe; does not block.
 Status place_memory(std::span<const PlacedRange> ranges);
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -6,7 +6,7 @@
 
 #include "topo/discovery.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 // The first processor's "model name" (x86), or what else names it; empty where the kernel says nothing.
@@ -33,4 +33,4 @@ std::string describe_processors() {
   return std::to_string(processors) + " x " + (name.empty() ? "unknown processor" : name);
 }
 
-}  // namespace plait
+}  // namespace plait::topo

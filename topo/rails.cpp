@@ -12,7 +12,7 @@
 #include <memory>
 #include <system_error>
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 constexpr double bits_a_byte = 8;
@@ -186,4 +186,4 @@ bool link_is_up(const Rail& rail) {
   return state.find("ACTIVE") != std::string::npos;
 }
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "topo/discovery.h"
 
-namespace plait {
+namespace plait::topo {
 
 enum class RailKind : std::uint8_t { ethernet, infiniband, roce };
 std::string_view name(RailKind kind);
@@ -52,4 +52,4 @@ std::vector<Rail> discover_rails();
 // Whether the kernel says that the rail's link is there at the moment. A look at a file or two: for waits only.
 bool link_is_up(const Rail& rail);
 
-}  // namespace plait
+}  // namespace plait::topo

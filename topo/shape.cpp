@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 constexpr std::int64_t most_ranks = std::int64_t{1} << 16;
@@ -208,4 +208,4 @@ Result<CommunicatorShape> parse_shape(std::string_view text) {
                            numbers->siblings};
 }
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -10,7 +10,7 @@
 #include "core/status.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::topo {
 
 struct CommunicatorShape {
   Hierarchy hierarchy;  // rank = place
@@ -28,4 +28,4 @@ Result<std::string> usual_shape(std::string_view text);
 // text again.
 Result<CommunicatorShape> parse_shape(std::string_view text);
 
-}  // namespace plait
+}  // namespace plait::topo

@@ -15,7 +15,7 @@
 #include "topo/detail/hwloc_topology.h"
 #include "topo/detail/verbs_functions.h"
 
-namespace plait {
+namespace plait::topo {
 namespace detail {
 namespace {
 
@@ -31,36 +31,48 @@ constexpr double encoding_8_10 = 8.0 / 10;
 constexpr double encoding_64_66 = 64.0 / 66;
 constexpr double encoding_256_257_fec = 256.0 / 257 * (514.0 / 544);  // PAM4 lanes: RS(544,514)
 constexpr std::array lane_speeds = {
-    LaneSpeed{1, 2.5 * gigabit, encoding_8_10},                // SDR
-    LaneSpeed{2, 5.0 * gigabit, encoding_8_10},                // DDR
-    LaneSpeed{4, 10.0 * gigabit, encoding_8_10},               // QDR
-    LaneSpeed{8, 10.3125 * gigabit, encoding_64_66},           // FDR10
-    LaneSpeed{16, 14.0625 * gigabit, encoding_64_66},          // FDR
-    LaneSpeed{32, 25.78125 * gigabit, encoding_64_66},         // EDR
-    LaneSpeed{64, 53.125 * gigabit, encoding_256_257_fec},     // HDR
-    LaneSpeed{128, 106.25 * gigabit, encoding_256_257_fec},    // NDR
-    LaneSpeed{256, 212.5 * gigabit, encoding_256_257_fec},     // XDR
+    LaneSpeed{1, 2.5 * gigabit, encoding_8_10},              // SDR
+    LaneSpeed{2, 5.0 * gigabit, encoding_8_10},              // DDR
+    LaneSpeed{4, 10.0 * gigabit, encoding_8_10},             // QDR
+    LaneSpeed{8, 10.3125 * gigabit, encoding_64_66},         // FDR10
+    LaneSpeed{16, 14.0625 * gigabit, encoding_64_66},        // FDR
+    LaneSpeed{32, 25.78125 * gigabit, encoding_64_66},       // EDR
+    LaneSpeed{64, 53.125 * gigabit, encoding_256_257_fec},   // HDR
+    LaneSpeed{128, 106.25 * gigabit, encoding_256_257_fec},  // NDR
+    LaneSpeed{256, 212.5 * gigabit, encoding_256_257_fec},   // XDR
 };
 
 int lanes_of(std::uint8_t width_code) {
   switch (width_code) {
-    case 1: return 1;
-    case 2: return 4;
-    case 4: return 8;
-    case 8: return 12;
-    case 16: return 2;
-    default: return 0;
+    case 1:
+      return 1;
+    case 2:
+      return 4;
+    case 4:
+      return 8;
+    case 8:
+      return 12;
+    case 16:
+      return 2;
+    default:
+      return 0;
   }
 }
 
 std::string state_text(ibv_port_state state) {
   switch (state) {
-    case IBV_PORT_DOWN: return "down";
-    case IBV_PORT_INIT: return "init";
-    case IBV_PORT_ARMED: return "armed";
-    case IBV_PORT_ACTIVE: return "active";
-    case IBV_PORT_ACTIVE_DEFER: return "active, deferred";
-    default: return "unknown";
+    case IBV_PORT_DOWN:
+      return "down";
+    case IBV_PORT_INIT:
+      return "init";
+    case IBV_PORT_ARMED:
+      return "armed";
+    case IBV_PORT_ACTIVE:
+      return "active";
+    case IBV_PORT_ACTIVE_DEFER:
+      return "active, deferred";
+    default:
+      return "unknown";
   }
 }
 
@@ -189,14 +201,13 @@ Result<detail::VerbsFunctions> load_verbs() {
   detail::VerbsFunctions verbs = {};
   verbs.query_port = query_port;
   verbs.numa_logical_index = numa_logical_index;
-  const bool complete = find(library, "ibv_get_device_list", verbs.get_device_list) &&
-                        find(library, "ibv_free_device_list", verbs.free_device_list) &&
-                        find(library, "ibv_get_device_name", verbs.get_device_name) &&
-                        find(library, "ibv_open_device", verbs.open_device) &&
-                        find(library, "ibv_close_device", verbs.close_device) &&
-                        find(library, "ibv_query_device", verbs.query_device) &&
-                        find(library, "ibv_query_gid", verbs.query_gid) &&
-                        find(library, "ibv_query_port", query_port_compatible);
+  const bool complete =
+      find(library, "ibv_get_device_list", verbs.get_device_list) &&
+      find(library, "ibv_free_device_list", verbs.free_device_list) &&
+      find(library, "ibv_get_device_name", verbs.get_device_name) &&
+      find(library, "ibv_open_device", verbs.open_device) && find(library, "ibv_close_device", verbs.close_device) &&
+      find(library, "ibv_query_device", verbs.query_device) && find(library, "ibv_query_gid", verbs.query_gid) &&
+      find(library, "ibv_query_port", query_port_compatible);
   if (!complete) return Status(Code::unavailable, "libibverbs.so.1 lacks a function that discovery needs");
   return verbs;
 }
@@ -213,4 +224,4 @@ class SystemVerbs : public VerbsApi {
 
 std::unique_ptr<VerbsApi> system_verbs() { return std::make_unique<SystemVerbs>(); }
 
-}  // namespace plait
+}  // namespace plait::topo

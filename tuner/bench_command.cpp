@@ -20,7 +20,7 @@
 #include "tuner/limit_measure.h"
 #include "tuner/limit_report.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 enum Exit : int { success = 0, wrong_result = 1, bad_input = 2, too_slow = 3 };
@@ -326,4 +326,4 @@ class BenchCommand : public Command {
 
 std::unique_ptr<Command> bench_command() { return std::make_unique<BenchCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -5,7 +5,7 @@
 
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 bool by_slot(const JobShape& job) { return std::is_sorted(job.node_of.begin(), job.node_of.end()); }
@@ -80,4 +80,4 @@ double nic_bytes(const JobShape& job, Collective collective, std::size_t bytes, 
   }
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -9,8 +9,9 @@
 #include "core/status.h"
 #include "plan/collective.h"
 #include "topo/location.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct JobShape {
   std::vector<int> node_of;        // by rank
@@ -31,4 +32,4 @@ std::string_view mapping(const JobShape& job);
 // node. `bytes` as in CallSpec (tl/mpi/collective_calls.h), `root` of the rooted ones.
 double nic_bytes(const JobShape& job, Collective collective, std::size_t bytes, int root);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,7 +8,7 @@
 #include "plait/plait.h"
 #include "tuner/call_comparison.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 // Appends those of a comma-separated list that are not there yet.
@@ -54,4 +54,4 @@ Result<Measurement> measure(MpiSession& session, const CallSpec& spec, const Mea
   return result;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

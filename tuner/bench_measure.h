@@ -7,8 +7,9 @@
 #include "core/status.h"
 #include "tl/mpi/collective_calls.h"
 #include "tl/mpi/session.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct MeasureOptions {
   double seconds = 1;    // that the batches of one call should take together
@@ -30,4 +31,4 @@ Status warm_up(MpiSession& session);
 // `unavailable` without memory. All ranks get the same.
 Result<Measurement> measure(MpiSession& session, const CallSpec& spec, const MeasureOptions& options);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -7,7 +7,7 @@
 
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -159,4 +159,4 @@ std::string bench_row_name(const BenchRow& row) {
   return row.collective == Collective::barrier ? collective : collective + " of " + format_bytes(row.bytes);
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -9,9 +9,10 @@
 #include "plan/collective.h"
 #include "tuner/bench_job.h"
 #include "tuner/bench_measure.h"
+#include "tuner/layer.h"
 #include "tuner/node_limits.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct BenchRow {
   Collective collective;
@@ -45,4 +46,4 @@ nlohmann::ordered_json bench_json(const BenchHeading& heading, const std::vector
 // "allreduce of 1 MiB"; "barrier".
 std::string bench_row_name(const BenchRow& row);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -12,7 +12,7 @@
 #include "plait/plait.h"
 #include "tl/mpi/group_calls.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr double shortest_batch_s = 0.005, longest_batch_s = 0.1;
@@ -244,4 +244,4 @@ std::string name_when_run(std::string plan) {
   return plan;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

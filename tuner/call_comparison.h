@@ -9,8 +9,9 @@
 #include "core/status.h"
 #include "tl/mpi/collective_calls.h"
 #include "tl/mpi/session.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // A way to run a call: by the host or by Plait.
 struct Side {
@@ -44,4 +45,4 @@ Result<std::vector<SideTime>> compare(MpiSession& session, const CallSpec& spec,
 // As a plan is named where it ran: one chunk is not mentioned.
 std::string name_when_run(std::string plan);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -10,7 +10,7 @@ namespace CLI {
 class App;
 }
 
-namespace plait {
+namespace plait::tuner {
 
 class Command {
  public:
@@ -36,4 +36,4 @@ std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> topo_command();
 std::unique_ptr<Command> tune_command();
 
-}  // namespace plait
+}  // namespace plait::tuner

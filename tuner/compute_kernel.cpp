@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::size_t floats = std::size_t{4} << 20;  // of each array: 16 MiB
@@ -52,4 +52,4 @@ void ComputeKernel::multiply() {
   for (const float chain : chains) sum_ += chain;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

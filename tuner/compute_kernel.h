@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tuner {
 
 enum class KernelKind { memory, compute, mixed };
 // Fails (invalid) with the list of names.
@@ -34,4 +34,4 @@ class ComputeKernel {
   double sum_ = 0;
 };
 
-}  // namespace plait
+}  // namespace plait::tuner

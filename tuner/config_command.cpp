@@ -13,7 +13,7 @@
 #include "core/log.h"
 #include "tuner/command.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 std::vector<std::string_view> process_environment() {
@@ -78,4 +78,4 @@ class ConfigCommand : public Command {
 
 std::unique_ptr<Command> config_command() { return std::make_unique<ConfigCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -24,7 +24,7 @@
 #include "tuner/plan_picture.h"
 #include "tuner/trace_comparison.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -440,4 +440,4 @@ class ExplainCommand : public Command {
 
 std::unique_ptr<Command> explain_command() { return std::make_unique<ExplainCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

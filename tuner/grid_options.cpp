@@ -12,7 +12,7 @@
 #include "core/file.h"
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::size_t most_matrices = 100'000;
@@ -197,4 +197,4 @@ nlohmann::ordered_json grid_json(const PlacedGrid& grid) {
           {"machine", grid.machine.name}};
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -11,12 +11,13 @@
 #include "core/status.h"
 #include "plan/machine.h"
 #include "plan/synthesis/placement.h"
+#include "tuner/layer.h"
 
 namespace CLI {
 class App;
 }
 
-namespace plait {
+namespace plait::tuner {
 
 // As the user wrote them.
 struct GridOptions {
@@ -61,4 +62,4 @@ std::string padded(std::string text, std::size_t width);         // spaces in fr
 // system, axes, reduce, bytes, machine.
 nlohmann::ordered_json grid_json(const PlacedGrid& grid);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -7,7 +7,7 @@
 
 #include "plan/synthesis/enumeration.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::uint32_t bit(Algorithm algorithm) { return 1u << static_cast<unsigned>(algorithm); }
@@ -137,4 +137,4 @@ std::uint64_t saturating_sum(std::uint64_t one, std::uint64_t other) {
                                                                  : one + other;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

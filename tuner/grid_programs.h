@@ -10,8 +10,9 @@
 #include "plan/collective.h"
 #include "plan/synthesis/search.h"
 #include "tuner/grid_options.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // The group that `reduce` spans in one matrix, next to all the others on the system.
 struct GridGroup {
@@ -48,4 +49,4 @@ Result<PricedProgram> plain_allreduce(const PlacedGrid& grid, const GridGroup& g
 
 std::uint64_t saturating_sum(std::uint64_t one, std::uint64_t other);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,7 +8,7 @@
 #include "topo/discovery.h"
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::tuner {
 
 std::vector<Location> gather_locations(MpiSession& session) {
   const Location mine = discover_location();
@@ -28,4 +28,4 @@ Fingerprint job_fingerprint(MpiSession& session, const Hierarchy& hierarchy) {
   return print;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -7,8 +7,9 @@
 #include "tl/mpi/session.h"
 #include "topo/hierarchy.h"
 #include "topo/location.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // Every rank's location, by rank. Collective; blocks for some milliseconds.
 std::vector<Location> gather_locations(MpiSession& session);
@@ -18,4 +19,4 @@ std::vector<Location> gather_locations(MpiSession& session);
 // rank 0. Collective; blocks.
 Fingerprint job_fingerprint(MpiSession& session, const Hierarchy& hierarchy);
 
-}  // namespace plait
+}  // namespace plait::tuner

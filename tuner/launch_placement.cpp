@@ -6,7 +6,7 @@
 
 #include "tuner/grid_options.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 bool is_host_name(std::string_view name) {
@@ -115,4 +115,4 @@ std::vector<std::string> host_of_ranks(std::span<const int> devices, std::span<c
   return names;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,7 +8,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct HostSlots {
   std::string name;
@@ -38,4 +38,4 @@ LaunchOptions launch_options(std::span<const int> devices, int ranks_per_host);
 std::vector<std::string> host_of_ranks(std::span<const int> devices, std::span<const HostSlots> hosts,
                                        int ranks_per_host);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -18,7 +18,7 @@
 #include "tuner/limit_moves.h"
 #include "tuner/node_segment.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::size_t smallest_bytes = 8, growth = 4;
@@ -346,4 +346,4 @@ Result<NodeLimits> measure_limits(MpiSession& session, const LimitOptions& optio
   return LimitRun(session, options, std::move(*segment)).run();
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -5,9 +5,10 @@
 
 #include "core/status.h"
 #include "tl/mpi/session.h"
+#include "tuner/layer.h"
 #include "tuner/node_limits.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct LimitOptions {
   double seconds = 0.01;  // a point of a curve and way to move, about; large moves take longer
@@ -19,4 +20,4 @@ struct LimitOptions {
 // where the ranks may not share any. Takes about 3 times the memory of the largest size a rank.
 Result<NodeLimits> measure_limits(MpiSession& session, const LimitOptions& options);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace plait {
+namespace plait::tuner {
 
 void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -45,4 +45,4 @@ bool pull(int process, std::byte* to, const std::byte* from, std::size_t bytes) 
   return true;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace plait {
+namespace plait::tuner {
 
 // Past the caches, and complete when it returns.
 void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes);
@@ -11,4 +11,4 @@ void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes);
 // From the memory of another process of this user, through the kernel. False where that is forbidden.
 bool pull(int process, std::byte* to, const std::byte* from, std::size_t bytes);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -9,7 +9,7 @@
 
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -111,4 +111,4 @@ Json limits_json(const NodeLimits& limits) {
   return json;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

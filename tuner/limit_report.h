@@ -6,10 +6,10 @@
 
 #include "tuner/node_limits.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // For people; `markdown` with rules and bars. Ends with a newline.
 std::string limits_text(const NodeLimits& limits, bool markdown);
 nlohmann::ordered_json limits_json(const NodeLimits& limits);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -15,12 +15,13 @@
 namespace {
 
 using plait::Code;
-using plait::Command;
+using plait::tuner::Command;
 
-constexpr std::array registered = {plait::config_command,   plait::topo_command,    plait::bench_command,
-                                   plait::synth_command,    plait::place_command,   plait::probe_command,
-                                   plait::tune_command,     plait::explain_command, plait::overlap_command,
-                                   plait::simulate_command, plait::reshard_command, plait::pipeline_command};
+constexpr std::array registered = {
+    plait::tuner::config_command,   plait::tuner::topo_command,    plait::tuner::bench_command,
+    plait::tuner::synth_command,    plait::tuner::place_command,   plait::tuner::probe_command,
+    plait::tuner::tune_command,     plait::tuner::explain_command, plait::tuner::overlap_command,
+    plait::tuner::simulate_command, plait::tuner::reshard_command, plait::tuner::pipeline_command};
 
 enum Exit : int { success = 0, failure = 1, bad_input = 2 };
 
@@ -39,8 +40,8 @@ int complain(const std::string& who, const std::string& message, Exit code) {
 
 // A wrong command line is the same on all ranks of a job: it is told once.
 int refuse(const std::string& who, const std::string& message) {
-  if (!plait::launched_by_mpirun()) return complain(who, message, bad_input);
-  auto session = plait::MpiSession::start();
+  if (!plait::tl::launched_by_mpirun()) return complain(who, message, bad_input);
+  auto session = plait::tl::MpiSession::start();
   if (!session.ok()) return complain(who, message, bad_input);
   session->say_once(one_line(who + ": " + message));
   return bad_input;

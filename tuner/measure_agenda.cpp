@@ -7,7 +7,7 @@
 #include "plan/tuning/shape_tuner.h"
 #include "tuner/grid_options.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr int most_octaves = 3;  // between two sizes
@@ -84,4 +84,4 @@ std::vector<AgendaItem> parse_agenda(std::string_view text) {
   return agenda;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

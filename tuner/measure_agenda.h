@@ -10,8 +10,9 @@
 #include "core/status.h"
 #include "plan/candidate.h"
 #include "plan/collective.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 inline constexpr std::size_t most_measured_plans = 5;
 
@@ -42,4 +43,4 @@ Result<std::vector<AgendaItem>> make_agenda(std::span<const Collective> collecti
 std::string agenda_text(std::span<const AgendaItem> agenda);
 std::vector<AgendaItem> parse_agenda(std::string_view text);
 
-}  // namespace plait
+}  // namespace plait::tuner

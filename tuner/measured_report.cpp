@@ -9,7 +9,7 @@
 #include "core/units.h"
 #include "tuner/grid_options.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -148,4 +148,4 @@ nlohmann::ordered_json measured_json(const MeasuredReport& report) {
           {"elapsed_seconds", report.elapsed_seconds}};
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "plan/tuning/table.h"
+#include "tuner/layer.h"
 #include "tuner/tune_measure.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct MeasuredReport {
   std::string machine;  // whose figures the plans were chosen by
@@ -21,4 +22,4 @@ struct MeasuredReport {
 std::string measured_text(const MeasuredReport& report);
 nlohmann::ordered_json measured_json(const MeasuredReport& report);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -7,7 +7,7 @@
 
 #include "plan/tuning/size_cover.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::size_t stands_for_smaller = 8;  // bytes
@@ -95,4 +95,4 @@ ModelScore score_model(std::span<const MeasuredSize> sizes) {
   return score;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -9,9 +9,10 @@
 
 #include "plan/collective.h"
 #include "plan/tuning/table.h"
+#include "tuner/layer.h"
 #include "tuner/measure_agenda.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // Times that are so close are equal, for all that a measurement of a second or less can tell.
 inline constexpr double measured_tolerance = 0.05;
@@ -51,4 +52,4 @@ struct ModelScore {
 };
 ModelScore score_model(std::span<const MeasuredSize> sizes);
 
-}  // namespace plait
+}  // namespace plait::tuner

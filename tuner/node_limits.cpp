@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 double rate_of(const MovePoint& point) { return static_cast<double>(point.bytes) / point.seconds; }
@@ -126,4 +126,4 @@ double limit_seconds(const NodeLimits& limits, Collective collective, std::size_
   return std::max(moving, least_wait(limits));
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

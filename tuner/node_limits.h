@@ -7,8 +7,9 @@
 
 #include "plan/collective.h"
 #include "tl/mpi/collective_calls.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // How long one move of so many bytes takes.
 struct MovePoint {
@@ -42,4 +43,4 @@ struct NodeLimits {
 // The least time of a call with all ranks on the node. `bytes` as in CallSpec.
 double limit_seconds(const NodeLimits& limits, Collective collective, std::size_t bytes, BufferKind buffers);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::size_t flag_bytes = 4096;
@@ -112,4 +112,4 @@ void NodeSegment::wait_until_all_are_awake() {
   while (static_cast<std::int32_t>(flags().awake.load() - all) < 0) sched_yield();
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

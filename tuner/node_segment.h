@@ -8,8 +8,9 @@
 
 #include "core/status.h"
 #include "tl/mpi/session.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // One mapping of a memory file, unmapped on destruction.
 class SharedMapping {
@@ -57,4 +58,4 @@ class NodeSegment {
   SharedMapping mine_, neighbour_, flags_;
 };
 
-}  // namespace plait
+}  // namespace plait::tuner

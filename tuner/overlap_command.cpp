@@ -6,7 +6,7 @@
 #include "tuner/overlap_measured.h"
 #include "tuner/overlap_plan.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 class OverlapCommand : public Command {
@@ -77,4 +77,4 @@ class OverlapCommand : public Command {
 
 std::unique_ptr<Command> overlap_command() { return std::make_unique<OverlapCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -12,7 +12,7 @@
 #include "plait/plait.h"
 #include "tl/mpi/posted_reduction.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 // Computation beside a reduction is to end shortly before it does, so that all of it is overlapped and little is left.
@@ -248,4 +248,4 @@ Result<OverlapSamples> sample_overlap(MpiSession& session, std::span<const Commu
   return result;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -10,8 +10,9 @@
 #include "plan/overlap/contention.h"
 #include "tl/mpi/session.h"
 #include "tuner/compute_kernel.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct OverlapSampling {
   KernelKind kernel = KernelKind::mixed;
@@ -28,8 +29,9 @@ struct OverlapSamples {
 
 // Samples of all shares and sizes. Collective over the job; blocks. The same on all ranks but for `plans`.
 // Precondition: warm_up() was ok. `unavailable` where no helper thread moves reductions on in this job, or without
-// memory; `invalid` where a share has more threads than a rank has processing units; `unsupported` where the reductions are the host's; `peer_failed` when a result was wrong.
+// memory; `invalid` where a share has more threads than a rank has processing units; `unsupported` where the reductions
+// are the host's; `peer_failed` when a result was wrong.
 Result<OverlapSamples> sample_overlap(MpiSession& session, std::span<const CommunicationShare> shares,
                                       std::span<const std::size_t> sizes, const OverlapSampling& sampling);
 
-}  // namespace plait
+}  // namespace plait::tuner

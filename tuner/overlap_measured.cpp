@@ -23,7 +23,7 @@
 #include "tuner/overlap_report.h"
 #include "tuner/progress_bar.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 enum Exit : int { success = 0, refused = 1, bad_input = 2 };
@@ -202,4 +202,4 @@ Result<int> measure_overlap(const OverlapMeasureOptions& options) {
   return int{bad_input};
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

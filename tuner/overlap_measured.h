@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // As the user wrote them.
 struct OverlapMeasureOptions {
@@ -23,4 +23,4 @@ struct OverlapMeasureOptions {
 // Under a launcher: every rank calls it. Fails (invalid) outside of one, and with the option that is wrong.
 Result<int> measure_overlap(const OverlapMeasureOptions& options);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -14,7 +14,7 @@
 #include "tuner/grid_options.h"
 #include "tuner/overlap_report.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr int most_groups = 1000, most_chunks = 10000, most_nodes = 65536;
@@ -163,4 +163,4 @@ Result<int> plan_overlap(const OverlapPlanOptions& options) {
   return 0;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -10,8 +10,9 @@
 #include "plan/overlap/contention.h"
 #include "plan/overlap/layers.h"
 #include "plan/overlap/overlap_planner.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // As the user wrote them.
 struct OverlapPlanOptions {
@@ -52,4 +53,4 @@ Result<ReductionCosts> reduction_costs(const ReductionChoice& choice, const Cont
 // Whether groups and chunks are numbers that can be searched, for so many calls.
 Status check_search(const GroupSearchOptions& options, std::size_t calls);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -9,7 +9,7 @@
 #include "core/units.h"
 #include "tuner/grid_options.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -142,4 +142,4 @@ std::string contention_text(const Contention& contention) {
          curve_line("q", "communication alone", contention.fit->alone);
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

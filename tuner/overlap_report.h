@@ -6,8 +6,9 @@
 #include "plan/overlap/contention.h"
 #include "plan/overlap/layers.h"
 #include "plan/overlap/overlap_planner.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct OverlapReport {
   const LayerTable& table;
@@ -24,4 +25,4 @@ std::string overlap_report_json(const OverlapReport& report);
 // Samples, curves and their errors.
 std::string contention_text(const Contention& contention);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -17,7 +17,7 @@
 #include "tuner/grid_options.h"
 #include "tuner/pipeline_picture.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -339,4 +339,4 @@ class PipelineCommand : public Command {
 
 std::unique_ptr<Command> pipeline_command() { return std::make_unique<PipelineCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

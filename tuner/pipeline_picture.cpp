@@ -4,7 +4,7 @@
 
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using enum PipelineTaskKind;
@@ -76,4 +76,4 @@ std::vector<TimelinePicture::Entry> pipeline_legend(const PipelineEstimate& esti
   return legend;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -4,9 +4,10 @@
 #include <string>
 
 #include "plan/pipeline/variant.h"
+#include "tuner/layer.h"
 #include "tuner/timeline_svg.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // Stages times micro-batches; more cannot be told apart.
 inline constexpr int most_drawn_batches = 2048;
@@ -17,4 +18,4 @@ TimelinePanel pipeline_panel(const PipelineEstimate& estimate);
 
 std::vector<TimelinePicture::Entry> pipeline_legend(const PipelineEstimate& estimate);
 
-}  // namespace plait
+}  // namespace plait::tuner

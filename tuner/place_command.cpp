@@ -21,7 +21,7 @@
 #include "tuner/grid_programs.h"
 #include "tuner/launch_placement.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -378,4 +378,4 @@ class PlaceCommand : public Command {
 
 std::unique_ptr<Command> place_command() { return std::make_unique<PlaceCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -7,7 +7,7 @@
 #include "plan/call_synthesis.h"
 #include "tuner/bench_job.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 // The children of a level in the place of a job's nodes.
@@ -83,4 +83,4 @@ PlanLimit plan_limit(const Call& call, const CandidateContext& context) {
   return limit;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

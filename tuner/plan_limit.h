@@ -5,8 +5,9 @@
 
 #include "plan/candidate.h"
 #include "plan/collective.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct PlanLimit {
   double seconds = 0;
@@ -20,4 +21,4 @@ struct PlanLimit {
 // of alltoall to cross one network whose directions have a rate each. The root of a rooted collective is rank 0.
 PlanLimit plan_limit(const Call& call, const CandidateContext& context);
 
-}  // namespace plait
+}  // namespace plait::tuner

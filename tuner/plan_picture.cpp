@@ -8,7 +8,7 @@
 
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::size_t most_rail_lanes = 8;
@@ -260,4 +260,4 @@ std::vector<TimelinePicture::Entry> timeline_legend(const PlanTimeline& timeline
   return entries;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -7,10 +7,11 @@
 
 #include "plan/tuning/timeline.h"
 #include "topo/hierarchy.h"
+#include "tuner/layer.h"
 #include "tuner/timeline_svg.h"
 #include "tuner/trace_reader.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // Of larger jobs these ranks stand for all.
 inline constexpr std::size_t most_shown_ranks = 12;
@@ -35,4 +36,4 @@ TimelinePanel measured_panel(const MeasuredCall& call, const Hierarchy& hierarch
 // What the colours of the plan's instructions mean; of a measured call's steps too, where there is one.
 std::vector<TimelinePicture::Entry> timeline_legend(const PlanTimeline& timeline, const MeasuredCall* call);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -20,7 +20,7 @@
 #include "tuner/probe_samples.h"
 #include "tuner/progress_bar.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 enum Exit : int { success = 0, refused = 1, bad_input = 2 };
@@ -176,4 +176,4 @@ class ProbeCommand : public Command {
 
 std::unique_ptr<Command> probe_command() { return std::make_unique<ProbeCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

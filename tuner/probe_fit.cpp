@@ -4,7 +4,7 @@
 
 #include "tuner/probe_samples.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 // Shorter messages tell how long a message takes whatever its length, longer ones what its bytes take.
@@ -167,4 +167,4 @@ double noise(const ProbeSamples& samples) {
   return *place;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -12,7 +12,7 @@
 #include "tl/mpi/collective_calls.h"
 #include "tl/mpi/group_calls.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::array<std::size_t, 10> sizes = {8,
@@ -362,4 +362,4 @@ Result<ProbeSamples> take_samples(MpiSession& session, const Hierarchy& hierarch
   return Probe(session, hierarchy, options).run();
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,9 +8,10 @@
 #include "core/status.h"
 #include "tl/mpi/session.h"
 #include "topo/hierarchy.h"
+#include "tuner/layer.h"
 #include "tuner/probe_samples.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct ProbeOptions {
   double seconds = 20;                     // for all of it, about
@@ -23,4 +24,4 @@ struct ProbeOptions {
 // slowest rank's. `unavailable` where Plait cannot be used between some pair of ranks, or without memory.
 Result<ProbeSamples> take_samples(MpiSession& session, const Hierarchy& hierarchy, const ProbeOptions& options);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "plan/machine.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // One size. Seconds are the median of the batches.
 struct ProbePoint {
@@ -67,4 +68,4 @@ ProbeFit fit_machine(const ProbeSamples& samples);
 // Spread of the points: that which three quarters of them stay below.
 double noise(const ProbeSamples& samples);
 
-}  // namespace plait
+}  // namespace plait::tuner

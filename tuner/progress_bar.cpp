@@ -3,7 +3,7 @@
 #include <cmath>
 #include <iostream>
 
-namespace plait {
+namespace plait::tuner {
 
 void print_progress(const std::string& what, double done) {
   constexpr int width = 20;
@@ -13,4 +13,4 @@ void print_progress(const std::string& what, double done) {
   std::cerr << "[" << bar << "] " << std::lround(100 * done) << " %  " << what << std::endl;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace plait {
+namespace plait::tuner {
 
 // "[####................] 20 %  one way". `done`: 0 to 1.
 void print_progress(const std::string& what, double done);
 
-}  // namespace plait
+}  // namespace plait::tuner

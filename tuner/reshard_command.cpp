@@ -21,7 +21,7 @@
 #include "tuner/reshard_measure.h"
 #include "tuner/reshard_report.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using reshard::Scheduler;
@@ -312,4 +312,4 @@ class ReshardCommand : public Command {
 
 std::unique_ptr<Command> reshard_command() { return std::make_unique<ReshardCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 double timed_run(MpiSession& session, ReshardCall& call) {
@@ -32,4 +32,4 @@ Result<double> measure_reshard(MpiSession& session, const ReshardSpec& spec, dou
   return times[times.size() / 2];
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

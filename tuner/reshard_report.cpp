@@ -8,7 +8,7 @@
 #include "plan/reshard/report.h"
 #include "tuner/timeline_svg.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -149,4 +149,4 @@ std::string reshard_svg(const ReshardReport& report) {
                        .panels = {std::move(panel)}});
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "plan/reshard/plan.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct ReshardRow {
   reshard::Plan plan;
@@ -28,4 +29,4 @@ std::string reshard_json(const ReshardReport& report);
 // A lane for each side of each host: the transfers as the shown row's schedule has them.
 std::string reshard_svg(const ReshardReport& report);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,7 +8,7 @@
 
 #include "core/markup.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 // Pixels.
@@ -131,4 +131,4 @@ std::string scale_svg(const ScalePicture& picture) {
          body + "</svg>\n";
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace plait {
+namespace plait::tuner {
 
 struct ScaleCurve {
   std::string name;
@@ -23,4 +23,4 @@ struct ScalePicture {
 // An SVG document (XML 1.0, UTF-8) that needs nothing else. Texts are escaped.
 std::string scale_svg(const ScalePicture& picture);
 
-}  // namespace plait
+}  // namespace plait::tuner

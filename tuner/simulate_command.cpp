@@ -19,7 +19,7 @@
 #include "tuner/overlap_plan.h"
 #include "tuner/scale_picture.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -263,4 +263,4 @@ class SimulateCommand : public Command {
 
 std::unique_ptr<Command> simulate_command() { return std::make_unique<SimulateCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -20,7 +20,7 @@
 #include "tuner/grid_options.h"
 #include "tuner/grid_programs.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -229,4 +229,4 @@ class SynthCommand : public Command {
 
 std::unique_ptr<Command> synth_command() { return std::make_unique<SynthCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -10,7 +10,7 @@
 #include "core/markup.h"
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 // Pixels.
@@ -249,4 +249,4 @@ void pack_rows(std::vector<TimelineBox>& boxes) {
 
 std::string timeline_svg(const TimelinePicture& picture) { return Drawing(picture).run(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

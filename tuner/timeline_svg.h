@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace plait {
+namespace plait::tuner {
 
 // A colour: a hue for each level, in shades. Hues and shades beyond those that there are begin again.
 struct TimelineInk {
@@ -50,4 +50,4 @@ void pack_rows(std::vector<TimelineBox>& boxes);
 // An SVG document (XML 1.0, UTF-8) that needs nothing else. Texts are escaped.
 std::string timeline_svg(const TimelinePicture& picture);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -15,7 +15,7 @@
 #include "tuner/job_locations.h"
 #include "tuner/topo_report.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -181,4 +181,4 @@ class TopoCommand : public Command {
 
 std::unique_ptr<Command> topo_command() { return std::make_unique<TopoCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

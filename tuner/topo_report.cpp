@@ -8,7 +8,7 @@
 
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -266,4 +266,4 @@ Json job_json(const Hierarchy& hierarchy, std::span<const Location> locations) {
           {"locations", std::move(ranks)}};
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

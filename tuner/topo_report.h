@@ -10,8 +10,9 @@
 #include "topo/discovery.h"
 #include "topo/hierarchy.h"
 #include "topo/rails.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // The machine's tree, one line a kind of object: siblings that look alike share a line. Ends with a newline.
 std::string machine_text(const MachineTopology& machine);
@@ -36,4 +37,4 @@ nlohmann::ordered_json job_json(const Hierarchy& hierarchy, std::span<const Loca
 // "0-3 8 10 11": runs of three or more as a range.
 std::string ranges_text(std::span<const int> numbers);
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,7 +8,7 @@
 
 #include "tuner/plan_picture.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Spans = std::vector<std::pair<double, double>>;
@@ -102,4 +102,4 @@ TraceComparison compare(const PlanTimeline& timeline, const MeasuredCall& call) 
   return comparison;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "plan/tuning/timeline.h"
+#include "tuner/layer.h"
 #include "tuner/trace_reader.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // Times of a rank, mean over all ranks.
 struct ComparedPart {
@@ -29,4 +30,4 @@ struct TraceComparison {
 // Precondition: as many ranks on both sides.
 TraceComparison compare(const PlanTimeline& timeline, const MeasuredCall& call);
 
-}  // namespace plait
+}  // namespace plait::tuner

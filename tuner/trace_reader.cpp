@@ -12,7 +12,7 @@
 
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using nlohmann::json;
@@ -286,4 +286,4 @@ Result<MeasuredCall> measured_call(std::string_view trace, const TraceQuestion& 
   return call;
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,8 +8,9 @@
 
 #include "core/status.h"
 #include "plan/collective.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 
 inline constexpr std::size_t longest_trace_file = std::size_t{256} << 20;
 
@@ -47,4 +48,4 @@ struct TraceQuestion {
 // and one call's steps only.
 Result<MeasuredCall> measured_call(std::string_view trace, const TraceQuestion& question);
 
-}  // namespace plait
+}  // namespace plait::tuner

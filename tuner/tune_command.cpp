@@ -23,7 +23,7 @@
 #include "tuner/job_locations.h"
 #include "tuner/tune_measured.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -224,4 +224,4 @@ class TuneCommand : public Command {
 
 std::unique_ptr<Command> tune_command() { return std::make_unique<TuneCommand>(); }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -12,7 +12,7 @@
 #include "tuner/bench_measure.h"
 #include "tuner/call_comparison.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 // A plan that takes so many times as long as another at the first look cannot become the best.
@@ -158,4 +158,4 @@ Result<TuneMeasurement> measure_agenda(MpiSession& session, const JobShape& job,
   return TuneMeasurer(session, job, agenda, options).run();
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -9,10 +9,11 @@
 #include "core/status.h"
 #include "tl/mpi/session.h"
 #include "tuner/bench_job.h"
+#include "tuner/layer.h"
 #include "tuner/measure_agenda.h"
 #include "tuner/measured_table.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct TuneMeasureOptions {
   double seconds = 90;  // for all of it, about
@@ -31,4 +32,4 @@ struct TuneMeasurement {
 Result<TuneMeasurement> measure_agenda(MpiSession& session, const JobShape& job, std::span<const AgendaItem> agenda,
                                        const TuneMeasureOptions& options);
 
-}  // namespace plait
+}  // namespace plait::tuner

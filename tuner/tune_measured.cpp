@@ -25,7 +25,7 @@
 #include "tuner/progress_bar.h"
 #include "tuner/tune_measure.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 enum Exit : int { success = 0, refused = 1, bad_input = 2 };
@@ -202,4 +202,4 @@ Result<int> tune_measured(const TuneMeasuredOptions& options) {
   return int{bad_input};
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -5,7 +5,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tuner {
 
 // As the user wrote them.
 struct TuneMeasuredOptions {
@@ -23,4 +23,4 @@ struct TuneMeasuredOptions {
 // Outside of a job fails (invalid), with what is wrong with the options first.
 Result<int> tune_measured(const TuneMeasuredOptions& options);
 
-}  // namespace plait
+}  // namespace plait::tuner

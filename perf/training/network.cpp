@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-namespace plait::training {
+namespace plait::perf::training {
 namespace {
 
 std::size_t product(int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); }
@@ -111,4 +111,4 @@ void Network::update(float rate) {
     for (std::size_t i = 0; i < layer.parameters.size(); ++i) layer.parameters[i] -= rate * layer.gradient[i];
 }
 
-}  // namespace plait::training
+}  // namespace plait::perf::training

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-namespace plait::training {
+namespace plait::perf::training {
 
 class Network {
  public:
@@ -44,4 +44,4 @@ class Network {
   std::vector<Layer> layers_;
 };
 
-}  // namespace plait::training
+}  // namespace plait::perf::training

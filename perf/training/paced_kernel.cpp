@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-namespace plait::training {
+namespace plait::perf::training {
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -34,4 +34,4 @@ void PacedKernel::run(double seconds) {
   owed_ -= static_cast<double>(pieces);
 }
 
-}  // namespace plait::training
+}  // namespace plait::perf::training

@@ -2,9 +2,10 @@
 // longer.
 #pragma once
 
+#include "perf/layer.h"
 #include "tuner/compute_kernel.h"
 
-namespace plait::training {
+namespace plait::perf::training {
 
 class PacedKernel {
  public:
@@ -22,4 +23,4 @@ class PacedKernel {
   double owed_ = 0;  // pieces
 };
 
-}  // namespace plait::training
+}  // namespace plait::perf::training

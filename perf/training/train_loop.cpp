@@ -20,9 +20,10 @@
 #ifdef PLAIT_TRAINING_NETWORK
 #include "perf/training/network.h"
 #endif
+#include "perf/layer.h"
 #include "plan/overlap/layers.h"
 
-namespace plait::training {
+namespace plait::perf::training {
 namespace {
 
 struct Options {
@@ -242,10 +243,10 @@ int train_network(const Options&) {
 #endif
 
 }  // namespace
-}  // namespace plait::training
+}  // namespace plait::perf::training
 
 int main(int argc, char** argv) {
-  plait::training::Options options;
+  plait::perf::training::Options options;
   CLI::App app("A data-parallel training loop.");
   app.require_subcommand(1);
   CLI::App* layers = app.add_subcommand("layers", "The layers of a table");
@@ -266,7 +267,8 @@ int main(int argc, char** argv) {
   }
   CLI11_PARSE(app, argc, argv);
   MPI_Init(&argc, &argv);
-  const int status = layers->parsed() ? plait::training::train_table(options) : plait::training::train_network(options);
+  const int status =
+      layers->parsed() ? plait::perf::training::train_table(options) : plait::perf::training::train_network(options);
   MPI_Finalize();
   return status;
 }

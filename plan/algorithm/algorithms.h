@@ -10,7 +10,7 @@
 
 #include "plan/builder.h"
 
-namespace plait {
+namespace plait::plan {
 
 using Group = std::span<const int>;
 using Segments = std::vector<int>;
@@ -69,4 +69,4 @@ void pairwise_alltoall(Builder& builder, Group order, std::span<const std::vecto
 // r*r*(n-1).
 void leader_alltoall(Builder& builder, std::span<const std::vector<int>> nodes);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -1,6 +1,6 @@
 #include "plan/algorithm/algorithms.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -130,4 +130,4 @@ void leader_alltoall(Builder& builder, std::span<const std::vector<int>> nodes) 
   }
 }
 
-}  // namespace plait
+}  // namespace plait::plan

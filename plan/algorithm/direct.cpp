@@ -2,7 +2,7 @@
 
 #include "plan/algorithm/algorithms.h"
 
-namespace plait {
+namespace plait::plan {
 
 void direct_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
   const std::size_t size = group.size();
@@ -83,4 +83,4 @@ void binomial_scatter(Builder& builder, Group group, Pieces pieces) {
                      blocks_of(builder.semantics(), subtree(pieces, member, span), chunk));
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -3,7 +3,7 @@
 
 #include "plan/algorithm/algorithms.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -74,4 +74,4 @@ void double_tree_allreduce(Builder& builder, std::span<const std::vector<int>> g
       builder.move(hops[hop].parent, hops[hop].child, blocks_of(semantics, halves[hops[hop].second_half], chunk));
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -1,6 +1,6 @@
 #include "plan/algorithm/algorithms.h"
 
-namespace plait {
+namespace plait::plan {
 
 void recursive_doubling_allreduce(Builder& builder, Group group, const Segments& segments) {
   std::size_t power = 1;
@@ -26,4 +26,4 @@ void recursive_doubling_allreduce(Builder& builder, Group group, const Segments&
       builder.move(group[2 * pair], group[2 * pair + 1], blocks_of(semantics, segments, chunk));
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -3,7 +3,7 @@
 
 #include "plan/algorithm/algorithms.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -39,4 +39,4 @@ void recursive_doubling_allgather(Builder& builder, Group group, Pieces pieces) 
       }
 }
 
-}  // namespace plait
+}  // namespace plait::plan

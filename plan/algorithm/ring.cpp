@@ -1,6 +1,6 @@
 #include "plan/algorithm/algorithms.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -40,4 +40,4 @@ void ring_allgather(Builder& builder, Group group, Pieces pieces) {
       }
 }
 
-}  // namespace plait
+}  // namespace plait::plan

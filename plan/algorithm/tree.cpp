@@ -1,6 +1,6 @@
 #include "plan/algorithm/algorithms.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -54,4 +54,4 @@ void tree_broadcast(Builder& builder, Group group, const Segments& segments, Tre
       builder.move(group[hops[hop].parent], group[hops[hop].child], blocks_of(builder.semantics(), segments, chunk));
 }
 
-}  // namespace plait
+}  // namespace plait::plan

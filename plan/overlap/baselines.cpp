@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace plait {
+namespace plait::plan {
 
 std::vector<OverlapGroup> one_group_a_call(const BackwardPass& pass, const CommunicationShare& share) {
   return buckets(pass, 0, share);
@@ -58,4 +58,4 @@ BackwardTime reduction_at_end(const BackwardPass& pass, const OverlapModel& mode
           .groups = {{computes, computes + reduces}}};
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -6,7 +6,7 @@
 
 #include "plan/overlap/overlap_model.h"
 
-namespace plait {
+namespace plait::plan {
 
 // WFBP (Zhang et al., Poseidon, ATC 2017): each call by itself, as soon as its gradient exists.
 std::vector<OverlapGroup> one_group_a_call(const BackwardPass& pass, const CommunicationShare& share);
@@ -27,4 +27,4 @@ std::vector<OverlapGroup> merged_gradients(const BackwardPass& pass, const Overl
 // The backward pass without any overlap.
 BackwardTime reduction_at_end(const BackwardPass& pass, const OverlapModel& model, const CommunicationShare& share);
 
-}  // namespace plait
+}  // namespace plait::plan

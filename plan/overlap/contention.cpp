@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 ReductionCost between(const ReductionCost& low, const ReductionCost& high, double bytes) {
@@ -109,4 +109,4 @@ Result<OverlapModel> overlap_model(const Contention& contention, const std::vect
   return model;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

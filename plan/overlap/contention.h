@@ -13,7 +13,7 @@
 #include "plan/machine.h"
 #include "plan/overlap/overlap_model.h"
 
-namespace plait {
+namespace plait::plan {
 
 // The paper's r as a number: cores on a processor, thread blocks (with a duty of 1) on a GPU.
 inline double resources(const CommunicationShare& share) { return share.threads * share.duty; }
@@ -68,7 +68,7 @@ struct Contention {
   std::string kernel;       // what computed: "memory", "compute", "mixed"
   std::string shape;        // of the job; empty: it has no name
   int nodes = 1, ranks = 1;
-  double latency = 0;  // alpha of eq. 4: seconds of one message, of the machine that the plans were weighed for
+  double latency = 0;    // alpha of eq. 4: seconds of one message, of the machine that the plans were weighed for
   double agreement = 0;  // seconds of a reduction of two numbers with computation beside it; 0: not measured
   std::vector<ContentionSample> samples;
   std::optional<ContentionFit> fit;
@@ -101,4 +101,4 @@ std::string contention_json(const Contention& contention);
 // Reads and parses a file. Fails (invalid) with its name, the place and the reason. Blocks on the disk.
 Result<Contention> read_contention(const std::string& path);
 
-}  // namespace plait
+}  // namespace plait::plan

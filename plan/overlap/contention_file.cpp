@@ -7,7 +7,7 @@
 #include "plan/json_members.h"
 #include "plan/overlap/contention.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr int version = 1;
@@ -224,4 +224,4 @@ Result<Contention> read_contention(const std::string& path) {
   return contention;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -8,7 +8,7 @@
 #include <unsupported/Eigen/NonLinearOptimization>
 #include <unsupported/Eigen/NumericalDiff>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 // What is fitted: value(r) from parameters, against points.
@@ -184,4 +184,4 @@ Result<std::vector<ContentionRow>> measured_table(const std::vector<ContentionSa
   return rows;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

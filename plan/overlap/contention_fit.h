@@ -8,7 +8,7 @@
 #include "core/status.h"
 #include "plan/overlap/contention.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct FitOptions {
   std::optional<double> g4 = 0.6;  // the paper's value; none: fitted as well
@@ -23,4 +23,4 @@ Result<ContentionFit> fit_contention(const std::vector<ContentionSample>& sample
 Result<std::vector<ContentionRow>> measured_table(const std::vector<ContentionSample>& samples,
                                                   const ReductionCosts& costs);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -6,7 +6,7 @@
 #include <limits>
 #include <span>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -331,4 +331,4 @@ GroupChoice choose_shares(const BackwardPass& pass, const OverlapModel& model, i
   return GroupSearch(pass, model, {.chunks = chunks}).shares();
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -6,7 +6,7 @@
 
 #include "plan/overlap/overlap_model.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct GroupSearchOptions {
   int groups = 10;   // K: at most so many; 1 or more
@@ -38,4 +38,4 @@ GroupChoice choose_groups(const BackwardPass& pass, const OverlapModel& model, c
 // Shares alone, for calls that are not fused (eq. 17).
 GroupChoice choose_shares(const BackwardPass& pass, const OverlapModel& model, int chunks);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -7,7 +7,7 @@
 #include "core/file.h"
 #include "plan/json_members.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr int version = 1;
@@ -102,4 +102,4 @@ Result<LayerTable> read_layers(const std::string& path) {
   return table;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -10,7 +10,7 @@
 #include "plan/overlap/overlap_model.h"
 #include "plan/overlap/overlap_plan.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct Layer {
   std::string name;
@@ -39,4 +39,4 @@ std::string layers_json(const LayerTable& table);
 // Reads and parses a file. Fails (invalid) with its name, the place and the reason. Blocks on the disk.
 Result<LayerTable> read_layers(const std::string& path);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <numeric>
 
-namespace plait {
+namespace plait::plan {
 
 OverlapModel with_share(const OverlapModel& model, std::size_t share) {
   return {.shares = {model.shares[share]},
@@ -79,4 +79,4 @@ std::size_t share_index(const OverlapModel& model, const CommunicationShare& sha
   return static_cast<std::size_t>(found - model.shares.begin());
 }
 
-}  // namespace plait
+}  // namespace plait::plan

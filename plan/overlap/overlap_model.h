@@ -8,7 +8,7 @@
 
 #include "plan/overlap/overlap_plan.h"
 
-namespace plait {
+namespace plait::plan {
 
 // All times are in seconds, of one process; shares are meant by their index in `shares`.
 struct OverlapModel {
@@ -75,4 +75,4 @@ BackwardTime backward_time(const BackwardPass& pass, const std::vector<OverlapGr
 // The index of a share. Precondition: it is one of them.
 std::size_t share_index(const OverlapModel& model, const CommunicationShare& share);
 
-}  // namespace plait
+}  // namespace plait::plan

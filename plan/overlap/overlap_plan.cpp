@@ -7,7 +7,7 @@
 #include "core/file.h"
 #include "plan/json_members.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr int version = 1;
@@ -137,4 +137,4 @@ Result<OverlapPlan> read_overlap_plan(const std::string& path) {
   return plan;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -12,7 +12,7 @@
 #include "core/status.h"
 #include "plan/machine.h"
 
-namespace plait {
+namespace plait::plan {
 
 // The paper's r: what communication may take of a process's cores while computation runs beside it.
 struct CommunicationShare {
@@ -63,4 +63,4 @@ inline constexpr std::size_t largest_overlap_file = std::size_t{16} << 20;
 // Reads and parses a file. Fails (invalid) with its name, the place and the reason. Blocks on the disk.
 Result<OverlapPlan> read_overlap_plan(const std::string& path);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -6,7 +6,7 @@
 #include "plan/overlap/baselines.h"
 #include "plan/overlap/contention.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 using Grouping = std::function<OverlapSolution(const CommunicationShare& share)>;
@@ -133,4 +133,4 @@ OverlapPlan overlap_plan_of(const LayerTable& table, const Fingerprint& fingerpr
           .exposed_seconds = solution.time.exposed};
 }
 
-}  // namespace plait
+}  // namespace plait::plan

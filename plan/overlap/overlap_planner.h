@@ -7,7 +7,7 @@
 #include "plan/overlap/group_search.h"
 #include "plan/overlap/layers.h"
 
-namespace plait {
+namespace plait::plan {
 
 // One way to fuse and to share.
 struct OverlapSolution {
@@ -43,4 +43,4 @@ OverlapComparison compare_overlap(const BackwardPass& pass, const OverlapModel& 
 // The solution as a plan. Precondition: it is one of this table's backward pass.
 OverlapPlan overlap_plan_of(const LayerTable& table, const Fingerprint& fingerprint, const OverlapSolution& solution);
 
-}  // namespace plait
+}  // namespace plait::plan

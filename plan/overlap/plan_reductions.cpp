@@ -5,7 +5,7 @@
 
 #include "plan/collective.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr std::size_t element_bytes = 4;
@@ -81,4 +81,4 @@ Result<std::vector<ReductionCost>> plan_reductions(const std::vector<std::size_t
   return reductions;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

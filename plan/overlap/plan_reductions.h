@@ -7,7 +7,7 @@
 #include "plan/candidate.h"
 #include "plan/overlap/contention.h"
 
-namespace plait {
+namespace plait::plan {
 
 // Sizes for which plans are looked at: powers of two from 1 KiB on, up to the first of `most` bytes or more.
 std::vector<std::size_t> reduction_sizes(std::size_t most);
@@ -22,4 +22,4 @@ Result<ReductionCost> plan_reduction(std::size_t bytes, const std::string& plan,
 Result<std::vector<ReductionCost>> plan_reductions(const std::vector<std::size_t>& sizes,
                                                    const CandidateContext& context);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 double median(std::vector<double> values) {
@@ -132,4 +132,4 @@ double slowdown_of(double computation_alone, const StepFigures& beside) {
   return beside.beside - more > beside.beside / most ? beside.beside / (beside.beside - more) : most;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -8,7 +8,7 @@
 
 #include "plan/overlap/overlap_model.h"
 
-namespace plait {
+namespace plait::plan {
 
 // A reduction that the program posted, as one rank saw it. Seconds of a clock that only goes up.
 struct RecordedCall {
@@ -59,4 +59,4 @@ double startup_of(std::span<const RecordedCall> calls, double usual);
 // g(b, r) / b from the computation of a step without communication beside it, and with: between 1 and 100.
 double slowdown_of(double computation_alone, const StepFigures& beside);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 using enum PipelineTaskKind;
@@ -196,4 +196,4 @@ Status check_pipeline(const PipelineSchedule& schedule, const std::vector<int>& 
   return {};
 }
 
-}  // namespace plait
+}  // namespace plait::plan

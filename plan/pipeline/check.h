@@ -6,7 +6,7 @@
 #include "core/status.h"
 #include "plan/pipeline/task_list.h"
 
-namespace plait {
+namespace plait::plan {
 
 // The most micro-batches whose activations each stage holds at once: from the forward task to the backward task, or
 // to the weight task where there is one. It follows from the lists alone. Precondition: check_pipeline() is ok without
@@ -19,4 +19,4 @@ std::vector<int> peak_activations(const PipelineSchedule& schedule);
 // bound, where bounds are given (one a stage). Fails (invalid) with the stage, the task and what is wrong.
 Status check_pipeline(const PipelineSchedule& schedule, const std::vector<int>& most_activations = {});
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -11,7 +11,7 @@
 
 #include "plan/pipeline/check.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 using enum PipelineTaskKind;
@@ -306,4 +306,4 @@ double least_pipeline_seconds(const PipelineCosts& costs, int micro_batches, boo
   return least;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -13,7 +13,7 @@
 #include "plan/machine.h"
 #include "plan/pipeline/task_list.h"
 
-namespace plait {
+namespace plait::plan {
 
 // Seconds a micro-batch.
 struct PipelineStageCost {
@@ -76,4 +76,4 @@ Result<PipelineRun> simulate_pipeline(const PipelineSchedule& schedule, const Pi
 // and until the last one's gradients can have reached the first stage.
 double least_pipeline_seconds(const PipelineCosts& costs, int micro_batches, bool weights_apart);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 using enum PipelineTaskKind;
@@ -110,4 +110,4 @@ std::vector<int> activation_bounds(const PipelineRequest& request) {
   return bounds;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -12,7 +12,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::plan {
 
 enum class PipelineTaskKind {
   forward,
@@ -71,4 +71,4 @@ Result<PipelineSchedule> pipeline_schedule(const PipelineRequest& request);
 // Precondition: pipeline_schedule() accepts the request.
 std::vector<int> activation_bounds(const PipelineRequest& request);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -5,7 +5,7 @@
 
 #include "plan/pipeline/weight_delay.h"
 
-namespace plait {
+namespace plait::plan {
 
 const PipelineVariant* pipeline_variant_named(std::string_view name) {
   const auto* const found = std::find_if(pipeline_variants.begin(), pipeline_variants.end(),
@@ -41,4 +41,4 @@ Result<PipelineEstimate> estimate_pipeline(const PipelineVariant& variant, const
                           least};
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -10,7 +10,7 @@
 #include "plan/pipeline/simulation.h"
 #include "plan/pipeline/task_list.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct PipelineVariant {
   std::string_view name;
@@ -49,4 +49,4 @@ struct PipelineEstimate {
 // Fails as pipeline_schedule() and simulate_pipeline() do.
 Result<PipelineEstimate> estimate_pipeline(const PipelineVariant& variant, const PipelineCase& question);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr int largest_polished = 1024;  // stages times micro-batches
@@ -110,4 +110,4 @@ Result<std::vector<int>> least_weight_delays(const PipelineRequest& request, con
   return DelaySearch(checked, costs).run();
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -10,7 +10,7 @@
 #include "plan/pipeline/simulation.h"
 #include "plan/pipeline/task_list.h"
 
-namespace plait {
+namespace plait::plan {
 
 // A time within this share of the best is as good: what it would gain is not worth more activations.
 inline constexpr double delay_tolerance = 1e-3;
@@ -20,4 +20,4 @@ inline constexpr double delay_tolerance = 1e-3;
 // pipelines the last part is left out. Fails as pipeline_schedule() and simulate_pipeline() do.
 Result<std::vector<int>> least_weight_delays(const PipelineRequest& request, const PipelineCosts& costs);
 
-}  // namespace plait
+}  // namespace plait::plan

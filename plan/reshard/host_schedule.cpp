@@ -10,7 +10,7 @@
 
 #include "plan/reshard/host_search.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 namespace {
 
@@ -146,4 +146,4 @@ HostSchedule schedule(const std::vector<Transfer>& transfers, int hosts, Schedul
   return best;
 }
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

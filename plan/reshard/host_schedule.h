@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 struct Transfer {
   double seconds = 0;           // positive
@@ -48,4 +48,4 @@ HostSchedule schedule(const std::vector<Transfer>& transfers, int hosts, Schedul
 // whole transfers; and the longest transfer.
 double lower_bound(const std::vector<Transfer>& transfers, int hosts);
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

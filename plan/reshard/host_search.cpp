@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 namespace {
 
@@ -267,4 +267,4 @@ void depth_first_search(const std::vector<Transfer>& transfers, int hosts, doubl
   DepthFirst(kinds, hosts, transfers.size(), bound, budget.depth_first_steps, best).run();
 }
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

@@ -7,7 +7,7 @@
 
 #include "plan/reshard/host_schedule.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 // When the sides of the hosts are free, seconds.
 class FreeTimes {
@@ -45,4 +45,4 @@ void greedy_search(const std::vector<Transfer>& transfers, int hosts, double bou
 void depth_first_search(const std::vector<Transfer>& transfers, int hosts, double bound, const SearchBudget& budget,
                         HostSchedule& best);
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

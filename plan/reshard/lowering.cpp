@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 namespace {
 
@@ -242,4 +242,4 @@ BlockPlaces places_of(const Task& task, const Plan& plan, const Semantics& seman
   return places;
 }
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

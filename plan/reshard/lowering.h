@@ -8,7 +8,7 @@
 #include "plan/builder.h"
 #include "plan/reshard/plan.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 // What connects the ranks.
 struct Roads {
@@ -30,4 +30,4 @@ RunGrid grid_of(const Box& piece, const Box& local, std::size_t element_bytes);
 // This rank's shard of the source or the destination; no elements where it has none.
 Box shard_of(const Mesh& mesh, const ShardingSpec& spec, const std::vector<std::int64_t>& shape, int rank);
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

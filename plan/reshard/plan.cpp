@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 namespace {
 
@@ -227,4 +227,4 @@ Result<Plan> make_plan(const Task& task, std::span<const int> host_of, const Opt
   return plan;
 }
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

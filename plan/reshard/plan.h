@@ -12,7 +12,7 @@
 #include "plan/reshard/task.h"
 #include "plan/reshard/unit_tasks.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 // How one unit task goes from a holder to all its receivers (section 3.1). Times for t, one transfer of it over the
 // network, to receivers on A hosts:
@@ -87,4 +87,4 @@ double predicted_seconds(const Plan& plan);
 // does.
 Result<Plan> make_plan(const Task& task, std::span<const int> host_of, const Options& options);
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

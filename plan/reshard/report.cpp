@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 double gap(const Plan& plan) { return plan.lower_bound > 0 ? predicted_seconds(plan) / plan.lower_bound - 1 : 0; }
 
@@ -17,4 +17,4 @@ std::string summary_json(const Plan& plan) {
       .dump();
 }
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

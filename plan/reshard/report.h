@@ -5,7 +5,7 @@
 
 #include "plan/reshard/plan.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 // {"strategy":"broadcast","scheduler":"search","unit_tasks":64,"seconds":..,"lower_bound_seconds":..,"gap":..}; `gap`
 // is what the seconds exceed the bound by, as a share of it. Seconds are the model's.
@@ -14,4 +14,4 @@ std::string summary_json(const Plan& plan);
 // Seconds above the bound, over the bound; 0 where nothing crosses the network.
 double gap(const Plan& plan);
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

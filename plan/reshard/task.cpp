@@ -3,7 +3,7 @@
 #include <charconv>
 #include <limits>
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 namespace {
 
@@ -181,4 +181,4 @@ Box shard(const Mesh& mesh, const ShardingSpec& spec, const std::vector<std::int
   return box;
 }
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

@@ -13,7 +13,7 @@
 
 #include "core/status.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 inline constexpr int most_dimensions = 8;  // of a tensor or a mesh
 inline constexpr int most_mesh_ranks = 1 << 16;
@@ -80,4 +80,4 @@ Box intersection(const Box& a, const Box& b);
 // Precondition: check() is ok.
 Box shard(const Mesh& mesh, const ShardingSpec& spec, const std::vector<std::int64_t>& shape, int place);
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

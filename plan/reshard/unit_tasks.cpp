@@ -2,7 +2,7 @@
 
 #include <map>
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 namespace {
 
@@ -38,4 +38,4 @@ UnitTasks cut(const Task& task) {
   return all;
 }
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

@@ -7,7 +7,7 @@
 
 #include "plan/reshard/task.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 // A part of the tensor and all ranks that have it, or want it, in ascending order of their place in the mesh.
 struct Slice {
@@ -38,4 +38,4 @@ struct UnitTasks {
 // has it.
 UnitTasks cut(const Task& task);
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -117,8 +117,7 @@ std::vector<std::uint64_t> count_programs(const SynthesisTask& task, int most_in
     std::vector<std::uint64_t> next(graph.nodes.size());
     for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
       if (graph.nodes[node].goal) complete += ways[node];
-      for (const Transition& transition : graph.nodes[node].transitions)
-        next[transition.to] += ways[node];
+      for (const Transition& transition : graph.nodes[node].transitions) next[transition.to] += ways[node];
     }
     counts.push_back(complete);
     ways = std::move(next);
@@ -151,4 +150,4 @@ ProgramList list_programs(const SynthesisTask& task, int most_instructions, std:
   return list;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

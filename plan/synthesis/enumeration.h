@@ -7,7 +7,7 @@
 #include "plan/program.h"
 #include "plan/synthesis/level_state.h"
 
-namespace plait {
+namespace plait::plan {
 
 // Programs by size: element s is the number of programs of s instructions, s <= most_instructions. Dynamic programming
 // over the level states. A reduction over n levels takes 2n instructions at the most, other tasks 3n; 64 bits hold the
@@ -24,10 +24,12 @@ class ProgramList {
 
  private:
   friend ProgramList list_programs(const SynthesisTask& task, int most_instructions, std::size_t limit);
-  struct Code { std::uint8_t what, first, last; };
+  struct Code {
+    std::uint8_t what, first, last;
+  };
   std::vector<Code> codes_;
   std::vector<std::uint32_t> first_ = {0};
 };
 ProgramList list_programs(const SynthesisTask& task, int most_instructions, std::size_t limit);
 
-}  // namespace plait
+}  // namespace plait::plan

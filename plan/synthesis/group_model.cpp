@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -525,4 +525,4 @@ PipelineCost instruction_cost(const GroupModel& model, double bytes, LevelState 
                  static_cast<int>(model.levels.size()));
 }
 
-}  // namespace plait
+}  // namespace plait::plan

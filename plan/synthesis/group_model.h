@@ -4,13 +4,14 @@
 #include <array>
 #include <vector>
 
+#include "plan/layer.h"
 #include "plan/machine.h"
 #include "plan/program.h"
 #include "plan/synthesis/level_state.h"
 #include "plan/synthesis/placement.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plan {
 
 // One level of the group, with the link between its children.
 struct ModelLevel {
@@ -104,4 +105,4 @@ StateView view_of(const GroupModel& model, LevelState before, int first, int las
 PipelineCost instruction_cost(const GroupModel& model, double bytes, LevelState before, const Instruction& instruction);
 PipelineCost cost_of(const InstructionShape& shape, const StateView& view, double bytes, int levels);
 
-}  // namespace plait
+}  // namespace plait::plan

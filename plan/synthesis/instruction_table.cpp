@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -90,4 +90,4 @@ std::span<const InstructionShape> InstructionTable::of(int range, Instruct what)
   return std::span(shapes_).subspan(first_[at], first_[at + 1] - first_[at]);
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -9,7 +9,7 @@
 #include "plan/synthesis/group_model.h"
 #include "plan/synthesis/level_state.h"
 
-namespace plait {
+namespace plait::plan {
 
 // How an instruction's groups lie in the levels.
 struct Extent {
@@ -44,4 +44,4 @@ class InstructionTable {
   std::vector<std::uint32_t> first_;
 };
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -147,4 +147,4 @@ std::optional<LevelState> apply(const SynthesisTask& task, LevelState state, Ins
   return state;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

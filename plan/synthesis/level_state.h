@@ -7,7 +7,7 @@
 #include "plan/collective.h"
 #include "plan/program.h"
 
-namespace plait {
+namespace plait::plan {
 
 // How the data stands along one level.
 enum class LevelStatus : std::uint8_t {
@@ -64,4 +64,4 @@ SynthesisTask task_of(Collective collective, int levels, std::uint8_t uneven, bo
 // uneven levels: data below the range must be scattered or rooted, since the groups have no counterparts otherwise).
 std::optional<LevelState> apply(const SynthesisTask& task, LevelState state, Instruct what, int first, int last);
 
-}  // namespace plait
+}  // namespace plait::plan

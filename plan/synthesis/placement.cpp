@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string_view>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -163,4 +163,4 @@ std::vector<int> devices_of_grid(std::span<const int> system, std::span<const in
   return devices;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

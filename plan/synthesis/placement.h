@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::plan {
 
 // rows[a][j]: how many of axis a's shards are spread over level j of the system. Columns multiply to the system's
 // cardinalities, rows to the axes' sizes.
@@ -44,4 +44,4 @@ std::vector<GroupLevel> group_levels(const ParallelismMatrix& matrix, std::span<
 std::vector<int> devices_of_grid(std::span<const int> system, std::span<const int> axes,
                                  const ParallelismMatrix& matrix);
 
-}  // namespace plait
+}  // namespace plait::plan

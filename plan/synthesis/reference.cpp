@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -406,4 +406,4 @@ std::vector<std::uint64_t> count_reference(std::span<const int> cardinalities, i
   return counts;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -12,7 +12,7 @@
 #include "core/status.h"
 #include "plan/program.h"
 
-namespace plait {
+namespace plait::plan {
 
 // State matrices take k^3 bits: 16 MiB at the most.
 inline constexpr int most_reference_ranks = 512;
@@ -33,4 +33,4 @@ Status run_reference(const Program& program, std::span<const int> cardinalities)
 std::vector<std::uint64_t> count_reference(std::span<const int> cardinalities, int most_instructions,
                                            bool master = false);
 
-}  // namespace plait
+}  // namespace plait::plan

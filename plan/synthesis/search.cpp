@@ -10,7 +10,7 @@
 
 #include "plan/synthesis/instruction_table.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -468,4 +468,4 @@ Result<PricedProgram> price_program(const SynthesisTask& task, const GroupModel&
   return Pricing(task, model, options, program).run();
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -8,7 +8,7 @@
 #include "plan/synthesis/group_model.h"
 #include "plan/synthesis/level_state.h"
 
-namespace plait {
+namespace plait::plan {
 
 // A program with an algorithm for each instruction and the number of chunks that it is pipelined over.
 struct PricedProgram {
@@ -40,4 +40,4 @@ std::vector<PricedProgram> cheapest_programs(const SynthesisTask& task, const Gr
 Result<PricedProgram> price_program(const SynthesisTask& task, const GroupModel& model, const SearchOptions& options,
                                     const Program& program);
 
-}  // namespace plait
+}  // namespace plait::plan

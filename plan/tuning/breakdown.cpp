@@ -2,7 +2,7 @@
 
 #include <functional>
 
-namespace plait {
+namespace plait::plan {
 
 std::string_view name(Figure figure) {
   switch (figure) {
@@ -91,4 +91,4 @@ Result<Breakdown> break_down(const std::string& plan, const Call& call, const Ca
   return breakdown;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

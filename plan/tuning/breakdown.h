@@ -8,7 +8,7 @@
 #include "plan/candidate.h"
 #include "plan/collective.h"
 
-namespace plait {
+namespace plait::plan {
 
 enum class Figure {
   alpha,  // what each message takes: latency, overhead, the port's message rate
@@ -36,4 +36,4 @@ struct Breakdown {
 // the figures of each one times the derivative by it (Euler). Fails (invalid) where the call cannot use the plan.
 Result<Breakdown> break_down(const std::string& plan, const Call& call, const CandidateContext& context);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -6,7 +6,7 @@
 
 #include "plan/lowering.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -282,4 +282,4 @@ int ChunkOptimum::limit_of(const Program& program, std::uint64_t cut) {
   return entry->second;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

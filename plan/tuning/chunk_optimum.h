@@ -17,7 +17,7 @@
 #include "plan/synthesis/group_model.h"
 #include "plan/synthesis/instruction_table.h"
 
-namespace plait {
+namespace plait::plan {
 
 // 1, 2, 4 .. 64.
 inline constexpr int chunk_numbers = 7;
@@ -113,4 +113,4 @@ class ChunkOptimum {
   std::array<int, chunk_numbers> best_program_{};
 };
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -12,7 +12,7 @@
 #include "plan/tuning/chunk_optimum.h"
 #include "plan/tuning/size_cover.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -242,4 +242,4 @@ Result<TunedRanges> tune_collective(Collective collective, const CandidateContex
   return tuned;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -8,7 +8,7 @@
 #include "plan/candidate.h"
 #include "plan/tuning/table.h"
 
-namespace plait {
+namespace plait::plan {
 
 // A range is within this share of the best plan at each of its sizes on the grid.
 inline constexpr double range_tolerance = 0.02;
@@ -41,4 +41,4 @@ Result<TunedRanges> tune_collective(Collective collective, const CandidateContex
 // Whether a table has it: those with lengths by rank are found as those of equal segments.
 bool is_tuned(Collective collective);
 
-}  // namespace plait
+}  // namespace plait::plan

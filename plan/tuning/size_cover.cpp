@@ -4,7 +4,7 @@
 #include <cassert>
 #include <limits>
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::vector<CoveredRange> cover_sizes(const std::vector<std::vector<double>>& ti
   return ranges;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace plait {
+namespace plait::plan {
 
 // Points first <= i < end, all by one plan.
 struct CoveredRange {
@@ -19,4 +19,4 @@ struct CoveredRange {
 // plan with a finite time. Linear in the number of times.
 std::vector<CoveredRange> cover_sizes(const std::vector<std::vector<double>>& times, double tolerance);
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -8,7 +8,7 @@
 #include "plan/json_members.h"
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr int version = 1;
@@ -204,4 +204,4 @@ Result<TuningTable> read_table(const std::string& path) {
   return table;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

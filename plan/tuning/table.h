@@ -9,10 +9,11 @@
 
 #include "core/status.h"
 #include "plan/collective.h"
+#include "plan/layer.h"
 #include "plan/machine.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plan {
 
 // Of sizes as payload_bytes() tells them: from <= size < to.
 struct TunedRange {
@@ -69,4 +70,4 @@ inline constexpr std::size_t largest_table_file = std::size_t{4} << 20;
 // Reads and parses a file. Fails (invalid) with its name, the place and the reason. Blocks on the disk.
 Result<TuningTable> read_table(const std::string& path);
 
-}  // namespace plait
+}  // namespace plait::plan

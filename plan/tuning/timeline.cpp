@@ -6,7 +6,7 @@
 #include "plan/call_synthesis.h"
 #include "plan/tuning/breakdown.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 class ProgramTimeline {
@@ -122,4 +122,4 @@ Result<PlanTimeline> plan_timeline(const std::string& plan, const Call& call, co
   return ProgramTimeline(*candidate, call, context).run();
 }
 
-}  // namespace plait
+}  // namespace plait::plan

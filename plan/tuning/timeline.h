@@ -8,7 +8,7 @@
 #include "plan/candidate.h"
 #include "plan/collective.h"
 
-namespace plait {
+namespace plait::plan {
 
 // An instruction of the plan, as every chunk passes it. Times are seconds.
 struct TimelineStep {
@@ -37,4 +37,4 @@ struct PlanTimeline {
 // the levels have in the time. Fails (invalid) where the call cannot use the plan.
 Result<PlanTimeline> plan_timeline(const std::string& plan, const Call& call, const CandidateContext& context);
 
-}  // namespace plait
+}  // namespace plait::plan

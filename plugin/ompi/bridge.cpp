@@ -21,7 +21,7 @@
 #include "plugin/process.h"
 #include "plugin/request.h"
 
-namespace plait::ompi {
+namespace plait::plugin::ompi {
 namespace {
 
 struct Variable {
@@ -87,7 +87,7 @@ template <class Arguments, class... Values>
 // A module's communicator is always the same one; whether its state still stands, the generation tells.
 Communicator* serving_slowly(plait_ompi_state& state, MPI_Comm comm) {
   const std::uint64_t generation = detail::communicator_generation.load(std::memory_order_acquire);
-  Communicator* communicator = plait::serving(comm);
+  Communicator* communicator = plait::plugin::serving(comm);
   if (communicator == nullptr) return nullptr;
   std::atomic_ref(state.communicator).store(communicator, std::memory_order_relaxed);
   std::atomic_ref(state.generation).store(generation, std::memory_order_release);
@@ -139,62 +139,64 @@ void install_host_functions() {
 }
 
 }  // namespace
-}  // namespace plait::ompi
+}  // namespace plait::plugin::ompi
 
 extern "C" {
 
 size_t plait_ompi_variable_count(void) { return plait::knobs().size(); }
 
 plait_ompi_variable plait_ompi_variable_at(size_t index) {
-  const plait::ompi::Variable& variable = plait::ompi::variables()[index];
+  const plait::plugin::ompi::Variable& variable = plait::plugin::ompi::variables()[index];
   return {variable.name.c_str(), variable.help.c_str(), variable.initial.c_str()};
 }
 
 bool plait_ompi_preloaded(void) {
   const void* other = dlsym(RTLD_DEFAULT, "plait_version");
-  return other != nullptr && plait::ompi::library_of(other) !=
-                                 plait::ompi::library_of(reinterpret_cast<const void*>(&plait_ompi_preloaded));
+  return other != nullptr && plait::plugin::ompi::library_of(other) !=
+                                 plait::plugin::ompi::library_of(reinterpret_cast<const void*>(&plait_ompi_preloaded));
 }
 
 void plait_ompi_warn(const char* text) { plait::warn(text); }
 
 void plait_ompi_begin(const char* const values[]) {
-  plait::ompi::install_host_functions();
+  plait::plugin::ompi::install_host_functions();
   std::vector<std::string> settings;
   for (size_t i = 0; i < plait::knobs().size(); ++i)
     settings.push_back(std::string(plait::knobs()[i].name) + "=" + (values[i] != nullptr ? values[i] : ""));
-  plait::prefer_settings(std::move(settings));
-  plait::begin_initialisation();
+  plait::plugin::prefer_settings(std::move(settings));
+  plait::plugin::begin_initialisation();
 }
 
 void plait_ompi_open(void) {
-  plait::end_initialisation(true);
-  if (plait::process().first_rank && plait::process().config.shared == "malloc")
+  plait::plugin::end_initialisation(true);
+  if (plait::plugin::process().first_rank && plait::plugin::process().config.shared == "malloc")
     plait::warn("PLAIT_SHARED=malloc needs libplait.so to be preloaded; the program's memory stays private");
 }
 
-void plait_ompi_finish(void) { plait::finish(); }
+void plait_ompi_finish(void) { plait::plugin::finish(); }
 
 void plait_ompi_found_complete(const void* operation) {
-  plait::Fusion::note_found_complete(*static_cast<const plait::Operation*>(operation));
+  plait::plugin::Fusion::note_found_complete(*static_cast<const plait::plugin::Operation*>(operation));
 }
 
-void plait_ompi_release_operation(void* operation) { plait::give_back(static_cast<plait::Operation*>(operation)); }
+void plait_ompi_release_operation(void* operation) {
+  plait::plugin::give_back(static_cast<plait::plugin::Operation*>(operation));
+}
 
-int plait_ompi_start(MPI_Request request) { return plait::door::start(&request); }
+int plait_ompi_start(MPI_Request request) { return plait::plugin::door::start(&request); }
 
-void plait_ompi_persistent_freed(MPI_Request request) { plait::request_freed(request); }
+void plait_ompi_persistent_freed(MPI_Request request) { plait::plugin::request_freed(request); }
 
-#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                                      \
-  int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                    \
-    return plait::enter(plait::ompi::all_but_last<plait::ompi::Name> arguments, comm,             \
-                        plait::ompi::serving(*state, comm));                                      \
-  }                                                                                               \
-  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {                      \
-    return plait::door::i##name(PLAIT_LIST arguments, request);                                   \
-  }                                                                                               \
-  int plait_ompi_door_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) { \
-    return plait::door::name##_init(PLAIT_LIST arguments, info, request);                         \
+#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                                                  \
+  int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                                \
+    return plait::plugin::enter(plait::plugin::ompi::all_but_last<plait::plugin::ompi::Name> arguments, comm, \
+                                plait::plugin::ompi::serving(*state, comm));                                  \
+  }                                                                                                           \
+  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {                                  \
+    return plait::plugin::door::i##name(PLAIT_LIST arguments, request);                                       \
+  }                                                                                                           \
+  int plait_ompi_door_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) {             \
+    return plait::plugin::door::name##_init(PLAIT_LIST arguments, info, request);                             \
   }
 PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
 #undef PLAIT_DEFINE_DOOR

@@ -47,7 +47,7 @@ struct plait_ompi_state {
   uint64_t generation; /* of all communicators' states: none was destroyed since */
 };
 
-/* The collectives of plait::door. An error that they return is still to be raised. */
+/* The collectives of plait::plugin::door. An error that they return is still to be raised. */
 #define PLAIT_OMPI_DOOR(Name, name, parameters, arguments)                           \
   int plait_ompi_door_##name(PLAIT_LIST parameters, struct plait_ompi_state* state); \
   int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request);          \

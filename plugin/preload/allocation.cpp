@@ -22,7 +22,7 @@ void* __libc_memalign(std::size_t, std::size_t);
 void __libc_free(void*);
 }
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 constexpr std::size_t large_block_bytes = std::size_t{64} << 10;
@@ -204,13 +204,13 @@ bool share_allocations() {
   return true;
 }
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload
 
 // ---- The exported functions ----
 
 extern "C" {
 
-using namespace plait::preload;
+using namespace plait::plugin::preload;
 
 PLAIT_EXPORT void* malloc(std::size_t bytes) {
   if (is_large(bytes)) [[unlikely]]

@@ -4,7 +4,7 @@
 
 #include "plugin/preload/implementation.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 // As in Surroundings (implementation.h). Thread-safe once the source is known; the program has none of its blocks
 // before.
@@ -12,4 +12,4 @@ void know_blocks(const BlockSource& source);
 // From now on blocks of 64 KiB and more come from the source. Precondition: know_blocks() was called.
 bool share_allocations();
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

@@ -22,7 +22,7 @@
 #include "plugin/shared_memory.h"
 #include "tl/shm/arena.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 constinit std::array<void*, function_count> detail::tools{};
 thread_local constinit std::array<bool, function_count> detail::inside{};
@@ -50,8 +50,8 @@ void release(void* block) {
 // Without an arena it was said why.
 void offer_blocks(bool share) {
   if (Arena::instance() == nullptr) return;
-  behind.know_blocks({.begin = plait::detail::arena_range.begin.load(),
-                      .bytes = plait::detail::arena_range.bytes.load(),
+  behind.know_blocks({.begin = plait::tl::detail::arena_range.begin.load(),
+                      .bytes = plait::tl::detail::arena_range.bytes.load(),
                       .allocate = allocate,
                       .allocate_zeroed = allocate_zeroed,
                       .resize = Arena::resize,
@@ -186,12 +186,12 @@ bool has_all(const Surroundings& surroundings) {
 }
 
 }  // namespace
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload
 
-extern "C" __attribute__((visibility("default"))) bool plait_attach(const char* version, std::size_t bytes,
-                                                                    const plait::preload::Surroundings& surroundings,
-                                                                    plait::preload::Entries& entries) {
-  using namespace plait::preload;
+extern "C" __attribute__((visibility("default"))) bool plait_attach(
+    const char* version, std::size_t bytes, const plait::plugin::preload::Surroundings& surroundings,
+    plait::plugin::preload::Entries& entries) {
+  using namespace plait::plugin::preload;
   static constinit std::mutex guard;
   static constinit bool attached = false;
   if (bytes != interface_bytes || std::strcmp(version, plait_version()) != 0 || !has_all(surroundings)) return false;
@@ -199,7 +199,7 @@ extern "C" __attribute__((visibility("default"))) bool plait_attach(const char* 
   if (!attached) {
     behind = surroundings;
     detail::tools = surroundings.tools;
-    plait::install_host(host_of(surroundings));
+    plait::plugin::install_host(host_of(surroundings));
     attached = true;
   }
   entries = own_entries();

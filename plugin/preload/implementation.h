@@ -8,7 +8,7 @@
 
 #include "plugin/preload/functions.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 enum class Function : std::uint8_t {
 #define PLAIT_ENUMERATOR(Name, name, parameters, arguments) Name,
@@ -82,4 +82,4 @@ using Attach = bool (*)(const char* version, std::size_t bytes, const Surroundin
 inline constexpr const char* attach_name = "plait_attach";
 inline constexpr std::size_t interface_bytes = sizeof(Surroundings) + sizeof(Entries) + sizeof(BlockSource);
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 constexpr std::array known_kinds = {
@@ -92,4 +92,4 @@ void describe_known_kinds(char* text, std::size_t bytes) {
   }
 }
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

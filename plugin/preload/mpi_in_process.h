@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 // A kind of MPI library that Plait knows: all libraries of one kind have the same mpi.h.
 struct MpiKind {
@@ -25,4 +25,4 @@ MpiInProcess find_mpi();
 // "Open MPI (libmpi.so.40) or MPICH (libmpich.so.12)", at most `bytes` with the final 0.
 void describe_known_kinds(char* text, std::size_t bytes);
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

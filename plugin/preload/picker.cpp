@@ -23,7 +23,7 @@
 extern "C" void* plait_slots[] __attribute__((visibility("hidden")));
 extern "C" void* plait_fill(void** slot);
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 constexpr std::size_t named_count = function_count + extended.size();
@@ -192,11 +192,11 @@ void* without_mpi(std::size_t index) {
 }
 
 }  // namespace
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload
 
 // Threads may do it at the same time: they find the same.
 extern "C" void* plait_fill(void** slot) {
-  using namespace plait::preload;
+  using namespace plait::plugin::preload;
   const auto index = static_cast<std::size_t>(slot - plait_slots);
   const MpiInProcess mpi = find_mpi();
   if (mpi.library == nullptr) return without_mpi(index);

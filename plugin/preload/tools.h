@@ -6,7 +6,7 @@
 
 #include "plugin/preload/implementation.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 namespace detail {
 extern constinit std::array<void*, function_count> tools;
@@ -36,4 +36,4 @@ class ToolCall {
   void* tool_ = nullptr;
 };
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

@@ -12,7 +12,7 @@
 
 #include "tuner/grid_options.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace fs = std::filesystem;
 
 Outcome call(std::unique_ptr<Command> command, std::vector<std::string> arguments) {
@@ -72,4 +72,4 @@ std::size_t TemporaryFolder::files() const {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
 }
 
-}  // namespace plait
+}  // namespace plait::tuner

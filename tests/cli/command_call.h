@@ -10,7 +10,7 @@
 #include "core/status.h"
 #include "tuner/command.h"
 
-namespace plait {
+namespace plait::tuner {
 
 struct Outcome {
   Status status;        // `invalid` for a wrong command line too; `internal` for an exit code that is not 0
@@ -42,4 +42,4 @@ class TemporaryFolder {
   std::filesystem::path folder_;
 };
 
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,7 +8,7 @@
 #include "tuner/bench_job.h"
 #include "tuner/bench_report.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 JobShape job_on(const std::vector<std::uint64_t>& hosts) {
@@ -146,4 +146,4 @@ TEST(BenchReport, JsonHasNullWhereThereIsNoBound) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

@@ -10,7 +10,7 @@
 #include "tests/cli/command_call.h"
 #include "tuner/command.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::json;
@@ -176,4 +176,4 @@ TEST_F(Explain, EachBadInputIsOneLine) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

@@ -15,7 +15,7 @@
 #include "tuner/grid_options.h"
 #include "tuner/launch_placement.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using nlohmann::json;
@@ -388,4 +388,4 @@ TEST(Launch, SlotsOfARankAreTold) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

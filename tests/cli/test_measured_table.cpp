@@ -15,7 +15,7 @@
 #include "tuner/measure_agenda.h"
 #include "tuner/measured_report.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
@@ -156,4 +156,4 @@ TEST(MeasuredReport, SaysWhatWasLeftOut) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

@@ -7,7 +7,7 @@
 #include "tuner/limit_report.h"
 #include "tuner/node_limits.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr double us = 1e-6, gb = 1e9;
@@ -122,4 +122,4 @@ TEST(BenchReport, OnOneNodeRowsNameTheMemorysLimit) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

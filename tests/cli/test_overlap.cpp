@@ -9,9 +9,10 @@
 #include "tests/cli/command_call.h"
 #include "topo/discovery.h"
 #include "tuner/command.h"
+#include "tuner/layer.h"
 #include "tuner/scale_picture.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::json;
@@ -180,4 +181,4 @@ TEST(ScalePicture, EscapesWhatItIsTold) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

@@ -8,7 +8,7 @@
 #include "tests/cli/command_call.h"
 #include "tuner/command.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using Json = nlohmann::json;
@@ -153,4 +153,4 @@ TEST(PipelineCommand, ManyStages) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

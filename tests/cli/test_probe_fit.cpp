@@ -7,7 +7,7 @@
 
 #include "tuner/probe_samples.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 constexpr std::size_t sizes[] = {8, 64, 512, 4096, 65536, 262144, 1048576, 4194304};
@@ -121,4 +121,4 @@ TEST(ProbeFit, NoiseIsWhatThreeQuartersOfThePointsStayBelow) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

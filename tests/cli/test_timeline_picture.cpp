@@ -10,7 +10,7 @@
 #include "tuner/plan_picture.h"
 #include "tuner/timeline_svg.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 Call call_of(Collective collective, std::size_t bytes) {
@@ -201,4 +201,4 @@ TEST(TimelineSvg, HasAnAxisAndALimit) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

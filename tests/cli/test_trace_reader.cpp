@@ -7,7 +7,7 @@
 #include "tuner/trace_comparison.h"
 #include "tuner/trace_reader.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 using nlohmann::json;
@@ -153,4 +153,4 @@ TEST(TraceComparison, FindsWhereTheyDiffer) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

@@ -10,8 +10,9 @@
 #include "plan/tuning/table.h"
 #include "tests/cli/command_call.h"
 #include "tuner/command.h"
+#include "tuner/layer.h"
 
-namespace plait {
+namespace plait::tuner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +112,4 @@ TEST_F(Tune, ATableThatCannotBeWrittenIsAnError) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tuner

@@ -38,18 +38,19 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: plan_list RANKS[,RANKS]...\n");
     return 2;
   }
-  const plait::Hierarchy hierarchy = plait::Hierarchy::nodes_of(counts);
-  const plait::Machine machine = plait::default_machine();
+  const plait::topo::Hierarchy hierarchy = plait::topo::Hierarchy::nodes_of(counts);
+  const plait::plan::Machine machine = plait::plan::default_machine();
   std::map<std::string, std::string> collectives_of;
-  for (int i = 0; i < plait::planned_collectives; ++i) {
-    const auto collective = static_cast<plait::Collective>(i);
+  for (int i = 0; i < plait::plan::planned_collectives; ++i) {
+    const auto collective = static_cast<plait::plan::Collective>(i);
     // Those with lists of counts have the plans of those without.
-    if (collective == plait::Collective::allgatherv || collective == plait::Collective::reduce_scatter) continue;
+    if (collective == plait::plan::Collective::allgatherv || collective == plait::plan::Collective::reduce_scatter)
+      continue;
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{16} << 10, std::size_t{1} << 20})
-      for (const plait::Candidate& candidate : plait::candidates({.collective = collective, .count = bytes},
-                                                                 {.hierarchy = hierarchy, .machine = machine}, 2)) {
+      for (const plait::plan::Candidate& candidate : plait::plan::candidates(
+               {.collective = collective, .count = bytes}, {.hierarchy = hierarchy, .machine = machine}, 2)) {
         std::string& collectives = collectives_of[candidate.name];
-        const std::string name(plait::name(collective));
+        const std::string name(plait::plan::name(collective));
         if (("," + collectives + ",").find("," + name + ",") != std::string::npos) continue;
         collectives += (collectives.empty() ? "" : ",") + name;
       }

@@ -5,6 +5,7 @@
 #include "tests/fuzz/fuzz.h"
 
 using namespace plait;
+using namespace plait::plan;
 
 namespace {
 

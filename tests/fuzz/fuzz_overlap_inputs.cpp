@@ -7,6 +7,7 @@
 #include "tests/fuzz/fuzz.h"
 
 using namespace plait;
+using namespace plait::plan;
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 using namespace plait;
+using namespace plait::plan;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const Result<OverlapPlan> plan = parse_overlap_plan(fuzz::text_of(data, size));

@@ -3,6 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 using namespace plait;
+using namespace plait::plan;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const Result<PlanFile> plan = parse_plan_file(fuzz::text_of(data, size));

@@ -4,6 +4,8 @@
 #include "topo/shape.h"
 
 using namespace plait;
+using namespace plait::topo;
+using namespace plait::plan;
 
 namespace {
 

@@ -8,6 +8,8 @@
 #include "tuner/trace_reader.h"
 
 using namespace plait;
+using namespace plait::topo;
+using namespace plait::tuner;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto call = measured_call(fuzz::text_of(data, size), {Collective::allreduce, 1024, 2, "AR.1(ring)"});

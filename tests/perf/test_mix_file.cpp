@@ -8,7 +8,7 @@
 
 #include "perf/mix_file.h"
 
-namespace plait {
+namespace plait::perf {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -82,4 +82,4 @@ TEST(MixFile, TheMixesOfTheRepositoryAreRight) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::perf

@@ -8,7 +8,7 @@
 #include "plan/lowering.h"
 #include "plan/synthesis/enumeration.h"
 
-namespace plait {
+namespace plait::plan {
 
 inline Call sized_call(Collective collective, bool commutative, std::size_t count) {
   return {.collective = collective, .count = count, .commutative = commutative};
@@ -35,8 +35,7 @@ inline std::vector<Candidate> all_candidates(Collective collective, const Hierar
     for (Instruction& instruction : candidate.program.instructions) {
       const bool only_exchanges = ordered && instruction.what == Instruct::all_reduce;
       do instruction.algorithm = static_cast<Algorithm>(random() % algorithm_count);
-      while (!fits(instruction, grid) ||
-             (only_exchanges && instruction.algorithm != Algorithm::recursive_doubling));
+      while (!fits(instruction, grid) || (only_exchanges && instruction.algorithm != Algorithm::recursive_doubling));
     }
     candidate.name = text(candidate.program);
     found.push_back(std::move(candidate));
@@ -44,4 +43,4 @@ inline std::vector<Candidate> all_candidates(Collective collective, const Hierar
   return found;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace plait {
+namespace plait::plan {
 
 inline void append_factorisations(int ranks, int levels, std::vector<int>& prefix, std::vector<std::vector<int>>& all) {
   if (ranks == 1) {
@@ -27,4 +27,4 @@ inline std::vector<std::vector<int>> factorisations(int ranks, int levels) {
   return all;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

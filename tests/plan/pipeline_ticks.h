@@ -12,7 +12,7 @@
 #include "plan/pipeline/simulation.h"
 #include "plan/pipeline/task_list.h"
 
-namespace plait {
+namespace plait::plan {
 
 class PipelineTicks {
  public:
@@ -152,4 +152,4 @@ class PipelineTicks {
   std::map<std::pair<int, int>, long> port_;   // free from
 };
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -12,7 +12,7 @@
 #include "plan/builder.h"
 #include "tests/plan/simulated_ranks.h"
 
-namespace plait {
+namespace plait::plan {
 
 using Value = std::uint32_t;
 
@@ -198,4 +198,4 @@ inline Problem random_problem(Collective collective, int ranks, bool commutative
   return problem;
 }
 
-}  // namespace plait
+}  // namespace plait::plan

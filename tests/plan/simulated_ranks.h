@@ -11,7 +11,7 @@
 
 #include "plan/bound_schedule.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct SimulatedRank {
   BoundSchedule schedule;
@@ -244,4 +244,4 @@ class SimulatedJob {
   std::map<Wire, std::deque<std::vector<std::byte>>> wires_;
 };
 
-}  // namespace plait
+}  // namespace plait::plan

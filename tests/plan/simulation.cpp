@@ -6,7 +6,7 @@
 
 #include "plan/block_sizes.h"
 
-namespace plait {
+namespace plait::plan {
 
 namespace {
 
@@ -16,11 +16,11 @@ bool is_message(StepKind kind) { return kind != StepKind::copy && kind != StepKi
 struct Task {
   const Step* step;
   double bytes = 0;
-  std::uint32_t open = 0;        // predecessors not complete
-  double ready = 0;              // when the last of them was
-  std::uint32_t partner = 0;     // of a message: the other side's step
-  double arrival = -1;           // of a receive: when its data begins to be there
-  double complete_from = 0;      // of a receive: when the last of it is there
+  std::uint32_t open = 0;     // predecessors not complete
+  double ready = 0;           // when the last of them was
+  std::uint32_t partner = 0;  // of a message: the other side's step
+  double arrival = -1;        // of a receive: when its data begins to be there
+  double complete_from = 0;   // of a receive: when the last of it is there
   bool posted = false;
 };
 
@@ -84,7 +84,7 @@ class Simulation {
     for (std::uint32_t i = list.first; i < list.first + list.count; ++i) {
       const CellRun& run = schedule.runs[i];
       for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell)
-        bytes += block_bytes_[run.space == Space::scratch  ? schedule.scratch[cell]
+        bytes += block_bytes_[run.space == Space::scratch ? schedule.scratch[cell]
                               : run.space == Space::input ? semantics.input_block(r, cell)
                                                           : semantics.output_block(r, cell)];
     }
@@ -131,8 +131,8 @@ class Simulation {
       case StepKind::recv_reduce:
         return receive(event, task);
       default: {
-        const double rate = task.step->kind == StepKind::copy ? machine_.copy_seconds_per_byte
-                                                              : machine_.reduce_seconds_per_byte;
+        const double rate =
+            task.step->kind == StepKind::copy ? machine_.copy_seconds_per_byte : machine_.reduce_seconds_per_byte;
         return finish(event, compute(event.rank, event.time, rate * task.bytes));
       }
     }
@@ -230,7 +230,7 @@ class Simulation {
   Placement placement_;
   BlockSizes sizes_;
   std::vector<double> block_bytes_;
-  std::vector<std::vector<Task>> tasks_;                       // [rank][step]
+  std::vector<std::vector<Task>> tasks_;                          // [rank][step]
   std::vector<std::vector<std::vector<std::uint32_t>>> waiting_;  // [rank][step]: those that wait for it
   std::vector<double> cpu_free_, nic_out_, nic_in_;
   std::priority_queue<Event> events_;
@@ -244,4 +244,4 @@ double predict_seconds(const SimulatedPlan& plan, const Call& call, const Machin
   return Simulation(plan, call, machine).run();
 }
 
-}  // namespace plait
+}  // namespace plait::plan

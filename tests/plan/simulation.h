@@ -5,11 +5,12 @@
 
 #include "plan/bound_schedule.h"
 #include "plan/collective.h"
+#include "plan/layer.h"
 #include "plan/machine.h"
 #include "plan/schedule.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plan {
 
 // All ranks' schedules of one plan bound to a call's sizes, by rank.
 struct SimulatedPlan {
@@ -23,4 +24,4 @@ struct SimulatedPlan {
 // share cores, all work is done by so many cores less: the time that it takes them is added.
 double predict_seconds(const SimulatedPlan& plan, const Call& call, const Machine& machine);
 
-}  // namespace plait
+}  // namespace plait::plan

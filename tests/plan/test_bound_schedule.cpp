@@ -5,7 +5,7 @@
 #include "problem.h"
 #include "simulated_ranks.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 void check(Problem problem, const Candidate& candidate, const Hierarchy& hierarchy, unsigned seed) {
@@ -116,4 +116,4 @@ TEST(BoundSchedule, WhatGrowsEvenlyIsBoundAnewAsFromTheStart) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

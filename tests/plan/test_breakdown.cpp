@@ -6,7 +6,7 @@
 #include "plan/tuning/breakdown.h"
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 Call call_of(Collective collective, std::size_t bytes) {
@@ -100,4 +100,4 @@ TEST(Breakdown, APlanThatTheCallCannotUseIsRefused) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

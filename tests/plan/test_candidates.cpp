@@ -8,7 +8,7 @@
 #include "factorisations.h"
 #include "plan/proof.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 // A sanitizer looks at the code, which a few hierarchies reach in all its parts; the release build proves them all.
@@ -119,4 +119,4 @@ TEST(UnevenNodes, EveryRootIsProven) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

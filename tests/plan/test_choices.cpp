@@ -9,7 +9,7 @@
 
 #include "plan/planner.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 std::string chosen(Planner& planner, Collective collective, std::size_t bytes, int ranks) {
@@ -124,4 +124,4 @@ reduce_scatter: 8 none: the host is faster | 1K RS.2(shared) RS.1(direct) | 1M R
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

@@ -6,7 +6,7 @@
 #include "all_candidates.h"
 #include "plan/proof.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 // A job that fills the nodes in turn; by node its switch and its number of ranks.
@@ -35,9 +35,9 @@ TEST(GridOnSwitches, SwitchesAreTheOutermostLevel) {
 
 TEST(GridOnSwitches, EveryCandidateIsProven) {
   std::mt19937 random(1);
-  for (const std::vector<Node>& nodes : {std::vector<Node>{{1, 2}, {1, 2}, {2, 2}, {2, 2}},
-                                         std::vector<Node>{{1, 1}, {1, 1}, {2, 1}, {2, 1}},
-                                         std::vector<Node>{{1, 1}, {2, 3}, {1, 2}}}) {
+  for (const std::vector<Node>& nodes :
+       {std::vector<Node>{{1, 2}, {1, 2}, {2, 2}, {2, 2}}, std::vector<Node>{{1, 1}, {1, 1}, {2, 1}, {2, 1}},
+        std::vector<Node>{{1, 1}, {2, 3}, {1, 2}}}) {
     const Hierarchy hierarchy = on_switches(nodes);
     for (int c = 0; c < planned_collectives; ++c) {
       const auto collective = static_cast<Collective>(c);
@@ -54,4 +54,4 @@ TEST(GridOnSwitches, EveryCandidateIsProven) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

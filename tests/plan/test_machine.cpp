@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 void expect_near_relative(double one, double other) { EXPECT_NEAR(one, other, 1e-12 * std::abs(one)); }
@@ -207,4 +207,4 @@ TEST(MachineFile, DeepNestingDoesNotExhaustTheStack) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

@@ -12,7 +12,7 @@
 #include "plan/pipeline/weight_delay.h"
 #include "tests/plan/pipeline_ticks.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 using enum PipelineOrder;
@@ -413,4 +413,4 @@ TEST(WeightDelay, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

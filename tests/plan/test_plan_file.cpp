@@ -8,7 +8,7 @@
 
 #include "plan/plan_file.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 PlanFile sample() { return {Collective::reduce, {4, 2}, *parse_program("RD.2(binomial) RD.1(chain)"), 8}; }
@@ -86,4 +86,4 @@ TEST(PlanFile, APipeIsRefusedInsteadOfWaitedFor) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

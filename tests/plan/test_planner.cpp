@@ -5,7 +5,7 @@
 
 #include "plan/planner.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 std::string chosen(Planner& planner, Collective collective, std::size_t bytes, int root = 0) {
@@ -203,4 +203,4 @@ TEST(Planner, SiblingsShareTheNic) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

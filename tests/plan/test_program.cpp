@@ -3,7 +3,7 @@
 #include "plan/candidate.h"
 #include "plan/proof.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 TEST(Program, TextIsReadBackAsWritten) {
@@ -61,4 +61,4 @@ TEST(Program, ValidityFollowsTheRules) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

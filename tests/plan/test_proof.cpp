@@ -6,7 +6,7 @@
 #include "plan/candidate.h"
 #include "plan/proof.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 LoweredPlan plan_for(Collective collective, const char* program_text, int ranks, int chunks = 1) {
@@ -341,4 +341,4 @@ TEST(ProofOfGroups, SurvivesRandomDamage) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

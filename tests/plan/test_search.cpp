@@ -10,7 +10,7 @@
 #include "plan/synthesis/search.h"
 #include "simulation.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 double random_between(std::mt19937& random, double low, double high) {
@@ -169,4 +169,4 @@ TEST(LevelModel, AgreesWithTheSimulationOfItsSchedules) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

@@ -14,7 +14,7 @@
 #include "plan/synthesis/placement.h"
 #include "plan/synthesis/reference.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 using Counts = std::vector<std::uint64_t>;
@@ -525,4 +525,4 @@ TEST(Placement, BadRequestsNameTheNumberAndWhatWasExpected) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

@@ -7,7 +7,7 @@
 #include "plan/planner.h"
 #include "plan/tuning/table.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr const char* small_table = R"json({"plait_table": 1, "machine": "lab",
@@ -207,4 +207,4 @@ TEST(Table, EveryRankTakesTheSame) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

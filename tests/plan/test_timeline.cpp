@@ -5,7 +5,7 @@
 #include "plan/tuning/timeline.h"
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 Call call_of(Collective collective, std::size_t bytes) {
@@ -111,4 +111,4 @@ TEST(PlanTimeline, RefusesWhatIsNoPlanOfTheCall) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

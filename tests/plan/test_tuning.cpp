@@ -15,7 +15,7 @@
 #include "plan/tuning/size_cover.h"
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
@@ -164,7 +164,7 @@ TEST(Tuner, IsNeverWorseThanAnyProgramOfThreeLevels) {
       options.most_chunks = 1;
       const auto priced = price_program(synthesis.task, synthesis.model, options, program);
       if (!priced.ok()) continue;
-      EXPECT_LE(found, priced->seconds * (1 + 1e-9)) << plait::text(priced->program) << " on " << text;
+      EXPECT_LE(found, priced->seconds * (1 + 1e-9)) << plait::plan::text(priced->program) << " on " << text;
     }
   }
 }
@@ -337,4 +337,4 @@ TEST(Tuner, FiguresBeyondAllBoundsAreRefused) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

@@ -2,7 +2,7 @@
 
 #include "plugin/mapping_advice.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 using Said = std::vector<std::string>;
@@ -81,4 +81,4 @@ TEST(Launcher, IsKnownByTheLibrary) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

@@ -9,7 +9,7 @@
 #include "plugin/progress_share.h"
 #include "plugin/step_matcher.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 OverlapPlan plan_of(const std::vector<std::size_t>& bytes, const std::vector<std::size_t>& groups) {
@@ -327,4 +327,4 @@ TEST(OverlapReport, IsBoundedForAnyNumberOfCommunicators) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

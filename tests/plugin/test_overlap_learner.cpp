@@ -11,7 +11,7 @@
 #include "plugin/overlap_learner.h"
 #include "plugin/progress_share.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 struct World {
@@ -288,4 +288,4 @@ TEST(RecordedSteps, TellWhatCommunicationTakes) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

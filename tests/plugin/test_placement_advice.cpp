@@ -3,7 +3,7 @@
 #include "plan/synthesis/placement.h"
 #include "plugin/placement_advice.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 constexpr double mebibyte = 1 << 20;
@@ -124,4 +124,4 @@ TEST(PlacementAdvice, SilentWhereTheJobIsNoGrid) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

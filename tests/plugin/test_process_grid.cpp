@@ -6,7 +6,7 @@
 
 #include "plugin/process_grid.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 using Axes = std::vector<GridAxis>;
@@ -147,4 +147,4 @@ TEST(ProcessGrid, TextsThatAreNoAxes) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

@@ -5,7 +5,7 @@
 
 #include "plugin/report_content.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 ReportContent hostile() {
@@ -83,4 +83,4 @@ TEST(ReportText, HasRowsFactsAndAdvice) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

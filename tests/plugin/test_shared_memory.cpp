@@ -3,7 +3,7 @@
 
 #include "plugin/shared_memory.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 TEST(SharedMemoryAdvice, NamesTheSwitchWhereLargeCallsHavePrivateBuffers) {
@@ -37,4 +37,4 @@ TEST(SharedMemoryAdvice, CountsLargeCallsOnly) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

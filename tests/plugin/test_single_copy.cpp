@@ -4,7 +4,7 @@
 #include "plugin/node_report.h"
 #include "plugin/single_copy.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 Config wanting(const std::string& single_copy, std::size_t threshold = 0) {
@@ -64,4 +64,4 @@ TEST(NodeReport, AddsUpByNode) {
 TEST(NodeReport, SaysNothingOfNothing) { EXPECT_TRUE(node_report_lines({}, "mpi").empty()); }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

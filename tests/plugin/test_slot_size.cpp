@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 int wish(const std::vector<std::size_t>& lengths, int self) {
@@ -81,4 +81,4 @@ TEST(SlotSize, IsShorterWhereTheRanksAreMany) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

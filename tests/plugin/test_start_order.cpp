@@ -15,7 +15,7 @@
 #include "tests/tl/ranks.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 class Job {
@@ -123,4 +123,4 @@ TEST(StartOrder, AFailureIsSeenByTheWholeSite) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

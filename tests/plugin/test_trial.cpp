@@ -8,7 +8,7 @@
 
 #include "plugin/learned.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 using Times = std::function<std::uint64_t(int way)>;
@@ -226,4 +226,4 @@ TEST(Lessons, WhatIsNoLessonIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

@@ -31,9 +31,9 @@ struct Counts {
 
 Counts count(const Case& one, int executions) {
   Counts counts;
-  std::size_t before = plait::allocations();
+  std::size_t before = plait::tl::allocations();
   plait::Reshard plan(MPI_COMM_WORLD, one.source, one.destination, one.shape, MPI_BYTE, one.options);
-  counts.made = plait::allocations() - before;
+  counts.made = plait::tl::allocations() - before;
   std::vector<std::byte> source(plan.source_elements()), destination(plan.destination_elements());
   const auto run = [&] { plan.execute(source.data(), destination.data()); };
   const auto run_by_request = [&] {
@@ -43,9 +43,9 @@ Counts count(const Case& one, int executions) {
   const auto repeated = [&](const auto& execute) {
     execute();
     MPI_Barrier(MPI_COMM_WORLD);
-    before = plait::allocations();
+    before = plait::tl::allocations();
     for (int i = 0; i < executions; ++i) execute();
-    return plait::allocations() - before;
+    return plait::tl::allocations() - before;
   };
   counts.blocking = repeated(run);
   counts.by_request = repeated(run_by_request);

@@ -8,7 +8,7 @@ namespace {
 std::atomic<std::size_t> count = 0;
 }
 
-std::size_t plait::allocations() { return count; }
+std::size_t plait::tl::allocations() { return count; }
 
 void* operator new(std::size_t bytes) {
   ++count;

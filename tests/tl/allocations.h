@@ -3,6 +3,6 @@
 
 #include <cstddef>
 
-namespace plait {
+namespace plait::tl {
 std::size_t allocations();
 }

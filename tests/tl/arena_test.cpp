@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
@@ -345,4 +345,4 @@ TEST(PeerArena, RefusesWhatWasNotOffered) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -11,7 +11,7 @@
 #include "tests/tl/schedule_builder.h"
 #include "tl/memory.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr ChannelKind shm = ChannelKind::shm;
@@ -276,4 +276,4 @@ TEST(Courtesy, NapsOnlyAfterMilliseconds) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -29,7 +29,7 @@
 #include "tl/engine.h"
 #include "tl/shm/ring.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using test::Random;
@@ -281,7 +281,7 @@ int run_all(int ranks, std::uint64_t seed) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl
 
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
@@ -289,5 +289,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s RANKS [SEED]   (2 to 24 ranks)\n", argv[0]);
     return 2;
   }
-  return plait::run_all(ranks, argc > 2 ? std::strtoull(argv[2], nullptr, 10) : std::random_device{}());
+  return plait::tl::run_all(ranks, argc > 2 ? std::strtoull(argv[2], nullptr, 10) : std::random_device{}());
 }

@@ -12,7 +12,7 @@
 #include "tl/shm/failure_marks.h"
 #include "tl/shm/segment_shape.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr std::size_t bytes = 20'000;  // more than an area of the smallest boards
@@ -107,7 +107,7 @@ TEST(NodeFailures, AFailedCopyByTheKernelReachesAll) {
       if (rank != failing) return told_of(failing, "process " + std::to_string(gone), first);
       return contains(first, "process " + std::to_string(gone)) ? std::string() : first.message();
     };
-    EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0) << plait::name(kind);
+    EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0) << plait::plan::name(kind);
   }
 }
 
@@ -245,4 +245,4 @@ TEST_F(TwoMembers, WhoIsAtWorkIsWaitedFor) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace plait::fake_ucp {
+namespace plait::tl::fake_ucp {
 
 Behaviour behaviour;
 
@@ -258,4 +258,4 @@ const UcpLibrary& library() {
   return fake;
 }
 
-}  // namespace plait::fake_ucp
+}  // namespace plait::tl::fake_ucp

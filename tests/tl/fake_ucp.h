@@ -4,7 +4,7 @@
 
 #include "tl/ucx/ucp_library.h"
 
-namespace plait::fake_ucp {
+namespace plait::tl::fake_ucp {
 
 // Forgets all state of earlier tests.
 void reset();
@@ -31,4 +31,4 @@ int closed_endpoints();
 
 const UcpLibrary& library();
 
-}  // namespace plait::fake_ucp
+}  // namespace plait::tl::fake_ucp

@@ -19,7 +19,7 @@
 #include "tl/engine.h"
 #include "tl/shm/peer_buffers.h"
 
-namespace plait {
+namespace plait::tl {
 
 inline constexpr int group_kinds = 8;
 
@@ -387,4 +387,4 @@ class GroupTraffic {
   std::array<std::size_t, 3> end_{};
 };
 
-}  // namespace plait
+}  // namespace plait::tl

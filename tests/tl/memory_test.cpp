@@ -9,7 +9,7 @@
 #include "tests/tl/random_grid.h"
 #include "tests/tl/traffic.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // A message of `bytes` in up to `most` spans with gaps, in spaces drawn at random, some of them in grids; boundaries at
@@ -172,4 +172,4 @@ TEST(Memory, NothingIsNothing) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -8,6 +8,7 @@
 namespace {
 
 using namespace plait;
+using namespace plait::tl;
 
 int failures = 0;
 

@@ -16,7 +16,7 @@
 #include "tl/engine.h"
 #include "tl/shm/segment_shape.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using test::Random;
@@ -98,7 +98,7 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
       make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, job.ranks, options);
   if (!channel.ok()) return {channel.status().message()};
   Engine engine({channel->get(), nullptr}, {.yield = true});
-  std::optional<Helped> helped;
+  std::optional<perf::Helped> helped;
   if (job.assistants > 0) helped.emplace(job.assistants);
   const std::vector<std::size_t> sizes = sizes_for(job);
   Random own(test::derive(job.seed, static_cast<std::uint64_t>(rank), 99));
@@ -310,4 +310,4 @@ TEST(GroupStepFailures, AStepOfFewerRanksIsRefused) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

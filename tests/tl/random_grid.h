@@ -5,7 +5,7 @@
 
 #include "plan/bound_schedule.h"
 
-namespace plait {
+namespace plait::tl {
 
 // At least `bytes` from `origin` on, in runs of one to some elements, up to four levels deep.
 template <class Random>
@@ -27,4 +27,4 @@ RunGrid random_grid(Random& random, std::uint64_t origin, std::uint64_t bytes, s
   return grid;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -19,7 +19,7 @@
 #include "tl/shm/shm_channel.h"
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::tl {
 
 // A segment whose rings have `pair_bytes` each.
 inline std::size_t segment_for(int ranks, std::size_t pair_bytes) {
@@ -150,4 +150,4 @@ inline int run_threads(int ranks, std::size_t segment_bytes, const RankBody& bod
   return failed;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

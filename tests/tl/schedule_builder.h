@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "plan/bound_schedule.h"
+#include "tl/layer.h"
 
-namespace plait {
+namespace plait::tl {
 
 class ScheduleBuilder {
  public:
@@ -135,4 +136,4 @@ class ScheduleBuilder {
   std::map<std::pair<std::pair<bool, ChannelKind>, int>, std::int32_t> lane_of_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -15,7 +15,7 @@
 #include "tl/shm/segment_shape.h"
 #include "tl/shm/shm_channel.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // The exit status of `body` in a process of its own; -signal when one ended it.
@@ -205,4 +205,4 @@ TEST(CanReadProcess, OnlyWhereTheValueIsFound) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

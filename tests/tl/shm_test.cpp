@@ -5,7 +5,7 @@
 #include "tl/shm/ring.h"
 #include "tl/shm/shm_channel.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr std::size_t kib = 1024;
@@ -244,4 +244,4 @@ TEST(ShmChannel, DefaultSegmentsAreLargeEnough) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 enum class Page : std::uint8_t { clean, dirty, used };
@@ -160,4 +160,4 @@ TEST(SpanTable, RandomUseKeepsEveryPageOnce) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -22,7 +22,7 @@
 #include "tl/engine.h"
 #include "tl/shm/ring.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using test::Random;
@@ -290,4 +290,4 @@ TEST(Stress, RandomJobsGiveTheRightNumbers) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

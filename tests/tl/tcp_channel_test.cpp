@@ -12,7 +12,7 @@
 #include <memory>
 #include <thread>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr std::uint32_t loopback = 0x7f000001;
@@ -195,4 +195,4 @@ TEST(TcpSocket, AFreshConnectionIsNotCut) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -12,7 +12,7 @@
 #include "tests/tl/schedule_builder.h"
 #include "tl/engine.h"
 
-namespace plait {
+namespace plait::tl {
 
 struct TrafficOptions {
   std::uint64_t seed = 1;
@@ -185,4 +185,4 @@ class Traffic {
   std::uint64_t step_count_ = 0;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -13,7 +13,7 @@
 #include "tests/tl/fake_ucp.h"
 #include "tests/tl/traffic.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 Rail rail_named(const char* name) {
@@ -416,4 +416,4 @@ TEST_F(RealUcx, ASleeperIsWokenAtOnce) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -15,7 +15,7 @@
 #include "tl/tcp/tcp_channel.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using std::chrono::microseconds;
@@ -236,4 +236,4 @@ TEST(Wait, SocketsWake) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

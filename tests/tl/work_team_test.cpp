@@ -16,7 +16,7 @@
 #include "tl/memory.h"
 #include "tl/shm/stream_copy.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -42,7 +42,7 @@ Bytes random_bytes(std::mt19937_64& random, std::size_t bytes) {
 
 TEST(WorkTeam, EveryPartIsDoneOnce) {
   for (const int assistants : {0, 1, 2, 3}) {
-    Helped helped(assistants);
+    perf::Helped helped(assistants);
     for (int round = 0; round < rounds; ++round) {
       const auto parts = static_cast<std::uint32_t>(round % 23);  // none, one, fewer and more than there are threads
       std::array<int, 23> done{};                                 // not atomic: a run's end covers what its parts wrote
@@ -56,7 +56,7 @@ TEST(WorkTeam, EveryPartIsDoneOnce) {
 // A part that waits for another one ends only where two threads run them.
 TEST(WorkTeam, AssistantsWorkBesideTheLeader) {
   for (const int assistants : {1, 3}) {
-    Helped helped(assistants);
+    perf::Helped helped(assistants);
     for (int round = 0; round < 20; ++round) {
       std::atomic<int> begun{0};
       const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -74,7 +74,7 @@ TEST(WorkTeam, AssistantsWorkBesideTheLeader) {
 }
 
 TEST(WorkTeam, TheLeaderSleepsWhileAPartIsLate) {
-  Helped helped(1);
+  perf::Helped helped(1);
   for (int round = 0; round < 3; ++round) {
     std::atomic<bool> taken{false};
     bool late = false;
@@ -105,7 +105,7 @@ TEST(WorkTeam, NobodyWaitsForAnAssistantThatHasNotBegun) {
 }
 
 TEST(WorkTeam, NoMoreThreadsWorkThanAreWanted) {
-  Helped helped(2);
+  perf::Helped helped(2);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   for (const int threads : {-1, 0, 1}) {
     helped.team.set_threads(threads);
@@ -118,7 +118,7 @@ TEST(WorkTeam, NoMoreThreadsWorkThanAreWanted) {
 }
 
 TEST(WorkTeam, WhatAPartSharesOutIsItsOwn) {
-  Helped helped(2);
+  perf::Helped helped(2);
   Bytes from(1 << 20, std::byte{7}), to(1 << 20);
   helped.team.run(2, [&](std::uint32_t part) {
     EXPECT_EQ(own_threads(), 1);
@@ -130,7 +130,7 @@ TEST(WorkTeam, WhatAPartSharesOutIsItsOwn) {
 }
 
 TEST(WorkTeam, IsTheCallingThreadsOwn) {
-  Helped helped(1);
+  perf::Helped helped(1);
   int others = 0;
   std::thread([&] { others = own_threads(); }).join();
   EXPECT_EQ(others, 1);
@@ -186,7 +186,7 @@ std::vector<std::size_t> lengths(std::size_t element) {
 TEST(SharedOut, CopiesAreRight) {
   std::mt19937_64 random(1);
   for (const int assistants : {0, 1, 2}) {
-    Helped helped(assistants);
+    perf::Helped helped(assistants);
     for (const std::size_t bytes : lengths(1))
       for (const std::size_t offset : {0, 1, 24}) {
         const Bytes from = random_bytes(random, bytes + 100);
@@ -228,7 +228,7 @@ Bytes numbers(std::mt19937_64& random, Element element, std::size_t elements) {
 
 TEST(SharedOut, ReductionsHaveTheSameBits) {
   std::mt19937_64 random(2);
-  Helped helped(2);
+  perf::Helped helped(2);
   const auto by_one = [](auto&& work) {
     WorkTeam* const team = own_team();
     set_own_team(nullptr);
@@ -273,7 +273,7 @@ TEST(SharedOut, ReductionsHaveTheSameBits) {
 
 // A user's operator runs in the thread that asked for it.
 TEST(SharedOut, AUsersOperatorIsNotShared) {
-  Helped helped(2);
+  perf::Helped helped(2);
   static std::atomic<int> calls;
   calls = 0;
   const Reducer reducer{.apply = [](const Reducer&, void*, const void*, const void*, std::size_t) { ++calls; },
@@ -285,4 +285,4 @@ TEST(SharedOut, AUsersOperatorIsNotShared) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

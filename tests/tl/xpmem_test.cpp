@@ -10,7 +10,7 @@
 #include "tl/shm/copy_probe.h"
 #include "tl/shm/xpmem_buffers.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr const char* some_device = "/dev/null";
@@ -209,4 +209,4 @@ TEST(CopyProbe, MeasuresBothWays) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -5,7 +5,7 @@
 
 #include "topo/crowding.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 Location on(std::uint64_t machine, int core, int cores_allowed) {
@@ -32,4 +32,4 @@ TEST(Crowding, TheMostCrowdedMachineCounts) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

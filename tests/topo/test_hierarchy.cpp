@@ -11,7 +11,7 @@
 
 #include "topo/hierarchy.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 // A place within a node, in the order package, numa, l3, core.
@@ -132,16 +132,16 @@ TEST(HierarchySwitch, SplitsOutermostAndTheNodesStayNodes) {
 }
 
 TEST(HierarchySwitch, RanksOfOneSwitchAreConsecutiveInPlaceOrder) {
-  const auto hierarchy = of({on_switch(9, unbound(1)), on_switch(5, unbound(2)), on_switch(5, unbound(4)),
-                             on_switch(9, unbound(3))});
+  const auto hierarchy =
+      of({on_switch(9, unbound(1)), on_switch(5, unbound(2)), on_switch(5, unbound(4)), on_switch(9, unbound(3))});
   EXPECT_EQ(hierarchy.describe(), "[2 switch, 2 node]");
   EXPECT_EQ(order_of(hierarchy), (std::vector<int>{0, 3, 1, 2}));
   EXPECT_EQ(hierarchy.nodes(), 4);
 }
 
 TEST(HierarchySwitch, UnevenSwitches) {
-  const auto hierarchy = of({on_switch(1, unbound(1)), on_switch(1, unbound(2)), on_switch(2, unbound(3)),
-                             on_switch(2, unbound(3))});
+  const auto hierarchy =
+      of({on_switch(1, unbound(1)), on_switch(1, unbound(2)), on_switch(2, unbound(3)), on_switch(2, unbound(3))});
   EXPECT_EQ(hierarchy.describe(), "[2 switch, 2,1 node, 1,1,2 rank]");
   EXPECT_EQ(hierarchy.nodes(), 3);
 }
@@ -158,8 +158,8 @@ TEST(HierarchySwitch, SaysNothingWhereThereIsOneOrOneANode) {
 }
 
 TEST(HierarchySwitch, IsNotBelievedWhereItSplitsANode) {
-  const auto hierarchy = of({on_switch(1, unbound(1)), on_switch(2, unbound(1)), on_switch(2, unbound(2)),
-                             on_switch(1, unbound(3))});
+  const auto hierarchy =
+      of({on_switch(1, unbound(1)), on_switch(2, unbound(1)), on_switch(2, unbound(2)), on_switch(1, unbound(3))});
   EXPECT_EQ(hierarchy.describe(), "[3 node, 2,1,1 rank]");
 }
 
@@ -378,4 +378,4 @@ TEST(Hierarchy, ThousandsOfRanks) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

@@ -13,7 +13,7 @@
 #include "topo/detail/hwloc_topology.h"
 #include "topo/discovery.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 // ---- Where a binding lies, on machines that are not here ----
@@ -241,4 +241,4 @@ TEST(Discover, BoundToOneProcessor) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

@@ -9,7 +9,7 @@
 
 #include "topo/discovery.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 using Kind = TopologySource::Kind;
@@ -45,8 +45,7 @@ TEST(Machine, NumaNodesContainTheirProcessors) {
             "Machine(Package(NUMANode(Core(PU)) NUMANode(Core(PU))))");
   EXPECT_EQ(shape(load(Kind::synthetic, "package:1 numa:1 l3:1 core:1 pu:2").root),
             "Machine(Package(NUMANode(L3(Core(PU PU)))))");
-  EXPECT_EQ(shape(load(Kind::synthetic, "numa:2 core:1 pu:1").root),
-            "Machine(NUMANode(Core(PU)) NUMANode(Core(PU)))");
+  EXPECT_EQ(shape(load(Kind::synthetic, "numa:2 core:1 pu:1").root), "Machine(NUMANode(Core(PU)) NUMANode(Core(PU)))");
   EXPECT_EQ(shape(load(Kind::synthetic, "package:1 numa:2 l3:1 core:1 pu:1").root),
             "Machine(Package(NUMANode(L3(Core(PU))) NUMANode(L3(Core(PU)))))");
 }
@@ -136,4 +135,4 @@ TEST(MachineBadInput, TruncatedXml) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

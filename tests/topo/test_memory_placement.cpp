@@ -8,7 +8,7 @@
 
 #include "topo/detail/placement.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 struct Bound {
@@ -85,4 +85,4 @@ TEST(PlaceMemory, AFileInMemoryKeepsItsPlaces) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

@@ -2,7 +2,7 @@
 
 #include "topo/rails.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 Interface interface(const char* name, std::uint32_t address) {
@@ -75,4 +75,4 @@ TEST(Rails, ASecondPortOnANetworkIsAnotherRail) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

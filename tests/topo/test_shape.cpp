@@ -3,7 +3,7 @@
 
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 std::string again(std::string_view text) {
@@ -92,4 +92,4 @@ TEST(Shape, WhatIsWrongIsRefused) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

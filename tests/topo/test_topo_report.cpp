@@ -7,7 +7,7 @@
 
 #include "tuner/topo_report.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 MachineTopology machine(TopologySource::Kind kind, const std::string& text) {
@@ -17,7 +17,7 @@ MachineTopology machine(TopologySource::Kind kind, const std::string& text) {
 }
 
 TEST(TopoReport, ARegularMachineIsOneLineALevel) {
-  EXPECT_EQ(machine_text(machine(TopologySource::Kind::synthetic, "package:2 numa:2 l3:1 core:8 pu:2")),
+  EXPECT_EQ(tuner::machine_text(machine(TopologySource::Kind::synthetic, "package:2 numa:2 l3:1 core:8 pu:2")),
             "Machine, 4 GiB: 2 packages, 4 NUMA nodes, 4 L3 caches, 32 cores, 64 processing units\n"
             "  2 x Package 0-1\n"
             "    2 x NUMANode, 1 GiB\n"
@@ -26,7 +26,7 @@ TEST(TopoReport, ARegularMachineIsOneLineALevel) {
 }
 
 TEST(TopoReport, WhatDiffersHasALineOfItsOwn) {
-  EXPECT_EQ(machine_text(machine(TopologySource::Kind::xml_file, PLAIT_TEST_DATA "/irregular.xml")),
+  EXPECT_EQ(tuner::machine_text(machine(TopologySource::Kind::xml_file, PLAIT_TEST_DATA "/irregular.xml")),
             "Machine, 1 GiB: 2 packages, 1 NUMA node, 2 L3 caches, 6 cores, 6 processing units\n"
             "  NUMANode 0, 1 GiB\n"
             "    Package 0\n"
@@ -40,13 +40,13 @@ TEST(TopoReport, WhatDiffersHasALineOfItsOwn) {
 TEST(TopoReport, MemoryThatDiffersALittleIsAlike) {
   MachineTopology two = machine(TopologySource::Kind::synthetic, "package:2 numa:1(memory=64GiB) core:2 pu:1");
   two.root.children.at(1).children.at(0).bytes -= std::size_t{1} << 30;
-  EXPECT_NE(machine_text(two).find("2 x Package 0-1"), std::string::npos);
+  EXPECT_NE(tuner::machine_text(two).find("2 x Package 0-1"), std::string::npos);
   two.root.children.at(1).children.at(0).bytes -= std::size_t{8} << 30;
-  EXPECT_EQ(machine_text(two).find("2 x Package"), std::string::npos);
+  EXPECT_EQ(tuner::machine_text(two).find("2 x Package"), std::string::npos);
 }
 
 TEST(TopoReport, MachineJson) {
-  const auto json = machine_json(machine(TopologySource::Kind::synthetic, "package:1 core:2 pu:1"));
+  const auto json = tuner::machine_json(machine(TopologySource::Kind::synthetic, "package:1 core:2 pu:1"));
   EXPECT_EQ(json.at("cores"), 2);
   EXPECT_EQ(json.at("tree").at("type"), "Machine");
 }
@@ -66,10 +66,10 @@ VerbsPort fake_port(bool active) {
 }
 
 TEST(TopoReport, Ports) {
-  EXPECT_EQ(hcas_text(std::vector<VerbsPort>{fake_port(true), fake_port(false)}),
+  EXPECT_EQ(tuner::hcas_text(std::vector<VerbsPort>{fake_port(true), fake_port(false)}),
             "HCA mlx5_0 port 1: active, InfiniBand, 25 GB/s, LID 12, GID fe80::1, NUMA node 1\n"
             "HCA mlx5_0 port 1: down, InfiniBand\n");
-  const auto json = hcas_json(std::vector<VerbsPort>{fake_port(true), fake_port(false)});
+  const auto json = tuner::hcas_json(std::vector<VerbsPort>{fake_port(true), fake_port(false)});
   EXPECT_EQ(json.at("ports").size(), 2u);
   EXPECT_EQ(json.at("ports")[0].at("bytes_per_second"), 25e9);
   EXPECT_TRUE(json.at("ports")[1].at("numa").is_null());
@@ -77,16 +77,16 @@ TEST(TopoReport, Ports) {
 }
 
 TEST(TopoReport, NoPort) {
-  EXPECT_EQ(hcas_text(std::vector<VerbsPort>{}), "no HCA found (libibverbs: it lists no device)\n");
+  EXPECT_EQ(tuner::hcas_text(std::vector<VerbsPort>{}), "no HCA found (libibverbs: it lists no device)\n");
   const Status missing(Code::unavailable, "not installed");
-  EXPECT_EQ(hcas_text(missing), "no HCA found (libibverbs: not installed)\n");
-  EXPECT_EQ(hcas_json(missing).at("reason"), "not installed");
+  EXPECT_EQ(tuner::hcas_text(missing), "no HCA found (libibverbs: not installed)\n");
+  EXPECT_EQ(tuner::hcas_json(missing).at("reason"), "not installed");
 }
 
 TEST(TopoReport, Ranges) {
-  EXPECT_EQ(ranges_text(std::vector<int>{}), "");
-  EXPECT_EQ(ranges_text(std::vector<int>{5}), "5");
-  EXPECT_EQ(ranges_text(std::vector<int>{0, 1, 3, 4, 5, 9, 8}), "0 1 3-5 9 8");
+  EXPECT_EQ(tuner::ranges_text(std::vector<int>{}), "");
+  EXPECT_EQ(tuner::ranges_text(std::vector<int>{5}), "5");
+  EXPECT_EQ(tuner::ranges_text(std::vector<int>{0, 1, 3, 4, 5, 9, 8}), "0 1 3-5 9 8");
 }
 
 std::vector<Location> by_node(int nodes, int ranks) {
@@ -103,7 +103,7 @@ std::vector<Location> by_node(int nodes, int ranks) {
 
 TEST(TopoReport, Job) {
   const auto locations = by_node(2, 4);
-  EXPECT_EQ(job_text(Hierarchy::from_locations(locations), locations),
+  EXPECT_EQ(tuner::job_text(Hierarchy::from_locations(locations), locations),
             "job: 4 ranks on 2 nodes, hierarchy [2 node, 2 core], uniform\n"
             "place order: ranks 0 2 1 3\n"
             "node 0, host alpha: ranks 0 2\n"
@@ -117,7 +117,7 @@ TEST(TopoReport, Job) {
 TEST(TopoReport, JobJson) {
   auto locations = by_node(2, 4);
   locations[3].core = -1;
-  const auto json = job_json(Hierarchy::from_locations(locations), locations);
+  const auto json = tuner::job_json(Hierarchy::from_locations(locations), locations);
   EXPECT_EQ(json.at("place_order"), nlohmann::ordered_json({0, 2, 1, 3}));
   EXPECT_EQ(json.at("uniform"), false);
   EXPECT_EQ(json.at("levels")[0].at("cardinality"), 2);
@@ -127,11 +127,11 @@ TEST(TopoReport, JobJson) {
 }
 
 TEST(TopoReport, Bindings) {
-  EXPECT_EQ(binding_text(Location()), "not bound");
+  EXPECT_EQ(tuner::binding_text(Location()), "not bound");
   Location location;
   location.package = 1;
-  EXPECT_EQ(binding_text(location), "package 1, not bound to one core");
+  EXPECT_EQ(tuner::binding_text(location), "package 1, not bound to one core");
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

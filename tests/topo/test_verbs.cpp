@@ -13,7 +13,7 @@
 
 #include "topo/detail/verbs_functions.h"
 
-namespace plait {
+namespace plait::topo {
 namespace {
 
 using detail::PortAttributes;
@@ -23,7 +23,7 @@ using detail::VerbsFunctions;
 
 struct FakePort {
   ibv_port_state state = IBV_PORT_ACTIVE;
-  std::uint8_t width = 2;  // 4X
+  std::uint8_t width = 2;    // 4X
   std::uint32_t speed = 32;  // EDR
   bool ethernet = false;
   std::uint16_t lid = 0;
@@ -165,11 +165,11 @@ double gigabits(std::uint8_t width_code, std::uint32_t speed_code) {
 }
 
 TEST(VerbsRate, EverySpeedOfAFourLaneLink) {
-  EXPECT_DOUBLE_EQ(gigabits(2, 1), 8);     // SDR
-  EXPECT_DOUBLE_EQ(gigabits(2, 2), 16);    // DDR
-  EXPECT_DOUBLE_EQ(gigabits(2, 4), 32);    // QDR
-  EXPECT_NEAR(gigabits(2, 8), 40, 1e-6);   // FDR10
-  EXPECT_NEAR(gigabits(2, 16), 54.5, 0.1);  // FDR
+  EXPECT_DOUBLE_EQ(gigabits(2, 1), 8);       // SDR
+  EXPECT_DOUBLE_EQ(gigabits(2, 2), 16);      // DDR
+  EXPECT_DOUBLE_EQ(gigabits(2, 4), 32);      // QDR
+  EXPECT_NEAR(gigabits(2, 8), 40, 1e-6);     // FDR10
+  EXPECT_NEAR(gigabits(2, 16), 54.5, 0.1);   // FDR
   EXPECT_NEAR(gigabits(2, 32), 100, 1e-6);   // EDR
   EXPECT_NEAR(gigabits(2, 64), 200, 1e-6);   // HDR
   EXPECT_NEAR(gigabits(2, 128), 400, 1e-6);  // NDR
@@ -291,4 +291,4 @@ TEST(SystemVerbs, SaysWhyThereIsNone) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::topo

@@ -11,7 +11,7 @@
 
 #include "core/units.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using Element = std::int32_t;
@@ -358,4 +358,4 @@ std::optional<std::size_t> CollectiveCall::first_wrong_sum_byte() const {
   return std::nullopt;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -11,8 +11,9 @@
 
 #include "core/status.h"
 #include "plan/collective.h"
+#include "tl/layer.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Where the buffers of a call come from: an ordinary allocation, or MPI_Alloc_mem, which may give memory that the ranks
 // of a node can map.
@@ -77,4 +78,4 @@ class CollectiveCall {
   Memory input_, output_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -8,7 +8,7 @@
 
 #include "plait/plait_mpi.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr std::chrono::microseconds nap{500};
@@ -77,4 +77,4 @@ void meet_quietly() {
   for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;) std::this_thread::sleep_for(nap);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

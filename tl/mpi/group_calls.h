@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tl {
 
 // A communicator of some ranks of the job, made by MPI's own names, so that libplait.so takes part. Used by one thread;
 // freed on destruction, which must come before the session's. All members but rank() and ranks() are collective over
@@ -52,4 +52,4 @@ Status take_plan_of_job(const std::string& plan);
 // all the time, so that what some ranks measure is not slowed by those that wait here.
 void meet_quietly();
 
-}  // namespace plait
+}  // namespace plait::tl

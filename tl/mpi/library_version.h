@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-namespace plait {
+namespace plait::tl {
 
 // The first line of what MPI_Get_library_version says: "Open MPI v4.1.4, package: ...", "MPICH Version: 4.0.2". Local;
 // MPI need not be initialised.
@@ -28,4 +28,4 @@ inline std::string library_release() {
   return line;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -9,7 +9,7 @@
 #include "tl/room.h"
 #include "tl/staging_pool.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr int tag = 1;
@@ -236,4 +236,4 @@ std::unique_ptr<Channel> make_mpi_channel(MPI_Comm communicator, MpiChannelOptio
   return std::make_unique<MpiChannel>(communicator, options);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

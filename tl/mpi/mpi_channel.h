@@ -7,7 +7,7 @@
 
 #include "tl/channel.h"
 
-namespace plait {
+namespace plait::tl {
 
 struct MpiChannelOptions {
   std::size_t fragment_bytes = 60 * 1024;  // larger messages travel in pieces: below Open MPI's eager limit on TCP, so
@@ -18,4 +18,4 @@ struct MpiChannelOptions {
 // `communicator` has the same ranks as the user's and is not used by anybody else; not owned. It must return errors.
 std::unique_ptr<Channel> make_mpi_channel(MPI_Comm communicator, MpiChannelOptions options);
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -6,7 +6,7 @@
 #include <climits>
 #include <new>
 
-namespace plait {
+namespace plait::tl {
 
 struct PostedReduction::Request {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -43,4 +43,4 @@ bool PostedReduction::right(int ranks) const {
   return std::all_of(output_.begin(), output_.end(), [sum](float value) { return value == sum; });
 }
 
-}  // namespace plait
+}  // namespace plait::tl

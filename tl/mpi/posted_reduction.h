@@ -8,7 +8,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Of 32-bit floats on MPI_COMM_WORLD. Used by one thread. All members are collective; a failure ends the job
 // (MPI_ERRORS_ARE_FATAL).
@@ -33,4 +33,4 @@ class PostedReduction {
   std::unique_ptr<Request> request_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

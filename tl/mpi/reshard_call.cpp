@@ -7,7 +7,7 @@
 
 #include "plait/plait_mpi.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // Of the libplait.so in the process: a program without one has none.
@@ -147,4 +147,4 @@ bool ReshardCall::right() const {
 
 std::string ReshardCall::description() const { return api().describe(state_->plan); }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -10,7 +10,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tl {
 
 struct ReshardSpec {
   std::vector<int> source_dims, destination_dims;
@@ -44,4 +44,4 @@ class ReshardCall {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -9,7 +9,7 @@
 
 #include "tl/mpi/library_version.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // Set for each rank by Open MPI, PMIx, MPICH, Intel MPI and MVAPICH launchers, and by srun's PMI plugins; not set by a
@@ -97,8 +97,8 @@ void MpiSession::say_once(std::string_view line) {
 
 std::string MpiSession::library() const { return library_version(); }
 
-std::string MpiSession::library_release() const { return plait::library_release(); }
+std::string MpiSession::library_release() const { return plait::tl::library_release(); }
 
 double MpiSession::wall_seconds() const { return MPI_Wtime(); }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -10,7 +10,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Whether the environment says that a launcher (mpirun, mpiexec, srun) started this process as a rank.
 bool launched_by_mpirun();
@@ -54,4 +54,4 @@ class MpiSession {
   bool owner_;  // false once moved from
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -23,7 +23,7 @@
 
 #include "tl/shm/arena_fork.h"
 
-namespace plait {
+namespace plait::tl {
 
 constinit detail::ArenaRange detail::arena_range;
 constinit std::atomic<Arena*> Arena::instance_{nullptr};
@@ -314,4 +314,4 @@ bool Arena::discard(Span span) const {
                    static_cast<off_t>(std::size_t{span.first} * page_bytes), static_cast<off_t>(bytes)) == 0;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -16,7 +16,7 @@
 #include "core/status.h"
 #include "tl/shm/span_table.h"
 
-namespace plait {
+namespace plait::tl {
 
 // What a process tells the ranks of its node, so that they can map its arena. Fixed from Arena::create() on.
 struct ArenaOffer {
@@ -169,4 +169,4 @@ class PeerArena {
   std::byte* base_ = nullptr;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

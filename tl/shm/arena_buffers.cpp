@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 class ArenaBuffers final : public PeerBuffers {
@@ -40,4 +40,4 @@ Result<std::unique_ptr<PeerBuffers>> make_arena_buffers(std::span<const ArenaOff
   return std::unique_ptr<PeerBuffers>(std::make_unique<ArenaBuffers>(std::move(arenas)));
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -11,7 +11,7 @@
 
 #include "tl/shm/arena.h"
 
-namespace plait {
+namespace plait::tl {
 
 thread_local constinit bool detail::thread_is_forking __attribute__((tls_model("initial-exec"))) = false;
 
@@ -126,4 +126,4 @@ void ArenaFork::child() {
   arena.guard_.unlock();
 }
 
-}  // namespace plait
+}  // namespace plait::tl

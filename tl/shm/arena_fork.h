@@ -1,7 +1,7 @@
 // fork() with an arena: the child gets its own copies of all blocks, as they are at the time of the fork.
 #pragma once
 
-namespace plait {
+namespace plait::tl {
 
 namespace detail {
 // The calling thread is between the handlers below: it holds the arena's lock.
@@ -17,4 +17,4 @@ struct ArenaFork {
   static void child();
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -18,7 +18,7 @@
 #include "tl/shm/doorbell.h"
 #include "tl/shm/ring.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 inline constexpr std::uint32_t board_slots = 64;
 inline constexpr std::uint32_t board_areas = 8;
@@ -114,4 +114,4 @@ inline bool reached(std::uint32_t counter, std::uint32_t wanted) {
   return static_cast<std::int32_t>(counter - wanted) >= 0;
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

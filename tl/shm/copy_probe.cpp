@@ -6,7 +6,7 @@
 
 #include "tl/shm/stream_copy.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr int attempts = 3;
@@ -62,4 +62,4 @@ Result<MeasuredCopies> measure_copies(const CopyProbe& probe) {
   return costs;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "tl/shm/kernel_copy.h"
 
-namespace plait {
+namespace plait::tl {
 
 inline constexpr std::array<std::size_t, 4> probed_bytes = {std::size_t{16} << 10, std::size_t{32} << 10,
                                                             std::size_t{64} << 10, std::size_t{256} << 10};
@@ -51,4 +51,4 @@ struct MeasuredCopies {
 };
 Result<MeasuredCopies> measure_copies(const CopyProbe& probe);
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -9,7 +9,7 @@
 #include <climits>
 #include <utility>
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 bool fence_all() { return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0; }
@@ -66,4 +66,4 @@ void Doorbells::wake_all() const {
     if (local != self_) wake(local);
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -13,7 +13,7 @@
 
 #include "tl/channel.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 // In the shared segment, one for each rank. Zeroed memory is a fresh one.
 struct Doorbell {
@@ -65,4 +65,4 @@ class Doorbells {
   bool all_fenced_ = false;
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 FailureMarks::FailureMarks(const std::vector<Board>& boards, const std::vector<int>& ranks, std::size_t self)
     : ranks_(ranks), self_(self) {
@@ -36,4 +36,4 @@ Status FailureMarks::look() {
   return {};
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

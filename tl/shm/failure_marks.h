@@ -7,7 +7,7 @@
 #include "core/status.h"
 #include "tl/shm/board.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 // One rank's view of the marks. Not thread-safe; nothing blocks.
 class FailureMarks {
@@ -29,4 +29,4 @@ class FailureMarks {
   const FailureMark* found_ = nullptr;
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -9,7 +9,7 @@
 
 #include "core/work_team.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 using SystemCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
@@ -57,4 +57,4 @@ Status write_remote(RemoteProcess there, std::uint64_t address, const std::byte*
   return move(there, address, const_cast<std::byte*>(from), bytes, process_vm_writev);
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

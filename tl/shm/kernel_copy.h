@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 struct RemoteProcess {
   int process = -1;
@@ -18,4 +18,4 @@ struct RemoteProcess {
 Status read_remote(RemoteProcess there, std::uint64_t address, std::byte* to, std::size_t bytes);
 Status write_remote(RemoteProcess there, std::uint64_t address, const std::byte* from, std::size_t bytes);
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -9,7 +9,7 @@
 #include "tl/shm/stream_copy.h"
 #include "tl/trace.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 namespace {
 
@@ -305,4 +305,4 @@ void NodeGroup::put(const Memory& to, std::uint64_t offset, const std::byte* fro
     copy_in(to, offset, from, bytes);
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -23,7 +23,7 @@
 #include "tl/shm/kernel_copy.h"
 #include "tl/shm/peer_buffers.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 // Steps by the way that they took.
 struct GroupSteps {
@@ -215,4 +215,4 @@ class NodeGroup {
   std::size_t takers_a_round_ = 1;  // whose pieces a stage has room for
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -8,7 +8,7 @@
 #include "tl/shm/node_group.h"
 #include "tl/shm/stream_copy.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 std::uint64_t length(const Memory& memory) {
@@ -261,4 +261,4 @@ void NodeGroup::copy_straight(std::byte* to, const std::byte* from, std::uint64_
     shared_copy(to, from, bytes);
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

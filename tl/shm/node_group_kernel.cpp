@@ -7,7 +7,7 @@
 #include "tl/shm/kernel_copy.h"
 #include "tl/shm/node_group.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 // What a thread reduces at a time: all members' pieces together stay in its second-level cache.
@@ -157,4 +157,4 @@ void NodeGroup::move_by_kernel() {
   });
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -5,7 +5,7 @@
 #include "tl/shm/node_group.h"
 #include "tl/shm/stream_copy.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 bool NodeGroup::has_reduction() const { return reduces(group_->kind); }
 
@@ -203,4 +203,4 @@ void NodeGroup::copy_out_round(std::uint32_t round) {
   });
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

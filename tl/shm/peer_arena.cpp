@@ -15,7 +15,7 @@
 
 #include "tl/shm/arena.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 Status unavailable(const std::string& what, int error) {
@@ -156,4 +156,4 @@ void PeerArena::ensure_mapped(std::uint64_t offset, std::uint64_t bytes) const {
   }
 }
 
-}  // namespace plait
+}  // namespace plait::tl

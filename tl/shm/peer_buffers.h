@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace plait {
+namespace plait::tl {
 
 // Neither function allocates, nor makes a system call for memory that was looked for lately.
 class PeerBuffers {
@@ -20,4 +20,4 @@ class PeerBuffers {
   virtual std::byte* find(std::size_t peer, std::uint64_t name, std::size_t bytes) const = 0;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

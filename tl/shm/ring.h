@@ -20,7 +20,7 @@
 #include "tl/shm/single_copy.h"
 #include "tl/transfer_queue.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 inline constexpr std::size_t cache_line = 64;
 inline constexpr std::size_t inline_bytes = 56;
@@ -121,4 +121,4 @@ struct Ring {
   std::size_t span_capacity() const { return shape.area_bytes / sizeof(RemoteSpan); }
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

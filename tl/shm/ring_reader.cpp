@@ -7,7 +7,7 @@
 #include "tl/shm/stream_copy.h"
 #include "tl/trace.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 constexpr std::uint64_t longest_farewell_ns = 100'000'000;
@@ -143,4 +143,4 @@ Status RingReader::wrong_message(const Transfer& transfer, const std::string& fo
                               std::to_string(transfer.bytes) + " bytes has " + std::to_string(transfer.progressed)};
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

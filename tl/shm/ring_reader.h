@@ -6,7 +6,7 @@
 
 #include "tl/shm/ring.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 class RingReader {
  public:
@@ -56,4 +56,4 @@ class RingReader {
   std::vector<std::byte> partial_;  // an element larger than a slot, as far as it has come
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -5,7 +5,7 @@
 #include "tl/memory.h"
 #include "tl/shm/stream_copy.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 // Slot numbers wrap.
@@ -113,4 +113,4 @@ Status RingWriter::push_piece(Transfer& transfer, bool& moved) {
   return {};
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

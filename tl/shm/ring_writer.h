@@ -5,7 +5,7 @@
 
 #include "tl/shm/ring.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 class RingWriter {
  public:
@@ -43,4 +43,4 @@ class RingWriter {
   std::uint32_t pushed_ = 0;      // pieces of the first of them copied by this side
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

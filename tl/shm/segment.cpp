@@ -16,7 +16,7 @@
 #include "tl/shm/segment_shape.h"
 #include "tl/shm/shm_channel.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr const char* directory = "/dev/shm";
@@ -170,4 +170,4 @@ bool can_read_process(int process, const void* address, std::uint64_t expected) 
   return process_vm_readv(process, &here, 1, &there, 1, 0) == static_cast<ssize_t>(sizeof found) && found == expected;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -5,11 +5,12 @@
 #include <span>
 #include <vector>
 
+#include "tl/layer.h"
 #include "tl/shm/board.h"
 #include "tl/shm/ring.h"
 #include "topo/memory_placement.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 struct SegmentShape {
   BoardShape board;
@@ -43,4 +44,4 @@ inline std::size_t ring_offset(const SegmentShape& shape, std::size_t ranks, std
 // By local rank: its board, then the rings that it writes. Whole pages: one that several ranks share goes to the first.
 std::vector<PlacedRange> placed_ranges(std::byte* segment, std::size_t bytes, std::span<const int> numa_of_rank);
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

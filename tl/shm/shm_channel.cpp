@@ -12,7 +12,7 @@
 #include "tl/shm/ring_writer.h"
 #include "tl/shm/segment_shape.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // Bytes from which on a message is announced for a single copy. Measured by perf/tl_exchange, two ranks on an AMD EPYC,
@@ -248,4 +248,4 @@ std::span<std::byte> stage_memory(const SharedSegment& segment, int ranks, int s
   return {board + shape.stages_offset(), detail::board_stages * shape.stage_bytes};
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -11,7 +11,7 @@
 #include "tl/channel.h"
 #include "tl/shm/peer_buffers.h"
 
-namespace plait {
+namespace plait::tl {
 
 // The segment: created by the node's first rank, unnamed, mapped by the others through /proc/<pid>/fd/<n>, so that a
 // killed rank leaves nothing behind.
@@ -83,4 +83,4 @@ std::span<std::byte> stage_memory(const SharedSegment& segment, int ranks, int s
 // Whether this process can read `address` of `process` with process_vm_readv and finds `expected` there.
 bool can_read_process(int process, const void* address, std::uint64_t expected);
 
-}  // namespace plait
+}  // namespace plait::tl

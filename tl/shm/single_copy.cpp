@@ -9,7 +9,7 @@
 #include "tl/memory.h"
 #include "tl/shm/ring.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 // A glance moves one piece. Several to a message, so that both sides find work until the end.
@@ -134,4 +134,4 @@ Status pull(const RemotePiece& piece, const Memory& local) { return transfer(pie
 
 Status push(const RemotePiece& piece, const Memory& local) { return transfer(piece, local, process_vm_writev); }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -11,7 +11,7 @@
 #include "core/status.h"
 #include "tl/channel.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 struct Ring;
 struct Slot;
@@ -54,4 +54,4 @@ struct RemotePiece {
 Status pull(const RemotePiece& piece, const Memory& local);
 Status push(const RemotePiece& piece, const Memory& local);
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

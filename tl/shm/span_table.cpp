@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace plait {
+namespace plait::tl {
 
 namespace {
 
@@ -231,4 +231,4 @@ void SpanTable::set_used(std::uint32_t first, std::uint32_t pages) {
 
 bool SpanTable::is_free(std::uint32_t first, State state) const { return records_[first].state == state; }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace plait {
+namespace plait::tl {
 
 struct Span {
   std::uint32_t first = 0;
@@ -92,4 +92,4 @@ class SpanTable {
   Bins dirty_{}, clean_{};
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -11,7 +11,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 #if defined(__SSE2__)
@@ -96,4 +96,4 @@ void stream_in(const Memory& to, std::uint64_t offset, const std::byte* from, st
   fence();
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

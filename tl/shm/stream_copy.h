@@ -6,7 +6,7 @@
 
 #include "tl/channel.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 // From this many bytes on, stream_out() into a slot is faster than copy_out(). Measured on an AMD EPYC, two processes,
 // slots that the reader had just drained, a core's time to write 2 / 8 / 32 KiB: ordinary stores 0.17 / 2.6 / 14 us,
@@ -21,4 +21,4 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes);
 void stream_out(const Memory& from, std::uint64_t offset, std::byte* to, std::size_t bytes);
 void stream_in(const Memory& to, std::uint64_t offset, const std::byte* from, std::size_t bytes);
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

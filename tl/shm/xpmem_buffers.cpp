@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr int read_and_write = 2;  // XPMEM_RDWR
@@ -101,4 +101,4 @@ std::unique_ptr<PeerBuffers> join_buffers(std::unique_ptr<PeerBuffers> arenas, s
   return std::make_unique<JoinedBuffers>(std::move(arenas), std::move(others));
 }
 
-}  // namespace plait
+}  // namespace plait::tl

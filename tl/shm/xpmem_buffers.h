@@ -10,7 +10,7 @@
 #include "tl/shm/peer_buffers.h"
 #include "tl/shm/xpmem_library.h"
 
-namespace plait {
+namespace plait::tl {
 
 // The name of a buffer is its address. Peers' memory is attached in windows, which are kept: a window is attached when
 // a buffer is first looked for, which makes system calls, and given up when a peer has more than `most_windows` of
@@ -63,4 +63,4 @@ class XpmemBuffers final : public PeerBuffers {
 // Both together: what lies in an arena by way of the arena. `arenas` may be nullptr.
 std::unique_ptr<PeerBuffers> join_buffers(std::unique_ptr<PeerBuffers> arenas, std::unique_ptr<XpmemBuffers> others);
 
-}  // namespace plait
+}  // namespace plait::tl

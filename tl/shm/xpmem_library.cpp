@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr int permit_by_mode = 1;                       // XPMEM_PERMIT_MODE
@@ -54,4 +54,4 @@ const Result<std::int64_t>& own_xpmem_segment(const XpmemLibrary& library) {
   return segment;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

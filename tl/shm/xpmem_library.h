@@ -12,7 +12,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tl {
 
 // xpmem_addr: where to attach.
 struct XpmemAddress {
@@ -41,4 +41,4 @@ const Result<XpmemLibrary>& system_xpmem();
 // which names the library, for the life of the process. Thread-safe.
 const Result<std::int64_t>& own_xpmem_segment(const XpmemLibrary& library);
 
-}  // namespace plait
+}  // namespace plait::tl

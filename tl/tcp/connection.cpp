@@ -11,7 +11,7 @@
 
 #include "tl/memory.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 constexpr std::size_t length_bytes = sizeof(std::uint32_t);
@@ -129,4 +129,4 @@ Result<bool> Connection::receive_some(bool& moved) {
   return true;
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

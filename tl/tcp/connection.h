@@ -12,7 +12,7 @@
 #include "tl/tcp/socket.h"
 #include "tl/transfer_queue.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 // The first bytes from who connects.
 struct Greeting {
@@ -54,4 +54,4 @@ class Connection {
   std::vector<std::byte> staged_;  // of a recv_reduce
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <string>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // A silent peer's kernel must answer within so long: a cut link is an error then, and not a wait of many minutes. Where
@@ -106,4 +106,4 @@ bool is_cut(const Socket& socket) {
   return unanswered >= (info.tcpi_state == TCP_SYN_SENT ? lost_connects : lost_attempts);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Owns a descriptor.
 class Socket {
@@ -46,4 +46,4 @@ Result<Socket> accept_one(const Socket& listener);
 // link is cut, or the host is gone. A peer that is merely slow or stopped has a kernel that answers.
 bool is_cut(const Socket& socket);
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -9,7 +9,7 @@
 #include "tl/stall_clock.h"
 #include "tl/tcp/connection.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 class TcpChannel final : public Channel {
@@ -269,4 +269,4 @@ std::unique_ptr<Channel> make_split_channel(std::unique_ptr<Channel> short_messa
   return std::make_unique<SplitChannel>(std::move(short_messages), std::move(long_messages), short_bytes);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -13,7 +13,7 @@
 #include "tl/channel.h"
 #include "tl/tcp/socket.h"
 
-namespace plait {
+namespace plait::tl {
 
 struct TcpPeer {
   Endpoint endpoint;  // of its listener
@@ -35,4 +35,4 @@ std::unique_ptr<Channel> make_tcp_channel(Socket listener, std::vector<TcpPeer> 
 std::unique_ptr<Channel> make_split_channel(std::unique_ptr<Channel> short_messages,
                                             std::unique_ptr<Channel> long_messages, std::uint64_t short_bytes);
 
-}  // namespace plait
+}  // namespace plait::tl

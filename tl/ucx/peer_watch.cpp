@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 int tcp_socket() { return socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
@@ -89,4 +89,4 @@ Knock::Answer Knock::answer() {
   return answer_;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tl {
 
 // A port of this process to which nobody listens and that nobody else can take, for others to knock at.
 class KnockPort {
@@ -42,4 +42,4 @@ class Knock {
   Answer answer_ = Answer::none_yet;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

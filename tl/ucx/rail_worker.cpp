@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using Setting = std::pair<const char*, const char*>;
@@ -185,4 +185,4 @@ void RailWorker::close(UcxEndpoint& endpoint) {
   ucp_.request_free(request);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -10,10 +10,11 @@
 #include <string>
 
 #include "tl/channel.h"
+#include "tl/layer.h"
 #include "tl/ucx/ucp_library.h"
 #include "topo/rails.h"
 
-namespace plait {
+namespace plait::tl {
 
 // A connection to one process over one rail. Made at the first message, kept until the process ends. Before any message
 // both ends introduce themselves: until then UCX 1.13 may end the other process when this one cuts the connection.
@@ -105,4 +106,4 @@ class RailWorker {
   std::atomic<std::uint64_t> bytes_{0}, socket_bytes_{0};
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -5,7 +5,7 @@
 
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
@@ -70,4 +70,4 @@ Status StallWatch::knock_at(const Awaited& awaited, std::uint64_t now) {
                                  ": its host cannot be reached over this rail"};
 }
 
-}  // namespace plait
+}  // namespace plait::tl

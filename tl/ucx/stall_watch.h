@@ -10,7 +10,7 @@
 #include "tl/ucx/peer_watch.h"
 #include "tl/ucx/ucx_channel.h"
 
-namespace plait {
+namespace plait::tl {
 
 // A message that a channel waits for.
 struct Awaited {
@@ -53,4 +53,4 @@ class StallWatch {
   std::vector<Suspect> suspects_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <string>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // UCX handles crashes by default, and does so from its constructors on.
@@ -68,4 +68,4 @@ Result<const UcpLibrary*> system_ucp() {
   return *loaded;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

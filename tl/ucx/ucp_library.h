@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 
-namespace plait {
+namespace plait::tl {
 
 struct UcpLibrary {
   decltype(&ucp_config_read) config_read = nullptr;
@@ -38,4 +38,4 @@ struct UcpLibrary {
 // something.
 Result<const UcpLibrary*> system_ucp();
 
-}  // namespace plait
+}  // namespace plait::tl

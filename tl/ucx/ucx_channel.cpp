@@ -9,7 +9,7 @@
 #include "tl/staging_pool.h"
 #include "tl/ucx/stall_watch.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // A tag: the communicator, the sender's rank in it, and the binding: 0 for messages bound to no rail, else rail + 1.
@@ -546,4 +546,4 @@ std::unique_ptr<Channel> make_ucx_channel(std::vector<UcxRail> rails, std::vecto
   return std::make_unique<UcxChannel>(std::move(rails), std::move(peers), std::move(options));
 }
 
-}  // namespace plait
+}  // namespace plait::tl

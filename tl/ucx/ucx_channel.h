@@ -13,7 +13,7 @@
 #include "tl/channel.h"
 #include "tl/ucx/rail_worker.h"
 
-namespace plait {
+namespace plait::tl {
 
 // How to reach a process over the rails; shared by the channels of all communicators that it is in.
 struct UcxPeer {
@@ -58,4 +58,4 @@ struct RailShare {
 };
 RailShare rail_share(std::uint64_t bytes, std::size_t element_bytes, std::span<const double> weights, int rail);
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -10,7 +10,7 @@
 #include "topo/discovery.h"
 #include "topo/location.h"
 
-namespace plait::detail {
+namespace plait::topo::detail {
 
 struct TopologyDeleter {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
@@ -33,4 +33,4 @@ void locate(hwloc_topology_t topology, hwloc_const_cpuset_t binding, Location& l
 // The logical index of the NUMA node that the operating system numbers `os_index`; -1 when there is none.
 int numa_logical_index(hwloc_topology_t topology, int os_index);
 
-}  // namespace plait::detail
+}  // namespace plait::topo::detail

@@ -7,11 +7,11 @@
 #include "topo/detail/hwloc_topology.h"
 #include "topo/memory_placement.h"
 
-namespace plait::detail {
+namespace plait::topo::detail {
 
 // Binds one range: 0, or -1 with errno, as hwloc_set_area_membind.
 using BindArea = std::function<int(const PlacedRange& range, hwloc_const_nodeset_t nodes)>;
 
 Status place_memory(hwloc_topology_t topology, std::span<const PlacedRange> ranges, const BindArea& bind);
 
-}  // namespace plait::detail
+}  // namespace plait::topo::detail

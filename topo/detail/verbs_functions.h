@@ -10,7 +10,7 @@
 #include "core/status.h"
 #include "topo/discovery.h"
 
-namespace plait::detail {
+namespace plait::topo::detail {
 
 // ibv_query_port's answer, and the speed that grew out of its eight bits with XDR (rdma-core 50 and later).
 struct PortAttributes {
@@ -24,9 +24,9 @@ struct VerbsFunctions {
   const char* (*get_device_name)(ibv_device* device);
   ibv_context* (*open_device)(ibv_device* device);  // null with errno on failure
   int (*close_device)(ibv_context* context);
-  int (*query_device)(ibv_context* context, ibv_device_attr* attributes);                     // 0 or errno
-  int (*query_port)(ibv_context* context, std::uint8_t port, PortAttributes* attributes);     // 0 or errno
-  int (*query_gid)(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid);         // 0 or -1
+  int (*query_device)(ibv_context* context, ibv_device_attr* attributes);                  // 0 or errno
+  int (*query_port)(ibv_context* context, std::uint8_t port, PortAttributes* attributes);  // 0 or errno
+  int (*query_gid)(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid);      // 0 or -1
   int (*numa_logical_index)(int os_index);  // hwloc's number for the kernel's NUMA node, -1 unknown
 };
 
@@ -35,4 +35,4 @@ Result<std::vector<VerbsPort>> list_ports(const VerbsFunctions& verbs);
 // Bytes a second of payload that a link of this width and speed code carries; 0 for codes that nobody defines.
 double link_bytes_per_second(std::uint8_t width_code, std::uint32_t speed_code);
 
-}  // namespace plait::detail
+}  // namespace plait::topo::detail

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -126,4 +126,4 @@ double chunked_time(const OverlapProblem& problem, const std::vector<OverlapGrou
   return before[Z];
 }
 
-}  // namespace plait
+}  // namespace plait::plan

@@ -7,7 +7,7 @@
 #include "plan/overlap/group_search.h"
 #include "plan/overlap/overlap_model.h"
 
-namespace plait {
+namespace plait::plan {
 
 struct OverlapProblem {
   BackwardPass pass;
@@ -27,4 +27,4 @@ double best_of_all_schedules(const OverlapProblem& problem, int groups);
 // T of these groups with these shares where communication begins at chunks' ends: the least over all begins.
 double chunked_time(const OverlapProblem& problem, const std::vector<OverlapGroup>& groups, int chunks);
 
-}  // namespace plait
+}  // namespace plait::plan

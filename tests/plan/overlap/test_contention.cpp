@@ -8,7 +8,7 @@
 
 #include "plan/overlap/contention_fit.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr const char* small_file = R"json({"plait_contention": 1, "machine": "lab", "fingerprint": {"hardware": "x"},
@@ -192,4 +192,4 @@ TEST(ContentionFit, TableHasTheMeansByShare) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

@@ -8,7 +8,7 @@
 #include "plan/overlap/group_search.h"
 #include "tests/plan/overlap/overlap_problems.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr std::uint64_t seed = 20231;
@@ -115,4 +115,4 @@ TEST(GroupSearch, TakesFractionsOfASecond) { expect_soon(160, 4, 30); }
 TEST(GroupSearch, DISABLED_TakesSecondsForThousandsOfLayers) { expect_soon(2000, 8, 10); }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

@@ -6,7 +6,7 @@
 
 #include "plan/overlap/layers.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr const char* small_table = R"json({"plait_layers": 1, "model": "net", "layers": [
@@ -80,4 +80,4 @@ TEST(Layers, WhatIsWrongIsNamedWithItsPlace) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

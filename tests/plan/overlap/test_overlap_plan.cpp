@@ -6,7 +6,7 @@
 
 #include "plan/overlap/overlap_plan.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 constexpr const char* small_plan = R"json({"plait_overlap": 1, "model": "two layers",
@@ -96,4 +96,4 @@ TEST(OverlapPlan, AFileThatIsNoneIsNamed) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

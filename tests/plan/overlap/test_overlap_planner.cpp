@@ -9,7 +9,7 @@
 #include "tests/plan/overlap/overlap_problems.h"
 #include "topo/shape.h"
 
-namespace plait {
+namespace plait::plan {
 namespace {
 
 // One second of computation a call; communication of c bytes takes 1 + c/10 s beside it and 0.5 + c/10 s alone.
@@ -140,4 +140,4 @@ TEST(PlanReductions, OneNodeCountsItsProcessors) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plan

@@ -9,7 +9,7 @@
 
 #include "plan/reshard/task.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 
 using Random = std::mt19937;
 
@@ -102,4 +102,4 @@ inline std::string text(const Task& task) {
   return all;
 }
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

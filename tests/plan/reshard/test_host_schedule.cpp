@@ -8,7 +8,7 @@
 #include "plan/reshard/plan.h"
 #include "tests/plan/reshard/random_task.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 namespace {
 
 constexpr unsigned seed = 20261122;
@@ -217,4 +217,4 @@ TEST(HostSchedule, IsFoundInTime) {
 }
 
 }  // namespace
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

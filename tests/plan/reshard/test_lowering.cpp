@@ -9,7 +9,7 @@
 #include "tests/plan/reshard/random_task.h"
 #include "tests/plan/simulated_ranks.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 namespace {
 
 constexpr unsigned seed = 20261122;
@@ -277,4 +277,4 @@ TEST(Resharding, CutsIntoMoreChunksTheMoreHostsFollow) {
 }
 
 }  // namespace
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

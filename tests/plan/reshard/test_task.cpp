@@ -6,7 +6,7 @@
 #include "plan/reshard/unit_tasks.h"
 #include "tests/plan/reshard/random_task.h"
 
-namespace plait::reshard {
+namespace plait::plan::reshard {
 namespace {
 
 constexpr unsigned seed = 20261122;
@@ -130,4 +130,4 @@ TEST(UnitTasks, CoverWhatEveryRankWantsOnce) {
 }
 
 }  // namespace
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard
