@@ -22,7 +22,7 @@
 
 namespace {
 
-using namespace plait::coverage;
+using namespace plait::plugin::coverage;
 
 constexpr int count = 16;
 std::vector<int> from, to, counts, places, byte_places;
