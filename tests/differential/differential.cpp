@@ -312,11 +312,21 @@ bool Run::trials_as_expected() {
   const Settled::Counts counts = settled_.counts();
   if (options_.settle && world_rank() == 0)
     std::printf(
-        "%zu calls, %zu of them in trials; classes: %zu settled on plans, %zu on the host, %zu open, %zu known\n",
-        counts.calls, counts.in_trials, counts.on_plans, counts.on_host, counts.open, counts.known);
-  if (options_.expected == Expected::settled) return counts.in_trials > 0 && counts.on_plans > 0 && counts.on_host > 0;
-  if (options_.expected == Expected::known) return counts.known > counts.on_plans + counts.on_host + counts.open;
-  return true;
+        "%zu calls, %zu of them in trials; classes: %zu settled on plans, %zu on the host, %zu open, known from "
+        "before: "
+        "%zu plans, %zu host\n",
+        counts.calls, counts.in_trials, counts.on_plans, counts.on_host, counts.open, counts.known_plans,
+        counts.known_host);
+  switch (options_.expected) {
+    case Expected::settled:
+      return counts.in_trials > 0 && counts.on_plans > 0 && counts.known_plans == 0;
+    case Expected::known:
+      return counts.known_plans > 0;
+    case Expected::host:
+      return counts.known_host > 0 && counts.known_plans == 0;
+    default:
+      return true;
+  }
 }
 
 int Run::conclude() {

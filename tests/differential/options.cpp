@@ -24,8 +24,10 @@ constexpr const char* usage =
     "  --any-road            let any call go to the host\n"
     "  --settle              any road; few classes of calls at a time, each often enough that a trial settles\n"
     "  --scenes N            stop after so many sets of classes, whatever the budget\n"
-    "  --expect-settled      fail unless trials ran, and settled on plans and on the host\n"
-    "  --expect-known        fail unless what an earlier job has settled was taken from the first calls on\n"
+    "  --expect-settled      fail unless trials ran and settled, some on plans\n"
+    "  --expect-known        fail unless plans that an earlier job has settled on were taken from the first calls on\n"
+    "  --expect-known-host   fail unless what an earlier job has settled on is the host's for all, from the first "
+    "calls on\n"
     "  --threads N           that make Plait's calls, each on communicators of its own (1)\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
     "  --form blocking|nonblocking|persistent|blocking-or-not|any   of Plait's calls (blocking)\n"
@@ -78,6 +80,7 @@ bool set_flag(Options& options, std::string_view option) {
   if (option == "--settle") return options.any_road = options.settle = true;
   if (option == "--expect-settled") return (options.expected = Expected::settled) == Expected::settled;
   if (option == "--expect-known") return (options.expected = Expected::known) == Expected::known;
+  if (option == "--expect-known-host") return (options.expected = Expected::host) == Expected::host;
   if (option == "--reference") return options.reference = true;
   if (option == "--no-extras") return !(options.extras = false);
   return false;

@@ -13,7 +13,7 @@
 namespace plait::test {
 
 // What must have become of the trials of Plait's calls.
-enum class Expected { nothing, settled, known };
+enum class Expected { nothing, settled, known, host };
 
 struct Options {
   std::vector<Collective> collectives;

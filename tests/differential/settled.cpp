@@ -55,7 +55,7 @@ Settled::Counts Settled::counts() const {
     if (way.calls < calls_to_judge(of.size_class, way.longest_turn)) continue;
     counts.calls += way.calls;
     if (way.changes == 0) {
-      ++counts.known;
+      ++(way.plan == "host" ? counts.known_host : counts.known_plans);
       continue;
     }
     counts.in_trials += way.calls - way.same;

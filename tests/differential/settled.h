@@ -19,7 +19,8 @@ class Settled {
     std::size_t calls = 0;                            // in classes that were called often enough to say anything about
     std::size_t in_trials = 0;                        // of these: before the last change of way
     std::size_t on_plans = 0, on_host = 0, open = 0;  // classes that were tried, by what they came to
-    std::size_t known = 0;                            // classes that went one way from the set-up on
+    // Classes that went one way from the set-up on, by an earlier job's trial or without any.
+    std::size_t known_plans = 0, known_host = 0;
   };
   Counts counts() const;
 
