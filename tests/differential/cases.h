@@ -48,6 +48,7 @@ class Cases {
   Case class_of_scene(std::size_t scene, std::size_t index) const;
   Case another_of_class(const Case& model, Random& random) const;
   void choose_elements(Case& test, Random& random) const;
+  void choose_root_and_place(Case& test, Random& random) const;
   std::size_t random_count(const Basic& basic, Random& random) const;
   const Basic& basic(const char* name) const;
   bool wanted(Collective collective) const;

@@ -11,6 +11,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -34,7 +35,7 @@ constexpr std::size_t default_side_bytes = std::size_t{4} << 20;
 constexpr std::size_t large_side_bytes = std::size_t{32} << 20;
 constexpr std::size_t group_bytes = std::size_t{24} << 20;  // of all buffers of a group; a larger case is alone
 constexpr std::size_t longest_group = 8;
-constexpr unsigned hang_limit_s = 60;
+constexpr unsigned shortest_hang_limit_s = 60;
 constexpr int most_failures = 4;  // that one rank prints
 constexpr std::size_t most_threads = 8;
 
@@ -54,6 +55,15 @@ void say(const char* before) {
                       write(STDERR_FILENO, text.data(), std::strlen(text.data())) > 0;
     if (told) (void)!write(STDERR_FILENO, "\n", 1);
   }
+}
+
+// Ranks that share their processors with much else take so much longer.
+unsigned hang_limit_s() {
+  double load = 0;
+  if (getloadavg(&load, 1) != 1) return shortest_hang_limit_s;
+  const double processors = std::max(1u, std::thread::hardware_concurrency());
+  constexpr double usual = 8;  // ranks of tests on a processor
+  return static_cast<unsigned>(shortest_hang_limit_s * std::max(1.0, load / (usual * processors)));
 }
 
 void report_hang(int) {
@@ -289,8 +299,9 @@ void Run::judge(const Trial& trial) {
 }
 
 void Run::run_cases() {
+  begin_s_ = MPI_Wtime();  // the budget is for cases, however long the set-up takes on a busy machine
   while (go_on()) {
-    alarm(hang_limit_s);
+    alarm(hang_limit_s());
     // Agreeing costs a call, so that a few groups go by between two.
     for (int i = 0; i < 4 && (!options_.end || next_ < *options_.end); ++i) run_group(next_group());
   }
@@ -298,7 +309,7 @@ void Run::run_cases() {
 
 void Run::run_extras() {
   if (!options_.extras || options_.end) return;
-  alarm(hang_limit_s);
+  alarm(hang_limit_s());
   announce("check of an inter-communicator");
   if (const std::string wrong = check_inter_communicator(); !wrong.empty()) fail("extras", wrong);
   announce("check of many communicators");
@@ -372,7 +383,7 @@ int run(const Options& options) {
                        .scenes = options.settle},
                       options.seed);
     Run run(options, cases, parties, mixed);
-    alarm(hang_limit_s);
+    alarm(hang_limit_s());
     announce("warm-up");
     run.warm_up();
     run.run_cases();
