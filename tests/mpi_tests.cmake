@@ -57,6 +57,12 @@ function(plait_cluster_test)
   set_tests_properties(${TEST_NAME} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
+# plait_lacking_test(name what): stands for tests that this machine lacks something for, and fails: tests that vanish are missed by
+# nobody.
+function(plait_lacking_test name what)
+  add_test(NAME ${name} COMMAND sh -c "echo ${what} is not installed: scripts/setup does that; exit 1")
+endfunction()
+
 function(plait_job_properties name timeout)
   if(NOT timeout)
     set(timeout 120)

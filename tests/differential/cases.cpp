@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -22,6 +23,15 @@ constexpr std::array<std::size_t, 12> borders = {56,       64,       4 * kib,  8
 
 bool user_defined(const Basic& basic) {
   return !basic.operators.empty() && basic.operators.front().family == Family::user;
+}
+
+// MPICH 4.0 reads from MPI_IN_PLACE in reductions, and crashes. On the host's road the test makes a copy instead; where
+// Plait may hand calls on, a program cannot make them.
+bool host_copes(const Case& test) {
+#ifdef MPICH_VERSION
+  if (test.op != nullptr && test.in_place) return false;
+#endif
+  return Trial::host_copes(test);
 }
 
 const Operator& operator_named(const Basic& basic, const char* name) {
@@ -54,7 +64,9 @@ Cases::Cases(const std::vector<Basic>& basics, const std::vector<Party>& parties
 Case Cases::at(std::size_t number) const {
   const std::uint64_t seed = derive(seed_, 4, number);
   Random random(seed);
-  Case test = number < list_.size() ? list_[number] : fitted(random_case(random));
+  Case test = scope_.scenes           ? in_scene(number, random)
+              : number < list_.size() ? list_[number]
+                                      : fitted(random_case(random));
   test.number = number;
   test.seed = seed;
   return test;
@@ -63,7 +75,7 @@ Case Cases::at(std::size_t number) const {
 // ---- The enumerated ones ----
 
 void Cases::add(Case test) {
-  if (wanted(test.collective) && (!scope_.for_host || Trial::host_copes(test))) list_.push_back(fitted(test));
+  if (wanted(test.collective) && (!scope_.for_host || host_copes(test))) list_.push_back(fitted(test));
 }
 
 void Cases::add_at_sizes(Case test, const std::vector<std::size_t>& counts) {
@@ -206,16 +218,72 @@ void Cases::choose_elements(Case& test, Random& random) const {
   if (random.one_in(2)) test.shape = random.one_in(3) ? Shape::mixed : Shape::derived;
 }
 
+void Cases::choose_root_and_place(Case& test, Random& random) const {
+  test.root = static_cast<int>(random.below(static_cast<std::size_t>(parties_[0].ranks)));
+  test.in_place = may_be_in_place(test.collective) && random.one_in(3);
+  if (scope_.for_host && !host_copes(test)) test.in_place = false;
+}
+
 Case Cases::random_case(Random& random) const {
   Case test;
   test.collective = scope_.collectives[random.below(scope_.collectives.size())];
   test.party = random.one_in(3) ? random.below(parties_.size()) : 0;
   if (test.collective == Collective::barrier) return test;
   do choose_elements(test, random);
-  while (scope_.for_host && !Trial::host_copes(test));
+  while (scope_.for_host && !host_copes(test));
   test.count = random_count(*test.basic, random);
-  test.root = static_cast<int>(random.below(static_cast<std::size_t>(parties_[0].ranks)));
-  test.in_place = may_be_in_place(test.collective) && random.one_in(3);
+  choose_root_and_place(test, random);
+  return test;
+}
+
+// ---- Scenes ----
+
+namespace {
+
+std::size_t element_bytes(const Case& test) { return test.shape == Shape::mixed ? MixedTypes::size : test.basic->size; }
+std::size_t payload_of(const Case& test) { return test.count * element_bytes(test); }
+
+// As many calls in a row as make a sample of a trial, so that a visit to a class is one.
+int times_of(const Case& test) {
+  const std::size_t bytes = test.basic == nullptr ? 0 : payload_of(test);
+  if (bytes < 4 * kib) return rooted(test.collective) ? 32 : 8;
+  if (bytes < 64 * kib) return rooted(test.collective) ? 4 : 2;
+  return 1;
+}
+
+}  // namespace
+
+Case Cases::class_of_scene(std::size_t scene, std::size_t index) const {
+  const std::size_t of = scene % 3 == 2 ? scene - 1 : scene;
+  Random random(derive(seed_, 11, of * scene_classes + index));
+  Case test = random_case(random);
+  // The world, or any other but that of one rank, on which nothing is tried.
+  test.party = random.one_in(2) ? 0 : 2 + random.below(parties_.size() - 2);
+  // So many calls of a long class take long.
+  if (test.basic != nullptr && payload_of(test) > 64 * kib && !random.one_in(4)) test.count %= 1009;
+  return test;
+}
+
+// Of other types, lengths and roots, where that leaves it in its class. Whether user-defined operators commute differs.
+Case Cases::another_of_class(const Case& model, Random& random) const {
+  if (model.basic == nullptr) return model;
+  Case test = model;
+  const bool of_user = model.op != nullptr && user_defined(*model.basic);
+  if (!of_user && random.one_in(2)) do
+      choose_elements(test, random);
+    while ((test.op != nullptr && user_defined(*test.basic)) || (scope_.for_host && !host_copes(test)));
+  const std::size_t bytes = payload_of(model), beyond = std::bit_ceil(bytes + 1);
+  test.count = (beyond / 2 + random.below(beyond - beyond / 2)) / element_bytes(test);
+  test = fitted(test);
+  if (std::bit_width(payload_of(test)) != std::bit_width(bytes)) test = fitted(model);
+  choose_root_and_place(test, random);
+  return test;
+}
+
+Case Cases::in_scene(std::size_t number, Random& random) const {
+  const std::size_t scene = number / scene_length, turn = derive(seed_, 12, number / scene_classes);
+  Case test = another_of_class(class_of_scene(scene, (number + turn) % scene_classes), random);
+  test.times = times_of(test);
   return test;
 }
 

@@ -11,10 +11,12 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,7 @@
 #include "tests/differential/extras.h"
 #include "tests/differential/options.h"
 #include "tests/differential/parties.h"
+#include "tests/differential/settled.h"
 
 namespace plait::test {
 namespace {
@@ -32,20 +35,35 @@ constexpr std::size_t default_side_bytes = std::size_t{4} << 20;
 constexpr std::size_t large_side_bytes = std::size_t{32} << 20;
 constexpr std::size_t group_bytes = std::size_t{24} << 20;  // of all buffers of a group; a larger case is alone
 constexpr std::size_t longest_group = 8;
-constexpr unsigned hang_limit_s = 60;
+constexpr unsigned shortest_hang_limit_s = 60;
 constexpr int most_failures = 4;  // that one rank prints
+constexpr std::size_t most_threads = 8;
 
 // ---- Calls that do not end, or crash ----
 
-std::array<char, 400> doing{};
+std::array<std::array<char, 400>, most_threads> doing{};  // by thread
 
-void announce(const std::string& what) { std::snprintf(doing.data(), doing.size(), "%s", what.c_str()); }
+void announce(const std::string& what, std::size_t thread = 0) {
+  std::snprintf(doing[thread].data(), doing[thread].size(), "%s", what.c_str());
+}
 
 // The calling thread may hold any lock, so that nothing but write() is safe.
 void say(const char* before) {
-  const bool told = write(STDERR_FILENO, before, std::strlen(before)) > 0 &&
-                    write(STDERR_FILENO, doing.data(), std::strlen(doing.data())) > 0;
-  if (told) (void)!write(STDERR_FILENO, "\n", 1);
+  for (const auto& text : doing) {
+    if (text[0] == '\0') continue;
+    const bool told = write(STDERR_FILENO, before, std::strlen(before)) > 0 &&
+                      write(STDERR_FILENO, text.data(), std::strlen(text.data())) > 0;
+    if (told) (void)!write(STDERR_FILENO, "\n", 1);
+  }
+}
+
+// Ranks that share their processors with much else take so much longer.
+unsigned hang_limit_s() {
+  double load = 0;
+  if (getloadavg(&load, 1) != 1) return shortest_hang_limit_s;
+  const double processors = std::max(1u, std::thread::hardware_concurrency());
+  constexpr double usual = 8;  // ranks of tests on a processor
+  return static_cast<unsigned>(shortest_hang_limit_s * std::max(1.0, load / (usual * processors)));
 }
 
 void report_hang(int) {
@@ -86,6 +104,9 @@ class Run {
   std::vector<Case> next_group();
   void run_group(const std::vector<Case>& group);
   void run_road(std::vector<std::unique_ptr<Trial>>& trials, Road road);
+  void run_one(Trial& trial, Road road, std::size_t thread);
+  void run_in_threads(std::vector<std::unique_ptr<Trial>>& trials);
+  bool trials_as_expected();
   void start_all(std::vector<std::unique_ptr<Trial>>& trials);
   Form form(const Case& test) const;
   void complete_all(std::vector<std::unique_ptr<Trial>>& trials);
@@ -103,6 +124,7 @@ class Run {
   std::size_t expected_plan_runs_ = 0;  // cases of this rank
   std::uint64_t plans_seen_ = 0;        // a checksum of what ran on communicators of all ranks
   std::uint64_t answer_bits_ = 0;
+  Settled settled_;
   std::map<std::string, std::size_t> plans_;  // cases by collective, plan and channels
 };
 
@@ -166,14 +188,31 @@ std::vector<Case> Run::next_group() {
   return group;
 }
 
+void Run::run_one(Trial& trial, Road road, std::size_t thread) {
+  announce(describe(trial.test(), trial.party()) + (road == Road::host ? " on the host" : " with plait") + ", rank " +
+               std::to_string(world_rank()) + " of the world",
+           thread);
+  trial.run(road, form(trial.test()));
+  if (thread > 0) doing[thread][0] = '\0';
+}
+
+// Each thread makes the calls of its own communicators, in their order.
+void Run::run_in_threads(std::vector<std::unique_ptr<Trial>>& trials) {
+  std::vector<std::jthread> threads;
+  for (std::size_t thread = 0; thread < static_cast<std::size_t>(options_.threads); ++thread)
+    threads.emplace_back([this, thread, &trials] {
+      for (const auto& trial : trials)
+        if (thread_of(trial->test().party, options_.threads) == thread) run_one(*trial, Road::plait, thread);
+    });
+}
+
 void Run::run_road(std::vector<std::unique_ptr<Trial>>& trials, Road road) {
-  for (const auto& trial : trials) {
-    announce(describe(trial->test(), trial->party()) + (road == Road::host ? " on the host" : " with plait") +
-             ", rank " + std::to_string(world_rank()) + " of the world");
-    const double begin_s = MPI_Wtime();
-    trial->run(road, form(trial->test()));
-    (road == Road::host ? host_s_ : plait_s_) += MPI_Wtime() - begin_s;
-  }
+  const double begin_s = MPI_Wtime();
+  if (road == Road::plait && options_.threads > 1)
+    run_in_threads(trials);
+  else
+    for (const auto& trial : trials) run_one(*trial, road, 0);
+  (road == Road::host ? host_s_ : plait_s_) += MPI_Wtime() - begin_s;
   if (road == Road::plait) start_all(trials);
 }
 
@@ -224,7 +263,8 @@ void Run::run_group(const std::vector<Case>& group) {
   for (const Case& test : group)
     if (const Party& party = parties_[test.party]; party.comm != MPI_COMM_NULL)
       if (!Trial::host_fails(test, party)) trials.push_back(std::make_unique<Trial>(test, party, mixed_));
-  const bool plait_first = derive(group.front().seed, 7) % 2 == 0;
+  // What is called several times is compared with the host's result each time.
+  const bool plait_first = !options_.settle && derive(group.front().seed, 7) % 2 == 0;
   for (const Road road : {plait_first ? Road::plait : Road::host, plait_first ? Road::host : Road::plait}) {
     run_road(trials, road);
     if (road == Road::plait) complete_all(trials);
@@ -245,6 +285,7 @@ void Run::judge(const Trial& trial) {
   const std::string plan =
       "plan \"" + trial.plan() + "\" over " + (trial.channels().empty() ? "no channel" : trial.channels());
   if (const auto failure = trial.failure()) fail(what, *failure + ", " + plan);
+  settled_.note(trial);
   const bool host = trial.plan() == "host";
   if (!options_.reference) {
     if (options_.expect_host && !host) fail(what, "not the host's, but " + plan);
@@ -258,8 +299,9 @@ void Run::judge(const Trial& trial) {
 }
 
 void Run::run_cases() {
+  begin_s_ = MPI_Wtime();  // the budget is for cases, however long the set-up takes on a busy machine
   while (go_on()) {
-    alarm(hang_limit_s);
+    alarm(hang_limit_s());
     // Agreeing costs a call, so that a few groups go by between two.
     for (int i = 0; i < 4 && (!options_.end || next_ < *options_.end); ++i) run_group(next_group());
   }
@@ -267,7 +309,7 @@ void Run::run_cases() {
 
 void Run::run_extras() {
   if (!options_.extras || options_.end) return;
-  alarm(hang_limit_s);
+  alarm(hang_limit_s());
   announce("check of an inter-communicator");
   if (const std::string wrong = check_inter_communicator(); !wrong.empty()) fail("extras", wrong);
   announce("check of many communicators");
@@ -276,12 +318,37 @@ void Run::run_extras() {
   if (const std::string wrong = check_same_answer(options_.seed, answer_bits_); !wrong.empty()) fail("extras", wrong);
 }
 
+// Whatever the other ranks see of their communicators, rank 0 is a member of most.
+bool Run::trials_as_expected() {
+  const Settled::Counts counts = settled_.counts();
+  if (options_.settle && world_rank() == 0)
+    std::printf(
+        "%zu calls, %zu of them in trials; classes: %zu settled on plans, %zu on the host, %zu open, known from "
+        "before: "
+        "%zu plans, %zu host\n",
+        counts.calls, counts.in_trials, counts.on_plans, counts.on_host, counts.open, counts.known_plans,
+        counts.known_host);
+  switch (options_.expected) {
+    case Expected::settled:
+      return counts.in_trials > 0 && counts.on_plans > 0 && counts.known_plans == 0;
+    case Expected::known:
+      return counts.known_plans > 0;
+    case Expected::host:
+      return counts.known_host > 0 && counts.known_plans == 0;
+    default:
+      return true;
+  }
+}
+
 int Run::conclude() {
   std::array<int, 2> all = {failures_, expected_plan_runs_ > 0 ? 1 : 0};
   MPI_Allreduce(MPI_IN_PLACE, all.data(), 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, all.data() + 1, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   const bool plan_missing = !options_.expected_plan.empty() && all[1] == 0;
+  int otherwise = trials_as_expected() ? 0 : 1;
+  MPI_Bcast(&otherwise, 1, MPI_INT, 0, MPI_COMM_WORLD);
   if (world_rank() == 0) {
+    if (otherwise != 0) std::printf("the trials did not come to what was expected\n");
     for (const auto& [label, count] : plans_) std::printf("  %8zu %s\n", count, label.c_str());
     if (answer_bits_ != 0) std::printf("answer %016llx\n", static_cast<unsigned long long>(answer_bits_));
     if (plan_missing) std::printf("no plan named \"%s\" ran\n", options_.expected_plan.c_str());
@@ -290,7 +357,7 @@ int Run::conclude() {
         static_cast<unsigned long long>(options_.seed), parties_[0].ranks, options_.first, next_ - 1,
         cases_.enumerated(), MPI_Wtime() - begin_s_, host_s_, plait_s_, all[0]);
   }
-  return all[0] > 0 || plan_missing ? 1 : 0;
+  return all[0] > 0 || plan_missing || otherwise != 0 ? 1 : 0;
 }
 
 int run(const Options& options) {
@@ -304,6 +371,7 @@ int run(const Options& options) {
   set_memory_origin(options.memory, derive(options.seed, 2, static_cast<std::uint64_t>(world_rank())));
   std::vector<Basic> basics = make_basics();
   std::vector<Party> parties = make_parties();
+  if (options.threads > 1) deal_out(parties, options.threads);
   int status = 0;
   {
     const MixedTypes mixed;
@@ -311,10 +379,11 @@ int run(const Options& options) {
                       {.collectives = options.collectives,
                        .max_bytes = options.large ? large_side_bytes : default_side_bytes,
                        .large = options.large,
-                       .for_host = options.reference || options.expect_host || options.any_road},
+                       .for_host = options.reference || options.expect_host || options.any_road,
+                       .scenes = options.settle},
                       options.seed);
     Run run(options, cases, parties, mixed);
-    alarm(hang_limit_s);
+    alarm(hang_limit_s());
     announce("warm-up");
     run.warm_up();
     run.run_cases();
@@ -331,7 +400,11 @@ int run(const Options& options) {
 }  // namespace plait::test
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  const auto silently = plait::test::parse_options(argc, argv, false);
+  if (int level = 0; silently && silently->threads > 1)
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  else
+    MPI_Init(&argc, &argv);
   const auto options = plait::test::parse_options(argc, argv, plait::test::world_rank() == 0);
   const int status = options ? plait::test::run(*options) : 2;
   MPI_Finalize();

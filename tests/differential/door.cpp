@@ -29,13 +29,13 @@ const Door& door() {
 
 bool plait_present() { return door().set_enabled && door().plan && door().channels; }
 
-void enable_plait(bool enabled) {
+void enable_plait(bool enabled, MPI_Comm own) {
   if (!plait_present()) return;
   door().set_enabled(enabled ? 1 : 0);
   if (!enabled) return;
   const int one = 1;
   int sum = 0;
-  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, own);
 }
 
 const char* last_plan() { return plait_present() ? door().plan() : ""; }

@@ -1,5 +1,11 @@
 // Collectives whose messages have lengths of their own, and scans: random calls, first by the host and then by Plait,
-// whose outputs must be the same, byte by byte, gaps included. exchanges [--seed N] [--budget SECONDS] [--host]
+// whose outputs must be the same, byte by byte, gaps included.
+//
+//   exchanges [--seed N] [--budget SECONDS] [--host] [--steady] [--rows N]
+//
+// --steady: as programs make them, dozens of calls of one kind on one communicator with lengths alike, from which Plait
+// learns how long its slots are and which calls are the host's. --rows: as many such rows, whatever the budget, and
+// both must have had some of the calls.
 #include <mpi.h>
 
 #include <algorithm>
@@ -193,10 +199,10 @@ int draw_length(Random& random, std::size_t regime) {
   return static_cast<int>(random.below(longest[regime]) + 1);
 }
 
-void draw_exchange(Trial& t, Random& all, Random& own) {
+void draw_exchange(Trial& t, Random& row, Random& all, Random& own) {
   const auto ranks = static_cast<std::size_t>(t.ranks), me = static_cast<std::size_t>(t.rank);
-  const std::size_t regime = all.below(all.one_in(8) ? 6 : 5);
-  const bool mixed = all.one_in(3);
+  const std::size_t regime = row.below(row.one_in(8) ? 6 : 5);
+  const bool mixed = row.one_in(3);
   std::vector<int> out(ranks), in(ranks);
   for (std::size_t from = 0; from < ranks; ++from)
     for (std::size_t to = 0; to < ranks; ++to) {
@@ -237,9 +243,9 @@ struct Operators {
   }
 };
 
-void draw_scan(Trial& t, const Operators& operators, Random& all) {
+void draw_scan(Trial& t, const Operators& operators, Random& row, Random& all) {
   constexpr int longest[] = {1, 4, 40, 800, 30000};
-  t.count = static_cast<int>(all.below(static_cast<std::size_t>(longest[all.below(5)]) + 1));
+  t.count = static_cast<int>(all.below(static_cast<std::size_t>(longest[row.below(5)]) + 1));
   t.in_place = all.one_in(3);
   std::size_t element = 4;
   switch (all.below(4)) {
@@ -267,7 +273,13 @@ void draw_scan(Trial& t, const Operators& operators, Random& all) {
 struct Run {
   std::uint64_t seed;
   int trial;
-  int failures = 0, here = 0;
+  int alike = 1;  // so many trials in a row
+  int rows = 0;   // that are expected; 0: by the budget
+  int failures = 0, here = 0, on_host = 0;
+  // The same for all trials of a row.
+  std::uint64_t of_row(std::uint64_t what) const {
+    return derive(seed, what, static_cast<std::uint64_t>(trial / alike));
+  }
 };
 
 void complain(Run& run, const Trial& t, const std::string& what) {
@@ -283,14 +295,15 @@ void try_one(Run& run, MPI_Comm comm, const Operators& operators, bool host_only
   MPI_Comm_size(comm, &t.ranks);
   Random all(derive(run.seed, static_cast<std::uint64_t>(run.trial)));
   Random own(derive(run.seed, static_cast<std::uint64_t>(run.trial), static_cast<std::uint64_t>(t.rank) + 1));
-  t.kind = static_cast<Kind>(all.below(6));
+  Random row(run.of_row(78));
+  t.kind = static_cast<Kind>(row.below(6));
   if (t.ranks == 1 && t.kind == Kind::alltoallw) return;  // Open MPI 4.1 takes its displacements for elements there
   t.root = static_cast<int>(all.below(static_cast<std::size_t>(t.ranks)));
   t.nonblocking = all.one_in(3);
   if (t.kind >= Kind::scan)
-    draw_scan(t, operators, all);
+    draw_scan(t, operators, row, all);
   else
-    draw_exchange(t, all, own);
+    draw_exchange(t, row, all, own);
   fill(t.send.memory, own.next());
   fill(t.receive.memory, own.next());
   const std::vector<std::byte> input = t.send.memory, before = t.receive.memory;
@@ -301,7 +314,7 @@ void try_one(Run& run, MPI_Comm comm, const Operators& operators, bool host_only
   std::memcpy(t.receive.memory.data(), before.data(), before.size());
   if (!host_only) enable_plait(true);
   const int code = call(t, comm);
-  run.here += !host_only && plait_present() && last_plan() != std::string_view("host") ? 1 : 0;
+  if (!host_only && plait_present()) ++(last_plan() != std::string_view("host") ? run.here : run.on_host);
   if (code != host_code) complain(run, t, "another code");
   if (t.send.memory != input) complain(run, t, "the input has changed");
   if (t.receive.memory != expected) {
@@ -332,20 +345,24 @@ int run_all(Run& run, double budget, bool host_only) {
   int go_on = 1;
   for (run.trial = 0; go_on != 0; ++run.trial) {
     // Both are drawn from the seed, so that all ranks of the world come to the same communicator.
-    const std::size_t which = Random(derive(run.seed, 77, static_cast<std::uint64_t>(run.trial))).below(3);
+    const std::size_t which = Random(run.of_row(77)).below(3);
     try_one(run, communicators.all[which], operators, host_only);
     if (run.trial % 16 != 15) continue;
     enable_plait(false);
-    go_on = MPI_Wtime() < until && run.failures == 0 ? 1 : 0;
+    const bool more = run.rows > 0 ? run.trial + 1 < run.rows * run.alike : MPI_Wtime() < until;
+    go_on = more && run.failures == 0 ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &go_on, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   }
-  int sums[2] = {run.failures, run.here}, totals[2] = {0, 0}, rank = 0;
-  MPI_Allreduce(sums, totals, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  int sums[3] = {run.failures, run.here, run.on_host}, totals[3] = {0, 0, 0}, rank = 0;
+  MPI_Allreduce(sums, totals, 3, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const bool right = totals[0] == 0 && (totals[1] > 0) == (!host_only && plait_present());
+  const bool used = !host_only && plait_present();
+  bool right = totals[0] == 0;
+  if (run.alike == 1 || run.rows > 0) right &= (totals[1] > 0) == used;
+  if (run.rows > 0) right &= (totals[2] > 0) == used;
   if (rank == 0)
-    std::printf("exchanges: %d trials, %d calls of ranks run by Plait, %d wrong: %s\n", run.trial, totals[1], totals[0],
-                right ? "right" : "wrong");
+    std::printf("exchanges: %d trials, %d calls of ranks run by Plait, %d that it left to the host, %d wrong: %s\n",
+                run.trial, totals[1], totals[2], totals[0], right ? "right" : "wrong");
   operators.free();
   communicators.free();
   return right ? 0 : 1;
@@ -362,6 +379,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--host") host_only = true;
+    if (argument == "--steady" || argument == "--rows") run.alike = 96;
+    if (i + 1 < argc && argument == "--rows") run.rows = std::atoi(argv[i + 1]);
     if (i + 1 < argc && argument == "--seed") run.seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (i + 1 < argc && argument == "--budget") budget = std::atof(argv[i + 1]);
   }

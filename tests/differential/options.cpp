@@ -5,6 +5,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "tests/differential/cases.h"
+
 namespace plait::test {
 namespace {
 
@@ -20,6 +22,13 @@ constexpr const char* usage =
     "  --enough N            stop when that plan has run in N cases\n"
     "  --expect-host         fail unless every call went to the host\n"
     "  --any-road            let any call go to the host\n"
+    "  --settle              any road; few classes of calls at a time, each often enough that a trial settles\n"
+    "  --scenes N            stop after so many sets of classes, whatever the budget\n"
+    "  --expect-settled      fail unless trials ran and settled, some on plans\n"
+    "  --expect-known        fail unless plans that an earlier job has settled on were taken from the first calls on\n"
+    "  --expect-known-host   fail unless what an earlier job has settled on is the host's for all, from the first "
+    "calls on\n"
+    "  --threads N           that make Plait's calls, each on communicators of its own (1)\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
     "  --form blocking|nonblocking|persistent|blocking-or-not|any   of Plait's calls (blocking)\n"
     "  --no-extras           leave out what is not a case\n"
@@ -68,6 +77,10 @@ bool set_flag(Options& options, std::string_view option) {
   if (option == "--large") return options.large = true;
   if (option == "--expect-host") return options.expect_host = true;
   if (option == "--any-road") return options.any_road = true;
+  if (option == "--settle") return options.any_road = options.settle = true;
+  if (option == "--expect-settled") return (options.expected = Expected::settled) == Expected::settled;
+  if (option == "--expect-known") return (options.expected = Expected::known) == Expected::known;
+  if (option == "--expect-known-host") return (options.expected = Expected::host) == Expected::host;
   if (option == "--reference") return options.reference = true;
   if (option == "--no-extras") return !(options.extras = false);
   return false;
@@ -97,6 +110,10 @@ bool set_value(Options& options, std::string_view option, const std::string& val
     options.seed = *number;
   else if (option == "--enough")
     options.enough = static_cast<std::size_t>(*number);
+  else if (option == "--scenes")
+    options.scenes = static_cast<std::size_t>(*number);
+  else if (option == "--threads" && *number > 0 && *number <= 8)
+    options.threads = static_cast<int>(*number);
   else if (option == "--from")
     options.first = *number;
   else if (option == "--to")
@@ -122,6 +139,7 @@ std::optional<Options> parse_options(int argc, char** argv, bool speak) {
     if (speak) std::fprintf(stderr, "differential: wrong argument '%s'\n%s", argv[i], usage);
     return std::nullopt;
   }
+  if (options.scenes > 0 && !options.end) options.end = options.first + options.scenes * scene_length;
   return options;
 }
 

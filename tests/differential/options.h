@@ -12,6 +12,9 @@
 
 namespace plait::test {
 
+// What must have become of the trials of Plait's calls.
+enum class Expected { nothing, settled, known, host };
+
 struct Options {
   std::vector<Collective> collectives;
   double budget_s = 20;
@@ -24,6 +27,10 @@ struct Options {
   bool expect_host = false;        // every call must go to the host
   bool any_road = false;           // calls may go to the host or not
   bool reference = false;          // the host against itself, without Plait
+  bool settle = false;             // few classes of calls, each often enough that its trial settles
+  std::size_t scenes = 0;          // of such classes: the run ends after so many; 0: by the budget
+  Expected expected = Expected::nothing;
+  int threads = 1;                             // that make Plait's calls, each on communicators of its own
   std::vector<Form> forms = {Form::blocking};  // of Plait's calls
   Origin memory = Origin::heap;
   bool extras = true;

@@ -60,7 +60,22 @@ std::vector<Party> make_parties() {
           party_of("node leaders", node_leaders(rank))};
 }
 
+void deal_out(std::vector<Party>& parties, int threads) {
+  for (std::size_t i = 0; i < parties.size(); ++i) {
+    const std::size_t first = thread_of(i, threads);  // of this thread's parties
+    if (i == first) MPI_Comm_dup(MPI_COMM_SELF, &parties[i].own);
+    parties[i].own = parties[first].own;
+  }
+}
+
 void free_parties(std::vector<Party>& parties) {
+  for (std::size_t i = 0; i < parties.size(); ++i) {
+    MPI_Comm own = parties[i].own;
+    if (own == MPI_COMM_SELF) continue;
+    for (Party& party : parties)
+      if (party.own == own) party.own = MPI_COMM_SELF;
+    MPI_Comm_free(&own);
+  }
   for (Party& party : parties)
     if (party.comm != MPI_COMM_NULL && party.comm != MPI_COMM_WORLD && party.comm != MPI_COMM_SELF)
       MPI_Comm_free(&party.comm);

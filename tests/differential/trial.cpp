@@ -118,6 +118,7 @@ Trial::Trial(const Case& test, const Party& party, const MixedTypes& mixed)
   result_ = std::make_unique<Memory>(reach(receive_), offset, canaries);
   write_in_place(*expected_);
   std::memcpy(result_->all().data(), expected_->all().data(), result_->all().size());
+  if (test_.times > 1) before_.assign(result_->all().begin(), result_->all().end());
 }
 
 // Equal, scattered, all on one rank, or rising.
@@ -440,26 +441,46 @@ void Trial::run(Road road, Form form) {
   const bool profiling_name = derive(test_.seed, 2) % 4 == 0;
   // A rank that is late now and then finds the others' data waiting, or still on its way.
   if (own_.one_in(48)) usleep(static_cast<useconds_t>(own_.below(400)));
-  enable_plait(road == Road::plait);
+  enable_plait(road == Road::plait, party_.own);
   on_host_ = road == Road::host;
-  const MPI_Op op = test_.op != nullptr ? test_.op->handle : MPI_OP_NULL;
   if (road == Road::host) {
+    const MPI_Op op = test_.op != nullptr ? test_.op->handle : MPI_OP_NULL;
     const MPI_Op corrected = test_.op != nullptr ? test_.op->corrected : MPI_OP_NULL;
     if (host_copes(test_))
       host_code_ = call(expected_.get(), op, Form::blocking, profiling_name);
     else
       host_code_ =
           corrected != MPI_OP_NULL ? call(expected_.get(), corrected, Form::blocking, profiling_name) : call_packed();
-  } else {
-    plait_code_ = call(result_.get(), op, form, profiling_name);
-    plan_ = last_plan();
-    channels_ = last_channels();
+    return;
   }
+  call_plait(form, profiling_name);
+  for (int i = 1; form == Form::blocking && i < test_.times; ++i) call_again(profiling_name);
+}
+
+void Trial::call_plait(Form form, bool profiling_name) {
+  plait_code_ = call(result_.get(), test_.op != nullptr ? test_.op->handle : MPI_OP_NULL, form, profiling_name);
+  plan_ = last_plan();
+  channels_ = last_channels();
+  if (form == Form::blocking) plans_.push_back(plan_);
+}
+
+void Trial::call_again(bool profiling_name) {
+  if (auto failure = this->failure(); failure && !earlier_failure_)
+    earlier_failure_ = *failure + " (call " + std::to_string(plans_.size()) + ", by \"" + plan_ + "\")";
+  if (result_ != nullptr) std::ranges::copy(before_, result_->all().begin());
+  call_plait(Form::blocking, profiling_name);
 }
 
 void Trial::finish() {
   if (request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);  // a persistent one
   if (input_ && checksum(input_->all()) != input_sum_) input_kept_ = false;
+}
+
+std::size_t Trial::payload() const {
+  if (test_.collective == Collective::barrier) return 0;
+  const bool lists = test_.collective == Collective::allgatherv || test_.collective == Collective::reduce_scatter;
+  const std::size_t elements = lists ? std::accumulate(counts_.begin(), counts_.end(), std::size_t{0}) : test_.count;
+  return elements * element_bytes();
 }
 
 // ---- Judging ----
@@ -500,6 +521,7 @@ std::string Trial::difference() const {
 }
 
 std::optional<std::string> Trial::failure() const {
+  if (earlier_failure_) return earlier_failure_;
   if (host_code_ != plait_code_)
     return "host returned " + std::to_string(host_code_) + ", plait " + std::to_string(plait_code_);
   if (!input_kept_) return "the send buffer was changed";

@@ -51,6 +51,7 @@ struct Party {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = -1;
   int ranks = 0;
+  MPI_Comm own = MPI_COMM_SELF;  // this process alone: for the thread that makes the party's calls
 };
 
 // What the elements are and how they lie in memory.
@@ -73,6 +74,7 @@ struct Case {
   int root = 0;  // modulo the ranks of the party
   bool in_place = false;
   Shape shape = Shape::plain;
+  int times = 1;  // that Plait makes the call, where it blocks
 };
 std::string describe(const Case& test, const Party& party);
 
@@ -94,7 +96,8 @@ class Trial {
 
   const Case& test() const { return test_; }
   const Party& party() const { return party_; }
-  // The host's call always blocks. After another form the call is under way in `request()`, to be completed by any of
+  // The host's call always blocks. Where Plait's is made several times the host goes first, and each result is compared
+  // with its one. After another form the call is under way in `request()`, to be completed by any of
   // MPI's functions, or, of the persistent form, is to be started first; after all runs finish() is called once.
   void run(Road road, Form form = Form::blocking);
   MPI_Request& request() { return request_; }
@@ -111,6 +114,10 @@ class Trial {
   // Whether the host makes the call right as it is.
   static bool host_copes(const Case& test);
   const std::string& plan() const { return plan_; }
+  // Of each time that Plait's blocking call was made.
+  const std::vector<std::string>& plans() const { return plans_; }
+  // As docs/tuning.md counts the size of a call.
+  std::size_t payload() const;
   const std::string& channels() const { return channels_; }
   // Bytes of all the buffers, about; the same on all ranks.
   static std::size_t footprint(const Case& test, const Party& party);
@@ -135,6 +142,8 @@ class Trial {
   void write_in_place(Memory& memory);
   std::pair<std::size_t, std::size_t> own_input() const;
   std::size_t element_bytes() const { return test_.shape == Shape::mixed ? MixedTypes::size : test_.basic->size; }
+  void call_plait(Form form, bool profiling_name);
+  void call_again(bool profiling_name);
   int call(Memory* memory, MPI_Op op, Form form, bool profiling_name);
   int call_packed();
   int reduce_packed(const std::byte* from, std::byte* to);
@@ -159,10 +168,13 @@ class Trial {
   Side send_, receive_;
   std::size_t defined_ = 0;  // elements of the receive side that the call defines
   std::unique_ptr<Memory> input_, expected_, result_;
+  std::vector<std::byte> before_;  // what result_ holds before a call that is made several times
   std::uint64_t input_sum_ = 0;
   int host_code_ = MPI_SUCCESS, plait_code_ = MPI_SUCCESS;
   bool input_kept_ = true;
   std::string plan_, channels_;
+  std::vector<std::string> plans_;
+  std::optional<std::string> earlier_failure_;  // of a call that was made again
 };
 
 }  // namespace plait::test
