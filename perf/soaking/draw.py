@@ -1,0 +1,74 @@
+"""What the runs are: from a seed alone, so that any of them can be made again."""
+import dataclasses
+import random
+
+import faults
+
+# Every fault as often as its weight, shuffled anew each time all have been dealt.
+FAULTS = {fault.name: fault for fault in (
+    faults.None_(), faults.Killed(), faults.LauncherKilled(), faults.Stopped(), faults.FullShm(), faults.FewFiles(),
+    faults.NoMemory(), faults.RailFor1s(), faults.RailFor30s(), faults.RailForGood(), faults.NoSingleCopy(), faults.Stranger())}
+DOORS = {"openmpi": ("preload", "preload", "preload", "component"), "mpich": ("preload",)}
+PLACES = {1: ((2,), (3,), (4,), (4,), (5,), (8,)), 2: ((2, 2), (1, 2), (3, 1), (1, 1)), 3: ((2, 2, 2), (3, 1, 2), (1, 1, 1))}
+# Half of the jobs have none of these.
+SETTINGS = {
+    "PLAIT_SETUP_CALLS": ("0", "1"),
+    "PLAIT_HOST": ("0",),
+    "PLAIT_TRIAL": ("0", "exact"),
+    "PLAIT_TRIAL_AFTER": ("2",),
+    "PLAIT_CHANNELS": ("shm,ucx", "shm,tcp,ucx", "shm,mpi", "shm,tcp,mpi", "ucx,mpi"),
+    "PLAIT_SINGLE_COPY": ("cma", "none"),
+    "PLAIT_SHARED": ("malloc", "none"),
+    "PLAIT_PROGRESS": ("thread",),
+    "PLAIT_SEGMENT_BYTES": ("8M",),
+    "PLAIT_CHUNK_BYTES": ("16K",),
+    "PLAIT_CACHE": ("0",),
+    "PLAIT_REPORT": ("1",),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    seed: str
+    number: int
+    fault: str
+    details: dict   # of the fault
+    counts: tuple   # ranks of each node
+    rails: int
+    mpi: str
+    door: str
+    settings: dict  # PLAIT_*
+    program: dict   # soak_job's options
+
+    def line(self):
+        """All of it, for a person."""
+        settings = " ".join(f"{key}={value}" for key, value in self.settings.items())
+        details = " ".join(f"{key}={value}" for key, value in self.details.items())
+        program = " ".join(f"{key}={value}" for key, value in self.program.items())
+        return (f"{self.fault} ({details}) on {','.join(map(str, self.counts))} ranks, {self.rails} rails, {self.mpi} {self.door}, "
+                f"{program}, {settings or 'default settings'}")
+
+
+def dealt(seed, number, names):
+    """The fault of run `number`. Where faults are named each comes once in so many runs."""
+    deck = list(names) or [name for name, fault in FAULTS.items() for _ in range(fault.weight)]
+    turn, place = divmod(number, len(deck))
+    random.Random(f"{seed}:deck:{turn}").shuffle(deck)
+    return deck[place]
+
+
+def draw(seed, number, names=()):
+    chance = random.Random(f"{seed}:{number}")
+    fault = FAULTS[dealt(seed, number, names)]
+    nodes = chance.choice([each for each in (1, 1, 2, 3) if each in fault.nodes])
+    mpi = chance.choice([each for each in ("openmpi", "openmpi", "mpich") if each in fault.mpis and (nodes == 1 or each == "openmpi")])
+    shape = {"counts": chance.choice(PLACES[nodes]), "mpi": mpi, "rails": chance.choice(fault.rails)}
+    details = fault.draw(chance, shape)
+    forms = chance.choice(("blocking", "blocking", "blocking,nonblocking", "persistent", "blocking,nonblocking,persistent"))
+    program = {"seconds": round(fault.seconds(details), 2), "seed": chance.randrange(1 << 30), "forms": forms,
+               "memory": chance.choice(("private", "private", "mpi")), "errors": chance.choice(("fatal", "return", "abort"))}
+    settings = {}
+    if chance.random() < 0.5:
+        for key in chance.sample(list(SETTINGS), chance.randint(1, 4)):
+            settings[key] = chance.choice(SETTINGS[key])
+    return Run(str(seed), number, fault.name, details, shape["counts"], shape["rails"], mpi, chance.choice(DOORS[mpi]), settings, program)

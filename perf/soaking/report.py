@@ -1,0 +1,35 @@
+"""Results: a line of JSON a run, and the table of all of them."""
+import json
+
+import draw
+import lab
+
+
+def record(run, seen, verdict):
+    return {"seed": run.seed, "run": run.number, "fault": run.fault, "details": run.details, "counts": run.counts, "rails": run.rails,
+            "mpi": run.mpi, "door": run.door, "settings": run.settings, "program": run.program, "outcome": verdict.outcome,
+            "struck": seen.struck, "seconds": round(seen.seconds, 2), "failed_after_s": round(seen.failed_after_s, 2),
+            "named": verdict.named, "violations": verdict.violations}
+
+
+def read(paths):
+    records = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            records += [json.loads(line) for line in file]
+    return records
+
+
+def table(records):
+    """By fault; of those that failed, how long it took at most."""
+    rows = []
+    for name, fault in draw.FAULTS.items():
+        of_fault = [each for each in records if each["fault"] == name]
+        if not of_fault:
+            continue
+        failed = [each for each in of_fault if each["outcome"] == "failed" and not each["violations"]]
+        longest = f"{max(each['failed_after_s'] for each in failed):.1f} s" if failed else "-"
+        rows.append([f"`{name}`: {fault.what}", len(of_fault), sum(each["outcome"] == "right" for each in of_fault), len(failed), longest,
+                     sum(bool(each["violations"]) for each in of_fault)])
+    rows.append(["**all**", *(sum(row[column] for row in rows) for column in (1, 2, 3)), "", sum(row[5] for row in rows)])
+    return lab.table(["fault", "runs", "ended right", "failed, and named what", "after at most", "violations"], rows)
