@@ -363,17 +363,17 @@ class Job {
       if (!call->fixed())
         call->become(groups_[random_() % groups_.size()], static_cast<Kind>(random_() % kind_names.size()),
                      counts[random_() % counts.size()]);
-    // Persistent calls that are made may be started by each rank in an order of its own.
-    if (form == Form::persistent && chosen[0]->fixed())
-      std::rotate(chosen.begin(), chosen.begin() + world_.rank % static_cast<int>(chosen.size()), chosen.end());
     return make(chosen);
   }
 
   bool make(const std::vector<Call*>& chosen) {
     called_ = MPI_Wtime();
     bool over = false;
-    std::vector<Call*> started;
-    for (Call* call : chosen) {
+    // Persistent calls that are made may be started by each rank in an order of its own.
+    std::vector<Call*> mine = chosen, started;
+    if (chosen[0]->fixed())
+      std::rotate(mine.begin(), mine.begin() + world_.rank % static_cast<int>(mine.size()), mine.end());
+    for (Call* call : mine) {
       if (failed(call->start(round_), call->name()))
         over = true;
       else
