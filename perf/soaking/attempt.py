@@ -1,4 +1,5 @@
 """One run: the job, the fault in it, and what is seen of both."""
+import dataclasses
 import os
 import shutil
 import time
@@ -14,9 +15,15 @@ VANISH_S = 5           # for processes of a job that has ended
 TOTAL_LIMIT_S = 600    # `scripts/cluster` ends the job then, whatever became of this program
 
 
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    build: str     # folder of what is run
+    on_host: bool  # without Plait
+
+
 class Attempt:
-    def __init__(self, run, cluster, folder, on_host):
-        self.run, self.cluster, self.on_host = run, cluster, on_host
+    def __init__(self, run, cluster, folder, setting):
+        self.run, self.cluster, self.build, self.on_host = run, cluster, setting.build, setting.on_host
         self.fault = draw.FAULTS[run.fault]
         self.folder = os.path.join(folder, f"run{run.number}")
         self.mark = f"SOAK_RUN={os.path.basename(folder)}.{run.number}"
@@ -25,13 +32,16 @@ class Attempt:
 
     # ---- The job ----
 
+    def built(self, name):
+        return lab.built(name, folder=self.build)
+
     def environment(self):
         values = {**self.run.settings, **self.fault.environment(self.run.details)}
-        preloaded = [lab.built("yield_in_ucx.so")] if self.run.mpi == "mpich" else []
+        preloaded = [self.built("yield_in_ucx.so")] if self.run.mpi == "mpich" else []
         if "SOAK_REFUSE" in values:
-            preloaded.append(lab.built("librefusals.so"))
+            preloaded.append(self.built("librefusals.so"))
         if self.run.door == "preload" and not self.on_host:
-            preloaded.append(lab.built("libplait.so"))
+            preloaded.append(self.built("libplait.so"))
         if preloaded:
             values["LD_PRELOAD"] = ":".join(preloaded)
         values.update(TMPDIR=os.path.join(self.folder, "tmp"), XDG_CACHE_HOME=os.path.join(self.folder, "cache"))
@@ -43,12 +53,12 @@ class Attempt:
             return []
         pairs = [("btl_tcp_if_include", "eth0")]
         if self.run.door == "component" and not self.on_host:
-            pairs += [("mca_base_component_path", f"SYSTEM_DEFAULT:{os.path.dirname(lab.built('openmpi/mca_coll_plait.so'))}"),
+            pairs += [("mca_base_component_path", f"SYSTEM_DEFAULT:{os.path.dirname(self.built('openmpi/mca_coll_plait.so'))}"),
                       ("coll_plait_priority", "90")]
         return [word for key, value in pairs for word in ("--mca", key, value)]
 
     def program(self):
-        name = lab.built("soak_job" if self.run.mpi == "openmpi" else f"soak_job_{self.run.mpi}")
+        name = self.built("soak_job" if self.run.mpi == "openmpi" else f"soak_job_{self.run.mpi}")
         options = [word for key, value in self.run.program.items() for word in (f"--{key}", str(value))]
         return [*self.fault.wrapper(self.run.details), name, *options, *self.fault.options(self.run.details)]
 
@@ -117,12 +127,12 @@ class Attempt:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def attempt(run, clusters, folder, on_host):
+def attempt(run, clusters, folder, setting):
     """What was seen, and the verdict."""
     cluster = clusters[run.rails]
     if not cluster.alive():
         cluster.up()
-    this = Attempt(run, cluster, folder, on_host)
+    this = Attempt(run, cluster, folder, setting)
     try:
         seen = this.make()
     finally:

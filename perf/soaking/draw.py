@@ -10,7 +10,8 @@ FAULTS = {fault.name: fault for fault in (
     faults.NoMemory(), faults.RailFor1s(), faults.RailFor30s(), faults.RailForGood(), faults.NoSingleCopy(), faults.Stranger())}
 DOORS = {"openmpi": ("preload", "preload", "preload", "component"), "mpich": ("preload",)}
 PLACES = {1: ((2,), (3,), (4,), (4,), (5,), (8,)), 2: ((2, 2), (1, 2), (3, 1), (1, 1)), 3: ((2, 2, 2), (3, 1, 2), (1, 1, 1))}
-# Half of the jobs have none of these.
+# So that nothing goes to the host MPI.
+ALWAYS_PLAIT = {"PLAIT_SETUP_CALLS": "1", "PLAIT_HOST": "0", "PLAIT_TRIAL": "0"}
 SETTINGS = {
     "PLAIT_SETUP_CALLS": ("0", "1"),
     "PLAIT_HOST": ("0",),
@@ -67,8 +68,14 @@ def draw(seed, number, names=()):
     forms = chance.choice(("blocking", "blocking", "blocking,nonblocking", "persistent", "blocking,nonblocking,persistent"))
     program = {"seconds": round(fault.seconds(details), 2), "seed": chance.randrange(1 << 30), "forms": forms,
                "memory": chance.choice(("private", "private", "mpi")), "errors": chance.choice(("fatal", "return", "abort"))}
-    settings = {}
-    if chance.random() < 0.5:
-        for key in chance.sample(list(SETTINGS), chance.randint(1, 4)):
-            settings[key] = chance.choice(SETTINGS[key])
-    return Run(str(seed), number, fault.name, details, shape["counts"], shape["rails"], mpi, chance.choice(DOORS[mpi]), settings, program)
+    return Run(str(seed), number, fault.name, details, shape["counts"], shape["rails"], mpi, chance.choice(DOORS[mpi]), draw_settings(chance), program)
+
+
+def draw_settings(chance):
+    """None for half of the jobs."""
+    kind = chance.random()
+    if kind < 0.5:
+        return {}
+    if kind < 0.7:
+        return ALWAYS_PLAIT
+    return {key: chance.choice(SETTINGS[key]) for key in chance.sample(list(SETTINGS), chance.randint(1, 4))}

@@ -1,13 +1,12 @@
-// Stands in for a kernel that forbids, or is out of memory, at a chosen call of a chosen rank. Loaded before Plait's
+// Stands in for a kernel that forbids, or has no memory left, at chosen calls of a chosen rank. Loaded before Plait's
 // library.
 //
-//   SOAK_REFUSE="copies FIRST COUNT RANK"   process_vm_readv and process_vm_writev, with EPERM: Plait's, or the host
-//   MPI's as
-//                                           well where it is from the first on, as where the kernel forbids them
-//   SOAK_REFUSE="memory FIRST COUNT RANK"   operator new, mmap and aligned_alloc as Plait's own code calls them, with
-//   ENOMEM
+//   SOAK_REFUSE="copies FIRST COUNT RANK"   process_vm_readv and process_vm_writev fail with EPERM
+//   SOAK_REFUSE="memory FIRST COUNT RANK"   operator new, mmap and aligned_alloc fail with ENOMEM
 //
-// Calls FIRST to FIRST + COUNT - 1 are refused, of RANK, or of all where it is -1. What has been refused is said once.
+// Of the calls that Plait's own code makes the FIRST and those after it, COUNT in all, are refused, to RANK, or to all
+// where it is -1. Copies from the first on are refused to Open MPI as well, as where the kernel forbids them; not to
+// MPICH, within which UCX would lose the message. That something was refused is said once.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -28,6 +27,7 @@ namespace {
 
 struct Refusal {
   bool copies = false, memory = false;
+  bool of_host = false;  // its copies, too
   long first = 0, count = 0;
 };
 
@@ -41,6 +41,7 @@ Refusal refusal_of_environment() {
   const char* mine = std::getenv("OMPI_COMM_WORLD_RANK");
   if (mine == nullptr) mine = std::getenv("PMI_RANK");  // MPICH's launcher
   if (mine == nullptr || (rank >= 0 && rank != std::atoi(mine))) return refusal;
+  refusal.of_host = refusal.first == 1 && std::getenv("OMPI_COMM_WORLD_RANK") != nullptr;
   refusal.copies = std::strcmp(what, "copies") == 0;
   refusal.memory = std::strcmp(what, "memory") == 0;
   return refusal;
@@ -98,7 +99,7 @@ bool is_plait(const void* caller) {
 bool no_memory(const void* caller) { return refusal().memory && is_plait(caller) && refused("memory"); }
 
 bool no_copy(const void* caller) {
-  return refusal().copies && (refusal().first == 1 || is_plait(caller)) && refused("a copy");
+  return refusal().copies && (refusal().of_host || is_plait(caller)) && refused("a copy");
 }
 
 template <typename Function>

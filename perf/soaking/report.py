@@ -27,9 +27,9 @@ def table(records):
         of_fault = [each for each in records if each["fault"] == name]
         if not of_fault:
             continue
-        failed = [each for each in of_fault if each["outcome"] == "failed" and not each["violations"]]
+        good = [each for each in of_fault if not each["violations"]]
+        failed = [each for each in good if each["outcome"] == "failed"]
         longest = f"{max(each['failed_after_s'] for each in failed):.1f} s" if failed else "-"
-        rows.append([f"`{name}`: {fault.what}", len(of_fault), sum(each["outcome"] == "right" for each in of_fault), len(failed), longest,
-                     sum(bool(each["violations"]) for each in of_fault)])
+        rows.append([f"`{name}`: {fault.what}", len(of_fault), len(good) - len(failed), len(failed), longest, len(of_fault) - len(good)])
     rows.append(["**all**", *(sum(row[column] for row in rows) for column in (1, 2, 3)), "", sum(row[5] for row in rows)])
     return lab.table(["fault", "runs", "ended right", "failed, and named what", "after at most", "violations"], rows)
