@@ -2,6 +2,7 @@
 import dataclasses
 import os
 import shutil
+import subprocess
 import time
 
 import draw
@@ -10,7 +11,8 @@ from job import Job
 from verdict import Seen, judge
 
 BEGIN_LIMIT_S = 60     # for a job to start, on a machine with other work
-PATIENCE_S = 60        # beyond what a job and its fault take: it hangs
+PATIENCE_S = 60        # beyond what a job and its fault take: its stacks are taken down
+LAST_PATIENCE_S = 180  # and then: it hangs. What ends by itself until then was slow, as on a machine with other work
 VANISH_S = 5           # for processes of a job that has ended
 TOTAL_LIMIT_S = 600    # `scripts/cluster` ends the job then, whatever became of this program
 
@@ -99,8 +101,9 @@ class Attempt:
         self.job = Job(self.command(), self.mark, sum(self.run.counts), self.folder)
         try:
             self.hurt()
-            hung = self.job.wait(self.run.program["seconds"] + self.fault.idle_s(self.run.details) + PATIENCE_S)
-            stacks = self.job.stacks() if hung else ""
+            late = self.job.wait(self.run.program["seconds"] + self.fault.idle_s(self.run.details) + PATIENCE_S)
+            stacks = self.job.stacks() if late else ""
+            hung = late and self.job.wait(LAST_PATIENCE_S)
         finally:
             self.job.end()
         return self.seen(hung, stacks)
@@ -120,7 +123,7 @@ class Attempt:
             self.fault.lift(self)
             self.cluster.clear_shm()
             good = self.cluster.alive()
-        except (OSError, AttributeError, lab.Refusal):
+        except (OSError, subprocess.SubprocessError):
             good = False
         if not good:
             self.cluster.up()

@@ -3,12 +3,15 @@ own, so that a fault meets nobody else. A job on one node runs on the first node
 import os
 import re
 import subprocess
+import threading
 
 import lab
 
 NODES = 3
 STATE = "/run/plait-cluster"
 SHM_BYTES = 1 << 29  # of a node's /dev/shm: a fault must not take the machine's memory
+
+closed = threading.Event()  # the program ends: no cluster is made any more
 
 
 class Cluster:
@@ -18,6 +21,8 @@ class Cluster:
 
     def up(self):
         self.down()
+        if closed.is_set():
+            raise lab.Refusal("the program ends")
         subprocess.run([lab.CLUSTER, "up", "--name", self.name, "--nodes", str(NODES), "--rails", str(self.rails)], check=True)
         with open(f"{STATE}/{self.name}/holders", encoding="ascii") as file:
             self.holders = [int(line) for line in file]
