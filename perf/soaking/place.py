@@ -11,7 +11,13 @@ NODES = 3
 STATE = "/run/plait-cluster"
 SHM_BYTES = 1 << 29  # of a node's /dev/shm: a fault must not take the machine's memory
 
-closed = threading.Event()  # the program ends: no cluster is made any more
+making = threading.Lock()   # held while a cluster is made
+closed = threading.Event()  # the program ends: none is made any more
+
+
+def close():
+    with making:
+        closed.set()
 
 
 class Cluster:
@@ -21,9 +27,12 @@ class Cluster:
 
     def up(self):
         self.down()
-        if closed.is_set():
-            raise lab.Refusal("the program ends")
-        subprocess.run([lab.CLUSTER, "up", "--name", self.name, "--nodes", str(NODES), "--rails", str(self.rails)], check=True)
+        with making:
+            if closed.is_set():
+                raise lab.Refusal("the program ends")
+            # It does not outlive this program, after whose end what it has made by then is removed.
+            subprocess.run(["setpriv", "--pdeathsig", "KILL", lab.CLUSTER, "up", "--name", self.name, "--nodes", str(NODES), "--rails",
+                            str(self.rails)], check=True)
         with open(f"{STATE}/{self.name}/holders", encoding="ascii") as file:
             self.holders = [int(line) for line in file]
         for node in range(NODES):
