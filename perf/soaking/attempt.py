@@ -55,8 +55,8 @@ class Attempt:
             return []
         pairs = [("btl_tcp_if_include", "eth0")]
         if self.run.door == "component" and not self.on_host:
-            pairs += [("mca_base_component_path", f"SYSTEM_DEFAULT:{os.path.dirname(self.built('openmpi/mca_coll_plait.so'))}"),
-                      ("coll_plait_priority", "90")]
+            folder = os.path.dirname(self.built("openmpi/mca_coll_plait.so"))
+            pairs += [("mca_base_component_path", f"SYSTEM_DEFAULT:{folder}"), ("coll_plait_priority", "90")]
         return [word for key, value in pairs for word in ("--mca", key, value)]
 
     def program(self):
@@ -66,8 +66,9 @@ class Attempt:
 
     def command(self):
         variables = [word for variable in self.environment() for word in ("--env", variable)]
-        return [lab.CLUSTER, "run", "--name", self.cluster.name, "--counts", ",".join(map(str, self.run.counts)), "--mpi", self.run.mpi,
-                "--timeout", str(TOTAL_LIMIT_S), *self.launcher_options(), *variables, "--", *self.program()]
+        return [lab.CLUSTER, "run", "--name", self.cluster.name, "--counts", ",".join(map(str, self.run.counts)),
+                "--mpi", self.run.mpi, "--timeout", str(TOTAL_LIMIT_S), *self.launcher_options(), *variables, "--",
+                *self.program()]
 
     # ---- The fault ----
 
@@ -110,12 +111,13 @@ class Attempt:
 
     def seen(self, hung, stacks):
         job = self.job
-        left = [f"process {process}" for process in job.left_behind(VANISH_S)]
-        # What the host MPI keeps for its processes while they live goes with them.
-        left += self.cluster.traces() + [os.path.join("TMPDIR", name) for name in os.listdir(os.path.join(self.folder, "tmp"))]
+        left = [f"process {process}" for process in job.left_behind(VANISH_S)] + self.cluster.traces()
+        left += [f"TMPDIR/{name}" for name in os.listdir(os.path.join(self.folder, "tmp"))]
         struck = self.struck_at is not None or self.run.details["moment"] == "none"
-        return Seen(status=job.process.returncode, output=job.output() + "".join(self.notes) + stacks, struck=struck, hung=hung, seconds=job.ended - job.started,
-                    failed_after_s=job.ended - (self.struck_at or job.started), outlived_s=job.outlived_s, left=tuple(left))
+        return Seen(status=job.process.returncode, output=job.output() + "".join(self.notes) + stacks, struck=struck,
+                    hung=hung, seconds=job.ended - job.started,
+                    failed_after_s=job.ended - (self.struck_at or job.started), outlived_s=job.outlived_s,
+                    left=tuple(left))
 
     def repair(self):
         """For the next run; and where that fails, a new cluster."""

@@ -7,9 +7,14 @@ import faults
 # Every fault as often as its weight, shuffled anew each time all have been dealt.
 FAULTS = {fault.name: fault for fault in (
     faults.None_(), faults.Killed(), faults.LauncherKilled(), faults.Stopped(), faults.FullShm(), faults.FewFiles(),
-    faults.NoMemory(), faults.RailFor1s(), faults.RailFor30s(), faults.RailForGood(), faults.NoSingleCopy(), faults.Stranger())}
+    faults.NoMemory(), faults.RailFor1s(), faults.RailFor30s(), faults.RailForGood(), faults.NoSingleCopy(),
+    faults.Stranger())}
+FORMS = ("blocking", "blocking", "blocking,nonblocking", "persistent", "blocking,nonblocking,persistent")
 DOORS = {"openmpi": ("preload", "preload", "preload", "component"), "mpich": ("preload",)}
-PLACES = {1: ((2,), (3,), (4,), (4,), (5,), (8,)), 2: ((2, 2), (1, 2), (3, 1), (1, 1)), 3: ((2, 2, 2), (3, 1, 2), (1, 1, 1))}
+# Ranks of each node, by the number of nodes.
+PLACES = {1: ((2,), (3,), (4,), (4,), (5,), (8,)),
+          2: ((2, 2), (1, 2), (3, 1), (1, 1)),
+          3: ((2, 2, 2), (3, 1, 2), (1, 1, 1))}
 # So that nothing goes to the host MPI.
 ALWAYS_PLAIT = {"PLAIT_SETUP_CALLS": "1", "PLAIT_HOST": "0", "PLAIT_TRIAL": "0"}
 SETTINGS = {
@@ -46,8 +51,9 @@ class Run:
         settings = " ".join(f"{key}={value}" for key, value in self.settings.items())
         details = " ".join(f"{key}={value}" for key, value in self.details.items())
         program = " ".join(f"{key}={value}" for key, value in self.program.items())
-        return (f"{self.fault} ({details}) on {','.join(map(str, self.counts))} ranks, {self.rails} rails, {self.mpi} {self.door}, "
-                f"{program}, {settings or 'default settings'}")
+        counts = ",".join(map(str, self.counts))
+        return (f"{self.fault} ({details}) on {counts} ranks, {self.rails} rails, {self.mpi} {self.door}, {program}, "
+                f"{settings or 'default settings'}")
 
 
 def dealt(seed, number, names):
@@ -62,13 +68,15 @@ def draw(seed, number, names=()):
     chance = random.Random(f"{seed}:{number}")
     fault = FAULTS[dealt(seed, number, names)]
     nodes = chance.choice([each for each in (1, 1, 2, 3) if each in fault.nodes])
-    mpi = chance.choice([each for each in ("openmpi", "openmpi", "mpich") if each in fault.mpis and (nodes == 1 or each == "openmpi")])
+    mpis = [each for each in ("openmpi", "openmpi", "mpich") if each in fault.mpis]
+    mpi = chance.choice([each for each in mpis if nodes == 1 or each == "openmpi"])
     shape = {"counts": chance.choice(PLACES[nodes]), "mpi": mpi, "rails": chance.choice(fault.rails)}
     details = fault.draw(chance, shape)
-    forms = chance.choice(("blocking", "blocking", "blocking,nonblocking", "persistent", "blocking,nonblocking,persistent"))
-    program = {"seconds": round(fault.seconds(details), 2), "seed": chance.randrange(1 << 30), "forms": forms,
-               "memory": chance.choice(("private", "private", "mpi")), "errors": chance.choice(("fatal", "return", "abort"))}
-    return Run(str(seed), number, fault.name, details, shape["counts"], shape["rails"], mpi, chance.choice(DOORS[mpi]), draw_settings(chance), program)
+    program = {"seconds": round(fault.seconds(details), 2), "seed": chance.randrange(1 << 30), "forms": chance.choice(FORMS),
+               "memory": chance.choice(("private", "private", "mpi")),
+               "errors": chance.choice(("fatal", "return", "abort"))}
+    return Run(seed=str(seed), number=number, fault=fault.name, details=details, **shape, door=chance.choice(DOORS[mpi]),
+               settings=draw_settings(chance), program=program)
 
 
 def draw_settings(chance):

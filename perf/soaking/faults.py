@@ -1,7 +1,7 @@
 """The faults: how each is drawn, done and undone, and what may become of the job.
 
-A job may end right, or fail: within the seconds that are documented for its fault, and with a line that names what failed. A new
-fault is a class here.
+A job may end right, or fail: within the seconds that are documented for its fault, and with a line that names what
+failed. A new fault is a class here.
 """
 import math
 import os
@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 ALL_RANKS = -1
+FROM_THEN_ON = 1 << 30
 
 
 class Fault:
@@ -23,13 +24,13 @@ class Fault:
     rails = (1, 2)       # of the cluster
     may = {"right"}      # end so; or fail
     within_s = 10        # from the fault on until the job has failed
-    names = ()           # patterns of which one is to be in the output of a job that failed; {} is filled from the details
+    names = ()           # patterns of which one is to be in a failed job's output; {} is filled from the details
 
     # ---- Drawing; `shape` is the job's: counts, mpi, rails ----
 
     def draw(self, chance, shape):
-        """The details, plain values. `moment`: when it strikes: before the job, so many seconds after its ranks were started,
-        or after they began to call."""
+        """The details, plain values. `moment`: when it strikes: before the job, or `after` seconds from the start of its
+        ranks ("start") or of their calls ("loop"); or it does by itself ("none")."""
         return {"moment": "none"}
 
     def seconds(self, details):
@@ -69,6 +70,15 @@ class Fault:
         return [re.compile(pattern.format(**details), re.I | re.S) for pattern in self.names]
 
 
+def log_uniform(chance, most):
+    """From 1 on."""
+    return int(math.exp(chance.uniform(0, math.log(most))))
+
+
+def one_or_all(chance, shape):
+    return chance.choice((ALL_RANKS, chance.randrange(sum(shape["counts"]))))
+
+
 def moment_in_loop(chance, longest=1.2):
     return {"moment": "loop", "after": round(chance.uniform(0.02, longest), 3)}
 
@@ -88,7 +98,8 @@ class Killed(Fault):
     name, weight, what = "kill", 9, "a rank gets a SIGKILL"
     may = {"failed"}
     names = (r"rank {rank} with PID \d+ on node \w+ exited on signal 9", r"rank {rank} on node\d+[ ,:]",
-             r"EXIT CODE: 9\b", r"process_vm_readv\(pid=\d+ [^\n]*No such process")  # the latter two: MPICH, and UCX within it
+             # MPICH, and UCX within it.
+             r"EXIT CODE: 9\b", r"process_vm_readv\(pid=\d+ [^\n]*No such process")
 
     def draw(self, chance, shape):
         return {"rank": chance.randrange(sum(shape["counts"])), **some_moment(chance)}
@@ -163,8 +174,7 @@ class FewFiles(Fault):
         if chance.random() < 0.5:
             # With fewer the host MPI itself does not start.
             return {"moment": "before", "files": chance.randint(32, 80)}
-        return {"rank": chance.choice((ALL_RANKS, chance.randrange(sum(shape["counts"])))), "spare": chance.choice((0, 0, 1, 2, 5)),
-                **moment_in_loop(chance, 0.5)}
+        return {"rank": one_or_all(chance, shape), "spare": chance.choice((0, 0, 1, 2, 5)), **moment_in_loop(chance, 0.5)}
 
     def wrapper(self, details):
         return ["prlimit", f"--nofile={details['files']}"] if "files" in details else []
@@ -186,8 +196,8 @@ class NoMemory(Fault):
     names = (r"plait: [^\n]*(memory|alloc)",)
 
     def draw(self, chance, shape):
-        return {"moment": "before", "rank": chance.choice((ALL_RANKS, chance.randrange(sum(shape["counts"])))),
-                "first": int(math.exp(chance.uniform(0, math.log(5000)))), "count": chance.choice((1, 1, 3, 100, 1 << 30))}
+        return {"moment": "before", "rank": one_or_all(chance, shape), "first": log_uniform(chance, 5000),
+                "count": chance.choice((1, 1, 3, 100, FROM_THEN_ON))}
 
     def environment(self, details):
         return {"SOAK_REFUSE": "memory {first} {count} {rank}".format(**details)}
@@ -203,7 +213,8 @@ class Rail(Fault):
         # Open MPI itself talks over eth0, and over nothing else where there are two.
         rail = shape["rails"] - 1
         return {"node": chance.randrange(len(shape["counts"])), "rail": rail, "rail_name": f"eth{rail}",
-                "way": chance.choice(("down", "unplugged", "silent")), "lasts": self.lasts, **moment_in_loop(chance, 0.8)}
+                "way": chance.choice(("down", "unplugged", "silent")), "lasts": self.lasts,
+                **moment_in_loop(chance, 0.8)}
 
     def strike(self, attempt):
         attempt.cluster.cut(attempt.run.details["node"], attempt.run.details["rail"], attempt.run.details["way"])
@@ -219,8 +230,8 @@ class RailFor1s(Rail):
 
 
 class RailFor30s(Rail):
-    """Busy, the job may fail by then; idle, it has not noticed. A call that is with the host MPI goes on as long after the cut as
-    its kernel has waited before it tries again."""
+    """Busy, the job may fail by then; idle, it has not noticed. A call that is with the host MPI goes on as long after the
+    cut as its kernel has waited before it tries again."""
     name, weight, what = "rail-30s", 1, "a rail is cut for 30 s, while the job calls or while it computes"
     lasts = 30.0
     within_s = 90
@@ -259,9 +270,9 @@ class NoSingleCopy(Fault):
     names = (r"Operation not permitted",)
 
     def draw(self, chance, shape):
-        first = 1 if chance.random() < 0.5 else int(math.exp(chance.uniform(0, math.log(2000))))
-        rank = chance.choice((ALL_RANKS, ALL_RANKS, chance.randrange(sum(shape["counts"]))))
-        return {"moment": "before", "rank": rank, "first": first, "count": chance.choice((1, 1 << 30)) if first > 1 else 1 << 30}
+        first = 1 if chance.random() < 0.5 else log_uniform(chance, 2000)
+        count = chance.choice((1, FROM_THEN_ON)) if first > 1 else FROM_THEN_ON
+        return {"moment": "before", "rank": one_or_all(chance, shape), "first": first, "count": count}
 
     def environment(self, details):
         return {"SOAK_REFUSE": "copies {first} {count} {rank}".format(**details)}
@@ -271,7 +282,7 @@ class NoSingleCopy(Fault):
 
 
 class Stranger(Fault):
-    """UCX's listeners are spared: its protocol is not ours. It is kept to a range of ports, which the stranger leaves out."""
+    """UCX's listeners are spared, whose protocol is not ours: they have a range of ports, which the stranger leaves out."""
     name, weight, what = "stranger", 6, "another user of a node knocks at all of Plait's listeners"
     nodes = (2, 3)
     mpis = ("openmpi",)
@@ -279,8 +290,8 @@ class Stranger(Fault):
 
     def draw(self, chance, shape):
         nodes = len(shape["counts"])
-        return {"from": chance.randrange(nodes), "at": chance.randrange(nodes), "seed": chance.randrange(1 << 30), "moment": "start",
-                "after": 0.0, "lasts": round(chance.uniform(0.5, 2.5), 3)}
+        return {"from": chance.randrange(nodes), "at": chance.randrange(nodes), "seed": chance.randrange(1 << 30),
+                "moment": "start", "after": 0.0, "lasts": round(chance.uniform(0.5, 2.5), 3)}
 
     def environment(self, details):
         return {"UCX_TCP_PORT_RANGE": "{}-{}".format(*self.ports)}
@@ -289,8 +300,9 @@ class Stranger(Fault):
         details, cluster = attempt.run.details, attempt.cluster
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stranger.py")
         table = f"/proc/{cluster.holders[details['at']]}/net/tcp"
-        attempt.helper = cluster.inside(details["from"], [sys.executable, script, table, str(details["lasts"]), str(details["seed"]),
-                                                           *map(str, self.ports)], stdout=subprocess.PIPE, text=True)
+        arguments = [table, str(details["lasts"]), str(details["seed"]), *map(str, self.ports)]
+        attempt.helper = cluster.inside(details["from"], [sys.executable, script, *arguments], stdout=subprocess.PIPE,
+                                        text=True)
         return True
 
     def lift(self, attempt):

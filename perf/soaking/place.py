@@ -1,5 +1,5 @@
-"""Where jobs are hurt: emulated clusters (scripts/cluster), whose nodes have a network, a /dev/shm and a host name of their
-own, so that a fault meets nobody else. A job on one node runs on the first node of one."""
+"""Where jobs are hurt: emulated clusters (scripts/cluster), whose nodes have a network, a /dev/shm and a host name of
+their own, so that a fault meets nobody else. A job on one node runs on the first node of one."""
 import os
 import re
 import subprocess
@@ -31,8 +31,8 @@ class Cluster:
             if closed.is_set():
                 raise lab.Refusal("the program ends")
             # It does not outlive this program, after whose end what it has made by then is removed.
-            subprocess.run(["setpriv", "--pdeathsig", "KILL", lab.CLUSTER, "up", "--name", self.name, "--nodes", str(NODES), "--rails",
-                            str(self.rails)], check=True)
+            subprocess.run(["setpriv", "--pdeathsig", "KILL", lab.CLUSTER, "up", "--name", self.name, "--nodes", str(NODES),
+                            "--rails", str(self.rails)], check=True)
         with open(f"{STATE}/{self.name}/holders", encoding="ascii") as file:
             self.holders = [int(line) for line in file]
         for node in range(NODES):
@@ -47,7 +47,8 @@ class Cluster:
 
     def inside(self, node, command, **options):
         """A process that runs in the node."""
-        return subprocess.Popen([lab.CLUSTER, "exec", "--name", self.name, "--node", str(node), "--", *command], **options)
+        enter = [lab.CLUSTER, "exec", "--name", self.name, "--node", str(node), "--"]
+        return subprocess.Popen(enter + command, **options)
 
     # ---- Shared memory ----
 
@@ -61,8 +62,9 @@ class Cluster:
 
     def remount(self, node, options):
         """Of a node's /dev/shm. False where the kernel refuses."""
-        mount = ["nsenter", "--target", str(self.holders[node]), "--mount", "mount", "-o", "remount," + options, "/dev/shm"]
-        return subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode == 0
+        enter = ["nsenter", "--target", str(self.holders[node]), "--mount"]
+        mount = ["mount", "-o", "remount," + options, "/dev/shm"]
+        return subprocess.run(enter + mount, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
     def fill_shm(self, node):
         """Leaves it no page more than is in use."""
@@ -78,8 +80,8 @@ class Cluster:
     # ---- Rails ----
 
     def cut(self, node, rail, way):
-        """down: the node's own interface; unplugged: at the switch, so that the node's link is lost as well; silent: the
-        switch passes nothing on, and the link stays."""
+        """down: the node's own interface; unplugged: at the switch, so that the node's link is lost as well; silent:
+        the switch passes nothing on, and the link stays."""
         if way == "down":
             self._link("node", node, f"eth{rail}", "down")
         elif way == "unplugged":

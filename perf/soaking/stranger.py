@@ -2,8 +2,8 @@
 
   stranger.py TABLE SECONDS SEED SPARED_FIRST SPARED_LAST
 
-TABLE is the /proc/PID/net/tcp of the node whose listeners are meant: those that are bound to an address of a network, but
-for the ports that are to be spared. It reads the table as the one who started it, and then is user 65534.
+TABLE is the /proc/PID/net/tcp of the node whose listeners are meant: those that are bound to an address of a network,
+but for the ports that are to be spared. It opens the table as the one who started it, and then is user 65534.
 """
 import os
 import random
