@@ -107,6 +107,7 @@ class Attempt:
             hung = late and self.job.wait(LAST_PATIENCE_S)
         finally:
             self.job.end()
+            self.fault.lift(self)
         return self.seen(hung, stacks)
 
     def seen(self, hung, stacks):
@@ -114,15 +115,14 @@ class Attempt:
         left = [f"process {process}" for process in job.left_behind(VANISH_S)] + self.cluster.traces()
         left += [f"TMPDIR/{name}" for name in os.listdir(os.path.join(self.folder, "tmp"))]
         struck = self.struck_at is not None or self.run.details["moment"] == "none"
-        return Seen(status=job.process.returncode, output=job.output() + "".join(self.notes) + stacks, struck=struck,
+        return Seen(status=job.process.returncode, output=job.output() + stacks, struck=struck,
                     hung=hung, seconds=job.ended - job.started,
                     failed_after_s=job.ended - (self.struck_at or job.started), outlived_s=job.outlived_s,
-                    left=tuple(left))
+                    left=tuple(left), notes="".join(self.notes).strip())
 
     def repair(self):
         """For the next run; and where that fails, a new cluster."""
         try:
-            self.fault.lift(self)
             self.cluster.clear_shm()
             good = self.cluster.alive()
         except (OSError, subprocess.SubprocessError):

@@ -15,8 +15,7 @@ DOORS = {"openmpi": ("preload", "preload", "preload", "component"), "mpich": ("p
 PLACES = {1: ((2,), (3,), (4,), (4,), (5,), (8,)),
           2: ((2, 2), (1, 2), (3, 1), (1, 1)),
           3: ((2, 2, 2), (3, 1, 2), (1, 1, 1))}
-# So that nothing goes to the host MPI.
-ALWAYS_PLAIT = {"PLAIT_SETUP_CALLS": "1", "PLAIT_HOST": "0", "PLAIT_TRIAL": "0"}
+ALWAYS_PLAIT = {"PLAIT_SETUP_CALLS": "1", "PLAIT_HOST": "0", "PLAIT_TRIAL": "0"}  # nothing goes to the host MPI
 SETTINGS = {
     "PLAIT_SETUP_CALLS": ("0", "1"),
     "PLAIT_HOST": ("0",),
@@ -76,14 +75,13 @@ def draw(seed, number, names=()):
                "memory": chance.choice(("private", "private", "mpi")),
                "errors": chance.choice(("fatal", "return", "abort"))}
     return Run(seed=str(seed), number=number, fault=fault.name, details=details, **shape, door=chance.choice(DOORS[mpi]),
-               settings=draw_settings(chance), program=program)
+               settings=draw_settings(chance, fault.only_plait), program=program)
 
 
-def draw_settings(chance):
-    """None for half of the jobs."""
+def draw_settings(chance, only_plait):
     kind = chance.random()
-    if kind < 0.5:
-        return {}
-    if kind < 0.7:
+    if kind < only_plait:
         return ALWAYS_PLAIT
+    if kind < only_plait + (1 - only_plait) * 0.6:
+        return {}
     return {key: chance.choice(SETTINGS[key]) for key in chance.sample(list(SETTINGS), chance.randint(1, 4))}

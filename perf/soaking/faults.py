@@ -23,6 +23,7 @@ class Fault:
     mpis = ("openmpi", "mpich")
     rails = (1, 2)       # of the cluster
     may = {"right"}      # end so; or fail
+    only_plait = 0.2     # share of its jobs in which nothing goes to the host MPI
     within_s = 10        # from the fault on until the job has failed
     names = ()           # patterns of which one is to be in a failed job's output; {} is filled from the details
 
@@ -59,7 +60,7 @@ class Fault:
         return True
 
     def lift(self, attempt):
-        pass
+        """Once more at the job's end, whatever has been done by then."""
 
     # ---- Judging ----
 
@@ -206,7 +207,9 @@ class NoMemory(Fault):
 class Rail(Fault):
     nodes = (2, 3)
     mpis = ("openmpi",)  # MPICH over several nodes: docs/soak.md
+    only_plait = 0.6
     lasts = 0.0
+    latest_s = 1.2  # into the calls
     names = (r"rank \d+ on node\d+, rail {rail_name}\b", r"rail {rail_name}: this node has lost its link")
 
     def draw(self, chance, shape):
@@ -214,7 +217,7 @@ class Rail(Fault):
         rail = shape["rails"] - 1
         return {"node": chance.randrange(len(shape["counts"])), "rail": rail, "rail_name": f"eth{rail}",
                 "way": chance.choice(("down", "unplugged", "silent")), "lasts": self.lasts,
-                **moment_in_loop(chance, 0.8)}
+                **moment_in_loop(chance, self.latest_s)}
 
     def strike(self, attempt):
         attempt.cluster.cut(attempt.run.details["node"], attempt.run.details["rail"], attempt.run.details["way"])
@@ -258,6 +261,7 @@ class RailFor30s(Rail):
 class RailForGood(Rail):
     name, weight, what = "rail-cut", 2, "a rail is cut for good"
     rails = (2,)
+    latest_s = 3.0
     may = {"right", "failed"}
     within_s = 30
 
@@ -291,7 +295,10 @@ class Stranger(Fault):
     def draw(self, chance, shape):
         nodes = len(shape["counts"])
         return {"from": chance.randrange(nodes), "at": chance.randrange(nodes), "seed": chance.randrange(1 << 30),
-                "moment": "start", "after": 0.0, "lasts": round(chance.uniform(0.5, 2.5), 3)}
+                "moment": "start", "after": 0.0}
+
+    def seconds(self, details):
+        return 2.0
 
     def environment(self, details):
         return {"UCX_TCP_PORT_RANGE": "{}-{}".format(*self.ports)}
@@ -300,12 +307,13 @@ class Stranger(Fault):
         details, cluster = attempt.run.details, attempt.cluster
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stranger.py")
         table = f"/proc/{cluster.holders[details['at']]}/net/tcp"
-        arguments = [table, str(details["lasts"]), str(details["seed"]), *map(str, self.ports)]
+        arguments = [table, str(details["seed"]), *map(str, self.ports)]
         attempt.helper = cluster.inside(details["from"], [sys.executable, script, *arguments], stdout=subprocess.PIPE,
                                         text=True)
         return True
 
     def lift(self, attempt):
         if attempt.helper:
+            attempt.helper.terminate()
             attempt.notes.append(attempt.helper.communicate()[0])
             attempt.helper = None

@@ -8,7 +8,7 @@ import lab
 
 def record(run, seen, verdict):
     return {**dataclasses.asdict(run), "outcome": verdict.outcome, "struck": seen.struck, "seconds": round(seen.seconds, 2),
-            "failed_after_s": round(seen.failed_after_s, 2), "named": verdict.named, "violations": verdict.violations}
+            "failed_after_s": round(seen.failed_after_s, 2), "named": verdict.named, "notes": seen.notes, "violations": verdict.violations}
 
 
 def read(paths):

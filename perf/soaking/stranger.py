@@ -1,12 +1,13 @@
-"""Who has no business with a job and knocks at its listeners all the same: perf/soak runs it inside a node.
+"""Who has no business with a job and knocks at its listeners all the same, until a SIGTERM: perf/soak runs it in a node.
 
-  stranger.py TABLE SECONDS SEED SPARED_FIRST SPARED_LAST
+  stranger.py TABLE SEED SPARED_FIRST SPARED_LAST
 
 TABLE is the /proc/PID/net/tcp of the node whose listeners are meant: those that are bound to an address of a network,
 but for the ports that are to be spared. It opens the table as the one who started it, and then is user 65534.
 """
 import os
 import random
+import signal
 import socket
 import struct
 import sys
@@ -92,17 +93,18 @@ WAYS = (silence, reset, guess, greeting, nothing_but_zeros, half_a_handshake)
 
 
 def main():
-    path, seconds, seed, *spared = sys.argv[1:]
+    path, seed, first, last = sys.argv[1:]
     chance = random.Random(seed)
-    spared = range(int(spared[0]), int(spared[1]) + 1)
-    end = time.monotonic() + float(seconds)
+    spared = range(int(first), int(last) + 1)
+    over = []
+    signal.signal(signal.SIGTERM, lambda *_: over.append(True))
     held, made = [], 0
     with open(path, encoding="ascii") as table:
         if os.getuid() == 0:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-        while time.monotonic() < end:
+        while not over:
             for where in listeners(table, spared):
                 way = chance.choice(WAYS)
                 for _ in range(chance.choice((1, 1, 1, 50)) if way in (silence, reset) else 1):

@@ -19,6 +19,7 @@ class Seen:
     failed_after_s: float = 0.0  # from the fault to the job's end
     outlived_s: float = 0.0   # by which a rank outlived its launcher
     left: tuple = ()          # processes, files, segments
+    notes: str = ""           # of whoever did it
 
 
 @dataclasses.dataclass
