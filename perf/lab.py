@@ -50,8 +50,8 @@ def take_job_options(options):
     before[:] = shlex.split(options.before)
 
 
-def built(program, preset="release"):
-    path = os.path.join(ROOT, "build", preset, program)
+def built(program, preset="release", folder=None):
+    path = os.path.join(folder or os.path.join(ROOT, "build", preset), program)
     if not os.access(path, os.X_OK):
         raise Refusal(f"there is no {path}: cmake --preset {preset} && cmake --build --preset {preset}")
     return path

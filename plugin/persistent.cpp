@@ -4,10 +4,13 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "core/log.h"
 #include "plugin/errors.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
@@ -157,6 +160,22 @@ int start_one(Operation& operation, MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
+// For a program to which errors are returned: what its wait returns is the receive's own error, and says nothing of
+// what has happened.
+void say_what_failed(int error) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  if (PMPI_Error_string(error, text, &length) != MPI_SUCCESS) return;
+  constexpr std::string_view ours = "plait: ";
+  std::string_view what(text);
+  if (what.starts_with(ours)) what.remove_prefix(ours.size());
+  try {
+    warn(std::string("a persistent collective has failed: ").append(what));
+  } catch (const std::exception&) {
+    // No memory for words.
+  }
+}
+
 }  // namespace
 
 PersistentSpace* persistent_space(Communicator& communicator, const char*& reason) {
@@ -203,7 +222,10 @@ void conclude_start(Operation& operation) {
   const bool failed = operation.error != MPI_SUCCESS, by_door = of_door();
   const bool gone = failed && !by_door && error_frees_receive;
   // The receive knows nothing of the collective's communicator, whose error handler is to be told.
-  if (failed && !by_door) raise_error(raising(*operation.communicator), operation.error);
+  if (failed && !by_door) {
+    raise_error(raising(*operation.communicator), operation.error);
+    say_what_failed(operation.error);
+  }
   if (gone) strike_out(operation.persistence.handle);
   const MPI_Request handle = operation.persistence.handle;
   const int tag = operation.persistence.tag, error = operation.error;

@@ -130,22 +130,30 @@ Status RailNetwork::choose(std::span<const Card> cards, std::span<const Location
   return networks_.empty() ? Status(Code::unavailable, "ucx: there is no rail that all ranks have") : Status();
 }
 
+namespace {
+
+// The guard must be held. Only what works is kept: the report asks each worker what it has carried.
+Result<RailWorker*> open_worker(OwnRails& own, std::uint64_t network, std::size_t peers) {
+  if (const auto known = own.workers.find(network); known != own.workers.end()) return known->second.get();
+  if (free_descriptors() < worker_descriptors + peers)
+    return Status(Code::unavailable, "ucx: the limit on open files leaves too few for connections");
+  const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
+  const RailOptions options{
+      .transports = process().config.ucx_transports, .concurrent = process().concurrent, .process = own.process};
+  Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
+  if (!made.ok()) return made.status();
+  return own.workers.emplace(network, std::move(*made)).first->second.get();
+}
+
+}  // namespace
+
 Status RailNetwork::open_workers(std::size_t peers) {
   OwnRails& own = own_rails();
   const std::scoped_lock lock(own.guard);
   for (const std::uint64_t network : networks_) {
-    std::unique_ptr<RailWorker>& worker = own.workers[network];
-    if (worker == nullptr) {
-      if (free_descriptors() < worker_descriptors + peers)
-        return {Code::unavailable, "ucx: the limit on open files leaves too few for connections"};
-      const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
-      const RailOptions options{
-          .transports = process().config.ucx_transports, .concurrent = process().concurrent, .process = own.process};
-      Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
-      if (!made.ok()) return made.status();
-      worker = std::move(*made);
-    }
-    rails_.push_back({worker.get(), network});
+    const Result<RailWorker*> worker = open_worker(own, network, peers);
+    if (!worker.ok()) return worker.status();
+    rails_.push_back({*worker, network});
   }
   return {};
 }
