@@ -104,8 +104,8 @@ template <class Function, class... Arguments>
 
 constexpr std::size_t page_bytes = 4096;  // every block of the source starts at a page
 
-// Blocks of this size and more come from the source; off, none do.
-constinit std::atomic<std::size_t> threshold{SIZE_MAX};
+// Blocks of more than this come from the source; at first none do, of whatever size: there may be no source.
+constinit std::atomic<std::size_t> largest_small{SIZE_MAX};
 
 constinit BlockSource source;
 // The source's range. Stored last: 0 as long as there is no source.
@@ -113,7 +113,7 @@ constinit std::atomic<std::uintptr_t> source_begin{0};
 constinit std::atomic<std::size_t> source_bytes{0};
 
 [[gnu::always_inline]] inline bool is_large(std::size_t bytes) {
-  return bytes >= threshold.load(std::memory_order_relaxed);
+  return bytes > largest_small.load(std::memory_order_relaxed);
 }
 
 [[gnu::always_inline]] inline bool is_of_source(const void* block) {
@@ -200,7 +200,7 @@ void know_blocks(const BlockSource& blocks) {
 
 bool share_allocations() {
   if (!is_plain_allocator()) return false;
-  threshold.store(large_block_bytes, std::memory_order_release);
+  largest_small.store(large_block_bytes - 1, std::memory_order_release);
   return true;
 }
 

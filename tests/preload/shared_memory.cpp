@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "absurd_sizes.h"
 #include "in_arena.h"
 #include "plait/plait.h"
 
@@ -287,6 +288,10 @@ void full() {
   std::free(freed);
 }
 
+// ---- What nobody can serve ----
+
+void absurd_sizes() { failures += plait::tests::wrong_answers_to_absurd_sizes(); }
+
 // ---- MPI's functions ----
 
 void mpi_memory() {
@@ -339,9 +344,11 @@ int main(int argc, char** argv) {
                                                    {"stress", stress},
                                                    {"processes", processes},
                                                    {"full", full},
-                                                   {"mpi", mpi_memory}};
+                                                   {"mpi", mpi_memory},
+                                                   {"absurd", absurd_sizes}};
   void* early = std::malloc(mebibyte);  // before MPI_Init: private
   if (in_arena(early) != 0) ++failures;
+  if (std::strcmp(argv[1], "absurd") == 0) absurd_sizes();
   MPI_Init(&argc, &argv);
   expects_arena = std::strcmp(argv[2], "arena") == 0;
   cases.at(argv[1])();

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "core/status.h"
 #include "tl/channel.h"
 #include "tl/shm/board.h"
@@ -205,8 +206,8 @@ class NodeGroup {
   std::vector<Announcement> announcements_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> results_;
-  std::vector<std::byte> fetched_;  // pieces of the others' memory
-  Status failure_;                  // of a copy by the kernel, or of finding a member's buffer
+  AlignedBytes fetched_;  // pieces of the others' memory
+  Status failure_;        // of a copy by the kernel, or of finding a member's buffer
   GroupSteps steps_;
 
   std::uint32_t first_round_ = 0, end_round_ = 0;               // of the current or next operation in stages

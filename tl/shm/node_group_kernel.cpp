@@ -96,7 +96,8 @@ void NodeGroup::reduce_by_kernel() {
   const std::size_t room =
       std::max(reduced_together / members(), least_reduced) * static_cast<std::size_t>(own_threads());
   const std::size_t most = std::max(room / element, std::size_t{1}) * element;
-  if (fetched_.size() < members() * most) fetched_.resize(members() * most);
+  const std::size_t stride = padded_to_line(most);
+  std::byte* pieces_of_members = fetched_.reserve(members() * stride);
   const std::byte* own = contiguous_address(current_->operand);
   std::byte* kept = contiguous_address(current_->memory);
   const bool keeps = group_->kind != GroupKind::reduce || is_root();
@@ -104,11 +105,11 @@ void NodeGroup::reduce_by_kernel() {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(most, end - at));
     sources_[me()] = own + at;
     for_others([&](std::size_t member) {
-      std::byte* there = fetched_.data() + member * most;
+      std::byte* there = pieces_of_members + member * stride;
       sources_[member] = there;
       fetch(member, at, there, bytes);
     });
-    std::byte* combined = fetched_.data() + me() * most;
+    std::byte* combined = pieces_of_members + me() * stride;
     results_[0] = keeps ? kept + (pieces ? at - begin : at) : combined;
     if (!failure_.ok()) return;
     reduce_sources(1, bytes, keeps && current_->past_caches && group_->kind != GroupKind::all_reduce);

@@ -66,16 +66,16 @@ Status RingReader::take_fragment(Transfer& transfer, Slot& slot) {
 
 void RingReader::take_part_of_element(Transfer& transfer, const std::byte* data, std::size_t bytes) {
   const std::size_t element = transfer.element_bytes;
-  if (partial_.size() < element) partial_.resize(element);
+  std::byte* whole = partial_.reserve(element);
   std::uint64_t at = transfer.progressed;
   while (bytes > 0) {
     const std::size_t have = at % element;
     const std::size_t piece = std::min(bytes, element - have);
-    std::copy_n(data, piece, partial_.data() + have);
+    std::copy_n(data, piece, whole + have);
     at += piece;
     data += piece;
     bytes -= piece;
-    if (at % element == 0) reduce_in(transfer, at - element, partial_.data(), element);
+    if (at % element == 0) reduce_in(transfer, at - element, whole, element);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "tl/shm/ring.h"
 
 namespace plait::tl::detail {
@@ -53,7 +54,7 @@ class RingReader {
   std::uint32_t drained_ = 0;  // slots
   TransferQueue queue_;
   Pull pull_;
-  std::vector<std::byte> partial_;  // an element larger than a slot, as far as it has come
+  AlignedBytes partial_;  // an element larger than a slot, as far as it has come
 };
 
 }  // namespace plait::tl::detail

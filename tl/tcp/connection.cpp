@@ -101,7 +101,7 @@ Result<bool> Connection::receive_some(bool& moved) {
   Transfer& transfer = *receives_.head;
   const bool reduces = transfer.kind == StepKind::recv_reduce;
   const std::uint64_t all = length_bytes + transfer.bytes;
-  if (reduces && staged_.size() < transfer.bytes) staged_.resize(transfer.bytes);
+  if (reduces) staged_.reserve(transfer.bytes);
   while (transfer.progressed < all) {
     const std::uint64_t taken = std::max<std::uint64_t>(transfer.progressed, length_bytes) - length_bytes;
     IoList list;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "tl/channel.h"
 #include "tl/tcp/socket.h"
 #include "tl/transfer_queue.h"
@@ -51,7 +52,7 @@ class Connection {
   std::vector<std::byte> greeting_;  // as far as it is not sent
   TransferQueue sends_, receives_;   // progressed: bytes of length and payload together
   std::uint32_t incoming_length_ = 0;
-  std::vector<std::byte> staged_;  // of a recv_reduce
+  AlignedBytes staged_;  // of a recv_reduce
 };
 
 }  // namespace plait::tl::detail
