@@ -35,11 +35,10 @@ Status attempt(Work&& work) {
 
 // ---- What the ranks tell each other ----
 
-// Where a rank waits for connections before it knows the others. Port 0: nowhere.
+// Where a rank waits for connections before it knows the others.
 struct EarlyListener {
-  Endpoint endpoint;
+  ListenerCard card;
   std::uint64_t network;  // of the rail
-  std::uint64_t token;    // rank 0's tells the communicator's ranks from strangers
 };
 
 struct Card {

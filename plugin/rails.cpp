@@ -16,8 +16,8 @@
 #include "plugin/process.h"
 #include "plugin/sockets.h"
 #include "plugin/trial_message.h"
+#include "tl/peer_watch.h"
 #include "tl/trace.h"
-#include "tl/ucx/peer_watch.h"
 #include "topo/rails.h"
 
 namespace plait::plugin {
@@ -388,9 +388,10 @@ std::optional<FirstRail> first_ethernet_rail() {
   return FirstRail{.name = first.name,
                    .network = hash_text(first.network),
                    .address = first.address,
-                   .identity = new_identity(own),
                    .bytes_sent = &own.early_bytes};
 }
+
+std::uint16_t own_knock_port() { return own_rails().knock_port.number(); }
 
 std::vector<RailTraffic> rail_traffic() {
   std::vector<RailTraffic> traffic;

@@ -1,4 +1,4 @@
-#include "tl/ucx/peer_watch.h"
+#include "tl/peer_watch.h"
 
 #include <netinet/in.h>
 #include <poll.h>
