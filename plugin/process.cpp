@@ -218,6 +218,7 @@ void start(const Attendance* attendance) {
   if (!plan.ok() && rank == 0) warn("PLAIT_PLAN: " + plan.status().message());
   PMPI_Query_thread(&provided);
   made->concurrent = made->any_concurrent = provided == MPI_THREAD_MULTIPLE;
+  made->main_thread_only = provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED;
   made->first_rank = rank == 0;
   if (made->first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);

@@ -67,6 +67,12 @@ std::uint64_t new_identity(OwnRails& own) {
          (own.communicators++ & ((1u << counter_bits) - 1));
 }
 
+// A helper thread moves posted operations on beside whatever the program's thread does, whatever MPI's thread level.
+WorkerThreads worker_threads() {
+  if (threaded()) return WorkerThreads::at_once;
+  return process().main_thread_only ? WorkerThreads::one : WorkerThreads::in_turn;
+}
+
 std::atomic<OwnRails*> made_rails{nullptr};
 
 OwnRails& own_rails() {
@@ -139,7 +145,7 @@ Result<RailWorker*> open_worker(OwnRails& own, std::uint64_t network, std::size_
     return Status(Code::unavailable, "ucx: the limit on open files leaves too few for connections");
   const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
   const RailOptions options{
-      .transports = process().config.ucx_transports, .concurrent = process().concurrent, .process = own.process};
+      .transports = process().config.ucx_transports, .threads = worker_threads(), .process = own.process};
   Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
   if (!made.ok()) return made.status();
   return own.workers.emplace(network, std::move(*made)).first->second.get();

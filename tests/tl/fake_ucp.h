@@ -1,5 +1,6 @@
 // A libucp of a few lines: messages between endpoints of one process, delivered in the order of a test's choice, and
-// failures on demand. For one thread.
+// failures on demand. As with the real one, several threads may use several workers, but each worker one at a time:
+// others are counted.
 #pragma once
 
 #include "tl/ucx/ucp_library.h"
@@ -28,6 +29,9 @@ int open_workers();
 int open_requests();
 int synchronous_sends();
 int closed_endpoints();
+// Calls that found another thread within the same worker.
+int meetings();
+ucs_thread_mode_t thread_mode();  // of the worker that was made last
 
 const UcpLibrary& library();
 

@@ -4,15 +4,10 @@
 
 #include "tl/memory.h"
 #include "tl/shm/failure_marks.h"
+#include "tl/shm/peer_process.h"
 #include "tl/shm/stream_copy.h"
-#include "tl/trace.h"
 
 namespace plait::tl::detail {
-namespace {
-
-constexpr std::uint64_t longest_farewell_ns = 100'000'000;
-
-}  // namespace
 
 Result<bool> RingReader::start(Transfer& transfer, bool sending) {
   if (queue_.empty()) {
@@ -126,16 +121,17 @@ Result<RingReader::Taken> RingReader::pull_piece(Transfer& transfer) {
   return Taken::whole;
 }
 
-// Further claims are made impossible; the pieces that the peer has already claimed are waited for.
+// Further claims are made impossible; the pieces that the peer has already claimed are waited for, unless it has failed
+// at one.
 void RingReader::forget() {
   queue_ = {};
   if (!std::exchange(pull_.active, false)) return;
   const std::uint64_t claims = ring_.control->claims.exchange(0, std::memory_order_acq_rel);
   const std::uint32_t claimed = std::min(static_cast<std::uint32_t>(claims), pull_.pieces);
   const std::uint64_t expected = pull_.pushed_before + (claimed - pull_.pulled);
-  const std::uint64_t until = monotonic_ns() + longest_farewell_ns;
-  while (ring_.control->pushed.load(std::memory_order_acquire) != expected && monotonic_ns() < until) {
-  }
+  wait_for_process(ring_.peer_process, [&] {
+    return ring_.control->pushed.load(std::memory_order_acquire) == expected || ring_.failures->is_set(ring_.peer);
+  });
 }
 
 Status RingReader::wrong_message(const Transfer& transfer, const std::string& found) const {

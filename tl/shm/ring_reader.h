@@ -21,7 +21,7 @@ class RingReader {
   // At most one fragment, or one piece of a single copy. Completed transfers are appended.
   Status progress(std::vector<Transfer*>& completed, bool& moved, bool sending);
   bool idle() const { return queue_.empty(); }
-  // Gives up the messages under way; returns when the peer no longer writes to their memory, or after a bounded time.
+  // Gives up the messages under way; returns when the peer no longer writes to their memory, or is gone.
   void forget();
 
  private:

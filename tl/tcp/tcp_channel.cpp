@@ -26,6 +26,7 @@ class TcpChannel final : public Channel {
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
   bool arm(WakeUp& wake_up) override;
+  void announce_failure(const Status& cause) override { abandon(cause); }
   void abandon(const Status& cause) override;
 
  private:
@@ -248,6 +249,10 @@ class SplitChannel final : public Channel {
   void disarm() override {
     short_->disarm();
     long_->disarm();
+  }
+  void announce_failure(const Status& cause) override {
+    short_->announce_failure(cause);
+    long_->announce_failure(cause);
   }
   void abandon(const Status& cause) override {
     short_->abandon(cause);

@@ -1,10 +1,14 @@
 #include "tl/ucx/rail_worker.h"
 
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <utility>
 
-namespace plait::tl {
+#include "tl/ucx/message_tag.h"
+
+namespace plait {
 namespace {
 
 using Setting = std::pair<const char*, const char*>;
@@ -46,11 +50,7 @@ void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
   endpoint->failures->fetch_add(1, std::memory_order_relaxed);
 }
 
-// No message of a channel has this binding (ucx_channel.cpp).
-constexpr std::uint64_t introduction = 0xff;
-constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
-
-std::uint64_t introduction_of(std::uint64_t process) { return process << 8 | introduction; }
+std::uint64_t introduction_of(std::uint64_t process) { return process << binding_bits | introduction_binding; }
 
 // What the user chose may be unable to wake anybody, or pay for it with each message.
 bool wakes(const RailOptions& options) { return options.transports.empty(); }
@@ -88,10 +88,11 @@ Status RailWorker::make_context(const RailOptions& options) {
   return status == UCS_OK ? Status() : failure(ucp_, rail_, "opening the device", status);
 }
 
-Status RailWorker::make_worker() {
+// Locks are ours.
+Status RailWorker::make_worker(const RailOptions& options) {
   ucp_worker_params_t parameters = {};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  parameters.thread_mode = concurrent_ ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE;
+  parameters.thread_mode = options.threads == WorkerThreads::one ? UCS_THREAD_MODE_SINGLE : UCS_THREAD_MODE_SERIALIZED;
   if (const auto status = ucp_.worker_create(context_, &parameters, &worker_); status != UCS_OK)
     return failure(ucp_, rail_, "making a worker", status);
   return {};
@@ -99,7 +100,7 @@ Status RailWorker::make_worker() {
 
 Status RailWorker::start(const RailOptions& options) {
   if (Status status = make_context(options); !status.ok()) return status;
-  if (Status status = make_worker(); !status.ok()) return status;
+  if (Status status = make_worker(options); !status.ok()) return status;
   if (wakes(options) && ucp_.worker_get_efd(worker_, &events_) != UCS_OK) events_ = -1;
   ucp_address_t* address = nullptr;
   std::size_t bytes = 0;
@@ -111,12 +112,19 @@ Status RailWorker::start(const RailOptions& options) {
 }
 
 RailWorker::~RailWorker() {
+  const Turn turn(*this);
   for (auto& [process, endpoint] : endpoints_) close(*endpoint);
   if (worker_ != nullptr) ucp_.worker_destroy(worker_);
   if (context_ != nullptr) ucp_.cleanup(context_);
 }
 
+void RailWorker::refuse_second_thread() const {
+  std::fprintf(stderr, "plait: ucx: rail %s: two threads are in its worker at once\n", rail_.name.c_str());
+  std::abort();
+}
+
 bool RailWorker::arm(WakeUp& wake_up) {
+  assert(inside());
   if (events_ < 0) return false;
   const ucs_status_t status = ucp_.worker_arm(worker_);
   if (status == UCS_ERR_BUSY) {
@@ -128,6 +136,7 @@ bool RailWorker::arm(WakeUp& wake_up) {
 }
 
 Result<UcxEndpoint*> RailWorker::connect(std::uint64_t process, const std::string& address) {
+  assert(inside());
   std::unique_ptr<UcxEndpoint>& endpoint = endpoints_[process];
   if (endpoint != nullptr) return endpoint.get();
   endpoint = std::make_unique<UcxEndpoint>();
@@ -182,9 +191,10 @@ void RailWorker::forget_introduction(UcxEndpoint& endpoint) {
     if (*request != nullptr) ucp_.request_free(std::exchange(*request, nullptr));
 }
 
-void RailWorker::close(UcxEndpoint& endpoint) {
+void RailWorker::close(UcxEndpoint& endpoint, ucs_status_t reason) {
+  assert(inside());
   if (endpoint.handle == nullptr) return;
-  on_failure(&endpoint, endpoint.handle, UCS_ERR_CANCELED);
+  on_failure(&endpoint, endpoint.handle, reason);
   ucp_request_param_t parameters = {};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;

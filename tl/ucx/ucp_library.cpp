@@ -41,6 +41,7 @@ bool find_all(void* library, UcpLibrary& ucp) {
          find(library, "ucp_worker_progress", ucp.worker_progress) &&
          find(library, "ucp_worker_get_efd", ucp.worker_get_efd) && find(library, "ucp_worker_arm", ucp.worker_arm) &&
          find(library, "ucp_ep_create", ucp.ep_create) && find(library, "ucp_ep_close_nbx", ucp.ep_close) &&
+         find(library, "ucp_ep_flush_nbx", ucp.ep_flush) && find(library, "ucp_tag_probe_nb", ucp.tag_probe) &&
          find(library, "ucp_tag_send_sync_nbx", ucp.tag_send_sync) && find(library, "ucp_tag_send_nbx", ucp.tag_send) &&
          find(library, "ucp_tag_recv_nbx", ucp.tag_recv) &&
          find(library, "ucp_request_check_status", ucp.request_check_status) &&
