@@ -1,6 +1,6 @@
 #include "plugin/attendance.h"
 
-namespace plait {
+namespace plait::plugin {
 
 Attendance call_roll(int ranks, const std::function<bool(int)>& answered) {
   Attendance found{.known = false, .first_present = -1, .first_absent = -1};
@@ -13,4 +13,4 @@ Attendance call_roll(int ranks, const std::function<bool(int)>& answered) {
   return found;
 }
 
-}  // namespace plait
+}  // namespace plait::plugin

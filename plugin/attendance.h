@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace plait {
+namespace plait::plugin {
 
 struct Attendance {
   bool known = true;
@@ -23,4 +23,4 @@ Attendance call_roll(int ranks, const std::function<bool(int rank)>& answered);
 // are, and says so.
 void end_initialisation(const Attendance& attendance);
 
-}  // namespace plait
+}  // namespace plait::plugin

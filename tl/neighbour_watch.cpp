@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace plait {
+namespace plait::tl {
 
 // "time on the processor, time in line, turns", nanoseconds.
 std::optional<std::uint64_t> time_in_line_ns() {
@@ -35,4 +35,4 @@ void NeighbourWatch::read(std::uint64_t now_ns) {
   shared_ = waited >= took / (shared_ ? alone_below : shared_from);
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace plait {
+namespace plait::tl {
 
 // How long the calling thread has stood in line for a processor in all; nullopt: the kernel does not count it. Some
 // microseconds.
@@ -41,4 +41,4 @@ class NeighbourWatch {
   bool shared_ = false;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -52,4 +52,4 @@ double lower_bound(const std::vector<Transfer>& transfers, int hosts);
 // at least, whoever sends what to whom. Forwarders do not count.
 double port_bound(const std::vector<Transfer>& transfers, int hosts);
 
-}  // namespace plait::reshard
+}  // namespace plait::plan::reshard

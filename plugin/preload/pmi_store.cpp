@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 constexpr std::size_t longest_line = 4096;
@@ -88,4 +88,4 @@ Result<std::string> PmiStore::get(std::string_view key) const {
   return std::move(*value);
 }
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

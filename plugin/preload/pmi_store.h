@@ -9,7 +9,7 @@
 
 #include "core/status.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 class PmiStore {
  public:
@@ -27,4 +27,4 @@ class PmiStore {
   std::string name_;
 };
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

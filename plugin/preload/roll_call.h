@@ -4,7 +4,7 @@
 
 #include "plugin/attendance.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 // Around the host's MPI_Init, by the thread that makes it. The second may be asked only once MPI is initialised, and
 // waits for no rank.
@@ -14,4 +14,4 @@ Attendance end_roll_call();
 // After an MPI_Init that failed.
 void leave_roll_call();
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

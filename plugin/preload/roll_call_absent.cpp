@@ -3,7 +3,7 @@
 
 #include "plugin/preload/roll_call.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 void begin_roll_call() {}
 void leave_roll_call() {}
@@ -14,4 +14,4 @@ Attendance end_roll_call() {
   return {.known = ranks == 1};
 }
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

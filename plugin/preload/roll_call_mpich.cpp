@@ -18,7 +18,7 @@
 #include "plugin/preload/pmi_store.h"
 #include "plugin/preload/roll_call.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 constexpr const char* hooked = "write";
@@ -106,4 +106,4 @@ Attendance end_roll_call() {
   return call.meetings > 1 ? found_absent() : call_roll(ranks, answered);
 }
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

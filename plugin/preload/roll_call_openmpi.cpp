@@ -14,7 +14,7 @@
 #include "plugin/preload/roll_call.h"
 #include "plugin/process.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 constexpr const char* key = "plait.preload";
@@ -90,4 +90,4 @@ Attendance end_roll_call() {
   return call_roll(ranks, [](int other) { return plait_ompi_rank_told(other, key, own_version()); });
 }
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

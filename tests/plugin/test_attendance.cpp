@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 struct Called {
@@ -49,4 +49,4 @@ TEST(Attendance, NothingIsKnownWhereNotEvenTheAskersAnswerIsThere) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

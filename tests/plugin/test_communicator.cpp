@@ -4,7 +4,7 @@
 
 #include "plan/planner.h"
 
-namespace plait {
+namespace plait::plugin {
 namespace {
 
 TEST(Communicator, IsSetUpOnlyWherePlansCanBeMade) {
@@ -16,4 +16,4 @@ TEST(Communicator, IsSetUpOnlyWherePlansCanBeMade) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::plugin

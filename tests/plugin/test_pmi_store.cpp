@@ -10,7 +10,7 @@
 
 #include "plugin/preload/pmi_store.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 struct Exchange {
@@ -107,4 +107,4 @@ TEST(PmiStore, ALauncherThatIsGoneIsAFailure) {
 }
 
 }  // namespace
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

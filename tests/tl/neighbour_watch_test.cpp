@@ -11,7 +11,7 @@
 #include "tl/courtesy.h"
 #include "tl/trace.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
@@ -147,4 +147,4 @@ TEST(NeighbourWatch, TheKernelCountsTimeInLine) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -12,7 +12,7 @@
 #include "tests/tl/tcp_ranks.h"
 #include "tl/tcp/link_watch.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 TEST(TcpChannel, MessagesOfAllPairsArriveInOrder) {
@@ -151,4 +151,4 @@ TEST(TcpSocket, AFreshConnectionIsNotCut) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -9,7 +9,7 @@
 
 #include "tl/tcp/tcp_channel.h"
 
-namespace plait {
+namespace plait::tl {
 
 inline constexpr std::uint32_t loopback = 0x7f000001;
 struct Message {
@@ -72,4 +72,4 @@ class Ranks {
   std::vector<Transfer*> completed_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -35,7 +35,7 @@ extern "C" int accept4(int listener, sockaddr* address, socklen_t* size, int fla
   return real(listener, address, size, flags);
 }
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using detail::Acceptance;
@@ -441,4 +441,4 @@ TEST_F(TcpStranger, WithoutAFreeFileForLongARankIsNamed) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 // One that has ended stays in the table of processes until its parent has asked what became of it.
@@ -35,4 +35,4 @@ bool process_gone(int process) {
   return ended;
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

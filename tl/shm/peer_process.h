@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 // Whether a process is no more: none of its threads will run again. Costs some system calls.
 bool process_gone(int process);
@@ -26,4 +26,4 @@ void wait_for_process(int process, Done&& done) {
   }
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -9,7 +9,7 @@
 
 #include "tl/trace.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 constexpr std::uint64_t millisecond_ns = 1'000'000, second_ns = 1000 * millisecond_ns;
@@ -140,4 +140,4 @@ Status Attempt::knock() {
   return host_unreachable();
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

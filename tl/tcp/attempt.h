@@ -11,7 +11,7 @@
 #include "tl/tcp/handshake.h"
 #include "tl/tcp/link_watch.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 // How to get to a rank.
 struct Way {
@@ -61,4 +61,4 @@ class Attempt {
   int tries_ = 0;
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

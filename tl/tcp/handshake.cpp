@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 constexpr std::size_t label_bytes = 20;
@@ -27,4 +27,4 @@ KeyedHash proof_of(Role role, const Meeting& meeting, const SharedKey& key) {
   return keyed_hash(key, text);
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -22,7 +22,7 @@
 #include "core/keyed_hash.h"
 #include "tl/tcp/socket.h"
 
-namespace plait {
+namespace plait::tl {
 
 using SharedKey = std::array<std::byte, 32>;
 
@@ -84,4 +84,4 @@ struct Parcel {
 };
 
 }  // namespace detail
-}  // namespace plait
+}  // namespace plait::tl

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 // Attempts in a row that remain unanswered, each after twice as long as the one before: after 0.2, 0.6, 1.4, 3 and 6.2
@@ -27,4 +27,4 @@ void LinkWatch::end(const Socket& socket) {
   on_ = false;
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -4,7 +4,7 @@
 
 #include "tl/tcp/socket.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 
 class LinkWatch {
  public:
@@ -21,4 +21,4 @@ class LinkWatch {
   int before_ = 0;  // unanswered attempts when the watch began
 };
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

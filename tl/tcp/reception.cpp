@@ -7,7 +7,7 @@
 
 #include "tl/trace.h"
 
-namespace plait::detail {
+namespace plait::tl::detail {
 namespace {
 
 constexpr int most_accepted = 16;                    // at a glance
@@ -97,4 +97,4 @@ void Reception::close() {
   strangers_.clear();
 }
 
-}  // namespace plait::detail
+}  // namespace plait::tl::detail

@@ -9,7 +9,7 @@
 #include "tl/channel.h"
 #include "tl/tcp/handshake.h"
 
-namespace plait {
+namespace plait::tl {
 
 struct ReceptionLimits {
   // Those who may wait without having proven anything; when one more comes, the oldest goes. Ranks that are to connect
@@ -67,4 +67,4 @@ class Reception {
 };
 
 }  // namespace detail
-}  // namespace plait
+}  // namespace plait::tl

@@ -6,7 +6,7 @@
 
 #include "tl/ucx/message_tag.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 // True when it is over, well or not; it is freed then.
@@ -102,4 +102,4 @@ bool Farewells::take_incoming(RailWorker& worker) {
   return true;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

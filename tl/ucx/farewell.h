@@ -10,7 +10,7 @@
 #include "core/status.h"
 #include "tl/ucx/rail_worker.h"
 
-namespace plait {
+namespace plait::tl {
 
 // The message.
 struct Farewell {
@@ -70,4 +70,4 @@ class Farewells {
   Status heard_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

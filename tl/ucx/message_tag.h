@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace plait {
+namespace plait::tl {
 
 inline constexpr int binding_bits = 8, rank_bits = 12;
 
@@ -18,4 +18,4 @@ constexpr std::uint64_t message_tag(std::uint64_t communicator, int sender, std:
 inline constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
 inline constexpr std::uint64_t any_sender = ~(((std::uint64_t{1} << rank_bits) - 1) << binding_bits);
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -8,7 +8,7 @@
 
 #include "tl/ucx/message_tag.h"
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 using Setting = std::pair<const char*, const char*>;
