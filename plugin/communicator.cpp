@@ -131,7 +131,7 @@ const char* grid_text(MPI_Comm comm, int ranks) {
 const char* reasons::of_communicator(bool inter, int ranks) {
   if (inter) return reasons::inter_communicator;
   if (ranks == 1) return reasons::one_rank;
-  return ranks > most_planned_ranks ? reasons::too_large : nullptr;
+  return ranks > most_planned_ranks ? plan::reasons::too_large : nullptr;
 }
 
 Communicator::Communicator(MPI_Comm comm) : handle(comm) {
@@ -146,7 +146,7 @@ Communicator::Communicator(MPI_Comm comm) : handle(comm) {
     ranks += remote;
   }
   const char* reason = reasons::of_communicator(inter, ranks);
-  if (reason == reasons::too_large) say_too_large(ranks);
+  if (reason == plan::reasons::too_large) say_too_large(ranks);
   if (reason == nullptr && !of_one_job(comm, ranks)) reason = reasons::several_jobs;
   if (reason != nullptr) {
     host_reason = reason;

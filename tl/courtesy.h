@@ -30,7 +30,7 @@ struct WaitPolicy {
   std::uint64_t longest_early_sleep_ns = 1'000'000;
   // Where not all that is awaited can wake: so a wait is late by about one percent at most.
   std::uint64_t longest_nap_ns = 1'000'000;
-  NeighbourWatch::Reader time_in_line_ns = plait::time_in_line_ns;
+  NeighbourWatch::Reader time_in_line_ns = plait::tl::time_in_line_ns;
 };
 
 // Not thread-safe.
