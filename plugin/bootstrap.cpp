@@ -228,16 +228,15 @@ Status Bootstrap::offer_segment(Offer& offer) {
   Result<SharedSegment> made = SharedSegment::create(bytes, numa);
   if (!made.ok()) return made.status();
   segment_ = std::move(*made);
-  offer.descriptor = segment_.descriptor();
-  offer.bytes = segment_.bytes();
+  offer.segment = segment_.offer();
   return {};
 }
 
 Status Bootstrap::take_segment(std::span<const Offer> offers) {
   if (neighbours_.size() < 2 || neighbours_.front() == communicator_.rank) return {};
   const Offer& offer = offers[static_cast<std::size_t>(neighbours_.front())];
-  if (offer.bytes == 0) return {Code::unavailable, "the node's first rank has no segment"};
-  Result<SharedSegment> attached = SharedSegment::attach(offer.process, offer.descriptor, offer.bytes);
+  if (offer.segment.bytes == 0) return {Code::unavailable, "the node's first rank has no segment"};
+  Result<SharedSegment> attached = SharedSegment::attach(offer.segment);
   if (!attached.ok()) return attached.status();
   segment_ = std::move(*attached);
   return {};
@@ -403,8 +402,7 @@ Status Bootstrap::exchange_offers(Offer& mine, std::vector<Offer>& offers, Statu
 Status Bootstrap::share_memory() {
   const std::uint64_t word = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
   Offer mine{.process = 0,
-             .descriptor = -1,
-             .bytes = 0,
+             .segment = {},
              .word_address = reinterpret_cast<std::uintptr_t>(&word),
              .word = word,
              .arena = Arena::current_offer(),

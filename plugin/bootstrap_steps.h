@@ -54,8 +54,7 @@ struct Card {
 // How to attach to a segment, and a word to find in this process's memory.
 struct Offer {
   std::int32_t process;
-  std::int32_t descriptor;
-  std::uint64_t bytes;  // 0: no segment from this rank
+  SegmentOffer segment;  // of the node's first rank
   std::uint64_t word_address;
   std::uint64_t word;
   ArenaOffer arena;

@@ -85,7 +85,6 @@ Status Bootstrap::check_sockets() {
 // Where this does not work on all ranks, everything is set up.
 Status Bootstrap::connect_short() {
   Offer mine{};
-  mine.descriptor = -1;
   std::vector<Offer> offers;
   Status offered;
   if (use_shm_)
