@@ -289,10 +289,12 @@ TEST_F(TcpStranger, ARankThatWasSentAwayTriesAgain) {
   std::vector<Transfer*> completed;
   const auto only_rank_2_looks = [&] { ASSERT_TRUE(ranks_->channel(2).progress(completed).ok()); };
   only_rank_2_looks();
+  std::vector<std::unique_ptr<Stranger>> strangers;
   for (int count = 0; count < 5; ++count) {
-    const Stranger stranger(ranks_->endpoint(2));
+    strangers.push_back(std::make_unique<Stranger>(ranks_->endpoint(2)));
     only_rank_2_looks();
   }
+  ASSERT_EQ(ranks_->channel(2).active(), 1) << "rank 0 has not answered yet";
   const Status status = ranks_->finish();
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(received_.storage, sent_.storage);
