@@ -73,12 +73,14 @@ ucs_thread_mode_t last_thread_mode = UCS_THREAD_MODE_SINGLE;
 // All of the above is shared by all workers.
 std::mutex guard;
 
-// A call on a worker. Others get time to come meanwhile.
+std::atomic<int> visits{0};
+
+// A call on a worker.
 class Visit {
  public:
   explicit Visit(Worker& worker) : worker_(worker), alone_(!worker.visited.exchange(true)) {
     if (!alone_) ++met;
-    sched_yield();
+    if (behaviour.yield_every != 0 && ++visits % behaviour.yield_every == 0) sched_yield();
     guard.lock();
   }
   explicit Visit(ucp_worker_h worker) : Visit(*reinterpret_cast<Worker*>(worker)) {}
