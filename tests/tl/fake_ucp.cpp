@@ -134,6 +134,7 @@ void deliver_one() {
 
 ucs_status_t config_read(const char*, const char*, ucp_config_t** config) { return *config = nullptr, UCS_OK; }
 ucs_status_t config_modify(ucp_config_t*, const char*, const char*) { return UCS_OK; }
+void get_version(unsigned* major, unsigned* minor, unsigned* release) { *major = 1, *minor = 13, *release = 0; }
 void config_release(ucp_config_t*) {}
 ucs_status_t init(unsigned, unsigned, const ucp_params_t*, const ucp_config_t*, ucp_context_h* context) {
   return *context = nullptr, UCS_OK;
@@ -322,6 +323,7 @@ const UcpLibrary& library() {
                                   .config_modify = config_modify,
                                   .config_release = config_release,
                                   .init_version = init,
+                                  .get_version = get_version,
                                   .cleanup = cleanup,
                                   .worker_create = worker_create,
                                   .worker_destroy = worker_destroy,

@@ -33,6 +33,14 @@ constexpr std::array<Setting, 9> tcp_settings = {{{"RNDV_THRESH", "inf"},
                                                   {"TCP_KEEPINTVL", "20s"},
                                                   {"TCP_KEEPCNT", "9"}}};
 
+// No call waits for a connection: towards a host that has just been cut off the kernel would hold the process for half
+// a minute and more, once for each host. Later versions want the transport in a setting's name, too.
+Setting connect_setting(const UcpLibrary& ucp) {
+  unsigned major = 0, minor = 0, release = 0;
+  ucp.get_version(&major, &minor, &release);
+  return {major == 1 && minor <= 13 ? "CONN_NB" : "TCP_CONN_NB", "y"};
+}
+
 Status failure(const UcpLibrary& ucp, const Rail& rail, const char* what, ucs_status_t status) {
   return {Code::unavailable, "ucx: rail " + rail.name + ": " + what + ": " + ucp.status_string(status)};
 }
@@ -78,7 +86,7 @@ Status RailWorker::make_context(const RailOptions& options) {
   ucs_status_t status = ucp_.config_modify(config, "TLS", transports.c_str());
   if (status == UCS_OK) status = ucp_.config_modify(config, "NET_DEVICES", rail_.name.c_str());
   if (rail_.kind == RailKind::ethernet)
-    for (const auto& [name, value] : tcp_settings)
+    for (const auto& [name, value] : {tcp_settings[0], tcp_settings[1], connect_setting(ucp_)})
       if (status == UCS_OK) status = modify_known(ucp_, config, name, value);
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;

@@ -33,8 +33,8 @@ bool find(void* library, const char* symbol, Function& function) {
 bool find_all(void* library, UcpLibrary& ucp) {
   return find(library, "ucp_config_read", ucp.config_read) && find(library, "ucp_config_modify", ucp.config_modify) &&
          find(library, "ucp_config_release", ucp.config_release) &&
-         find(library, "ucp_init_version", ucp.init_version) && find(library, "ucp_cleanup", ucp.cleanup) &&
-         find(library, "ucp_worker_create", ucp.worker_create) &&
+         find(library, "ucp_init_version", ucp.init_version) && find(library, "ucp_get_version", ucp.get_version) &&
+         find(library, "ucp_cleanup", ucp.cleanup) && find(library, "ucp_worker_create", ucp.worker_create) &&
          find(library, "ucp_worker_destroy", ucp.worker_destroy) &&
          find(library, "ucp_worker_get_address", ucp.worker_get_address) &&
          find(library, "ucp_worker_release_address", ucp.worker_release_address) &&
