@@ -33,6 +33,8 @@ struct Counts {
 };
 constinit Counts shared_counts, private_counts;
 
+constinit ForkRegistration fork_registration = pthread_atfork;
+
 // ---- The info of MPI_Alloc_mem ----
 
 constexpr const char* alignment_key = "mpi_minimum_memory_alignment";  // MPI-4
@@ -59,10 +61,12 @@ Wishes read_wishes(MPI_Info info) {
 
 }  // namespace
 
+void register_fork_by(ForkRegistration registration) { fork_registration = registration; }
+
 void start_shared_memory(const Config& config, int ranks_on_node) {
   if (config.shared == "none") return;
   const std::size_t share = mapped_bytes / static_cast<std::size_t>(std::max(ranks_on_node, 1));
-  const Status made = Arena::create({.bytes = config.arena_bytes, .most = share});
+  const Status made = Arena::create({.bytes = config.arena_bytes, .most = share, .register_fork = fork_registration});
   if (made.ok()) return;
   const std::string text = "memory stays private: " + made.message();
   if (config.shared == "malloc")

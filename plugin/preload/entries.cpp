@@ -60,7 +60,11 @@ void offer_blocks(bool share) {
                       .allocate_zeroed = allocate_zeroed,
                       .resize = Arena::resize,
                       .release = release,
-                      .usable_size = Arena::usable_size});
+                      .usable_size = Arena::usable_size,
+                      .mapped_over = Arena::mapped_over,
+                      .owns_any = Arena::owns_any,
+                      .unmap = Arena::unmap,
+                      .drop = Arena::drop});
   if (share && !behind.share_allocations())
     warn("PLAIT_SHARED=malloc: the program has an allocator of its own; its memory stays private");
 }
@@ -214,6 +218,7 @@ extern "C" __attribute__((visibility("default"))) bool plait_attach(
     behind = surroundings;
     detail::tools = surroundings.tools;
     plait::plugin::install_host(host_of(surroundings));
+    plait::tl::register_fork_by(surroundings.handle_fork);
     attached = true;
   }
   entries = own_entries();
