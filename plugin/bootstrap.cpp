@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "core/units.h"
 #include "plugin/cooperation.h"
 #include "plugin/link_probe.h"
 #include "plugin/node_report.h"
@@ -166,6 +167,9 @@ Status Bootstrap::look_at_network() {
         network_rates(comm(), hierarchy_, rails_ ? rails_->meter() : mpi_meter(comm()));
     if (!measured.ok()) return measured.status();
     network_ = *measured;
+    debug("set-up: between nodes a message takes " +
+          (network_.way > 0 ? format_seconds(network_.way) : std::string("less than 1 ms")) + ", 1 MiB of bytes " +
+          format_seconds(network_.node * (1 << 20)));
   }
   if (!rails_) return {};
   if (Status status = rails_->agree_on_weights(); !status.ok()) return status;
@@ -448,6 +452,7 @@ PlannerOptions Bootstrap::planner_options() const {
   options.warns = process().first_rank;
   options.rails = rails_ ? rails_->rails() : options.network == ChannelKind::ucx ? 1 : 0;
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
+  if (network_.way > 0) options.machine.levels.front().latency = network_.way;
   if (network_.across_switches > 0) {
     LinkLevel between_switches = options.machine.levels.front();
     between_switches.name = name(LevelKind::leaf_switch);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -304,17 +305,19 @@ std::string RailNetwork::names() const {
 
 RateMeter RailNetwork::meter() {
   return [this](const RateTrial& trial) {
-    double rate = 0;
+    double rate = 0, first_s = std::numeric_limits<double>::infinity();
     for (const UcxRail& rail : rails_) {
       const auto channel = make_ucx_channel({rail}, peers_, options());
-      const double seconds = measure_rate(*channel, trial);
-      if (seconds <= 0) return seconds;
+      const MeasuredRate measured = measure_rate(*channel, trial);
+      const double seconds = measured.seconds_per_byte;
+      if (seconds <= 0) return measured;
       rate += 1 / seconds;
+      first_s = std::min(first_s, measured.first_s);
       OwnRails& own = own_rails();
       const std::scoped_lock lock(own.guard);
       own.seconds_per_byte[rail.network] = seconds;
     }
-    return 1 / rate;
+    return MeasuredRate{1 / rate, first_s};
   };
 }
 
