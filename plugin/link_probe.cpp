@@ -17,8 +17,8 @@ namespace plait::plugin {
 namespace {
 
 constexpr int piece_bytes = 32 * 1024;  // below the eager limits, so that no hand-shake is part of the figure
+// Times RateTrial::longer.
 constexpr int untimed_pieces = 12, timed_pieces = 8;
-constexpr int pieces = untimed_pieces + timed_pieces;
 constexpr int tag = 1, answer_tag = 2;
 
 // What this process measured or was told; 0: nothing yet. Only a hint for the next communicator, whose ranks agree on
@@ -29,10 +29,12 @@ constinit std::atomic<double> known_node_rate{0}, known_switch_rate{0}, known_wa
 // building stay below, and so do busy machines: a rank that has to wait for a processor does so on one node, not on
 // all.
 constexpr double long_way_s = 1e-3;
-constexpr int trips = 5;
-// Each round trip doubles a window, from some 10 packets: enough for what is sent here.
-constexpr int most_openings = 8;
-constexpr double still_falls = 0.7;
+constexpr double trips_s = 0.1;  // about, for all of them
+constexpr int fewest_trips = 4, most_trips = 32;
+// Over a long way so many times as much is sent, as a connection opens its window by a round trip after the other; less
+// where that would take long.
+constexpr int most_longer = 8, long_trials = 2;
+constexpr double longest_trial_s = 3;
 
 constexpr double failed = -1;
 
@@ -55,16 +57,17 @@ NetworkRates coarse(const NetworkRates& measured) {
 }
 
 // Each node's first rank sends to the next node's and times what it receives from the one before.
-RateTrial trial_of(const Hierarchy& hierarchy, int node) {
+RateTrial trial_of(const Hierarchy& hierarchy, int node, int longer = 1) {
   const int nodes = hierarchy.nodes();
   return {.to = hierarchy.ranks_on_node((node + 1) % nodes).front(),
-          .from = hierarchy.ranks_on_node((node + nodes - 1) % nodes).front()};
+          .from = hierarchy.ranks_on_node((node + nodes - 1) % nodes).front(),
+          .longer = longer};
 }
 
 MeasuredRate measure_mpi(MPI_Comm comm, const RateTrial& trial) {
-  std::vector<std::byte> out(piece_bytes), in(piece_bytes * std::size_t{pieces});
-  std::array<MPI_Request, 2 * pieces> requests;
-  requests.fill(MPI_REQUEST_NULL);
+  const int untimed = untimed_pieces * trial.longer, timed = timed_pieces * trial.longer, pieces = untimed + timed;
+  std::vector<std::byte> out(piece_bytes), in(piece_bytes * static_cast<std::size_t>(pieces));
+  std::vector<MPI_Request> requests(2 * static_cast<std::size_t>(pieces), MPI_REQUEST_NULL);
   bool well = true;
   const double posted = PMPI_Wtime();
   for (int i = 0; i < pieces; ++i)
@@ -75,12 +78,12 @@ MeasuredRate measure_mpi(MPI_Comm comm, const RateTrial& trial) {
                        &requests[static_cast<std::size_t>(pieces + i)]) == MPI_SUCCESS;
   well &= PMPI_Wait(requests.data(), MPI_STATUS_IGNORE) == MPI_SUCCESS;
   const double first = PMPI_Wtime();
-  well &= PMPI_Waitall(untimed_pieces, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+  well &= PMPI_Waitall(untimed, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   const double begin = PMPI_Wtime();
-  well &= PMPI_Waitall(timed_pieces, requests.data() + untimed_pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+  well &= PMPI_Waitall(timed, requests.data() + untimed, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   const double end = PMPI_Wtime();
   well &= PMPI_Waitall(pieces, requests.data() + pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
-  return {well ? (end - begin) / (double{piece_bytes} * timed_pieces) : failed, first - posted};
+  return {well ? (end - begin) / (double{piece_bytes} * timed) : failed, first - posted};
 }
 
 // Whether the node's messages come from one on another switch.
@@ -97,7 +100,7 @@ bool comes_across(const Hierarchy& hierarchy, int node) {
 
 // Half of the shortest of a few round trips to the rank behind, while the one before asks the same: no start of a
 // rank's that was late counts. Negative on an error.
-double measure_way(MPI_Comm comm, const RateTrial& trial) {
+double measure_way(MPI_Comm comm, const RateTrial& trial, int trips) {
   double shortest = std::numeric_limits<double>::infinity();
   char out = 0, asked = 0, answered = 0;
   for (int trip = 0; trip < trips; ++trip) {
@@ -114,9 +117,10 @@ double measure_way(MPI_Comm comm, const RateTrial& trial) {
   return shortest / 2;
 }
 
-// One rank's figures, and after agree() those of all: the slowest rates, the shortest ways.
+// One rank's figures, and after agree() those of all: the slowest rates, the latest arrival, the shortest way.
 struct Figures {
   double node = 0, across_switches = 0;  // 0: not measured
+  double first_s = 0;                    // of a message, from the receiver's start; in a ring no start is late for all
   double way = std::numeric_limits<double>::infinity();
 
   bool bad() const { return node < 0 || across_switches < 0 || way < 0; }
@@ -124,11 +128,11 @@ struct Figures {
 
 // An error where one rank failed.
 Result<Figures> agree(MPI_Comm comm, const Figures& mine) {
-  const std::array<double, 4> own = {mine.node, mine.across_switches, -mine.way, mine.bad() ? 1.0 : 0.0};
-  std::array<double, 4> all = {};
-  if (reduce_all(own.data(), all.data(), 4, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS || all[3] != 0)
+  const std::array<double, 5> own = {mine.node, mine.across_switches, mine.first_s, -mine.way, mine.bad() ? 1.0 : 0.0};
+  std::array<double, 5> all = {};
+  if (reduce_all(own.data(), all.data(), 5, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS || all[4] != 0)
     return Status(Code::peer_failed, "the ranks could not agree on the network's rate");
-  return Figures{all[0], all[1], -all[2]};
+  return Figures{.node = all[0], .across_switches = all[1], .first_s = all[2], .way = -all[3]};
 }
 
 // What `measure` finds on each node's first rank; nothing on the others.
@@ -146,37 +150,41 @@ Result<Figures> on_first_ranks(MPI_Comm comm, const Hierarchy& hierarchy, const 
   return agree(comm, mine);
 }
 
-Result<Figures> measure_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter) {
+Result<Figures> measure_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter, int longer = 1) {
   return on_first_ranks(comm, hierarchy, [&](int node) {
-    const MeasuredRate measured = meter(trial_of(hierarchy, node));
-    const double rate = measured.seconds_per_byte;
-    return comes_across(hierarchy, node) ? Figures{0, rate, measured.first_s} : Figures{rate, 0, measured.first_s};
+    const MeasuredRate measured = meter(trial_of(hierarchy, node, longer));
+    Figures figures{.first_s = measured.first_s};
+    (comes_across(hierarchy, node) ? figures.across_switches : figures.node) = measured.seconds_per_byte;
+    return figures;
   });
 }
 
-// The way, and the rates once the windows are open.
+// The way, and the rates once the windows are open. `rates` is agreed, and so is what follows from it.
 Result<Figures> measure_long_way(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter, Figures rates) {
-  const Result<Figures> trip = on_first_ranks(comm, hierarchy, [&](int node) {
-    return Figures{0, 0, measure_way(comm, trial_of(hierarchy, node))};
-  });
+  const int trips = static_cast<int>(std::clamp<double>(trips_s / (2 * rates.first_s), fewest_trips, most_trips));
+  const Result<Figures> trip = on_first_ranks(
+      comm, hierarchy, [&](int node) { return Figures{.way = measure_way(comm, trial_of(hierarchy, node), trips)}; });
   if (!trip.ok()) return trip;
   rates.way = trip->way;
   if (rates.way < long_way_s) return rates;
-  for (int opening = 0; opening < most_openings; ++opening) {
-    const Result<Figures> again = measure_rates(comm, hierarchy, meter);
+  constexpr double trial_bytes = double{piece_bytes} * (untimed_pieces + timed_pieces);
+  const double trial_s = std::max(rates.node, rates.across_switches) * trial_bytes;
+  const int longer = static_cast<int>(std::clamp<double>(longest_trial_s / trial_s, 1, most_longer));
+  for (int trial = 0; trial < long_trials; ++trial) {
+    const Result<Figures> again = measure_rates(comm, hierarchy, meter, longer);
     if (!again.ok()) return again;
-    const double before = std::max(rates.node, rates.across_switches);
-    rates = {std::min(rates.node, again->node), std::min(rates.across_switches, again->across_switches), rates.way};
-    if (std::max(again->node, again->across_switches) > still_falls * before) break;
+    rates.node = std::min(rates.node, again->node);
+    rates.across_switches = std::min(rates.across_switches, again->across_switches);
   }
   return rates;
 }
 
 Result<NetworkRates> measure_network(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter) {
   Result<Figures> measured = measure_rates(comm, hierarchy, meter);
-  if (measured.ok() && measured->way >= long_way_s) measured = measure_long_way(comm, hierarchy, meter, *measured);
+  if (measured.ok() && measured->first_s >= long_way_s) measured = measure_long_way(comm, hierarchy, meter, *measured);
   if (!measured.ok()) return measured.status();
-  return coarse({measured->node, measured->across_switches, measured->way < long_way_s ? 0 : measured->way});
+  const bool far = measured->way >= long_way_s && measured->way < std::numeric_limits<double>::infinity();
+  return coarse({measured->node, measured->across_switches, far ? measured->way : 0});
 }
 
 // A message of one piece of memory.
@@ -207,8 +215,10 @@ RateMeter mpi_meter(MPI_Comm comm) {
 }
 
 MeasuredRate measure_rate(Channel& channel, const RateTrial& trial) {
-  std::vector<std::byte> out(piece_bytes), in(piece_bytes * std::size_t{pieces});
-  std::array<PlainMessage, pieces> sends, receives;
+  const auto untimed = static_cast<std::size_t>(untimed_pieces * trial.longer);
+  const std::size_t timed = static_cast<std::size_t>(timed_pieces * trial.longer), pieces = untimed + timed;
+  std::vector<std::byte> out(piece_bytes), in(piece_bytes * pieces);
+  std::vector<PlainMessage> sends(pieces), receives(pieces);
   std::uint64_t ends = 0, first = 0;
   std::size_t arrived = 0;
   const std::uint64_t begin = monotonic_ns();
@@ -225,20 +235,21 @@ MeasuredRate measure_rate(Channel& channel, const RateTrial& trial) {
     for (const Transfer* transfer : completed) {
       if (transfer->kind == StepKind::send) continue;
       if (++arrived == 1) first = monotonic_ns();
-      if (arrived == untimed_pieces) begun = monotonic_ns();
+      if (arrived == untimed) begun = monotonic_ns();
       if (arrived == pieces) ends = monotonic_ns();
     }
   }
   const double first_s = static_cast<double>(first - begin) * ns;
   if (ends <= begun) return {1e-12, first_s};  // too fast to be measured
-  return {static_cast<double>(ends - begun) * ns / (double{piece_bytes} * timed_pieces), first_s};
+  return {static_cast<double>(ends - begun) * ns / (double{piece_bytes} * static_cast<double>(timed)), first_s};
 }
 
 Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter) {
   const bool switches = hierarchy.levels().front().kind == LevelKind::leaf_switch;
   const double way = known_way.load(), infinite = std::numeric_limits<double>::infinity();
-  const Result<Figures> known =
-      agree(comm, {known_node_rate.load(), known_switch_rate.load(), way > 0 ? way : infinite});
+  const Result<Figures> known = agree(
+      comm,
+      {.node = known_node_rate.load(), .across_switches = known_switch_rate.load(), .way = way > 0 ? way : infinite});
   if (!known.ok()) return known.status();
   Result<NetworkRates> agreed =
       NetworkRates{known->node, known->across_switches, known->way < infinite ? known->way : 0};

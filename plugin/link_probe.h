@@ -22,6 +22,7 @@ struct NetworkRates {
 // One rank's part in a measurement: it sends to one rank and times what it receives from another.
 struct RateTrial {
   int to = 0, from = 0;
+  int longer = 1;  // so many times as much as usual
 };
 struct MeasuredRate {
   double seconds_per_byte = 0;  // negative on an error
@@ -34,9 +35,9 @@ MeasuredRate measure_rate(Channel& channel, const RateTrial& trial);
 
 // Collective over `comm`, whose errors must be returned; `hierarchy` must have two nodes or more. Measured once in a
 // process's life, and again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each
-// node to the next, so that a rate limiter that lends some hundred KiB after an idle time does not mislead. Where the
-// way is long the same again, as often as the rate grows: connections open their windows by a round trip after the
-// other.
+// node to the next, so that a rate limiter that lends some hundred KiB after an idle time does not mislead.
+// Where the first message has taken long, the way is measured as well, by round trips of the host's messages, and,
+// where that is long indeed, the rate once more with up to eight times the bytes.
 Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter);
 
 }  // namespace plait::plugin

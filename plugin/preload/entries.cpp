@@ -218,7 +218,7 @@ extern "C" __attribute__((visibility("default"))) bool plait_attach(
     behind = surroundings;
     detail::tools = surroundings.tools;
     plait::plugin::install_host(host_of(surroundings));
-    plait::tl::register_fork_by(surroundings.handle_fork);
+    plait::plugin::register_fork_by(surroundings.handle_fork);
     attached = true;
   }
   entries = own_entries();

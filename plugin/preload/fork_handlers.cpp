@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cerrno>
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 struct Handlers {
@@ -51,4 +51,4 @@ int handle_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
   return 0;
 }
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

@@ -7,7 +7,7 @@
 
 #include "plugin/preload/implementation.h"
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 
 struct KnownBlocks {
   BlockSource source;
@@ -30,4 +30,4 @@ struct KnownBlocks {
 
 extern constinit KnownBlocks known_blocks;
 
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload

@@ -29,7 +29,7 @@
   PLAIT_EXPORT
 #endif
 
-namespace plait::preload {
+namespace plait::plugin::preload {
 namespace {
 
 // The next definition in the order of symbols, looked up at the first call: nothing is done when the library is loaded.
@@ -85,7 +85,7 @@ void keep_vacated(void* old, std::size_t old_bytes, const void* moved, std::size
 }
 
 }  // namespace
-}  // namespace plait::preload
+}  // namespace plait::plugin::preload
 
 extern "C" {
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 constexpr std::uint32_t pages = 700;
@@ -75,4 +75,4 @@ TEST_F(PageSetTest, IsWhatWasPutInAndNotTakenOut) {
 }
 
 }  // namespace
-}  // namespace plait
+}  // namespace plait::tl

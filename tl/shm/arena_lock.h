@@ -5,7 +5,7 @@
 
 #include "tl/shm/arena.h"
 
-namespace plait {
+namespace plait::tl {
 
 // Around fork() the forking thread holds the lock itself, while other libraries' handlers may allocate.
 class Arena::Lock {
@@ -25,4 +25,4 @@ class Arena::Lock {
   std::mutex& guard_;
 };
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -8,7 +8,7 @@
 #include "tl/shm/arena.h"
 #include "tl/shm/arena_lock.h"
 
-namespace plait {
+namespace plait::tl {
 
 thread_local constinit bool detail::thread_in_arena __attribute__((tls_model("initial-exec"))) = false;
 
@@ -121,4 +121,4 @@ bool Arena::take_back(Lock& lock, Span span) {
   return restored;
 }
 
-}  // namespace plait
+}  // namespace plait::tl

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace plait {
+namespace plait::tl {
 namespace {
 
 std::size_t bytes_for(std::uint32_t pages) { return (std::size_t{pages} + 63) / 64 * sizeof(std::uint64_t); }
@@ -57,4 +57,4 @@ Span PageSet::run(Span span, std::uint32_t from, bool in) const {
   return {.first = first, .pages = first_from(first, end_of(span), !in) - first};
 }
 
-}  // namespace plait
+}  // namespace plait::tl

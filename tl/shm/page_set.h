@@ -7,7 +7,7 @@
 
 #include "tl/shm/span_table.h"
 
-namespace plait {
+namespace plait::tl {
 
 class PageSet {
  public:
@@ -44,4 +44,4 @@ class PageSet {
   std::atomic<std::uint32_t> count_{0};
 };
 
-}  // namespace plait
+}  // namespace plait::tl
