@@ -13,7 +13,6 @@
 #include "plait/plait.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/layer.h"
 #include "tl/shm/arena.h"
 
 namespace plait::plugin {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/config.h"
+#include "plugin/layer.h"
 #include "tl/shm/arena_fork.h"
 
 namespace plait::plugin {

@@ -89,7 +89,7 @@ void keep_vacated(void* old, std::size_t old_bytes, const void* moved, std::size
 
 extern "C" {
 
-using namespace plait::preload;
+using namespace plait::plugin::preload;
 
 PLAIT_OVER(mmap) void* over_mmap(void* address, std::size_t bytes, int access, int flags, int file, off_t offset) {
   void* mapped = next_mmap.get()(address, bytes, access, flags, file, offset);

@@ -25,10 +25,11 @@ std::string bytes_of(const char* address) {
 
 int main(int argc, char** argv) {
   using namespace plait;
+  using namespace plait::tl;
   if (argc != 4) return 2;
   const Result<const UcpLibrary*> ucp = system_ucp();
   if (!ucp.ok()) return 77;
-  Rail rail;
+  topo::Rail rail;
   rail.name = rail.network = argv[1];
   const auto worker = RailWorker::open(**ucp, rail, {});
   if (!worker.ok()) return std::fprintf(stderr, "%s\n", worker.status().message().c_str()), 1;
