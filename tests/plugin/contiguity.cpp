@@ -287,7 +287,7 @@ void look_at(const Made& made, Counts& counts) {
   int bytes = 0;
   MPI_Type_size(type, &bytes);
   if (bytes == 0 || !within_reach(type)) return;
-  const bool plain = is_plain(type), taken = plait::is_contiguous(type);
+  const bool plain = is_plain(type), taken = plait::plugin::is_contiguous(type);
   ++(plain ? counts.plain : counts.others);
   counts.missed += plain && !taken ? 1 : 0;
   if (!taken || plain) return;
@@ -306,7 +306,7 @@ bool right(const Counts& counts) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  plait::start_types();
+  plait::plugin::start_types();
   const int wanted = argc > 1 ? std::atoi(argv[1]) : 20'000;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : std::random_device()();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
@@ -318,7 +318,7 @@ int main(int argc, char** argv) {
   }
   std::printf("contiguity: %d contiguous, of which %d missed, %d not: %s\n", counts.plain, counts.missed, counts.others,
               right(counts) ? "right" : "wrong");
-  plait::stop_types();
+  plait::plugin::stop_types();
   MPI_Finalize();
   return right(counts) ? 0 : 1;
 }
