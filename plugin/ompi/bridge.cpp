@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -143,7 +144,14 @@ void install_host_functions() {
 
 extern "C" {
 
-size_t plait_ompi_variable_count(void) { return plait::knobs().size(); }
+// Open MPI leaves a component alone that has none.
+size_t plait_ompi_variable_count(void) {
+  try {
+    return plait::ompi::variables().size();
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
 
 plait_ompi_variable plait_ompi_variable_at(size_t index) {
   const plait::ompi::Variable& variable = plait::ompi::variables()[index];
@@ -160,15 +168,19 @@ void plait_ompi_warn(const char* text) { plait::warn(text); }
 
 void plait_ompi_begin(const char* const values[]) {
   plait::ompi::install_host_functions();
-  std::vector<std::string> settings;
-  for (size_t i = 0; i < plait::knobs().size(); ++i)
-    settings.push_back(std::string(plait::knobs()[i].name) + "=" + (values[i] != nullptr ? values[i] : ""));
-  plait::prefer_settings(std::move(settings));
+  try {
+    std::vector<std::string> settings;
+    for (size_t i = 0; i < plait::knobs().size(); ++i)
+      settings.push_back(std::string(plait::knobs()[i].name) + "=" + (values[i] != nullptr ? values[i] : ""));
+    plait::prefer_settings(std::move(settings));
+  } catch (const std::exception&) {  // where that makes a difference, the ranks will see that their settings differ
+  }
   plait::begin_initialisation();
 }
 
 void plait_ompi_open(void) {
   plait::end_initialisation(true);
+  if (plait::phase() != plait::Phase::open) return;
   if (plait::process().first_rank && plait::process().config.shared == "malloc")
     plait::warn("PLAIT_SHARED=malloc needs libplait.so to be preloaded; the program's memory stays private");
 }
@@ -185,16 +197,21 @@ int plait_ompi_start(MPI_Request request) { return plait::door::start(&request);
 
 void plait_ompi_persistent_freed(MPI_Request request) { plait::request_freed(request); }
 
-#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                                      \
-  int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                    \
-    return plait::enter(plait::ompi::all_but_last<plait::ompi::Name> arguments, comm,             \
-                        plait::ompi::serving(*state, comm));                                      \
-  }                                                                                               \
-  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {                      \
-    return plait::door::i##name(PLAIT_LIST arguments, request);                                   \
-  }                                                                                               \
-  int plait_ompi_door_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) { \
-    return plait::door::name##_init(PLAIT_LIST arguments, info, request);                         \
+#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                                         \
+  int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                       \
+    plait::Communicator* communicator = nullptr;                                                     \
+    try {                                                                                            \
+      communicator = plait::ompi::serving(*state, comm);                                             \
+    } catch (const std::exception& exception) {                                                      \
+      return plait::leave_call(comm, nullptr, exception);                                            \
+    }                                                                                                \
+    return plait::enter(plait::ompi::all_but_last<plait::ompi::Name> arguments, comm, communicator); \
+  }                                                                                                  \
+  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {                         \
+    return plait::door::i##name(PLAIT_LIST arguments, request);                                      \
+  }                                                                                                  \
+  int plait_ompi_door_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) {    \
+    return plait::door::name##_init(PLAIT_LIST arguments, info, request);                            \
   }
 PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
 #undef PLAIT_DEFINE_DOOR

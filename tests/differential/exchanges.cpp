@@ -1,5 +1,6 @@
 // Collectives whose messages have lengths of their own, and scans: random calls, first by the host and then by Plait,
 // whose outputs must be the same, byte by byte, gaps included. exchanges [--seed N] [--budget SECONDS] [--host]
+// [--device FILE]
 #include <mpi.h>
 
 #include <algorithm>
@@ -7,10 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/differential/device.h"
 #include "tests/differential/door.h"
 #include "tests/differential/random.h"
 
@@ -262,6 +265,31 @@ void draw_scan(Trial& t, const Operators& operators, Random& all) {
   }
 }
 
+// ---- Memory of a device ----
+
+// Whether Plait takes the call, on a communicator that is set up for all lengths; the host knows no such memory.
+bool is_plaits(const Trial& t) {
+  constexpr std::size_t most_prefix_bytes = 64 * 1024;
+  if (t.kind < Kind::scan) return true;
+  const bool user = t.op != MPI_SUM && t.op != MPI_MIN && t.op != MPI_PROD;
+  const std::size_t bytes = t.send.memory.size() * static_cast<std::size_t>(t.ranks);
+  return bytes <= most_prefix_bytes && !(user && t.nonblocking);
+}
+
+int call_with_device(Trial& t, MPI_Comm comm, Random& own) {
+  std::optional<DeviceCopy> copies[2];
+  Side* const sides[] = {&t.send, &t.receive};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!device_loaded() || !is_plaits(t) || own.one_in(2)) continue;
+    copies[i].emplace(sides[i]->memory);
+    sides[i]->base = copies[i]->address_of(sides[i]->base);
+  }
+  const int code = call(t, comm);
+  for (const std::optional<DeviceCopy>& copy : copies)
+    if (copy.has_value()) copy->bring_back();
+  return code;
+}
+
 // ---- Comparing ----
 
 struct Run {
@@ -300,7 +328,7 @@ void try_one(Run& run, MPI_Comm comm, const Operators& operators, bool host_only
   const std::vector<std::byte> expected = t.receive.memory;
   std::memcpy(t.receive.memory.data(), before.data(), before.size());
   if (!host_only) enable_plait(true);
-  const int code = call(t, comm);
+  const int code = call_with_device(t, comm, own);
   run.here += !host_only && plait_present() && last_plan() != std::string_view("host") ? 1 : 0;
   if (code != host_code) complain(run, t, "another code");
   if (t.send.memory != input) complain(run, t, "the input has changed");
@@ -364,6 +392,7 @@ int main(int argc, char** argv) {
     if (argument == "--host") host_only = true;
     if (i + 1 < argc && argument == "--seed") run.seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (i + 1 < argc && argument == "--budget") budget = std::atof(argv[i + 1]);
+    if (i + 1 < argc && argument == "--device" && !plait::test::load_device(argv[i + 1])) return 3;
   }
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -26,6 +26,7 @@ struct Options {
   bool reference = false;          // the host against itself, without Plait
   std::vector<Form> forms = {Form::blocking};  // of Plait's calls
   Origin memory = Origin::heap;
+  std::string device;  // a driver, in whose memory some buffers of Plait's calls are; empty: none
   bool extras = true;
 };
 
