@@ -2,11 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/config.h"
 #include "core/log.h"
+#include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"

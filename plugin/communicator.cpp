@@ -46,8 +46,8 @@ struct Registry {
 };
 constinit Registry registry;
 
-// For a communicator's state when there is no memory for one: the other ranks have theirs, and a rank without would leave
-// its calls to the host alone. It is enough for a moment's lack.
+// For a communicator's state when there is no memory for one: the other ranks have theirs, and a rank without would
+// leave its calls to the host alone. It is enough for a moment's lack.
 struct Spare {
   alignas(Communicator) std::array<std::byte, sizeof(Communicator)> room;
   std::atomic<bool> used{false};

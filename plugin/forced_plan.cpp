@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
+#include <string>
 
 #include "core/log.h"
 #include "plan/plan_file.h"
-#include "plugin/bootstrap.h"
+#include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
