@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/environment.h"
 #include "core/units.h"
 
 namespace plait {
@@ -433,9 +434,11 @@ LoadedConfig load_config_from_process(std::span<const std::string> preferred) {
   return load_config(environment);
 }
 
+std::string process_variable(std::string_view name) { return std::string(value_of(process_environment(), name)); }
+
 std::string initial_text(const Knob& knob) {
-  const std::string_view text = value_of(process_environment(), knob.name);
-  return std::string(text.empty() ? knob.default_value : text);
+  const std::string text = process_variable(knob.name);
+  return text.empty() ? std::string(knob.default_value) : text;
 }
 
 std::vector<EffectiveValue> effective_values(std::span<const std::string_view> environment) {

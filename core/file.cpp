@@ -23,8 +23,8 @@ class Descriptor {
   ~Descriptor() {
     if (number_ >= 0) close(number_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   int number() const { return number_; }
   // What was written may fail to reach the disk only here.
   bool close_now() { return close(std::exchange(number_, -1)) == 0; }
@@ -57,10 +57,7 @@ mode_t usual_mode() {
   return 0666 & ~mask;
 }
 
-}  // namespace
-
-Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+Result<std::string> read_whole(const Descriptor& file, const std::string& path, std::size_t most_bytes) {
   struct stat about {};
   if (file.number() < 0 || fstat(file.number(), &about) != 0) return failed(Code::invalid, path);
   if (!S_ISREG(about.st_mode)) return {Code::invalid, "\"" + path + "\": expected a regular file"};
@@ -81,6 +78,29 @@ Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
   return text;
 }
 
+// Each folder of an absolute path that is missing, for the user alone (XDG base directory specification).
+void make_folders(const std::string& path) {
+  for (std::size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1))
+    mkdir(path.substr(0, end).c_str(), 0700);
+  mkdir(path.c_str(), 0700);
+}
+
+// A new file in the folder, beside the one of this name.
+Descriptor open_beside(int folder, const std::string& name, std::string& beside) {
+  for (unsigned attempt = 0; attempt < 100; ++attempt) {
+    beside = name + "." + std::to_string(getpid()) + "." + std::to_string(attempt);
+    Descriptor file(openat(folder, beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (file.number() >= 0 || errno != EEXIST) return file;
+  }
+  return Descriptor(-1);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
+  return read_whole(Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), path, most_bytes);
+}
+
 Status replace_file(const std::string& path, const std::string& text) {
   const std::string target = resolved(path);
   struct stat about {};
@@ -95,6 +115,55 @@ Status replace_file(const std::string& path, const std::string& text) {
   if (written && file.close_now() && rename(beside.c_str(), target.c_str()) == 0) return {};
   const Status status = failed(Code::unavailable, path);
   unlink(beside.c_str());
+  return status;
+}
+
+// ---- A folder of the user's own ----
+
+Result<OwnFolder> OwnFolder::open(const std::string& path, Missing missing) {
+  if (missing == Missing::is_made) make_folders(path);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0) {
+    if (errno == ENOENT || errno == EACCES) return failed(Code::unavailable, path);
+    return {Code::invalid, "\"" + path + "\": expected a folder that is no symbolic link"};
+  }
+  OwnFolder folder(descriptor, path);
+  struct stat about {};
+  if (fstat(descriptor, &about) != 0) return failed(Code::unavailable, path);
+  if (about.st_uid != geteuid())
+    return {Code::invalid, "\"" + path + "\": expected a folder of user " + std::to_string(geteuid()) +
+                               ", found one of " + std::to_string(about.st_uid)};
+  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return {Code::invalid, "\"" + path + "\": expected a folder that only its owner may write to"};
+  return folder;
+}
+
+OwnFolder::OwnFolder(OwnFolder&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+
+OwnFolder& OwnFolder::operator=(OwnFolder&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+OwnFolder::~OwnFolder() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Result<std::string> OwnFolder::read(const std::string& name, std::size_t most_bytes) const {
+  const Descriptor file(openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  return read_whole(file, path_of(name), most_bytes);
+}
+
+Status OwnFolder::replace(const std::string& name, const std::string& text) const {
+  std::string beside;
+  Descriptor file = open_beside(descriptor_, name, beside);
+  if (file.number() < 0) return failed(Code::unavailable, path_of(name));
+  const bool written = write_all(file.number(), text) && fsync(file.number()) == 0;
+  if (written && file.close_now() && renameat(descriptor_, beside.c_str(), descriptor_, name.c_str()) == 0) return {};
+  const Status status = failed(Code::unavailable, path_of(name));
+  unlinkat(descriptor_, beside.c_str(), 0);
   return status;
 }
 

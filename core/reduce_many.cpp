@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <vector>
 
+#include "core/aligned_bytes.h"
 #include "core/element.h"
 #include "core/kernels.h"
 #include "core/work_team.h"
@@ -26,8 +26,8 @@ void copy(const ManyOperands& operands, std::size_t bytes) {
 }
 
 // What the types without vector kernels take: a block's result is made in `scratch` (two blocks of
-// `block_elements`) and then written to every result, so that sources and results pass through the
-// caches once, and a result may be any of the sources.
+// `block_elements`, each from a cache line on) and then written to every result, so that sources and results pass
+// through the caches once, and a result may be any of the sources.
 class Blocks {
  public:
   Blocks(const Reducer& reducer, const ManyOperands& operands, std::byte* scratch, std::size_t block_elements)
@@ -47,7 +47,7 @@ class Blocks {
   const std::byte* fold(std::size_t offset, std::size_t elements) const {
     const std::byte* left = operands_.sources[0] + offset;
     for (std::size_t s = 1; s < operands_.source_count; ++s) {
-      std::byte* into = scratch_ + s % 2 * block_elements_ * reducer_.element_bytes;
+      std::byte* into = scratch_ + s % 2 * padded_to_line(block_elements_ * reducer_.element_bytes);
       combine_part(reducer_, into, left, operands_.sources[s] + offset, elements);
       left = into;
     }
@@ -70,12 +70,13 @@ class Blocks {
 void reduce_in_blocks(const Reducer& reducer, const ManyOperands& operands) {
   const std::size_t bytes = reducer.element_bytes;
   if (bytes > block_bytes) {
-    std::vector<std::byte> scratch(2 * bytes);
-    return Blocks(reducer, operands, scratch.data(), 1).run();
+    const Lines scratch = make_lines(2 * padded_to_line(bytes));
+    std::memset(scratch.get(), 0, 2 * padded_to_line(bytes));
+    return Blocks(reducer, operands, scratch.get(), 1).run();
   }
-  alignas(64) std::byte scratch[2 * block_bytes];
+  alignas(line_bytes) std::byte scratch[2 * block_bytes];
   const std::size_t block_elements = std::min(block_bytes / bytes, operands.elements);
-  std::memset(scratch, 0, 2 * block_elements * bytes);  // padding is not written by the kernels
+  std::memset(scratch, 0, 2 * padded_to_line(block_elements * bytes));  // padding is not written by the kernels
   Blocks(reducer, operands, scratch, block_elements).run();
 }
 

@@ -5,6 +5,7 @@ import os
 import re
 import selectors
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,14 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CLUSTER = os.path.join(ROOT, "scripts/cluster")
 PAGE = os.path.join(ROOT, "docs/performance.md")
-# Plans are measured, not what a trial makes of them, and no run depends on the ones before it.
-os.environ.setdefault("PLAIT_TRIAL", "0")
-os.environ.setdefault("PLAIT_CACHE", "0")
+SETTINGS = {
+    # As users run it: nothing is set, and nothing learned before.
+    "default": {},
+    # Plans are measured, not what a trial makes of them, and no run depends on the ones before it.
+    "plans": {"PLAIT_TRIAL": "0", "PLAIT_CACHE": "0"},
+}
+for _name, _value in SETTINGS["plans"].items():
+    os.environ.setdefault(_name, _value)
 FAREWELL_S = 15  # for a job to end in good order
 BEFORE_S = 3600  # for what --before waits for
 
@@ -48,6 +54,42 @@ def add_job_options(parser):
 
 def take_job_options(options):
     before[:] = shlex.split(options.before)
+
+
+def add_settings_option(parser, default="default"):
+    parser.add_argument("--settings", default=default, help="default: as users run it, with an empty cache; plans: the best "
+                        f"predicted plans, no trials (PLAIT_TRIAL=0 PLAIT_CACHE=0); comma-separated (default {default})")
+
+
+def chosen_settings(text):
+    names = text.split(",")
+    for name in names:
+        if name not in SETTINGS:
+            raise Refusal(f"--settings: {name!r}: expected some of {', '.join(SETTINGS)}")
+    return names
+
+
+def take_settings(name):
+    """For all jobs from now on."""
+    for variables in SETTINGS.values():
+        for variable in variables:
+            os.environ.pop(variable, None)
+    os.environ.update(SETTINGS[name])
+    if name == "default":
+        os.environ["XDG_CACHE_HOME"] = _new_cache()
+
+
+def _new_cache():
+    folder = tempfile.mkdtemp(prefix="plait-perf-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def settings_line(**others):
+    """What a table was made with: the PLAIT_* variables of its jobs. `others` are set by the script, job by job."""
+    variables = {name: value for name, value in os.environ.items() if name.startswith("PLAIT_")} | others
+    text = " ".join(f"{name}={value}" for name, value in sorted(variables.items()))
+    return f"Settings: `{text}`." if text else "Settings: the defaults, with an empty cache."
 
 
 def built(program, preset="release", folder=None):

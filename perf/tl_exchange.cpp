@@ -148,8 +148,8 @@ class Process {
     return best;
   }
 
-  std::unique_ptr<Channel> channel(const ShmChannelOptions& options, int creator, int descriptor, std::size_t bytes) {
-    auto segment = SharedSegment::attach(creator, descriptor, bytes);
+  std::unique_ptr<Channel> channel(const ShmChannelOptions& options, const SegmentOffer& offer) {
+    auto segment = SharedSegment::attach(offer);
     if (!segment.ok()) die(segment.status());
     auto channel = make_shm_channel(std::move(*segment), peers_, rank_, 2, options);
     if (!channel.ok()) die(channel.status());
@@ -186,6 +186,8 @@ int main(int argc, char** argv) {
   void* page = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   Shared& shared = *new (page) Shared{};
   const int parent = getpid();
+  std::vector<SegmentOffer> offers;
+  for (const SharedSegment& segment : segments) offers.push_back(segment.offer());
   const int child = fork();
   const int rank = child == 0 ? 1 : 0;
   ShmPeer peers[2] = {{0, parent}, {1, child == 0 ? getpid() : child}};
@@ -194,7 +196,7 @@ int main(int argc, char** argv) {
   Process process(shared, rank, peers, largest);
   std::vector<std::unique_ptr<Channel>> channels;
   for (std::size_t i = 0; i < std::size(mechanisms); ++i)
-    channels.push_back(process.channel(mechanisms[i].options, parent, segments[i].descriptor(), segment_bytes));
+    channels.push_back(process.channel(mechanisms[i].options, offers[i]));
   if (rank == 0) {
     std::printf("# %zu chunks, segment %zu bytes, microseconds\n%-10s %9s", chunks, segment_bytes, "pattern", "bytes");
     for (const Mechanism& mechanism : mechanisms) std::printf(" %10s", mechanism.name);

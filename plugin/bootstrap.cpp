@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "core/units.h"
 #include "plugin/cooperation.h"
 #include "plugin/link_probe.h"
 #include "plugin/node_report.h"
@@ -166,6 +167,9 @@ Status Bootstrap::look_at_network() {
         network_rates(comm(), hierarchy_, rails_ ? rails_->meter() : mpi_meter(comm()));
     if (!measured.ok()) return measured.status();
     network_ = *measured;
+    debug("set-up: between nodes a message takes " +
+          (network_.way > 0 ? format_seconds(network_.way) : std::string("less than 1 ms")) + ", 1 MiB of bytes " +
+          format_seconds(network_.node * (1 << 20)));
   }
   if (!rails_) return {};
   if (Status status = rails_->agree_on_weights(); !status.ok()) return status;
@@ -224,16 +228,15 @@ Status Bootstrap::offer_segment(Offer& offer) {
   Result<SharedSegment> made = SharedSegment::create(bytes, numa);
   if (!made.ok()) return made.status();
   segment_ = std::move(*made);
-  offer.descriptor = segment_.descriptor();
-  offer.bytes = segment_.bytes();
+  offer.segment = segment_.offer();
   return {};
 }
 
 Status Bootstrap::take_segment(std::span<const Offer> offers) {
   if (neighbours_.size() < 2 || neighbours_.front() == communicator_.rank) return {};
   const Offer& offer = offers[static_cast<std::size_t>(neighbours_.front())];
-  if (offer.bytes == 0) return {Code::unavailable, "the node's first rank has no segment"};
-  Result<SharedSegment> attached = SharedSegment::attach(offer.process, offer.descriptor, offer.bytes);
+  if (offer.segment.bytes == 0) return {Code::unavailable, "the node's first rank has no segment"};
+  Result<SharedSegment> attached = SharedSegment::attach(offer.segment);
   if (!attached.ok()) return attached.status();
   segment_ = std::move(*attached);
   return {};
@@ -399,8 +402,7 @@ Status Bootstrap::exchange_offers(Offer& mine, std::vector<Offer>& offers, Statu
 Status Bootstrap::share_memory() {
   const std::uint64_t word = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
   Offer mine{.process = 0,
-             .descriptor = -1,
-             .bytes = 0,
+             .segment = {},
              .word_address = reinterpret_cast<std::uintptr_t>(&word),
              .word = word,
              .arena = Arena::current_offer(),
@@ -448,6 +450,7 @@ PlannerOptions Bootstrap::planner_options() const {
   options.warns = process().first_rank;
   options.rails = rails_ ? rails_->rails() : options.network == ChannelKind::ucx ? 1 : 0;
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
+  if (network_.way > 0) options.machine.levels.front().latency = network_.way;
   if (network_.across_switches > 0) {
     LinkLevel between_switches = options.machine.levels.front();
     between_switches.name = name(LevelKind::leaf_switch);

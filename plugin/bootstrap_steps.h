@@ -35,11 +35,10 @@ Status attempt(Work&& work) {
 
 // ---- What the ranks tell each other ----
 
-// Where a rank waits for connections before it knows the others. Port 0: nowhere.
+// Where a rank waits for connections before it knows the others.
 struct EarlyListener {
-  Endpoint endpoint;
+  ListenerCard card;
   std::uint64_t network;  // of the rail
-  std::uint64_t token;    // rank 0's tells the communicator's ranks from strangers
 };
 
 struct Card {
@@ -55,8 +54,7 @@ struct Card {
 // How to attach to a segment, and a word to find in this process's memory.
 struct Offer {
   std::int32_t process;
-  std::int32_t descriptor;
-  std::uint64_t bytes;  // 0: no segment from this rank
+  SegmentOffer segment;  // of the node's first rank
   std::uint64_t word_address;
   std::uint64_t word;
   ArenaOffer arena;

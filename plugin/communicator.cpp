@@ -3,7 +3,10 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <string>
 
+#include "core/log.h"
+#include "plan/planner.h"
 #include "plugin/bootstrap.h"
 #include "plugin/fusion.h"
 #include "plugin/persistent_space.h"
@@ -63,17 +66,54 @@ Communicator* make_communicator(MPI_Comm handle) {
   return nullptr;
 }
 
-// Ranks in MPI_COMM_WORLD of the communicator's; negative for those that are not in it.
+// A communicator's ranks in MPI_COMM_WORLD.
+class WorldRanks {
+ public:
+  explicit WorldRanks(MPI_Comm comm) {
+    PMPI_Comm_group(comm, &group_);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world_);
+  }
+  ~WorldRanks() {
+    PMPI_Group_free(&group_);
+    PMPI_Group_free(&world_);
+  }
+  WorldRanks(const WorldRanks&) = delete;
+  WorldRanks& operator=(const WorldRanks&) = delete;
+  // Negative: not in it.
+  int of(int rank) const {
+    int translated = MPI_UNDEFINED;
+    return PMPI_Group_translate_ranks(group_, 1, &rank, world_, &translated) == MPI_SUCCESS ? translated
+                                                                                            : MPI_UNDEFINED;
+  }
+
+ private:
+  MPI_Group group_ = MPI_GROUP_NULL, world_ = MPI_GROUP_NULL;
+};
+
 std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
-  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
-  std::vector<int> own, translated(static_cast<std::size_t>(ranks), MPI_UNDEFINED);
-  for (int rank = 0; rank < ranks; ++rank) own.push_back(rank);
-  PMPI_Comm_group(comm, &group);
-  PMPI_Comm_group(MPI_COMM_WORLD, &world);
-  PMPI_Group_translate_ranks(group, ranks, own.data(), world, translated.data());
-  PMPI_Group_free(&group);
-  PMPI_Group_free(&world);
+  const WorldRanks world(comm);
+  std::vector<int> translated;
+  for (int rank = 0; rank < ranks; ++rank) translated.push_back(world.of(rank));
   return translated;
+}
+
+// Who is of another MPI_COMM_WORLD (spawned, connected) agreed on nothing with this process, and may lack Plait. All
+// ranks see some such rank, or none does. Allocates nothing: it must not fail on some ranks alone.
+bool of_one_job(MPI_Comm comm, int ranks) {
+  int in_world = 0, rank = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &in_world);
+  if (comm == MPI_COMM_WORLD || ranks > in_world) return comm == MPI_COMM_WORLD;
+  const WorldRanks world(comm);
+  while (rank < ranks && world.of(rank) >= 0) ++rank;
+  return rank == ranks;
+}
+
+// Once a process: a program may make many.
+void say_too_large(int ranks) {
+  static constinit std::atomic<bool> said{false};
+  if (!process().first_rank || said.exchange(true)) return;
+  info("a communicator of " + std::to_string(ranks) + " ranks is left to the host MPI: plans are made for up to " +
+       std::to_string(most_planned_ranks));
 }
 
 // For the report only: no reason to fail where memory is short.
@@ -88,6 +128,12 @@ const char* grid_text(MPI_Comm comm, int ranks) {
 
 }  // namespace
 
+const char* reasons::of_communicator(bool inter, int ranks) {
+  if (inter) return reasons::inter_communicator;
+  if (ranks == 1) return reasons::one_rank;
+  return ranks > most_planned_ranks ? plan::reasons::too_large : nullptr;
+}
+
 Communicator::Communicator(MPI_Comm comm) : handle(comm) {
   int is_inter = 0;
   PMPI_Comm_test_inter(comm, &is_inter);
@@ -98,11 +144,14 @@ Communicator::Communicator(MPI_Comm comm) : handle(comm) {
     int remote = 0;
     PMPI_Comm_remote_size(comm, &remote);
     ranks += remote;
-    host_reason = reasons::inter_communicator;
-  } else {
-    host_reason = reasons::one_rank;
   }
-  if (inter || ranks == 1) road = Road::host;
+  const char* reason = reasons::of_communicator(inter, ranks);
+  if (reason == plan::reasons::too_large) say_too_large(ranks);
+  if (reason == nullptr && !of_one_job(comm, ranks)) reason = reasons::several_jobs;
+  if (reason != nullptr) {
+    host_reason = reason;
+    road = Road::host;
+  }
   if (!inter && ranks > 1 && reporting()) grid = grid_text(comm, ranks);
 }
 

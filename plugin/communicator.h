@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "core/status.h"
 #include "plugin/piece.h"
 #include "plugin/types.h"
@@ -25,7 +26,7 @@ class PersistentSpace;  // persistent_space.h
 // The lists of a call, in bytes: kept from call to call so that they keep their memory.
 struct Lists {
   std::vector<std::size_t> counts, displacements;
-  std::vector<std::byte> operands;       // of a user-defined operator
+  AlignedBytes operands;                 // of a user-defined operator
   std::vector<Piece> sends, receives;    // by rank, of an exchange by pairs
   std::vector<const std::byte*> prefix;  // what a scan combines
   Datatype input_type, output_type;      // of a single call

@@ -1,13 +1,12 @@
 #include "plugin/layout.h"
 #include "core/work_team.h"
 #include "plugin/host.h"
+#include "plugin/type_contents.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <span>
-#include <vector>
 
 namespace plait::plugin {
 namespace {
@@ -17,93 +16,6 @@ bool packing_keeps_reals = true;  // of 16 bytes
 
 // MPI_Pack counts bytes in an int, so that longer data is packed in pieces.
 constexpr std::size_t max_piece_bytes = std::size_t{1} << 30;
-
-// ---- Contiguity, from how the type was made ----
-
-// A list that seldom has more than a few values: those take no allocation.
-template <class T>
-class FewValues {
- public:
-  T* make(int count) {
-    size_ = static_cast<std::size_t>(count);
-    if (size_ > few_.size()) many_.resize(size_);
-    return data();
-  }
-  T* data() { return size_ > few_.size() ? many_.data() : few_.data(); }
-  const T* data() const { return size_ > few_.size() ? many_.data() : few_.data(); }
-  std::span<const T> values() const { return {data(), size_}; }
-
- private:
-  std::size_t size_ = 0;
-  std::array<T, 4> few_;
-  std::vector<T> many_;
-};
-
-struct Contents {
-  FewValues<int> integers;
-  FewValues<MPI_Aint> addresses;
-  FewValues<MPI_Datatype> types;
-  int combiner = MPI_COMBINER_NAMED;
-
-  explicit Contents(MPI_Datatype type) {
-    int integer_count = 0, address_count = 0, type_count = 0;
-    PMPI_Type_get_envelope(type, &integer_count, &address_count, &type_count, &combiner);
-    if (combiner == MPI_COMBINER_NAMED) return;
-    PMPI_Type_get_contents(type, integer_count, address_count, type_count, integers.make(integer_count),
-                           addresses.make(address_count), types.make(type_count));
-  }
-  Contents(const Contents&) = delete;
-  Contents& operator=(const Contents&) = delete;
-  // MPI hands out derived types as new handles, predefined ones (which may have parameters) as they are.
-  ~Contents() {
-    for (MPI_Datatype type : types.values())
-      if (find_predefined(type) == nullptr && !Contents(type).predefined()) PMPI_Type_free(&type);
-  }
-
-  bool predefined() const {
-    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_INTEGER ||
-           combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX;
-  }
-};
-
-// Displacements of the parts, in whatever unit; parts of no elements count for nothing.
-template <class Displacement>
-bool ascending(const int* lengths, const Displacement* displacements, int parts) {
-  const Displacement* before = nullptr;
-  for (int part = 0; part < parts; ++part) {
-    if (lengths != nullptr && lengths[part] == 0) continue;
-    if (before != nullptr && displacements[part] <= *before) return false;
-    before = &displacements[part];
-  }
-  return true;
-}
-
-// Given that the type fills its extent and that its parts are contiguous: whether they come in the order of memory.
-bool parts_in_order(const Contents& contents) {
-  const int* integers = contents.integers.data();
-  const MPI_Aint* addresses = contents.addresses.data();
-  if (contents.predefined()) return true;
-  switch (contents.combiner) {
-    case MPI_COMBINER_DUP:
-    case MPI_COMBINER_CONTIGUOUS:
-    case MPI_COMBINER_RESIZED:
-    case MPI_COMBINER_SUBARRAY:  // a whole array: in either order of its dimensions, memory is visited upwards
-    case MPI_COMBINER_VECTOR:    // equal strides that leave no gap and start at the lower bound only go upwards
-    case MPI_COMBINER_HVECTOR:
-      return true;
-    case MPI_COMBINER_INDEXED:
-      return ascending(integers + 1, integers + 1 + integers[0], integers[0]);
-    case MPI_COMBINER_INDEXED_BLOCK:
-      return ascending<int>(nullptr, integers + 2, integers[0]);
-    case MPI_COMBINER_HINDEXED:
-    case MPI_COMBINER_STRUCT:
-      return ascending(integers + 1, addresses, integers[0]);
-    case MPI_COMBINER_HINDEXED_BLOCK:
-      return ascending<MPI_Aint>(nullptr, addresses, integers[0]);
-    default:
-      return false;
-  }
-}
 
 // ---- One element too long for MPI_Pack ----
 
@@ -198,31 +110,12 @@ int for_each_segment(const Region& region, Move&& move) {
 
 }  // namespace
 
-bool fills_its_extent(const Datatype& measured) {
-  return measured.lower_bound == 0 && measured.true_lower_bound == 0 &&
-         measured.extent == static_cast<std::ptrdiff_t>(measured.true_extent) && measured.size == measured.true_extent;
-}
-
-bool is_contiguous(MPI_Datatype type) {
-  if (const Datatype* known = find_predefined(type)) return known->contiguous;
-  Datatype measured{.handle = type};
-  measure(measured);
-  return is_contiguous(measured);
-}
-
-bool is_contiguous(const Datatype& measured) {
-  if (!fills_its_extent(measured)) return false;
-  const Contents contents(measured.handle);
-  if (!parts_in_order(contents)) return false;
-  return std::ranges::all_of(contents.types.values(), [](MPI_Datatype part) { return is_contiguous(part); });
-}
-
 bool loses_bytes_packed(MPI_Datatype type) {
   if (packing_keeps_reals) return false;
   if (const Datatype* known = find_predefined(type)) return known->long_reals;
-  const Contents contents(type);
+  const TypeContents contents(type);
   return contents.predefined() ||
-         std::ranges::any_of(contents.types.values(), [](MPI_Datatype part) { return loses_bytes_packed(part); });
+         std::ranges::any_of(contents.types(), [](MPI_Datatype part) { return loses_bytes_packed(part); });
 }
 
 int pack_elements(const std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {

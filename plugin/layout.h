@@ -22,13 +22,6 @@ struct Region {
   bool direct = false;    // memory has that form already (but for the segments' displacements)
 };
 
-// Whether any number of elements lies in memory in the order and without the gaps of the packed form. Sizes and extents
-// do not tell: an indexed type may visit a gapless block in another order.
-bool is_contiguous(MPI_Datatype type);
-bool is_contiguous(const Datatype& measured);  // whose sizes, extents and bounds are known already
-// No gap, nothing outside: then only the order of the parts is left to look at.
-bool fills_its_extent(const Datatype& measured);
-
 // Whether MPI_Pack may not keep all bytes of a type: Open MPI 5.0 packs 16-byte reals as x87's long doubles, of which
 // only ten bytes are a value. Its messages keep them.
 bool loses_bytes_packed(MPI_Datatype type);

@@ -4,7 +4,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -89,12 +88,21 @@ Fingerprint own_fingerprint() {
 std::string file_of(const Fingerprint& fingerprint) {
   std::string all;
   for (const auto& [entry, value] : fingerprint) all.append(entry).append("=").append(value).append("\n");
-  return process().config.cache_folder + "/trials-" + std::to_string(hash_text(all)) + ".json";
+  return "trials-" + std::to_string(hash_text(all)) + ".json";
+}
+
+// A folder that others could have laid out for this user is as good as none, which is said once.
+Result<OwnFolder> open_folder(OwnFolder::Missing missing) {
+  Result<OwnFolder> folder = OwnFolder::open(process().config.cache_folder, missing);
+  static std::once_flag refused;
+  if (!folder.ok() && folder.status().code() == Code::invalid)
+    std::call_once(refused, [&] { debug("cache: not used: " + folder.status().message()); });
+  return folder;
 }
 
 // Empty where there is none, or none that fits.
-TuningTable read_file_of(const Fingerprint& fingerprint) {
-  const Result<std::string> text = read_file(file_of(fingerprint), largest_table_file);
+TuningTable read_file_of(const OwnFolder& folder, const Fingerprint& fingerprint) {
+  const Result<std::string> text = folder.read(file_of(fingerprint), largest_table_file);
   if (!text.ok()) return {};
   Result<TuningTable> table = parse_table(*text);
   if (!table.ok()) debug("cache: " + table.status().message());
@@ -102,8 +110,13 @@ TuningTable read_file_of(const Fingerprint& fingerprint) {
   return fits ? std::move(*table) : TuningTable();
 }
 
+TuningTable read_earlier() {
+  const Result<OwnFolder> folder = open_folder(OwnFolder::Missing::fails);
+  return folder.ok() ? read_file_of(*folder, own_fingerprint()) : TuningTable();
+}
+
 const TuningTable& earlier() {
-  static const auto* table = new TuningTable(read_file_of(own_fingerprint()));  // never destroyed, as above
+  static const auto* table = new TuningTable(read_earlier());  // never destroyed, as above
   return *table;
 }
 
@@ -204,9 +217,10 @@ void write_lessons() {
   if (learned().shapes.empty()) return;
   try {
     const Fingerprint fingerprint = own_fingerprint();
-    std::filesystem::create_directories(process().config.cache_folder);
-    const TuningTable table = merged(learned().shapes, read_file_of(fingerprint));
-    const Status written = replace_file(file_of(fingerprint), table_json(table));
+    const Result<OwnFolder> folder = open_folder(OwnFolder::Missing::is_made);
+    if (!folder.ok()) return;
+    const TuningTable table = merged(learned().shapes, read_file_of(*folder, fingerprint));
+    const Status written = folder->replace(file_of(fingerprint), table_json(table));
     if (!written.ok()) debug("cache: " + written.message());
   } catch (const std::exception& exception) {
     debug(std::string("cache: ") + exception.what());

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <vector>
 
 #include "plugin/cooperation.h"
@@ -16,13 +17,24 @@ namespace plait::plugin {
 namespace {
 
 constexpr int piece_bytes = 32 * 1024;  // below the eager limits, so that no hand-shake is part of the figure
+// Times RateTrial::longer.
 constexpr int untimed_pieces = 12, timed_pieces = 8;
-constexpr int pieces = untimed_pieces + timed_pieces;
-constexpr int tag = 1;
+constexpr int tag = 1, answer_tag = 2;
 
 // What this process measured or was told; 0: nothing yet. Only a hint for the next communicator, whose ranks agree on
 // it.
-constinit std::atomic<double> known_node_rate{0}, known_switch_rate{0};
+constinit std::atomic<double> known_node_rate{0}, known_switch_rate{0}, known_way{0};
+
+// From where on the planner's own figure for the way (plan/machine.cpp) would be wrong by orders. Networks within a
+// building stay below, and so do busy machines: a rank that has to wait for a processor does so on one node, not on
+// all.
+constexpr double long_way_s = 1e-3;
+constexpr double trips_s = 0.1;  // about, for all of them
+constexpr int fewest_trips = 4, most_trips = 32;
+// Over a long way so many times as much is sent, as a connection opens its window by a round trip after the other; less
+// where that would take long.
+constexpr int most_longer = 8, long_trials = 2;
+constexpr double longest_trial_s = 3;
 
 constexpr double failed = -1;
 
@@ -36,6 +48,7 @@ double coarse(double seconds_per_byte) {
 NetworkRates coarse(const NetworkRates& measured) {
   const bool both = measured.node > 0 && measured.across_switches > 0;
   NetworkRates rates;
+  if (measured.way > 0) rates.way = std::exp2(std::round(std::log2(measured.way)));
   rates.node = coarse(measured.node > 0 ? measured.node : measured.across_switches);
   if (measured.across_switches == 0) return rates;
   const double ratio = both ? std::max(measured.across_switches / measured.node, 1.0) : 1.0;
@@ -44,29 +57,33 @@ NetworkRates coarse(const NetworkRates& measured) {
 }
 
 // Each node's first rank sends to the next node's and times what it receives from the one before.
-RateTrial trial_of(const Hierarchy& hierarchy, int node) {
+RateTrial trial_of(const Hierarchy& hierarchy, int node, int longer = 1) {
   const int nodes = hierarchy.nodes();
   return {.to = hierarchy.ranks_on_node((node + 1) % nodes).front(),
-          .from = hierarchy.ranks_on_node((node + nodes - 1) % nodes).front()};
+          .from = hierarchy.ranks_on_node((node + nodes - 1) % nodes).front(),
+          .longer = longer};
 }
 
-double measure_mpi(MPI_Comm comm, const RateTrial& trial) {
-  std::vector<std::byte> out(piece_bytes), in(piece_bytes * std::size_t{pieces});
-  std::array<MPI_Request, 2 * pieces> requests;
-  requests.fill(MPI_REQUEST_NULL);
+MeasuredRate measure_mpi(MPI_Comm comm, const RateTrial& trial) {
+  const int untimed = untimed_pieces * trial.longer, timed = timed_pieces * trial.longer, pieces = untimed + timed;
+  std::vector<std::byte> out(piece_bytes), in(piece_bytes * static_cast<std::size_t>(pieces));
+  std::vector<MPI_Request> requests(2 * static_cast<std::size_t>(pieces), MPI_REQUEST_NULL);
   bool well = true;
+  const double posted = PMPI_Wtime();
   for (int i = 0; i < pieces; ++i)
     well &= PMPI_Irecv(in.data() + std::size_t{piece_bytes} * static_cast<std::size_t>(i), piece_bytes, MPI_BYTE,
                        trial.from, tag, comm, &requests[static_cast<std::size_t>(i)]) == MPI_SUCCESS;
   for (int i = 0; i < pieces; ++i)
     well &= PMPI_Isend(out.data(), piece_bytes, MPI_BYTE, trial.to, tag, comm,
                        &requests[static_cast<std::size_t>(pieces + i)]) == MPI_SUCCESS;
-  well &= PMPI_Waitall(untimed_pieces, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+  well &= PMPI_Wait(requests.data(), MPI_STATUS_IGNORE) == MPI_SUCCESS;
+  const double first = PMPI_Wtime();
+  well &= PMPI_Waitall(untimed, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   const double begin = PMPI_Wtime();
-  well &= PMPI_Waitall(timed_pieces, requests.data() + untimed_pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+  well &= PMPI_Waitall(timed, requests.data() + untimed, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
   const double end = PMPI_Wtime();
   well &= PMPI_Waitall(pieces, requests.data() + pieces, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
-  return well ? (end - begin) / (double{piece_bytes} * timed_pieces) : failed;
+  return {well ? (end - begin) / (double{piece_bytes} * timed) : failed, first - posted};
 }
 
 // Whether the node's messages come from one on another switch.
@@ -81,27 +98,93 @@ bool comes_across(const Hierarchy& hierarchy, int node) {
   return switch_of(node) != switch_of((node + hierarchy.nodes() - 1) % hierarchy.nodes());
 }
 
-// The largest of all ranks' figures; an error where one failed.
-Result<NetworkRates> slowest(MPI_Comm comm, const NetworkRates& mine) {
-  const bool bad = mine.node == failed || mine.across_switches == failed;
-  const std::array<double, 3> own = {mine.node, mine.across_switches, bad ? 1.0 : 0.0};
-  std::array<double, 3> all = {0, 0, 0};
-  if (reduce_all(own.data(), all.data(), 3, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS || all[2] != 0)
-    return Status(Code::peer_failed, "the ranks could not agree on the network's rate");
-  return NetworkRates{all[0], all[1]};
+// Half of the shortest of a few round trips to the rank behind, while the one before asks the same: no start of a
+// rank's that was late counts. Negative on an error.
+double measure_way(MPI_Comm comm, const RateTrial& trial, int trips) {
+  double shortest = std::numeric_limits<double>::infinity();
+  char out = 0, asked = 0, answered = 0;
+  for (int trip = 0; trip < trips; ++trip) {
+    std::array<MPI_Request, 2> requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    const double begin = PMPI_Wtime();
+    bool well = PMPI_Irecv(&answered, 1, MPI_CHAR, trial.to, answer_tag, comm, &requests[0]) == MPI_SUCCESS;
+    well &= PMPI_Isend(&out, 1, MPI_CHAR, trial.to, tag, comm, &requests[1]) == MPI_SUCCESS;
+    well &= PMPI_Recv(&asked, 1, MPI_CHAR, trial.from, tag, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    well &= PMPI_Send(&asked, 1, MPI_CHAR, trial.from, answer_tag, comm) == MPI_SUCCESS;
+    well &= PMPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+    if (!well) return failed;
+    shortest = std::min(shortest, PMPI_Wtime() - begin);
+  }
+  return shortest / 2;
 }
 
-NetworkRates measure_or_fail(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter) {
+// One rank's figures, and after agree() those of all: the slowest rates, the latest arrival, the shortest way.
+struct Figures {
+  double node = 0, across_switches = 0;  // 0: not measured
+  double first_s = 0;                    // of a message, from the receiver's start; in a ring no start is late for all
+  double way = std::numeric_limits<double>::infinity();
+
+  bool bad() const { return node < 0 || across_switches < 0 || way < 0; }
+};
+
+// An error where one rank failed.
+Result<Figures> agree(MPI_Comm comm, const Figures& mine) {
+  const std::array<double, 5> own = {mine.node, mine.across_switches, mine.first_s, -mine.way, mine.bad() ? 1.0 : 0.0};
+  std::array<double, 5> all = {};
+  if (reduce_all(own.data(), all.data(), 5, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS || all[4] != 0)
+    return Status(Code::peer_failed, "the ranks could not agree on the network's rate");
+  return Figures{.node = all[0], .across_switches = all[1], .first_s = all[2], .way = -all[3]};
+}
+
+// What `measure` finds on each node's first rank; nothing on the others.
+template <class Measure>
+Result<Figures> on_first_ranks(MPI_Comm comm, const Hierarchy& hierarchy, const Measure& measure) {
+  Figures mine;
   try {
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     const int node = hierarchy.node_of(rank);
-    if (hierarchy.ranks_on_node(node).front() != rank) return {};
-    const double measured = meter(trial_of(hierarchy, node));
-    return comes_across(hierarchy, node) ? NetworkRates{0, measured} : NetworkRates{measured, 0};
+    if (hierarchy.ranks_on_node(node).front() == rank) mine = measure(node);
   } catch (const std::exception&) {
-    return {failed, failed};
+    mine.node = failed;
   }
+  return agree(comm, mine);
+}
+
+Result<Figures> measure_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter, int longer = 1) {
+  return on_first_ranks(comm, hierarchy, [&](int node) {
+    const MeasuredRate measured = meter(trial_of(hierarchy, node, longer));
+    Figures figures{.first_s = measured.first_s};
+    (comes_across(hierarchy, node) ? figures.across_switches : figures.node) = measured.seconds_per_byte;
+    return figures;
+  });
+}
+
+// The way, and the rates once the windows are open. `rates` is agreed, and so is what follows from it.
+Result<Figures> measure_long_way(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter, Figures rates) {
+  const int trips = static_cast<int>(std::clamp<double>(trips_s / (2 * rates.first_s), fewest_trips, most_trips));
+  const Result<Figures> trip = on_first_ranks(
+      comm, hierarchy, [&](int node) { return Figures{.way = measure_way(comm, trial_of(hierarchy, node), trips)}; });
+  if (!trip.ok()) return trip;
+  rates.way = trip->way;
+  if (rates.way < long_way_s) return rates;
+  constexpr double trial_bytes = double{piece_bytes} * (untimed_pieces + timed_pieces);
+  const double trial_s = std::max(rates.node, rates.across_switches) * trial_bytes;
+  const int longer = static_cast<int>(std::clamp<double>(longest_trial_s / trial_s, 1, most_longer));
+  for (int trial = 0; trial < long_trials; ++trial) {
+    const Result<Figures> again = measure_rates(comm, hierarchy, meter, longer);
+    if (!again.ok()) return again;
+    rates.node = std::min(rates.node, again->node);
+    rates.across_switches = std::min(rates.across_switches, again->across_switches);
+  }
+  return rates;
+}
+
+Result<NetworkRates> measure_network(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter) {
+  Result<Figures> measured = measure_rates(comm, hierarchy, meter);
+  if (measured.ok() && measured->first_s >= long_way_s) measured = measure_long_way(comm, hierarchy, meter, *measured);
+  if (!measured.ok()) return measured.status();
+  const bool far = measured->way >= long_way_s && measured->way < std::numeric_limits<double>::infinity();
+  return coarse({measured->node, measured->across_switches, far ? measured->way : 0});
 }
 
 // A message of one piece of memory.
@@ -131,43 +214,49 @@ RateMeter mpi_meter(MPI_Comm comm) {
   return [comm](const RateTrial& trial) { return measure_mpi(comm, trial); };
 }
 
-double measure_rate(Channel& channel, const RateTrial& trial) {
-  std::vector<std::byte> out(piece_bytes), in(piece_bytes * std::size_t{pieces});
-  std::array<PlainMessage, pieces> sends, receives;
-  std::uint64_t ends = 0;
+MeasuredRate measure_rate(Channel& channel, const RateTrial& trial) {
+  const auto untimed = static_cast<std::size_t>(untimed_pieces * trial.longer);
+  const std::size_t timed = static_cast<std::size_t>(timed_pieces * trial.longer), pieces = untimed + timed;
+  std::vector<std::byte> out(piece_bytes), in(piece_bytes * pieces);
+  std::vector<PlainMessage> sends(pieces), receives(pieces);
+  std::uint64_t ends = 0, first = 0;
   std::size_t arrived = 0;
   const std::uint64_t begin = monotonic_ns();
   std::uint64_t begun = begin;
   for (std::size_t i = 0; i < pieces; ++i)
-    if (!receives[i].start(channel, StepKind::recv, trial.from, in.data() + piece_bytes * i)) return failed;
+    if (!receives[i].start(channel, StepKind::recv, trial.from, in.data() + piece_bytes * i)) return {failed, 0};
   for (PlainMessage& message : sends)
-    if (!message.start(channel, StepKind::send, trial.to, out.data())) return failed;
+    if (!message.start(channel, StepKind::send, trial.to, out.data())) return {failed, 0};
   std::vector<Transfer*> completed;
   while (channel.active() > 0) {
     completed.clear();
-    if (!channel.progress(completed).ok() || monotonic_ns() - begin > measure_limit_ns) return failed;
+    if (!channel.progress(completed).ok() || monotonic_ns() - begin > measure_limit_ns) return {failed, 0};
     if (completed.empty()) sched_yield();
     for (const Transfer* transfer : completed) {
       if (transfer->kind == StepKind::send) continue;
-      if (++arrived == untimed_pieces) begun = monotonic_ns();
+      if (++arrived == 1) first = monotonic_ns();
+      if (arrived == untimed) begun = monotonic_ns();
       if (arrived == pieces) ends = monotonic_ns();
     }
   }
-  if (ends <= begun) return 1e-12;  // too fast to be measured
-  return static_cast<double>(ends - begun) * ns / (double{piece_bytes} * timed_pieces);
+  const double first_s = static_cast<double>(first - begin) * ns;
+  if (ends <= begun) return {1e-12, first_s};  // too fast to be measured
+  return {static_cast<double>(ends - begun) * ns / (double{piece_bytes} * static_cast<double>(timed)), first_s};
 }
 
 Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter) {
   const bool switches = hierarchy.levels().front().kind == LevelKind::leaf_switch;
-  Result<NetworkRates> agreed = slowest(comm, {known_node_rate.load(), known_switch_rate.load()});
-  if (!agreed.ok()) return agreed;
-  const bool known = agreed->node > 0 && (!switches || agreed->across_switches > 0);
-  if (!known) {
-    agreed = slowest(comm, measure_or_fail(comm, hierarchy, meter));
-    if (agreed.ok()) agreed = coarse(*agreed);
-  }
+  const double way = known_way.load(), infinite = std::numeric_limits<double>::infinity();
+  const Result<Figures> known = agree(
+      comm,
+      {.node = known_node_rate.load(), .across_switches = known_switch_rate.load(), .way = way > 0 ? way : infinite});
+  if (!known.ok()) return known.status();
+  Result<NetworkRates> agreed =
+      NetworkRates{known->node, known->across_switches, known->way < infinite ? known->way : 0};
+  if (known->node == 0 || (switches && known->across_switches == 0)) agreed = measure_network(comm, hierarchy, meter);
   if (!agreed.ok()) return agreed;
   known_node_rate.store(agreed->node);
+  known_way.store(agreed->way);
   if (agreed->across_switches > 0) known_switch_rate.store(agreed->across_switches);
   if (!switches) agreed->across_switches = 0;
   return agreed;

@@ -16,21 +16,28 @@ namespace plait::plugin {
 struct NetworkRates {
   double node = 0;             // through a node's NIC
   double across_switches = 0;  // between nodes on different switches; 0: no switches are known, or one only
+  double way = 0;  // seconds of a short message between nodes, where all of these are long (1 ms or more); else 0
 };
 
 // One rank's part in a measurement: it sends to one rank and times what it receives from another.
 struct RateTrial {
   int to = 0, from = 0;
+  int longer = 1;  // so many times as much as usual
 };
-// Seconds a byte; negative on an error.
-using RateMeter = std::function<double(const RateTrial&)>;
+struct MeasuredRate {
+  double seconds_per_byte = 0;  // negative on an error
+  double first_s = 0;           // from the rank's start until the first bytes have come
+};
+using RateMeter = std::function<MeasuredRate(const RateTrial&)>;
 
 RateMeter mpi_meter(MPI_Comm comm);
-double measure_rate(Channel& channel, const RateTrial& trial);
+MeasuredRate measure_rate(Channel& channel, const RateTrial& trial);
 
 // Collective over `comm`, whose errors must be returned; `hierarchy` must have two nodes or more. Measured once in a
 // process's life, and again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each
 // node to the next, so that a rate limiter that lends some hundred KiB after an idle time does not mislead.
+// Where the first message has taken long, the way is measured as well, by round trips of the host's messages, and,
+// where that is long indeed, the rate once more with up to eight times the bytes.
 Result<NetworkRates> network_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter);
 
 }  // namespace plait::plugin

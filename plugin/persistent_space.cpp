@@ -1,6 +1,5 @@
 #include "plugin/persistent_space.h"
 
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,12 +18,6 @@ namespace {
 
 // Turns that brought nothing, between two looks whether a rank of another node has failed.
 constexpr std::uint32_t notice_every = 256;
-
-// How to attach to a site's table.
-struct TableOffer {
-  std::int32_t process = 0;
-  std::int32_t descriptor = -1;
-};
 
 Site site_of(const Hierarchy& hierarchy, int rank, bool shared_memory) {
   Site site{.speakers = {}, .own = 0, .rank = rank, .ranks = 1};
@@ -81,23 +74,22 @@ Status PersistentSpace::share_table(const Site& site) {
   const bool first = site.speakers[static_cast<std::size_t>(site.own)] == site.rank;
   Channel* channel = speech_ != nullptr ? first_network(speech_->connections) : nullptr;
   SharedSegment table;
-  TableOffer mine{.process = static_cast<std::int32_t>(getpid()), .descriptor = -1};
+  SegmentOffer mine;  // of the table
   Status shared = bootstrap::attempt([&]() -> Status {
     if (!first) return {};
     Result<SharedSegment> segment = SharedSegment::create(StartOrder::table_bytes);
     if (!segment.ok()) return segment.status();
     table = std::move(*segment);
-    mine.descriptor = table.descriptor();
+    mine = table.offer();
     return {};
   });
-  std::vector<TableOffer> offers(static_cast<std::size_t>(communicator_.ranks));
+  std::vector<SegmentOffer> offers(static_cast<std::size_t>(communicator_.ranks));
   if (gather_all(&mine, static_cast<int>(sizeof mine), offers.data(), comm) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not exchange their tables"};
   if (shared.ok())
     shared = bootstrap::attempt([&]() -> Status {
-      const TableOffer& offer = offers[static_cast<std::size_t>(site.speakers[static_cast<std::size_t>(site.own)])];
-      Result<SharedSegment> segment =
-          first ? std::move(table) : SharedSegment::attach(offer.process, offer.descriptor, StartOrder::table_bytes);
+      const SegmentOffer& offer = offers[static_cast<std::size_t>(site.speakers[static_cast<std::size_t>(site.own)])];
+      Result<SharedSegment> segment = first ? std::move(table) : SharedSegment::attach(offer);
       if (!segment.ok()) return segment.status();
       order_ = std::make_unique<StartOrder>(site, std::move(*segment), channel);
       return {};

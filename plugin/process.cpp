@@ -1,10 +1,12 @@
 #include "plugin/process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <set>
@@ -15,6 +17,7 @@
 #include "core/log.h"
 #include "plait/plait.h"
 #include "plan/plan_file.h"
+#include "plugin/attendance.h"
 #include "plugin/axes.h"
 #include "plugin/communicator.h"
 #include "plugin/host.h"
@@ -33,6 +36,7 @@
 #include "plugin/tuning_table.h"
 #include "plugin/types.h"
 #include "tl/shm/doorbell.h"
+#include "tl/trace.h"
 #include "topo/discovery.h"
 
 namespace plait::plugin {
@@ -141,7 +145,34 @@ void agree_on_files(Process& process, const OwnFiles& own, const std::vector<Int
   if (same_file(overlap, all, &Introduction::overlap, world_rank)) take_overlap(process, own.overlap);
 }
 
-void agree(Process& process, const OwnFiles& files, int world_rank, int world_ranks) {
+// Where it is not known whether all ranks have Plait, those that have it wait for those that have it not: that is said.
+bool gather_introductions(const Introduction& mine, std::vector<Introduction>& all, bool all_present) {
+  constexpr std::uint64_t said_after_ns = 20'000'000'000;
+  constexpr int bytes = sizeof mine;
+  if (all_present)
+    return host().allgather(&mine, bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, MPI_COMM_WORLD) == MPI_SUCCESS;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (host().iallgather(&mine, bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, MPI_COMM_WORLD, &request) != MPI_SUCCESS)
+    return false;
+  std::uint64_t say_at_ns = monotonic_ns() + said_after_ns;
+  for (int done = 0; done == 0; sched_yield()) {
+    if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done != 0 || monotonic_ns() < say_at_ns) continue;
+    say_at_ns = UINT64_MAX;
+    warn("still waiting for other ranks in MPI_Init: is Plait loaded on all of them?");
+  }
+  return true;
+}
+
+// Those that are present all know it, and none of them waits for the others.
+void stay_off(Process& process, const Attendance& attendance, int world_rank) {
+  turn_off(process, "some ranks lack Plait");
+  if (world_rank == attendance.first_present && !process.config.disable)
+    warn("rank " + std::to_string(attendance.first_absent) +
+         " runs without libplait.so, or with that of another version; every call goes to the host MPI");
+}
+
+void agree(Process& process, const OwnFiles& files, int world_rank, int world_ranks, bool all_present) {
   const Config& config = process.config;
   const Introduction mine{.host = discover_host(),
                           .machine = machine_identity(),
@@ -153,8 +184,7 @@ void agree(Process& process, const OwnFiles& files, int world_rank, int world_ra
                           .tracing = !config.trace_path.empty(),
                           .concurrent = process.concurrent};
   std::vector<Introduction> all(static_cast<std::size_t>(world_ranks), mine);
-  if (world_ranks > 1 &&
-      host().allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD) != MPI_SUCCESS)
+  if (world_ranks > 1 && !gather_introductions(mine, all, all_present))
     return turn_off(process, "the ranks could not agree");
   bool disabled = false, differing = false;
   for (const Introduction& other : all) {
@@ -173,7 +203,8 @@ void agree(Process& process, const OwnFiles& files, int world_rank, int world_ra
   if (world_rank == 0) warn("the PLAIT_* variables or versions differ between ranks; every call goes to the host MPI");
 }
 
-void start(bool agreeing) {
+// nullptr: without an agreement.
+void start(const Attendance* attendance) {
   auto* made = new Process;
   LoadedConfig loaded = load_config_from_process(preferred);
   made->config = std::move(loaded.config);
@@ -187,13 +218,16 @@ void start(bool agreeing) {
   if (!plan.ok() && rank == 0) warn("PLAIT_PLAN: " + plan.status().message());
   PMPI_Query_thread(&provided);
   made->concurrent = made->any_concurrent = provided == MPI_THREAD_MULTIPLE;
+  made->main_thread_only = provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED;
   made->first_rank = rank == 0;
   if (made->first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);
   OwnFiles files;
   if (!made->config.disable) files = {read_own_table(made->config), read_own_overlap_plan(made->config)};
-  if (agreeing) {
-    agree(*made, files, rank, ranks);
+  if (attendance != nullptr && attendance->some_absent()) {
+    stay_off(*made, *attendance, rank);
+  } else if (attendance != nullptr) {
+    agree(*made, files, rank, ranks, attendance->known);
   } else if (made->config.disable) {
     turn_off(*made, "PLAIT_DISABLE is set");
   } else {
@@ -241,12 +275,15 @@ void begin_initialisation() {
 }
 
 void end_initialisation(bool initialised) {
-  if (initialised) {
-    start(true);
-    set_up_world();
-  } else {
+  if (initialised)
+    end_initialisation(Attendance());
+  else
     detail::phase.store(Phase::before, std::memory_order_release);
-  }
+}
+
+void end_initialisation(const Attendance& attendance) {
+  start(&attendance);
+  set_up_world();
 }
 
 void start_late() {
@@ -256,7 +293,7 @@ void start_late() {
   int initialised = 0, finalised = 0;
   PMPI_Initialized(&initialised);
   PMPI_Finalized(&finalised);
-  if (initialised != 0 && finalised == 0) start(false);
+  if (initialised != 0 && finalised == 0) start(nullptr);
 }
 
 void finish() {

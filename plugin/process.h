@@ -36,6 +36,7 @@ struct Process {
   std::vector<int> world_nodes;   // node of each rank of MPI_COMM_WORLD, from 0 on by first ranks; empty: not known
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
   bool any_concurrent = false;    // of any rank of the job, as far as it is known
+  bool main_thread_only = false;  // MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED
   bool helped = false;            // a helper thread moves operations on: PLAIT_PROGRESS=thread, or an overlap plan
   std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
   const char* off_reason = "";    // in Phase::off

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -16,8 +17,8 @@
 #include "plugin/process.h"
 #include "plugin/sockets.h"
 #include "plugin/trial_message.h"
+#include "tl/peer_watch.h"
 #include "tl/trace.h"
-#include "tl/ucx/peer_watch.h"
 #include "topo/rails.h"
 
 namespace plait::plugin {
@@ -65,6 +66,12 @@ OwnRails* make_own_rails() {
 std::uint64_t new_identity(OwnRails& own) {
   return (own.process & ((1u << process_bits) - 1)) << counter_bits |
          (own.communicators++ & ((1u << counter_bits) - 1));
+}
+
+// A helper thread moves posted operations on beside whatever the program's thread does, whatever MPI's thread level.
+WorkerThreads worker_threads() {
+  if (threaded()) return WorkerThreads::at_once;
+  return process().main_thread_only ? WorkerThreads::one : WorkerThreads::in_turn;
 }
 
 std::atomic<OwnRails*> made_rails{nullptr};
@@ -139,7 +146,7 @@ Result<RailWorker*> open_worker(OwnRails& own, std::uint64_t network, std::size_
     return Status(Code::unavailable, "ucx: the limit on open files leaves too few for connections");
   const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
   const RailOptions options{
-      .transports = process().config.ucx_transports, .concurrent = process().concurrent, .process = own.process};
+      .transports = process().config.ucx_transports, .threads = worker_threads(), .process = own.process};
   Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
   if (!made.ok()) return made.status();
   return own.workers.emplace(network, std::move(*made)).first->second.get();
@@ -312,17 +319,19 @@ std::string RailNetwork::names() const {
 
 RateMeter RailNetwork::meter() {
   return [this](const RateTrial& trial) {
-    double rate = 0;
+    double rate = 0, first_s = std::numeric_limits<double>::infinity();
     for (const UcxRail& rail : rails_) {
       const auto channel = make_ucx_channel({rail}, peers_, options());
-      const double seconds = measure_rate(*channel, trial);
-      if (seconds <= 0) return seconds;
+      const MeasuredRate measured = measure_rate(*channel, trial);
+      const double seconds = measured.seconds_per_byte;
+      if (seconds <= 0) return measured;
       rate += 1 / seconds;
+      first_s = std::min(first_s, measured.first_s);
       OwnRails& own = own_rails();
       const std::scoped_lock lock(own.guard);
       own.seconds_per_byte[rail.network] = seconds;
     }
-    return 1 / rate;
+    return MeasuredRate{1 / rate, first_s};
   };
 }
 
@@ -388,9 +397,10 @@ std::optional<FirstRail> first_ethernet_rail() {
   return FirstRail{.name = first.name,
                    .network = hash_text(first.network),
                    .address = first.address,
-                   .identity = new_identity(own),
                    .bytes_sent = &own.early_bytes};
 }
+
+std::uint16_t own_knock_port() { return own_rails().knock_port.number(); }
 
 std::vector<RailTraffic> rail_traffic() {
   std::vector<RailTraffic> traffic;

@@ -43,7 +43,6 @@ class RailNetwork {
   // Counts what goes over that rail without UCX. Lives as long as the process.
   std::atomic<std::uint64_t>* socket_bytes() const { return &rails_[fastest()].worker->socket_bytes(); }
   std::string host_of(int rank) const;
-  std::uint64_t identity() const { return identity_; }
 
   // The channel between the ranks. Call it last, once.
   std::unique_ptr<Channel> make_channel() const;
@@ -77,14 +76,16 @@ class RailNetwork {
 // The first rail of this process.
 struct FirstRail {
   std::string name;
-  std::uint64_t network = 0;   // hash of Rail::network
-  std::uint32_t address = 0;   // IPv4 in host order
-  std::uint64_t identity = 0;  // for a new communicator
+  std::uint64_t network = 0;  // hash of Rail::network
+  std::uint32_t address = 0;  // IPv4 in host order
   std::atomic<std::uint64_t>* bytes_sent =
       nullptr;  // counts what goes over it without UCX; lives as long as the process
 };
 // Not there where the first rail is no Ethernet interface. Thread-safe; loads no UCX.
 std::optional<FirstRail> first_ethernet_rail();
+
+// At which others find out whether this process's host answers (tl/peer_watch.h); 0: there is none. Thread-safe.
+std::uint16_t own_knock_port();
 
 // What each rail of this process has carried, for the report: its name and the payload that it sent.
 struct RailTraffic {

@@ -17,7 +17,11 @@ inline constexpr const char* long_prefix = "vectors whose scan is no faster than
 // ---- Of the communicator
 inline constexpr const char* inter_communicator = "inter-communicator";
 inline constexpr const char* one_rank = "one rank";
+inline constexpr const char* several_jobs = "ranks of several jobs";
 inline constexpr const char* not_set_up = "not set up yet";
+
+// Of one of that kind and size; nullptr: it may be set up. communicator.cpp.
+const char* of_communicator(bool inter, int ranks);
 
 // ---- Of a class of calls (trials.h)
 inline constexpr const char* trial = "trial";

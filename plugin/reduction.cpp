@@ -1,6 +1,8 @@
 #include "plugin/reduction.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 
 #include "plugin/layout.h"
@@ -9,21 +11,38 @@ namespace plait::plugin {
 namespace {
 
 constexpr std::size_t piece_bytes = 32 * 1024;  // both operands of a piece stay in the first-level caches
-constexpr std::size_t alignment = alignof(std::max_align_t);
 
-std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+// What the host's operands have at least where they begin: buffers of malloc, and the program's own, which are mostly
+// so.
+constexpr std::size_t host_alignment = alignof(std::max_align_t);
+// Operands of no more than this always have it: a copy costs less than the call of the operator. All that is written
+// into a line of its own, behind a number, is as short.
+constexpr std::size_t always_aligned_bytes = 256;
+
+// The largest multiple of a cache line that is not above a bound.
+std::ptrdiff_t line_below(std::ptrdiff_t bound) {
+  constexpr auto line = static_cast<std::ptrdiff_t>(line_bytes);
+  return (bound >= 0 ? bound : bound - line + 1) / line * line;
+}
 
 }  // namespace
 
-void UserReduction::start(MPI_Op op, const Datatype& type, std::vector<std::byte>& operands) {
+void UserReduction::start(MPI_Op op, const Datatype& type, AlignedBytes& operands) {
   op_ = op;
   type_ = &type;
   operands_ = &operands;
   // Elements that run backwards in memory are taken one by one.
   piece_ = type.extent > 0 ? std::max<std::size_t>(piece_bytes / std::max<std::size_t>(type.size, 1), 1) : 1;
   reducer_ = {.apply = apply, .kernel = nullptr, .many = nullptr, .context = this, .element_bytes = type.size};
-  const std::size_t needed = type.contiguous ? piece_ * type.size : 2 * aligned(span_bytes(piece_));
-  if (operands.size() < needed) operands.resize(needed);
+  alignment_ = std::min(host_alignment, std::size_t{1} << std::countr_zero(std::max<std::size_t>(type.size, 1)));
+  operand_bytes_ = padded_to_line(type.contiguous ? piece_ * type.size : line_bytes + span_bytes(piece_));
+  operands.reserve(2 * operand_bytes_);
+}
+
+// A longer operand may begin with any element of a vector, as on the host, which cuts vectors into segments, too.
+bool UserReduction::is_aligned(const std::byte* operand, std::size_t bytes) const {
+  const std::size_t wanted = bytes <= always_aligned_bytes ? host_alignment : alignment_;
+  return reinterpret_cast<std::uintptr_t>(operand) % wanted == 0;
 }
 
 std::size_t UserReduction::span_bytes(std::size_t count) const {
@@ -46,20 +65,23 @@ void UserReduction::apply(const Reducer& self, void* result, const void* left, c
   }
 }
 
-// MPI combines into the right operand, so that a result elsewhere starts as a copy of it, and a result over the left
-// operand is made aside.
+// MPI combines into the right operand, so that a result elsewhere starts as a copy of it; a result over the left
+// operand, or at no address for an operand, is made aside.
 void UserReduction::combine(std::byte* result, const std::byte* left, const std::byte* right, std::size_t count) const {
   const std::size_t bytes = count * type_->size;
-  std::byte* into = result == left ? operands_->data() : result;
+  std::byte* aside = operands_->data();
+  std::byte* into = result == left || !is_aligned(result, bytes) ? aside : result;
   if (into != right) std::memcpy(into, right, bytes);
-  note(PMPI_Reduce_local(left, into, static_cast<int>(count), type_->handle, op_));
+  const std::byte* from = left;
+  if (!is_aligned(left, bytes)) from = static_cast<std::byte*>(std::memcpy(aside + operand_bytes_, left, bytes));
+  note(PMPI_Reduce_local(from, into, static_cast<int>(count), type_->handle, op_));
   if (into != result) std::memcpy(result, into, bytes);
 }
 
 void UserReduction::combine_packed(std::byte* result, const std::byte* left, const std::byte* right,
                                    std::size_t count) const {
-  std::byte* a = operands_->data() - type_->true_lower_bound;
-  std::byte* b = a + aligned(span_bytes(piece_));
+  std::byte* a = operands_->data() - line_below(type_->true_lower_bound);
+  std::byte* b = a + operand_bytes_;
   note(unpack_elements(a, count, *type_, left));
   note(unpack_elements(b, count, *type_, right));
   note(PMPI_Reduce_local(a, b, static_cast<int>(count), type_->handle, op_));

@@ -4,8 +4,8 @@
 #include <mpi.h>
 
 #include <cstddef>
-#include <vector>
 
+#include "core/aligned_bytes.h"
 #include "core/element.h"
 #include "plugin/types.h"
 
@@ -13,11 +13,15 @@ namespace plait::plugin {
 
 // A user-defined operator on elements of one type, as a Reducer. Elements travel packed: where their layout in the
 // program's memory differs, both operands are unpacked, combined and packed again, a piece at a time.
+//
+// The operator may rely on the alignment that the host's operands have, as code for 16-byte elements does (__float128,
+// SSE). It runs on data wherever that lies, in a slot of the shared segment or in another rank's buffer; operands that
+// lie where none of the host's would are copied first.
 class UserReduction {
  public:
   // `operands` is memory to work in, kept by the caller from call to call. Must stay at its address while `reducer()`
   // is in use.
-  void start(MPI_Op op, const Datatype& type, std::vector<std::byte>& operands);
+  void start(MPI_Op op, const Datatype& type, AlignedBytes& operands);
   const Reducer& reducer() const { return reducer_; }
   int error() const { return error_; }  // the host's first error, MPI_SUCCESS if there was none
 
@@ -28,13 +32,16 @@ class UserReduction {
   void note(int error) const {
     if (error_ == MPI_SUCCESS) error_ = error;
   }
+  bool is_aligned(const std::byte* operand, std::size_t bytes) const;
   // Bytes of memory that `count` elements cover in the layout of the program.
   std::size_t span_bytes(std::size_t count) const;
 
   MPI_Op op_ = MPI_OP_NULL;
   const Datatype* type_ = nullptr;
-  std::vector<std::byte>* operands_ = nullptr;
-  std::size_t piece_ = 1;  // elements combined at a time
+  AlignedBytes* operands_ = nullptr;  // room for two
+  std::size_t piece_ = 1;             // elements combined at a time
+  std::size_t operand_bytes_ = 0;     // that one of the two has room for
+  std::size_t alignment_ = 1;         // of every element of a vector that begins at the host's alignment
   mutable int error_ = MPI_SUCCESS;
   Reducer reducer_;
 };

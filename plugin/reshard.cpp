@@ -11,6 +11,7 @@
 #include "plan/reshard/report.h"
 #include "plugin/bootstrap.h"
 #include "plugin/bootstrap_steps.h"
+#include "plugin/contiguity.h"
 #include "plugin/cooperation.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"

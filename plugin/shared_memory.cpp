@@ -13,7 +13,6 @@
 #include "plait/plait.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/layer.h"
 #include "tl/shm/arena.h"
 
 namespace plait::plugin {
@@ -32,6 +31,8 @@ struct Counts {
   }
 };
 constinit Counts shared_counts, private_counts;
+
+constinit ForkRegistration fork_registration = pthread_atfork;
 
 // ---- The info of MPI_Alloc_mem ----
 
@@ -59,10 +60,12 @@ Wishes read_wishes(MPI_Info info) {
 
 }  // namespace
 
+void register_fork_by(ForkRegistration registration) { fork_registration = registration; }
+
 void start_shared_memory(const Config& config, int ranks_on_node) {
   if (config.shared == "none") return;
   const std::size_t share = mapped_bytes / static_cast<std::size_t>(std::max(ranks_on_node, 1));
-  const Status made = Arena::create({.bytes = config.arena_bytes, .most = share});
+  const Status made = Arena::create({.bytes = config.arena_bytes, .most = share, .register_fork = fork_registration});
   if (made.ok()) return;
   const std::string text = "memory stays private: " + made.message();
   if (config.shared == "malloc")

@@ -10,8 +10,13 @@
 #include <string>
 
 #include "core/config.h"
+#include "plugin/layer.h"
+#include "tl/shm/arena_fork.h"
 
 namespace plait::plugin {
+
+// By whom the arena's handlers of fork() are registered, where it is not pthread_atfork(). Before the start.
+void register_fork_by(ForkRegistration registration);
 
 // Makes this process's arena, unless the settings want none. Without it everything stays private: one warning where the
 // user asked for more. `ranks_on_node`: each of them may map the arenas of all others; 0: not known.

@@ -33,21 +33,20 @@ void Bootstrap::listen_early(EarlyListener& mine) {
     first_rail_ = first_ethernet_rail();
     if (!first_rail_) return {Code::unavailable, "tcp: the first rail is no Ethernet interface"};
     mine.network = first_rail_->network;
-    mine.token = first_rail_->identity;
-    return listen_for(sockets_, mine.endpoint, first_rail_->address, communicator_.ranks,
-                      static_cast<std::size_t>(communicator_.ranks));
+    return listen_for(sockets_, mine.card, first_rail_->address, static_cast<std::size_t>(communicator_.ranks));
   });
   if (listening.ok()) return;
   debug("set-up: " + listening.message());
-  mine.endpoint = {};
+  mine.card = {};
 }
 
 // The same rail first on all ranks. An address that two hosts have is of a network within each of them.
 bool Bootstrap::sockets_reach_all(std::span<const Card> cards) const {
   std::map<std::uint32_t, HostId> holders;
   return std::ranges::all_of(cards, [&](const Card& card) {
-    return card.listener.endpoint.port != 0 && card.listener.network == cards.front().listener.network &&
-           holders.try_emplace(card.listener.endpoint.address, card.location.host).first->second == card.location.host;
+    return card.listener.card.endpoint.port != 0 && card.listener.network == cards.front().listener.network &&
+           holders.try_emplace(card.listener.card.endpoint.address, card.location.host).first->second ==
+               card.location.host;
   });
 }
 
@@ -59,8 +58,8 @@ void Bootstrap::take_listeners(std::span<const Card> cards) {
     sockets_ = {};
     return;
   }
-  for (const Card& card : cards) sockets_.peers.push_back({card.listener.endpoint, card.location.hostname});
-  first_rail_->identity = cards.front().listener.token;
+  sockets_.key = cards.front().listener.card.key;
+  for (const Card& card : cards) add_peer(sockets_, card.listener.card, card.location.hostname);
 }
 
 // A rank without a segment takes part in the trial nevertheless: others would wait for its message to no end.
@@ -74,7 +73,7 @@ Status Bootstrap::attach_short(std::span<const Offer> offers, const Status& offe
 Status Bootstrap::check_sockets() {
   short_channel_ = make_tcp_channel(std::move(sockets_.listener), std::move(sockets_.peers),
                                     {.rank = communicator_.rank,
-                                     .token = first_rail_->identity,
+                                     .key = sockets_.key,
                                      .rail = first_rail_->name,
                                      .bytes_sent = first_rail_->bytes_sent});
   const TrialPartners partners = trial_partners(hierarchy_, communicator_.rank);
@@ -86,7 +85,6 @@ Status Bootstrap::check_sockets() {
 // Where this does not work on all ranks, everything is set up.
 Status Bootstrap::connect_short() {
   Offer mine{};
-  mine.descriptor = -1;
   std::vector<Offer> offers;
   Status offered;
   if (use_shm_)

@@ -42,36 +42,42 @@ bool DescriptorShare::take(std::size_t count) {
 
 void DescriptorShare::give_back() { descriptors_taken -= std::exchange(count_, 0); }
 
-Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int ranks, std::size_t distant) {
+Status listen_for(Sockets& sockets, ListenerCard& mine, std::uint32_t address, std::size_t distant) {
+  if (Status status = fill_random(mine.key); !status.ok()) return status;
   if (!sockets.descriptors.take(distant + 1)) return {Code::unavailable, "tcp: too many files would be open"};
-  Result<Socket> made = listen_at(address, ranks);
+  Result<Socket> made = listen_at(address);
   if (!made.ok()) return made.status();
   const Result<Endpoint> endpoint = endpoint_of(*made);
   if (!endpoint.ok()) return endpoint.status();
-  mine = *endpoint;
+  mine.endpoint = *endpoint;
+  mine.knock_port = own_knock_port();
   sockets.listener = std::move(*made);
   return {};
+}
+
+void add_peer(Sockets& sockets, const ListenerCard& card, std::string host) {
+  sockets.peers.push_back({card.endpoint, std::move(host), static_cast<std::uint16_t>(card.knock_port)});
 }
 
 Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const RailNetwork& rails) {
   Sockets sockets;
   const std::vector<std::uint32_t> addresses = rails.addresses();
   if (addresses.empty()) return sockets;  // on all ranks alike
-  Endpoint mine;
-  const int ranks = static_cast<int>(addresses.size());
+  ListenerCard mine;
   try {  // what this rank throws must not keep it from the exchange
-    const Status listening = listen_for(sockets, mine, addresses[static_cast<std::size_t>(rank)], ranks, distant);
+    const Status listening = listen_for(sockets, mine, addresses[static_cast<std::size_t>(rank)], distant);
     if (!listening.ok()) debug("set-up: " + listening.message());
   } catch (const std::exception& exception) {
     debug(exception.what());
   }
-  std::vector<Endpoint> endpoints(addresses.size());
+  std::vector<ListenerCard> cards(addresses.size());
   const int bytes = static_cast<int>(sizeof mine);
-  if (gather_all(&mine, bytes, endpoints.data(), comm) != MPI_SUCCESS)
+  if (gather_all(&mine, bytes, cards.data(), comm) != MPI_SUCCESS)
     return Status(Code::peer_failed, "the ranks could not exchange their sockets");
-  if (std::ranges::any_of(endpoints, [](const Endpoint& endpoint) { return endpoint.port == 0; })) return Sockets();
-  for (std::size_t peer = 0; peer < endpoints.size(); ++peer)
-    sockets.peers.push_back({endpoints[peer], rails.host_of(static_cast<int>(peer))});
+  if (std::ranges::any_of(cards, [](const ListenerCard& card) { return card.endpoint.port == 0; })) return Sockets();
+  sockets.key = cards.front().key;
+  for (std::size_t peer = 0; peer < cards.size(); ++peer)
+    add_peer(sockets, cards[peer], rails.host_of(static_cast<int>(peer)));
   return sockets;
 }
 
@@ -80,7 +86,7 @@ std::unique_ptr<Channel> with_sockets(Sockets& sockets, int rank, const RailNetw
   return make_split_channel(
       make_tcp_channel(
           std::move(sockets.listener), std::move(sockets.peers),
-          {.rank = rank, .token = rails.identity(), .rail = rails.fastest_name(), .bytes_sent = rails.socket_bytes()}),
+          {.rank = rank, .key = sockets.key, .rail = rails.fastest_name(), .bytes_sent = rails.socket_bytes()}),
       std::move(long_messages), rails.rails() > 1 ? short_bytes_with_rails : short_bytes);
 }
 

@@ -4,7 +4,9 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,15 +40,26 @@ class DescriptorShare {
   std::size_t count_ = 0;
 };
 
+// What a rank tells the others of its listener, over the host's messages: who can read those can be one of the ranks.
+struct ListenerCard {
+  Endpoint endpoint;  // port 0: it does not listen
+  std::uint32_t knock_port = 0;
+  SharedKey key{};  // rank 0's counts: new for each communicator
+};
+
 // The listeners of all ranks.
 struct Sockets {
   DescriptorShare descriptors;
   Socket listener;
+  SharedKey key{};
   std::vector<TcpPeer> peers;  // by rank; empty where a rank cannot listen: UCX carries short messages as well then
 };
 
-// Waits for connections of `ranks` ranks at a port of `address`, which becomes `mine`. `distant`: as below.
-Status listen_for(Sockets& sockets, Endpoint& mine, std::uint32_t address, int ranks, std::size_t distant);
+// Waits for connections at a port of `address`; what to tell of it becomes `mine`. `distant`: as below.
+Status listen_for(Sockets& sockets, ListenerCard& mine, std::uint32_t address, std::size_t distant);
+
+// The next rank's, in their order.
+void add_peer(Sockets& sockets, const ListenerCard& card, std::string host);
 
 // Collective. `distant`: the ranks that this one may come to be connected to. Fails only where the host does.
 Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const RailNetwork& rails);

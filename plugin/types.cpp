@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 
+#include "plugin/contiguity.h"
 #include "plugin/layout.h"
 
 namespace plait::plugin {

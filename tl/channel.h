@@ -93,10 +93,14 @@ class Channel {
   // After the last of the sleeps. Also without arm().
   virtual void disarm() {}
 
+  // This rank has failed, and abandon() follows: the peers that the channel can tell are told. Does not block, so that
+  // those of all channels know before this rank waits for any of them.
+  virtual void announce_failure(const Status& /* cause */) {}
+
   // Forgets all transfers after a failure of this rank, so that the memory they name may be reused. The peers' view of
   // the messages is lost with them: later starts fail, here, and the peers' waits as well where the channel can tell
-  // them, which then say `cause`. Also where nothing is under way: later steps of the schedule will not come. May block
-  // for a tenth of a second or so.
+  // them, which then say `cause`. Also where nothing is under way: later steps of the schedule will not come. Blocks
+  // until nobody writes to that memory any more, and nobody takes what it holds later for a message.
   virtual void abandon(const Status& cause) = 0;
 
   // Whether a peer's abandon() is known here, to a rank that waits for something else: peer_failed, with its cause.

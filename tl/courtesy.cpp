@@ -18,6 +18,7 @@ constexpr std::uint32_t host_progress_every = 64;   // the first call comes afte
 constexpr std::uint32_t patient_after = 16 * 1024;  // spinning: from here on yield now and then ...
 constexpr std::uint32_t patient_yield_every = 64;   // ... at every so many glances
 constexpr std::uint32_t clock_every = 256;          // a look at the clock, from the first 256 glances on
+constexpr std::uint32_t yields_a_look = 256;        // some tenths of a millisecond of them
 
 constexpr std::uint64_t long_wait_ns = 1'000'000'000;
 
@@ -42,15 +43,24 @@ void Courtesy::wait(std::span<Channel* const> channels, bool may_progress_host) 
   ++glances_;
   const std::uint32_t every = may_progress_host ? host_progress_every : clock_every;
   if (policy_.host_progress != nullptr && glances_ % every == 0) policy_.host_progress(policy_.context);
-  if (policy_.yield || (glances_ > patient_after && glances_ % patient_yield_every == 0))
+  if (yields())
+    give_way();
+  else if (glances_ > patient_after && glances_ % patient_yield_every == 0)
     sched_yield();
   else
     relax();
   if (glances_ % clock_every == 0) look_at_clock();
 }
 
+// Waits beside neighbours may all be short: none of them comes to a look at the clock.
+void Courtesy::give_way() {
+  sched_yield();
+  if (!policy_.yield && ++yields_ % yields_a_look == 0) neighbours_.look(monotonic_ns());
+}
+
 void Courtesy::look_at_clock() {
   const std::uint64_t now = monotonic_ns();
+  if (!policy_.yield) neighbours_.look(now);
   if (glances_ == clock_every)
     since_ns_ = now;
   else

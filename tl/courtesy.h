@@ -5,11 +5,14 @@
 #include <span>
 
 #include "tl/channel.h"
+#include "tl/neighbour_watch.h"
 
 namespace plait::tl {
 
 struct WaitPolicy {
-  bool yield = false;  // more ranks than cores on this machine: give the core away at once; else spin
+  // More of the job's ranks than cores: give the core away at once. Else spin, unless others than the job's ranks want
+  // the core, too, which each rank finds out for itself.
+  bool yield = false;
   // Lets the host MPI progress its own messages; called now and then during a wait, seldom where the MPI channel
   // drives it anyway. May be null.
   void (*host_progress)(void* context) = nullptr;
@@ -27,12 +30,13 @@ struct WaitPolicy {
   std::uint64_t longest_early_sleep_ns = 1'000'000;
   // Where not all that is awaited can wake: so a wait is late by about one percent at most.
   std::uint64_t longest_nap_ns = 1'000'000;
+  NeighbourWatch::Reader time_in_line_ns = plait::tl::time_in_line_ns;
 };
 
 // Not thread-safe.
 class Courtesy {
  public:
-  explicit Courtesy(const WaitPolicy& policy) : policy_(policy) {}
+  explicit Courtesy(const WaitPolicy& policy) : policy_(policy), neighbours_(policy.time_in_line_ns) {}
 
   // For sleeps that await so many peers.
   void make_room(std::size_t peers) { wake_up_.descriptors.reserve(peers + own_descriptors); }
@@ -47,7 +51,11 @@ class Courtesy {
   // reset(). `may_progress_host`: the host's progress is not already being driven.
   void wait(std::span<Channel* const> channels, bool may_progress_host);
 
+  // Whether a wait gives the core away at once.
+  bool yields() const { return policy_.yield || neighbours_.shared(); }
+
  private:
+  void give_way();
   void look_at_clock();
   void rest(std::span<Channel* const> channels);
   void arm(std::span<Channel* const> channels);
@@ -57,6 +65,8 @@ class Courtesy {
   static constexpr std::size_t own_descriptors = 32;  // of channels, beside those of peers
 
   WaitPolicy policy_;
+  NeighbourWatch neighbours_;
+  std::uint32_t yields_ = 0;  // because of neighbours
   std::uint32_t glances_ = 0;
   std::uint64_t since_ns_ = 0;  // of the wait, taken when it turned out not to be short
   bool resting_ = false;        // the wait has become long

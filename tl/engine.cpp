@@ -69,9 +69,12 @@ void Engine::take_on(const BoundSchedule& schedule, const Buffers& buffers, cons
   alone_ = schedule.steps.size() == 1 && trace == nullptr && !is_local(schedule.steps.front().kind);
 }
 
+// Within a node a rank that is stopped may be waited for: the network's peers come first.
 void Engine::give_up(const Status& cause) {
   for (Channel* channel : channels_)
-    if (channel != nullptr) channel->abandon(cause);
+    if (channel != nullptr) channel->announce_failure(cause);
+  for (auto channel = channels_.rbegin(); channel != channels_.rend(); ++channel)
+    if (*channel != nullptr) (*channel)->abandon(cause);
 }
 
 void Engine::make_room(const BoundSchedule& schedule) {

@@ -1,12 +1,12 @@
-// Buffers for pieces of messages that cannot be sent or received in place. Not thread-safe.
+// Buffers for pieces of messages that cannot be sent or received in place, each from a cache line on. Not thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "tl/memory.h"
 
 namespace plait::tl {
@@ -14,7 +14,7 @@ namespace plait::tl {
 // All are of one size, which only grows.
 class StagingPool {
  public:
-  using Buffer = std::unique_ptr<std::byte[]>;
+  using Buffer = Lines;
 
   Buffer take(std::size_t bytes) {
     if (bytes > buffer_bytes_) {
@@ -22,7 +22,7 @@ class StagingPool {
       buffer_bytes_ = bytes;
       ++generation_;
     }
-    if (free_.empty()) return Buffer(new std::byte[buffer_bytes_]);
+    if (free_.empty()) return make_lines(buffer_bytes_);
     Buffer buffer = std::move(free_.back());
     free_.pop_back();
     return buffer;

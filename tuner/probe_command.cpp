@@ -86,6 +86,7 @@ std::string report(const ProbeSamples& samples, const ProbeFit& fit) {
   text += "residuals of the fit (root mean square):\n";
   for (const FitResidual& residual : fit.residuals)
     text += "  " + residual.level + ", " + residual.curve + ": " + percent(residual.relative) + "\n";
+  for (const std::string& remark : fit.remarks) text += remark + "\n";
   return text;
 }
 
@@ -122,6 +123,7 @@ class ProbeCommand : public Command {
     fit.machine.host = host_curves(*samples);
     fit.machine.fingerprint = job_fingerprint(*session, hierarchy);
     if (session->rank() == 0) std::cout << report(*samples, fit) << std::flush;
+    if (!fit.doubt.empty()) return say(*session, fit.doubt + "; nothing is written", refused);
     const double found = noise(*samples);
     if (found > options_.most_noise) return say(*session, too_noisy(found), refused);
     Status written;

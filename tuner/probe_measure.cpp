@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "plait/plait.h"
@@ -25,10 +26,19 @@ constexpr std::array<std::size_t, 10> sizes = {8,
                                                std::size_t{1} << 20,
                                                std::size_t{2} << 20,
                                                std::size_t{4} << 20};
-constexpr int batches = 7;
+constexpr std::size_t sizes_apart = 3;              // where each point takes long: 8 B, 4 KiB, 256 KiB, 4 MiB
+constexpr int most_batches = 7, least_batches = 3;  // fewer where each takes long
 constexpr int most_calls = 20000;
-constexpr int most_calls_ahead = 1000;  // what a sender that does not wait has sent lies in the receiver's memory
-// A call that takes longer ends its curve: larger ones would only show the same rate.
+// What a sender that does not wait has sent lies in the receiver's memory.
+constexpr int most_calls_ahead = 1000;
+constexpr std::size_t most_bytes_ahead = std::size_t{64} << 20;
+// Measured again as long as a time falls by so much: the windows of connections open with what goes through them.
+constexpr double still_falls = 0.9;
+constexpr int most_settling = 6;
+// The port's rate: messages whose bytes take several times as long as the way there and back, where memory allows it.
+constexpr double latencies_of_bytes = 4;
+constexpr std::size_t most_rate_bytes = std::size_t{64} << 20, most_rate_bytes_of_node = std::size_t{512} << 20;
+// A call whose bytes take longer ends its curve: larger ones would only show the same rate.
 constexpr double longest_call_s = 0.03;
 constexpr double longest_host_call_s = 0.1;
 constexpr double shortest_batch_s = 0.001;
@@ -47,6 +57,17 @@ constexpr std::array host_collectives = {Collective::barrier,
 
 // What each rank does with so many bytes, once.
 using Act = std::function<void(std::size_t bytes)>;
+
+// What the ranks of a crew time.
+struct Work {
+  Act call;
+  std::function<void()> begin = [] {};  // before a batch of calls
+  // The sender does not wait for the receiver, so that many messages are under way. The receiver's clock starts when
+  // the first one has arrived: the latency is no part of a message's time, however few they are.
+  bool stream = false;
+  bool receives = false;  // this rank does, in a stream
+  int most = most_calls;
+};
 
 struct Timing {
   double per_call_s = 0, spread = 0;
@@ -108,8 +129,8 @@ class Probe {
       samples.links.push_back(std::move(*link));
     }
     announce("copies");
-    const bool first = session_.rank() == hierarchy_.rank_at(0);
-    samples.copies = curve(first, most_calls, [&](std::size_t n) { std::memcpy(theirs_.data(), ours_.data(), n); });
+    MpiGroup first = MpiGroup::split(session_.rank() == hierarchy_.rank_at(0) ? 0 : -1);
+    samples.copies = curve(first, {.call = [&](std::size_t n) { std::memcpy(theirs_.data(), ours_.data(), n); }});
     measure_host(samples);
     return samples;
   }
@@ -123,7 +144,8 @@ class Probe {
       steps_ += 4 + 2 * static_cast<int>(channels_alone(hierarchy_.levels()[level]).size()) +
                 (crosses_nodes(hierarchy_.levels()[level]) ? static_cast<int>(most_pairs(level)) : 0);
     const double points = static_cast<double>(steps_ * static_cast<int>(sizes.size()));
-    batch_s_ = std::max(options_.seconds / points / (2 * batches), shortest_batch_s);
+    point_s_ = options_.seconds / points;
+    batch_s_ = std::max(point_s_ / (2 * most_batches), shortest_batch_s);
   }
   void announce(const std::string& what) {
     if (session_.rank() == 0) options_.progress(what, static_cast<double>(done_) / steps_);
@@ -132,48 +154,88 @@ class Probe {
 
   // ---- Times ----
 
-  // Those for whom `active` is true run `act` so many times; the others sleep meanwhile. Agreed: the slowest one's.
-  double batch(bool active, int calls, const std::function<void()>& begin, const Act& act, std::size_t bytes) {
-    double elapsed_s = 0;
-    if (active) {
-      plait_set_enabled(accelerated_ ? 1 : 0);
-      begin();
-      const double begin_s = session_.wall_seconds();
-      for (int call = 0; call < calls; ++call) act(bytes);
-      elapsed_s = session_.wall_seconds() - begin_s;
-      channels_ = plait_last_channels();
-      plait_set_enabled(0);
-    }
-    meet_quietly();
-    const std::array mine = {elapsed_s};
-    return session_.maxima(mine)[0];
+  // The largest of the crew's.
+  static double agreed(MpiGroup& crew, double seconds) {
+    crew.maxima({&seconds, 1});
+    return seconds;
   }
 
-  Timing time(bool active, int most, const std::function<void()>& begin, const Act& act, std::size_t bytes) {
-    batch(active, 1, begin, act, bytes);  // Plait plans in it
-    int calls = 1;
-    double took_s = batch(active, calls, begin, act, bytes);
-    while (took_s < batch_s_ / 4 && calls < most) {
+  // Seconds a call, as this rank sees it. Precondition: two calls or more of a stream.
+  double batch(int calls, const Work& work, std::size_t bytes) {
+    plait_set_enabled(accelerated_ ? 1 : 0);
+    work.begin();
+    const double begin_s = session_.wall_seconds();
+    work.call(bytes);
+    const double first_s = work.stream ? session_.wall_seconds() : begin_s;
+    for (int call = 1; call < calls; ++call) work.call(bytes);
+    const double end_s = session_.wall_seconds();
+    channels_ = plait_last_channels();
+    plait_set_enabled(0);
+    return work.stream && work.receives ? (end_s - first_s) / (calls - 1) : (end_s - begin_s) / calls;
+  }
+
+  // As many calls as a batch needs to be timed; of a stream as many as make the time of each stop falling.
+  Timing time(MpiGroup& crew, const Work& work, std::size_t bytes) {
+    const int least = work.stream ? 2 : 1;
+    const auto fit_ahead = static_cast<int>(std::min<std::size_t>(most_bytes_ahead / bytes, most_calls_ahead));
+    const int most = work.stream ? std::clamp(fit_ahead, least, work.most) : work.most;
+    int calls = least;
+    batch(calls, work, bytes);  // Plait plans in it
+    double call_s = agreed(crew, batch(calls, work, bytes));
+    for (bool falls = work.stream; calls < most && call_s * calls < (falls ? batch_s_ : batch_s_ / 4);) {
       calls = std::min(calls * 4, most);
-      took_s = batch(active, calls, begin, act, bytes);
+      const double before_s = std::exchange(call_s, agreed(crew, batch(calls, work, bytes)));
+      falls = work.stream && call_s < still_falls * before_s;
     }
-    calls = std::clamp(static_cast<int>(calls * batch_s_ / took_s), 1, most);
+    calls = static_cast<int>(std::clamp<double>(batch_s_ / call_s, least, most));
+    for (int again = 0; again < most_settling; ++again) {
+      const double before_s = std::exchange(call_s, agreed(crew, batch(calls, work, bytes)));
+      if (call_s > still_falls * before_s) break;
+    }
+    const int repeats = static_cast<int>(std::clamp<double>(point_s_ / (call_s * calls), least_batches, most_batches));
     std::vector<double> times;
-    for (int repeat = 0; repeat < batches; ++repeat) times.push_back(batch(active, calls, begin, act, bytes) / calls);
+    for (int repeat = 0; repeat < repeats; ++repeat) times.push_back(batch(calls, work, bytes));
+    crew.maxima(times);
     const double median = quantile(times, 0.5);
     return {median, (quantile(times, 0.75) - quantile(times, 0.25)) / median};
   }
 
-  ProbeCurve curve(
-      bool active, int most, const Act& act, const std::function<void()>& begin = [] {},
-      double longest_s = longest_call_s) {
-    ProbeCurve points;
-    for (const std::size_t bytes : sizes) {
-      const Timing timing = time(active, most, begin, act, bytes);
-      points.push_back({bytes, timing.per_call_s, timing.spread});
-      if (timing.per_call_s > longest_s) break;
+  // Those of a crew; nothing elsewhere. `longest_s`: of the bytes of one call.
+  ProbeCurve points(MpiGroup& crew, const Work& work, double longest_s) {
+    ProbeCurve found;
+    std::size_t apart = 1;
+    for (std::size_t index = 0; crew.member() && index < sizes.size(); index += apart) {
+      const Timing timing = time(crew, work, sizes[index]);
+      found.push_back({sizes[index], timing.per_call_s, timing.spread});
+      const double waiting_s = std::max(found.front().seconds, 2 * latency_s_);
+      if (timing.per_call_s > longest_s + 2 * waiting_s) break;
+      if (takes_long(waiting_s)) apart = sizes_apart;
     }
-    return points;
+    return found;
+  }
+
+  // So that a point cannot be had in the time that is meant for it.
+  bool takes_long(double call_s) const { return 2 * least_batches * call_s > point_s_; }
+
+  // The crew's, on all ranks; those that are not in it sleep meanwhile.
+  ProbeCurve curve(MpiGroup& crew, const Work& work) {
+    const ProbeCurve mine = points(crew, work, longest_call_s);
+    meet_quietly();
+    return known_to_all(mine);
+  }
+
+  ProbeCurve known_to_all(const ProbeCurve& mine) {
+    std::vector<double> figures(3 * sizes.size());
+    for (std::size_t point = 0; point < mine.size(); ++point) {
+      figures[3 * point] = static_cast<double>(mine[point].bytes);
+      figures[3 * point + 1] = mine[point].seconds;
+      figures[3 * point + 2] = mine[point].spread;
+    }
+    const std::vector<double> all = session_.maxima(figures);
+    ProbeCurve curve;
+    for (std::size_t point = 0; point < all.size() && all[point] > 0; point += 3)
+      curve.push_back({static_cast<std::size_t>(all[point]), all[point + 1], all[point + 2]});
+    return curve;
   }
 
   // ---- Links ----
@@ -203,10 +265,12 @@ class Probe {
     link.level = name(level.kind);
     link.network = crosses_nodes(level);
     accelerated_ = true;
+    latency_s_ = 0;
     const Status measured = measure_one_pair(pairs, link);
     const Status shared = measured.ok() && link.network ? measure_shared_port(pairs, link) : measured;
     for (const std::string& channel : channels_alone(level)) measure_channel(pairs, channel, link);
     accelerated_ = false;
+    latency_s_ = 0;
     if (!shared.ok()) return shared;
     return link;
   }
@@ -215,20 +279,22 @@ class Probe {
     const int pair = pair_of(pairs, 1);
     Result<MpiGroup> group = connect(pair, broadcast_plan);
     if (!group.ok()) return group.status();
-    const auto begin = [&] { group->barrier(); };
     announce(link.level + ": one way");
-    link.one_way = one_way(*group, pair == 0);
+    link.one_way = one_way(*group);
+    latency_s_ = link.one_way.front().seconds;
     note_channels(pair == 0, link);
     announce(link.level + ": stream");
-    link.stream = stream(*group, pair == 0);
+    link.stream = curve(*group, stream_of(*group));
     if (Status taken = take_plan(*group, reduce_plan); !taken.ok()) return taken;
     announce(link.level + ": reduced");
-    link.reduced = curve(
-        pair == 0, most_calls_ahead, [&](std::size_t n) { group->reduce(ours_.data(), theirs_.data(), n, 0); }, begin);
+    link.reduced = curve(*group, {.call = [&](std::size_t n) { group->reduce(ours_.data(), theirs_.data(), n, 0); },
+                                  .begin = [&] { group->barrier(); },
+                                  .stream = true,
+                                  .receives = group->rank() == 0});
     if (Status taken = take_plan(*group, gather_plan); !taken.ok()) return taken;
     announce(link.level + ": both ways");
-    link.both_ways = curve(
-        pair == 0, most_calls, [&](std::size_t n) { group->all_gather(theirs_.data(), ours_.data(), n); }, begin);
+    link.both_ways = curve(*group, {.call = [&](std::size_t n) { group->all_gather(theirs_.data(), ours_.data(), n); },
+                                    .begin = [&] { group->barrier(); }});
     return {};
   }
 
@@ -246,29 +312,29 @@ class Probe {
     announce(link.level + " over " + channel + ": one way");
     Result<MpiGroup> group = connect(pair, broadcast_plan, channel);
     if (!group.ok()) return;
-    ChannelSamples samples{.channel = channel, .one_way = one_way(*group, pair == 0), .stream = {}};
+    ChannelSamples samples{.channel = channel, .one_way = one_way(*group), .stream = {}};
     announce(link.level + " over " + channel + ": stream");
-    samples.stream = stream(*group, pair == 0);
+    samples.stream = curve(*group, stream_of(*group));
     link.by_channel.push_back(std::move(samples));
   }
 
-  ProbeCurve one_way(MpiGroup& group, bool active) {
-    ProbeCurve points = curve(
-        active, most_calls,
-        [&](std::size_t n) {
-          group.broadcast(ours_.data(), n, 0);
-          group.broadcast(theirs_.data(), n, 1);
-        },
-        [&] { group.barrier(); });
+  ProbeCurve one_way(MpiGroup& group) {
+    ProbeCurve points = curve(group, {.call =
+                                          [&](std::size_t n) {
+                                            group.broadcast(ours_.data(), n, 0);
+                                            group.broadcast(theirs_.data(), n, 1);
+                                          },
+                                      .begin = [&] { group.barrier(); }});
     for (ProbePoint& point : points) point.seconds /= 2;
     return points;
   }
 
-  // The receivers' end of a stream is the end of all its messages.
-  ProbeCurve stream(MpiGroup& group, bool active) {
-    return curve(
-        active, most_calls_ahead, [&](std::size_t n) { group.broadcast(ours_.data(), n, 0); },
-        [&] { group.barrier(); });
+  Work stream_of(MpiGroup& group) {
+    return {.call = [&](std::size_t n) { group.broadcast(sent(), n, 0); },
+            .begin = [&] { group.barrier(); },
+            .stream = true,
+            .receives = group.rank() == 1,
+            .most = most_calls_ahead};
   }
 
   Status take_plan(MpiGroup& group, const char* plan) {
@@ -295,21 +361,49 @@ class Probe {
 
   // One, two, .. ranks of the same node send at once.
   Status measure_shared_port(const std::vector<std::pair<int, int>>& pairs, LinkSamples& link) {
-    const std::size_t largest = link.stream.back().bytes;
+    const std::size_t longest = std::min(most_rate_bytes, most_rate_bytes_of_node / pairs.size());
     for (std::size_t count = 1; count <= pairs.size(); ++count) {
       announce(link.level + ": " + std::to_string(count) + " at once");
       const int pair = pair_of(pairs, count);
       Result<MpiGroup> group = connect(pair, broadcast_plan);
       if (!group.ok()) return group.status();
-      const auto begin = [&] { group->barrier(); };
-      const Act send = [&](std::size_t n) { group->broadcast(ours_.data(), n, 0); };
-      const double message_s = time(pair >= 0, most_calls_ahead, begin, send, sizes.front()).per_call_s;
-      const double bytes_s = time(pair >= 0, most_calls_ahead, begin, send, largest).per_call_s;
-      link.messages_per_second.push_back(static_cast<double>(count) / message_s);
-      link.bytes_per_second.push_back(static_cast<double>(count * largest) / bytes_s);
+      MpiGroup crew = MpiGroup::split(pair >= 0 ? 0 : -1);
+      std::array<double, 2> rates = {0, 0};
+      if (crew.member()) {
+        const Work work = stream_of(*group);
+        rates[0] = 1 / time(crew, work, sizes.front()).per_call_s;
+        rates[1] = rate_of_bytes(crew, work, link.stream.back().bytes, std::max(longest, sizes.back()));
+      }
+      meet_quietly();
+      const std::vector<double> all = session_.maxima(rates);
+      link.messages_per_second.push_back(static_cast<double>(count) * all[0]);
+      link.bytes_per_second.push_back(static_cast<double>(count) * all[1]);
     }
     return {};
   }
+
+  // Of each of the crew's senders: what the bytes of a long message take beyond those of a shorter one, so that neither
+  // the way nor what a sender waits for is part of it.
+  double rate_of_bytes(MpiGroup& crew, const Work& work, std::size_t bytes, std::size_t longest) {
+    while (2 * bytes <= longest && agreed(crew, batch(2, work, bytes)) < latencies_of_bytes * latency_s_ &&
+           can_send(crew, 2 * bytes, longest))
+      bytes *= 2;
+    const double long_s = time(crew, work, bytes).per_call_s, short_s = time(crew, work, bytes / 4).per_call_s;
+    long_messages_.reset();
+    const auto all = static_cast<double>(bytes), more = all - static_cast<double>(bytes / 4);
+    return short_s < long_s ? more / (long_s - short_s) : all / long_s;
+  }
+
+  // Agreed.
+  bool can_send(MpiGroup& crew, std::size_t bytes, std::size_t longest) {
+    if (bytes <= 2 * sizes.back() || long_messages_) return true;
+    long_messages_.emplace(longest);
+    if (agreed(crew, sent() == nullptr ? 1 : 0) == 0) return true;
+    long_messages_.reset();
+    return false;
+  }
+
+  std::byte* sent() const { return long_messages_ ? long_messages_->data() : ours_.data(); }
 
   // Of the last call of those who took part; known on rank 0.
   void note_channels(bool active, LinkSamples& link) {
@@ -320,40 +414,47 @@ class Probe {
   // ---- The host ----
 
   void measure_host(ProbeSamples& samples) {
+    MpiGroup everybody = MpiGroup::split(0);
     for (const Collective collective : host_collectives) {
       const std::string label(name(collective));
       announce("host: " + label);
       ProbeCurve& points = samples.host[label];
-      for (const std::size_t wanted : sizes) {
-        const auto bytes = measurable_bytes(collective, wanted, session_.ranks());
+      std::size_t apart = 1;
+      for (std::size_t index = 0; index < sizes.size(); index += apart) {
+        const auto bytes = measurable_bytes(collective, sizes[index], session_.ranks());
         if (!bytes.ok() || (!points.empty() && points.back().bytes == *bytes)) break;
-        const Timing timing = time_host({.collective = collective, .bytes = *bytes});
+        const Timing timing = time_host(everybody, {.collective = collective, .bytes = *bytes});
         if (timing.per_call_s == 0) break;
         points.push_back({*bytes, timing.per_call_s, timing.spread});
-        if (timing.per_call_s > longest_host_call_s) break;
+        if (timing.per_call_s > longest_host_call_s + 2 * points.front().seconds) break;
+        if (takes_long(timing.per_call_s)) apart = sizes_apart;
       }
     }
   }
 
   // 0 seconds: no memory.
-  Timing time_host(const CallSpec& spec) {
+  Timing time_host(MpiGroup& everybody, const CallSpec& spec) {
     auto call = CollectiveCall::make(spec, session_.rank(), session_.ranks());
     const std::array failed = {call.ok() ? 0.0 : 1.0};
     if (session_.maxima(failed)[0] > 0) return {};
     call->prepare(1);
-    const int most = rooted(spec.collective) ? most_calls_ahead : most_calls;
-    return time(
-        true, most, [&] { session_.barrier(); }, [&](std::size_t) { call->run(); }, spec.bytes);
+    const Work work{.call = [&](std::size_t) { call->run(); },
+                    .begin = [&] { session_.barrier(); },
+                    .most = rooted(spec.collective) ? most_calls_ahead : most_calls};
+    return time(everybody, work, std::max<std::size_t>(spec.bytes, 1));
   }
 
   MpiSession& session_;
   const Hierarchy& hierarchy_;
   const ProbeOptions& options_;
   Memory ours_, theirs_;
+  std::optional<Memory> long_messages_;  // in place of ours_
   bool accelerated_ = false;
   std::string channels_;  // of this rank's last call
   int steps_ = 1, done_ = 0;
+  double point_s_ = 0;  // what one point of a curve may take, about
   double batch_s_ = shortest_batch_s;
+  double latency_s_ = 0;  // of a short message over the link that is measured
 };
 
 }  // namespace

@@ -33,11 +33,11 @@ struct LinkSamples {
   bool network = false;  // between nodes
   std::string channels;  // that carried them: "shm", "ucx"
   ProbeCurve one_way;    // a message to the peer, and one back: half of both
-  ProbeCurve stream;     // a message of many to the same peer
+  ProbeCurve stream;     // a message of many to the same peer: from one's arrival to the next one's
   ProbeCurve both_ways;  // a message to the peer and one from it at the same time
   ProbeCurve reduced;    // a message of many that the peer adds to what it has
   // By so many pairs at once (1, 2, ..), one rank of each behind the same port: what all of them together send in one
-  // direction, in messages of the smallest and bytes of the largest size.
+  // direction, in messages of the smallest size, and of the bytes by which long messages differ.
   std::vector<double> messages_per_second, bytes_per_second;
   std::vector<ChannelSamples> by_channel;
 };
@@ -58,6 +58,8 @@ struct FitResidual {
 struct ProbeFit {
   Machine machine;
   std::vector<FitResidual> residuals;
+  std::vector<std::string> remarks;  // on figures that say less than they seem to
+  std::string doubt;                 // why the samples do not give a machine; empty: they do
 };
 
 // The links whose times fit the samples best, with equal weight for equal relative errors. Precondition: at least one

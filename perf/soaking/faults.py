@@ -174,7 +174,8 @@ class FewFiles(Fault):
     def draw(self, chance, shape):
         if chance.random() < 0.5:
             # With fewer the host MPI itself does not start.
-            return {"moment": "before", "files": chance.randint(32, 80)}
+            least = 32 if shape["mpi"] == "openmpi" else 80
+            return {"moment": "before", "files": chance.randint(least, least + 48)}
         return {"rank": one_or_all(chance, shape), "spare": chance.choice((0, 0, 1, 2, 5)), **moment_in_loop(chance, 0.5)}
 
     def wrapper(self, details):

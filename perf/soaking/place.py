@@ -9,6 +9,7 @@ import lab
 
 NODES = 3
 STATE = "/run/plait-cluster"
+HOST_FILES = ("mpich_shar_tmp", "ucx_shm_posix_")  # MPICH's in /dev/shm, which it leaves where a rank is killed early
 SHM_BYTES = 1 << 29  # of a node's /dev/shm: a fault must not take the machine's memory
 
 making = threading.Lock()   # held while a cluster is made
@@ -103,9 +104,9 @@ class Cluster:
         """What a job has left on the nodes."""
         found = []
         for node in range(NODES):
-            for name in os.listdir(self.shm(node)):
-                found.append(f"node{node}:/dev/shm/{name}")
-            if not found and self.shm_bytes_used(node):
+            names = os.listdir(self.shm(node))
+            found += [f"node{node}:/dev/shm/{name}" for name in names if not name.startswith(HOST_FILES)]
+            if not names and self.shm_bytes_used(node):
                 found.append(f"{self.shm_bytes_used(node)} bytes without a name in the /dev/shm of node{node}")
             if self.system_v_segments(node):
                 found.append(f"{self.system_v_segments(node)} System V segments on node{node}")

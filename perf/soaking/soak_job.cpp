@@ -300,7 +300,9 @@ class Job {
     MPI_Comm copy = MPI_COMM_NULL, part = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Comm_split(MPI_COMM_WORLD, world_.rank % 2, world_.rank, &part);
-    groups_ = {world_, Group(copy), Group(part)};
+    groups_ = {world_};
+    // Who leaves after an error on one communicator would let others, which know of none, wait for ever on another.
+    if (options.errors != "return") groups_ = {world_, Group(copy), Group(part)};
     for (const Form form : {Form::blocking, Form::nonblocking, Form::persistent})
       if (options.forms.find(form_name(form)) != std::string::npos) forms_.push_back(form);
     for (const Form form : forms_)

@@ -44,6 +44,7 @@ Status check_sums(const LayerTable& table) {
 
 BackwardPass backward_pass(const LayerTable& table) {
   BackwardPass pass;
+  pass.bytes_factor = table.bytes_factor;
   for (const Layer& layer : table.layers) {
     pass.tail += layer.seconds;
     if (layer.bytes == 0) continue;
@@ -61,6 +62,7 @@ std::vector<OverlapCall> overlap_calls(const LayerTable& table) {
 }
 
 LayerTable scaled(LayerTable table, double seconds_factor, double bytes_factor) {
+  table.bytes_factor *= bytes_factor;
   for (Layer& layer : table.layers) {
     layer.seconds *= seconds_factor;
     if (layer.bytes == 0) continue;

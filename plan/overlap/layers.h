@@ -21,6 +21,7 @@ struct Layer {
 struct LayerTable {
   std::string model;
   std::vector<Layer> layers;  // in the order of the backward pass: the last layer of the network first
+  double bytes_factor = 1;    // gradients over those of the real network, where they were scaled; in no file
 };
 
 inline constexpr std::size_t most_layers = most_overlap_calls;

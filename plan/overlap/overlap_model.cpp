@@ -22,7 +22,7 @@ ReductionTime reduction_time(const OverlapModel& model, double bytes, bool sever
 double BackwardPass::total() const { return std::accumulate(computation.begin(), computation.end(), tail); }
 
 BackwardPass fused(const BackwardPass& pass, const std::vector<OverlapGroup>& groups) {
-  BackwardPass result{.computation = {}, .bytes = {}, .tail = pass.tail};
+  BackwardPass result{.computation = {}, .bytes = {}, .tail = pass.tail, .bytes_factor = pass.bytes_factor};
   result.fused.reserve(groups.size());
   for (const OverlapGroup& group : groups) {
     const auto first = static_cast<std::ptrdiff_t>(group.first_call);

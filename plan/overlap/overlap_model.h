@@ -39,6 +39,7 @@ struct BackwardPass {
   std::vector<double> bytes;        // by call: of its gradient; positive
   double tail = 0;                  // seconds of computation after the last gradient
   std::vector<bool> fused = {};     // by call: it stands for several of the program's; empty: none does
+  double bytes_factor = 1;          // of the gradients, over those of the network that they stand for
   double total() const;             // seconds of computation
   bool is_fused(std::size_t call) const { return !fused.empty() && fused[call]; }
 };

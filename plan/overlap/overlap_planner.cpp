@@ -34,7 +34,8 @@ class Comparison {
     add(result.baselines,
         [&](const CommunicationShare& share) { return scheduled("WFBP", one_group_a_call(pass_, share)); });
     add(result.baselines, [&](const CommunicationShare& share) {
-      return scheduled("25 MB buckets", buckets(pass_, usual_bucket_bytes, share));
+      // As many of them as the real network would have.
+      return scheduled("25 MB buckets", buckets(pass_, usual_bucket_bytes * pass_.bytes_factor, share));
     });
     add(result.baselines, [&](const CommunicationShare& share) { return merged(share); });
     return result;

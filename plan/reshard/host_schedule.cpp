@@ -103,15 +103,21 @@ std::set<std::vector<int>> sender_sets(const std::vector<Transfer>& transfers) {
   return sets;
 }
 
-double senders_bound(const std::vector<Transfer>& transfers) {
+// `shared(seconds, n)`: how soon n hosts have sent what only they can send.
+template <class Shared>
+double senders_bound(const std::vector<Transfer>& transfers, const Shared& shared) {
   double bound = 0;
   for (const std::vector<int>& set : sender_sets(transfers)) {
     std::vector<double> within;
     for (const Transfer& transfer : transfers)
       if (std::ranges::includes(set, transfer.senders)) within.push_back(transfer.seconds);
-    bound = std::max(bound, machines_bound(within, set.size()));
+    bound = std::max(bound, shared(within, set.size()));
   }
   return bound;
+}
+
+double evenly_shared(const std::vector<double>& seconds, std::size_t hosts) {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(hosts);
 }
 
 }  // namespace
@@ -130,7 +136,15 @@ double lower_bound(const std::vector<Transfer>& transfers, int hosts) {
     if (transfer.senders.size() == 1) send[static_cast<std::size_t>(transfer.senders.front())] += transfer.seconds;
   }
   const double sides = std::max(*std::ranges::max_element(receive), *std::ranges::max_element(send));
-  return std::max(sides, senders_bound(transfers));
+  return std::max(sides, senders_bound(transfers, machines_bound));
+}
+
+double port_bound(const std::vector<Transfer>& transfers, int hosts) {
+  std::vector<double> receive(static_cast<std::size_t>(hosts));
+  for (const Transfer& transfer : transfers)
+    for (const int host : transfer.receivers) receive[static_cast<std::size_t>(host)] += transfer.seconds;
+  const double busiest = receive.empty() ? 0 : *std::ranges::max_element(receive);
+  return std::max(busiest, senders_bound(transfers, evenly_shared));
 }
 
 HostSchedule schedule(const std::vector<Transfer>& transfers, int hosts, Scheduler scheduler,

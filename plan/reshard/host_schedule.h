@@ -48,4 +48,8 @@ HostSchedule schedule(const std::vector<Transfer>& transfers, int hosts, Schedul
 // whole transfers; and the longest transfer.
 double lower_bound(const std::vector<Transfer>& transfers, int hosts);
 
+// The same of transfers that any sender may send in parts, and any receiver may pass on: what the busiest port carries
+// at least, whoever sends what to whom. Forwarders do not count.
+double port_bound(const std::vector<Transfer>& transfers, int hosts);
+
 }  // namespace plait::plan::reshard

@@ -164,7 +164,8 @@ void cut_into_legs(Plan& plan) {
   }
 }
 
-// Every task as one transfer that takes no longer than its bytes do.
+// What must cross the network whatever the plan: of each task its bytes, once out of the hosts that hold them and once
+// into each host that wants them and has none.
 std::vector<Transfer> bare_transfers(const UnitTasks& unit, const std::vector<TaskPlan>& tasks, const Links& links) {
   std::vector<Transfer> transfers;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -223,7 +224,7 @@ Result<Plan> make_plan(const Task& task, std::span<const int> host_of, const Opt
   choose_chunks(plan, task.element_bytes);
   cut_into_legs(plan);
   plan.schedule = schedule(plan.transfers, plan.hosts, options.scheduler, options.budget);
-  plan.lower_bound = lower_bound(bare_transfers(plan.unit, plan.tasks, options.links), plan.hosts);
+  plan.lower_bound = port_bound(bare_transfers(plan.unit, plan.tasks, options.links), plan.hosts);
   return plan;
 }
 

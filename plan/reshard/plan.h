@@ -74,8 +74,7 @@ struct Plan {
   std::vector<Leg> legs;
   std::vector<Transfer> transfers;  // by leg
   HostSchedule schedule;            // of the legs
-  double lower_bound = 0;           // seconds: each host receives what its ranks want and none of them holds once, each
-                                    // unit task leaves one host once, as well shared out as it can be
+  double lower_bound = 0;           // seconds: what the busiest host's port carries at least, whatever the plan
   std::uint32_t blocks = 0;
 };
 

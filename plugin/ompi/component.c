@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugin/ompi/bridge.h"
+#include "plugin/ompi/modex.h"
 #include "plugin/ompi/module.h"
 
 /* The one symbol that Open MPI looks for. */
@@ -49,32 +50,20 @@ static int register_parameters(void) {
 /* Each process says in the modex that it will use the component, so that a rank without it (not installed on its node,
  * another priority) keeps it out of use on all ranks instead of waiting for each other for ever. */
 static const char presence_key[] = "plait.coll";
+static const uint32_t present = 1;
 
+/* Where libplait.so takes the calls the component does not: it is not present then. */
 static int open_component(void) {
-  uint32_t present = 1;
-  int error = OMPI_SUCCESS;
-  if (priority > 0 && PLAIT_MODEX_STARTED)
-    OPAL_MODEX_SEND_VALUE(error, PLAIT_MODEX_SCOPE, (char*)presence_key, &present, PLAIT_MODEX_TYPE);
-  (void)error; /* then it is absent */
+  if (priority > 0 && !plait_ompi_preloaded()) plait_ompi_tell_all(presence_key, present); /* or else it is absent */
   return OMPI_SUCCESS;
 }
 
-static bool present_on(opal_process_name_t name) {
-  uint32_t present = 0, *answer = &present;
-  int error = OMPI_SUCCESS;
-  OPAL_MODEX_RECV_VALUE_IMMEDIATE(error, presence_key, &name, &answer, PLAIT_MODEX_TYPE);
-  return error == OMPI_SUCCESS && present == 1;
-}
-
-/* Precondition: the modex has brought all data to all nodes. */
+/* Precondition: plait_ompi_may_ask(). */
 static bool present_on_all(struct ompi_communicator_t* world) {
   for (int rank = 0; rank < ompi_comm_size(world); ++rank)
-    if (!present_on(ompi_group_get_proc_name(world->c_local_group, rank))) return false;
+    if (!plait_ompi_rank_told(rank, presence_key, present)) return false;
   return true;
 }
-
-/* Without all data at hand the question would cost each rank a message to each other one. */
-static bool may_ask(void) { return opal_pmix_collect_all_data && !opal_pmix_base_async_modex; }
 
 /* ---- The frame of MPI's life ---- */
 
@@ -109,7 +98,7 @@ static bool decide(struct ompi_communicator_t* world) {
   const char* reason = NULL;
   if (plait_ompi_preloaded())
     reason = "libplait.so was preloaded and takes the calls; the component coll/plait steps aside";
-  else if (may_ask() && !present_on_all(world))
+  else if (plait_ompi_may_ask() && !present_on_all(world))
     reason = "some ranks lack the component coll/plait, or its priority; every call goes to the host MPI";
   else if (ompi_hook_base_register_callbacks(&hooks) != OMPI_SUCCESS)
     return false;

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "plugin/preload/known_blocks.h"
+
 #define PLAIT_EXPORT __attribute__((visibility("default")))
 
 // The C library's own functions under the names that nobody replaces; for dlsym(), which may allocate.
@@ -23,6 +25,9 @@ void __libc_free(void*);
 }
 
 namespace plait::plugin::preload {
+
+constinit KnownBlocks known_blocks;
+
 namespace {
 
 constexpr std::size_t large_block_bytes = std::size_t{64} << 10;
@@ -104,22 +109,16 @@ template <class Function, class... Arguments>
 
 constexpr std::size_t page_bytes = 4096;  // every block of the source starts at a page
 
-// Blocks of this size and more come from the source; off, none do.
-constinit std::atomic<std::size_t> threshold{SIZE_MAX};
+// Blocks of more than this come from the source; at first none do, of whatever size: there may be no source.
+constinit std::atomic<std::size_t> largest_small{SIZE_MAX};
 
-constinit BlockSource source;
-// The source's range. Stored last: 0 as long as there is no source.
-constinit std::atomic<std::uintptr_t> source_begin{0};
-constinit std::atomic<std::size_t> source_bytes{0};
+constinit const BlockSource& source = known_blocks.source;
 
 [[gnu::always_inline]] inline bool is_large(std::size_t bytes) {
-  return bytes >= threshold.load(std::memory_order_relaxed);
+  return bytes > largest_small.load(std::memory_order_relaxed);
 }
 
-[[gnu::always_inline]] inline bool is_of_source(const void* block) {
-  const std::size_t bytes = source_bytes.load(std::memory_order_acquire);
-  return reinterpret_cast<std::uintptr_t>(block) - source_begin.load(std::memory_order_relaxed) < bytes;
-}
+[[gnu::always_inline]] inline bool is_of_source(const void* block) { return known_blocks.holds(block); }
 
 [[gnu::noinline]] void* large_malloc(std::size_t bytes) {
   void* block = source.allocate(bytes, page_bytes);
@@ -192,15 +191,15 @@ bool is_plain_allocator() {
 }  // namespace
 
 void know_blocks(const BlockSource& blocks) {
-  if (source_bytes.load(std::memory_order_relaxed) != 0) return;
-  source = blocks;
-  source_begin.store(blocks.begin, std::memory_order_relaxed);
-  source_bytes.store(blocks.bytes, std::memory_order_release);
+  if (known_blocks.bytes.load(std::memory_order_relaxed) != 0) return;
+  known_blocks.source = blocks;
+  known_blocks.begin.store(blocks.begin, std::memory_order_relaxed);
+  known_blocks.bytes.store(blocks.bytes, std::memory_order_release);
 }
 
 bool share_allocations() {
   if (!is_plain_allocator()) return false;
-  threshold.store(large_block_bytes, std::memory_order_release);
+  largest_small.store(large_block_bytes - 1, std::memory_order_release);
   return true;
 }
 

@@ -6,8 +6,10 @@
 // into C's.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "core/log.h"
 #include "plait/plait_mpi.h"
@@ -17,10 +19,12 @@
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/preload/implementation.h"
+#include "plugin/preload/roll_call.h"
 #include "plugin/preload/tools.h"
 #include "plugin/process.h"
 #include "plugin/shared_memory.h"
 #include "tl/shm/arena.h"
+#include "tl/trace.h"
 
 namespace plait::plugin::preload {
 
@@ -56,7 +60,11 @@ void offer_blocks(bool share) {
                       .allocate_zeroed = allocate_zeroed,
                       .resize = Arena::resize,
                       .release = release,
-                      .usable_size = Arena::usable_size});
+                      .usable_size = Arena::usable_size,
+                      .mapped_over = Arena::mapped_over,
+                      .owns_any = Arena::owns_any,
+                      .unmap = Arena::unmap,
+                      .drop = Arena::drop});
   if (share && !behind.share_allocations())
     warn("PLAIT_SHARED=malloc: the program has an allocator of its own; its memory stays private");
 }
@@ -68,9 +76,19 @@ template <class Call>
 int initialise(Call&& call) {
   if (phase() != Phase::before) return call();  // the host reports a second initialisation
   begin_initialisation();
+  begin_roll_call();
   const int error = call();
-  end_initialisation(error == MPI_SUCCESS);
-  if (error == MPI_SUCCESS && phase() == Phase::open) offer_blocks(process().config.shared == "malloc");
+  if (error != MPI_SUCCESS) {
+    leave_roll_call();
+    end_initialisation(false);
+    return error;
+  }
+  const std::uint64_t begin_ns = monotonic_ns();
+  const Attendance attendance = end_roll_call();
+  const std::uint64_t took_us = (monotonic_ns() - begin_ns) / 1000;
+  end_initialisation(attendance);
+  debug("roll call: " + std::to_string(took_us) + " us");
+  if (phase() == Phase::open) offer_blocks(process().config.shared == "malloc");
   return error;
 }
 
@@ -200,6 +218,7 @@ extern "C" __attribute__((visibility("default"))) bool plait_attach(
     behind = surroundings;
     detail::tools = surroundings.tools;
     plait::plugin::install_host(host_of(surroundings));
+    plait::plugin::register_fork_by(surroundings.handle_fork);
     attached = true;
   }
   entries = own_entries();

@@ -62,6 +62,13 @@ struct BlockSource {
   bool (*resize)(void* block, std::size_t bytes) = nullptr;  // where it stands; false: no room, nothing done
   void (*release)(void* block) = nullptr;                    // keeps errno
   std::size_t (*usable_size)(const void* block) = nullptr;   // 0: no block starts there
+
+  // What the program's own calls of the system do to addresses in the range. Precondition of all: part of what they are
+  // given lies in it. Those with a result return false where the system's answer is right.
+  void (*mapped_over)(void* address, std::size_t bytes) = nullptr;         // something else lies there now
+  bool (*owns_any)(const void* address, std::size_t bytes) = nullptr;      // some of it is the source's memory
+  bool (*unmap)(void* address, std::size_t bytes, int& result) = nullptr;  // munmap()
+  bool (*drop)(void* address, std::size_t bytes, int advice, int& result) = nullptr;  // madvise(): reads as zeros
 };
 
 // What libplait.so gives: what lies behind it in the process, and its allocator.
@@ -73,6 +80,8 @@ struct Surroundings {
   // From now on large requests are given the source's blocks. false, and nothing done: the program has an allocator of
   // its own, before or behind libplait.so.
   bool (*share_allocations)() = nullptr;
+  // As pthread_atfork(), once: around the fork itself, inside the handlers of all other libraries.
+  int (*handle_fork)(void (*prepare)(), void (*parent)(), void (*child)()) = nullptr;
 };
 
 // What an implementation exports. Called before every other function of it, possibly by several threads with the same

@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "plugin/preload/allocation.h"
+#include "plugin/preload/fork_handlers.h"
 #include "plugin/preload/implementation.h"
 #include "plugin/preload/mpi_in_process.h"
 
@@ -125,7 +126,11 @@ constexpr std::array<Symbols, function_count> profiling_names = {{
 
 // The MPI library's own MPI_ names are other names of its PMPI_ functions: anything else between us and them is a tool.
 Surroundings look_around(const MpiInProcess& mpi) {
-  Surroundings found{.host = {}, .tools = {}, .know_blocks = know_blocks, .share_allocations = share_allocations};
+  Surroundings found{.host = {},
+                     .tools = {},
+                     .know_blocks = know_blocks,
+                     .share_allocations = share_allocations,
+                     .handle_fork = handle_fork};
   for (std::size_t index = 0; mpi.library != nullptr && index < function_count; ++index) {
     const char* name = profiling_names[index].name;
     found.host[index] = dlsym(mpi.library, name);

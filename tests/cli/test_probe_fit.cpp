@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <string>
 
 #include "tuner/probe_samples.h"
 
@@ -95,6 +96,83 @@ TEST(ProbeFit, ResidualsTellHowFarThePointsAre) {
     EXPECT_GT(residual.relative, 0.02) << "seed " << seed;
     EXPECT_LT(residual.relative, 0.3) << "seed " << seed;
   }
+}
+
+// What a network of 250 Mbit/s shows whose messages take `way_s`: from 256 KiB on a sender waits for each message's
+// arrival to be told, there and back.
+LinkSamples samples_of_long_way(double way_s) {
+  constexpr double gap_s = 8e-6, seconds_per_byte = 1 / 31.25e6;
+  const auto stream = [=](double n) { return gap_s + (n >= 262144 ? 2 * way_s : 0) + n * seconds_per_byte; };
+  LinkSamples link;
+  link.level = "node";
+  link.network = true;
+  link.one_way = curve_of([=](double n) { return way_s + 2 * gap_s + n * seconds_per_byte; });
+  link.stream = curve_of(stream);
+  link.both_ways = curve_of([=](double n) { return way_s + 2 * gap_s + n * seconds_per_byte; });
+  link.reduced = link.stream;
+  link.messages_per_second = {1 / gap_s};
+  link.bytes_per_second = {1 / seconds_per_byte};
+  link.by_channel = {{"ucx", link.one_way, link.stream}};
+  return link;
+}
+
+TEST(ProbeFit, ALongWayIsNoPartOfTheGapNorOfTheRate) {
+  for (const double way_s : {1e-6, 100e-6, 1e-3, 4e-3, 16e-3, 50e-3}) {
+    SCOPED_TRACE("one way takes " + std::to_string(way_s));
+    ProbeSamples samples;
+    samples.links = {samples_of_long_way(way_s)};
+    const ProbeFit fit = fit_machine(samples);
+    EXPECT_EQ(fit.doubt, "");
+    const LinkLevel& node = fit.machine.levels[0];
+    const double gap_s = std::min(8e-6, (way_s + 16e-6) / 4);
+    EXPECT_NEAR(node.overhead / gap_s, 1, 0.2);  // 64 bytes are taken for none
+    EXPECT_NEAR((node.latency + 2 * node.overhead) / (way_s + 16e-6), 1, 0.1);
+    EXPECT_NEAR(node.port_seconds_per_byte * 31.25e6, 1, 0.01);
+    EXPECT_LT(node.cpu_seconds_per_byte * 31.25e6, 0.1);
+    EXPECT_FALSE(node.half_duplex);
+    ASSERT_EQ(node.channels.size(), 1u);
+    EXPECT_NEAR(node.channels[0].overhead / gap_s, 1, 0.2);
+    EXPECT_NEAR(node.channels[0].seconds_per_byte * 31.25e6, 1, 0.02);
+    for (const FitResidual& residual : fit.residuals) EXPECT_LT(residual.relative, 0.1) << residual.curve;
+  }
+}
+
+// The wait of a single long message is not taken for its bytes.
+TEST(ProbeFit, ALongWayAndACurveThatEndedEarly) {
+  ProbeSamples samples;
+  samples.links = {samples_of_long_way(16e-3)};
+  LinkSamples& link = samples.links[0];
+  for (ProbeCurve* curve : {&link.stream, &link.by_channel[0].stream}) curve->resize(6);
+  ASSERT_EQ(link.stream.back().bytes, 262144u);
+  const ProbeFit fit = fit_machine(samples);
+  EXPECT_NEAR(fit.machine.levels[0].channels[0].seconds_per_byte * 31.25e6, 1, 0.1);
+}
+
+// Messages of a stream that follow one another by a part of the latency were waited for: no gap can be had from them.
+TEST(ProbeFit, RefusesAGapThatIsAPartOfTheLatency) {
+  ProbeSamples samples;
+  samples.links = {samples_of_long_way(16e-3)};
+  for (ProbePoint& point : samples.links[0].stream) point.seconds += 8e-3;
+  const ProbeFit fit = fit_machine(samples);
+  EXPECT_NE(fit.doubt.find("node"), std::string::npos) << fit.doubt;
+  EXPECT_NE(fit.doubt.find("latency"), std::string::npos) << fit.doubt;
+  // Of one channel alone: it is left out, the machine stands.
+  samples.links = {samples_of_long_way(16e-3)};
+  for (ProbePoint& point : samples.links[0].by_channel[0].stream) point.seconds += 8e-3;
+  const ProbeFit without = fit_machine(samples);
+  EXPECT_EQ(without.doubt, "");
+  EXPECT_TRUE(without.machine.levels[0].channels.empty());
+  ASSERT_FALSE(without.remarks.empty());
+  EXPECT_NE(without.remarks[0].find("ucx"), std::string::npos) << without.remarks[0];
+}
+
+TEST(ProbeFit, SaysWhereSocketsBuffersMaySetTheRate) {
+  ProbeSamples samples;
+  samples.links = {samples_of_long_way(4e-3)};
+  EXPECT_TRUE(fit_machine(samples).remarks.empty());
+  samples.links = {samples_of_long_way(50e-3)};
+  ASSERT_EQ(fit_machine(samples).remarks.size(), 1u);
+  EXPECT_NE(fit_machine(samples).remarks[0].find("tcp_wmem"), std::string::npos);
 }
 
 TEST(ProbeFit, ACurveThatEndedEarlyIsEnough) {

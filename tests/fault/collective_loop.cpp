@@ -1,8 +1,9 @@
 // A job that makes collective calls and checks their results, and to which something happens on the way.
 //
 //   collective_loop [--seconds S] [--kill RANK] [--freeze RANK SECONDS] [--after SECONDS] [--expect-host]
-//                   [--persistent]
+//                   [--persistent] [--idle SECONDS]
 //
+// --idle: in between it computes for so long, which rank 0 says; then it goes on for as long again.
 // --persistent: of persistent collectives, each rank starts its own in another order.
 // --kill, --freeze: a process of its own sends the rank a SIGKILL, or a SIGSTOP and later a SIGCONT, after the given
 // time. Rank 0 prints "done" and the plan of the last call, when all results were right.
@@ -37,6 +38,7 @@ struct Options {
   double after = 2;
   int killed = -1, frozen = -1;
   double frozen_seconds = 3;
+  double idle = 0;
   bool expect_host = false, persistent = false;
 };
 
@@ -49,6 +51,8 @@ Options parse(int argc, char** argv) {
       options.seconds = value();
     else if (option == "--after")
       options.after = value();
+    else if (option == "--idle")
+      options.idle = value();
     else if (option == "--kill")
       options.killed = static_cast<int>(value());
     else if (option == "--freeze")
@@ -211,6 +215,11 @@ int main(int argc, char** argv) {
   const auto last_plan = reinterpret_cast<decltype(&plait_last_plan)>(dlsym(RTLD_DEFAULT, "plait_last_plan"));
   Loop loop;
   loop.run(options.seconds, options.persistent);
+  if (options.idle > 0) {
+    if (loop.rank() == 0) std::puts("idle"), std::fflush(stdout);
+    sleep_seconds(options.idle);
+    loop.run(options.seconds, options.persistent);
+  }
   const std::string plan = last_plan != nullptr ? last_plan() : "";
   if (loop.rank() == 0) std::printf("done: %ld rounds, plan %s\n", loop.rounds(), plan.c_str());
   MPI_Finalize();

@@ -60,7 +60,7 @@ rm -f stripped
 # ---- Jobs ----
 
 job() { # MPI RANKS [K=V]... [--mca KEY VALUE]... -- program argument...
-  local mpi=$1 command settings=()
+  local mpi=$1 command
   command=("mpiexec.$1" -n "$2")
   shift 2
   if [[ $mpi == openmpi ]]; then command+=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1); fi

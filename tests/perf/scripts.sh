@@ -20,9 +20,19 @@ refused "--layouts: expected some of sharded, replicated" perf/pipeline --layout
 refused "openmpi or mpich" scripts/cluster run --name none --per-node 1 --mpi frob -- true
 refused "for Open MPI" scripts/cluster run --name none --per-node 1 --mpi mpich --mca coll tuned -- true
 
+refused "--settings: 'frob'" perf/peers --where node2 --settings frob
+refused "--settings: 'frob'" perf/mix --settings frob
+refused "usage: perf/spine" perf/spine --frob
+
 prints "node16" perf/peers --list
 prints "best peer ÷ Plait" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 --seconds 0.01
 prints "| allreduce | 8 B |" perf/peers --where node2 --peers tuned,sm --collectives allreduce --sizes 8 --seconds 0.01
+# Each table says what it was made with, and how to make it again.
+prints "Settings: the defaults" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 --seconds 0.01
+prints "PLAIT_TRIAL=0" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 --seconds 0.01 --settings plans
+prints "--peers tuned --collectives allreduce" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 \
+  --seconds 0.01
+prints "Settings: the defaults" perf/mix --where node2 --mixes lammps-peptide --seconds 0.01 --shorten 50
 prints "**LAMMPS peptide**" perf/mix --where node2 --mixes lammps-peptide --seconds 0.01 --shorten 50
 
 # A pipeline of two stages, with both kinds of transfers: pipeline_run checks what arrives.

@@ -1,5 +1,5 @@
 cmake_minimum_required(VERSION 3.25)
-# The library defines MPI's and Plait's symbols, and the C library's allocator; nothing else.
+# The library defines MPI's and Plait's symbols, the C library's allocator and what maps memory; nothing else.
 #   cmake -DNM=nm -DLIBRARY=libplait.so [-DONLY=name] -P check_exports.cmake
 # ONLY: the library defines this symbol instead.
 execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE output RESULT_VARIABLE result)
@@ -10,10 +10,17 @@ string(REGEX MATCHALL "[^\n]+" lines "${output}")
 set(names)
 set(allocator malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc
     malloc_usable_size)
+# With the C library's version, and not as the default one: programs find them, and dlsym() the C library's.
+set(mappings mmap mmap64 munmap mremap madvise)
+list(JOIN mappings "|" mapping_names)
 foreach(line IN LISTS lines)
   string(REGEX MATCH "^[^ ]+" name "${line}")
+  if(line MATCHES "^GLIBC_[0-9.]+ A")
+    continue()
+  endif()
+  string(REGEX REPLACE "^(${mapping_names})@GLIBC_[0-9.]+$" "\\1 of the C library" name "${name}")
   list(APPEND names ${name})
-  if(NOT name MATCHES "^(P?MPIX?_|plait_)" AND NOT name IN_LIST allocator)
+  if(NOT name MATCHES "^(P?MPIX?_|plait_)| of the C library$" AND NOT name IN_LIST allocator)
     message(FATAL_ERROR "${LIBRARY} exports ${name}")
   endif()
 endforeach()
@@ -44,5 +51,10 @@ foreach(name ${allocator} plait_alloc plait_free plait_version plait_set_enabled
         plait_reshard_start_f plait_reshard_free)
   if(NOT name IN_LIST names)
     message(FATAL_ERROR "${LIBRARY} does not export ${name}")
+  endif()
+endforeach()
+foreach(name IN LISTS mappings)
+  if(NOT "${name} of the C library" IN_LIST names)
+    message(FATAL_ERROR "${LIBRARY} does not export ${name} with the C library's version")
   endif()
 endforeach()

@@ -1,4 +1,5 @@
-/* What carried the last collective of this thread: the plugin's answer, "absent" where it is not loaded. */
+/* What carried the last collective of this thread: the plugin's answer, "absent" where it is not loaded, "" where it
+ * has seen none. */
 #ifndef PLAIT_TESTS_PLAN_USED_H
 #define PLAIT_TESTS_PLAN_USED_H
 
@@ -10,6 +11,9 @@ static inline const char* plan_used(void) {
   return ask != NULL ? ask() : "absent";
 }
 
-static inline int accelerated(void) { return strcmp(plan_used(), "host") != 0 && strcmp(plan_used(), "absent") != 0; }
+static inline int accelerated(void) {
+  const char* plan = plan_used();
+  return strcmp(plan, "host") != 0 && strcmp(plan, "absent") != 0 && strcmp(plan, "") != 0;
+}
 
 #endif

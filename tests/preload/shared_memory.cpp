@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <mpi.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "absurd_sizes.h"
 #include "in_arena.h"
 #include "plait/plait.h"
 
@@ -287,6 +289,62 @@ void full() {
   std::free(freed);
 }
 
+// ---- What the program maps and drops ----
+
+// The largest byte of all ranks at each place of the block.
+std::vector<unsigned char> largest(const unsigned char* block, std::size_t bytes) {
+  std::vector<unsigned char> result(bytes);
+  MPI_Allreduce(block, result.data(), static_cast<int>(bytes), MPI_UNSIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD);
+  return result;
+}
+
+// Blocks with another file's pages in their midst, and with pages that were dropped: all ranks see what their owner
+// sees.
+void mappings() {
+  constexpr std::size_t page = 4096, bytes = mebibyte, from = 64 * page, mapped = 4 * page;
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int last = ranks - 1;
+  const int file = memfd_create("program", 0);
+  const std::vector<unsigned char> content(mapped, static_cast<unsigned char>(100 + rank));
+  CHECK(write(file, content.data(), mapped) == static_cast<ssize_t>(mapped));
+  for (int round = 0; round < 3; ++round) {
+    void* aligned_block = nullptr;
+    CHECK(posix_memalign(&aligned_block, page, bytes) == 0);
+    auto* block = static_cast<unsigned char*>(aligned_block);
+    check_large(block, "the block");
+    std::memset(block, 1 + rank, bytes);
+    CHECK(largest(block, bytes) == std::vector<unsigned char>(bytes, static_cast<unsigned char>(1 + last)));
+
+    CHECK(mmap(block + from, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == block + from);
+    std::vector<unsigned char> seen = largest(block, bytes);
+    CHECK(is_filled(seen.data(), from, 1 + last));
+    CHECK(is_filled(seen.data() + from, mapped, 100 + last));
+    CHECK(is_filled(seen.data() + from + mapped, bytes - from - mapped, 1 + last));
+
+    CHECK(madvise(block + 128 * page, 8 * page, MADV_DONTNEED) == 0);
+    CHECK(is_filled(block + 128 * page, 8 * page, 0));
+    seen = largest(block, bytes);
+    CHECK(is_filled(seen.data() + 128 * page, 8 * page, 0));
+    CHECK(is_filled(seen.data() + 136 * page, 4 * page, 1 + last));
+
+    CHECK(munmap(block + 200 * page, page) == 0);
+    void* elsewhere = mmap(nullptr, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(elsewhere != block + 200 * page || !expects_arena);
+    munmap(elsewhere, page);
+    std::free(block);
+
+    std::vector<unsigned char> kept(mapped);
+    CHECK(pread(file, kept.data(), mapped, 0) == static_cast<ssize_t>(mapped) && kept == content);
+  }
+  close(file);
+}
+
+// ---- What nobody can serve ----
+
+void absurd_sizes() { failures += plait::tests::wrong_answers_to_absurd_sizes(); }
+
 // ---- MPI's functions ----
 
 void mpi_memory() {
@@ -339,9 +397,12 @@ int main(int argc, char** argv) {
                                                    {"stress", stress},
                                                    {"processes", processes},
                                                    {"full", full},
-                                                   {"mpi", mpi_memory}};
+                                                   {"mappings", mappings},
+                                                   {"mpi", mpi_memory},
+                                                   {"absurd", absurd_sizes}};
   void* early = std::malloc(mebibyte);  // before MPI_Init: private
   if (in_arena(early) != 0) ++failures;
+  if (std::strcmp(argv[1], "absurd") == 0) absurd_sizes();
   MPI_Init(&argc, &argv);
   expects_arena = std::strcmp(argv[2], "arena") == 0;
   cases.at(argv[1])();

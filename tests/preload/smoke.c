@@ -1,5 +1,6 @@
 /* The first call of a communicator and its tenth, one on MPI_COMM_SELF and one on an inter-communicator: prints what
- * carried each. A report of the job holds: 10 allreduces on all ranks, the 8 last of them by a plan. */
+ * carried each. A report of the job holds: 10 allreduces on all ranks, the 8 last of them by a plan. With an argument
+ * MPI is started by MPI_Init_thread. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
@@ -23,8 +24,11 @@ static MPI_Comm make_inter(int rank, int ranks) {
 }
 
 int main(int argc, char** argv) {
-  int rank = 0, ranks = 0, right = 1;
-  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 0, right = 1, provided = 0;
+  if (argc > 1)
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  else
+    MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (int call = 0; call < 10; ++call) {

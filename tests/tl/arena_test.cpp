@@ -2,7 +2,9 @@
 // a process of its own.
 #include "tl/shm/arena.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -289,6 +291,210 @@ TEST(ArenaFork, WhileOtherThreadsAllocate) {
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
+}
+
+// ---- The program's own mappings, and its own files ----
+
+// A file of the program's, one page after the other with its number in all bytes.
+class ProgramFile {
+ public:
+  explicit ProgramFile(std::size_t pages) : pages_(pages) {
+    descriptor_ = memfd_create("program", 0);
+    for (std::size_t page = 0; page < pages; ++page) {
+      const std::string content(Arena::page_bytes, static_cast<char>(1 + page % 100));
+      EXPECT_EQ(pwrite(descriptor_, content.data(), content.size(), static_cast<off_t>(page * content.size())),
+                static_cast<ssize_t>(content.size()));
+    }
+  }
+  ~ProgramFile() { close(descriptor_); }
+  int descriptor() const { return descriptor_; }
+  bool is_intact() const {
+    for (std::size_t page = 0; page < pages_; ++page) {
+      std::string content(Arena::page_bytes, '\0');
+      if (pread(descriptor_, content.data(), content.size(), static_cast<off_t>(page * content.size())) < 0)
+        return false;
+      if (content != std::string(Arena::page_bytes, static_cast<char>(1 + page % 100))) return false;
+    }
+    return true;
+  }
+  // Over memory of the arena, as a program that the preloaded library sees.
+  void map_over(void* address, std::size_t bytes) const {
+    ASSERT_EQ(mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_, 0), address);
+    Arena::mapped_over(address, bytes);
+  }
+
+ private:
+  std::size_t pages_;
+  int descriptor_;
+};
+
+constexpr std::size_t page = Arena::page_bytes;
+
+bool all_are(const std::byte* begin, std::size_t bytes, unsigned value) {
+  return std::all_of(begin, begin + bytes, [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
+}
+
+// More than is kept of freed memory.
+constexpr std::size_t large_bytes = 80 * mebibyte;
+
+TEST(ArenaDescriptor, OfAnotherFileIsLeftAlone) {
+  Arena& arena = make();
+  const ProgramFile file(large_bytes / page);
+  auto* block = static_cast<std::byte*>(arena.allocate(large_bytes));
+  std::memset(block, 1, large_bytes);
+  if (mlock(block, page) != 0) GTEST_SKIP() << "mlock is not permitted";  // madvise() refuses such memory
+  // As a program that closes all descriptors and opens files of its own.
+  ASSERT_EQ(dup2(file.descriptor(), arena.offer().descriptor), arena.offer().descriptor);
+  EXPECT_TRUE(Arena::release(block));
+  EXPECT_TRUE(file.is_intact());
+  auto* again = static_cast<std::byte*>(arena.allocate_zeroed(large_bytes));
+  ASSERT_NE(again, nullptr);
+  EXPECT_TRUE(all_are(again, large_bytes, 0));
+  EXPECT_EQ(in_child([&] { return all_are(again, large_bytes, 0) ? 0 : 1; }), 0);
+  std::memset(again, 2, large_bytes);
+  int drop_result = -1;
+  EXPECT_TRUE(Arena::drop(again, 2 * page, MADV_DONTNEED, drop_result));
+  EXPECT_EQ(drop_result, 0);
+  EXPECT_TRUE(all_are(again, 2 * page, 0));
+  EXPECT_TRUE(all_are(again + 2 * page, page, 2));
+  EXPECT_TRUE(file.is_intact());
+}
+
+// The child's memory cannot be a view of what the number is now.
+TEST(ArenaDescriptor, OfAnotherFileIsNotMappedByAChild) {
+  Arena& arena = make(64 * mebibyte);
+  const ProgramFile file(4);
+  ASSERT_EQ(dup2(file.descriptor(), arena.offer().descriptor), arena.offer().descriptor);
+  const auto* begin = reinterpret_cast<std::byte*>(detail::arena_range.begin.load());
+  EXPECT_EQ(in_child([&] { return all_are(begin, page, 0) ? 0 : 1; }), 0);
+  EXPECT_EQ(fcntl(arena.offer().descriptor, F_GETFD), 0);
+}
+
+TEST(ArenaMappings, PagesThatTheProgramMapsOverAreNotShared) {
+  Arena& arena = make(64 * mebibyte);
+  const ProgramFile file(2);
+  auto* block = static_cast<std::byte*>(arena.allocate(8 * page));
+  std::memset(block, 7, 8 * page);
+  ASSERT_TRUE(Arena::offset_of(block, 8 * page).has_value());
+  file.map_over(block + 3 * page, 2 * page);
+  EXPECT_FALSE(Arena::offset_of(block, 8 * page).has_value());
+  EXPECT_FALSE(Arena::offset_of(block + 3 * page, 1).has_value());
+  EXPECT_FALSE(Arena::offset_of(block + 5 * page - 1, 2).has_value());
+  EXPECT_TRUE(Arena::offset_of(block, 3 * page).has_value());
+  EXPECT_TRUE(Arena::offset_of(block + 5 * page, 3 * page).has_value());
+  EXPECT_TRUE(Arena::offset_of(block + 3 * page, 0).has_value());
+  EXPECT_TRUE(Arena::owns_any(block, 4 * page));
+  EXPECT_FALSE(Arena::owns_any(block + 3 * page, 2 * page));
+  EXPECT_FALSE(Arena::resize(block, 12 * page));
+  EXPECT_FALSE(Arena::resize(block, 2 * page));
+}
+
+// As the C library unmaps a block with all that lies there.
+TEST(ArenaMappings, AReleasedBlockIsTheArenasAgain) {
+  Arena& arena = make(large_bytes);  // so that the next block is the same
+  const ProgramFile file(4);
+  auto* block = static_cast<std::byte*>(arena.allocate(large_bytes));
+  std::memset(block, 7, large_bytes);
+  file.map_over(block + page, 4 * page);
+  EXPECT_TRUE(Arena::release(block));  // and given back to the system
+  EXPECT_TRUE(file.is_intact());
+  auto* again = static_cast<std::byte*>(arena.allocate_zeroed(large_bytes));
+  ASSERT_EQ(again, block);
+  EXPECT_TRUE(all_are(again, 8 * page, 0));
+  std::memset(again, 9, 8 * page);
+  EXPECT_TRUE(file.is_intact());
+  EXPECT_TRUE(Arena::offset_of(again, large_bytes).has_value());
+  const ArenaOffer offer = arena.offer();
+  const std::uint64_t offset = *Arena::offset_of(again, large_bytes);
+  EXPECT_EQ(in_child([&] {
+              const Result<PeerArena> peer = PeerArena::attach(offer);
+              return peer.ok() && all_are(peer.value().at(offset, 8 * page), 8 * page, 9) ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(ArenaMappings, ABlockThatCannotBeHadBackStaysUsed) {
+  Arena& arena = make(64 * mebibyte);
+  const ProgramFile file(2), other(1);
+  void* block = arena.allocate(mebibyte);
+  file.map_over(block, page);
+  ASSERT_EQ(dup2(other.descriptor(), arena.offer().descriptor), arena.offer().descriptor);
+  EXPECT_TRUE(Arena::release(block));
+  for (int i = 0; i < 100; ++i) EXPECT_NE(arena.allocate(mebibyte / 2), block);
+  EXPECT_TRUE(file.is_intact());
+}
+
+TEST(ArenaMappings, FreePagesThatTheProgramTakesAreNeverHandedOut) {
+  Arena& arena = make(64 * mebibyte);
+  const ProgramFile file(1);
+  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+  EXPECT_TRUE(Arena::release(block));
+  file.map_over(block + 5 * page, page);
+  while (auto* other = static_cast<std::byte*>(arena.allocate(256 * 1024))) {
+    EXPECT_TRUE(other + 256 * 1024 <= block + 5 * page || other > block + 5 * page);
+    std::memset(other, 3, 256 * 1024);
+  }
+  EXPECT_TRUE(file.is_intact());
+}
+
+TEST(ArenaMappings, UnmappedPagesStayTheArenas) {
+  Arena& arena = make(64 * mebibyte);
+  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+  std::memset(block, 7, mebibyte);
+  int result = -1;
+  ASSERT_TRUE(Arena::unmap(block + 16 * page, 4 * page - 1, result));
+  EXPECT_EQ(result, 0);
+  EXPECT_FALSE(Arena::offset_of(block, mebibyte).has_value());
+  EXPECT_EQ(in_child([&] { return block[18 * page] == std::byte{7} ? 0 : 1; }), 1000 + SIGSEGV);
+  for (int i = 0; i < 100; ++i) {
+    void* other = mmap(nullptr, 4 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_FALSE(Arena::contains(other));
+  }
+  EXPECT_FALSE(Arena::unmap(block + 1, page, result));  // the system's to refuse
+  EXPECT_FALSE(Arena::unmap(block, 0, result));
+  EXPECT_TRUE(Arena::release(block));
+  auto* again = static_cast<std::byte*>(arena.allocate(mebibyte));
+  ASSERT_EQ(again, block);
+  std::memset(again, 1, mebibyte);
+  EXPECT_TRUE(Arena::offset_of(again, mebibyte).has_value());
+}
+
+// What an allocator of the program's expects, which keeps its own memory in a block.
+TEST(ArenaMappings, DroppedPagesReadAsZeros) {
+  Arena& arena = make(64 * mebibyte);
+  const ProgramFile file(1);
+  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+  std::memset(block, 7, mebibyte);
+  file.map_over(block + 10 * page, page);
+  const std::size_t before = status_bytes("RssShmem");
+  int result = -1;
+  ASSERT_TRUE(Arena::drop(block + 2 * page, 200 * page, MADV_DONTNEED, result));
+  EXPECT_EQ(result, 0);
+  EXPECT_LE(status_bytes("RssShmem") + 190 * page, before);
+  EXPECT_TRUE(all_are(block, 2 * page, 7));
+  EXPECT_TRUE(all_are(block + 2 * page, 8 * page, 0));
+  EXPECT_TRUE(all_are(block + 10 * page, page, 1));
+  EXPECT_TRUE(all_are(block + 11 * page, 191 * page, 0));
+  EXPECT_TRUE(all_are(block + 202 * page, page, 7));
+  EXPECT_TRUE(Arena::offset_of(block + 11 * page, 100 * page).has_value());  // peers see zeros as well
+  EXPECT_FALSE(Arena::drop(block + 1, page, MADV_DONTNEED, result));         // the system's to refuse
+}
+
+TEST(ArenaMappings, AChildHasWhatTheProgramMapped) {
+  Arena& arena = make(64 * mebibyte);
+  const ProgramFile file(2);
+  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+  std::memset(block, 7, mebibyte);
+  file.map_over(block + 3 * page, 2 * page);
+  const int result = in_child([&] {
+    int bad = all_are(block, 3 * page, 7) && all_are(block + 5 * page, mebibyte - 5 * page, 7) ? 0 : 1;
+    bad |= all_are(block + 3 * page, page, 1) && all_are(block + 4 * page, page, 2) ? 0 : 2;
+    std::memset(block, 8, 3 * page);
+    return bad | (Arena::release(block) ? 0 : 4);
+  });
+  EXPECT_EQ(result, 0);
+  EXPECT_TRUE(all_are(block, 3 * page, 7));
+  EXPECT_TRUE(file.is_intact());
 }
 
 // ---- Peers ----

@@ -1,9 +1,14 @@
 // A rank of a node that fails: the others' waits end with an error that names it, whatever they wait for, and nobody
 // touches its memory afterwards.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstring>
+#include <new>
 #include <thread>
 
 #include "tests/tl/ranks.h"
@@ -172,6 +177,7 @@ class TwoMembers : public testing::Test {
 };
 
 struct Reduction {
+  std::chrono::milliseconds each{10};
   std::atomic<bool> at_work = false;
   std::atomic<int> calls = 0;
 };
@@ -181,7 +187,7 @@ void reduce_slowly(const Reducer& self, void*, const void*, const void*, std::si
   auto& reduction = *static_cast<Reduction*>(const_cast<void*>(self.context));
   ++reduction.calls;
   reduction.at_work = true;
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(reduction.each);
   reduction.at_work = false;
 }
 
@@ -212,37 +218,159 @@ TEST_F(TwoMembers, WhoComesLaterLeavesItsMemoryAlone) {
   EXPECT_EQ(reduction.calls, 0);
 }
 
-// The others that are at work on a rank's memory when it fails end that before it returns.
-TEST_F(TwoMembers, WhoIsAtWorkIsWaitedFor) {
-  class LateBreak final : public PeerBuffers {
-   public:
-    explicit LateBreak(const Reduction& reduction) : reduction_(reduction) {}
-    std::optional<std::uint64_t> name(const std::byte* address, std::size_t) const override {
-      return reinterpret_cast<std::uintptr_t>(address);
-    }
-    std::byte* find(std::size_t, std::uint64_t, std::size_t) const override {
-      while (!reduction_.at_work) sched_yield();
-      return nullptr;
-    }
+// Finds nothing, but only once another rank is at work.
+class LateBreak final : public PeerBuffers {
+ public:
+  explicit LateBreak(const std::atomic<bool>& at_work) : at_work_(at_work) {}
+  std::optional<std::uint64_t> name(const std::byte* address, std::size_t) const override {
+    return reinterpret_cast<std::uintptr_t>(address);
+  }
+  std::byte* find(std::size_t, std::uint64_t, std::size_t) const override {
+    while (!at_work_) sched_yield();
+    return nullptr;
+  }
 
-   private:
-    const Reduction& reduction_;
-  };
-  Reduction reduction;
-  const LateBreak late(reduction);
-  const BreakingBuffers buffers(false);
-  Member first(view(), peers_, 0, {.buffers = &late}), second(view(), peers_, 1, {.buffers = &buffers});
-  Status told;
-  std::thread other([&] { told = second.run(second.group(GroupKind::all_reduce), slow_reducer(reduction)); });
-  const Status status = first.run(first.group(GroupKind::all_reduce), slow_reducer(reduction));
-  const int calls = reduction.calls;
-  EXPECT_FALSE(reduction.at_work);
-  EXPECT_TRUE(contains(status, broken)) << status.message();
-  other.join();
-  EXPECT_EQ(told_of(0, broken, told), "");
-  EXPECT_GT(calls, 0);
-  EXPECT_EQ(reduction.calls, calls);
+ private:
+  const std::atomic<bool>& at_work_;
+};
+
+// The others that are at work on a rank's memory when it fails end that before it returns, however long it takes.
+TEST_F(TwoMembers, WhoIsAtWorkIsWaitedFor) {
+  for (const int milliseconds : {10, 400}) {
+    segment_ = std::move(SharedSegment::create(detail::least_segment_bytes(2)).value());
+    Reduction reduction;
+    reduction.each = std::chrono::milliseconds(milliseconds);
+    const LateBreak late(reduction.at_work);
+    const BreakingBuffers buffers(false);
+    Member first(view(), peers_, 0, {.buffers = &late}), second(view(), peers_, 1, {.buffers = &buffers});
+    Status told;
+    std::thread other([&] { told = second.run(second.group(GroupKind::all_reduce), slow_reducer(reduction)); });
+    const Status status = first.run(first.group(GroupKind::all_reduce), slow_reducer(reduction));
+    const int calls = reduction.calls;
+    EXPECT_FALSE(reduction.at_work);
+    EXPECT_TRUE(contains(status, broken)) << status.message();
+    other.join();
+    EXPECT_EQ(told_of(0, broken, told), "");
+    EXPECT_GT(calls, 0);
+    EXPECT_EQ(reduction.calls, calls);
+  }
 }
+
+// Who has not begun its work is not: its program may compute for long before it looks again.
+TEST_F(TwoMembers, WhoHasOnlyAnnouncedIsNotWaitedFor) {
+  const BreakingBuffers buffers(false), broken_buffers(true);
+  Member first(view(), peers_, 0, {.buffers = &broken_buffers}), second(view(), peers_, 1, {.buffers = &buffers});
+  const Reducer reducer = make_reducer(Op::sum, Element::u32);
+  const BoundSchedule schedule = second.group(GroupKind::all_reduce);
+  std::vector<std::byte> memory(2 * bytes);
+  const Buffers spaces{{memory.data(), memory.data() + bytes, nullptr}};
+  const Result<bool> posted = second.engine().start(schedule, spaces, &reducer, nullptr);
+  ASSERT_TRUE(posted.ok() && !*posted);
+  const Status status = first.run(first.group(GroupKind::all_reduce), reducer);
+  EXPECT_TRUE(contains(status, broken)) << status.message();
+  EXPECT_EQ(told_of(0, broken, second.engine().progress().status()), "");
+}
+
+// The last piece of a single copy that the sender has begun to write.
+TEST_F(TwoMembers, AWriterIsWaitedFor) {
+  const ShmChannelOptions options{.single_copy = true, .single_copy_threshold = 1};
+  Member first(view(), peers_, 0, options), second(view(), peers_, 1, options);
+  std::vector<std::byte> memory(bytes);
+  const Buffers spaces{{memory.data(), memory.data(), nullptr}};
+  const BoundSchedule out = second.message(StepKind::send, 0), in = first.message(StepKind::recv, 1);
+  ASSERT_FALSE(*second.engine().start(out, spaces, nullptr, nullptr));
+  ASSERT_FALSE(*first.engine().start(in, spaces, nullptr, nullptr));
+  const detail::SegmentShape shape = detail::segment_shape(segment_.bytes(), 2);
+  auto& ring = *reinterpret_cast<detail::RingControl*>(segment_.data() + detail::ring_offset(shape, 2, 1, 0));
+  ASSERT_NE(ring.claims.load() >> 32, 0u) << "the receiver has not accepted";
+  ++ring.claims;
+  std::atomic<bool> written = false;
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    written = true;
+    ++ring.pushed;
+  });
+  first.channel().abandon({Code::unavailable, "out of memory"});
+  EXPECT_TRUE(written);
+  writer.join();
+}
+
+#if !defined(__SANITIZE_THREAD__)
+// What two processes share: their buffers, and what they know of each other.
+class StoppedRank : public testing::Test {
+ protected:
+  enum class End { goes_on, killed };
+  struct Shared {
+    std::atomic<bool> at_work, continued;
+    std::byte input[2][bytes], output[2][bytes];
+  };
+
+  StoppedRank()
+      : shared_(new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                    Shared()) {}
+  ~StoppedRank() override { munmap(shared_, sizeof(Shared)); }
+
+  // Rank 1 is stopped, or killed, in the middle of its work on rank 0's memory, when rank 0 fails. Whether rank 0 has
+  // its memory for itself then.
+  std::string run(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, End end) {
+    const LateBreak late(shared_->at_work);
+    const BreakingBuffers all(false);
+    const PeerBuffers* buffers = &all;
+    if (rank == 0) buffers = &late;
+    Member member(std::move(segment), peers, rank, {.buffers = buffers});
+    const Buffers spaces{{shared_->input[rank], shared_->output[rank], nullptr}};
+    const Context context{shared_, end};
+    const Reducer reducer{
+        .apply = stop_and_write, .kernel = nullptr, .many = nullptr, .context = &context, .element_bytes = 4};
+    std::thread waker([&] {
+      if (rank != 0 || end == End::killed) return;
+      while (!shared_->at_work) sched_yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      shared_->continued = true;
+      kill(peers[1].process, SIGCONT);
+    });
+    const Status status = member.engine().run(member.group(GroupKind::all_reduce), spaces, &reducer, nullptr);
+    const bool continued = shared_->continued;
+    std::memset(shared_->output[rank], 0x11, bytes);
+    waker.join();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    if (rank != 0) return told_of(0, broken, status);
+    if (!contains(status, broken)) return status.message();
+    if (end == End::goes_on && !continued) return "rank 0 returned while rank 1 was stopped in its work";
+    if (std::ranges::count(shared_->output[0], std::byte{0x11}) != bytes) return "memory was overwritten afterwards";
+    return {};
+  }
+
+  Shared* shared_;
+
+ private:
+  struct Context {
+    Shared* shared;
+    End end;
+  };
+  static void stop_and_write(const Reducer& self, void* result, const void*, const void*, std::size_t count) {
+    const auto& context = *static_cast<const Context*>(self.context);
+    if (!context.shared->at_work.exchange(true)) raise(context.end == End::killed ? SIGKILL : SIGSTOP);
+    std::memset(result, 0x77, 4 * count);
+  }
+};
+
+TEST_F(StoppedRank, IsWaitedForBeforeMemoryIsGivenBack) {
+  const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+    return run(rank, std::move(segment), peers, End::goes_on);
+  };
+  EXPECT_EQ(run_processes(2, SharedSegment::default_bytes(2), body), 0);
+}
+
+TEST_F(StoppedRank, IsNotWaitedForWhenItIsGone) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+    return run(rank, std::move(segment), peers, End::killed);
+  };
+  EXPECT_EQ(run_processes(2, SharedSegment::default_bytes(2), body), 1) << "the one that was killed";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+#endif
 
 }  // namespace
 }  // namespace plait::tl

@@ -1,5 +1,6 @@
 // A libucp of a few lines: messages between endpoints of one process, delivered in the order of a test's choice, and
-// failures on demand. For one thread.
+// failures on demand. As with the real one, several threads may use several workers, but each worker one at a time:
+// others are counted.
 #pragma once
 
 #include "tl/ucx/ucp_library.h"
@@ -19,6 +20,7 @@ struct Behaviour {
   ucs_status_t worker_status = UCS_OK;
   ucs_status_t events_status = UCS_OK;  // of asking for a worker's descriptor
   std::size_t cut_bytes = 0;            // messages arrive so much shorter
+  int yield_every = 0;                  // of so many calls one lets other threads come; 0: none
 };
 extern Behaviour behaviour;
 
@@ -28,6 +30,9 @@ int open_workers();
 int open_requests();
 int synchronous_sends();
 int closed_endpoints();
+// Calls that found another thread within the same worker.
+int meetings();
+ucs_thread_mode_t thread_mode();  // of the worker that was made last
 
 const UcpLibrary& library();
 

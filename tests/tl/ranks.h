@@ -102,7 +102,7 @@ inline int run_processes(int ranks, std::size_t segment_bytes, const RankBody& b
   auto segment = SharedSegment::create(segment_bytes + 4096);  // the last page is for the process ids
   if (!segment.ok()) return ranks;
   auto* processes = reinterpret_cast<std::atomic<int>*>(segment->data() + segment_bytes);
-  const int parent = getpid(), descriptor = segment->descriptor();
+  const SegmentOffer offer = segment->offer();
   std::vector<int> children;
   for (int rank = 0; rank < ranks; ++rank) {
     const int child = fork();
@@ -117,7 +117,7 @@ inline int run_processes(int ranks, std::size_t segment_bytes, const RankBody& b
       while (processes[peer] == 0) sched_yield();
       peers.push_back({peer, processes[peer]});
     }
-    auto attached = SharedSegment::attach(parent, descriptor, segment_bytes + 4096);
+    auto attached = SharedSegment::attach(offer);
     const std::string problem = attached.ok() ? body(rank, std::move(*attached), peers) : attached.status().message();
     if (!problem.empty()) std::fprintf(stderr, "rank %d: %s\n", rank, problem.c_str());
     _exit(problem.empty() ? 0 : 1);

@@ -45,9 +45,9 @@ TEST(SharedSegment, IsZeroedSharedAndNameless) {
   std::byte* const end = segment->data() + segment->bytes();
   EXPECT_TRUE(std::all_of(segment->data(), end, [](std::byte b) { return b == std::byte{}; }));
   EXPECT_EQ(segments_with_a_name(), 0);
-  const int parent = getpid(), descriptor = segment->descriptor();
+  const SegmentOffer offer = segment->offer();
   EXPECT_EQ(in_child([&] {
-              auto attached = SharedSegment::attach(parent, descriptor, 1 << 20);
+              auto attached = SharedSegment::attach(offer);
               if (!attached.ok()) return 1;
               attached->data()[12345] = std::byte{42};
               return 0;
@@ -79,17 +79,38 @@ TEST(SharedSegment, SaysWhyItCannotAttach) {
   auto segment = SharedSegment::create(4096);
   ASSERT_TRUE(segment.ok());
   const std::string mine = "/proc/" + std::to_string(getpid()) + "/fd/";
-  const auto closed = SharedSegment::attach(getpid(), 999, 4096);
+  SegmentOffer offer = segment->offer();
+  offer.descriptor = 999;
+  const auto closed = SharedSegment::attach(offer);
   ASSERT_FALSE(closed.ok());
   EXPECT_EQ(closed.status().code(), Code::unavailable);
   EXPECT_TRUE(contains(closed.status(), mine + "999: No such file or directory")) << closed.status().message();
-  const auto other_size = SharedSegment::attach(getpid(), segment->descriptor(), 8192);
+  offer = segment->offer();
+  offer.bytes = 8192;
+  const auto other_size = SharedSegment::attach(offer);
   ASSERT_FALSE(other_size.ok());
   EXPECT_TRUE(contains(other_size.status(), "is not a segment of 8192 bytes")) << other_size.status().message();
   const int gone = fork();
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
-  EXPECT_FALSE(SharedSegment::attach(gone, 3, 4096).ok());
+  offer = segment->offer();
+  offer.process = gone;
+  EXPECT_FALSE(SharedSegment::attach(offer).ok());
+}
+
+// A process id that is another process's by now, or a descriptor that was closed and is another file: of the same size.
+TEST(SharedSegment, AttachesToNothingButWhatWasOffered) {
+  auto offered = SharedSegment::create(4096);
+  ASSERT_TRUE(offered.ok());
+  const SegmentOffer offer = offered->offer();
+  EXPECT_TRUE(SharedSegment::attach(offer).ok());
+  auto other = SharedSegment::create(4096);
+  ASSERT_TRUE(other.ok());
+  ASSERT_EQ(dup2(other->descriptor(), offer.descriptor), offer.descriptor);
+  const auto attached = SharedSegment::attach(offer);
+  ASSERT_FALSE(attached.ok());
+  EXPECT_EQ(attached.status().code(), Code::unavailable);
+  EXPECT_TRUE(contains(attached.status(), "is not the segment that was offered")) << attached.status().message();
 }
 
 // What a rank writes lies on its node: its board, and the rings to the others.

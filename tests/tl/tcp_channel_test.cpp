@@ -1,78 +1,19 @@
 // The channel over plain sockets, between ranks of this process over the loopback interface.
 #include "tl/tcp/tcp_channel.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
 #include <thread>
 
+#include "tests/tl/tcp_ranks.h"
+#include "tl/tcp/link_watch.h"
+
 namespace plait::tl {
 namespace {
-
-constexpr std::uint32_t loopback = 0x7f000001;
-constexpr std::uint64_t token = 4711;
-
-struct Message {
-  Message(StepKind kind, int peer, std::size_t bytes, int value = 0)
-      : storage(bytes, static_cast<std::byte>(value)), span{0, bytes, Space::input} {
-    buffers.base[0] = storage.data();
-    transfer.kind = kind;
-    transfer.peer = peer;
-    transfer.bytes = bytes;
-    transfer.memory = {&span, bytes > 0 ? 1u : 0u, &buffers};
-  }
-  std::vector<std::byte> storage;
-  BoundSpan span;
-  Buffers buffers;
-  Transfer transfer;
-};
-
-class Ranks {
- public:
-  explicit Ranks(int ranks) {
-    std::vector<Socket> listeners;
-    for (int rank = 0; rank < ranks; ++rank) {
-      auto listener = listen_at(loopback, ranks);
-      EXPECT_TRUE(listener.ok());
-      peers_.push_back({*endpoint_of(*listener), "here"});
-      listeners.push_back(std::move(*listener));
-    }
-    for (int rank = 0; rank < ranks; ++rank)
-      channels_.push_back(make_tcp_channel(std::move(listeners[static_cast<std::size_t>(rank)]), peers_,
-                                           {.rank = rank, .token = token, .rail = "lo"}));
-  }
-  Channel& channel(int rank) { return *channels_[static_cast<std::size_t>(rank)]; }
-  Endpoint endpoint(int rank) const { return peers_[static_cast<std::size_t>(rank)].endpoint; }
-  Status glance() {
-    for (auto& channel : channels_) {
-      if (channel->active() == 0) continue;
-      const Result<bool> moved = channel->progress(completed_);
-      if (!moved.ok()) return moved.status();
-    }
-    return {};
-  }
-  Status finish() {
-    for (int glances = 0; glances < 1'000'000; ++glances) {
-      int active = 0;
-      for (auto& channel : channels_) active += channel->active();
-      if (active == 0) return {};
-      if (Status status = glance(); !status.ok()) return status;
-      sched_yield();
-    }
-    return {Code::internal, "hangs"};
-  }
-
- private:
-  std::vector<TcpPeer> peers_;
-  std::vector<std::unique_ptr<Channel>> channels_;
-  std::vector<Transfer*> completed_;
-};
 
 TEST(TcpChannel, MessagesOfAllPairsArriveInOrder) {
   constexpr int ranks = 5;
@@ -138,31 +79,6 @@ TEST(TcpChannel, WaitsForAPeerThatDoesNotReadForLong) {
   EXPECT_EQ(received.storage, sent.storage);
 }
 
-TEST(TcpChannel, SendsAwayStrangers) {
-  Ranks ranks(2);
-  const sockaddr_in address{
-      .sin_family = AF_INET, .sin_port = htons(ranks.endpoint(1).port), .sin_addr = {htonl(loopback)}, .sin_zero = {}};
-  struct {
-    std::uint64_t token;
-    std::int32_t rank, unused;
-  } const greetings[] = {{token + 1, 0, 0}, {token, 1, 0}, {token, -1, 0}, {token, 7, 0}};
-  Message sent(StepKind::send, 1, 8, 3), received(StepKind::recv, 0, 8);
-  ASSERT_TRUE(ranks.channel(1).start(received.transfer).ok());
-  std::vector<int> strangers;
-  for (const auto& greeting : greetings) {
-    strangers.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    ASSERT_EQ(connect(strangers.back(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    ASSERT_EQ(send(strangers.back(), &greeting, sizeof greeting, 0), static_cast<ssize_t>(sizeof greeting));
-    ASSERT_TRUE(ranks.glance().ok());
-  }
-  strangers.push_back(socket(AF_INET, SOCK_STREAM, 0));  // says nothing
-  ASSERT_EQ(connect(strangers.back(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  ASSERT_TRUE(ranks.channel(0).start(sent.transfer).ok());
-  ASSERT_TRUE(ranks.finish().ok());
-  EXPECT_EQ(received.storage, sent.storage);
-  for (const int stranger : strangers) close(stranger);
-}
-
 TEST(TcpChannel, APeerThatGivesUpIsNamed) {
   Ranks ranks(2);
   Message hello(StepKind::send, 1, 1, 1), greeted(StepKind::recv, 0, 1);
@@ -186,12 +102,52 @@ TEST(TcpChannel, AnotherLengthIsAnError) {
   EXPECT_FALSE(ranks.finish().ok());
 }
 
+bool asks_for_life(int descriptor) {
+  int asks = 0;
+  socklen_t size = sizeof asks;
+  return getsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &asks, &size) == 0 && asks != 0;
+}
+
+int sockets_that_ask_for_life() {
+  int count = 0;
+  for (int descriptor = 0; descriptor < 256; ++descriptor) count += asks_for_life(descriptor) ? 1 : 0;
+  return count;
+}
+
+// What the kernel is told to find out about ends an idle connection in an outage of seconds.
+TEST(TcpChannel, OnlyAnAwaitedConnectionIsAskedForLife) {
+  Ranks ranks(2);
+  Message hello(StepKind::send, 1, 1, 1), greeted(StepKind::recv, 0, 1);
+  ASSERT_TRUE(ranks.channel(0).start(hello.transfer).ok());
+  ASSERT_TRUE(ranks.channel(1).start(greeted.transfer).ok());
+  ASSERT_TRUE(ranks.finish().ok());
+  EXPECT_EQ(sockets_that_ask_for_life(), 0) << "both ends are idle";
+  Message sent(StepKind::send, 1, 1, 2), received(StepKind::recv, 0, 1);
+  ASSERT_TRUE(ranks.channel(1).start(received.transfer).ok());
+  const auto begin = std::chrono::steady_clock::now();
+  while (sockets_that_ask_for_life() == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(30))
+    for (int glances = 0; glances < 1000; ++glances) {
+      const Status status = ranks.glance();
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+  EXPECT_EQ(sockets_that_ask_for_life(), 1) << "rank 1 waits";
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900));
+  ASSERT_TRUE(ranks.channel(0).start(sent.transfer).ok());
+  ASSERT_TRUE(ranks.finish().ok());
+  EXPECT_EQ(sockets_that_ask_for_life(), 0) << "idle again";
+}
+
 TEST(TcpSocket, AFreshConnectionIsNotCut) {
-  const Result<Socket> listener = listen_at(loopback, 1);
+  const Result<Socket> listener = listen_at(loopback);
   ASSERT_TRUE(listener.ok());
-  const Result<Socket> made = connect_to(loopback, *endpoint_of(*listener));
+  const Result<Opened> made = connect_to(loopback, *endpoint_of(*listener));
   ASSERT_TRUE(made.ok());
-  EXPECT_FALSE(is_cut(*made));
+  ASSERT_EQ(made.value().outcome, Opening::made);
+  detail::LinkWatch watch;
+  EXPECT_FALSE(watch.cut(made.value().socket));
+  EXPECT_TRUE(asks_for_life(made.value().socket.descriptor()));
+  watch.end(made.value().socket);
+  EXPECT_FALSE(asks_for_life(made.value().socket.descriptor()));
 }
 
 }  // namespace

@@ -23,12 +23,11 @@ Rail rail_named(const char* name) {
   return rail;
 }
 
-// Workers of several ranks on the same rails, and a channel for each.
+// Workers of several ranks on the same rails, and a channel for each; of further communicators as well.
 class Ranks {
  public:
   Ranks(const UcpLibrary& ucp, int ranks, const std::vector<Rail>& rails, UcxChannelOptions options,
-        bool introduced = false) {
-    std::vector<std::shared_ptr<const UcxPeer>> peers;
+        bool introduced = false, WorkerThreads threads = WorkerThreads::one) {
     for (int rank = 0; rank < ranks; ++rank) {
       workers_.emplace_back();
       auto peer = std::make_shared<UcxPeer>();
@@ -36,7 +35,7 @@ class Ranks {
       peer->host = "node" + std::to_string(rank);
       for (std::size_t i = 0; i < rails.size(); ++i) {
         auto worker = RailWorker::open(
-            ucp, rails[i], {.transports = {}, .concurrent = false, .process = introduced ? peer->process : 0});
+            ucp, rails[i], {.transports = {}, .threads = threads, .process = introduced ? peer->process : 0});
         if (!worker.ok()) {
           problem_ = worker.status().message();
           return;
@@ -44,23 +43,33 @@ class Ranks {
         peer->rails.push_back({.network = i, .address = 0, .worker = (*worker)->address()});
         workers_.back().push_back(std::move(*worker));
       }
-      peers.push_back(std::move(peer));
+      peers_.push_back(std::move(peer));
     }
-    for (int rank = 0; rank < ranks; ++rank) {
+    add_communicator(std::move(options));
+  }
+  // Of the same ranks.
+  void add_communicator(UcxChannelOptions options) {
+    auto& channels = channels_.emplace_back();
+    for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
       std::vector<UcxRail> own;
-      for (std::size_t i = 0; i < rails.size(); ++i)
-        own.push_back({workers_[static_cast<std::size_t>(rank)][i].get(), i});
-      options.rank = rank;
-      channels_.push_back(make_ucx_channel(std::move(own), peers, options));
+      for (std::size_t i = 0; i < workers_[rank].size(); ++i) own.push_back({workers_[rank][i].get(), i});
+      options.rank = static_cast<int>(rank);
+      channels.push_back(make_ucx_channel(std::move(own), peers_, options));
     }
   }
   const std::string& problem() const { return problem_; }
-  Channel& channel(int rank) { return *channels_[static_cast<std::size_t>(rank)]; }
+  Channel& channel(int rank, std::size_t communicator = 0) {
+    return *channels_[communicator][static_cast<std::size_t>(rank)];
+  }
+  void destroy_channel(int rank, std::size_t communicator) {
+    channels_[communicator][static_cast<std::size_t>(rank)].reset();
+  }
   RailWorker& worker(int rank, std::size_t rail) { return *workers_[static_cast<std::size_t>(rank)][rail]; }
 
  private:
   std::vector<std::vector<std::unique_ptr<RailWorker>>> workers_;
-  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<std::shared_ptr<const UcxPeer>> peers_;
+  std::vector<std::vector<std::unique_ptr<Channel>>> channels_;  // by communicator and rank
   std::string problem_;
 };
 
@@ -84,12 +93,12 @@ class FakeUcx : public ::testing::Test {
 };
 
 // Both channels in turn, until neither has anything left or one fails.
-Status run(Ranks& ranks) {
+Status run(Ranks& ranks, std::size_t communicator = 0) {
   std::vector<Transfer*> completed;
   for (int glance = 0; glance < 100'000; ++glance) {
-    if (ranks.channel(0).active() + ranks.channel(1).active() == 0) return {};
+    if (ranks.channel(0, communicator).active() + ranks.channel(1, communicator).active() == 0) return {};
     for (const int rank : {0, 1}) {
-      const Result<bool> moved = ranks.channel(rank).progress(completed);
+      const Result<bool> moved = ranks.channel(rank, communicator).progress(completed);
       if (!moved.ok()) return moved.status();
     }
   }
@@ -270,25 +279,134 @@ TEST_F(FakeUcx, NothingGoesBeforeBothEndsAreIntroduced) {
   EXPECT_EQ(fake_ucp::open_requests(), 0);
 }
 
-TEST_F(FakeUcx, AConnectionIsCutOnlyOnceBothEndsAreIntroduced) {
+TEST_F(FakeUcx, OnlyPeersThatAreIntroducedAreTold) {
   for (const bool met : {false, true}) {
     fake_ucp::reset();
     {
       Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {}, true);
-      Message out(StepKind::send, 1, 10), in(StepKind::recv, 0, 10), other(StepKind::send, 1, 10);
+      Message out(StepKind::send, 1, 10), in(StepKind::recv, 0, 10), other(StepKind::send, 1, 10),
+          waits(StepKind::recv, 0, 10);
       ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
       if (met) {
         ASSERT_TRUE(ranks.channel(1).start(in.transfer).ok());
         ASSERT_TRUE(run(ranks).ok());
       }
       ranks.channel(0).abandon({Code::peer_failed, "given up"});
-      EXPECT_EQ(fake_ucp::closed_endpoints(), met ? 1 : 0);
+      EXPECT_EQ(fake_ucp::closed_endpoints(), 0);
       EXPECT_EQ(ranks.channel(0).active(), 0);
       EXPECT_FALSE(ranks.channel(0).start(other.transfer).ok());
+      ASSERT_TRUE(ranks.channel(1).start(waits.transfer).ok());
+      Status status;
+      std::vector<Transfer*> completed;
+      for (int glance = 0; glance < 1000 && status.ok(); ++glance)
+        status = ranks.channel(1).progress(completed).status();
+      EXPECT_EQ(status.message() == "ucx: rank 0 has failed: given up", met) << status.message();
+      ranks.channel(1).abandon(status);
     }
     EXPECT_EQ(fake_ucp::open_requests(), 0) << met;
     EXPECT_EQ(fake_ucp::open_workers(), 0);
   }
+}
+
+// What two communicators have under way between the same two ranks over one rail, in both directions.
+struct UnderWay {
+  explicit UnderWay(std::size_t bytes) {
+    for (const int rank : {0, 1}) {
+      out.push_back(std::make_unique<Message>(StepKind::send, 1 - rank, bytes));
+      in.push_back(std::make_unique<Message>(StepKind::recv, 1 - rank, bytes));
+      std::ranges::fill(out.back()->storage, static_cast<std::byte>(rank + 1));
+    }
+  }
+  Status start(Ranks& ranks, std::size_t communicator) {
+    Status status;
+    for (const int rank : {0, 1})
+      for (auto* messages : {&in, &out})
+        if (status.ok())
+          status =
+              ranks.channel(rank, communicator).start((*messages)[static_cast<std::size_t>(rank)]->transfer).status();
+    return status;
+  }
+  bool arrived() const { return in[0]->storage == out[1]->storage && in[1]->storage == out[0]->storage; }
+
+  std::vector<std::unique_ptr<Message>> out, in;  // by rank
+};
+
+TEST_F(FakeUcx, TheEndOfACommunicatorLeavesOthersAlone) {
+  for (const bool destroyed : {false, true}) {
+    fake_ucp::reset();
+    {
+      UnderWay ended(2000), other(2000);
+      Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.communicator = 1, .fragment_bytes = 100, .window = 3},
+                  true);
+      ranks.add_communicator({.communicator = 2, .fragment_bytes = 100, .window = 3});
+      ASSERT_TRUE(ended.start(ranks, 0).ok());
+      ASSERT_TRUE(other.start(ranks, 1).ok());
+      std::vector<Transfer*> completed;
+      for (int glance = 0; glance < 20; ++glance)
+        for (const std::size_t communicator : {0, 1})
+          for (const int rank : {0, 1}) ASSERT_TRUE(ranks.channel(rank, communicator).progress(completed).ok());
+      ASSERT_GT(ranks.worker(0, 0).bytes_sent(), 0u);
+      ASSERT_GT(ranks.channel(0, 0).active() * ranks.channel(0, 1).active(), 0) << "both are in the middle";
+      if (destroyed)
+        ranks.destroy_channel(0, 0);
+      else
+        ranks.channel(0, 0).abandon({Code::unavailable, "out of memory"});
+      const Status status = run(ranks, 1);
+      EXPECT_TRUE(status.ok()) << status.message();
+      EXPECT_TRUE(other.arrived());
+      EXPECT_EQ(fake_ucp::closed_endpoints(), 0);
+      Status told;
+      for (int glance = 0; glance < 1000 && told.ok(); ++glance)
+        told = ranks.channel(1, 0).progress(completed).status();
+      EXPECT_EQ(told.code(), Code::peer_failed);
+      EXPECT_NE(told.message().find(destroyed ? "rank 0 has failed: its channel was destroyed"
+                                              : "rank 0 has failed: out of memory"),
+                std::string::npos)
+          << told.message();
+      ranks.channel(1, 0).abandon(told);
+    }
+    EXPECT_EQ(fake_ucp::open_requests(), 0) << destroyed;
+  }
+}
+
+// Who is told passes on who was the first.
+TEST_F(FakeUcx, AFarewellNamesTheFirstThatFailed) {
+  Ranks ranks(fake_ucp::library(), 3, {rail_named("a")}, {}, true);
+  Message first(StepKind::recv, 0, 10), second(StepKind::recv, 1, 10);  // of ranks 1 and 2
+  Message back(StepKind::recv, 1, 10), further(StepKind::recv, 2, 10);  // of ranks 0 and 1
+  ASSERT_TRUE(ranks.channel(1).start(first.transfer).ok());
+  ASSERT_TRUE(ranks.channel(2).start(second.transfer).ok());
+  ASSERT_TRUE(ranks.channel(0).start(back.transfer).ok());
+  ASSERT_TRUE(ranks.channel(1).start(further.transfer).ok());
+  std::vector<Transfer*> completed;
+  const auto told = [&](int rank) {
+    Status status;
+    for (int glance = 0; glance < 1000 && status.ok(); ++glance)
+      status = ranks.channel(rank).progress(completed).status();
+    return status;
+  };
+  for (int glance = 0; glance < 20; ++glance)
+    for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(ranks.channel(rank).progress(completed).ok());
+  ranks.channel(0).abandon({Code::unavailable, "out of memory"});
+  for (const int rank : {1, 2}) {
+    const Status status = told(rank);
+    EXPECT_EQ(status.message(), "ucx: rank 0 has failed: out of memory") << rank;
+    ranks.channel(rank).abandon(status);
+  }
+}
+
+// A peer that takes nothing for long: the connection goes, so that the memory of what is under way is free.
+TEST_F(FakeUcx, WhatAPeerDoesNotTakeIsCutInTheEnd) {
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.patience_ns = 200'000'000});
+  Message out(StepKind::send, 1, 1000), in(StepKind::recv, 1, 1000);
+  ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+  ASSERT_TRUE(ranks.channel(0).start(in.transfer).ok());
+  fake_ucp::behaviour.deliveries_a_progress = 0;
+  const std::uint64_t begin = monotonic_ns();
+  ranks.channel(0).abandon({Code::peer_failed, "given up"});
+  EXPECT_GE(monotonic_ns() - begin, 200'000'000u);
+  EXPECT_EQ(fake_ucp::closed_endpoints(), 1);
+  EXPECT_EQ(fake_ucp::open_requests(), 0);
 }
 
 TEST_F(FakeUcx, AnIntroductionThatFailsNamesTheRank) {
@@ -299,6 +417,47 @@ TEST_F(FakeUcx, AnIntroductionThatFailsNamesTheRank) {
   const Status status = run(ranks);
   EXPECT_EQ(status.code(), Code::peer_failed);
   EXPECT_NE(status.message().find("rank 1 on node1, rail a: "), std::string::npos) << status.message();
+}
+
+// A helper thread of one communicator beside the program's thread, which uses another.
+TEST_F(FakeUcx, ThreadsOfTwoCommunicatorsTakeTurnsInAWorker) {
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a"), rail_named("b")},
+              {.communicator = 1, .fragment_bytes = 100, .stripe_from = 1000}, true, WorkerThreads::at_once);
+  ranks.add_communicator({.communicator = 2, .fragment_bytes = 100, .stripe_from = 1000});
+  fake_ucp::behaviour.yield_every = 7;
+  std::array<std::string, 2> problems;
+  const auto body = [&](std::size_t communicator) {
+    for (std::size_t round = 0; round < 20 && problems[communicator].empty(); ++round) {
+      Message out(StepKind::send, 1, 1 + 97 * round), in(StepKind::recv, 0, 1 + 97 * round);
+      std::ranges::fill(out.storage, static_cast<std::byte>(round + 100 * communicator));
+      Status status = ranks.channel(1, communicator).start(in.transfer).status();
+      if (status.ok()) status = ranks.channel(0, communicator).start(out.transfer).status();
+      if (status.ok()) status = run(ranks, communicator);
+      problems[communicator] = !status.ok() ? status.message() : in.storage != out.storage ? "wrong data" : "";
+    }
+  };
+  std::thread helper(body, 0), program(body, 1);
+  helper.join();
+  program.join();
+  for (const std::string& problem : problems) EXPECT_EQ(problem, "");
+  EXPECT_EQ(fake_ucp::meetings(), 0);
+}
+
+TEST_F(FakeUcx, WorkersAreMadeForTheThreadsThatUseThem) {
+  const auto mode = [](WorkerThreads threads) {
+    Ranks ranks(fake_ucp::library(), 1, {rail_named("a")}, {}, false, threads);
+    return fake_ucp::thread_mode();
+  };
+  EXPECT_EQ(mode(WorkerThreads::one), UCS_THREAD_MODE_SINGLE);
+  EXPECT_EQ(mode(WorkerThreads::in_turn), UCS_THREAD_MODE_SERIALIZED);
+  EXPECT_EQ(mode(WorkerThreads::at_once), UCS_THREAD_MODE_SERIALIZED);
+}
+
+// A worker that was not made for it.
+TEST_F(FakeUcx, ASecondThreadInsideAWorkerIsNoticed) {
+  Ranks ranks(fake_ucp::library(), 1, {rail_named("a")}, {});
+  const auto turn = ranks.worker(0, 0).lock();
+  EXPECT_DEATH(std::thread([&] { const auto second = ranks.worker(0, 0).lock(); }).join(), "rail a: two threads");
 }
 
 TEST_F(FakeUcx, ARailThatCannotBeOpenedSaysWhy) {
@@ -377,6 +536,68 @@ TEST_F(RealUcx, TheFirstMessagesMayBeLongOnesBothWays) {
     first.join();
     second.join();
     for (const Status& each : status) ASSERT_TRUE(each.ok()) << each.message();
+  }
+}
+
+// Of two communicators of the same ranks one is given up in the middle, again and again, with memory that its ranks use
+// otherwise as soon as they have it back; the other goes on.
+TEST_F(RealUcx, TheEndOfACommunicatorLeavesOthersAlone) {
+  constexpr std::size_t bytes = 4'000'000;
+  constexpr std::uint64_t second_ns = 1'000'000'000;
+  const std::byte sent{1}, other{2};
+  for (int round = 0; round < 10; ++round) {
+    Ranks job(**ucp, 2, rails, {.communicator = 20}, true);
+    ASSERT_EQ(job.problem(), "");
+    job.add_communicator({.communicator = 21});
+    std::array<std::string, 2> problems;
+    const auto body = [&](int rank) {
+      std::string& problem = problems[static_cast<std::size_t>(rank)];
+      Message out(StepKind::send, 1 - rank, bytes), in(StepKind::recv, 1 - rank, bytes);
+      std::ranges::fill(out.storage, sent);
+      Channel &ended = job.channel(rank, 0), &going_on = job.channel(rank, 1);
+      std::vector<Transfer*> completed;
+      Message first_out(StepKind::send, 1 - rank, 8), first_in(StepKind::recv, 1 - rank, 8);
+      Status status = ended.start(first_out.transfer).status();
+      if (status.ok()) status = ended.start(first_in.transfer).status();
+      while (status.ok() && ended.active() > 0) {  // they meet: who is not introduced is not told
+        status = ended.progress(completed).status();
+        sched_yield();
+      }
+      if (status.ok()) status = ended.start(out.transfer).status();
+      if (status.ok()) status = ended.start(in.transfer).status();
+      for (int glance = 0; status.ok() && rank == 0 && glance < 100 * round; ++glance)
+        status = ended.progress(completed).status();
+      const std::uint64_t begin = monotonic_ns();
+      while (rank == 1 && status.ok() && monotonic_ns() - begin < 5 * second_ns) {
+        status = ended.progress(completed).status();
+        sched_yield();
+      }
+      if (rank == 0 && status.ok()) status = {Code::unavailable, "out of memory"};
+      if (status.message().find("out of memory") == std::string::npos) problem = status.message() + " instead";
+      ended.abandon(status);
+      const std::vector<std::byte> received = in.storage;
+      std::ranges::fill(in.storage, other);
+      std::ranges::fill(out.storage, other);
+      if (std::ranges::count(received, other) > 0) problem = "memory that its owner had back was sent";
+      if (monotonic_ns() - begin > 4 * second_ns) problem += " told late";
+      Engine engine({nullptr, &going_on, nullptr}, {.yield = true});
+      for (std::uint64_t seed = 1; seed <= 3; ++seed)
+        problem += Traffic({.seed = seed + 10 * static_cast<std::uint64_t>(round),
+                            .ranks = 2,
+                            .messages = 20,
+                            .element_bytes = 4,
+                            .sizes = {4, 1000, 60'000, 300'000},
+                            .most_spans = 1,
+                            .channel = ChannelKind::ucx},
+                           rank)
+                       .run(engine);
+      if (std::ranges::count(in.storage, other) != static_cast<std::ptrdiff_t>(bytes))
+        problem = "a late message arrived";
+    };
+    std::thread first(body, 0), second(body, 1);
+    first.join();
+    second.join();
+    for (const std::string& problem : problems) ASSERT_EQ(problem, "") << "round " << round;
   }
 }
 

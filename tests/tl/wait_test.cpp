@@ -201,7 +201,7 @@ TEST(Wait, SocketsWake) {
   std::vector<TcpPeer> peers;
   std::vector<Socket> listeners;
   for (int rank = 0; rank < ranks; ++rank) {
-    auto listener = listen_at(loopback, ranks);
+    auto listener = listen_at(loopback);
     ASSERT_TRUE(listener.ok());
     peers.push_back({*endpoint_of(*listener), "here"});
     listeners.push_back(std::move(*listener));

@@ -61,6 +61,11 @@ void MpiGroup::reduce(const std::byte* data, std::byte* sums, std::size_t bytes,
   MPI_Reduce(data, sums, static_cast<int>(bytes / 4), MPI_INT32_T, MPI_SUM, root, handle(communicator_));
 }
 
+void MpiGroup::maxima(std::span<double> values) {
+  MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX,
+                handle(communicator_));
+}
+
 void MpiGroup::all_gather(const std::byte* mine, std::byte* all, std::size_t bytes) {
   const int count = static_cast<int>(bytes);
   MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle(communicator_));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "core/status.h"
@@ -34,6 +35,8 @@ class MpiGroup {
   void broadcast(std::byte* data, std::size_t bytes, int root);
   // Sums of 32-bit integers, on the root; `bytes` is a multiple of 4.
   void reduce(const std::byte* data, std::byte* sums, std::size_t bytes, int root);
+  // The largest of what the members give for each place, in place of their own; all give equally many.
+  void maxima(std::span<double> values);
   // Everybody's `bytes`, by rank.
   void all_gather(const std::byte* mine, std::byte* all, std::size_t bytes);
 

@@ -2,6 +2,8 @@
 // (MPI keeps the order of messages between two ranks with one tag). All pieces under way are tested by one call.
 #include "tl/mpi/mpi_channel.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <string>
 
@@ -202,7 +204,8 @@ Status MpiChannel::finish_piece(std::size_t index, const MPI_Status& status) {
   return fill_window(lane);
 }
 
-// A receive that was cancelled completes at once. A send cannot be cancelled in practice: its request is let go, and a
+// A receive that was cancelled completes at once; one that has begun to arrive, when it has: MPI would write to its
+// memory otherwise when the program has it back. A send cannot be cancelled in practice: its request is let go, and a
 // staging buffer that MPI may still read is never freed.
 void MpiChannel::give_up() {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -210,8 +213,7 @@ void MpiChannel::give_up() {
     int done = 0;
     if (pieces_[i].transfer->kind != StepKind::send) {
       PMPI_Cancel(&requests_[i]);
-      for (int glance = 0; glance < 1000 && done == 0; ++glance)
-        if (PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+      while (PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0) sched_yield();
     }
     if (done == 0 && requests_[i] != MPI_REQUEST_NULL) {
       PMPI_Request_free(&requests_[i]);

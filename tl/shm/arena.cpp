@@ -8,7 +8,6 @@
 #include "tl/shm/arena.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,6 +21,7 @@
 #include <string>
 
 #include "tl/shm/arena_fork.h"
+#include "tl/shm/arena_lock.h"
 
 namespace plait::tl {
 
@@ -123,26 +123,6 @@ std::byte* map_file(int file, std::size_t bytes) {
 
 }  // namespace
 
-// ---- The lock ----
-
-// Around fork() the forking thread holds the lock itself, while other libraries' handlers may allocate.
-class Arena::Lock {
- public:
-  explicit Lock(std::mutex& guard) : guard_(guard) { lock(); }
-  ~Lock() { unlock(); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-  void lock() {
-    if (!detail::thread_is_forking) guard_.lock();
-  }
-  void unlock() {
-    if (!detail::thread_is_forking) guard_.unlock();
-  }
-
- private:
-  std::mutex& guard_;
-};
-
 // ---- Its making ----
 
 Status Arena::create(const Size& wanted) {
@@ -159,7 +139,8 @@ Status Arena::create(const Size& wanted) {
   struct stat found {};
   auto* arena = new (storage) Arena;
   arena->slack_pages_ = first_slack_pages;
-  if (base == nullptr || fstat(file, &found) != 0 || !arena->spans_.create(pages_of(bytes))) {
+  if (base == nullptr || fstat(file, &found) != 0 || !arena->spans_.create(pages_of(bytes)) ||
+      !arena->foreign_.create(pages_of(bytes))) {
     const int error = errno;
     if (base != nullptr) munmap(base, bytes);
     close(file);
@@ -172,7 +153,7 @@ Status Arena::create(const Size& wanted) {
   the_arena_ = arena;
   detail::arena_range.begin.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_relaxed);
   detail::arena_range.bytes.store(bytes, std::memory_order_release);
-  pthread_atfork(ArenaFork::prepare, ArenaFork::parent, ArenaFork::child);
+  wanted.register_fork(ArenaFork::prepare, ArenaFork::parent, ArenaFork::child);
   instance_.store(arena, std::memory_order_release);
   return {};
 }
@@ -192,12 +173,9 @@ Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
   const std::uint32_t pages = pages_of(bytes);
   const std::uint32_t alignment_pages = std::max(pages_of(alignment), 1u);
   Lock lock(guard_);
-  Span span = spans_.allocate(pages, alignment_pages);
-  if (span.pages == 0 && spans_.dirty_pages() > 0) {
-    // Dirty and clean neighbours are not one span: there may be room once all are clean.
-    give_back(lock, 0);
-    span = spans_.allocate(pages, alignment_pages);
-  }
+  Span span = find_span(lock, pages, alignment_pages);
+  // What the program has taken among free pages is never handed out: the span stays used.
+  while (span.pages > 0 && foreign_.holds_any(span)) span = find_span(lock, pages, alignment_pages);
   if (span.pages == 0) return {};
   if (!open_up(span)) {
     spans_.release(span.first);
@@ -209,6 +187,14 @@ Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
     slack_pages_ = std::min(slack_pages_ + slack_step_pages, most_slack_pages + peak_pages_ / 8);
   }
   return {.address = address_of(span.first), .zeroed = span.clean};
+}
+
+Span Arena::find_span(Lock& lock, std::uint32_t pages, std::uint32_t alignment_pages) {
+  const Span span = spans_.allocate(pages, alignment_pages);
+  if (span.pages > 0 || spans_.dirty_pages() == 0) return span;
+  // Dirty and clean neighbours are not one span: there may be room once all are clean.
+  give_back(lock, 0);
+  return spans_.allocate(pages, alignment_pages);
 }
 
 // Whether the span may be touched now.
@@ -228,9 +214,14 @@ bool Arena::release(void* block) {
   const int error = errno;
   Lock lock(arena.guard_);
   const std::uint32_t first = arena.page_of(block);
-  if (first == no_page || arena.spans_.used_at(first) == 0) return false;
-  arena.spans_.release(first);
-  arena.trim(lock);
+  const std::uint32_t pages = first == no_page ? 0 : arena.spans_.used_at(first);
+  if (pages == 0) return false;
+  const Span span{.first = first, .pages = pages};
+  // A block that cannot be had back stays used for ever.
+  if (!arena.foreign_.holds_any(span) || arena.take_back(lock, span)) {
+    arena.spans_.release(first);
+    arena.trim(lock);
+  }
   errno = error;
   return true;
 }
@@ -249,8 +240,10 @@ bool Arena::resize(void* block, std::size_t bytes) {
   const std::uint32_t first = arena.page_of(block);
   if (first == no_page || arena.spans_.used_at(first) == 0) return false;
   const std::uint32_t had = arena.spans_.used_at(first);
+  if (arena.foreign_.holds_any({.first = first, .pages = had})) return false;
   if (!arena.spans_.resize(first, pages_of(bytes))) return false;
-  if (!arena.open_up({.first = first, .pages = arena.spans_.used_at(first)})) {
+  const Span span{.first = first, .pages = arena.spans_.used_at(first)};
+  if (arena.foreign_.holds_any(span) || !arena.open_up(span)) {
     arena.spans_.resize(first, had);
     return false;
   }
@@ -304,14 +297,20 @@ void Arena::give_back(Lock& lock, std::uint32_t most_dirty_pages) {
   }
 }
 
-// madvise() before fallocate(): libraries that register memory with a network card watch for it. It refuses memory that
-// the program has locked.
+// madvise() before the hole is made: libraries that register memory with a network card watch for it. It refuses memory
+// that the program has locked.
 bool Arena::discard(Span span) const {
-  const std::size_t bytes = std::size_t{span.pages} * page_bytes;
-  if (private_) return madvise(address_of(span.first), bytes, MADV_DONTNEED) == 0;
-  if (madvise(address_of(span.first), bytes, MADV_REMOVE) == 0) return true;
-  return fallocate(offer_.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                   static_cast<off_t>(std::size_t{span.first} * page_bytes), static_cast<off_t>(bytes)) == 0;
+  const detail::OwnCalls own;
+  for (Span run = foreign_.run_outside(span, span.first); run.pages > 0;
+       run = foreign_.run_outside(span, run.first + run.pages)) {
+    const bool dropped = madvise(address_of(run.first), std::size_t{run.pages} * page_bytes, MADV_DONTNEED) == 0;
+    if (private_ && !dropped) return false;
+  }
+  if (private_) return true;
+  const int descriptor = file();
+  return descriptor >= 0 && fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                      static_cast<off_t>(std::size_t{span.first} * page_bytes),
+                                      static_cast<off_t>(std::size_t{span.pages} * page_bytes)) == 0;
 }
 
 }  // namespace plait::tl

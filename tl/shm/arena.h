@@ -3,6 +3,7 @@
 // that maps it too reads and writes those blocks directly (docs/memory.md).
 #pragma once
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -14,6 +15,8 @@
 #include <type_traits>
 
 #include "core/status.h"
+#include "tl/shm/arena_fork.h"
+#include "tl/shm/page_set.h"
 #include "tl/shm/span_table.h"
 
 namespace plait::tl {
@@ -40,6 +43,7 @@ namespace detail {
 struct ArenaRange {
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::size_t> bytes{0};
+  std::atomic<bool> overlaid{false};  // the program has put something of its own somewhere in it, once
 };
 extern constinit ArenaRange arena_range __attribute__((visibility("hidden")));
 }  // namespace detail
@@ -49,6 +53,12 @@ extern constinit ArenaRange arena_range __attribute__((visibility("hidden")));
 //
 // After fork() the child has its own copies of all blocks and can release them; it gets no new ones, and its arena is
 // shared with nobody.
+//
+// A program may do with its blocks what it may do with those of the C library: map something else over pages of them
+// (MAP_FIXED), or drop pages, which then read as zeros (MADV_DONTNEED). Who sees its calls tells the arena
+// (mapped_over() and so on): such pages are no memory of the arena until their block is released, when it takes their
+// place again. Nor is anything done to a file without a proof that it is the arena's: the program may have closed the
+// descriptor and opened its own under the same number.
 class Arena {
  public:
   // Every block starts at a page, so at least at this.
@@ -57,6 +67,7 @@ class Arena {
   struct Size {
     std::size_t bytes = 0;               // of address space; 0: as much as the machine has memory
     std::size_t most = ~std::size_t{0};  // not more than this, whatever `bytes`
+    ForkRegistration register_fork = pthread_atfork;
   };
   // Makes the arena, at most once in a process; further calls do nothing. It may become smaller than wanted where the
   // process's limits say so. Memory is used only by blocks that are written to. Makes system calls.
@@ -87,6 +98,18 @@ class Arena {
   // Makes a block longer or shorter where it stands. false, and nothing done: no room behind it.
   static bool resize(void* block, std::size_t bytes);
 
+  // The program's own calls of the system. Precondition: part of the range lies in the arena's, also in a child of
+  // fork(). false, and nothing done: the system's answer is right, as for the arena's own calls.
+
+  // Something of the program's lies there now.
+  static void mapped_over(void* address, std::size_t bytes);
+  // Whether any page of the range is memory of the arena.
+  static bool owns_any(const void* address, std::size_t bytes);
+  // As munmap(), but the arena keeps its addresses, which then cannot be accessed: nothing else comes to lie there.
+  static bool unmap(void* address, std::size_t bytes, int& result);
+  // As madvise() with an advice after which private memory reads as zeros, or may.
+  static bool drop(void* address, std::size_t bytes, int advice, int& result);
+
   // Where the range lies in the arena, for PeerArena::at(); empty unless all of it does. No lock.
   static std::optional<std::uint64_t> offset_of(const void* address, std::size_t bytes) {
     if (instance() == nullptr) return std::nullopt;
@@ -94,6 +117,8 @@ class Arena {
         reinterpret_cast<std::uintptr_t>(address) - detail::arena_range.begin.load(std::memory_order_relaxed);
     const std::uint64_t all = detail::arena_range.bytes.load(std::memory_order_relaxed);
     if (offset >= all || bytes > all - offset) return std::nullopt;
+    if (detail::arena_range.overlaid.load(std::memory_order_relaxed) && !is_untouched(offset, bytes)) [[unlikely]]
+      return std::nullopt;
     return offset;
   }
 
@@ -114,12 +139,19 @@ class Arena {
 
   Arena() = default;
   Block take(std::size_t bytes, std::size_t alignment);
+  Span find_span(Lock& lock, std::uint32_t pages, std::uint32_t alignment_pages);
   bool open_up(const Span& span);
   std::uint32_t most_kept_pages() const;
   std::uint32_t allowed_dirty_pages() const;
   void trim(Lock& lock);
   void give_back(Lock& lock, std::uint32_t most_dirty_pages);
   bool discard(Span span) const;
+  // The arena's file, if the descriptor still is; -1.
+  int file() const;
+  static bool is_untouched(std::uint64_t offset, std::size_t bytes);
+  Span pages_in(const void* address, std::size_t bytes) const;
+  void note_foreign(Span span);
+  bool take_back(Lock& lock, Span span);
   std::uint32_t page_of(const void* address) const;
   std::byte* address_of(std::uint32_t page) const { return base_ + std::size_t{page} * page_bytes; }
 
@@ -131,6 +163,7 @@ class Arena {
   bool private_ = false;  // in a child of fork(): anonymous memory
   mutable std::mutex guard_;
   SpanTable spans_;
+  PageSet foreign_;  // pages where something of the program's lies, or nothing
   std::uint32_t peak_pages_ = 0;
   std::uint32_t slack_pages_ = 0;
   std::uint32_t open_pages_ = 0;  // from the start: may be touched. mlockall() fills memory with all that may be

@@ -1,7 +1,6 @@
 #include "tl/shm/arena_fork.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,12 +20,6 @@ constexpr std::size_t page = Arena::page_bytes;
 
 // What the next fork's child will have in the arena's place; only between the handlers.
 constinit std::byte* copy = nullptr;
-
-// The program may have closed our descriptor, and its number may be another file by now.
-bool is_still(int descriptor, const ArenaOffer& offer) {
-  struct stat found {};
-  return fstat(descriptor, &found) == 0 && found.st_dev == offer.device && found.st_ino == offer.inode;
-}
 
 // Other threads may be writing to their blocks meanwhile, as when the kernel copies the rest of the process. So the
 // kernel copies here as well, out of the arena's file, where there is one.
@@ -67,11 +60,29 @@ bool move_memory(void* from, void* to, std::size_t bytes) {
   return syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1;
 }
 
+// Without a copy the child sees what the parent writes until its own first write to the page: enough for the children
+// that only start another program, and a limit on address space that leaves no room is rare. Where there are no blocks,
+// nothing is there to be seen. `descriptor` -1: the file is out of reach.
+bool map_instead(std::byte* at, std::size_t offset, std::size_t bytes, int descriptor, bool has_blocks) {
+  if (has_blocks && descriptor < 0) return false;
+  const int kind = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE | (has_blocks ? 0 : MAP_ANONYMOUS);
+  return mmap(at, bytes, PROT_READ | PROT_WRITE, kind, has_blocks ? descriptor : -1,
+              has_blocks ? static_cast<off_t>(offset) : 0) != MAP_FAILED;
+}
+
 // The child cannot go on with memory that it shares with its parent.
 [[noreturn]] void give_up_child() {
   constexpr char message[] = "plait: error: fork: no room for the child's copy of the arena\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
   _exit(127);
+}
+
+// Visits the runs of a span's pages that are the arena's own: from and to which byte.
+template <class Visit>
+void for_own_runs(const PageSet& foreign, Span span, Visit&& visit) {
+  for (Span run = foreign.run_outside(span, span.first); run.pages > 0;
+       run = foreign.run_outside(span, run.first + run.pages))
+    visit(std::size_t{run.first} * page, (std::size_t{run.first} + run.pages) * page);
 }
 
 }  // namespace
@@ -86,9 +97,10 @@ void ArenaFork::prepare() {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory != MAP_FAILED) {
     copy = static_cast<std::byte*>(memory);
-    const int descriptor = is_still(arena.offer_.descriptor, arena.offer_) ? arena.offer_.descriptor : -1;
+    const int descriptor = arena.file();
     for (Span span = arena.spans_.next_used(0); span.pages > 0; span = arena.spans_.next_used(span.first + span.pages))
-      copy_span(descriptor, arena.base_, span.first * page, (std::size_t{span.first} + span.pages) * page);
+      for_own_runs(arena.foreign_, span,
+                   [&](std::size_t from, std::size_t to) { copy_span(descriptor, arena.base_, from, to); });
   }
   errno = error;
 }
@@ -107,15 +119,17 @@ void ArenaFork::child() {
   Arena& arena = *Arena::the_arena_;
   const int error = errno;
   if (!arena.private_) {
-    void* base = arena.base_;
-    const std::size_t bytes = arena.offer_.bytes;
-    const bool moved = copy != nullptr && move_memory(copy, base, bytes);
-    // Without a copy the child sees what the parent writes until its own first write to the page: enough for the
-    // children that only start another program, and a limit on address space that leaves no room is rare.
-    if (!moved && mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-                       arena.offer_.descriptor, 0) == MAP_FAILED)
-      give_up_child();
-    if (is_still(arena.offer_.descriptor, arena.offer_)) close(arena.offer_.descriptor);
+    const int descriptor = arena.file();
+    const bool has_blocks = arena.spans_.used_pages() > 0;
+    const Span all{.first = 0, .pages = arena.spans_.pages()};
+    for_own_runs(arena.foreign_, all, [&](std::size_t from, std::size_t to) {
+      const bool moved = copy != nullptr && move_memory(copy + from, arena.base_ + from, to - from);
+      if (!moved && !map_instead(arena.base_ + from, from, to - from, descriptor, has_blocks)) give_up_child();
+    });
+    for (Span left = arena.foreign_.run_inside(all, 0); copy != nullptr && left.pages > 0;
+         left = arena.foreign_.run_inside(all, left.first + left.pages))
+      munmap(copy + std::size_t{left.first} * page, std::size_t{left.pages} * page);
+    if (descriptor >= 0) close(descriptor);
     arena.private_ = true;
     arena.open_pages_ = arena.spans_.pages();
     Arena::instance_.store(nullptr, std::memory_order_release);

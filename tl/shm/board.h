@@ -25,8 +25,8 @@ inline constexpr std::uint32_t board_areas = 8;
 inline constexpr std::uint32_t board_stages = 4;
 
 // Set once, by the rank whose board it is, when it gives the communicator up: that it has failed, who was the first to
-// fail as far as it knows, and why. The others look at it when they have waited for long, and before they work on
-// memory of the others.
+// fail as far as it knows, and why. The others look at it when they have waited for long, and before and while they
+// work on memory of the others.
 struct alignas(cache_line) FailureMark {
   std::atomic<std::uint32_t> first_failed;              // rank in the communicator, + 1; 0: this rank has not failed
   char reason[4 * cache_line - sizeof(std::uint32_t)];  // ends with a 0; written before
@@ -40,6 +40,7 @@ struct BoardControl {
   alignas(cache_line) std::atomic<std::uint32_t> reduced;    // rounds whose share of the result lies in the stage
   alignas(
       cache_line) std::atomic<std::uint32_t> copied_out;  // rounds for which the others' stages are not needed any more
+  alignas(cache_line) std::atomic<std::uint32_t> at_work;  // 1: on memory of the others; read only after a failure
   FailureMark failure;
   Doorbell bell;
 };

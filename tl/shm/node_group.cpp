@@ -1,13 +1,11 @@
 #include "tl/shm/node_group.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "tl/memory.h"
+#include "tl/shm/peer_process.h"
 #include "tl/shm/stream_copy.h"
-#include "tl/trace.h"
 
 namespace plait::tl::detail {
 
@@ -15,8 +13,6 @@ namespace {
 
 // An all-reduce at once makes every member read what all have: above this, shares are cheaper.
 constexpr std::uint64_t most_reduced_at_once = 32 * 1024;
-
-constexpr std::uint64_t longest_farewell_ns = 100'000'000;
 
 // std::atomic_thread_fence does not compile under the thread sanitizer.
 void full_fence() { __sync_synchronize(); }
@@ -79,27 +75,27 @@ void NodeGroup::forget() {
   waiting_ = {};
   if (std::exchange(current_, nullptr) == nullptr || !published_ || way_ == Way::at_once || way_ == Way::in_stages)
     return;
-  const std::uint64_t operation = way_ == Way::leaving ? operation_ - 1 : operation_;
-  full_fence();  // pairs with others_failed()
-  const std::uint64_t until = monotonic_ns() + longest_farewell_ns;
+  full_fence();  // pairs with begin_work()
   for (std::size_t local = 0; local < boards_.size(); ++local)
-    while (local != self_ && may_touch_this(local, operation) && monotonic_ns() < until) sched_yield();
+    if (local != self_) wait_for_process(processes_[local].process, [&] { return !at_work(local); });
 }
 
-// Whether a member has begun the operation, with memory of this rank, and not ended it.
-bool NodeGroup::may_touch_this(std::size_t local, std::uint64_t operation) const {
-  const Board& board = boards_[local];
-  return board.slot(operation).sequence.load(std::memory_order_acquire) == operation + 1 &&
-         board.control().finished.load(std::memory_order_acquire) <= operation && !failures_->is_set(local);
+// It can only be this operation's work: no other begins without this rank. Who has failed as well has ended it.
+bool NodeGroup::at_work(std::size_t local) const {
+  return boards_[local].control().at_work.load(std::memory_order_acquire) != 0 && !failures_->is_set(local);
 }
 
 // To be asked after announcing and before touching memory of others: who has failed by then may have returned it to the
-// program. Who fails later waits for those that have announced.
-bool NodeGroup::others_failed() {
+// program. Who fails later waits for those that are at work: until they look again, or have done it.
+bool NodeGroup::begin_work() {
+  own_control().at_work.store(1, std::memory_order_relaxed);
   full_fence();
   note(failures_->look());
-  return !failure_.ok();
+  if (!failure_.ok()) end_work();
+  return failure_.ok();
 }
+
+void NodeGroup::end_work() { own_control().at_work.store(0, std::memory_order_release); }
 
 // ---- The way of a step ----
 

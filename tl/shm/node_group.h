@@ -13,9 +13,11 @@
 // A member whose own buffers rule out all but the stages begins with them at once; the others learn it from the slots.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "core/status.h"
 #include "tl/channel.h"
 #include "tl/shm/board.h"
@@ -55,8 +57,8 @@ class NodeGroup {
   // One glance, or one piece of work. Completed transfers are appended.
   Status progress(std::vector<Transfer*>& completed, bool& moved);
   bool idle() const { return current_ == nullptr; }
-  // After a failure that this rank has marked. Others may be at work on its memory: waits until they have finished or
-  // given up as well, for a tenth of a second at most.
+  // After a failure that this rank has marked. Others may be at work on its memory: waits until they are not any more,
+  // or are gone.
   void forget();
   const GroupSteps& steps() const { return steps_; }
 
@@ -128,7 +130,7 @@ class NodeGroup {
   }
   void take_at_once();
 
-  // Directly, and by the kernel.
+  // Directly, and by the kernel. Both work on memory of others in pieces, and stop where one of them has failed.
   bool run_announced(bool& moved);
   bool run_collecting(bool& moved);
   bool run_leaving(bool& moved);
@@ -150,11 +152,24 @@ class NodeGroup {
   void move_directly();
   void gather_directly();
   void take_straight(std::uint64_t offset, const std::byte* from, std::uint64_t bytes);
-  void copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const;
+  void copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes);
 
   void note(Status status);
-  bool others_failed();
-  bool may_touch_this(std::size_t local, std::uint64_t operation) const;
+  bool begin_work();
+  void end_work();
+  // work(at, bytes) for the pieces of [begin, end), as long as nothing fails. A piece takes a millisecond at most where
+  // nothing delays it.
+  template <class Work>
+  void by_pieces(std::uint64_t begin, std::uint64_t end, Work&& work) {
+    const std::uint64_t piece = bytes_between_looks();
+    for (std::uint64_t at = begin; at < end; at += piece) {
+      if (at != begin) note(failures_->look());
+      if (!failure_.ok()) return;
+      work(at, std::min(piece, end - at));
+    }
+  }
+  std::uint64_t bytes_between_looks() const;
+  bool at_work(std::size_t local) const;
   void fetch(std::size_t member, std::uint64_t offset, std::byte* to, std::uint64_t bytes);
   void deliver(std::size_t member, std::uint64_t offset, const std::byte* from, std::uint64_t bytes);
   bool run_by_kernel(bool& moved);
@@ -205,8 +220,8 @@ class NodeGroup {
   std::vector<Announcement> announcements_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> results_;
-  std::vector<std::byte> fetched_;  // pieces of the others' memory
-  Status failure_;                  // of a copy by the kernel, or of finding a member's buffer
+  AlignedBytes fetched_;  // pieces of the others' memory
+  Status failure_;        // of a copy by the kernel, or of finding a member's buffer
   GroupSteps steps_;
 
   std::uint32_t first_round_ = 0, end_round_ = 0;               // of the current or next operation in stages

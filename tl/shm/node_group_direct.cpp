@@ -104,14 +104,15 @@ bool NodeGroup::run_announced(bool& moved) {
     if (member != me())
       std::memcpy(&announcements_[member], board(member).slot(operation_).payload, sizeof(Announcement));
   if (all_allow(direct)) {
-    if (others_failed()) return false;
+    if (!begin_work()) return false;
     ++steps_.directly;
     work_directly();
+    end_work();
     if (!failure_.ok()) return false;
     leave();
     return run_leaving(moved);
   }
-  if (all_allow(by_kernel)) return others_failed() ? false : run_by_kernel(moved);
+  if (all_allow(by_kernel)) return begin_work() && run_by_kernel(moved);
   begin_stages();
   return run_stages(moved);
 }
@@ -181,8 +182,9 @@ void NodeGroup::reduce_directly() {
   if (begin == end) return;
   if (pieces && contiguous_address(current_->memory) == nullptr) {
     for (std::size_t member = 0; member < members(); ++member) sources_[member] = source_of(member, begin, end - begin);
-    if (!failure_.ok()) return;
-    return reduce_into(current_->memory, 0, end - begin);
+    return by_pieces(begin, end, [&](std::uint64_t at, std::uint64_t bytes) {
+      reduce_into(current_->memory, at - begin, bytes);  // which advances the sources
+    });
   }
   std::size_t results = 0;
   for (std::size_t member = 0; member < members(); ++member) {
@@ -191,7 +193,11 @@ void NodeGroup::reduce_directly() {
     if (group_->kind == GroupKind::all_reduce || (group_->kind == GroupKind::reduce && member == root()))
       results_[results++] = destination_of(member, begin, end - begin);
   }
-  if (failure_.ok()) reduce_sources(results, end - begin, current_->past_caches);
+  by_pieces(begin, end, [&](std::uint64_t, std::uint64_t bytes) {
+    reduce_sources(results, bytes, current_->past_caches);
+    for (const std::byte*& source : sources_) source += bytes;
+    for (std::size_t i = 0; i < results; ++i) results_[i] += bytes;
+  });
 }
 
 // Where all results can be reached every member copies its share to all of them, else each fetches its own.
@@ -245,20 +251,24 @@ void NodeGroup::gather_directly() {
   const std::uint64_t bytes = piece_bytes(me());
   if (is_root() || bytes == 0) return;
   std::byte* to = destination_of(root(), offset_at_root(), bytes);
-  if (to != nullptr) copy_out(current_->operand, 0, to, static_cast<std::size_t>(bytes));
+  by_pieces(0, bytes, [&](std::uint64_t at, std::uint64_t part) {
+    copy_out(current_->operand, at, to + at, static_cast<std::size_t>(part));
+  });
 }
 
-// These do nothing where a buffer was not found.
+// These do nothing where a buffer was not found, which is a failure.
 void NodeGroup::take_straight(std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
-  if (from != nullptr) put(current_->memory, offset, from, bytes);
+  by_pieces(0, bytes,
+            [&](std::uint64_t at, std::uint64_t part) { put(current_->memory, offset + at, from + at, part); });
 }
 
-void NodeGroup::copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) const {
-  if (to == nullptr || from == nullptr) return;
-  if (current_->past_caches)
-    stream(to, from, bytes);
-  else
-    shared_copy(to, from, bytes);
+void NodeGroup::copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  by_pieces(0, bytes, [&](std::uint64_t at, std::uint64_t part) {
+    if (current_->past_caches)
+      stream(to + at, from + at, part);
+    else
+      shared_copy(to + at, from + at, part);
+  });
 }
 
 }  // namespace plait::tl::detail

@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t reduced_together = 256 * 1024;
 constexpr std::size_t least_reduced = 16 * 1024;
 
+// Of a member's data, by one thread. A look reads a line of each member, which nobody writes.
+constexpr std::uint64_t worked_between_looks = 1024 * 1024;
+
 }  // namespace
 
 // What is compared with the measured size of a copy: a piece, or a member's share of a vector. It counts half where the
@@ -50,14 +53,25 @@ void NodeGroup::note(Status status) {
   if (failure_.ok()) failure_ = std::move(status);
 }
 
+// Whole elements, and whole cache lines.
+std::uint64_t NodeGroup::bytes_between_looks() const {
+  const std::uint64_t unit = std::max<std::uint64_t>(current_->element_bytes, 1) * cache_line;
+  const std::uint64_t most = worked_between_looks * static_cast<std::uint64_t>(own_threads());
+  return std::max(most / unit, std::uint64_t{1}) * unit;
+}
+
 void NodeGroup::fetch(std::size_t member, std::uint64_t offset, std::byte* to, std::uint64_t bytes) {
-  if (bytes == 0) return;
-  note(read_remote(processes_[locals_[member]], announcements_[member].source_address + offset, to, bytes));
+  const std::uint64_t from = announcements_[member].source_address + offset;
+  by_pieces(0, bytes, [&](std::uint64_t at, std::uint64_t part) {
+    note(read_remote(processes_[locals_[member]], from + at, to + at, part));
+  });
 }
 
 void NodeGroup::deliver(std::size_t member, std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
-  if (bytes == 0) return;
-  note(write_remote(processes_[locals_[member]], announcements_[member].destination_address + offset, from, bytes));
+  const std::uint64_t to = announcements_[member].destination_address + offset;
+  by_pieces(0, bytes, [&](std::uint64_t at, std::uint64_t part) {
+    note(write_remote(processes_[locals_[member]], to + at, from + at, part));
+  });
 }
 
 // An all_reduce goes on when all members have their shares, which counts as one round.
@@ -67,6 +81,7 @@ bool NodeGroup::run_by_kernel(bool& moved) {
     reduce_by_kernel();
   else
     move_by_kernel();
+  end_work();
   if (!failure_.ok()) return false;  // the others must not take this member's part for done
   if (group_->kind != GroupKind::all_reduce) {
     leave();
@@ -82,7 +97,9 @@ bool NodeGroup::run_collecting(bool& moved) {
   if (!all_reached(&BoardControl::reduced, end_round_, false)) return false;
   moved = true;
   first_round_ = end_round_;
+  if (!begin_work()) return false;
   collect_shares();
+  end_work();
   if (!failure_.ok()) return false;
   leave();
   return run_leaving(moved);
@@ -96,7 +113,8 @@ void NodeGroup::reduce_by_kernel() {
   const std::size_t room =
       std::max(reduced_together / members(), least_reduced) * static_cast<std::size_t>(own_threads());
   const std::size_t most = std::max(room / element, std::size_t{1}) * element;
-  if (fetched_.size() < members() * most) fetched_.resize(members() * most);
+  const std::size_t stride = padded_to_line(most);
+  std::byte* pieces_of_members = fetched_.reserve(members() * stride);
   const std::byte* own = contiguous_address(current_->operand);
   std::byte* kept = contiguous_address(current_->memory);
   const bool keeps = group_->kind != GroupKind::reduce || is_root();
@@ -104,11 +122,11 @@ void NodeGroup::reduce_by_kernel() {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(most, end - at));
     sources_[me()] = own + at;
     for_others([&](std::size_t member) {
-      std::byte* there = fetched_.data() + member * most;
+      std::byte* there = pieces_of_members + member * stride;
       sources_[member] = there;
       fetch(member, at, there, bytes);
     });
-    std::byte* combined = fetched_.data() + me() * most;
+    std::byte* combined = pieces_of_members + me() * stride;
     results_[0] = keeps ? kept + (pieces ? at - begin : at) : combined;
     if (!failure_.ok()) return;
     reduce_sources(1, bytes, keeps && current_->past_caches && group_->kind != GroupKind::all_reduce);
@@ -121,9 +139,9 @@ void NodeGroup::collect_shares() {
   std::byte* to = contiguous_address(current_->memory);
   for_others([&](std::size_t member) {
     const std::uint64_t begin = share_offset(group_->bytes, member), end = share_offset(group_->bytes, member + 1);
-    if (begin == end) return;
-    note(read_remote(processes_[locals_[member]], announcements_[member].destination_address + begin, to + begin,
-                     end - begin));
+    by_pieces(begin, end, [&](std::uint64_t at, std::uint64_t bytes) {
+      note(read_remote(processes_[locals_[member]], announcements_[member].destination_address + at, to + at, bytes));
+    });
   });
 }
 

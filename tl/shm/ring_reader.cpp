@@ -4,15 +4,10 @@
 
 #include "tl/memory.h"
 #include "tl/shm/failure_marks.h"
+#include "tl/shm/peer_process.h"
 #include "tl/shm/stream_copy.h"
-#include "tl/trace.h"
 
 namespace plait::tl::detail {
-namespace {
-
-constexpr std::uint64_t longest_farewell_ns = 100'000'000;
-
-}  // namespace
 
 Result<bool> RingReader::start(Transfer& transfer, bool sending) {
   if (queue_.empty()) {
@@ -66,16 +61,16 @@ Status RingReader::take_fragment(Transfer& transfer, Slot& slot) {
 
 void RingReader::take_part_of_element(Transfer& transfer, const std::byte* data, std::size_t bytes) {
   const std::size_t element = transfer.element_bytes;
-  if (partial_.size() < element) partial_.resize(element);
+  std::byte* whole = partial_.reserve(element);
   std::uint64_t at = transfer.progressed;
   while (bytes > 0) {
     const std::size_t have = at % element;
     const std::size_t piece = std::min(bytes, element - have);
-    std::copy_n(data, piece, partial_.data() + have);
+    std::copy_n(data, piece, whole + have);
     at += piece;
     data += piece;
     bytes -= piece;
-    if (at % element == 0) reduce_in(transfer, at - element, partial_.data(), element);
+    if (at % element == 0) reduce_in(transfer, at - element, whole, element);
   }
 }
 
@@ -126,16 +121,17 @@ Result<RingReader::Taken> RingReader::pull_piece(Transfer& transfer) {
   return Taken::whole;
 }
 
-// Further claims are made impossible; the pieces that the peer has already claimed are waited for.
+// Further claims are made impossible; the pieces that the peer has already claimed are waited for, unless it has failed
+// at one.
 void RingReader::forget() {
   queue_ = {};
   if (!std::exchange(pull_.active, false)) return;
   const std::uint64_t claims = ring_.control->claims.exchange(0, std::memory_order_acq_rel);
   const std::uint32_t claimed = std::min(static_cast<std::uint32_t>(claims), pull_.pieces);
   const std::uint64_t expected = pull_.pushed_before + (claimed - pull_.pulled);
-  const std::uint64_t until = monotonic_ns() + longest_farewell_ns;
-  while (ring_.control->pushed.load(std::memory_order_acquire) != expected && monotonic_ns() < until) {
-  }
+  wait_for_process(ring_.peer_process, [&] {
+    return ring_.control->pushed.load(std::memory_order_acquire) == expected || ring_.failures->is_set(ring_.peer);
+  });
 }
 
 Status RingReader::wrong_message(const Transfer& transfer, const std::string& found) const {

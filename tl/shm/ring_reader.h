@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "tl/shm/ring.h"
 
 namespace plait::tl::detail {
@@ -20,7 +21,7 @@ class RingReader {
   // At most one fragment, or one piece of a single copy. Completed transfers are appended.
   Status progress(std::vector<Transfer*>& completed, bool& moved, bool sending);
   bool idle() const { return queue_.empty(); }
-  // Gives up the messages under way; returns when the peer no longer writes to their memory, or after a bounded time.
+  // Gives up the messages under way; returns when the peer no longer writes to their memory, or is gone.
   void forget();
 
  private:
@@ -53,7 +54,7 @@ class RingReader {
   std::uint32_t drained_ = 0;  // slots
   TransferQueue queue_;
   Pull pull_;
-  std::vector<std::byte> partial_;  // an element larger than a slot, as far as it has come
+  AlignedBytes partial_;  // an element larger than a slot, as far as it has come
 };
 
 }  // namespace plait::tl::detail

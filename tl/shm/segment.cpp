@@ -120,8 +120,17 @@ Result<SharedSegment> SharedSegment::create(std::size_t bytes, std::span<const i
   return segment;
 }
 
-Result<SharedSegment> SharedSegment::attach(int process, int descriptor, std::size_t bytes) {
-  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
+// An offer of 0 bytes where the system does not say what the descriptor is.
+SegmentOffer SharedSegment::offer() const {
+  struct stat found {};
+  if (fstat(descriptor_, &found) != 0) return {};
+  return {
+      .process = getpid(), .descriptor = descriptor_, .bytes = bytes_, .device = found.st_dev, .inode = found.st_ino};
+}
+
+Result<SharedSegment> SharedSegment::attach(const SegmentOffer& offer) {
+  const std::string path = "/proc/" + std::to_string(offer.process) + "/fd/" + std::to_string(offer.descriptor);
+  const auto bytes = static_cast<std::size_t>(offer.bytes);
   SharedSegment segment;
   segment.descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (segment.descriptor_ < 0) return unavailable("opening " + path, errno);
@@ -129,6 +138,8 @@ Result<SharedSegment> SharedSegment::attach(int process, int descriptor, std::si
   if (fstat(segment.descriptor_, &found) != 0) return unavailable("looking at " + path, errno);
   if (!S_ISREG(found.st_mode) || static_cast<std::size_t>(found.st_size) != bytes)
     return {Code::unavailable, "shm: " + path + " is not a segment of " + std::to_string(bytes) + " bytes"};
+  if (found.st_dev != offer.device || found.st_ino != offer.inode)
+    return {Code::unavailable, "shm: " + path + " is not the segment that was offered"};
   segment.data_ = map(segment.descriptor_, bytes);
   if (segment.data_ == nullptr) return unavailable("mapping " + path, errno);
   segment.bytes_ = bytes;

@@ -64,7 +64,7 @@ class ShmChannel final : public Channel {
         receiving_(local_ranks),
         self_rank_(self_rank) {}
   ~ShmChannel() override {
-    if (active_ > 0) forget();
+    if (active_ > 0) abandon({Code::peer_failed, "its channel was destroyed in the middle of a message"});
     if (ways_ == nullptr) return;
     ways_->at_once += group_.steps().at_once;
     ways_->directly += group_.steps().directly;
@@ -103,6 +103,10 @@ class ShmChannel final : public Channel {
     return bells_.arm(wake_up);
   }
   void disarm() override { bells_.disarm(); }
+  void announce_failure(const Status& cause) override {
+    failures_.set(cause);
+    bells_.ring_all();
+  }
   void abandon(const Status& cause) override;
   Status peer_failure() override { return failures_.look(); }
 
@@ -177,8 +181,7 @@ Result<bool> ShmChannel::wait_on() {
 
 // The mark first: the others look at it before they touch memory of this rank.
 void ShmChannel::abandon(const Status& cause) {
-  failures_.set(cause);
-  bells_.ring_all();
+  announce_failure(cause);
   forget();
 }
 

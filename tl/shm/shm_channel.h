@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "core/status.h"
@@ -12,6 +13,15 @@
 #include "tl/shm/peer_buffers.h"
 
 namespace plait::tl {
+
+// How the others find a segment. A process id may be another process's by then, and a descriptor another file.
+struct SegmentOffer {
+  std::int32_t process = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t bytes = 0;              // 0: there is none
+  std::uint64_t device = 0, inode = 0;  // what the descriptor must be when it is opened
+};
+static_assert(std::is_trivially_copyable_v<SegmentOffer>);
 
 // The segment: created by the node's first rank, unnamed, mapped by the others through /proc/<pid>/fd/<n>, so that a
 // killed rank leaves nothing behind.
@@ -27,8 +37,9 @@ class SharedSegment {
   // NUMA nodes that the ranks run on (logical indices; -1: not known): where they differ, what a rank writes lies in
   // its node's memory.
   static Result<SharedSegment> create(std::size_t bytes, std::span<const int> numa_of_rank = {});
-  // Opens what `create` made in process `process`, whose descriptor() was `descriptor`.
-  static Result<SharedSegment> attach(int process, int descriptor, std::size_t bytes);
+  // Opens what another process made by create(), whose offer() this is. Fails (unavailable) where the offer leads to
+  // anything else by now.
+  static Result<SharedSegment> attach(const SegmentOffer& offer);
   // Memory of somebody else's (threads standing in for ranks); not unmapped here.
   static SharedSegment view(std::byte* data, std::size_t bytes);
 
@@ -40,6 +51,8 @@ class SharedSegment {
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   int descriptor() const { return descriptor_; }
+  // Precondition: made by create(), and the descriptor is not closed.
+  SegmentOffer offer() const;
   void close_descriptor();  // once everybody has attached
 
  private:

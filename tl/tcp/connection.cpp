@@ -51,31 +51,14 @@ Status broken() { return {Code::peer_failed, std::strerror(errno)}; }
 
 }  // namespace
 
-void Connection::use(Socket socket, const Greeting* greeting) {
-  socket_ = std::move(socket);
-  if (greeting == nullptr) return;
-  greeting_.resize(sizeof *greeting);
-  std::memcpy(greeting_.data(), greeting, sizeof *greeting);
-}
-
 pollfd Connection::awaited() const {
   pollfd result{.fd = socket_.descriptor(), .events = 0, .revents = 0};
-  if (sends() || !greeting_.empty()) result.events |= POLLOUT;
-  if (receives() && greeting_.empty()) result.events |= POLLIN;
+  if (sends()) result.events |= POLLOUT;
+  if (receives()) result.events |= POLLIN;
   return result;
 }
 
-Result<bool> Connection::send_greeting() {
-  while (!greeting_.empty()) {
-    const ssize_t sent = ::send(socket_.descriptor(), greeting_.data(), greeting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) return must_wait(errno) ? Result<bool>(false) : Result<bool>(broken());
-    greeting_.erase(greeting_.begin(), greeting_.begin() + sent);
-  }
-  return true;
-}
-
 Result<bool> Connection::send_some(bool& moved) {
-  if (const Result<bool> greeted = send_greeting(); !greeted.ok() || !*greeted) return greeted;
   Transfer& transfer = *sends_.head;
   const std::uint64_t all = length_bytes + transfer.bytes;
   while (transfer.progressed < all) {
@@ -96,12 +79,10 @@ Result<bool> Connection::send_some(bool& moved) {
 }
 
 Result<bool> Connection::receive_some(bool& moved) {
-  if (!greeting_.empty())
-    if (const Result<bool> greeted = send_greeting(); !greeted.ok() || !*greeted) return greeted;
   Transfer& transfer = *receives_.head;
   const bool reduces = transfer.kind == StepKind::recv_reduce;
   const std::uint64_t all = length_bytes + transfer.bytes;
-  if (reduces && staged_.size() < transfer.bytes) staged_.resize(transfer.bytes);
+  if (reduces) staged_.reserve(transfer.bytes);
   while (transfer.progressed < all) {
     const std::uint64_t taken = std::max<std::uint64_t>(transfer.progressed, length_bytes) - length_bytes;
     IoList list;

@@ -5,29 +5,27 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <utility>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "tl/channel.h"
+#include "tl/tcp/link_watch.h"
 #include "tl/tcp/socket.h"
 #include "tl/transfer_queue.h"
 
 namespace plait::tl::detail {
 
-// The first bytes from who connects.
-struct Greeting {
-  std::uint64_t token = 0;
-  std::int32_t rank = -1;
-  std::int32_t unused = 0;
-};
-
 class Connection {
  public:
   bool open() const { return socket_.open(); }
-  // Costs a system call. Precondition: open().
-  bool cut() const { return is_cut(socket_); }
-  // `greeting`: what must be sent first; nullptr where the peer did that.
-  void use(Socket socket, const Greeting* greeting);
+  void use(Socket socket) { socket_ = std::move(socket); }
+  // In a long wait, every now and then; costs system calls. Precondition: open().
+  bool cut() { return watch_.cut(socket_); }
+  // Nothing is awaited on it any more.
+  void rest() {
+    if (watch_.on() && open()) watch_.end(socket_);
+  }
 
   void add_send(Transfer& transfer) { sends_.push(transfer); }
   void add_receive(Transfer& transfer) { receives_.push(transfer); }
@@ -45,13 +43,11 @@ class Connection {
   Transfer* first_receive() const { return receives_.head; }
 
  private:
-  Result<bool> send_greeting();
-
   Socket socket_;
-  std::vector<std::byte> greeting_;  // as far as it is not sent
-  TransferQueue sends_, receives_;   // progressed: bytes of length and payload together
+  LinkWatch watch_;
+  TransferQueue sends_, receives_;  // progressed: bytes of length and payload together
   std::uint32_t incoming_length_ = 0;
-  std::vector<std::byte> staged_;  // of a recv_reduce
+  AlignedBytes staged_;  // of a recv_reduce
 };
 
 }  // namespace plait::tl::detail

@@ -14,14 +14,10 @@
 namespace plait::tl {
 namespace {
 
-// A silent peer's kernel must answer within so long: a cut link is an error then, and not a wait of many minutes. Where
-// something is still to be sent the kernel does not ask: is_cut() looks. TCP_USER_TIMEOUT is no way to do that: it also
-// ends connections whose other side lives but has not read for so long.
-constexpr int silent_s = 5, probe_s = 2, probes = 3;
-
-// Attempts in a row that remain unanswered, each after twice as long as the one before: after 0.2, 0.6, 1.4, 3 and 6.2
-// s, where the way there is short; those to connect after 1, 3, 7 and 15 s.
-constexpr int lost_attempts = 5, lost_connects = 4;
+// After that long in silence, this often: the third question without an answer ends the connection, 10 s after the
+// first silent moment. TCP_USER_TIMEOUT is no way to do that: it also ends connections whose other side lives but has
+// not read for so long.
+constexpr int silent_s = 4, probe_s = 2, probes = 3;
 
 Status failed(const char* what) {
   return {Code::unavailable, std::string("tcp: ") + what + ": " + std::strerror(errno)};
@@ -44,12 +40,18 @@ void set(int descriptor, int level, int option, int value) {
   setsockopt(descriptor, level, option, &value, sizeof value);
 }
 
-void make_prompt(int descriptor) {
-  set(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, silent_s);
-  set(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
-  set(descriptor, IPPROTO_TCP, TCP_KEEPCNT, probes);
+void make_prompt(const Socket& socket) { set(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, 1); }
+
+bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
+// Of ports, too, which strangers may have taken.
+bool is_shortage_at_connect(int error) { return is_shortage(error) || error == EADDRNOTAVAIL || error == EAGAIN; }
+
+Result<Opened> not_now(Opening outcome) { return Opened{.outcome = outcome, .socket = {}, .error = errno}; }
+
+Result<Opened> not_connected(const char* what) {
+  if (is_shortage_at_connect(errno)) return not_now(Opening::short_of);
+  return is_unreachable(errno) ? not_now(Opening::unreachable) : failed(what);
 }
 
 Socket make_socket() { return Socket(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
@@ -60,10 +62,11 @@ Socket::~Socket() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-Result<Socket> listen_at(std::uint32_t address, int backlog) {
+Result<Socket> listen_at(std::uint32_t address) {
   Socket made = make_socket();
   if (!made.open()) return failed("making a socket");
-  if (!bind_to(made.descriptor(), {address, 0}) || listen(made.descriptor(), backlog) != 0) return failed("listening");
+  if (!bind_to(made.descriptor(), {address, 0}) || listen(made.descriptor(), SOMAXCONN) != 0)
+    return failed("listening");
   return made;
 }
 
@@ -75,35 +78,55 @@ Result<Endpoint> endpoint_of(const Socket& socket) {
   return Endpoint{ntohl(address.sin_addr.s_addr), ntohs(address.sin_port)};
 }
 
-Result<Socket> connect_to(std::uint32_t from, Endpoint to) {
+bool is_unreachable(int error) {
+  return error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN || error == EHOSTDOWN || error == ENONET ||
+         error == ETIMEDOUT;
+}
+
+Result<Opened> connect_to(std::uint32_t from, Endpoint to) {
   Socket made = make_socket();
-  if (!made.open()) return failed("making a socket");
-  make_prompt(made.descriptor());
+  if (!made.open()) return not_connected("making a socket");
+  make_prompt(made);
   // The port is chosen at connect(), where one may serve connections to several peers.
   set(made.descriptor(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-  if (!bind_to(made.descriptor(), {from, 0})) return failed("binding to a rail");
+  if (!bind_to(made.descriptor(), {from, 0})) return not_connected("binding to a rail");
   const sockaddr_in address = internet(to);
   if (connect(made.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
       errno != EINPROGRESS)
-    return failed("connecting");
-  return made;
+    return not_connected("connecting");
+  return Opened{.outcome = Opening::made, .socket = std::move(made)};
 }
 
-Result<Socket> accept_one(const Socket& listener) {
+// accept() also hands on what has gone wrong with the connection since, and what the network has (accept(2)): the
+// listener is as good as before.
+Result<Opened> accept_one(const Socket& listener) {
   Socket made(accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  const bool none = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED;
-  if (!made.open()) return none ? Result<Socket>(Socket()) : Result<Socket>(failed("accepting a connection"));
-  make_prompt(made.descriptor());
-  return made;
+  if (made.open()) {
+    make_prompt(made);
+    return Opened{.outcome = Opening::made, .socket = std::move(made)};
+  }
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return Opened{};
+  if (is_shortage(errno)) return not_now(Opening::short_of);
+  const bool no_listener = errno == EBADF || errno == ENOTSOCK || errno == EINVAL || errno == EFAULT;
+  return no_listener ? failed("accepting a connection") : not_now(Opening::lost);
 }
 
 // A probe of a window that its reader keeps closed counts as answered when the kernel there says so.
-bool is_cut(const Socket& socket) {
+Unanswered unanswered(const Socket& socket) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (getsockopt(socket.descriptor(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  const int unanswered = std::max<int>(info.tcpi_retransmits, info.tcpi_probes);
-  return unanswered >= (info.tcpi_state == TCP_SYN_SENT ? lost_connects : lost_attempts);
+  if (getsockopt(socket.descriptor(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return {.attempts = std::max<int>(info.tcpi_retransmits, info.tcpi_probes),
+          .connecting = info.tcpi_state == TCP_SYN_SENT};
+}
+
+void ask_for_life(const Socket& socket, bool asks) {
+  if (asks) {
+    set(socket.descriptor(), IPPROTO_TCP, TCP_KEEPIDLE, silent_s);
+    set(socket.descriptor(), IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
+    set(socket.descriptor(), IPPROTO_TCP, TCP_KEEPCNT, probes);
+  }
+  set(socket.descriptor(), SOL_SOCKET, SO_KEEPALIVE, asks ? 1 : 0);
 }
 
 }  // namespace plait::tl

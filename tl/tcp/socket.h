@@ -32,18 +32,44 @@ struct Endpoint {
   std::uint16_t port = 0;
 };
 
-// Waits for connections at a port that the kernel chooses.
-Result<Socket> listen_at(std::uint32_t address, int backlog);
+// Waits for connections at a port that the kernel chooses. As many may wait as the kernel allows: strangers take places
+// as well.
+Result<Socket> listen_at(std::uint32_t address);
 Result<Endpoint> endpoint_of(const Socket& socket);
 
+// What became of the wish for a socket. A Status instead where no later wish will do better.
+enum class Opening {
+  made,
+  none_waits,   // nobody to accept
+  lost,         // it was gone before it was accepted: others may follow
+  unreachable,  // there is no way to the peer, for now
+  short_of,     // file descriptors, memory or ports, for now
+};
+struct Opened {
+  Opening outcome = Opening::none_waits;
+  Socket socket;  // where made
+  int error = 0;  // the system's, where not
+};
+
+// Whether it means that there is no way to the peer, for now.
+bool is_unreachable(int error);
+
 // Begins to connect, from the address `from`.
-Result<Socket> connect_to(std::uint32_t from, Endpoint to);
+Result<Opened> connect_to(std::uint32_t from, Endpoint to);
 
-// The next connection that waits; not open when there is none.
-Result<Socket> accept_one(const Socket& listener);
+// The next connection that waits. Fails only where the listener is none any more.
+Result<Opened> accept_one(const Socket& listener);
 
-// Whether the peer's kernel has not answered several attempts in a row to bring it what was sent, or to connect: the
-// link is cut, or the host is gone. A peer that is merely slow or stopped has a kernel that answers.
-bool is_cut(const Socket& socket);
+// Attempts in a row of this host's kernel that the peer's has not answered: to bring it what was sent, to connect, or
+// to hear of it. A peer that is merely slow or stopped has a kernel that answers.
+struct Unanswered {
+  int attempts = 0;
+  bool connecting = false;
+};
+Unanswered unanswered(const Socket& socket);
+
+// Whether the kernel asks a peer that is silent for a sign of life, and ends the connection (ETIMEDOUT) after ten
+// seconds without one. Where something is still to be sent it does not ask: unanswered() counts.
+void ask_for_life(const Socket& socket, bool asks);
 
 }  // namespace plait::tl

@@ -1,12 +1,10 @@
 #include "tl/tcp/tcp_channel.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "tl/stall_clock.h"
+#include "tl/tcp/attempt.h"
 #include "tl/tcp/connection.h"
 
 namespace plait::tl {
@@ -15,9 +13,9 @@ namespace {
 class TcpChannel final : public Channel {
  public:
   TcpChannel(Socket listener, std::vector<TcpPeer> peers, TcpChannelOptions options)
-      : listener_(std::move(listener)),
-        peers_(std::move(peers)),
+      : peers_(std::move(peers)),
         options_(std::move(options)),
+        reception_(std::move(listener), options_.rank, options_.key, options_.limits),
         connections_(peers_.size()),
         listed_(peers_.size()) {
     busy_.reserve(peers_.size());
@@ -28,29 +26,24 @@ class TcpChannel final : public Channel {
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
   bool arm(WakeUp& wake_up) override;
+  void announce_failure(const Status& cause) override { abandon(cause); }
   void abandon(const Status& cause) override;
 
  private:
-  // A connection that was accepted and has not said yet whose it is.
-  struct Stranger {
-    Socket socket;
-    detail::Greeting greeting;
-    std::size_t heard = 0;
-  };
-
   detail::Connection& connection(std::int32_t peer) { return connections_[static_cast<std::size_t>(peer)]; }
   Status ensure_connected(std::int32_t peer);
-  Status accept_waiting();
-  Result<bool> hear(Stranger& stranger);
+  Result<bool> meet();
+  Status receive_guests();
   Result<bool> advance(std::int32_t peer, std::vector<Transfer*>& completed);
-  Status look_at_links() const;
+  Status look_at_links();
   Status failure(std::int32_t peer, const Status& cause) const;
 
-  Socket listener_;
   std::vector<TcpPeer> peers_;
   TcpChannelOptions options_;
+  detail::Reception reception_;
   std::vector<detail::Connection> connections_;  // by rank
-  std::vector<Stranger> strangers_;
+  std::vector<detail::Attempt> attempts_;        // to connect to peers that messages wait for
+  std::vector<detail::Guest> guests_;
   std::vector<std::int32_t> busy_;  // peers with transfers under way
   std::vector<char> listed_;
   StallClock clock_;
@@ -65,19 +58,23 @@ Status TcpChannel::failure(std::int32_t peer, const Status& cause) const {
                                  cause.message()};
 }
 
+// A connection begins to be made at the first message of a peer.
 Status TcpChannel::ensure_connected(std::int32_t peer) {
   detail::Connection& there = connection(peer);
-  if (there.open()) return {};
+  if (there.open() || there.sends() || there.receives()) return {};
   if (peer < options_.rank) {
-    if (!there.sends() && !there.receives()) ++awaited_;
+    ++awaited_;
     return {};
   }
-  const auto self = static_cast<std::size_t>(options_.rank);
-  Result<Socket> made = connect_to(peers_[self].endpoint.address, peers_[static_cast<std::size_t>(peer)].endpoint);
-  if (!made.ok()) return failure(peer, made.status());
-  const detail::Greeting greeting{.token = options_.token, .rank = options_.rank};
-  there.use(std::move(*made), &greeting);
-  return {};
+  const TcpPeer& other = peers_[static_cast<std::size_t>(peer)];
+  const detail::Way way{.from = peers_[static_cast<std::size_t>(options_.rank)].endpoint.address,
+                        .to = other.endpoint,
+                        .knock_port = other.knock_port};
+  attempts_.emplace_back(options_.rank, peer, way, options_.key);
+  const Result<bool> begun = attempts_.back().advance();
+  if (begun.ok()) return {};
+  attempts_.pop_back();
+  return failure(peer, begun.status());
 }
 
 Result<bool> TcpChannel::start(Transfer& transfer) {
@@ -125,16 +122,20 @@ Result<bool> TcpChannel::advance(std::int32_t peer, std::vector<Transfer*>& comp
 }
 
 Result<bool> TcpChannel::progress(std::vector<Transfer*>& completed) {
-  if (awaited_ > 0)
-    if (Status status = accept_waiting(); !status.ok()) return status;
-  const std::size_t before = completed.size();
   bool moved = false;
+  if (awaited_ > 0 || !attempts_.empty()) {
+    const Result<bool> met = meet();
+    if (!met.ok()) return met;
+    moved = *met;
+  }
+  const std::size_t before = completed.size();
   for (std::size_t i = busy_.size(); i-- > 0;) {
     const std::int32_t peer = busy_[i];
     const Result<bool> advanced = advance(peer, completed);
     if (!advanced.ok()) return advanced;
     moved |= *advanced;
     if (connection(peer).sends() || connection(peer).receives()) continue;
+    connection(peer).rest();
     listed_[static_cast<std::size_t>(peer)] = 0;
     busy_[i] = busy_.back();
     busy_.pop_back();
@@ -149,64 +150,65 @@ Result<bool> TcpChannel::progress(std::vector<Transfer*>& completed) {
 
 // The kernel keeps a descriptor ready until it is read from, or written to: nothing to arm.
 bool TcpChannel::arm(WakeUp& wake_up) {
-  const auto add = [&](const Socket& socket) { wake_up.descriptors.push_back({socket.descriptor(), POLLIN, 0}); };
   for (const std::int32_t peer : busy_)
     if (connection(peer).open()) wake_up.descriptors.push_back(connection(peer).awaited());
-  if (awaited_ == 0) return true;
-  add(listener_);
-  for (const Stranger& stranger : strangers_) add(stranger.socket);
-  return true;
+  bool all = true;
+  for (const detail::Attempt& attempt : attempts_) all &= attempt.arm(wake_up);
+  if (awaited_ > 0) all &= reception_.arm(wake_up);
+  return all;
 }
 
-Status TcpChannel::look_at_links() const {
+Status TcpChannel::look_at_links() {
   for (const std::int32_t peer : busy_) {
-    const detail::Connection& there = connections_[static_cast<std::size_t>(peer)];
+    detail::Connection& there = connection(peer);
     if (there.open() && there.cut()) return failure(peer, {Code::peer_failed, "its host cannot be reached"});
   }
+  for (detail::Attempt& attempt : attempts_)
+    if (Status status = attempt.look_at_link(); !status.ok()) return failure(attempt.peer(), status);
   return {};
 }
 
-Status TcpChannel::accept_waiting() {
-  while (true) {
-    Result<Socket> accepted = accept_one(listener_);
-    if (!accepted.ok()) return accepted.status();
-    if (!accepted->open()) break;
-    strangers_.push_back({std::move(*accepted), {}, 0});
+// True when a connection has been made.
+Result<bool> TcpChannel::meet() {
+  bool met = false;
+  if (awaited_ > 0) {
+    if (Status status = receive_guests(); !status.ok()) return status;
+    met = !guests_.empty();
+    guests_.clear();
   }
-  for (std::size_t i = strangers_.size(); i-- > 0;) {
-    const Result<bool> known = hear(strangers_[i]);
-    if (!known.ok() || *known) {  // who says nothing sensible is sent away
-      std::swap(strangers_[i], strangers_.back());
-      strangers_.pop_back();
-    }
+  for (std::size_t i = attempts_.size(); i-- > 0;) {
+    const Result<bool> advanced = attempts_[i].advance();
+    if (!advanced.ok()) return failure(attempts_[i].peer(), advanced.status());
+    if (!*advanced) continue;
+    met = true;
+    connection(attempts_[i].peer()).use(attempts_[i].take());
+    std::swap(attempts_[i], attempts_.back());
+    attempts_.pop_back();
   }
-  return {};
+  return met;
 }
 
-Result<bool> TcpChannel::hear(Stranger& stranger) {
-  auto* to = reinterpret_cast<std::byte*>(&stranger.greeting);
-  const ssize_t heard =
-      recv(stranger.socket.descriptor(), to + stranger.heard, sizeof stranger.greeting - stranger.heard, MSG_DONTWAIT);
-  if (heard < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  if (heard <= 0) return Status(Code::peer_failed, "gone");
-  stranger.heard += static_cast<std::size_t>(heard);
-  if (stranger.heard < sizeof stranger.greeting) return false;
-  const std::int32_t rank = stranger.greeting.rank;
-  if (stranger.greeting.token != options_.token || rank < 0 || rank >= options_.rank || connection(rank).open())
-    return Status(Code::invalid, "a stranger");
-  detail::Connection& there = connection(rank);
-  if (there.sends() || there.receives()) --awaited_;
-  there.use(std::move(stranger.socket), nullptr);
-  return true;
+Status TcpChannel::receive_guests() {
+  if (Status status = reception_.look(guests_); !status.ok()) {
+    const auto waits = std::ranges::find_if(busy_, [&](std::int32_t peer) { return !connection(peer).open(); });
+    return waits != busy_.end() ? failure(*waits, status) : status;
+  }
+  for (detail::Guest& guest : guests_) {
+    detail::Connection& there = connection(guest.rank);
+    if (there.open()) continue;  // a rank connects once
+    if (there.sends() || there.receives()) --awaited_;
+    there.use(std::move(guest.socket));
+  }
+  return {};
 }
 
 // Also when nothing is under way here: the peers learn from the closed connections that this rank has failed, and those
 // that are about to connect from the closed port.
 void TcpChannel::abandon(const Status&) {
-  listener_ = Socket();
+  reception_.close();
   for (detail::Connection& each : connections_) each = detail::Connection();
   busy_.clear();
-  strangers_.clear();
+  attempts_.clear();
   active_ = awaited_ = 0;
   abandoned_ = true;
 }
@@ -247,6 +249,10 @@ class SplitChannel final : public Channel {
   void disarm() override {
     short_->disarm();
     long_->disarm();
+  }
+  void announce_failure(const Status& cause) override {
+    short_->announce_failure(cause);
+    long_->announce_failure(cause);
   }
   void abandon(const Status& cause) override {
     short_->abandon(cause);

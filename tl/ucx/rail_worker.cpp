@@ -1,8 +1,12 @@
 #include "tl/ucx/rail_worker.h"
 
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <utility>
+
+#include "tl/ucx/message_tag.h"
 
 namespace plait::tl {
 namespace {
@@ -15,7 +19,27 @@ using Setting = std::pair<const char*, const char*>;
 // A connection knows the peer's end of it before any data. Left to itself UCX asks for that at the first synchronous
 // send and puts back whatever the connection's socket has not taken by then; UCX 1.13 loses the answer to the peer's
 // own attempt to connect if that is among it, after which neither side can send for ever.
-constexpr std::array<Setting, 2> tcp_settings = {{{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}}};
+//
+// An idle connection outlives an outage of eight minutes, as those of Open MPI's daemons do; UCX would end it after 16
+// s. On one that something is awaited on stall_watch.h notices a cut link much sooner. What the transport itself reads
+// has a prefix since about UCX 1.18; the one of both names that there is not would be warned of at every start.
+constexpr std::array<Setting, 9> tcp_settings = {{{"RNDV_THRESH", "inf"},
+                                                  {"RESOLVE_REMOTE_EP_ID", "y"},
+                                                  {"WARN_INVALID_CONFIG", "n"},
+                                                  {"KEEPIDLE", "300s"},
+                                                  {"KEEPINTVL", "20s"},
+                                                  {"KEEPCNT", "9"},
+                                                  {"TCP_KEEPIDLE", "300s"},
+                                                  {"TCP_KEEPINTVL", "20s"},
+                                                  {"TCP_KEEPCNT", "9"}}};
+
+// No call waits for a connection: towards a host that has just been cut off the kernel would hold the process for half
+// a minute and more, once for each host. Later versions want the transport in a setting's name, too.
+Setting connect_setting(const UcpLibrary& ucp) {
+  unsigned major = 0, minor = 0, release = 0;
+  ucp.get_version(&major, &minor, &release);
+  return {major == 1 && minor <= 13 ? "CONN_NB" : "TCP_CONN_NB", "y"};
+}
 
 Status failure(const UcpLibrary& ucp, const Rail& rail, const char* what, ucs_status_t status) {
   return {Code::unavailable, "ucx: rail " + rail.name + ": " + what + ": " + ucp.status_string(status)};
@@ -24,7 +48,7 @@ Status failure(const UcpLibrary& ucp, const Rail& rail, const char* what, ucs_st
 // Other versions of UCX may lack what is set.
 ucs_status_t modify_known(const UcpLibrary& ucp, ucp_config_t* config, const char* name, const char* value) {
   const ucs_status_t status = ucp.config_modify(config, name, value);
-  return status == UCS_ERR_NO_ELEM ? UCS_OK : status;
+  return status == UCS_ERR_NO_ELEM || status == UCS_ERR_INVALID_PARAM ? UCS_OK : status;
 }
 
 void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
@@ -34,11 +58,7 @@ void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
   endpoint->failures->fetch_add(1, std::memory_order_relaxed);
 }
 
-// No message of a channel has this binding (ucx_channel.cpp).
-constexpr std::uint64_t introduction = 0xff;
-constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
-
-std::uint64_t introduction_of(std::uint64_t process) { return process << 8 | introduction; }
+std::uint64_t introduction_of(std::uint64_t process) { return process << binding_bits | introduction_binding; }
 
 // What the user chose may be unable to wake anybody, or pay for it with each message.
 bool wakes(const RailOptions& options) { return options.transports.empty(); }
@@ -66,7 +86,7 @@ Status RailWorker::make_context(const RailOptions& options) {
   ucs_status_t status = ucp_.config_modify(config, "TLS", transports.c_str());
   if (status == UCS_OK) status = ucp_.config_modify(config, "NET_DEVICES", rail_.name.c_str());
   if (rail_.kind == RailKind::ethernet)
-    for (const auto& [name, value] : tcp_settings)
+    for (const auto& [name, value] : {tcp_settings[0], tcp_settings[1], connect_setting(ucp_)})
       if (status == UCS_OK) status = modify_known(ucp_, config, name, value);
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
@@ -76,10 +96,11 @@ Status RailWorker::make_context(const RailOptions& options) {
   return status == UCS_OK ? Status() : failure(ucp_, rail_, "opening the device", status);
 }
 
-Status RailWorker::make_worker() {
+// Locks are ours.
+Status RailWorker::make_worker(const RailOptions& options) {
   ucp_worker_params_t parameters = {};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  parameters.thread_mode = concurrent_ ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE;
+  parameters.thread_mode = options.threads == WorkerThreads::one ? UCS_THREAD_MODE_SINGLE : UCS_THREAD_MODE_SERIALIZED;
   if (const auto status = ucp_.worker_create(context_, &parameters, &worker_); status != UCS_OK)
     return failure(ucp_, rail_, "making a worker", status);
   return {};
@@ -87,7 +108,7 @@ Status RailWorker::make_worker() {
 
 Status RailWorker::start(const RailOptions& options) {
   if (Status status = make_context(options); !status.ok()) return status;
-  if (Status status = make_worker(); !status.ok()) return status;
+  if (Status status = make_worker(options); !status.ok()) return status;
   if (wakes(options) && ucp_.worker_get_efd(worker_, &events_) != UCS_OK) events_ = -1;
   ucp_address_t* address = nullptr;
   std::size_t bytes = 0;
@@ -99,12 +120,19 @@ Status RailWorker::start(const RailOptions& options) {
 }
 
 RailWorker::~RailWorker() {
+  const Turn turn(*this);
   for (auto& [process, endpoint] : endpoints_) close(*endpoint);
   if (worker_ != nullptr) ucp_.worker_destroy(worker_);
   if (context_ != nullptr) ucp_.cleanup(context_);
 }
 
+void RailWorker::refuse_second_thread() const {
+  std::fprintf(stderr, "plait: ucx: rail %s: two threads are in its worker at once\n", rail_.name.c_str());
+  std::abort();
+}
+
 bool RailWorker::arm(WakeUp& wake_up) {
+  assert(inside());
   if (events_ < 0) return false;
   const ucs_status_t status = ucp_.worker_arm(worker_);
   if (status == UCS_ERR_BUSY) {
@@ -116,6 +144,7 @@ bool RailWorker::arm(WakeUp& wake_up) {
 }
 
 Result<UcxEndpoint*> RailWorker::connect(std::uint64_t process, const std::string& address) {
+  assert(inside());
   std::unique_ptr<UcxEndpoint>& endpoint = endpoints_[process];
   if (endpoint != nullptr) return endpoint.get();
   endpoint = std::make_unique<UcxEndpoint>();
@@ -170,9 +199,10 @@ void RailWorker::forget_introduction(UcxEndpoint& endpoint) {
     if (*request != nullptr) ucp_.request_free(std::exchange(*request, nullptr));
 }
 
-void RailWorker::close(UcxEndpoint& endpoint) {
+void RailWorker::close(UcxEndpoint& endpoint, ucs_status_t reason) {
+  assert(inside());
   if (endpoint.handle == nullptr) return;
-  on_failure(&endpoint, endpoint.handle, UCS_ERR_CANCELED);
+  on_failure(&endpoint, endpoint.handle, reason);
   ucp_request_param_t parameters = {};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,9 +30,16 @@ struct UcxEndpoint {
   bool introduced = false;
 };
 
+// Which threads of the process use a worker.
+enum class WorkerThreads : std::uint8_t {
+  one,      // always the same
+  in_turn,  // several, never two at once
+  at_once,  // several, whenever they like: the program's, or the program's and a helper of ours
+};
+
 struct RailOptions {
-  std::string transports;   // as UCX_TLS; empty: by the kind of the rail
-  bool concurrent = false;  // several threads may use the worker
+  std::string transports;  // as UCX_TLS; empty: by the kind of the rail
+  WorkerThreads threads = WorkerThreads::one;
   // This process's number, as others give it to connect(); 0: there are no introductions, on either side.
   std::uint64_t process = 0;
 };
@@ -53,22 +61,44 @@ class RailWorker {
   // somebody calls progress.
   bool holds_back() const { return rail_.kind == RailKind::ethernet; }
 
-  // Everything below, and every call on worker() and its endpoints, needs this lock; it costs nothing in a process
-  // whose threads do not use MPI at once.
-  std::unique_lock<std::mutex> lock() {
-    return concurrent_ ? std::unique_lock(guard_) : std::unique_lock(guard_, std::defer_lock);
-  }
+  // A thread's turn: while it lives no other thread is inside.
+  class Turn {
+   public:
+    explicit Turn(RailWorker& worker) : worker_(worker) {
+      if (worker_.locks_) worker_.guard_.lock();
+      if (worker_.inside_.load(std::memory_order_relaxed)) [[unlikely]]
+        worker_.refuse_second_thread();
+      worker_.inside_.store(true, std::memory_order_relaxed);
+    }
+    ~Turn() {
+      worker_.inside_.store(false, std::memory_order_relaxed);
+      if (worker_.locks_) worker_.guard_.unlock();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    RailWorker& worker_;
+  };
+
+  // Everything below, and every call on worker() and its endpoints, needs this. It locks only where several threads may
+  // come at once (a nanosecond else). Where that was not foreseen, and two threads are inside at once, the process ends
+  // with a message: UCX would corrupt its memory, or the program's data. A thread must not ask twice.
+  [[nodiscard]] Turn lock() { return Turn(*this); }
   // The endpoint to the process of that number; made when it is new. Does not wait for the connection.
   Result<UcxEndpoint*> connect(std::uint64_t process, const std::string& address);
   // Whether messages may go over it. True as well when it has failed: they then say so.
   bool ready(UcxEndpoint& endpoint) {
     return endpoint.introduced || endpoint.failure.load(std::memory_order_relaxed) != UCS_OK || introduced(endpoint);
   }
-  void progress() { ucp_.worker_progress(worker_); }
+  void progress() {
+    assert(inside());
+    ucp_.worker_progress(worker_);
+  }
   // As Channel::arm.
   bool arm(WakeUp& wake_up);
-  // Ends the connection, so that the other side learns of a failure as well.
-  void close(UcxEndpoint& endpoint);
+  // Ends the connection, for all communicators and on both sides: what is under way fails, here with this reason.
+  void close(UcxEndpoint& endpoint, ucs_status_t reason = UCS_ERR_CANCELED);
 
   std::uint32_t failures() const { return failures_.load(std::memory_order_relaxed); }
   void count_bytes(std::uint64_t bytes) {
@@ -83,10 +113,12 @@ class RailWorker {
 
  private:
   RailWorker(const UcpLibrary& ucp, const Rail& rail, const RailOptions& options)
-      : ucp_(ucp), rail_(rail), concurrent_(options.concurrent), process_(options.process) {}
+      : ucp_(ucp), rail_(rail), locks_(options.threads == WorkerThreads::at_once), process_(options.process) {}
   Status start(const RailOptions& options);
   Status make_context(const RailOptions& options);
-  Status make_worker();
+  Status make_worker(const RailOptions& options);
+  bool inside() const { return inside_.load(std::memory_order_relaxed); }
+  [[noreturn]] void refuse_second_thread() const;
   void introduce(UcxEndpoint& endpoint, std::uint64_t process);
   bool introduced(UcxEndpoint& endpoint);
   bool arrived(void*& request, UcxEndpoint& endpoint);
@@ -94,9 +126,11 @@ class RailWorker {
 
   const UcpLibrary& ucp_;
   Rail rail_;
-  bool concurrent_;
+  bool locks_;
   std::uint64_t process_;
   std::mutex guard_;
+  // Some thread is. Not a locked instruction: two that come within a few nanoseconds may both pass, but not for long.
+  std::atomic<bool> inside_{false};
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int events_ = -1;  // a descriptor of UCX's that becomes readable; -1: there is none

@@ -33,7 +33,7 @@ Status StallWatch::check_links(std::span<const Awaited> awaited) const {
     if ((checked >> one.rail & 1u) != 0) continue;
     checked |= 1u << one.rail;
     const Rail& rail = rails_[static_cast<std::size_t>(one.rail)].worker->rail();
-    if (!link_is_up(rail)) return {Code::peer_failed, "ucx: rail " + rail.name + ": this node has lost its link"};
+    if (!link_is_up(rail)) return failure(one, "the link of this rank's own node is lost");
   }
   return {};
 }
@@ -65,9 +65,13 @@ Status StallWatch::knock_at(const Awaited& awaited, std::uint64_t now) {
     one.knocked_ns = now;
   }
   if (now - one.alive_ns < silence_limit_ns) return {};
+  return failure(awaited, "its host cannot be reached over this rail");
+}
+
+Status StallWatch::failure(const Awaited& awaited, const char* what) const {
   return {Code::peer_failed, "ucx: rank " + std::to_string(awaited.peer) + " on " +
-                                 peers_[static_cast<std::size_t>(awaited.peer)]->host + ", rail " + rail.name +
-                                 ": its host cannot be reached over this rail"};
+                                 peers_[static_cast<std::size_t>(awaited.peer)]->host + ", rail " +
+                                 rails_[static_cast<std::size_t>(awaited.rail)].worker->rail().name + ": " + what};
 }
 
 }  // namespace plait::tl

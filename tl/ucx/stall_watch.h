@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "tl/peer_watch.h"
 #include "tl/stall_clock.h"
-#include "tl/ucx/peer_watch.h"
 #include "tl/ucx/ucx_channel.h"
 
 namespace plait::tl {
@@ -45,6 +45,7 @@ class StallWatch {
   Status knock_at(const Awaited& awaited, std::uint64_t now);
   Suspect& suspect(const Awaited& awaited, std::uint64_t now);
   Knock knock(const Awaited& awaited) const;
+  Status failure(const Awaited& awaited, const char* what) const;
 
   std::span<const UcxRail> rails_;
   std::span<const std::shared_ptr<const UcxPeer>> peers_;

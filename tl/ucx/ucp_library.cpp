@@ -33,14 +33,15 @@ bool find(void* library, const char* symbol, Function& function) {
 bool find_all(void* library, UcpLibrary& ucp) {
   return find(library, "ucp_config_read", ucp.config_read) && find(library, "ucp_config_modify", ucp.config_modify) &&
          find(library, "ucp_config_release", ucp.config_release) &&
-         find(library, "ucp_init_version", ucp.init_version) && find(library, "ucp_cleanup", ucp.cleanup) &&
-         find(library, "ucp_worker_create", ucp.worker_create) &&
+         find(library, "ucp_init_version", ucp.init_version) && find(library, "ucp_get_version", ucp.get_version) &&
+         find(library, "ucp_cleanup", ucp.cleanup) && find(library, "ucp_worker_create", ucp.worker_create) &&
          find(library, "ucp_worker_destroy", ucp.worker_destroy) &&
          find(library, "ucp_worker_get_address", ucp.worker_get_address) &&
          find(library, "ucp_worker_release_address", ucp.worker_release_address) &&
          find(library, "ucp_worker_progress", ucp.worker_progress) &&
          find(library, "ucp_worker_get_efd", ucp.worker_get_efd) && find(library, "ucp_worker_arm", ucp.worker_arm) &&
          find(library, "ucp_ep_create", ucp.ep_create) && find(library, "ucp_ep_close_nbx", ucp.ep_close) &&
+         find(library, "ucp_ep_flush_nbx", ucp.ep_flush) && find(library, "ucp_tag_probe_nb", ucp.tag_probe) &&
          find(library, "ucp_tag_send_sync_nbx", ucp.tag_send_sync) && find(library, "ucp_tag_send_nbx", ucp.tag_send) &&
          find(library, "ucp_tag_recv_nbx", ucp.tag_recv) &&
          find(library, "ucp_request_check_status", ucp.request_check_status) &&

@@ -13,6 +13,7 @@ struct UcpLibrary {
   decltype(&ucp_config_modify) config_modify = nullptr;
   decltype(&ucp_config_release) config_release = nullptr;
   decltype(&ucp_init_version) init_version = nullptr;
+  decltype(&ucp_get_version) get_version = nullptr;
   decltype(&ucp_cleanup) cleanup = nullptr;
   decltype(&ucp_worker_create) worker_create = nullptr;
   decltype(&ucp_worker_destroy) worker_destroy = nullptr;
@@ -23,9 +24,11 @@ struct UcpLibrary {
   decltype(&ucp_worker_arm) worker_arm = nullptr;
   decltype(&ucp_ep_create) ep_create = nullptr;
   decltype(&ucp_ep_close_nbx) ep_close = nullptr;
+  decltype(&ucp_ep_flush_nbx) ep_flush = nullptr;
   decltype(&ucp_tag_send_nbx) tag_send = nullptr;
   decltype(&ucp_tag_send_sync_nbx) tag_send_sync = nullptr;
   decltype(&ucp_tag_recv_nbx) tag_recv = nullptr;
+  decltype(&ucp_tag_probe_nb) tag_probe = nullptr;
   decltype(&ucp_request_check_status) request_check_status = nullptr;
   decltype(&ucp_tag_recv_request_test) recv_request_test = nullptr;
   decltype(&ucp_request_cancel) request_cancel = nullptr;

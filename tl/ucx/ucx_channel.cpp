@@ -1,5 +1,7 @@
 #include "tl/ucx/ucx_channel.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -7,15 +9,13 @@
 #include "tl/memory.h"
 #include "tl/room.h"
 #include "tl/staging_pool.h"
+#include "tl/trace.h"
+#include "tl/ucx/farewell.h"
+#include "tl/ucx/message_tag.h"
 #include "tl/ucx/stall_watch.h"
 
 namespace plait::tl {
 namespace {
-
-// A tag: the communicator, the sender's rank in it, and the binding: 0 for messages bound to no rail, else rail + 1.
-constexpr int binding_bits = 8, rank_bits = 12;
-static_assert(most_ucx_ranks == std::size_t{1} << rank_bits);
-constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
 
 // Of a lane on one rail, under way at once: short ones do not fill the window of bytes.
 constexpr int most_pieces = 64;
@@ -28,9 +28,20 @@ constexpr std::uint64_t reported = ~std::uint64_t{0};  // Transfer::mark of a co
 // waits for the peer's next call.)
 constexpr std::uint64_t surely_buffered = 4096;
 
+// Fruitless glances between two looks whether a peer has given up: a per cent of the time that they take.
+constexpr std::uint32_t listen_every = 256;
+
+// A rank that gives up stays to take what its peers have under way to it, until they have given up as well: theirs is
+// in its way out then, too. Those that compute, or have come to the end of their schedule, are not waited for.
+constexpr std::uint64_t linger_ns = 100'000'000;
+// Until what was cut is over.
+constexpr std::uint64_t after_cut_ns = 1'000'000'000;
+
 // One part of a message under way on a rail.
 struct Piece {
   Transfer* transfer;
+  std::int32_t peer;  // the transfer's: it is gone when a channel is destroyed in the middle of it
+  bool sends;
   void* request;
   std::uint64_t offset;
   std::size_t bytes;
@@ -54,6 +65,11 @@ struct Lane {
   std::uint64_t* dealt = nullptr;  // by rail: bytes of the messages that were dealt out whole
 };
 
+// Not known to have failed.
+bool alive(const UcxEndpoint& endpoint) {
+  return endpoint.handle != nullptr && endpoint.failure.load(std::memory_order_relaxed) == UCS_OK;
+}
+
 struct RailState {
   UcxRail rail;
   std::vector<UcxEndpoint*> endpoints;  // by rank; nullptr: not connected yet
@@ -65,7 +81,7 @@ class UcxChannel final : public Channel {
  public:
   UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers, UcxChannelOptions options);
   ~UcxChannel() override {
-    if (active_ > 0) give_up();
+    if (active_ > 0) abandon({Code::peer_failed, "its channel was destroyed in the middle of a message"});
   }
 
   ChannelKind kind() const override { return ChannelKind::ucx; }
@@ -74,6 +90,7 @@ class UcxChannel final : public Channel {
   Result<bool> progress(std::vector<Transfer*>& completed) override;
   void make_room(const BoundSchedule& schedule, std::uint64_t longer_than) override;
   bool arm(WakeUp& wake_up) override;
+  void announce_failure(const Status& cause) override;
   void abandon(const Status& cause) override;
 
  private:
@@ -112,8 +129,12 @@ class UcxChannel final : public Channel {
   Status check_endpoints(std::size_t rail) const;
   Status look_at_stall();
   Status failure(const Transfer& transfer, std::size_t rail, int status) const;
-  void give_up();
-  void give_up_rail(std::size_t rail);
+  Status listen();
+  void cancel_receives();
+  bool settle();
+  bool all_gave_up();
+  void cut_off();
+  void let_go();
 
   UcxChannelOptions options_;
   std::vector<std::shared_ptr<const UcxPeer>> peers_;  // by rank
@@ -127,9 +148,12 @@ class UcxChannel final : public Channel {
   std::vector<Awaited> awaited_;
   StallWatch watch_;
   StagingPool staging_;
+  Farewells farewells_;
+  std::uint32_t fruitless_ = 0;  // glances in a row
   int active_ = 0;
-  int unconfirmed_ = 0;  // peers to whom UCX may hold bytes back; with one rail only
-  bool abandoned_ = false;
+  int unconfirmed_ = 0;   // peers to whom UCX may hold bytes back; with one rail only
+  bool stalled_ = false;  // a peer, or a rail, was found to be out of reach
+  bool announced_ = false, abandoned_ = false;
 };
 
 UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers,
@@ -137,7 +161,8 @@ UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<c
     : options_(std::move(options)),
       peers_(std::move(peers)),
       watched_(std::move(rails)),
-      watch_(watched_, peers_, options_.peers_answer) {
+      watch_(watched_, peers_, options_.peers_answer),
+      farewells_(options_.communicator, options_.rank, peers_.size()) {
   for (const UcxRail& rail : watched_) rails_.push_back({rail, std::vector<UcxEndpoint*>(ranks()), {}, {}});
   options_.weights.resize(watched_.size(), 1.0);
   options_.fragment_bytes = std::max<std::size_t>(options_.fragment_bytes, 1);
@@ -206,8 +231,7 @@ std::size_t UcxChannel::piece_bytes(std::size_t element_bytes) const {
 
 std::uint64_t UcxChannel::tag(const Transfer& transfer) const {
   const int sender = transfer.kind == StepKind::send ? options_.rank : transfer.peer;
-  return options_.communicator << (rank_bits + binding_bits) | static_cast<std::uint64_t>(sender) << binding_bits |
-         static_cast<std::uint64_t>(transfer.rail + 1);
+  return message_tag(options_.communicator, sender, static_cast<std::uint64_t>(transfer.rail + 1));
 }
 
 // ---- Posting ----
@@ -305,7 +329,13 @@ Status UcxChannel::post_piece(Stream& stream, std::size_t rail, UcxEndpoint& end
   const RailShare part = share(transfer, rail);
   const std::uint64_t offset = part.begin + stream.posted;
   const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), part.end - offset);
-  Piece piece{.transfer = &transfer, .request = nullptr, .offset = offset, .bytes = bytes, .staging = {}};
+  Piece piece{.transfer = &transfer,
+              .peer = transfer.peer,
+              .sends = transfer.kind == StepKind::send,
+              .request = nullptr,
+              .offset = offset,
+              .bytes = bytes,
+              .staging = {}};
   std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
   piece.request = post(piece, address, rail, endpoint);
   if (UCS_PTR_IS_ERR(piece.request)) return failure(transfer, rail, UCS_PTR_STATUS(piece.request));
@@ -379,16 +409,32 @@ Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
   completed.insert(completed.end(), done_.begin(), done_.end());
   done_.clear();
   if (moved) {
+    fruitless_ = 0;
     watch_.moved();
-  } else if (watch_.due()) {
-    if (Status status = look_at_stall(); !status.ok()) return status;
+    return true;
   }
-  return moved;
+  if (++fruitless_ % listen_every == 0)
+    if (Status status = listen(); !status.ok()) return status;
+  if (watch_.due())
+    if (Status status = look_at_stall(); !status.ok()) return status;
+  return false;
+}
+
+// On all rails: who waits on one may be told on another.
+Status UcxChannel::listen() {
+  for (RailState& state : rails_) {
+    RailWorker& worker = *state.rail.worker;
+    const auto turn = worker.lock();
+    worker.progress();
+    farewells_.listen(worker);
+  }
+  return farewells_.heard();
 }
 
 // Other threads of this process may take what arrives here while they look after their own: then this one wakes only
 // when the bounded sleep ends.
 bool UcxChannel::arm(WakeUp& wake_up) {
+  fruitless_ = listen_every - 1;  // sleepers glance seldom: the next glance listens
   bool all = true;
   for (std::size_t rail = 0; rail < rails(); ++rail) {
     if (!awaits(rail)) continue;
@@ -484,44 +530,116 @@ Status UcxChannel::look_at_stall() {
     for (const Piece& piece : rails_[rail].pieces) add(rail, *piece.transfer);
     for (const Stream* stream : rails_[rail].held) add(rail, *stream->current);
   }
-  return watch_.look(awaited_);
+  Status status = watch_.look(awaited_);
+  stalled_ |= !status.ok();
+  return status;
 }
 
 // ---- Giving up ----
 
-// The connections of this communicator are cut: no peer may wait for what does not come, and none may get the bytes of
-// memory that now is used for something else. A connection that is not ready has carried nothing yet, and is left
-// alone: its peer may not outlive a cut (rail_worker.h), and hears of the failure from elsewhere.
-void UcxChannel::abandon(const Status&) {
-  if (!abandoned_) give_up();
+// The connections are those of other communicators as well, and stay. A connection that is not ready has carried
+// nothing yet: its peer hears of the failure from elsewhere.
+void UcxChannel::announce_failure(const Status& cause) {
+  if (std::exchange(announced_, true)) return;
+  farewells_.compose(cause);
+  for (RailState& state : rails_) {
+    RailWorker& worker = *state.rail.worker;
+    const auto turn = worker.lock();
+    for (UcxEndpoint* endpoint : state.endpoints)
+      if (endpoint != nullptr && worker.ready(*endpoint) && alive(*endpoint)) farewells_.say(worker, *endpoint);
+  }
 }
 
-void UcxChannel::give_up() {
-  for (std::size_t rail = 0; rail < rails(); ++rail) give_up_rail(rail);
+// Receives are cancelled, but those that have begun to arrive; sends cannot be. So both are waited for, as long as the
+// peers can be expected to take them: nothing is to be written to memory that the program has back, and nobody is to
+// get the bytes of memory that is used for something else. What is left then goes with its connection.
+void UcxChannel::abandon(const Status& cause) {
+  if (abandoned_) return;
+  abandoned_ = true;
+  announce_failure(cause);
+  cancel_receives();
+  const std::uint64_t begin = monotonic_ns(), patience = stalled_ ? linger_ns : options_.patience_ns;
+  while (true) {
+    const bool over = settle();
+    const std::uint64_t waited = monotonic_ns() - begin;
+    if (over && (waited >= linger_ns || all_gave_up())) break;
+    if (!over && waited >= patience) {
+      cut_off();
+      break;
+    }
+    sched_yield();
+  }
+  let_go();
   std::ranges::fill(streams_, Stream{});
   active_ = unconfirmed_ = 0;
-  abandoned_ = true;
 }
 
-void UcxChannel::give_up_rail(std::size_t rail) {
-  RailState& state = rails_[rail];
-  RailWorker& worker = *state.rail.worker;
-  const auto lock = worker.lock();
-  for (const Piece& piece : state.pieces)
-    if (piece.transfer->kind != StepKind::send) worker.ucp().request_cancel(worker.worker(), piece.request);
-  for (UcxEndpoint* endpoint : state.endpoints)
-    if (endpoint != nullptr && worker.ready(*endpoint)) worker.close(*endpoint);
-  state.held.clear();
-  constexpr int most_glances = 1000;
-  for (Piece& piece : state.pieces) {
-    for (int glance = 0; glance < most_glances && worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS;
-         ++glance)
-      worker.progress();
-    const bool done = worker.ucp().request_check_status(piece.request) != UCS_INPROGRESS;
-    worker.ucp().request_free(piece.request);
-    if (!done) static_cast<void>(piece.staging.release());  // UCX may still use it
+void UcxChannel::cancel_receives() {
+  for (RailState& state : rails_) {
+    RailWorker& worker = *state.rail.worker;
+    const auto turn = worker.lock();
+    state.held.clear();
+    for (const Piece& piece : state.pieces)
+      if (!piece.sends) worker.ucp().request_cancel(worker.worker(), piece.request);
   }
-  state.pieces.clear();
+}
+
+// A glance. True when nothing of this channel's is under way any more.
+bool UcxChannel::settle() {
+  bool over = true;
+  for (RailState& state : rails_) {
+    RailWorker& worker = *state.rail.worker;
+    const auto turn = worker.lock();
+    worker.progress();
+    std::erase_if(state.pieces, [&](const Piece& piece) {
+      if (worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS) return false;
+      worker.ucp().request_free(piece.request);
+      return true;
+    });
+    const bool told = farewells_.all_left(worker);
+    over &= state.pieces.empty() && told;
+    farewells_.listen(worker);
+  }
+  return over;
+}
+
+// All to whom this channel is connected, and who are still there.
+bool UcxChannel::all_gave_up() {
+  for (RailState& state : rails_) {
+    const auto turn = state.rail.worker->lock();
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      UcxEndpoint* endpoint = state.endpoints[rank];
+      if (endpoint == nullptr || farewells_.heard_from(rank)) continue;
+      if (state.rail.worker->ready(*endpoint) && alive(*endpoint)) return false;
+    }
+  }
+  return true;
+}
+
+// The last resort: a peer does not take what was sent to it. Whatever else goes over those connections fails with it.
+void UcxChannel::cut_off() {
+  for (RailState& state : rails_) {
+    RailWorker& worker = *state.rail.worker;
+    const auto turn = worker.lock();
+    for (const Piece& piece : state.pieces)
+      worker.close(*state.endpoints[static_cast<std::size_t>(piece.peer)], UCS_ERR_TIMED_OUT);
+  }
+  const std::uint64_t until = monotonic_ns() + after_cut_ns;
+  while (!settle() && monotonic_ns() < until) sched_yield();
+}
+
+// A receive over a connection that was cut may never be complete, but nothing comes for it either.
+void UcxChannel::let_go() {
+  for (RailState& state : rails_) {
+    RailWorker& worker = *state.rail.worker;
+    const auto turn = worker.lock();
+    for (Piece& piece : state.pieces) {
+      worker.ucp().request_free(piece.request);
+      static_cast<void>(piece.staging.release());  // UCX may still use it
+    }
+    state.pieces.clear();
+    farewells_.forget(worker);
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tl/channel.h"
+#include "tl/ucx/message_tag.h"
 #include "tl/ucx/rail_worker.h"
 
 namespace plait::tl {
@@ -29,7 +30,7 @@ struct UcxPeer {
 };
 
 // Ranks of a communicator: tags have so much room.
-inline constexpr std::size_t most_ucx_ranks = 4096;
+inline constexpr std::size_t most_ucx_ranks = std::size_t{1} << rank_bits;
 
 struct UcxChannelOptions {
   std::uint64_t communicator = 0;  // 44 bits, agreed on, so that communicators that share processes are told apart
@@ -40,6 +41,8 @@ struct UcxChannelOptions {
   std::size_t deal_from = 1024;         // shorter messages take the fastest rail
   std::size_t stripe_from = 32 * 1024;  // longer ones are cut over all rails
   bool peers_answer = false;            // all ranks saw that knocking works (peer_watch.h)
+  // How long a channel that gives up waits for its own sends to leave, before it cuts the connections that hold them.
+  std::uint64_t patience_ns = 5'000'000'000;
 };
 
 // One of the rails that the ranks of the communicator agreed on, in their order.

@@ -108,6 +108,22 @@ TEST(Comparison, PlanIsNeverSlowerThanABaseline) {
   EXPECT_GT(sum / 60, 1.0);
 }
 
+// Gradients that stand for larger ones: buckets of as many layers as those would have, not one of all.
+TEST(Comparison, BucketsAreScaledAsTheGradientsAre) {
+  std::mt19937_64 random(7);
+  const OverlapModel model = random_problem(random, 8, 3).model;
+  LayerTable table{.model = "net", .layers = {}};
+  for (int layer = 0; layer < 12; ++layer) table.layers.push_back({"layer", 10'000'000, 0.01});
+  const auto bucket_sizes = [&](const LayerTable& layers) {
+    for (const OverlapSolution& baseline : compare_overlap(backward_pass(layers), model, {}, 0).baselines)
+      if (baseline.method == "25 MB buckets") return sizes(baseline.groups);
+    return std::vector<std::size_t>{};
+  };
+  EXPECT_EQ(bucket_sizes(table), (std::vector<std::size_t>{3, 3, 3, 3}));
+  for (const double factor : {0.5, 0.034, 1e-4}) EXPECT_EQ(bucket_sizes(scaled(table, 1, factor)), bucket_sizes(table));
+  EXPECT_EQ(bucket_sizes(scaled(scaled(table, 1, 0.1), 2, 0.3)), bucket_sizes(table));
+}
+
 TEST(Comparison, GivenGroupsAreKept) {
   std::mt19937_64 random(5);
   const OverlapProblem problem = random_problem(random, 8, 3);

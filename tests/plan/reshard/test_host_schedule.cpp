@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "plan/reshard/plan.h"
 #include "tests/plan/reshard/random_task.h"
@@ -181,6 +184,105 @@ TEST(HostSchedule, IsNearTheLowerBoundInMostCases) {
   std::printf("seed %u: %d of %d within 2 %% of the lower bound; the worst is %.3f of it: %s\n", seed, good, cases,
               worst_gap, worst.c_str());
   EXPECT_GE(good, cases * 95 / 100);
+}
+
+// ---- The physical bound
+
+bool holds(const Box& box, const std::vector<std::int64_t>& element) {
+  for (std::size_t d = 0; d < element.size(); ++d)
+    if (element[d] < box.extent[d].begin || element[d] >= box.extent[d].end) return false;
+  return true;
+}
+
+// Hosts of the ranks of a mesh that have this element.
+std::set<int> hosts_with(const Mesh& mesh, const ShardingSpec& spec, const RandomCase& one,
+                         const std::vector<std::int64_t>& element) {
+  std::set<int> hosts;
+  for (int place = 0; place < static_cast<int>(mesh.ranks.size()); ++place)
+    if (holds(shard(mesh, spec, one.task.shape, place), element))
+      hosts.insert(one.host_of[static_cast<std::size_t>(mesh.ranks[static_cast<std::size_t>(place)])]);
+  return hosts;
+}
+
+// Bytes through the busiest port at least, element by element: into each host what it wants and has not; out of each
+// set of hosts what only they have, shared evenly.
+double bytes_by_elements(const RandomCase& one) {
+  const auto& shape = one.task.shape;
+  std::map<int, double> in;
+  std::map<std::set<int>, double> out;
+  std::vector<std::int64_t> element(shape.size(), 0);
+  for (bool more = true; more;) {
+    const auto have = hosts_with(one.task.source, one.task.source_spec, one, element);
+    bool crosses = false;
+    for (const int host : hosts_with(one.task.destination, one.task.destination_spec, one, element)) {
+      if (have.contains(host)) continue;
+      crosses = true;
+      in[host] += static_cast<double>(one.task.element_bytes);
+    }
+    if (crosses) out[have] += static_cast<double>(one.task.element_bytes);
+    std::size_t d = 0;
+    while (d < shape.size() && ++element[d] == shape[d]) element[d++] = 0;
+    more = d < shape.size();
+  }
+  double busiest = 0;
+  for (const auto& [host, bytes] : in) busiest = std::max(busiest, bytes);
+  const int hosts = one.host_of.back() + 1;
+  for (unsigned set = 1; set < 1u << hosts; ++set) {
+    double only = 0;
+    for (const auto& [have, bytes] : out)
+      if (std::ranges::all_of(have, [&](int host) { return (set >> host & 1) != 0; })) only += bytes;
+    busiest = std::max(busiest, only / std::popcount(set));
+  }
+  return busiest;
+}
+
+TEST(PortBound, IsWhatTheBusiestPortCarriesWhateverThePlan) {
+  Random random(seed);
+  Options options;
+  options.links.network_per_byte = 1;
+  for (int round = 0; round < 60; ++round) {
+    RandomCase one = random_case(random);
+    for (std::int64_t& length : one.task.shape) length = draw(random, 1, 12);
+    const auto plan = make_plan(one.task, one.host_of, options);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_NEAR(plan->lower_bound, bytes_by_elements(one), 1e-6) << "seed " << seed << ": " << text(one.task);
+  }
+}
+
+// Three slices on each of two hosts, for three others: a slice and a half from each, where whole ones take two.
+TEST(PortBound, DoesNotCountInWholeTransfers) {
+  const std::vector<Transfer> transfers(3, {1.0, {0, 1}, {2}, {}});
+  std::vector<Transfer> apart = transfers;
+  for (int i = 0; i < 3; ++i) apart[static_cast<std::size_t>(i)].receivers = {2 + i};
+  EXPECT_EQ(lower_bound(apart, 5), 2);
+  EXPECT_EQ(port_bound(apart, 5), 1.5);
+  EXPECT_EQ(port_bound(transfers, 3), 3) << "one receives them all";
+}
+
+// Tensors that are long enough for chunks: what the plans lose to whole tasks and to filling their chains.
+TEST(PortBound, IsNearlyReachedInMostCases) {
+  Random random(seed);
+  constexpr int cases = 400;
+  Options options;
+  options.links.network_per_byte = 1e-9;
+  int good = 0;
+  std::vector<double> ratios;
+  for (int i = 0; i < cases; ++i) {
+    RandomCase one = random_case(random);
+    while (one.task.shape.size() < 3) one = random_case(random);
+    const auto plan = make_plan(one.task, one.host_of, options);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    ASSERT_GE(plan->schedule.seconds * rounding, plan->lower_bound) << text(one.task);
+    if (plan->lower_bound == 0) continue;
+    ratios.push_back(plan->schedule.seconds / plan->lower_bound);
+    good += ratios.back() <= 1.05 ? 1 : 0;
+  }
+  std::ranges::sort(ratios);
+  std::printf(
+      "seed %u: %d of %zu plans within 5 %% of the physical bound; median %.3f of it, 0.9 of them %.3f, the worst "
+      "%.3f\n",
+      seed, good, ratios.size(), ratios[ratios.size() / 2], ratios[ratios.size() * 9 / 10], ratios.back());
+  EXPECT_GE(100 * good, 95 * static_cast<int>(ratios.size()));
 }
 
 double planning_seconds(int parts) {

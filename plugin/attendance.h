@@ -1,0 +1,26 @@
+// Which ranks of MPI_COMM_WORLD have Plait, before any of them speaks to the others: those that have it not would not
+// answer.
+#pragma once
+
+#include <functional>
+
+namespace plait::plugin {
+
+struct Attendance {
+  bool known = true;
+  int first_present = 0;  // where it is known
+  int first_absent = -1;  // negative: none
+
+  bool some_absent() const { return known && first_absent >= 0; }
+};
+
+// The same on all ranks whose answers are. `answered` is asked rank by rank, and no further than needed. Nobody has
+// answered: the way of answering does not work here, and nothing is known.
+Attendance call_roll(int ranks, const std::function<bool(int rank)>& answered);
+
+// As end_initialisation() of process.h, which takes all ranks to be present, after an MPI_Init that succeeded. Where
+// some are absent it speaks to none, and every call is the host's; where nothing is known it may wait for those that
+// are, and says so.
+void end_initialisation(const Attendance& attendance);
+
+}  // namespace plait::plugin

@@ -1,0 +1,19 @@
+// Whether a datatype is a plain array of bytes by another name.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+
+#include "plugin/types.h"
+
+namespace plait::plugin {
+
+// Whether any number of elements lies in memory in the order and without the gaps of the packed form. Sizes and extents
+// do not tell: an indexed type may visit a gapless block in another order, or one place twice and another one never.
+bool is_contiguous(MPI_Datatype type);
+bool is_contiguous(const Datatype& measured);  // whose sizes, extents and bounds are known already
+// As much data as there is room, nothing outside: then only the order of the parts is left to look at.
+bool fills_its_extent(const Datatype& measured);
+
+}  // namespace plait::plugin

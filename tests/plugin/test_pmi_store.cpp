@@ -1,0 +1,110 @@
+// The client of PMI-1 against a launcher that answers from a script.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "plugin/preload/pmi_store.h"
+
+namespace plait::plugin::preload {
+namespace {
+
+struct Exchange {
+  std::string question, answer;  // without their line ends
+};
+
+// Answers each question with what the script has for it, in pieces of `piece` bytes, and notes questions that it has
+// not.
+class Launcher {
+ public:
+  explicit Launcher(std::vector<Exchange> script, std::size_t piece = 1000)
+      : script_(std::move(script)), piece_(piece) {
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_.data()), 0);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Launcher() { stop(); }
+  int descriptor() const { return ends_[0]; }
+  std::vector<std::string> stop() {
+    if (thread_.joinable()) {
+      shutdown(ends_[0], SHUT_WR);
+      thread_.join();
+      close(ends_[0]);
+    }
+    return unexpected_;
+  }
+
+ private:
+  void serve() {
+    for (const Exchange& exchange : script_) {
+      const std::string question = line();
+      if (question != exchange.question) unexpected_.push_back(question);
+      if (exchange.answer.empty()) break;  // the launcher is gone
+      const std::string answer = exchange.answer + "\n";
+      for (std::size_t at = 0; at < answer.size(); at += piece_) {
+        const std::string part = answer.substr(at, piece_);
+        EXPECT_EQ(write(ends_[1], part.data(), part.size()), static_cast<ssize_t>(part.size()));
+      }
+    }
+    close(ends_[1]);
+  }
+  std::string line() {
+    std::string text;
+    for (char next = 0; read(ends_[1], &next, 1) == 1 && next != '\n';) text += next;
+    return text;
+  }
+
+  std::vector<Exchange> script_;
+  std::size_t piece_;
+  std::array<int, 2> ends_{};
+  std::vector<std::string> unexpected_;
+  std::thread thread_;
+};
+
+const Exchange greeting{"cmd=get_my_kvsname", "cmd=my_kvsname kvsname=kvs_17_0"};
+
+TEST(PmiStore, PutsAndGets) {
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{1000}}) {
+    Launcher launcher(
+        {greeting,
+         {"cmd=put kvsname=kvs_17_0 key=plait-3 value=1.2.3", "cmd=put_result rc=0 msg=success"},
+         {"cmd=get kvsname=kvs_17_0 key=plait-3", "cmd=get_result rc=0 msg=success value=1.2.3"},
+         {"cmd=get kvsname=kvs_17_0 key=plait-4", "cmd=get_result rc=-1 msg=key_plait-4_not_found value=unknown"}},
+        piece);
+    const Result<PmiStore> store = PmiStore::open(launcher.descriptor());
+    ASSERT_TRUE(store.ok()) << store.status().message();
+    EXPECT_TRUE(store->put("plait-3", "1.2.3").ok());
+    const Result<std::string> found = store->get("plait-3");
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(*found, "1.2.3");
+    EXPECT_FALSE(store->get("plait-4").ok());
+    EXPECT_EQ(launcher.stop(), std::vector<std::string>());
+  }
+}
+
+TEST(PmiStore, AnAnswerToAnotherQuestionIsAFailure) {
+  Launcher launcher({{greeting.question, "cmd=maxes kvsname_max=256"}});
+  const Result<PmiStore> store = PmiStore::open(launcher.descriptor());
+  ASSERT_FALSE(store.ok());
+  EXPECT_NE(store.status().message().find("cmd=maxes"), std::string::npos) << store.status().message();
+}
+
+TEST(PmiStore, APutThatIsRefusedIsAFailure) {
+  Launcher launcher({greeting, {"cmd=put kvsname=kvs_17_0 key=k value=v", "cmd=put_result rc=-1 msg=duplicate_key"}});
+  const Result<PmiStore> store = PmiStore::open(launcher.descriptor());
+  ASSERT_TRUE(store.ok());
+  EXPECT_FALSE(store->put("k", "v").ok());
+}
+
+TEST(PmiStore, ALauncherThatIsGoneIsAFailure) {
+  Launcher launcher({greeting, {"cmd=get kvsname=kvs_17_0 key=k", ""}});
+  const Result<PmiStore> store = PmiStore::open(launcher.descriptor());
+  ASSERT_TRUE(store.ok());
+  EXPECT_FALSE(store->get("k").ok());
+}
+
+}  // namespace
+}  // namespace plait::plugin::preload

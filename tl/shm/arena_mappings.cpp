@@ -1,0 +1,124 @@
+// What the program does to the arena's addresses with calls of its own, and how the arena has them back.
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tl/shm/arena.h"
+#include "tl/shm/arena_lock.h"
+
+namespace plait::tl {
+
+thread_local constinit bool detail::thread_in_arena __attribute__((tls_model("initial-exec"))) = false;
+
+namespace {
+
+bool is_own_call() { return detail::thread_in_arena || detail::thread_is_forking; }
+
+// What the system would refuse is left to it.
+bool is_range(const void* address, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  constexpr std::size_t page = Arena::page_bytes;
+  return begin % page == 0 && bytes > 0 && bytes < (std::size_t{1} << 62) && begin + bytes > begin;
+}
+
+}  // namespace
+
+// The program may have closed the descriptor, and its number may be another file by now.
+int Arena::file() const {
+  struct stat found {};
+  const bool still =
+      fstat(offer_.descriptor, &found) == 0 && found.st_dev == offer_.device && found.st_ino == offer_.inode;
+  return still ? offer_.descriptor : -1;
+}
+
+// Whole pages. Precondition: part of the range lies in the arena's.
+Span Arena::pages_in(const void* address, std::size_t bytes) const {
+  const auto base = reinterpret_cast<std::uintptr_t>(base_), begin = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t from = begin < base ? 0 : (begin - base) / page_bytes;
+  const std::uintptr_t behind = (begin + bytes - base + page_bytes - 1) / page_bytes;
+  const std::uintptr_t to = std::min<std::uintptr_t>(behind, offer_.bytes / page_bytes);
+  return {.first = static_cast<std::uint32_t>(from), .pages = static_cast<std::uint32_t>(to - from)};
+}
+
+bool Arena::is_untouched(std::uint64_t offset, std::size_t bytes) {
+  const Arena& arena = *the_arena_;
+  return bytes == 0 || !arena.foreign_.holds_any(arena.pages_in(arena.base_ + offset, bytes));
+}
+
+void Arena::note_foreign(Span span) {
+  const Lock lock(guard_);
+  foreign_.insert(span);
+  detail::arena_range.overlaid.store(true, std::memory_order_release);
+}
+
+void Arena::mapped_over(void* address, std::size_t bytes) {
+  if (!is_own_call()) the_arena_->note_foreign(the_arena_->pages_in(address, bytes));
+}
+
+bool Arena::owns_any(const void* address, std::size_t bytes) {
+  return !the_arena_->foreign_.holds_all(the_arena_->pages_in(address, bytes));
+}
+
+bool Arena::unmap(void* address, std::size_t bytes, int& result) {
+  if (is_own_call() || !is_range(address, bytes)) return false;
+  Arena& arena = *the_arena_;
+  const Span inside = arena.pages_in(address, bytes);
+  std::byte* const begin = static_cast<std::byte*>(address);
+  std::byte* const end = begin + (bytes + page_bytes - 1) / page_bytes * page_bytes;
+  std::byte* const from = arena.address_of(inside.first);
+  std::byte* const to = arena.address_of(inside.first + inside.pages);
+  const detail::OwnCalls own;
+  const bool done = mmap(from, static_cast<std::size_t>(to - from), PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+  if (done) arena.note_foreign(inside);
+  const bool done_before = begin >= from || munmap(begin, static_cast<std::size_t>(from - begin)) == 0;
+  const bool done_behind = end <= to || munmap(to, static_cast<std::size_t>(end - to)) == 0;
+  result = done && done_before && done_behind ? 0 : -1;
+  return true;
+}
+
+// Shared memory keeps its content where private memory, which the program takes it for, would lose it. Of a range that
+// is only in part the arena's the program cannot have been the one to make all.
+bool Arena::drop(void* address, std::size_t bytes, int advice, int& result) {
+  Arena& arena = *the_arena_;
+  if (is_own_call() || arena.private_ || !is_range(address, bytes)) return false;
+  const Span span = arena.pages_in(address, bytes);
+  if (address != arena.address_of(span.first) || std::size_t{span.pages} * page_bytes < bytes) return false;
+  for (Span run = arena.foreign_.run_outside(span, span.first); run.pages > 0;
+       run = arena.foreign_.run_outside(span, run.first + run.pages))
+    if (!arena.discard(run)) std::memset(arena.address_of(run.first), 0, std::size_t{run.pages} * page_bytes);
+  const detail::OwnCalls own;
+  result = 0;
+  for (Span run = arena.foreign_.run_inside(span, span.first); run.pages > 0;
+       run = arena.foreign_.run_inside(span, run.first + run.pages))
+    if (madvise(arena.address_of(run.first), std::size_t{run.pages} * page_bytes, advice) != 0) result = -1;
+  return true;
+}
+
+// The arena's file in the place of what the program has left in a block that it gives back, as the C library unmaps
+// such a block with all that lies there. The lock is not held during the system calls. false: the file is out of reach.
+bool Arena::take_back(Lock& lock, Span span) {
+  lock.unlock();
+  const int descriptor = private_ ? -1 : file();
+  const int kind = private_ ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  bool restored = private_ || descriptor >= 0;
+  {
+    const detail::OwnCalls own;
+    for (Span run = foreign_.run_inside(span, span.first); run.pages > 0 && restored;
+         run = foreign_.run_inside(span, run.first + run.pages)) {
+      const std::size_t bytes = std::size_t{run.pages} * page_bytes;
+      const std::size_t offset = private_ ? 0 : std::size_t{run.first} * page_bytes;
+      void* mapped = mmap(address_of(run.first), bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE | MAP_FIXED,
+                          descriptor, static_cast<off_t>(offset));
+      restored = mapped != MAP_FAILED;
+      if (restored) madvise(mapped, bytes, MADV_HUGEPAGE);
+    }
+  }
+  lock.lock();
+  if (restored) foreign_.erase(span);
+  return restored;
+}
+
+}  // namespace plait::tl
