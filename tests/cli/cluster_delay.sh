@@ -56,7 +56,7 @@ print(round(min(trips) * 1e3), time.monotonic() - begin)'
 for delay in 5 0ms 2s 1.5ms -1ms 10000ms; do refused "$delay"; done
 
 "$cluster" up --name "$name" --nodes 2 --rate 250mbit --delay 20ms
-"$cluster" list | grep -Eq "^$name .* 20ms " || fail "list does not show the delay"
+grep -Eq "^$name .* 20ms " <<<"$("$cluster" list)" || fail "list does not show the delay"
 read -r trip_ms seconds <<<"$(measure)"
 ((trip_ms >= 40 && trip_ms <= 60)) || fail "a round trip took $trip_ms ms, expected 40 to 60"
 # 4 MiB at 250 Mbit/s take 0.134 s; a window that opens adds some round trips.

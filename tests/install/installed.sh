@@ -53,7 +53,7 @@ while read -r file; do
   [[ :$paths: != *"$build"* && :$paths: != *::* || -z $paths ]] || fail "$file looks for libraries in '$paths'"
   strip -g -o stripped "$file"
   ! grep -qF -e "$build" -e "$source" stripped || fail "$file knows the build or the source folder"
-  if ldd "$file" | grep -q 'not found'; then fail "$file lacks: $(ldd "$file" | grep 'not found')"; fi
+  if grep -q 'not found' <<<"$(ldd "$file")"; then fail "$file lacks: $(ldd "$file" | grep 'not found')"; fi
 done < <(find "$prefix" -type f)
 rm -f stripped
 
@@ -97,7 +97,7 @@ END
 
 plait --version
 plait topo >topology
-plait config | grep -q PLAIT_CACHE || fail "plait config says nothing of PLAIT_CACHE"
+grep -q PLAIT_CACHE <<<"$(plait config)" || fail "plait config says nothing of PLAIT_CACHE"
 for mpi in "${mpis[@]}"; do
   "mpicc.$mpi" -O1 sums.c -o "sums_$mpi"
   "mpicc.$mpi" -O1 -Wall -Wextra -Werror "-I$prefix/include" api.c "-L$prefix/$libraries" -lplait "-Wl,-rpath,$prefix/$libraries" \
