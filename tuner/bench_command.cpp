@@ -1,7 +1,6 @@
 // plait bench: host and Plait in turn in one job, for any set of collectives and sizes. Output: docs/bench.md.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -280,24 +279,22 @@ class BenchCommand : public Command {
     return "under mpirun: measure collectives as the host MPI and as Plait run them, in turn";
   }
 
-  void add_options(CLI::App& app) override {
-    app.add_option("--collectives", options_.collectives, "\"all\" (the default), or some, such as bcast,allreduce");
-    app.add_option("--sizes", options_.sizes, "bytes, such as 8,1K,1M (docs/bench.md says of what)")
-        ->capture_default_str();
-    app.add_option("--seconds", options_.seconds, "to spend on each collective and size")->capture_default_str();
-    app.add_option("--root", options_.root, "the root of bcast, reduce, gather and scatter")->capture_default_str();
-    app.add_option("--rate", options_.rate,
-                   "of a node's NIC, such as 250mbit or 12GB, or one a rail, such as 250mbit,100mbit: prints the share "
-                   "of its bound");
-    app.add_option("--nodes", options_.nodes, "equal nodes of consecutive ranks; default: as they are found");
-    app.add_option("--buffers", options_.buffers, "private (of malloc) or shared (of MPI_Alloc_mem)")
-        ->capture_default_str();
-    app.add_flag("--limits", options_.limits, "only measure what the memory of one node lets a collective do");
-    app.add_option("--min-ratio", options_.min_ratio, "exit 3 when host time over Plait time is less anywhere");
-    app.add_option("--min-share", options_.min_share, "exit 3 when the share of the NIC bound is less anywhere");
-    auto* format = app.add_option("--format", options_.format, "table, markdown, json, or lines (of JSON, as measured)")
-                       ->capture_default_str();
-    app.add_flag("--json", options_.json, "the same as --format json")->excludes(format);
+  void add_options(CommandLine line) override {
+    line.option("--collectives", options_.collectives, "\"all\" (the default), or some, such as bcast,allreduce");
+    line.option("--sizes", options_.sizes, "bytes, such as 8,1K,1M (docs/bench.md says of what)").shows_default();
+    line.option("--seconds", options_.seconds, "to spend on each collective and size").shows_default();
+    line.option("--root", options_.root, "the root of bcast, reduce, gather and scatter").shows_default();
+    line.option("--rate", options_.rate,
+                "of a node's NIC, such as 250mbit or 12GB, or one a rail, such as 250mbit,100mbit: prints the share "
+                "of its bound");
+    line.option("--nodes", options_.nodes, "equal nodes of consecutive ranks; default: as they are found");
+    line.option("--buffers", options_.buffers, "private (of malloc) or shared (of MPI_Alloc_mem)").shows_default();
+    line.flag("--limits", options_.limits, "only measure what the memory of one node lets a collective do");
+    line.option("--min-ratio", options_.min_ratio, "exit 3 when host time over Plait time is less anywhere");
+    line.option("--min-share", options_.min_share, "exit 3 when the share of the NIC bound is less anywhere");
+    Option format = line.option("--format", options_.format, "table, markdown, json, or lines (of JSON, as measured)")
+                        .shows_default();
+    line.flag("--json", options_.json, "the same as --format json").excludes(format);
   }
 
   Result<int> run() override {

@@ -5,19 +5,16 @@
 #include <string_view>
 
 #include "core/status.h"
-
-namespace CLI {
-class App;
-}
+#include "tuner/command_line.h"
 
 namespace plait::tuner {
 
 class Command {
  public:
   virtual ~Command() = default;
-  virtual std::string_view name() const = 0;     // "topo"
-  virtual std::string_view summary() const = 0;  // one line for --help
-  virtual void add_options(CLI::App& app) = 0;   // bound to members, which run() then reads
+  virtual std::string_view name() const = 0;       // "topo"
+  virtual std::string_view summary() const = 0;    // one line for --help
+  virtual void add_options(CommandLine line) = 0;  // bound to members, which run() then reads
   // The exit code. A Status is printed as one line, "plait topo: ...", and exits 2 where its code is `invalid` (bad
   // input), else 1. Under a launcher every rank calls it; only rank 0 may print.
   virtual Result<int> run() = 0;

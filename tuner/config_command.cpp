@@ -1,7 +1,6 @@
 // plait config: every PLAIT_* variable with its effective value and where that comes from.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
@@ -55,7 +54,7 @@ class ConfigCommand : public Command {
   std::string_view name() const override { return "config"; }
   std::string_view summary() const override { return "print the effective PLAIT_* settings and where they come from"; }
 
-  void add_options(CLI::App& app) override { app.add_flag("--json", json_, "print JSON"); }
+  void add_options(CommandLine line) override { line.flag("--json", json_, "print JSON"); }
 
   Result<int> run() override {
     const auto environment = process_environment();

@@ -1,6 +1,5 @@
 // plait explain: the plans that one call could run by, what they are predicted to take and where the time goes, which
 // of them is chosen, and why. Output: docs/tuning.md.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -358,18 +357,16 @@ class ExplainCommand : public Command {
   std::string_view name() const override { return "explain"; }
   std::string_view summary() const override { return "show the plans that a call could run by, and why one is chosen"; }
 
-  void add_options(CLI::App& app) override {
-    app.add_option("collective", collective_, "such as allreduce")->required();
-    app.add_option("size", size_, "such as 4M: of the vector, of one rank's part, or of one pair's message");
-    app.add_option("--machine", machine_, "default, a100, v100, or a machine file (docs/p2.md)")->capture_default_str();
-    app.add_option("--table", table_, "a tuning table (docs/tuning.md)");
-    app.add_option("--shape", shape_, "of the communicator: nodes, then what each is split into, such as 4x2")
-        ->required();
-    app.add_option("--plans", plans_, "to show")->capture_default_str();
-    app.add_option("--svg", svg_, "draw the predicted timeline of the chosen plan into this file");
-    app.add_option("--trace", trace_,
-                   "a file of PLAIT_TRACE: compare such a call of a measured run with its prediction");
-    app.add_flag("--json", json_, "print JSON");
+  void add_options(CommandLine line) override {
+    line.option("collective", collective_, "such as allreduce").required();
+    line.option("size", size_, "such as 4M: of the vector, of one rank's part, or of one pair's message");
+    line.option("--machine", machine_, "default, a100, v100, or a machine file (docs/p2.md)").shows_default();
+    line.option("--table", table_, "a tuning table (docs/tuning.md)");
+    line.option("--shape", shape_, "of the communicator: nodes, then what each is split into, such as 4x2").required();
+    line.option("--plans", plans_, "to show").shows_default();
+    line.option("--svg", svg_, "draw the predicted timeline of the chosen plan into this file");
+    line.option("--trace", trace_, "a file of PLAIT_TRACE: compare such a call of a measured run with its prediction");
+    line.flag("--json", json_, "print JSON");
   }
 
   Result<int> run() override {

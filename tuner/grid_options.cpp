@@ -1,6 +1,5 @@
 #include "tuner/grid_options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -94,15 +93,13 @@ class MatrixCounter {
 
 }  // namespace
 
-void add_grid_options(CLI::App& app, GridOptions& options) {
-  app.add_option("--system", options.system, "the system's cardinalities, outermost first, such as 4,16")->required();
-  app.add_option("--axes", options.axes, "sizes of the parallelism axes, such as 4,16")->required();
-  app.add_option("--bytes", options.bytes, "of the whole vector, such as 64K or 1G")->capture_default_str();
-  app.add_option("--machine", options.machine, "default, a100, v100, or a machine file (docs/p2.md)")
-      ->capture_default_str();
-  app.add_option("--algorithms", options.algorithms, "all, or what NCCL_ALGO leaves: ring, tree")
-      ->capture_default_str();
-  app.add_flag("--json", options.json, "print JSON");
+void add_grid_options(CommandLine line, GridOptions& options) {
+  line.option("--system", options.system, "the system's cardinalities, outermost first, such as 4,16").required();
+  line.option("--axes", options.axes, "sizes of the parallelism axes, such as 4,16").required();
+  line.option("--bytes", options.bytes, "of the whole vector, such as 64K or 1G").shows_default();
+  line.option("--machine", options.machine, "default, a100, v100, or a machine file (docs/p2.md)").shows_default();
+  line.option("--algorithms", options.algorithms, "all, or what NCCL_ALGO leaves: ring, tree").shows_default();
+  line.flag("--json", options.json, "print JSON");
 }
 
 Result<PlacedGrid> understand_grid(const GridOptions& options) {

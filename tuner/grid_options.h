@@ -11,11 +11,8 @@
 #include "core/status.h"
 #include "plan/machine.h"
 #include "plan/synthesis/placement.h"
+#include "tuner/command_line.h"
 #include "tuner/layer.h"
-
-namespace CLI {
-class App;
-}
 
 namespace plait::tuner {
 
@@ -27,7 +24,7 @@ struct GridOptions {
   std::string algorithms = "all";
   bool json = false;
 };
-void add_grid_options(CLI::App& app, GridOptions& options);
+void add_grid_options(CommandLine line, GridOptions& options);
 
 // Which algorithms may carry out instructions: any, or those that NCCL_ALGO=Ring and =Tree leave.
 enum class AlgorithmChoice { all, ring, tree };

@@ -16,6 +16,7 @@ namespace {
 
 using plait::Code;
 using plait::tuner::Command;
+using plait::tuner::CommandLine;
 
 constexpr std::array registered = {
     plait::tuner::config_command,   plait::tuner::topo_command,    plait::tuner::bench_command,
@@ -77,7 +78,7 @@ int parse_and_run(int argc, char** argv) {
   for (const auto make : registered) {
     Command& command = *commands.emplace_back(make());
     parsers.push_back(app.add_subcommand(std::string(command.name()), std::string(command.summary())));
-    command.add_options(*parsers.back());
+    command.add_options(CommandLine(*parsers.back()));
   }
   try {
     app.parse(argc, argv);

@@ -1,6 +1,5 @@
 // plait pipeline: what an iteration of a training pipeline takes by each of its schedules, how far transfers are hidden
 // behind computing, and what that costs in memory. Output: docs/pipeline.md.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -202,27 +201,27 @@ class PipelineCommand : public Command {
   std::string_view name() const override { return "pipeline"; }
   std::string_view summary() const override { return "compare schedules of a training pipeline, with its transfers"; }
 
-  void add_options(CLI::App& app) override {
-    app.add_option("--stages", stages_, "of the pipeline, each on hosts of its own")->required();
-    app.add_option("--micro-batches", micro_batches_, "of one iteration")->required();
-    app.add_option("--forward", forward_, "seconds a micro-batch; one number, or one a stage")
-        ->delimiter(',')
-        ->capture_default_str();
-    app.add_option("--backward", backward_, "likewise, all of it (default: twice the forward time)")->delimiter(',');
-    app.add_option("--weight", weight_, "the part of it that makes gradients of weights (default: half)")
-        ->delimiter(',');
-    CLI::Option* const share =
-        app.add_option("--communication", communication_,
-                       "the transfers of a micro-batch across a boundary, there and back, as a share of a stage's "
-                       "computing")
-            ->capture_default_str();
-    app.add_option("--bytes", bytes_, "of a transfer, such as 8M: its time is that of the machine")->excludes(share);
-    app.add_option("--machine", machine_, "default, a100, v100, or a machine file (docs/p2.md); for --bytes")
-        ->capture_default_str();
-    app.add_option("--schedule", schedule_, "to draw and to list: " + join_pipeline_variants())->capture_default_str();
-    app.add_flag("--tasks", tasks_, "list each stage's tasks");
-    app.add_option("--svg", svg_, "draw that schedule's iteration into this file");
-    app.add_flag("--json", json_, "print JSON");
+  void add_options(CommandLine line) override {
+    line.option("--stages", stages_, "of the pipeline, each on hosts of its own").required();
+    line.option("--micro-batches", micro_batches_, "of one iteration").required();
+    line.option("--forward", forward_, "seconds a micro-batch; one number, or one a stage")
+        .separated_by(',')
+        .shows_default();
+    line.option("--backward", backward_, "likewise, all of it (default: twice the forward time)").separated_by(',');
+    line.option("--weight", weight_, "the part of it that makes gradients of weights (default: half)")
+        .separated_by(',');
+    const Option share =
+        line.option("--communication", communication_,
+                    "the transfers of a micro-batch across a boundary, there and back, as a share of a stage's "
+                    "computing")
+            .shows_default();
+    line.option("--bytes", bytes_, "of a transfer, such as 8M: its time is that of the machine").excludes(share);
+    line.option("--machine", machine_, "default, a100, v100, or a machine file (docs/p2.md); for --bytes")
+        .shows_default();
+    line.option("--schedule", schedule_, "to draw and to list: " + join_pipeline_variants()).shows_default();
+    line.flag("--tasks", tasks_, "list each stage's tasks");
+    line.option("--svg", svg_, "draw that schedule's iteration into this file");
+    line.flag("--json", json_, "print JSON");
   }
 
   Result<int> run() override {

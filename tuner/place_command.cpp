@@ -1,6 +1,5 @@
 // plait place: the matrices of a grid by the predicted time of its reductions, and how to place the ranks so. Output:
 // docs/p2.md.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -327,14 +326,14 @@ class PlaceCommand : public Command {
     return "order the placements of a grid by the predicted time of its reductions";
   }
 
-  void add_options(CLI::App& app) override {
-    add_grid_options(app, options_.grid);
-    app.add_option("--reduce", options_.grid.reduce, "the axes to reduce over at once, such as 0 or 0,2");
-    app.add_option("--weights", options_.weights, "several reductions, one an axis, such as 0:0.7,1:0.3");
-    app.add_option("--matrix", options_.matrix, "of the list, for --rankfile and --map-by; default: 1, the best");
-    app.add_option("--rankfile", options_.rankfile, "write an Open MPI rankfile that places the ranks so");
-    app.add_option("--hosts", options_.hosts, "the hosts and their slots, such as a:16,b:16");
-    app.add_flag("--map-by", options_.map_by, "print the options of mpirun and srun that place the ranks so");
+  void add_options(CommandLine line) override {
+    add_grid_options(line, options_.grid);
+    line.option("--reduce", options_.grid.reduce, "the axes to reduce over at once, such as 0 or 0,2");
+    line.option("--weights", options_.weights, "several reductions, one an axis, such as 0:0.7,1:0.3");
+    line.option("--matrix", options_.matrix, "of the list, for --rankfile and --map-by; default: 1, the best");
+    line.option("--rankfile", options_.rankfile, "write an Open MPI rankfile that places the ranks so");
+    line.option("--hosts", options_.hosts, "the hosts and their slots, such as a:16,b:16");
+    line.flag("--map-by", options_.map_by, "print the options of mpirun and srun that place the ranks so");
   }
 
   Result<int> run() override {

@@ -1,6 +1,5 @@
 // plait probe: measures the links of the system that the job runs on, and writes them as a machine file
 // (docs/probe.md).
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -97,14 +96,14 @@ class ProbeCommand : public Command {
     return "under mpirun: measure the links of the system that the job runs on, as a machine file";
   }
 
-  void add_options(CLI::App& app) override {
-    app.add_option("-o,--output", options_.output, "the machine file to write")->required();
-    app.add_option("--name", options_.name, "of the machine, in the file")->capture_default_str();
-    app.add_option("--seconds", options_.seconds, "to spend, about")->capture_default_str();
-    app.add_option("--most-noise", options_.most_noise,
-                   "refuse to write where three quarters of the points do not vary by less, as a share of their times")
-        ->capture_default_str();
-    app.add_flag("--quiet", options_.quiet, "no progress");
+  void add_options(CommandLine line) override {
+    line.option("-o,--output", options_.output, "the machine file to write").required();
+    line.option("--name", options_.name, "of the machine, in the file").shows_default();
+    line.option("--seconds", options_.seconds, "to spend, about").shows_default();
+    line.option("--most-noise", options_.most_noise,
+                "refuse to write where three quarters of the points do not vary by less, as a share of their times")
+        .shows_default();
+    line.flag("--quiet", options_.quiet, "no progress");
   }
 
   Result<int> run() override {

@@ -1,6 +1,5 @@
 // plait reshard: how a tensor gets from one mesh of ranks to another under another layout, what each way takes, and
 // under mpirun what it did take. docs/reshard.md.
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <chrono>
 #include <iostream>
@@ -227,28 +226,27 @@ class ReshardCommand : public Command {
            "ones";
   }
 
-  void add_options(CLI::App& app) override {
-    app.add_option("--src-mesh", options_.source_mesh, "the source mesh, such as 2x4: ranks 0, 1, ..")->required();
-    app.add_option("--dst-mesh", options_.destination_mesh, "the destination mesh: the ranks behind those")->required();
-    app.add_option("--src-spec", options_.source_spec, "how the tensor lies there, such as S0RR or S01R")->required();
-    app.add_option("--dst-spec", options_.destination_spec, "how it shall lie here")->required();
-    app.add_option("--shape", options_.shape, "the tensor's, such as 1024,1024,512")->required();
-    app.add_option("--type", options_.type, "of its elements")->capture_default_str();
-    app.add_option("--dst-first", options_.destination_first, "first rank of the destination mesh; 0: as the source's");
-    app.add_option("--hosts", options_.hosts, "ranks on each host, such as 4,4,4,4; else each row of a mesh is a host");
-    app.add_option("--machine", options_.machine, "default, a100, v100, or a machine file (docs/p2.md)")
-        ->capture_default_str();
-    app.add_option("--rate", options_.rate, "of a host's network interface, such as 250mbit; instead of the machine's");
-    app.add_option("--strategy", options_.strategies,
-                   "which of send-recv,local-allgather,global-allgather,broadcast; all");
-    app.add_option("--scheduler", options_.schedulers, "which of naive,load-balance,search; all");
-    app.add_option("--chunks", options_.chunks, "of a broadcast; 0: by the cost model")->check(CLI::Range(0, 4096));
-    app.add_option("--seed", options_.seed, "of the search")->capture_default_str();
-    app.add_option("--seconds", options_.seconds, "to measure each row for, under mpirun")
-        ->check(CLI::Range(0.0, 3600.0))
-        ->capture_default_str();
-    app.add_option("--svg", options_.svg, "a file for the timeline of the hosts, of the last row");
-    app.add_flag("--json", options_.json, "JSON instead of a table");
+  void add_options(CommandLine line) override {
+    line.option("--src-mesh", options_.source_mesh, "the source mesh, such as 2x4: ranks 0, 1, ..").required();
+    line.option("--dst-mesh", options_.destination_mesh, "the destination mesh: the ranks behind those").required();
+    line.option("--src-spec", options_.source_spec, "how the tensor lies there, such as S0RR or S01R").required();
+    line.option("--dst-spec", options_.destination_spec, "how it shall lie here").required();
+    line.option("--shape", options_.shape, "the tensor's, such as 1024,1024,512").required();
+    line.option("--type", options_.type, "of its elements").shows_default();
+    line.option("--dst-first", options_.destination_first, "first rank of the destination mesh; 0: as the source's");
+    line.option("--hosts", options_.hosts, "ranks on each host, such as 4,4,4,4; else each row of a mesh is a host");
+    line.option("--machine", options_.machine, "default, a100, v100, or a machine file (docs/p2.md)").shows_default();
+    line.option("--rate", options_.rate, "of a host's network interface, such as 250mbit; instead of the machine's");
+    line.option("--strategy", options_.strategies,
+                "which of send-recv,local-allgather,global-allgather,broadcast; all");
+    line.option("--scheduler", options_.schedulers, "which of naive,load-balance,search; all");
+    line.option("--chunks", options_.chunks, "of a broadcast; 0: by the cost model").within(0, 4096);
+    line.option("--seed", options_.seed, "of the search").shows_default();
+    line.option("--seconds", options_.seconds, "to measure each row for, under mpirun")
+        .within(0.0, 3600.0)
+        .shows_default();
+    line.option("--svg", options_.svg, "a file for the timeline of the hosts, of the last row");
+    line.flag("--json", options_.json, "JSON instead of a table");
   }
 
   Result<int> run() override {

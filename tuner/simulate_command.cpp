@@ -1,6 +1,5 @@
 // plait simulate train: a measured contention model on more nodes than there are, by start-up and moved bytes (LIBRA
 // section V-D; docs/overlap.md).
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -101,28 +100,28 @@ class SimulateCommand : public Command {
     return "train: what a measured contention model predicts for training on more nodes";
   }
 
-  void add_options(CLI::App& app) override {
-    app.require_subcommand(1);
-    CLI::App& train = *app.add_subcommand("train", "data-parallel training, by LIBRA and by others' ways");
-    train.add_option("--layers", options_.layers, "what a step computes and reduces; one model or several")->required();
-    train.add_option("--contention", options_.contention, "what plait overlap measure wrote")->required();
-    train.add_option("--nodes", options_.nodes, "16..2048 (doubled each time), or a list")->capture_default_str();
+  void add_options(CommandLine line) override {
+    line.require_subcommand();
+    CommandLine train = line.subcommand("train", "data-parallel training, by LIBRA and by others' ways");
+    train.option("--layers", options_.layers, "what a step computes and reduces; one model or several").required();
+    train.option("--contention", options_.contention, "what plait overlap measure wrote").required();
+    train.option("--nodes", options_.nodes, "16..2048 (doubled each time), or a list").shows_default();
     train
-        .add_option("--reduction", options_.reduction,
-                    "start-up and moved bytes: ring (by formula, as the paper) or plan (of the best plan for so many "
-                    "nodes)")
-        ->capture_default_str();
-    train.add_option("--machine", options_.machine, "as for plait overlap plan");
-    train.add_option("--shares", options_.shares, "threads x duty that may be taken (default: the contention file's)");
-    train.add_option("--computation", options_.computation, "scale the layers' seconds to so many in all");
-    train.add_option("--bytes-factor", options_.bytes_factor, "scale the layers' bytes")->capture_default_str();
-    train.add_option("--forward", options_.forward, "forward computation, in multiples of the backward one")
-        ->capture_default_str();
-    train.add_option("--latency", options_.latency, "seconds of one message (default: the contention file's)");
-    train.add_option("--groups", options_.groups, "at most so many groups (K)")->capture_default_str();
-    train.add_option("--chunks", options_.chunks, "parts of the computation (Z)")->capture_default_str();
-    train.add_option("--svg", options_.svg, "draw the throughput of a node over the number of nodes");
-    train.add_flag("--json", options_.json, "print JSON");
+        .option("--reduction", options_.reduction,
+                "start-up and moved bytes: ring (by formula, as the paper) or plan (of the best plan for so many "
+                "nodes)")
+        .shows_default();
+    train.option("--machine", options_.machine, "as for plait overlap plan");
+    train.option("--shares", options_.shares, "threads x duty that may be taken (default: the contention file's)");
+    train.option("--computation", options_.computation, "scale the layers' seconds to so many in all");
+    train.option("--bytes-factor", options_.bytes_factor, "scale the layers' bytes").shows_default();
+    train.option("--forward", options_.forward, "forward computation, in multiples of the backward one")
+        .shows_default();
+    train.option("--latency", options_.latency, "seconds of one message (default: the contention file's)");
+    train.option("--groups", options_.groups, "at most so many groups (K)").shows_default();
+    train.option("--chunks", options_.chunks, "parts of the computation (Z)").shows_default();
+    train.option("--svg", options_.svg, "draw the throughput of a node over the number of nodes");
+    train.flag("--json", options_.json, "print JSON");
   }
 
   Result<int> run() override {

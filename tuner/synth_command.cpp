@@ -1,5 +1,4 @@
 // plait synth: every matrix' programs, counted, and the cheapest with their predicted times. Output: docs/p2.md.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -177,14 +176,14 @@ class SynthCommand : public Command {
     return "list the programs of a reduction over axes of a grid, with predicted times";
   }
 
-  void add_options(CLI::App& app) override {
-    add_grid_options(app, options_.grid);
-    app.add_option("--reduce", options_.grid.reduce, "the axes to reduce over, such as 0 or 0,2")->required();
-    app.add_option("--max-size", options_.max_size, "instructions a program may have")->capture_default_str();
-    app.add_option("--top", options_.top, "programs to show of each matrix")->capture_default_str();
-    app.add_option("--collective", options_.collective, "over the reduction axes")->capture_default_str();
-    app.add_flag("--master", options_.master, "count the programs with the paper's Master forms, too (up to 3 levels)");
-    app.add_option("--save", options_.save, "write the first matrix' best program as a plan file");
+  void add_options(CommandLine line) override {
+    add_grid_options(line, options_.grid);
+    line.option("--reduce", options_.grid.reduce, "the axes to reduce over, such as 0 or 0,2").required();
+    line.option("--max-size", options_.max_size, "instructions a program may have").shows_default();
+    line.option("--top", options_.top, "programs to show of each matrix").shows_default();
+    line.option("--collective", options_.collective, "over the reduction axes").shows_default();
+    line.flag("--master", options_.master, "count the programs with the paper's Master forms, too (up to 3 levels)");
+    line.option("--save", options_.save, "write the first matrix' best program as a plan file");
   }
 
   Result<int> run() override {

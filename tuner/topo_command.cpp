@@ -1,5 +1,4 @@
 // plait topo: the machine, its HCAs and, under mpirun, the job's hierarchy. Output: docs/topo.md.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -81,13 +80,13 @@ class TopoCommand : public Command {
     return "print this machine, its HCAs and rails and, under mpirun, the hierarchy of the job";
   }
 
-  void add_options(CLI::App& app) override {
-    app.add_flag("--json", json_, "print JSON (docs/topo.md)");
-    auto* synthetic = app.add_option("--synthetic", synthetic_,
-                                     "another machine: an hwloc synthetic description, such as "
-                                     "\"package:2 numa:2 l3:1 core:8 pu:2\"");
-    auto* xml = app.add_option("--xml", xml_, "another machine: an hwloc XML file, as lstopo --of xml writes it");
-    synthetic->excludes(xml);
+  void add_options(CommandLine line) override {
+    line.flag("--json", json_, "print JSON (docs/topo.md)");
+    Option synthetic = line.option("--synthetic", synthetic_,
+                                   "another machine: an hwloc synthetic description, such as "
+                                   "\"package:2 numa:2 l3:1 core:8 pu:2\"");
+    Option xml = line.option("--xml", xml_, "another machine: an hwloc XML file, as lstopo --of xml writes it");
+    synthetic.excludes(xml);
   }
 
   Result<int> run() override {

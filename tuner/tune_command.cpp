@@ -1,6 +1,5 @@
 // plait tune: the best plans for a machine's communicators, by the cost model, as a tuning table. Output:
 // docs/tuning.md.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -138,26 +137,25 @@ class TuneCommand : public Command {
   std::string_view name() const override { return "tune"; }
   std::string_view summary() const override { return "find the best plans for a machine, and write a tuning table"; }
 
-  void add_options(CLI::App& app) override {
-    app.add_option("--machine", options_.machine, "default, a100, v100, or a machine file (docs/p2.md)")
-        ->capture_default_str();
-    auto* shape =
-        app.add_option("--shape", shapes_,
-                       "of a communicator: nodes, then what each is split into, such as 4x2x8 or 1x8; may be repeated "
-                       "(default: that of the job under mpirun, else those of the machine file)");
-    shape->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_option("-o,--output", options_.output, "write the table (docs/tuning.md)");
-    app.add_flag("--json", options_.json, "print JSON");
-    auto* measure = app.add_flag("--measure", measures_,
-                                 "under mpirun: run the model's best plans and the host, and keep the best");
-    measure->excludes(shape);
-    app.add_option("--collectives,--collective", options_.collectives,
-                   "to measure: \"all\" (the default), or some, such as bcast,allreduce")
-        ->needs(measure);
-    app.add_option("--min", options_.least, "the smallest size to measure")->capture_default_str()->needs(measure);
-    app.add_option("--max", options_.most, "the largest")->capture_default_str()->needs(measure);
-    app.add_option("--seconds", options_.seconds, "to measure, about")->capture_default_str()->needs(measure);
-    app.add_flag("--quiet", options_.quiet, "no progress while it measures")->needs(measure);
+  void add_options(CommandLine line) override {
+    line.option("--machine", options_.machine, "default, a100, v100, or a machine file (docs/p2.md)").shows_default();
+    Option shape =
+        line.option("--shape", shapes_,
+                    "of a communicator: nodes, then what each is split into, such as 4x2x8 or 1x8; may be repeated "
+                    "(default: that of the job under mpirun, else those of the machine file)");
+    shape.repeated();
+    line.option("-o,--output", options_.output, "write the table (docs/tuning.md)");
+    line.flag("--json", options_.json, "print JSON");
+    Option measure =
+        line.flag("--measure", measures_, "under mpirun: run the model's best plans and the host, and keep the best");
+    measure.excludes(shape);
+    line.option("--collectives,--collective", options_.collectives,
+                "to measure: \"all\" (the default), or some, such as bcast,allreduce")
+        .needs(measure);
+    line.option("--min", options_.least, "the smallest size to measure").shows_default().needs(measure);
+    line.option("--max", options_.most, "the largest").shows_default().needs(measure);
+    line.option("--seconds", options_.seconds, "to measure, about").shows_default().needs(measure);
+    line.flag("--quiet", options_.quiet, "no progress while it measures").needs(measure);
   }
 
   Result<int> run() override {

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 Outcome call(std::unique_ptr<Command> command, std::vector<std::string> arguments) {
   CLI::App app;
-  command->add_options(app);
+  command->add_options(CommandLine(app));
   std::reverse(arguments.begin(), arguments.end());
   std::ostringstream printed;
   std::streambuf* const before = std::cout.rdbuf(printed.rdbuf());

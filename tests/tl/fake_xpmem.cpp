@@ -1,20 +1,15 @@
 // A libxpmem for threads of one process, which stand in for ranks: what is attached is the memory itself.
-#include <sys/types.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
+#include "tl/shm/xpmem_library.h"
+
 extern "C" {
 
 std::atomic<int> fake_xpmem_refuses{0};  // 1: xpmem_get, 2: xpmem_attach
 std::atomic<int> fake_xpmem_attachments{0}, fake_xpmem_accesses{0}, fake_xpmem_calls{0};
-
-struct fake_address {
-  std::int64_t access;
-  off_t offset;
-};
 
 static bool refused(int what) {
   if (fake_xpmem_refuses != what) return false;
@@ -35,7 +30,7 @@ int xpmem_release(std::int64_t) {
   return 0;
 }
 
-void* xpmem_attach(fake_address address, std::size_t, void*) {
+void* xpmem_attach(plait::tl::XpmemAddress address, std::size_t, void*) {
   ++fake_xpmem_calls;
   if (refused(2)) return reinterpret_cast<void*>(-1);
   ++fake_xpmem_attachments;
