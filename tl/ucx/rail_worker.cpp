@@ -20,25 +20,23 @@ using Setting = std::pair<const char*, const char*>;
 // send and puts back whatever the connection's socket has not taken by then; UCX 1.13 loses the answer to the peer's
 // own attempt to connect if that is among it, after which neither side can send for ever.
 //
-// An idle connection outlives an outage of eight minutes, as those of Open MPI's daemons do; UCX would end it after 16
-// s. On one that something is awaited on stall_watch.h notices a cut link much sooner. What the transport itself reads
-// has a prefix since about UCX 1.18; the one of both names that there is not would be warned of at every start.
-constexpr std::array<Setting, 9> tcp_settings = {{{"RNDV_THRESH", "inf"},
-                                                  {"RESOLVE_REMOTE_EP_ID", "y"},
-                                                  {"WARN_INVALID_CONFIG", "n"},
-                                                  {"KEEPIDLE", "300s"},
-                                                  {"KEEPINTVL", "20s"},
-                                                  {"KEEPCNT", "9"},
-                                                  {"TCP_KEEPIDLE", "300s"},
-                                                  {"TCP_KEEPINTVL", "20s"},
-                                                  {"TCP_KEEPCNT", "9"}}};
+constexpr auto tcp_settings = std::to_array<Setting>({{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}});
 
+// What the transport itself reads. UCX warns of what nobody has read, at every start, and later versions read names
+// with the transport's before them.
+//
+// An idle connection outlives an outage of eight minutes, as those of Open MPI's daemons do; UCX would end it after 16
+// s. On one that something is awaited on stall_watch.h notices a cut link much sooner.
+//
 // No call waits for a connection: towards a host that has just been cut off the kernel would hold the process for half
-// a minute and more, once for each host. Later versions want the transport in a setting's name, too.
-Setting connect_setting(const UcpLibrary& ucp) {
+// a minute and more, once for each host.
+constexpr auto transport_settings =
+    std::to_array<Setting>({{"KEEPIDLE", "300s"}, {"KEEPINTVL", "20s"}, {"KEEPCNT", "9"}, {"CONN_NB", "y"}});
+
+std::string transport_prefix(const UcpLibrary& ucp) {
   unsigned major = 0, minor = 0, release = 0;
   ucp.get_version(&major, &minor, &release);
-  return {major == 1 && minor <= 13 ? "CONN_NB" : "TCP_CONN_NB", "y"};
+  return major == 1 && minor <= 13 ? "" : "TCP_";
 }
 
 Status failure(const UcpLibrary& ucp, const Rail& rail, const char* what, ucs_status_t status) {
@@ -46,9 +44,19 @@ Status failure(const UcpLibrary& ucp, const Rail& rail, const char* what, ucs_st
 }
 
 // Other versions of UCX may lack what is set.
-ucs_status_t modify_known(const UcpLibrary& ucp, ucp_config_t* config, const char* name, const char* value) {
-  const ucs_status_t status = ucp.config_modify(config, name, value);
+ucs_status_t modify_known(const UcpLibrary& ucp, ucp_config_t* config, const std::string& name, const char* value) {
+  const ucs_status_t status = ucp.config_modify(config, name.c_str(), value);
   return status == UCS_ERR_NO_ELEM || status == UCS_ERR_INVALID_PARAM ? UCS_OK : status;
+}
+
+ucs_status_t set_up_tcp(const UcpLibrary& ucp, ucp_config_t* config) {
+  ucs_status_t status = UCS_OK;
+  for (const auto& [name, value] : tcp_settings)
+    if (status == UCS_OK) status = modify_known(ucp, config, name, value);
+  const std::string prefix = transport_prefix(ucp);
+  for (const auto& [name, value] : transport_settings)
+    if (status == UCS_OK) status = modify_known(ucp, config, prefix + name, value);
+  return status;
 }
 
 void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
@@ -85,9 +93,7 @@ Status RailWorker::make_context(const RailOptions& options) {
   const std::string transports = transports_of(rail_, options);
   ucs_status_t status = ucp_.config_modify(config, "TLS", transports.c_str());
   if (status == UCS_OK) status = ucp_.config_modify(config, "NET_DEVICES", rail_.name.c_str());
-  if (rail_.kind == RailKind::ethernet)
-    for (const auto& [name, value] : {tcp_settings[0], tcp_settings[1], connect_setting(ucp_)})
-      if (status == UCS_OK) status = modify_known(ucp_, config, name, value);
+  if (status == UCS_OK && rail_.kind == RailKind::ethernet) status = set_up_tcp(ucp_, config);
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
   parameters.features = UCP_FEATURE_TAG | (wakes(options) ? UCP_FEATURE_WAKEUP : 0);
