@@ -369,6 +369,30 @@ TEST_F(FakeUcx, TheEndOfACommunicatorLeavesOthersAlone) {
   }
 }
 
+// A long message's end is confirmed by who takes it, and a peer that has given up takes nothing more: what has left
+// this process is over all the same, and the connection stays.
+TEST_F(FakeUcx, ASendThatNobodyConfirmsIsOverOnceItHasLeft) {
+  {
+    Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.communicator = 1, .patience_ns = 20'000'000'000}, true);
+    Message first(StepKind::send, 1, 10), met(StepKind::recv, 0, 10), out(StepKind::send, 1, 6000);
+    ASSERT_TRUE(ranks.channel(0).start(first.transfer).ok());
+    ASSERT_TRUE(ranks.channel(1).start(met.transfer).ok());
+    ASSERT_TRUE(run(ranks).ok());
+    ranks.channel(1).abandon({Code::unavailable, "out of memory"});
+    ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+    ASSERT_EQ(fake_ucp::synchronous_sends(), 3) << "two introductions and the end of the message";
+    Status told;
+    std::vector<Transfer*> completed;
+    for (int glance = 0; glance < 1000 && told.ok(); ++glance) told = ranks.channel(0).progress(completed).status();
+    EXPECT_EQ(told.message(), "ucx: rank 1 has failed: out of memory");
+    const std::uint64_t begin = monotonic_ns();
+    ranks.channel(0).abandon(told);
+    EXPECT_LT(monotonic_ns() - begin, 10'000'000'000u);
+    EXPECT_EQ(fake_ucp::closed_endpoints(), 0);
+  }
+  EXPECT_EQ(fake_ucp::open_requests(), 0);
+}
+
 // Who is told passes on who was the first.
 TEST_F(FakeUcx, AFarewellNamesTheFirstThatFailed) {
   Ranks ranks(fake_ucp::library(), 3, {rail_named("a")}, {}, true);

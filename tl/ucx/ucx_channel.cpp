@@ -46,6 +46,7 @@ struct Piece {
   std::uint64_t offset;
   std::size_t bytes;
   StagingPool::Buffer staging;  // empty: in place
+  bool confirmed = false;       // a send that is complete when the peer has taken it
   std::uint32_t generation = 0;
 };
 
@@ -121,7 +122,7 @@ class UcxChannel final : public Channel {
   void hold(Stream& stream, std::size_t rail);
   Result<bool> post_held(std::size_t rail);
   Status post_piece(Stream& stream, std::size_t rail, UcxEndpoint& endpoint);
-  void* post(const Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint);
+  void* post(Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint);
   Result<bool> progress_rail(std::size_t rail);
   Status finish_piece(std::size_t rail, std::size_t index);
   Status land(Piece& piece, std::size_t rail, std::size_t received);
@@ -335,7 +336,8 @@ Status UcxChannel::post_piece(Stream& stream, std::size_t rail, UcxEndpoint& end
               .request = nullptr,
               .offset = offset,
               .bytes = bytes,
-              .staging = {}};
+              .staging = {},
+              .confirmed = false};
   std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
   piece.request = post(piece, address, rail, endpoint);
   if (UCS_PTR_IS_ERR(piece.request)) return failure(transfer, rail, UCS_PTR_STATUS(piece.request));
@@ -366,7 +368,7 @@ void UcxChannel::note_sent(UcxEndpoint& endpoint, std::size_t bytes, bool confir
 }
 
 // nullptr: the send is complete at once.
-void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint) {
+void* UcxChannel::post(Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint) {
   RailWorker& worker = *rails_[rail].rail.worker;
   ucp_request_param_t parameters;
   parameters.op_attr_mask = 0;
@@ -375,9 +377,9 @@ void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail,
       return reinterpret_cast<void*>(static_cast<std::intptr_t>(endpoint.failure.load()));
     worker.count_bytes(piece.bytes);
     const bool ends = piece.offset + piece.bytes == share(*piece.transfer, rail).end;
-    const bool confirm = confirms(*piece.transfer, endpoint, piece.bytes, rail) && ends;
-    note_sent(endpoint, piece.bytes, confirm, rail);
-    const auto send = confirm ? worker.ucp().tag_send_sync : worker.ucp().tag_send;
+    piece.confirmed = ends && confirms(*piece.transfer, endpoint, piece.bytes, rail);
+    note_sent(endpoint, piece.bytes, piece.confirmed, rail);
+    const auto send = piece.confirmed ? worker.ucp().tag_send_sync : worker.ucp().tag_send;
     return send(endpoint.handle, address, piece.bytes, tag(*piece.transfer), &parameters);
   }
   // A receive that completes at once would not say how long its message was (UCX 1.13).
@@ -584,19 +586,21 @@ void UcxChannel::cancel_receives() {
   }
 }
 
-// A glance. True when nothing of this channel's is under way any more.
+// A glance. True when nothing of this channel's is under way any more. A peer that has given up takes no message, and
+// so confirms none: what has left this process ahead of the farewell is over all the same.
 bool UcxChannel::settle() {
   bool over = true;
   for (RailState& state : rails_) {
     RailWorker& worker = *state.rail.worker;
     const auto turn = worker.lock();
     worker.progress();
+    const bool told = farewells_.all_left(worker);
     std::erase_if(state.pieces, [&](const Piece& piece) {
-      if (worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS) return false;
+      const bool left = piece.confirmed && farewells_.left(*state.endpoints[static_cast<std::size_t>(piece.peer)]);
+      if (!left && worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS) return false;
       worker.ucp().request_free(piece.request);
       return true;
     });
-    const bool told = farewells_.all_left(worker);
     over &= state.pieces.empty() && told;
     farewells_.listen(worker);
   }
