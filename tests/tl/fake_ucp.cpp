@@ -203,6 +203,7 @@ unsigned progress(ucp_worker_h handle) {
 
 ucs_status_t ep_create(ucp_worker_h handle, const ucp_ep_params_t* parameters, ucp_ep_h* endpoint) {
   const Visit visit(handle);
+  if (behaviour.connect_status != UCS_OK) return behaviour.connect_status;
   int number = 0;
   std::memcpy(&number, parameters->address, sizeof number);
   endpoints.push_back(std::make_unique<Endpoint>());

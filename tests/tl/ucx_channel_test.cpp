@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -441,6 +444,56 @@ TEST_F(FakeUcx, AnIntroductionThatFailsNamesTheRank) {
   const Status status = run(ranks);
   EXPECT_EQ(status.code(), Code::peer_failed);
   EXPECT_NE(status.message().find("rank 1 on node1, rail a: "), std::string::npos) << status.message();
+}
+
+// While it lives so many more files can be opened.
+class FewFiles {
+ public:
+  explicit FewFiles(rlim_t more) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = eventfd(0, EFD_CLOEXEC);
+    close(next);
+    const rlimit few{.rlim_cur = static_cast<rlim_t>(next) + more, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(FakeUcx, AConnectionThatCannotBeMadeNamesTheRankAndWhy) {
+  const auto begun = [] {
+    Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {}, true);
+    Message in(StepKind::recv, 1, 10);
+    const Status status = ranks.channel(0).start(in.transfer).status();
+    ranks.channel(0).abandon({Code::peer_failed, "given up"});
+    return status.message();
+  };
+  EXPECT_EQ(begun(), "");
+  fake_ucp::behaviour.connect_status = UCS_ERR_UNREACHABLE;
+  EXPECT_EQ(begun(), "ucx: rank 1 on node1, rail a: cannot connect: another status");
+  fake_ucp::behaviour.connect_status = UCS_OK;
+  const FewFiles few(2 + 2);  // two are those of the workers
+  EXPECT_EQ(begun(), "ucx: rank 1 on node1, rail a: cannot connect: this process can open no more files");
+}
+
+// A cut of a second or two goes by. There is no interface of that name, so that its link is down.
+TEST_F(FakeUcx, ALinkIsLostOnceItHasBeenDownForSeconds) {
+  constexpr std::uint64_t second_ns = 1'000'000'000;
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("plait-none")}, {});
+  Message in(StepKind::recv, 1, 10);
+  ASSERT_TRUE(ranks.channel(0).start(in.transfer).ok());
+  std::vector<Transfer*> completed;
+  const std::uint64_t begin = monotonic_ns();
+  Status status;
+  while (status.ok() && monotonic_ns() - begin < 20 * second_ns) {
+    status = ranks.channel(0).progress(completed).status();
+    sched_yield();
+  }
+  EXPECT_EQ(status.message(), "ucx: rank 1 on node1, rail plait-none: the link of this rank's own node is lost");
+  EXPECT_GT(monotonic_ns() - begin, 5 * second_ns);
+  ranks.channel(0).abandon(status);
 }
 
 // A helper thread of one communicator beside the program's thread, which uses another.

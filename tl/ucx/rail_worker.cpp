@@ -1,6 +1,10 @@
 #include "tl/ucx/rail_worker.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -59,6 +63,22 @@ ucs_status_t set_up_tcp(const UcpLibrary& ucp, ucp_config_t* config) {
   return status;
 }
 
+// Those of one connection: its own socket, one that UCX opens for a moment to ask about the device, and its peer's.
+// Where the first connection of a worker cannot have them UCX 1.13 ends the process.
+constexpr std::size_t files_of_a_connection = 4;
+
+bool lacks_files() {
+  std::array<int, files_of_a_connection> opened;
+  bool lacks = false;
+  for (int& file : opened) {
+    file = eventfd(0, EFD_CLOEXEC);
+    lacks |= file < 0 && (errno == EMFILE || errno == ENFILE);
+  }
+  for (const int file : opened)
+    if (file >= 0) ::close(file);
+  return lacks;
+}
+
 void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
   auto* endpoint = static_cast<UcxEndpoint*>(argument);
   int none = UCS_OK;
@@ -77,6 +97,8 @@ std::string transports_of(const Rail& rail, const RailOptions& options) {
 }
 
 }  // namespace
+
+const char* lack_of_files() { return lacks_files() ? ": this process can open no more files" : ""; }
 
 Result<std::unique_ptr<RailWorker>> RailWorker::open(const UcpLibrary& ucp, const Rail& rail,
                                                      const RailOptions& options) {
@@ -153,6 +175,11 @@ Result<UcxEndpoint*> RailWorker::connect(std::uint64_t process, const std::strin
   assert(inside());
   std::unique_ptr<UcxEndpoint>& endpoint = endpoints_[process];
   if (endpoint != nullptr) return endpoint.get();
+  const auto unconnected = [&](const std::string& reason) {
+    endpoints_.erase(process);
+    return Status(Code::unavailable, "cannot connect" + reason + lack_of_files());
+  };
+  if (lacks_files()) return unconnected("");
   endpoint = std::make_unique<UcxEndpoint>();
   endpoint->failures = &failures_;
   ucp_ep_params_t parameters = {};
@@ -161,10 +188,8 @@ Result<UcxEndpoint*> RailWorker::connect(std::uint64_t process, const std::strin
   parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
   parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   parameters.err_handler = {.cb = on_failure, .arg = endpoint.get()};
-  if (const auto status = ucp_.ep_create(worker_, &parameters, &endpoint->handle); status != UCS_OK) {
-    endpoints_.erase(process);
-    return failure(ucp_, rail_, "connecting", status);
-  }
+  if (const auto status = ucp_.ep_create(worker_, &parameters, &endpoint->handle); status != UCS_OK)
+    return unconnected(std::string(": ") + ucp_.status_string(status));
   introduce(*endpoint, process);
   return endpoint.get();
 }

@@ -129,6 +129,7 @@ class UcxChannel final : public Channel {
   void report_complete(Transfer& transfer);
   Status check_endpoints(std::size_t rail) const;
   Status look_at_stall();
+  Status failure(const Transfer& transfer, std::size_t rail, Code code, const std::string& what) const;
   Status failure(const Transfer& transfer, std::size_t rail, int status) const;
   Status listen();
   void cancel_receives();
@@ -178,13 +179,16 @@ UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<c
   }
 }
 
+Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, Code code, const std::string& what) const {
+  return {code, "ucx: rank " + std::to_string(transfer.peer) + " on " +
+                    peers_[static_cast<std::size_t>(transfer.peer)]->host + ", rail " +
+                    rails_[rail].rail.worker->rail().name + ": " + what};
+}
+
 Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, int status) const {
-  const RailWorker& worker = *rails_[rail].rail.worker;
-  return {Code::peer_failed, "ucx: rank " + std::to_string(transfer.peer) + " on " +
-                                 peers_[static_cast<std::size_t>(transfer.peer)]->host + ", rail " +
-                                 worker.rail().name + ": " +
-                                 (transfer.kind == StepKind::send ? "send: " : "receive: ") +
-                                 worker.ucp().status_string(static_cast<ucs_status_t>(status))};
+  const char* what = rails_[rail].rail.worker->ucp().status_string(static_cast<ucs_status_t>(status));
+  return failure(transfer, rail, Code::peer_failed,
+                 (transfer.kind == StepKind::send ? "send: " : "receive: ") + std::string(what) + lack_of_files());
 }
 
 // ---- What goes over which rail ----
@@ -256,8 +260,8 @@ Result<UcxEndpoint*> UcxChannel::endpoint(const Transfer& transfer, std::size_t 
   if (there == peer.rails.end())
     return Status(Code::internal, "ucx: rank " + std::to_string(transfer.peer) + " has no such rail");
   Result<UcxEndpoint*> made = state.rail.worker->connect(peer.process, there->worker);
-  if (made.ok()) known = *made;
-  return made;
+  if (!made.ok()) return failure(transfer, rail, made.status().code(), made.status().message());
+  return known = *made;
 }
 
 Result<bool> UcxChannel::start(Transfer& transfer) {
