@@ -17,7 +17,8 @@ int error_code(const Status& status);
 // added to its classes.
 int argument_error_code(const Status& status);
 
-// Calls the communicator's error handler with the code that error_code() has for the status, and returns what the MPI function is to return. May not return: the default handler ends the job.
+// Calls the communicator's error handler with the code that error_code() has for the status, and returns what the MPI
+// function is to return. May not return: the default handler ends the job.
 int raise_error(MPI_Comm comm, const Status& status);
 
 // The same with a code that the host gave.

@@ -396,6 +396,24 @@ TEST_F(FakeUcx, ASendThatNobodyConfirmsIsOverOnceItHasLeft) {
   EXPECT_EQ(fake_ucp::open_requests(), 0);
 }
 
+// It would fill the peer's memory.
+TEST_F(FakeUcx, WhoSendsWithoutAPauseHearsThatThePeerHasGivenUp) {
+  constexpr std::size_t bytes = 1'000'000;
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.communicator = 1, .fragment_bytes = 100, .window = 3}, true);
+  Message first(StepKind::send, 1, 10), met(StepKind::recv, 0, 10), out(StepKind::send, 1, bytes);
+  ASSERT_TRUE(ranks.channel(0).start(first.transfer).ok());
+  ASSERT_TRUE(ranks.channel(1).start(met.transfer).ok());
+  ASSERT_TRUE(run(ranks).ok());
+  ranks.channel(1).abandon({Code::unavailable, "out of memory"});
+  ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+  Status told;
+  std::vector<Transfer*> completed;
+  while (told.ok() && ranks.channel(0).active() > 0) told = ranks.channel(0).progress(completed).status();
+  EXPECT_EQ(told.message(), "ucx: rank 1 has failed: out of memory");
+  EXPECT_LT(ranks.worker(0, 0).bytes_sent(), bytes / 10);
+  ranks.channel(0).abandon(told);
+}
+
 // Who is told passes on who was the first.
 TEST_F(FakeUcx, AFarewellNamesTheFirstThatFailed) {
   Ranks ranks(fake_ucp::library(), 3, {rail_named("a")}, {}, true);

@@ -28,8 +28,9 @@ constexpr std::uint64_t reported = ~std::uint64_t{0};  // Transfer::mark of a co
 // waits for the peer's next call.)
 constexpr std::uint64_t surely_buffered = 4096;
 
-// Fruitless glances between two looks whether a peer has given up: a per cent of the time that they take.
-constexpr std::uint32_t listen_every = 256;
+// Fruitless glances between two looks whether a peer has given up: a per cent of the time that they take. One that
+// moved something counts as so many of them: what is sent to a peer that has given up fills its memory.
+constexpr std::uint32_t listen_every = 256, fruitful_glance = 16;
 
 // A rank that gives up stays to take what its peers have under way to it, until they have given up as well: theirs is
 // in its way out then, too. Those that compute, or have come to the end of their schedule, are not waited for.
@@ -151,7 +152,7 @@ class UcxChannel final : public Channel {
   StallWatch watch_;
   StagingPool staging_;
   Farewells farewells_;
-  std::uint32_t fruitless_ = 0;  // glances in a row
+  std::uint32_t glances_ = 0;  // since it listened
   int active_ = 0;
   int unconfirmed_ = 0;   // peers to whom UCX may hold bytes back; with one rail only
   bool stalled_ = false;  // a peer, or a rail, was found to be out of reach
@@ -414,13 +415,13 @@ Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
   active_ -= static_cast<int>(done_.size());
   completed.insert(completed.end(), done_.begin(), done_.end());
   done_.clear();
+  glances_ += moved ? fruitful_glance : 1;
+  if (glances_ >= listen_every)
+    if (Status status = listen(); !status.ok()) return status;
   if (moved) {
-    fruitless_ = 0;
     watch_.moved();
     return true;
   }
-  if (++fruitless_ % listen_every == 0)
-    if (Status status = listen(); !status.ok()) return status;
   if (watch_.due())
     if (Status status = look_at_stall(); !status.ok()) return status;
   return false;
@@ -428,6 +429,7 @@ Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
 
 // On all rails: who waits on one may be told on another.
 Status UcxChannel::listen() {
+  glances_ = 0;
   for (RailState& state : rails_) {
     RailWorker& worker = *state.rail.worker;
     const auto turn = worker.lock();
@@ -440,7 +442,7 @@ Status UcxChannel::listen() {
 // Other threads of this process may take what arrives here while they look after their own: then this one wakes only
 // when the bounded sleep ends.
 bool UcxChannel::arm(WakeUp& wake_up) {
-  fruitless_ = listen_every - 1;  // sleepers glance seldom: the next glance listens
+  glances_ = listen_every - 1;  // sleepers glance seldom: the next glance listens
   bool all = true;
   for (std::size_t rail = 0; rail < rails(); ++rail) {
     if (!awaits(rail)) continue;
