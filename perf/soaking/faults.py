@@ -31,7 +31,7 @@ class Fault:
 
     def draw(self, chance, shape):
         """The details, plain values. `moment`: when it strikes: before the job, or `after` seconds from the start of its
-        ranks ("start") or of their calls ("loop"); or it does by itself ("none")."""
+        ranks ("start"), of their calls ("loop") or of a pause in these ("idle"); or it does by itself ("none")."""
         return {"moment": "none"}
 
     def seconds(self, details):
@@ -247,7 +247,7 @@ class RailFor30s(Rail):
     def draw(self, chance, shape):
         details = super().draw(chance, shape)
         if chance.random() < 0.5:
-            details.update(idle=True, moment="loop", after=1.0)
+            details.update(idle=True, moment="idle", after=0.5)
         return details
 
     def seconds(self, details):
