@@ -163,8 +163,9 @@ Status Bootstrap::look_at_network() {
   if (use_ucx_)
     if (Status status = connect_rails(); !status.ok()) return status;
   if (hierarchy_.nodes() > 1) {
-    const Result<NetworkRates> measured =
-        network_rates(comm(), hierarchy_, rails_ ? rails_->meter() : mpi_meter(comm()));
+    Result<NetworkRates> measured = network_rates(comm(), hierarchy_, rails_ ? rails_->meter() : mpi_meter(comm()));
+    if (measured.status().code() == Code::unavailable && leave_rails())
+      measured = network_rates(comm(), hierarchy_, mpi_meter(comm()));
     if (!measured.ok()) return measured.status();
     network_ = *measured;
     debug("set-up: between nodes a message takes " +
@@ -198,6 +199,16 @@ Status Bootstrap::connect_rails() {
   debug("set-up: " + connected.status().message());
   use_ucx_ = false;
   return use_mpi_ && connected.status().code() == Code::unavailable ? Status() : connected.status();
+}
+
+// One has broken since its check. False where there are none, or nothing else.
+bool Bootstrap::leave_rails() {
+  if (!rails_ || !may_use("mpi")) return false;
+  if (process().first_rank) warn("ucx: the rates of the rails " + rails_->names() + " cannot be measured: left out");
+  rails_.reset();
+  use_ucx_ = false;
+  use_mpi_ = true;
+  return true;
 }
 
 // What the others measure with, and reach this process's memory by.

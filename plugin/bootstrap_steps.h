@@ -96,6 +96,7 @@ class Bootstrap {
   Status connect_all(bool again);
   Status look_at_network();
   Status connect_rails();
+  bool leave_rails();
   Status open_listeners();
   Status exchange_offers(Offer& mine, std::vector<Offer>& offers, Status& offered);
   Status share_memory();

@@ -9,15 +9,16 @@
 
 namespace plait::plugin {
 
-// An error code of class MPI_ERR_OTHER whose text is the status's message: there is one, which the latest names.
+// An error code of class MPI_ERR_OTHER (MPICH: of a class of our own) whose text is the status's message: there is one,
+// which the latest names.
 int error_code(const Status& status);
 
 // The same for an argument that cannot be used, in a class of our own: MPICH 4.0 forgets the texts of codes that are
 // added to its classes.
 int argument_error_code(const Status& status);
 
-// Calls the communicator's error handler with an error code of class MPI_ERR_OTHER whose text is the status's message,
-// and returns what the MPI function is to return. May not return: the default handler ends the job.
+// Calls the communicator's error handler with the code that error_code() has for the status, and returns what the MPI
+// function is to return. May not return: the default handler ends the job.
 int raise_error(MPI_Comm comm, const Status& status);
 
 // The same with a code that the host gave.

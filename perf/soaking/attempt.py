@@ -80,10 +80,8 @@ class Attempt:
         """From the job's start on until the fault is over, where it is ever over."""
         details, job = self.run.details, self.job
         moment = details["moment"]
-        if moment == "start":
-            reached = job.wait_until(lambda: len(job.ranks()) == job.expected, BEGIN_LIMIT_S)
-        else:
-            reached = job.wait_until(job.has_begun, BEGIN_LIMIT_S)
+        reaches = {"start": lambda: len(job.ranks()) == job.expected, "idle": job.is_idle}
+        reached = job.wait_until(reaches.get(moment, job.has_begun), BEGIN_LIMIT_S)
         if not reached or moment in ("none", "before"):
             return
         if job.wait(details.get("after", 0)):

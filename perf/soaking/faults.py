@@ -31,7 +31,7 @@ class Fault:
 
     def draw(self, chance, shape):
         """The details, plain values. `moment`: when it strikes: before the job, or `after` seconds from the start of its
-        ranks ("start") or of their calls ("loop"); or it does by itself ("none")."""
+        ranks ("start"), of their calls ("loop") or of a pause in these ("idle"); or it does by itself ("none")."""
         return {"moment": "none"}
 
     def seconds(self, details):
@@ -168,8 +168,12 @@ class FullShm(Fault):
 class FewFiles(Fault):
     name, weight, what = "files", 6, "EMFILE: few files may be open, from the start or from some moment on"
     may = {"right", "failed"}
-    # UCX ends the process where the limit meets it while it is loaded. There is no other reason to fail.
-    names = (r"UCX  ERROR [^\n]*Too many open files[^\n]*\n[^\n]*Assertion",)
+    # UCX ends the process where the limit meets it while it is loaded. Else there is no reason to fail but a connection
+    # that cannot be made: the rank that lacks files says so, and what the other one has is a time-out, beside the line of
+    # the first one's UCX.
+    names = (r"UCX  ERROR [^\n]*Too many open files[^\n]*\n[^\n]*Assertion",
+             r"rank \d+ on node\d+, rail eth\d+: [^\n]*: this process can open no more files",
+             r"UCX  ERROR accept\(\) failed [^\n]*the maximal number of files.*\n[^\n]*rank \d+ on node\d+, rail eth\d+: ")
 
     def draw(self, chance, shape):
         if chance.random() < 0.5:
@@ -243,7 +247,7 @@ class RailFor30s(Rail):
     def draw(self, chance, shape):
         details = super().draw(chance, shape)
         if chance.random() < 0.5:
-            details.update(idle=True, moment="loop", after=1.0)
+            details.update(idle=True, moment="idle", after=0.5)
         return details
 
     def seconds(self, details):

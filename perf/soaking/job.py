@@ -10,7 +10,7 @@ import lab
 LOOK_S = 0.02
 SETUP_LIMIT_S = 300  # scripts/cluster ends what this program could not
 RANK = re.compile(rb"\0(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)\0")
-BEGUN, DONE = "soak_job: begun", "soak_job: done"
+BEGUN, IDLE, DONE = "soak_job: begun", "soak_job: idle", "soak_job: done"
 
 
 def processes():
@@ -90,6 +90,9 @@ class Job:
 
     def has_begun(self):
         return BEGUN in self.output() and len(self.ranks()) == self.expected
+
+    def is_idle(self):
+        return self.has_begun() and IDLE in self.output()
 
     # ---- Its processes ----
 

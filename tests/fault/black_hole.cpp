@@ -38,7 +38,10 @@ int main(int argc, char** argv) {
   if (at == std::string::npos) return std::fprintf(stderr, "the worker's address does not hold %s\n", argv[2]), 1;
   there.replace(at, sizeof(std::uint32_t), bytes_of(argv[3]));
   const auto begin = std::chrono::steady_clock::now();
-  const auto endpoint = (*worker)->connect(1, there);
+  const auto endpoint = [&] {
+    const auto turn = (*worker)->lock();
+    return (*worker)->connect(1, there);
+  }();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (!endpoint.ok()) return std::fprintf(stderr, "%s\n", endpoint.status().message().c_str()), 1;
   std::printf("%.3f\n", took.count());

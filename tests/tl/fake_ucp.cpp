@@ -39,13 +39,21 @@ struct Posted {
   Request* request;
 };
 
+// Nobody waits for it yet. `synchronous`: its send completes when somebody does; else nullptr.
+struct Unexpected {
+  ucp_tag_t tag;
+  std::vector<char> bytes;
+  Worker* from;
+  Request* synchronous;
+};
+
 struct Worker {
   int number = 0;
   int events = -1;
   bool armed = false;
   std::atomic<bool> visited{false};
   std::deque<Posted> receives;
-  std::deque<std::pair<ucp_tag_t, std::vector<char>>> unexpected;
+  std::deque<Unexpected> unexpected;
 };
 
 struct Endpoint {
@@ -61,6 +69,7 @@ struct Message {
   ucp_tag_t tag;
   std::vector<char> bytes;
   Request* request;
+  bool synchronous;
 };
 
 std::vector<std::unique_ptr<Worker>> workers;
@@ -109,10 +118,17 @@ void land(const Posted& posted, const std::vector<char>& bytes) {
   posted.request->status = bytes.size() > posted.bytes ? UCS_ERR_MESSAGE_TRUNCATED : UCS_OK;
 }
 
-void arrive(Worker& worker, ucp_tag_t tag, std::vector<char> bytes) {
-  const auto match = std::ranges::find(worker.receives, tag, &Posted::tag);
-  if (match == worker.receives.end()) return worker.unexpected.emplace_back(tag, std::move(bytes)), void();
-  land(*match, bytes);
+void arrive(Message message) {
+  Worker& worker = *message.to;
+  const auto match = std::ranges::find(worker.receives, message.tag, &Posted::tag);
+  const bool awaited = match != worker.receives.end();
+  Request* waits = message.synchronous && !awaited && behaviour.send_status == UCS_OK ? message.request : nullptr;
+  if (message.request != waits) message.request->status = behaviour.send_status;
+  if (!awaited) {
+    worker.unexpected.push_back({message.tag, std::move(message.bytes), message.from, waits});
+    return;
+  }
+  land(*match, message.bytes);
   worker.receives.erase(match);
 }
 
@@ -127,9 +143,8 @@ void deliver_one() {
     }
   Message message = std::move(wire[index]);
   wire.erase(wire.begin() + static_cast<std::ptrdiff_t>(index));
-  if (message.request != nullptr) message.request->status = behaviour.send_status;
   message.bytes.resize(message.bytes.size() - std::min(message.bytes.size(), behaviour.cut_bytes));
-  arrive(*message.to, message.tag, std::move(message.bytes));
+  arrive(std::move(message));
 }
 
 ucs_status_t config_read(const char*, const char*, ucp_config_t** config) { return *config = nullptr, UCS_OK; }
@@ -188,6 +203,7 @@ unsigned progress(ucp_worker_h handle) {
 
 ucs_status_t ep_create(ucp_worker_h handle, const ucp_ep_params_t* parameters, ucp_ep_h* endpoint) {
   const Visit visit(handle);
+  if (behaviour.connect_status != UCS_OK) return behaviour.connect_status;
   int number = 0;
   std::memcpy(&number, parameters->address, sizeof number);
   endpoints.push_back(std::make_unique<Endpoint>());
@@ -206,10 +222,13 @@ ucs_status_ptr_t ep_close(ucp_ep_h endpoint, const ucp_request_param_t*) {
     if (message.request != nullptr) message.request->status = UCS_ERR_CANCELED;
     return true;
   });
+  for (Unexpected& message : closed.peer->unexpected)
+    if (message.from == closed.owner && message.synchronous != nullptr)
+      std::exchange(message.synchronous, nullptr)->status = UCS_ERR_CANCELED;
   return nullptr;
 }
 
-ucs_status_ptr_t post_send(ucp_ep_h handle, const void* buffer, std::size_t bytes, ucp_tag_t tag) {
+ucs_status_ptr_t post_send(ucp_ep_h handle, const void* buffer, std::size_t bytes, ucp_tag_t tag, bool waits) {
   const Visit visit(handle);
   if (behaviour.post_status != UCS_OK)
     return reinterpret_cast<void*>(static_cast<std::intptr_t>(behaviour.post_status));
@@ -217,27 +236,28 @@ ucs_status_ptr_t post_send(ucp_ep_h handle, const void* buffer, std::size_t byte
   Endpoint& endpoint = *reinterpret_cast<Endpoint*>(handle);
   Request* request = behaviour.complete_at_once ? nullptr : new_request(*endpoint.owner, true);
   Worker& to = *endpoint.peer;
-  wire.push_back({endpoint.owner, &to, tag, std::vector<char>(from, from + bytes), request});
+  wire.push_back({endpoint.owner, &to, tag, std::vector<char>(from, from + bytes), request, waits});
   if (std::exchange(to.armed, false)) eventfd_write(to.events, 1);
   return request;
 }
 ucs_status_ptr_t tag_send(ucp_ep_h endpoint, const void* buffer, std::size_t bytes, ucp_tag_t tag,
                           const ucp_request_param_t*) {
-  return post_send(endpoint, buffer, bytes, tag);
+  return post_send(endpoint, buffer, bytes, tag, false);
 }
 ucs_status_ptr_t tag_send_sync(ucp_ep_h endpoint, const void* buffer, std::size_t bytes, ucp_tag_t tag,
                                const ucp_request_param_t*) {
   ++synchronous;
-  return post_send(endpoint, buffer, bytes, tag);
+  return post_send(endpoint, buffer, bytes, tag, true);
 }
 ucs_status_ptr_t tag_recv(ucp_worker_h handle, void* buffer, std::size_t bytes, ucp_tag_t tag, ucp_tag_t,
                           const ucp_request_param_t*) {
   const Visit visit(handle);
   Worker& worker = *reinterpret_cast<Worker*>(handle);
   Request* request = new_request(worker, false);
-  const auto match = std::ranges::find(worker.unexpected, tag, &std::pair<ucp_tag_t, std::vector<char>>::first);
+  const auto match = std::ranges::find(worker.unexpected, tag, &Unexpected::tag);
   if (match != worker.unexpected.end()) {
-    land({tag, buffer, bytes, request}, match->second);
+    land({tag, buffer, bytes, request}, match->bytes);
+    if (match->synchronous != nullptr) match->synchronous->status = behaviour.send_status;
     worker.unexpected.erase(match);
   } else {
     worker.receives.push_back({tag, buffer, bytes, request});
@@ -253,10 +273,10 @@ ucs_status_ptr_t ep_flush(ucp_ep_h handle, const ucp_request_param_t*) {
 }
 ucp_tag_message_h tag_probe(ucp_worker_h handle, ucp_tag_t tag, ucp_tag_t mask, int, ucp_tag_recv_info_t* info) {
   const Visit visit(handle);
-  for (auto& [sent, bytes] : reinterpret_cast<Worker*>(handle)->unexpected) {
-    if (((sent ^ tag) & mask) != 0) continue;
-    *info = {.sender_tag = sent, .length = bytes.size()};
-    return reinterpret_cast<ucp_tag_message_h>(&bytes);
+  for (Unexpected& message : reinterpret_cast<Worker*>(handle)->unexpected) {
+    if (((message.tag ^ tag) & mask) != 0) continue;
+    *info = {.sender_tag = message.tag, .length = message.bytes.size()};
+    return reinterpret_cast<ucp_tag_message_h>(&message);
   }
   return nullptr;
 }
@@ -286,6 +306,9 @@ void release(void* request) {
   --requests_open;
   for (Message& message : wire)
     if (message.request == request) message.request = nullptr;
+  for (const auto& worker : workers)
+    for (Unexpected& message : worker->unexpected)
+      if (message.synchronous == request) message.synchronous = nullptr;
   delete static_cast<Request*>(request);
 }
 const char* status_text(ucs_status_t status) {

@@ -18,9 +18,10 @@ struct Behaviour {
   ucs_status_t send_status = UCS_OK;  // of the next completions of sends
   ucs_status_t post_status = UCS_OK;  // of the calls that post sends
   ucs_status_t worker_status = UCS_OK;
-  ucs_status_t events_status = UCS_OK;  // of asking for a worker's descriptor
-  std::size_t cut_bytes = 0;            // messages arrive so much shorter
-  int yield_every = 0;                  // of so many calls one lets other threads come; 0: none
+  ucs_status_t connect_status = UCS_OK;  // of making an endpoint
+  ucs_status_t events_status = UCS_OK;   // of asking for a worker's descriptor
+  std::size_t cut_bytes = 0;             // messages arrive so much shorter
+  int yield_every = 0;                   // of so many calls one lets other threads come; 0: none
 };
 extern Behaviour behaviour;
 

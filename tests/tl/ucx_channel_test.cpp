@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -369,6 +372,48 @@ TEST_F(FakeUcx, TheEndOfACommunicatorLeavesOthersAlone) {
   }
 }
 
+// A long message's end is confirmed by who takes it, and a peer that has given up takes nothing more: what has left
+// this process is over all the same, and the connection stays.
+TEST_F(FakeUcx, ASendThatNobodyConfirmsIsOverOnceItHasLeft) {
+  {
+    Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.communicator = 1, .patience_ns = 20'000'000'000}, true);
+    Message first(StepKind::send, 1, 10), met(StepKind::recv, 0, 10), out(StepKind::send, 1, 6000);
+    ASSERT_TRUE(ranks.channel(0).start(first.transfer).ok());
+    ASSERT_TRUE(ranks.channel(1).start(met.transfer).ok());
+    ASSERT_TRUE(run(ranks).ok());
+    ranks.channel(1).abandon({Code::unavailable, "out of memory"});
+    ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+    ASSERT_EQ(fake_ucp::synchronous_sends(), 3) << "two introductions and the end of the message";
+    Status told;
+    std::vector<Transfer*> completed;
+    for (int glance = 0; glance < 1000 && told.ok(); ++glance) told = ranks.channel(0).progress(completed).status();
+    EXPECT_EQ(told.message(), "ucx: rank 1 has failed: out of memory");
+    const std::uint64_t begin = monotonic_ns();
+    ranks.channel(0).abandon(told);
+    EXPECT_LT(monotonic_ns() - begin, 10'000'000'000u);
+    EXPECT_EQ(fake_ucp::closed_endpoints(), 0);
+  }
+  EXPECT_EQ(fake_ucp::open_requests(), 0);
+}
+
+// It would fill the peer's memory.
+TEST_F(FakeUcx, WhoSendsWithoutAPauseHearsThatThePeerHasGivenUp) {
+  constexpr std::size_t bytes = 1'000'000;
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {.communicator = 1, .fragment_bytes = 100, .window = 3}, true);
+  Message first(StepKind::send, 1, 10), met(StepKind::recv, 0, 10), out(StepKind::send, 1, bytes);
+  ASSERT_TRUE(ranks.channel(0).start(first.transfer).ok());
+  ASSERT_TRUE(ranks.channel(1).start(met.transfer).ok());
+  ASSERT_TRUE(run(ranks).ok());
+  ranks.channel(1).abandon({Code::unavailable, "out of memory"});
+  ASSERT_TRUE(ranks.channel(0).start(out.transfer).ok());
+  Status told;
+  std::vector<Transfer*> completed;
+  while (told.ok() && ranks.channel(0).active() > 0) told = ranks.channel(0).progress(completed).status();
+  EXPECT_EQ(told.message(), "ucx: rank 1 has failed: out of memory");
+  EXPECT_LT(ranks.worker(0, 0).bytes_sent(), bytes / 10);
+  ranks.channel(0).abandon(told);
+}
+
 // Who is told passes on who was the first.
 TEST_F(FakeUcx, AFarewellNamesTheFirstThatFailed) {
   Ranks ranks(fake_ucp::library(), 3, {rail_named("a")}, {}, true);
@@ -417,6 +462,56 @@ TEST_F(FakeUcx, AnIntroductionThatFailsNamesTheRank) {
   const Status status = run(ranks);
   EXPECT_EQ(status.code(), Code::peer_failed);
   EXPECT_NE(status.message().find("rank 1 on node1, rail a: "), std::string::npos) << status.message();
+}
+
+// While it lives so many more files can be opened.
+class FewFiles {
+ public:
+  explicit FewFiles(rlim_t more) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = eventfd(0, EFD_CLOEXEC);
+    close(next);
+    const rlimit few{.rlim_cur = static_cast<rlim_t>(next) + more, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(FakeUcx, AConnectionThatCannotBeMadeNamesTheRankAndWhy) {
+  const auto begun = [] {
+    Ranks ranks(fake_ucp::library(), 2, {rail_named("a")}, {}, true);
+    Message in(StepKind::recv, 1, 10);
+    const Status status = ranks.channel(0).start(in.transfer).status();
+    ranks.channel(0).abandon({Code::peer_failed, "given up"});
+    return status.message();
+  };
+  EXPECT_EQ(begun(), "");
+  fake_ucp::behaviour.connect_status = UCS_ERR_UNREACHABLE;
+  EXPECT_EQ(begun(), "ucx: rank 1 on node1, rail a: cannot connect: another status");
+  fake_ucp::behaviour.connect_status = UCS_OK;
+  const FewFiles few(2 + 2);  // two are those of the workers
+  EXPECT_EQ(begun(), "ucx: rank 1 on node1, rail a: cannot connect: this process can open no more files");
+}
+
+// A cut of a second or two goes by. There is no interface of that name, so that its link is down.
+TEST_F(FakeUcx, ALinkIsLostOnceItHasBeenDownForSeconds) {
+  constexpr std::uint64_t second_ns = 1'000'000'000;
+  Ranks ranks(fake_ucp::library(), 2, {rail_named("plait-none")}, {});
+  Message in(StepKind::recv, 1, 10);
+  ASSERT_TRUE(ranks.channel(0).start(in.transfer).ok());
+  std::vector<Transfer*> completed;
+  const std::uint64_t begin = monotonic_ns();
+  Status status;
+  while (status.ok() && monotonic_ns() - begin < 20 * second_ns) {
+    status = ranks.channel(0).progress(completed).status();
+    sched_yield();
+  }
+  EXPECT_EQ(status.message(), "ucx: rank 1 on node1, rail plait-none: the link of this rank's own node is lost");
+  EXPECT_GT(monotonic_ns() - begin, 5 * second_ns);
+  ranks.channel(0).abandon(status);
 }
 
 // A helper thread of one communicator beside the program's thread, which uses another.

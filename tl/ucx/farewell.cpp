@@ -40,14 +40,20 @@ void Farewells::say(RailWorker& worker, UcxEndpoint& endpoint) {
 }
 
 bool Farewells::all_left(RailWorker& worker) {
-  std::erase_if(said_, [&](Said& one) {
-    if (one.worker != &worker) return false;
+  bool all = true;
+  for (Said& one : said_) {
+    if (one.worker != &worker || one.left) continue;
     const bool message_over = over(worker.ucp(), one.message), flush_over = over(worker.ucp(), one.flush);
-    if (!message_over || !flush_over) return false;
-    one.endpoint->unconfirmed = 0;
-    return true;
-  });
-  return std::ranges::find(said_, &worker, &Said::worker) == said_.end();
+    one.left = message_over && flush_over;
+    if (one.left) one.endpoint->unconfirmed = 0;
+    all &= one.left;
+  }
+  return all;
+}
+
+bool Farewells::left(const UcxEndpoint& endpoint) const {
+  const auto one = std::ranges::find(said_, &endpoint, &Said::endpoint);
+  return one != said_.end() && one->left;
 }
 
 void Farewells::forget(RailWorker& worker) {

@@ -32,6 +32,8 @@ class Farewells {
   // Whether all that was said over the worker has left this process, with all that was sent before it, as far as that
   // still can. The worker's progress brings it about.
   bool all_left(RailWorker& worker);
+  // Whether that was seen of this connection, which had something said over it.
+  bool left(const UcxEndpoint& endpoint) const;
   // What has not left by now is UCX's, with its memory.
   void forget(RailWorker& worker);
 
@@ -48,6 +50,7 @@ class Farewells {
     UcxEndpoint* endpoint;
     void* message;
     void* flush;
+    bool left = false;
   };
   // One that arrives.
   struct Incoming {

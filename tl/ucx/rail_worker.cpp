@@ -1,6 +1,10 @@
 #include "tl/ucx/rail_worker.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -20,25 +24,23 @@ using Setting = std::pair<const char*, const char*>;
 // send and puts back whatever the connection's socket has not taken by then; UCX 1.13 loses the answer to the peer's
 // own attempt to connect if that is among it, after which neither side can send for ever.
 //
-// An idle connection outlives an outage of eight minutes, as those of Open MPI's daemons do; UCX would end it after 16
-// s. On one that something is awaited on stall_watch.h notices a cut link much sooner. What the transport itself reads
-// has a prefix since about UCX 1.18; the one of both names that there is not would be warned of at every start.
-constexpr std::array<Setting, 9> tcp_settings = {{{"RNDV_THRESH", "inf"},
-                                                  {"RESOLVE_REMOTE_EP_ID", "y"},
-                                                  {"WARN_INVALID_CONFIG", "n"},
-                                                  {"KEEPIDLE", "300s"},
-                                                  {"KEEPINTVL", "20s"},
-                                                  {"KEEPCNT", "9"},
-                                                  {"TCP_KEEPIDLE", "300s"},
-                                                  {"TCP_KEEPINTVL", "20s"},
-                                                  {"TCP_KEEPCNT", "9"}}};
+constexpr auto tcp_settings = std::to_array<Setting>({{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}});
 
+// What the transport itself reads. UCX warns of what nobody has read, at every start, and later versions read names
+// with the transport's before them.
+//
+// An idle connection outlives an outage of eight minutes, as those of Open MPI's daemons do; UCX would end it after 16
+// s. On one that something is awaited on stall_watch.h notices a cut link much sooner.
+//
 // No call waits for a connection: towards a host that has just been cut off the kernel would hold the process for half
-// a minute and more, once for each host. Later versions want the transport in a setting's name, too.
-Setting connect_setting(const UcpLibrary& ucp) {
+// a minute and more, once for each host.
+constexpr auto transport_settings =
+    std::to_array<Setting>({{"KEEPIDLE", "300s"}, {"KEEPINTVL", "20s"}, {"KEEPCNT", "9"}, {"CONN_NB", "y"}});
+
+std::string transport_prefix(const UcpLibrary& ucp) {
   unsigned major = 0, minor = 0, release = 0;
   ucp.get_version(&major, &minor, &release);
-  return {major == 1 && minor <= 13 ? "CONN_NB" : "TCP_CONN_NB", "y"};
+  return major == 1 && minor <= 13 ? "" : "TCP_";
 }
 
 Status failure(const UcpLibrary& ucp, const Rail& rail, const char* what, ucs_status_t status) {
@@ -46,9 +48,35 @@ Status failure(const UcpLibrary& ucp, const Rail& rail, const char* what, ucs_st
 }
 
 // Other versions of UCX may lack what is set.
-ucs_status_t modify_known(const UcpLibrary& ucp, ucp_config_t* config, const char* name, const char* value) {
-  const ucs_status_t status = ucp.config_modify(config, name, value);
+ucs_status_t modify_known(const UcpLibrary& ucp, ucp_config_t* config, const std::string& name, const char* value) {
+  const ucs_status_t status = ucp.config_modify(config, name.c_str(), value);
   return status == UCS_ERR_NO_ELEM || status == UCS_ERR_INVALID_PARAM ? UCS_OK : status;
+}
+
+ucs_status_t set_up_tcp(const UcpLibrary& ucp, ucp_config_t* config) {
+  ucs_status_t status = UCS_OK;
+  for (const auto& [name, value] : tcp_settings)
+    if (status == UCS_OK) status = modify_known(ucp, config, name, value);
+  const std::string prefix = transport_prefix(ucp);
+  for (const auto& [name, value] : transport_settings)
+    if (status == UCS_OK) status = modify_known(ucp, config, prefix + name, value);
+  return status;
+}
+
+// Those of one connection: its own socket, one that UCX opens for a moment to ask about the device, and its peer's.
+// Where the first connection of a worker cannot have them UCX 1.13 ends the process.
+constexpr std::size_t files_of_a_connection = 4;
+
+bool lacks_files() {
+  std::array<int, files_of_a_connection> opened;
+  bool lacks = false;
+  for (int& file : opened) {
+    file = eventfd(0, EFD_CLOEXEC);
+    lacks |= file < 0 && (errno == EMFILE || errno == ENFILE);
+  }
+  for (const int file : opened)
+    if (file >= 0) ::close(file);
+  return lacks;
 }
 
 void on_failure(void* argument, ucp_ep_h, ucs_status_t status) {
@@ -70,6 +98,8 @@ std::string transports_of(const Rail& rail, const RailOptions& options) {
 
 }  // namespace
 
+const char* lack_of_files() { return lacks_files() ? ": this process can open no more files" : ""; }
+
 Result<std::unique_ptr<RailWorker>> RailWorker::open(const UcpLibrary& ucp, const Rail& rail,
                                                      const RailOptions& options) {
   std::unique_ptr<RailWorker> made(new RailWorker(ucp, rail, options));
@@ -85,9 +115,7 @@ Status RailWorker::make_context(const RailOptions& options) {
   const std::string transports = transports_of(rail_, options);
   ucs_status_t status = ucp_.config_modify(config, "TLS", transports.c_str());
   if (status == UCS_OK) status = ucp_.config_modify(config, "NET_DEVICES", rail_.name.c_str());
-  if (rail_.kind == RailKind::ethernet)
-    for (const auto& [name, value] : {tcp_settings[0], tcp_settings[1], connect_setting(ucp_)})
-      if (status == UCS_OK) status = modify_known(ucp_, config, name, value);
+  if (status == UCS_OK && rail_.kind == RailKind::ethernet) status = set_up_tcp(ucp_, config);
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
   parameters.features = UCP_FEATURE_TAG | (wakes(options) ? UCP_FEATURE_WAKEUP : 0);
@@ -147,6 +175,11 @@ Result<UcxEndpoint*> RailWorker::connect(std::uint64_t process, const std::strin
   assert(inside());
   std::unique_ptr<UcxEndpoint>& endpoint = endpoints_[process];
   if (endpoint != nullptr) return endpoint.get();
+  const auto unconnected = [&](const std::string& reason) {
+    endpoints_.erase(process);
+    return Status(Code::unavailable, "cannot connect" + reason + lack_of_files());
+  };
+  if (lacks_files()) return unconnected("");
   endpoint = std::make_unique<UcxEndpoint>();
   endpoint->failures = &failures_;
   ucp_ep_params_t parameters = {};
@@ -155,10 +188,8 @@ Result<UcxEndpoint*> RailWorker::connect(std::uint64_t process, const std::strin
   parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
   parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   parameters.err_handler = {.cb = on_failure, .arg = endpoint.get()};
-  if (const auto status = ucp_.ep_create(worker_, &parameters, &endpoint->handle); status != UCS_OK) {
-    endpoints_.erase(process);
-    return failure(ucp_, rail_, "connecting", status);
-  }
+  if (const auto status = ucp_.ep_create(worker_, &parameters, &endpoint->handle); status != UCS_OK)
+    return unconnected(std::string(": ") + ucp_.status_string(status));
   introduce(*endpoint, process);
   return endpoint.get();
 }

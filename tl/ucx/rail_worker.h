@@ -30,6 +30,9 @@ struct UcxEndpoint {
   bool introduced = false;
 };
 
+// ": this process can open no more files" where that is so, else nothing: what UCX reports then does not tell.
+const char* lack_of_files();
+
 // Which threads of the process use a worker.
 enum class WorkerThreads : std::uint8_t {
   one,      // always the same
@@ -85,7 +88,8 @@ class RailWorker {
   // come at once (a nanosecond else). Where that was not foreseen, and two threads are inside at once, the process ends
   // with a message: UCX would corrupt its memory, or the program's data. A thread must not ask twice.
   [[nodiscard]] Turn lock() { return Turn(*this); }
-  // The endpoint to the process of that number; made when it is new. Does not wait for the connection.
+  // The endpoint to the process of that number; made when it is new. Does not wait for the connection. A failure's
+  // message is the reason alone.
   Result<UcxEndpoint*> connect(std::uint64_t process, const std::string& address);
   // Whether messages may go over it. True as well when it has failed: they then say so.
   bool ready(UcxEndpoint& endpoint) {

@@ -12,14 +12,16 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t knock_every_ns = 2 * second_ns;
 // A kernel repeats its attempt after 1, 3 and 7 s: four in a row are lost on a cut link, not on a busy one.
 constexpr std::uint64_t silence_limit_ns = 10 * second_ns;
+// A link that comes and goes, as when its other end is plugged in anew or a switch starts its port, is back by then.
+constexpr std::uint64_t lost_link_ns = 5 * second_ns;
 constexpr std::size_t most_suspects = 32;
 
 }  // namespace
 
 Status StallWatch::look(std::span<const Awaited> awaited) {
-  if (Status status = check_links(awaited); !status.ok()) return status;
-  if (!knocks_) return {};
   const std::uint64_t now = monotonic_ns();
+  if (Status status = check_links(awaited, now); !status.ok()) return status;
+  if (!knocks_) return {};
   std::erase_if(suspects_,
                 [&](const Suspect& one) { return std::ranges::find(awaited, one.awaited) == awaited.end(); });
   for (const Awaited& one : awaited)
@@ -27,13 +29,19 @@ Status StallWatch::look(std::span<const Awaited> awaited) {
   return {};
 }
 
-Status StallWatch::check_links(std::span<const Awaited> awaited) const {
+Status StallWatch::check_links(std::span<const Awaited> awaited, std::uint64_t now) {
   std::uint32_t checked = 0;
   for (const Awaited& one : awaited) {
     if ((checked >> one.rail & 1u) != 0) continue;
     checked |= 1u << one.rail;
     const Rail& rail = rails_[static_cast<std::size_t>(one.rail)].worker->rail();
-    if (!link_is_up(rail)) return failure(one, "the link of this rank's own node is lost");
+    std::uint64_t& since = down_since_ns_[static_cast<std::size_t>(one.rail)];
+    if (link_is_up(rail))
+      since = 0;
+    else if (since == 0)
+      since = now;
+    else if (now - since >= lost_link_ns)
+      return failure(one, "the link of this rank's own node is lost");
   }
   return {};
 }

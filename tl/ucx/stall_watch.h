@@ -1,6 +1,7 @@
 // Looks for cut links when a wait has become long.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,11 +28,13 @@ class StallWatch {
       : rails_(rails), peers_(peers), knocks_(knocks) {}
 
   void moved() {
-    if (clock_.moved()) suspects_.clear();
+    if (!clock_.moved()) return;
+    suspects_.clear();
+    down_since_ns_ = {};
   }
   // After a glance that moved nothing: whether it is time for look(). Costs a look at the clock now and then.
   bool due() { return clock_.due(); }
-  // Fails when this host has lost the link of a rail, or a peer cannot be reached over it for ten seconds.
+  // Fails when this host has no link on a rail for five seconds, or a peer cannot be reached over it for ten.
   Status look(std::span<const Awaited> awaited);
 
  private:
@@ -41,7 +44,7 @@ class StallWatch {
     std::uint64_t knocked_ns = 0;
     std::uint64_t alive_ns = 0;  // when it answered last, or was first suspected
   };
-  Status check_links(std::span<const Awaited> awaited) const;
+  Status check_links(std::span<const Awaited> awaited, std::uint64_t now);
   Status knock_at(const Awaited& awaited, std::uint64_t now);
   Suspect& suspect(const Awaited& awaited, std::uint64_t now);
   Knock knock(const Awaited& awaited) const;
@@ -52,6 +55,7 @@ class StallWatch {
   bool knocks_;
   StallClock clock_;
   std::vector<Suspect> suspects_;
+  std::array<std::uint64_t, most_rails> down_since_ns_{};  // the links; 0: up, or not looked at
 };
 
 }  // namespace plait::tl

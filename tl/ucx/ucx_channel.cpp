@@ -28,8 +28,9 @@ constexpr std::uint64_t reported = ~std::uint64_t{0};  // Transfer::mark of a co
 // waits for the peer's next call.)
 constexpr std::uint64_t surely_buffered = 4096;
 
-// Fruitless glances between two looks whether a peer has given up: a per cent of the time that they take.
-constexpr std::uint32_t listen_every = 256;
+// Fruitless glances between two looks whether a peer has given up: a per cent of the time that they take. One that
+// moved something counts as so many of them: what is sent to a peer that has given up fills its memory.
+constexpr std::uint32_t listen_every = 256, fruitful_glance = 16;
 
 // A rank that gives up stays to take what its peers have under way to it, until they have given up as well: theirs is
 // in its way out then, too. Those that compute, or have come to the end of their schedule, are not waited for.
@@ -46,6 +47,7 @@ struct Piece {
   std::uint64_t offset;
   std::size_t bytes;
   StagingPool::Buffer staging;  // empty: in place
+  bool confirmed = false;       // a send that is complete when the peer has taken it
   std::uint32_t generation = 0;
 };
 
@@ -121,13 +123,14 @@ class UcxChannel final : public Channel {
   void hold(Stream& stream, std::size_t rail);
   Result<bool> post_held(std::size_t rail);
   Status post_piece(Stream& stream, std::size_t rail, UcxEndpoint& endpoint);
-  void* post(const Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint);
+  void* post(Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint);
   Result<bool> progress_rail(std::size_t rail);
   Status finish_piece(std::size_t rail, std::size_t index);
   Status land(Piece& piece, std::size_t rail, std::size_t received);
   void report_complete(Transfer& transfer);
   Status check_endpoints(std::size_t rail) const;
   Status look_at_stall();
+  Status failure(const Transfer& transfer, std::size_t rail, Code code, const std::string& what) const;
   Status failure(const Transfer& transfer, std::size_t rail, int status) const;
   Status listen();
   void cancel_receives();
@@ -149,7 +152,7 @@ class UcxChannel final : public Channel {
   StallWatch watch_;
   StagingPool staging_;
   Farewells farewells_;
-  std::uint32_t fruitless_ = 0;  // glances in a row
+  std::uint32_t glances_ = 0;  // since it listened
   int active_ = 0;
   int unconfirmed_ = 0;   // peers to whom UCX may hold bytes back; with one rail only
   bool stalled_ = false;  // a peer, or a rail, was found to be out of reach
@@ -177,13 +180,16 @@ UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<c
   }
 }
 
+Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, Code code, const std::string& what) const {
+  return {code, "ucx: rank " + std::to_string(transfer.peer) + " on " +
+                    peers_[static_cast<std::size_t>(transfer.peer)]->host + ", rail " +
+                    rails_[rail].rail.worker->rail().name + ": " + what};
+}
+
 Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, int status) const {
-  const RailWorker& worker = *rails_[rail].rail.worker;
-  return {Code::peer_failed, "ucx: rank " + std::to_string(transfer.peer) + " on " +
-                                 peers_[static_cast<std::size_t>(transfer.peer)]->host + ", rail " +
-                                 worker.rail().name + ": " +
-                                 (transfer.kind == StepKind::send ? "send: " : "receive: ") +
-                                 worker.ucp().status_string(static_cast<ucs_status_t>(status))};
+  const char* what = rails_[rail].rail.worker->ucp().status_string(static_cast<ucs_status_t>(status));
+  return failure(transfer, rail, Code::peer_failed,
+                 (transfer.kind == StepKind::send ? "send: " : "receive: ") + std::string(what) + lack_of_files());
 }
 
 // ---- What goes over which rail ----
@@ -255,8 +261,8 @@ Result<UcxEndpoint*> UcxChannel::endpoint(const Transfer& transfer, std::size_t 
   if (there == peer.rails.end())
     return Status(Code::internal, "ucx: rank " + std::to_string(transfer.peer) + " has no such rail");
   Result<UcxEndpoint*> made = state.rail.worker->connect(peer.process, there->worker);
-  if (made.ok()) known = *made;
-  return made;
+  if (!made.ok()) return failure(transfer, rail, made.status().code(), made.status().message());
+  return known = *made;
 }
 
 Result<bool> UcxChannel::start(Transfer& transfer) {
@@ -335,7 +341,8 @@ Status UcxChannel::post_piece(Stream& stream, std::size_t rail, UcxEndpoint& end
               .request = nullptr,
               .offset = offset,
               .bytes = bytes,
-              .staging = {}};
+              .staging = {},
+              .confirmed = false};
   std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
   piece.request = post(piece, address, rail, endpoint);
   if (UCS_PTR_IS_ERR(piece.request)) return failure(transfer, rail, UCS_PTR_STATUS(piece.request));
@@ -366,7 +373,7 @@ void UcxChannel::note_sent(UcxEndpoint& endpoint, std::size_t bytes, bool confir
 }
 
 // nullptr: the send is complete at once.
-void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint) {
+void* UcxChannel::post(Piece& piece, std::byte* address, std::size_t rail, UcxEndpoint& endpoint) {
   RailWorker& worker = *rails_[rail].rail.worker;
   ucp_request_param_t parameters;
   parameters.op_attr_mask = 0;
@@ -375,9 +382,9 @@ void* UcxChannel::post(const Piece& piece, std::byte* address, std::size_t rail,
       return reinterpret_cast<void*>(static_cast<std::intptr_t>(endpoint.failure.load()));
     worker.count_bytes(piece.bytes);
     const bool ends = piece.offset + piece.bytes == share(*piece.transfer, rail).end;
-    const bool confirm = confirms(*piece.transfer, endpoint, piece.bytes, rail) && ends;
-    note_sent(endpoint, piece.bytes, confirm, rail);
-    const auto send = confirm ? worker.ucp().tag_send_sync : worker.ucp().tag_send;
+    piece.confirmed = ends && confirms(*piece.transfer, endpoint, piece.bytes, rail);
+    note_sent(endpoint, piece.bytes, piece.confirmed, rail);
+    const auto send = piece.confirmed ? worker.ucp().tag_send_sync : worker.ucp().tag_send;
     return send(endpoint.handle, address, piece.bytes, tag(*piece.transfer), &parameters);
   }
   // A receive that completes at once would not say how long its message was (UCX 1.13).
@@ -408,13 +415,13 @@ Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
   active_ -= static_cast<int>(done_.size());
   completed.insert(completed.end(), done_.begin(), done_.end());
   done_.clear();
+  glances_ += moved ? fruitful_glance : 1;
+  if (glances_ >= listen_every)
+    if (Status status = listen(); !status.ok()) return status;
   if (moved) {
-    fruitless_ = 0;
     watch_.moved();
     return true;
   }
-  if (++fruitless_ % listen_every == 0)
-    if (Status status = listen(); !status.ok()) return status;
   if (watch_.due())
     if (Status status = look_at_stall(); !status.ok()) return status;
   return false;
@@ -422,6 +429,7 @@ Result<bool> UcxChannel::progress(std::vector<Transfer*>& completed) {
 
 // On all rails: who waits on one may be told on another.
 Status UcxChannel::listen() {
+  glances_ = 0;
   for (RailState& state : rails_) {
     RailWorker& worker = *state.rail.worker;
     const auto turn = worker.lock();
@@ -434,7 +442,7 @@ Status UcxChannel::listen() {
 // Other threads of this process may take what arrives here while they look after their own: then this one wakes only
 // when the bounded sleep ends.
 bool UcxChannel::arm(WakeUp& wake_up) {
-  fruitless_ = listen_every - 1;  // sleepers glance seldom: the next glance listens
+  glances_ = listen_every - 1;  // sleepers glance seldom: the next glance listens
   bool all = true;
   for (std::size_t rail = 0; rail < rails(); ++rail) {
     if (!awaits(rail)) continue;
@@ -584,19 +592,21 @@ void UcxChannel::cancel_receives() {
   }
 }
 
-// A glance. True when nothing of this channel's is under way any more.
+// A glance. True when nothing of this channel's is under way any more. A peer that has given up takes no message, and
+// so confirms none: what has left this process ahead of the farewell is over all the same.
 bool UcxChannel::settle() {
   bool over = true;
   for (RailState& state : rails_) {
     RailWorker& worker = *state.rail.worker;
     const auto turn = worker.lock();
     worker.progress();
+    const bool told = farewells_.all_left(worker);
     std::erase_if(state.pieces, [&](const Piece& piece) {
-      if (worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS) return false;
+      const bool left = piece.confirmed && farewells_.left(*state.endpoints[static_cast<std::size_t>(piece.peer)]);
+      if (!left && worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS) return false;
       worker.ucp().request_free(piece.request);
       return true;
     });
-    const bool told = farewells_.all_left(worker);
     over &= state.pieces.empty() && told;
     farewells_.listen(worker);
   }
