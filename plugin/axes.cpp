@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "plugin/cooperation.h"
 #include "plugin/errors.h"
 
 namespace plait::plugin {
@@ -126,6 +128,7 @@ Groups* groups_of(MPI_Comm comm) {
 // Errors of the split are raised by the host.
 int make_group(MPI_Comm comm, int rank, Groups& groups, Grid&& grid, MPI_Comm& group) {
   groups.list.reserve(groups.list.size() + 1);  // afterwards nothing throws
+  if (meet_all(comm) != MPI_SUCCESS) return raise_error(comm, MPI_ERR_NO_MEM);
   // By name: the group is set up as any communicator that the program makes.
   if (const int error = PMPI_Comm_split(comm, color_of(grid, rank), rank, &group); error != MPI_SUCCESS) return error;
   PMPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN);
@@ -133,9 +136,15 @@ int make_group(MPI_Comm comm, int rank, Groups& groups, Grid&& grid, MPI_Comm& g
   return MPI_SUCCESS;
 }
 
-}  // namespace
+// Whether the ranks have made no group of this communicator yet.
+bool is_first(MPI_Comm comm) {
+  void* value = nullptr;
+  int found = 0;
+  if (PMPI_Comm_get_attr(comm, keyval(), &value, &found) != MPI_SUCCESS || found == 0) return true;
+  return static_cast<const Groups*>(value)->list.empty();
+}
 
-int axes_group(MPI_Comm comm, const AxesRequest& request, MPI_Comm& group) {
+int find_group(MPI_Comm comm, const AxesRequest& request, MPI_Comm& group) {
   int inter = 0, ranks = 0, rank = 0;
   if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
   if (inter != 0) return raise_error(comm, MPI_ERR_COMM);
@@ -155,6 +164,18 @@ int axes_group(MPI_Comm comm, const AxesRequest& request, MPI_Comm& group) {
     return MPI_SUCCESS;
   }
   return make_group(comm, rank, *groups, std::move(grid), group);
+}
+
+}  // namespace
+
+// Where it is not known whether the others make a group now, or have one, they cannot be told.
+int axes_group(MPI_Comm comm, const AxesRequest& request, MPI_Comm& group) {
+  try {
+    return find_group(comm, request, group);
+  } catch (const std::exception&) {
+    if (is_first(comm)) withdraw(comm);
+    return raise_error(comm, MPI_ERR_NO_MEM);
+  }
 }
 
 // In the order in which each rank made them: an MPI may want MPI_Comm_free to be called in one order by all.

@@ -1,13 +1,26 @@
 #include "plugin/errors.h"
 
-#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <mutex>
+#include <new>
 #include <string>
+#include <string_view>
 
 #include "plugin/host.h"
 
 namespace plait::plugin {
 namespace {
+
+constexpr std::string_view prefix = "plait: ";
+
+using Text = std::array<char, MPI_MAX_ERROR_STRING>;
+
+Text text_of(const std::string& message) {
+  Text text{};
+  std::snprintf(text.data(), text.size(), "%s%s", prefix.data(), message.c_str());
+  return text;
+}
 
 // One code for all our errors, whose text is that of the latest: MPI never takes codes back, so that one each would
 // grow.
@@ -16,8 +29,7 @@ int code_of(const std::string& message) {
   static constinit int code = MPI_SUCCESS;
   const std::scoped_lock lock(guard);
   if (code == MPI_SUCCESS && PMPI_Add_error_code(MPI_ERR_OTHER, &code) != MPI_SUCCESS) return MPI_ERR_OTHER;
-  const std::string text = ("plait: " + message).substr(0, MPI_MAX_ERROR_STRING - 1);
-  PMPI_Add_error_string(code, text.c_str());
+  PMPI_Add_error_string(code, text_of(message).data());
   return code;
 }
 
@@ -29,16 +41,31 @@ int code_of_argument(const std::string& message) {
   if (code == MPI_SUCCESS &&
       (PMPI_Add_error_class(&own_class) != MPI_SUCCESS || PMPI_Add_error_code(own_class, &code) != MPI_SUCCESS))
     return MPI_ERR_ARG;
-  const std::string text = ("plait: " + message).substr(0, MPI_MAX_ERROR_STRING - 1);
-  PMPI_Add_error_string(code, text.c_str());
+  PMPI_Add_error_string(code, text_of(message).data());
   return code;
 }
 
 }  // namespace
 
+Status status_of(const std::exception& exception) noexcept {
+  try {
+    if (dynamic_cast<const std::bad_alloc*>(&exception) == nullptr) return {Code::unavailable, exception.what()};
+  } catch (const std::exception&) {
+  }
+  return {Code::unavailable, "out of memory"};  // short enough for a string without memory of its own
+}
+
 int argument_error_code(const Status& status) { return code_of_argument(status.message()); }
 
 int error_code(const Status& status) { return code_of(status.message()); }
+
+Status status_of(int code) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (PMPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) return {Code::internal, "an unknown error"};
+  const std::string_view said(text.data());
+  return {Code::internal, std::string(said.starts_with(prefix) ? said.substr(prefix.size()) : said)};
+}
 
 int raise_error(MPI_Comm comm, const Status& status) { return raise_error(comm, error_code(status)); }
 

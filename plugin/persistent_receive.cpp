@@ -24,7 +24,10 @@ Tags& tags() {
 
 int take_tag() {
   const std::scoped_lock lock(tags().guard);
-  if (tags().free.empty()) return tags().next++;
+  if (tags().free.empty()) {
+    tags().free.reserve(static_cast<std::size_t>(tags().next));  // it is given back where nothing may be thrown
+    return tags().next++;
+  }
   const int tag = tags().free.back();
   tags().free.pop_back();
   return tag;

@@ -325,7 +325,7 @@ void note_links(double network_seconds_per_byte, double ranks_per_core) {
 
 void finish_report(const Config& config) {
   Report report;
-  gather_text(serialise_rows(), [&](int rank, const std::string& text) { merge(report, rank, text); });
+  gather_text(text_or_nothing(serialise_rows), [&](int rank, const std::string& text) { merge(report, rank, text); });
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;
