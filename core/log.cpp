@@ -9,6 +9,8 @@
 #include <set>
 #include <string>
 
+#include "core/immortal.h"
+
 namespace plait {
 namespace {
 
@@ -48,9 +50,10 @@ void print(std::string_view kind, std::string_view message) noexcept {
 bool first_time(std::string_view message) noexcept try {
   static constexpr std::size_t most_remembered = 1024;
   // Never destroyed: a warning may come from another library's exit handler.
-  static auto& mutex = *new std::mutex;
-  static auto& seen = *new std::set<std::string, std::less<>>;
-  const std::lock_guard lock(mutex);
+  static constinit std::mutex guard;
+  static Immortal<std::set<std::string, std::less<>>> kept;
+  auto& seen = *kept;
+  const std::lock_guard lock(guard);
   if (seen.size() >= most_remembered || seen.contains(message)) return false;
   seen.emplace(message);
   return true;

@@ -22,28 +22,31 @@ Text text_of(const std::string& message) {
   return text;
 }
 
-// One code for all our errors, whose text is that of the latest: MPI never takes codes back, so that one each would
-// grow.
-int code_of(const std::string& message) {
-  static constinit std::mutex guard;
-  static constinit int code = MPI_SUCCESS;
-  const std::scoped_lock lock(guard);
-  if (code == MPI_SUCCESS && PMPI_Add_error_code(MPI_ERR_OTHER, &code) != MPI_SUCCESS) return MPI_ERR_OTHER;
-  PMPI_Add_error_string(code, text_of(message).data());
-  return code;
+// One code for all errors of a kind, whose text is that of the latest: MPI never takes codes back, so that one each
+// would grow.
+struct OwnCode {
+  std::mutex guard;
+  int code = MPI_SUCCESS;
+};
+constinit OwnCode failures, arguments;
+
+// MPI_ERR_OTHER where there is none to be had.
+int code_of(OwnCode& own, bool own_class, const std::string& message) {
+  const std::scoped_lock lock(own.guard);
+  int error_class = MPI_ERR_OTHER;
+  if (own.code == MPI_SUCCESS && ((own_class && PMPI_Add_error_class(&error_class) != MPI_SUCCESS) ||
+                                  PMPI_Add_error_code(error_class, &own.code) != MPI_SUCCESS))
+    return MPI_ERR_OTHER;
+  PMPI_Add_error_string(own.code, text_of(message).data());
+  return own.code;
 }
 
-int code_of_argument(const std::string& message) {
-  static constinit std::mutex guard;
-  static constinit int code = MPI_SUCCESS;
-  const std::scoped_lock lock(guard);
-  int own_class = MPI_ERR_OTHER;
-  if (code == MPI_SUCCESS &&
-      (PMPI_Add_error_class(&own_class) != MPI_SUCCESS || PMPI_Add_error_code(own_class, &code) != MPI_SUCCESS))
-    return MPI_ERR_ARG;
-  PMPI_Add_error_string(code, text_of(message).data());
-  return code;
-}
+// Its 4.0 forgets the texts of codes that are added to its classes.
+#ifdef MPICH_VERSION
+constexpr bool own_class_of_failures = true;
+#else
+constexpr bool own_class_of_failures = false;
+#endif
 
 }  // namespace
 
@@ -55,9 +58,12 @@ Status status_of(const std::exception& exception) noexcept {
   return {Code::unavailable, "out of memory"};  // short enough for a string without memory of its own
 }
 
-int argument_error_code(const Status& status) { return code_of_argument(status.message()); }
+int argument_error_code(const Status& status) {
+  const int code = code_of(arguments, true, status.message());
+  return code == MPI_ERR_OTHER ? MPI_ERR_ARG : code;
+}
 
-int error_code(const Status& status) { return code_of(status.message()); }
+int error_code(const Status& status) { return code_of(failures, own_class_of_failures, status.message()); }
 
 Status status_of(int code) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};

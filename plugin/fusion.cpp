@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "core/immortal.h"
 #include "plugin/bootstrap.h"
 #include "plugin/errors.h"
 #include "plugin/layout.h"
@@ -70,7 +71,7 @@ struct Registry {
   std::vector<Fusion*> all;
 };
 Registry& registry() {
-  static auto* all = new Registry;  // never destroyed: calls may come until the process ends
+  static Immortal<Registry> all;  // never destroyed: calls may come until the process ends
   return *all;
 }
 constinit std::atomic<int> registered{0};

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/immortal.h"
 #include "core/log.h"
 #include "plugin/errors.h"
 #include "plugin/layout.h"
@@ -37,7 +38,7 @@ struct Registry {
 };
 
 Registry& registry() {
-  static auto* made = new Registry;  // never destroyed: requests may be freed until the process ends
+  static Immortal<Registry> made;  // never destroyed: requests may be freed until the process ends
   return *made;
 }
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/immortal.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/operation.h"
@@ -18,7 +19,7 @@ struct Tags {
 };
 
 Tags& tags() {
-  static auto* made = new Tags;  // never destroyed: requests may be freed until the process ends
+  static Immortal<Tags> made;  // never destroyed: requests may be freed until the process ends
   return *made;
 }
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/immortal.h"
 #include "core/log.h"
 #include "plait/plait.h"
 #include "plan/plan_file.h"
@@ -355,7 +356,7 @@ void start_late() {
 }
 
 void finish() {
-  free_axes_groups();
+  static_cast<void>(works(free_axes_groups));
   const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
   if ((before != Phase::open && before != Phase::off) || settings == nullptr) return;
   stop_progress_thread();
@@ -375,9 +376,10 @@ void finish() {
 const char* intern(std::string_view text) {
   static constinit std::mutex guard;
   const std::scoped_lock lock(guard);
-  static auto* texts = new std::set<std::string, std::less<>>;  // never destroyed, see above
-  auto found = texts->find(text);
-  if (found == texts->end()) found = texts->emplace(text).first;
+  static Immortal<std::set<std::string, std::less<>>> kept;  // see above
+  auto& texts = *kept;
+  auto found = texts.find(text);
+  if (found == texts.end()) found = texts.emplace(text).first;
   return found->c_str();
 }
 

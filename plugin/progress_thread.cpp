@@ -247,11 +247,11 @@ void start_progress_thread(const Config& config) {
   try {
     const SignalsBlocked blocked;
     helper.store(new ProgressThread(usable_units()), std::memory_order_release);
+    provide_helper_threads(config.progress_threads);
+    if (process().overlap != nullptr) provide_helper_threads(*process().overlap);
   } catch (const std::exception&) {
-    warn("no helper thread could be started");
+    warn(helper.load() == nullptr ? "no helper thread could be started" : "not all helper threads could be started");
   }
-  provide_helper_threads(config.progress_threads);
-  if (process().overlap != nullptr) provide_helper_threads(*process().overlap);
 }
 
 // Not held while the thread is joined: it may be about to provide assistants.

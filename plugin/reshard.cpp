@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/immortal.h"
 #include "plan/proof.h"
 #include "plan/reshard/lowering.h"
 #include "plan/reshard/report.h"
@@ -32,7 +33,7 @@ struct Registry {
   std::vector<Resharding*> all;
 };
 Registry& registry() {
-  static auto* made = new Registry;  // never destroyed: plans may be freed until the process ends
+  static Immortal<Registry> made;  // never destroyed: plans may be freed until the process ends
   return *made;
 }
 

@@ -7,8 +7,9 @@
 #include <cstdio>
 #include <mutex>
 #include <new>
-#include <nlohmann/json.hpp>
 
+#include "core/immortal.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "plugin/gather_text.h"
 #include "plugin/host.h"
@@ -30,12 +31,12 @@ struct Kept {
 };
 
 Kept& kept() {
-  static auto* all = new Kept;  // never destroyed: communicators may end until the process does
+  static Immortal<Kept> all;  // never destroyed: communicators may end until the process does
   return *all;
 }
 
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return SortedJson(text).dump(-1, ' ', false, SortedJson::error_handler_t::replace);
 }
 
 // Appends events as text; a trace has too many for a tree of values.
