@@ -5,8 +5,11 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
+
+#include "core/immortal.h"
 
 namespace plait {
 namespace {
@@ -17,7 +20,7 @@ bool shown(Verbosity level) { return chosen.load(std::memory_order_relaxed) >= l
 
 // One write call a line, past stdio: lines of several ranks on one terminal do not mix, and nothing
 // waits for a stream lock that the program may hold.
-void print(std::string_view kind, std::string_view message) {
+void print_line(std::string_view kind, std::string_view message) {
   std::string line = "plait: ";
   line.append(kind).append(": ").append(message);
   for (char& c : line) {
@@ -35,32 +38,42 @@ void print(std::string_view kind, std::string_view message) {
   errno = saved_errno;
 }
 
+void print(std::string_view kind, std::string_view message) noexcept {
+  try {
+    print_line(kind, message);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 // True the first time this text is seen. The memory is bounded: after this many distinct warnings
 // one more helps nobody.
-bool first_time(std::string_view message) {
+bool first_time(std::string_view message) noexcept try {
   static constexpr std::size_t most_remembered = 1024;
   // Never destroyed: a warning may come from another library's exit handler.
-  static auto& mutex = *new std::mutex;
-  static auto& seen = *new std::set<std::string, std::less<>>;
-  const std::lock_guard lock(mutex);
+  static constinit std::mutex guard;
+  static Immortal<std::set<std::string, std::less<>>> kept;
+  auto& seen = *kept;
+  const std::lock_guard lock(guard);
   if (seen.size() >= most_remembered || seen.contains(message)) return false;
   seen.emplace(message);
   return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 }  // namespace
 
 void set_verbosity(Verbosity verbosity) { chosen.store(verbosity, std::memory_order_relaxed); }
 
-void warn(std::string_view message) {
+void warn(std::string_view message) noexcept {
   if (shown(Verbosity::warnings) && first_time(message)) print("warning", message);
 }
 
-void info(std::string_view message) {
+void info(std::string_view message) noexcept {
   if (shown(Verbosity::info)) print("info", message);
 }
 
-void debug(std::string_view message) {
+void debug(std::string_view message) noexcept {
   if (shown(Verbosity::debug)) print("debug", message);
 }
 

@@ -11,9 +11,10 @@ enum class Verbosity { silent = 0, warnings = 1, info = 2, debug = 3 };
 // Process-wide; set once at start-up. Default: warnings.
 void set_verbosity(Verbosity verbosity);
 
-// Thread-safe. A warning whose text was already printed in this process is not printed again.
-void warn(std::string_view message);
-void info(std::string_view message);
-void debug(std::string_view message);
+// Thread-safe. A warning whose text was already printed in this process is not printed again. What there is no memory
+// for is not said.
+void warn(std::string_view message) noexcept;
+void info(std::string_view message) noexcept;
+void debug(std::string_view message) noexcept;
 
 }  // namespace plait

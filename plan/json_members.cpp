@@ -31,7 +31,7 @@ Result<Json> parse_json(std::string_view text, int deepest) {
   };
   try {
     return Json::parse(text, look);
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const Json::exception& error) {
     return {Code::invalid, std::string("expected JSON: ") + error.what()};
   } catch (const TooDeep& error) {
     return {Code::invalid, error.what()};

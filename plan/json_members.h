@@ -1,17 +1,15 @@
 // Reads a user's JSON strictly, member by member. For .cpp files only: the JSON library takes long to compile.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/json.h"
 #include "core/status.h"
 #include "plan/machine.h"
 
 namespace plait::plan {
-
-using Json = nlohmann::ordered_json;
 
 // The document, or where it is no JSON. Values more than `deepest` levels deep are refused before they take memory.
 Result<Json> parse_json(std::string_view text, int deepest);

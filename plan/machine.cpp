@@ -1,9 +1,9 @@
 #include "plan/machine.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json.h"
 #include "plan/collective.h"
 #include "plan/json_members.h"
 #include "plan/program.h"

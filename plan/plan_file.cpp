@@ -1,14 +1,11 @@
 #include "plan/plan_file.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/file.h"
+#include "core/json.h"
 
 namespace plait::plan {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Status bad(const std::string& what) { return {Code::invalid, "plan file: " + what}; }
 

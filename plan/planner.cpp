@@ -107,9 +107,49 @@ void append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+void append_text(std::string& key, const std::string& text) {
+  append(key, text.size());
+  key.append(text);
+}
+
+void append_level(std::string& key, const LinkLevel& level) {
+  append_text(key, level.name);
+  for (const double value : {level.latency, level.overhead, level.cpu_seconds_per_byte, level.port_seconds_per_byte,
+                             level.port_seconds_per_message})
+    append(key, value);
+  append(key, level.half_duplex);
+  append(key, level.network);
+  append(key, level.rails);
+  append(key, level.channels.size());
+  for (const ChannelLink& link : level.channels) {
+    append_text(key, link.channel);
+    for (const double value : {link.latency, link.overhead, link.seconds_per_byte}) append(key, value);
+  }
+}
+
+// Not its JSON, whose library needs memory to give back what it has taken, and ends the process without.
+void append_machine(std::string& key, const Machine& machine) {
+  append_text(key, machine.name);
+  append(key, machine.levels.size());
+  for (const LinkLevel& level : machine.levels) append_level(key, level);
+  for (const double value : {machine.reduce_seconds_per_byte, machine.copy_seconds_per_byte,
+                             machine.start_seconds_per_byte, machine.ranks_per_core})
+    append(key, value);
+  append(key, machine.host.size());
+  for (const auto& [collective, points] : machine.host) {
+    append_text(key, collective);
+    append(key, points.size());
+    for (const HostPoint& point : points) {
+      append(key, point.bytes);
+      append(key, point.seconds);
+    }
+  }
+}
+
 // All that a choice or a plan of this rank depends on.
 std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions& options) {
-  std::string key = options.forced_plan + '\n' + machine_json(options.machine);
+  std::string key = options.forced_plan + '\n';
+  append_machine(key, options.machine);
   append(key, rank);
   append(key, options.chunk_bytes);
   append(key, options.host_when_faster);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "plugin/device_data.h"
 #include "plugin/host.h"
 #include "plugin/reasons.h"
 #include "plugin/types.h"
@@ -38,6 +39,19 @@ void move_all(Region& region, const void* address, std::size_t count, const Data
   region.direct = type.contiguous;
 }
 
+// Where the data lie. The rest of what is known of the region comes first.
+void find_device(Region& region) {
+  if (region.bytes == 0) return;
+  std::byte* address = region.address;
+  if (region.segment_displacements != nullptr) {
+    const int* last = region.segment_counts + region.segments;
+    const auto first = std::find_if(region.segment_counts, last, [](int count) { return count > 0; });
+    if (first == last) return;
+    address += region.type->extent * region.segment_displacements[first - region.segment_counts];
+  }
+  region.device = device_under(address, *region.type);
+}
+
 // Whether an address can be that of a region's data. MPI_BOTTOM belongs to types that hold the addresses themselves.
 bool sound(const Region& region) {
   if (region.address == MPI_IN_PLACE) return false;
@@ -58,7 +72,9 @@ bool describe(Request& request, Region& region, const Elements& elements, int se
   if (type == nullptr) return false;
   const std::size_t count = static_cast<std::size_t>(elements.count) * static_cast<std::size_t>(segments);
   move_all(region, elements.address, count, *type);
-  return sound(region);
+  if (!sound(region)) return false;
+  find_device(region);
+  return true;
 }
 
 // The `segment`-th of `segments` equal parts.
@@ -133,6 +149,7 @@ bool place_operands(Request& request, const Operands& operands, const Datatype& 
   if (lengths.has_output) {
     place(request, request.output, operands.receive, lengths.output, type);
     if (!sound(request.output)) return false;
+    find_device(request.output);
   }
   if (!in_place || !lengths.has_output) {
     place(request, request.input, operands.send, lengths.input, type);
@@ -143,7 +160,9 @@ bool place_operands(Request& request, const Operands& operands, const Datatype& 
     place(request, request.input, operands.receive, lengths.input, type);
     request.copy_input = true;
   }
-  return sound(request.input);
+  if (!sound(request.input)) return false;
+  if (request.sharing == Sharing::none) find_device(request.input);
+  return true;
 }
 
 const char* prepare_vector(Request& request, const Operands& operands, int count, bool has_output) {
@@ -292,6 +311,7 @@ void place_own_segment(const Communicator& communicator, Request& request) {
   const Region& output = request.output;
   move_all(request.input, output.address + output.type->extent * output.segment_displacements[rank],
            static_cast<std::size_t>(output.segment_counts[rank]), *output.type);
+  request.input.device = output.device;
   request.sharing = Sharing::input_in_output;
   for (std::size_t before = 0; before < rank; ++before) request.own_offset += request.lists->counts[before];
 }
@@ -317,12 +337,13 @@ const char* prepare_allgatherv(const Communicator& communicator, Request& reques
   output.segment_displacements = receive.displacements;
   output.segments = communicator.ranks;
   if (!sound(output)) return wrong;
+  find_device(output);
   const std::size_t own = request.lists->counts[static_cast<std::size_t>(communicator.rank)];
   if (send.address == MPI_IN_PLACE)
     place_own_segment(communicator, request);
   else if (!describe(request, request.input, send) || request.input.bytes != own)
     return wrong;
-  if (output.direct) place_directly(communicator, request);
+  if (!output.staged()) place_directly(communicator, request);
   return eligible;
 }
 
@@ -339,7 +360,9 @@ bool take_piece(Piece& piece, std::byte* address, int count, MPI_Datatype handle
            .count = static_cast<std::size_t>(count),
            .type = type,
            .bytes = static_cast<std::size_t>(count) * type->size};
-  return address != nullptr || !type->contiguous || piece.bytes == 0;
+  if (address == nullptr && type->contiguous && piece.bytes != 0) return false;
+  if (piece.bytes != 0) piece.device = device_under(address, *type);
+  return true;
 }
 
 struct Pieces {

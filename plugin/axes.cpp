@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "core/immortal.h"
+#include "plugin/cooperation.h"
 #include "plugin/errors.h"
 
 namespace plait::plugin {
@@ -32,28 +37,46 @@ int check_dims(const AxesRequest& request, int ranks) {
   return product == ranks ? MPI_SUCCESS : MPI_ERR_DIMS;
 }
 
-// Marks the dimensions that are reduced over.
-int check_axes(const AxesRequest& request, std::vector<bool>& reduced) {
+int check_axes(const AxesRequest& request) {
   if (request.naxes < 0 || (request.naxes > 0 && request.axes == nullptr)) return MPI_ERR_ARG;
-  reduced.assign(static_cast<std::size_t>(request.ndims), false);
   for (int a = 0; a < request.naxes; ++a) {
     const int axis = request.axes[a];
-    if (axis < 0 || axis >= request.ndims || reduced[static_cast<std::size_t>(axis)]) return MPI_ERR_ARG;
-    reduced[static_cast<std::size_t>(axis)] = true;
+    if (axis < 0 || axis >= request.ndims) return MPI_ERR_ARG;
+    if (std::find(request.axes, request.axes + a, axis) != request.axes + a) return MPI_ERR_ARG;
   }
   return MPI_SUCCESS;
 }
 
-Grid merged(const AxesRequest& request, const std::vector<bool>& reduced) {
-  Grid grid;
-  for (std::size_t d = 0; d < reduced.size(); ++d) {
-    const int size = request.dims[d];
-    if (size == 1) continue;
-    if (!grid.empty() && grid.back().reduced == reduced[d])
-      grid.back().size *= size;
-    else
-      grid.push_back({size, reduced[d]});
+// From dimension `next` on, which becomes that after the run. Needs no memory, like all that comes before the ranks
+// know whether they make a group.
+std::optional<Run> next_run(const AxesRequest& request, int& next) {
+  std::optional<Run> run;
+  for (; next < request.ndims; ++next) {
+    if (request.dims[next] == 1) continue;
+    const bool reduced = std::find(request.axes, request.axes + request.naxes, next) != request.axes + request.naxes;
+    if (run && run->reduced != reduced) break;
+    run = Run{(run ? run->size : 1) * request.dims[next], reduced};
   }
+  return run;
+}
+
+bool asks_for_all(const AxesRequest& request) {
+  int next = 0;
+  const std::optional<Run> run = next_run(request, next);
+  return !run || (run->reduced && !next_run(request, next));
+}
+
+bool asks_for(const AxesRequest& request, const Grid& grid) {
+  int next = 0;
+  for (const Run& run : grid)
+    if (next_run(request, next) != run) return false;
+  return !next_run(request, next);
+}
+
+Grid grid_of(const AxesRequest& request) {
+  Grid grid;
+  int next = 0;
+  while (const std::optional<Run> run = next_run(request, next)) grid.push_back(*run);
   return grid;
 }
 
@@ -84,7 +107,7 @@ struct Registry {
   std::vector<Groups*> all;
 };
 Registry& registry() {
-  static auto* one = new Registry;  // never destroyed: communicators may be freed until the process ends
+  static Immortal<Registry> one;  // never destroyed: communicators may be freed until the process ends
   return *one;
 }
 
@@ -123,13 +146,38 @@ Groups* groups_of(MPI_Comm comm) {
   return nullptr;
 }
 
+// nullptr: the ranks have made none of this kind yet. All of them know the same ones.
+const Group* known_group(MPI_Comm comm, const AxesRequest& request) {
+  void* value = nullptr;
+  int found = 0;
+  if (PMPI_Comm_get_attr(comm, keyval(), &value, &found) != MPI_SUCCESS || found == 0) return nullptr;
+  for (const Group& group : static_cast<const Groups*>(value)->list)
+    if (asks_for(request, group.grid)) return &group;
+  return nullptr;
+}
+
+// What a new group needs; afterwards nothing throws. nullptr: there is no room for one.
+Groups* prepare_group(MPI_Comm comm, const AxesRequest& request, Grid& grid) noexcept {
+  try {
+    grid = grid_of(request);
+    Groups* groups = groups_of(comm);
+    if (groups != nullptr) groups->list.reserve(groups->list.size() + 1);
+    return groups;
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
 // Errors of the split are raised by the host.
-int make_group(MPI_Comm comm, int rank, Groups& groups, Grid&& grid, MPI_Comm& group) {
-  groups.list.reserve(groups.list.size() + 1);  // afterwards nothing throws
+int make_group(MPI_Comm comm, int rank, const AxesRequest& request, MPI_Comm& group) {
+  Grid grid;
+  Groups* groups = prepare_group(comm, request, grid);
+  if (groups == nullptr) withdraw(comm);
+  if (groups == nullptr || meet_all(comm) != MPI_SUCCESS) return raise_error(comm, MPI_ERR_NO_MEM);
   // By name: the group is set up as any communicator that the program makes.
   if (const int error = PMPI_Comm_split(comm, color_of(grid, rank), rank, &group); error != MPI_SUCCESS) return error;
   PMPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN);
-  groups.list.push_back({std::move(grid), group});
+  groups->list.push_back({std::move(grid), group});
   return MPI_SUCCESS;
 }
 
@@ -141,20 +189,14 @@ int axes_group(MPI_Comm comm, const AxesRequest& request, MPI_Comm& group) {
   if (inter != 0) return raise_error(comm, MPI_ERR_COMM);
   PMPI_Comm_size(comm, &ranks);
   PMPI_Comm_rank(comm, &rank);
-  std::vector<bool> reduced;
   if (const int error = check_dims(request, ranks); error != MPI_SUCCESS) return raise_error(comm, error);
-  if (const int error = check_axes(request, reduced); error != MPI_SUCCESS) return raise_error(comm, error);
-  Grid grid = merged(request, reduced);
+  if (const int error = check_axes(request); error != MPI_SUCCESS) return raise_error(comm, error);
   group = comm;
-  if (grid.size() <= 1 && (grid.empty() || grid.front().reduced)) return MPI_SUCCESS;
-  Groups* groups = groups_of(comm);
-  if (groups == nullptr) return raise_error(comm, MPI_ERR_OTHER);
-  for (const Group& known : groups->list) {
-    if (known.grid != grid) continue;
-    group = known.comm;
-    return MPI_SUCCESS;
-  }
-  return make_group(comm, rank, *groups, std::move(grid), group);
+  if (asks_for_all(request)) return MPI_SUCCESS;
+  const Group* known = known_group(comm, request);
+  if (known == nullptr) return make_group(comm, rank, request, group);
+  group = known->comm;
+  return MPI_SUCCESS;
 }
 
 // In the order in which each rank made them: an MPI may want MPI_Comm_free to be called in one order by all.

@@ -81,10 +81,11 @@ bool may_use(const Communicator& communicator, std::string_view channel) {
   return chosen.empty() ? listed(channel) : std::ranges::find(chosen, channel) != chosen.end();
 }
 
-Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before)
-    : communicator_(communicator),
-      before_(std::move(before)),
-      short_(extent == Extent::short_calls && process().config.plan.empty()) {}
+Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery>& before)
+    : communicator_(communicator), short_(extent == Extent::short_calls && process().config.plan.empty()) {
+  before_ = std::move(before);
+  replaces_ = before_ != nullptr;
+}
 
 // Both become what holds on all ranks. False when the host failed at that.
 bool Bootstrap::lowest(bool& mine, bool& other) const {
@@ -555,6 +556,31 @@ Result<std::unique_ptr<Machinery>> Bootstrap::run() {
   return machinery;
 }
 
+// Until all ranks have met they look for failures of what is replaced (card_exchange.cpp), and then for each other.
+Status Bootstrap::leave(const std::exception& exception) noexcept {
+  const Status cause = status_of(exception);
+  if (before_ != nullptr && !met_)
+    before_->give_up(cause, comm());
+  else if (comm() != MPI_COMM_NULL)
+    withdraw(comm());
+  return replaces_ ? Status(Code::peer_failed, "out of memory") : cause;
+}
+
+namespace {
+
+// For a rank that has not even begun.
+Status leave_at_once(const Communicator& communicator, Machinery* before, const std::exception& exception) noexcept {
+  const Status cause = status_of(exception);
+  if (before != nullptr) {
+    before->give_up(cause);
+    return {Code::peer_failed, "out of memory"};
+  }
+  const Result<PrivateCommunicator> made = make_private_communicator(communicator.handle);
+  if (made.ok()) withdraw(made->handle());
+  return cause;
+}
+
+}  // namespace
 }  // namespace bootstrap
 
 SegmentShare::SegmentShare(std::size_t bytes, bool made) : bytes_(bytes), made_(made) {
@@ -592,9 +618,14 @@ Status Machinery::reason_of(const Status& failure) {
   return notice.heard().ok() ? failure : notice.heard();
 }
 
-void Machinery::give_up(const Status& cause) {
-  engine.give_up(cause);
-  notice.tell(connections.messages.handle(), cause);
+void Machinery::give_up(const Status& cause) noexcept { give_up(cause, connections.messages.handle()); }
+
+void Machinery::give_up(const Status& cause, MPI_Comm messages) noexcept {
+  try {
+    engine.give_up(cause);
+  } catch (const std::exception&) {  // a channel that could not be told why
+  }
+  notice.tell(messages, cause);
 }
 
 Machinery::~Machinery() {
@@ -603,10 +634,12 @@ Machinery::~Machinery() {
 
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
                                           std::unique_ptr<Machinery> before) {
+  std::optional<bootstrap::Bootstrap> bootstrap;
   try {
-    return bootstrap::Bootstrap(communicator, extent, std::move(before)).run();
+    bootstrap.emplace(communicator, extent, before);
+    return bootstrap->run();
   } catch (const std::exception& exception) {
-    return Status(Code::internal, exception.what());
+    return bootstrap ? bootstrap->leave(exception) : bootstrap::leave_at_once(communicator, before.get(), exception);
   }
 }
 

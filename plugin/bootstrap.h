@@ -65,8 +65,9 @@ struct Machinery {
   Machinery(const Machinery&) = delete;
   Machinery& operator=(const Machinery&) = delete;
 
-  // This rank has failed: no other waits for it for ever.
-  void give_up(const Status& cause);
+  // This rank has failed: no other waits for it for ever. `messages`: ours, where another set-up has them already.
+  void give_up(const Status& cause) noexcept;
+  void give_up(const Status& cause, MPI_Comm messages) noexcept;
   // What to say of a failed call: a peer that gives up cuts its connections, perhaps before its reason has come here by
   // the notice, which is waited for a moment. Other failures stay as they are. Blocks for a twentieth of a second at
   // most; lets the host make progress.

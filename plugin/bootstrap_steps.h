@@ -11,6 +11,7 @@
 
 #include "plugin/bootstrap.h"
 #include "plugin/layer.h"
+#include "plugin/errors.h"
 #include "plugin/link_probe.h"
 #include "plugin/rails.h"
 #include "plugin/single_copy.h"
@@ -29,7 +30,7 @@ Status attempt(Work&& work) {
   try {
     return work();
   } catch (const std::exception& exception) {
-    return {Code::unavailable, exception.what()};
+    return status_of(exception);
   }
 }
 
@@ -71,8 +72,11 @@ bool may_use(const Communicator& communicator, std::string_view channel);
 
 class Bootstrap {
  public:
-  Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery> before);
+  // `before` stays the caller's where this throws.
+  Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery>& before);
   Result<std::unique_ptr<Machinery>> run();
+  // After run() has thrown: lets the other ranks know. Returns what this one's set-up has come to.
+  Status leave(const std::exception& exception) noexcept;
 
  private:
   bool may_use(std::string_view channel) const { return bootstrap::may_use(communicator_, channel); }
@@ -119,7 +123,9 @@ class Bootstrap {
 
   const Communicator& communicator_;
   Connections connections_;
-  std::unique_ptr<Machinery> before_;         // what this set-up replaces; nullptr: nothing
+  std::unique_ptr<Machinery> before_;         // what this set-up replaces; nullptr: nothing, or no longer
+  bool replaces_ = false;                     // it replaces something
+  bool met_ = false;                          // all ranks have come
   bool short_;                                // only what short calls need
   std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces
   std::optional<FirstRail> first_rail_;       // of a short set-up

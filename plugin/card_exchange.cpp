@@ -42,6 +42,7 @@ Status Bootstrap::gather_cards(const Card& mine, std::vector<Card>& cards) {
       return failure;
     }
   }
+  met_ = true;
   cards.assign(all, all + communicator_.ranks);
   return {};
 }

@@ -2,11 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/config.h"
 #include "core/log.h"
+#include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
@@ -23,13 +25,19 @@ std::string refusal(const Communicator& communicator, const std::string& channel
 
 }  // namespace
 
-int choose_channels(MPI_Comm comm, const std::string& channels) {
+int choose_channels(MPI_Comm comm, const char* channels) {
   if (phase() == Phase::before && host().allreduce != nullptr) start_late();
   Communicator* communicator = phase() == Phase::open ? find_communicator(comm) : nullptr;
   if (communicator == nullptr) return MPI_SUCCESS;
   if (communicator->inter) return MPI_ERR_ARG;
-  std::vector<std::string> chosen = parse_channels(channels);
-  const std::string refused = refusal(*communicator, channels, channels.empty() || !chosen.empty());
+  std::vector<std::string> chosen;
+  std::string refused;
+  const Status read = bootstrap::attempt([&]() -> Status {
+    chosen = parse_channels(channels);
+    refused = refusal(*communicator, channels, *channels == '\0' || !chosen.empty());
+    return {};
+  });
+  if (!read.ok()) refused = "out of memory";
   // The lowest rank that refuses, and whether all lists are the same.
   const auto print = static_cast<std::int64_t>(hash_text(channels) >> 1);
   const std::int64_t willing = refused.empty() ? communicator->ranks : communicator->rank;

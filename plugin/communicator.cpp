@@ -1,5 +1,8 @@
 #include "plugin/communicator.h"
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -46,6 +49,31 @@ struct Registry {
 };
 constinit Registry registry;
 
+// For a communicator's state when there is no memory for one: the other ranks have theirs, and a rank without would
+// leave its calls to the host alone. It is enough for a moment's lack.
+struct Spare {
+  alignas(Communicator) std::array<std::byte, sizeof(Communicator)> room;
+  std::atomic<bool> used{false};
+};
+constinit Spare spare{};
+
+Communicator* new_communicator(MPI_Comm handle) {
+  void* room = ::operator new(sizeof(Communicator), std::nothrow);
+  if (room == nullptr) {
+    if (spare.used.exchange(true)) throw std::bad_alloc();
+    room = spare.room.data();
+  }
+  return new (room) Communicator(handle);  // which throws nothing
+}
+
+void delete_communicator(Communicator* communicator) {
+  communicator->~Communicator();
+  if (reinterpret_cast<std::byte*>(communicator) == spare.room.data())
+    spare.used = false;
+  else
+    ::operator delete(communicator);
+}
+
 int destroy_communicator(MPI_Comm, int, void* value, void*) {
   auto* communicator = static_cast<Communicator*>(value);
   retire(*communicator);
@@ -53,13 +81,12 @@ int destroy_communicator(MPI_Comm, int, void* value, void*) {
   if (communicator->persistent != nullptr) communicator->persistent->communicator().handle = MPI_COMM_NULL;
   registry.remove(*communicator);
   detail::communicator_generation.fetch_add(1, std::memory_order_acq_rel);
-  delete communicator;
+  delete_communicator(communicator);
   return MPI_SUCCESS;
 }
 
 Communicator* make_communicator(MPI_Comm handle) {
-  auto* communicator = new (std::nothrow) Communicator(handle);
-  if (communicator == nullptr) return nullptr;
+  Communicator* communicator = new_communicator(handle);
   registry.add(*communicator);
   if (PMPI_Comm_set_attr(handle, keyval, communicator) == MPI_SUCCESS) return communicator;
   destroy_communicator(handle, keyval, communicator, nullptr);

@@ -18,6 +18,7 @@
 
 namespace plait::plugin {
 
+struct Communicator;
 struct Machinery;       // bootstrap.h
 struct Operation;       // operation.h
 class Fusion;           // fusion.h
@@ -40,6 +41,7 @@ struct OperationQueue {
   Status failure;               // of the operation that broke the communicator
   std::uint32_t idle_turns = 0;
   bool listed = false;  // among those that progress() looks at
+  Communicator* next_listed = nullptr;
 };
 
 // The same on all ranks of the communicator at every call: changes follow only from what MPI guarantees to be equal and
@@ -130,7 +132,8 @@ Communicator* find_communicator_slowly(MPI_Comm handle);
 }  // namespace detail
 
 // The state of a communicator, made at the first call; nullptr for MPI_COMM_NULL and for handles on which the host
-// keeps no attribute: those calls are the host's. A few nanoseconds for communicators used lately.
+// keeps no attribute: those calls are the host's. Throws where there is no memory for it. A few nanoseconds for
+// communicators used lately.
 inline Communicator* find_communicator(MPI_Comm handle) {
   const auto& line = detail::communicator_cache.line[detail::CommunicatorCache::index(handle)];
   if (line.handle == handle && line.generation == detail::communicator_generation.load(std::memory_order_acquire))

@@ -9,29 +9,13 @@
 namespace plait::plugin {
 namespace {
 
-// Bytes of one element, visited from the first to the last; from the address that the program names.
-struct Run {
-  std::ptrdiff_t begin = 0;
-  std::size_t bytes = 0;
-};
-
-// nullopt: the data are no run.
-using MaybeRun = std::optional<Run>;
-
-MaybeRun run_of(const Datatype& measured);
-
-Datatype facts_of(MPI_Datatype type) {
-  if (const Datatype* known = find_predefined(type)) return *known;
-  Datatype measured{.handle = type};
-  measure(measured);
-  return measured;
-}
+using MaybeRun = std::optional<ByteRun>;
 
 MaybeRun repeated(const MaybeRun& one, std::int64_t count, std::ptrdiff_t step) {
   if (!one || count == 1 || one->bytes == 0) return one;
-  if (count <= 0) return Run{};
+  if (count <= 0) return ByteRun{};
   if (step != static_cast<std::ptrdiff_t>(one->bytes)) return {};
-  return Run{one->begin, one->bytes * static_cast<std::size_t>(count)};
+  return ByteRun{one->begin, one->bytes * static_cast<std::size_t>(count)};
 }
 
 // Parts in the order in which the type names them: each begins where the one before it ended.
@@ -46,10 +30,10 @@ class Chain {
     run_.bytes += part->bytes;
     return true;
   }
-  const Run& run() const { return run_; }
+  const ByteRun& run() const { return run_; }
 
  private:
-  Run run_;
+  ByteRun run_;
 };
 
 // The type that all parts have, but for those of a struct.
@@ -92,7 +76,7 @@ MaybeRun run_of_array(const Datatype& measured, const Part& part) {
   const bool gapless = part.run->begin == 0 && part.extent == static_cast<std::ptrdiff_t>(part.run->bytes);
   const bool one_element = measured.size == part.run->bytes;
   if (!gapless && !one_element) return {};
-  return Run{measured.true_lower_bound, measured.size};
+  return ByteRun{measured.true_lower_bound, measured.size};
 }
 
 MaybeRun run_of_parts(const Datatype& measured, const TypeContents& contents) {
@@ -128,16 +112,23 @@ MaybeRun run_of_parts(const Datatype& measured, const TypeContents& contents) {
   }
 }
 
-MaybeRun run_of(const Datatype& measured) {
-  if (measured.size == 0) return Run{};
+}  // namespace
+
+Datatype facts_of(MPI_Datatype type) {
+  if (const Datatype* known = find_predefined(type)) return *known;
+  Datatype measured{.handle = type};
+  measure(measured);
+  return measured;
+}
+
+std::optional<ByteRun> run_of(const Datatype& measured) {
+  if (measured.size == 0) return ByteRun{};
   if (measured.size != measured.true_extent) return {};
-  const Run whole{measured.true_lower_bound, measured.size};
+  const ByteRun whole{measured.true_lower_bound, measured.size};
   if (measured.predefined) return whole;
   const TypeContents contents(measured.handle);
   return contents.predefined() ? whole : run_of_parts(measured, contents);
 }
-
-}  // namespace
 
 bool fills_its_extent(const Datatype& measured) {
   return measured.lower_bound == 0 && measured.true_lower_bound == 0 &&

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <optional>
 
 #include "plugin/types.h"
 
@@ -15,5 +16,16 @@ bool is_contiguous(MPI_Datatype type);
 bool is_contiguous(const Datatype& measured);  // whose sizes, extents and bounds are known already
 // As much data as there is room, nothing outside: then only the order of the parts is left to look at.
 bool fills_its_extent(const Datatype& measured);
+
+// Bytes one after the other; from the address that the program names.
+struct ByteRun {
+  std::ptrdiff_t begin = 0;
+  std::size_t bytes = 0;
+};
+// The data of one element, where they lie in memory as they are packed; nullopt: they do not.
+std::optional<ByteRun> run_of(const Datatype& measured);
+
+// Sizes, extents and bounds of any type.
+Datatype facts_of(MPI_Datatype type);
 
 }  // namespace plait::plugin

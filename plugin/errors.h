@@ -9,13 +9,18 @@
 
 namespace plait::plugin {
 
-// An error code of class MPI_ERR_OTHER (MPICH: of a class of our own) whose text is the status's message: there is one,
-// which the latest names.
+// What was thrown within us: a lack of memory, or of something else that the system gives. Needs no memory.
+Status status_of(const std::exception& exception) noexcept;
+
+// An error code of class MPI_ERR_OTHER whose text is the status's message: there is one, which the latest names. With
+// MPICH, whose 4.0 forgets the texts of codes that are added to its classes, it is of a class of our own.
 int error_code(const Status& status);
 
-// The same for an argument that cannot be used, in a class of our own: MPICH 4.0 forgets the texts of codes that are
-// added to its classes.
+// The same for an argument that cannot be used, always in a class of our own. None of the codes needs memory of ours.
 int argument_error_code(const Status& status);
+
+// What an error code says, ours or the host's.
+Status status_of(int code);
 
 // Calls the communicator's error handler with the code that error_code() has for the status, and returns what the MPI
 // function is to return. May not return: the default handler ends the job.

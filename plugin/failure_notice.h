@@ -4,7 +4,9 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,10 @@ class FailureNotice {
  public:
   // `communicator` tells it from an earlier one that had the same handle. `others` are told by this rank.
   FailureNotice(std::uint64_t communicator, std::vector<int> others)
-      : communicator_(communicator), others_(std::move(others)) {}
+      : communicator_(communicator),
+        others_(std::move(others)),
+        message_(std::make_unique<Message>()),
+        requests_(others_.size(), MPI_REQUEST_NULL) {}
 
   // A glance, which also lets the host move its own messages on. `messages` is the communicator of ours.
   void look(MPI_Comm messages) {
@@ -30,15 +35,22 @@ class FailureNotice {
   const Status& heard() const { return heard_; }
 
   // The first call counts, and only where nothing was heard: then all know. Blocks for a tenth of a second at most.
-  void tell(MPI_Comm messages, const Status& cause);
+  // What it needs is there before: the cause may be a lack of memory.
+  void tell(MPI_Comm messages, const Status& cause) noexcept;
 
  private:
   static constexpr int tag = 32767;
+  struct Message {
+    std::uint64_t communicator = 0;
+    std::array<char, 248> reason{};  // ends with a 0
+  };
 
   void hear(MPI_Comm messages, const MPI_Status& found);
 
   std::uint64_t communicator_;
   std::vector<int> others_;
+  std::unique_ptr<Message> message_;  // that is told
+  std::vector<MPI_Request> requests_;
   bool told_ = false;
   Status heard_;
 };

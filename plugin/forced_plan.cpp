@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
+#include <string>
 
 #include "core/log.h"
 #include "plan/plan_file.h"
-#include "plugin/bootstrap.h"
+#include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
@@ -39,18 +41,27 @@ int refuse(const std::string& reason, bool prints) {
   return MPI_ERR_ARG;
 }
 
-int force_on_accelerated(Communicator& communicator, const std::string& wanted) {
+int force_on_accelerated(Communicator& communicator, const char* wanted) {
   Planner& planner = communicator.machinery->planner;
-  const Result<std::string> text = read_plan(wanted);  // nodes may hold different files of one name
-  const std::string plan = text.ok() ? *text : wanted;
-  const Status mine = text.ok() ? planner.check(plan) : text.status();
+  std::string plan;
+  const Status mine = bootstrap::attempt([&]() -> Status {
+    plan = wanted;
+    const Result<std::string> text = read_plan(wanted);  // nodes may hold different files of one name
+    if (!text.ok()) return text.status();
+    plan = *text;
+    return planner.check(plan);
+  });
   Verdict verdict;
   const bool agreed = agree(communicator, mine, plan, verdict);
   if (agreed && verdict.same && verdict.first_refusing == communicator.ranks) {
-    planner.force(plan);
-    communicator.timed = {};
-    communicator.machinery->schedules.clear();
-    communicator.machinery->trials.clear();
+    try {
+      planner.force(plan);
+      communicator.timed = {};
+      communicator.machinery->schedules.clear();
+      communicator.machinery->trials.clear();
+    } catch (const std::exception& exception) {  // the others have it
+      return leave_call(communicator.handle, &communicator, exception);
+    }
   }
   const MPI_Comm comm = communicator.handle;
   if (!agreed) return raise_error(comm, Status(Code::peer_failed, "the ranks could not agree on a plan"));
@@ -61,11 +72,11 @@ int force_on_accelerated(Communicator& communicator, const std::string& wanted) 
 
 }  // namespace
 
-int force_plan(MPI_Comm comm, const std::string& plan) {
+int force_plan(MPI_Comm comm, const char* plan) {
   if (phase() == Phase::before && host().allreduce != nullptr) start_late();
   Communicator* communicator = phase() == Phase::open ? find_communicator(comm) : nullptr;
   if (communicator == nullptr) {
-    if (plan.empty()) return MPI_SUCCESS;
+    if (*plan == '\0') return MPI_SUCCESS;
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     return refuse("Plait does not run in this job", rank == 0);
@@ -75,7 +86,7 @@ int force_plan(MPI_Comm comm, const std::string& plan) {
   if (communicator->road == Road::waiting || short_only) set_up_now(*communicator, Extent::all_calls);
   if (communicator->road == Road::broken) return raise_error(comm, communicator->error);
   if (communicator->road == Road::accelerated) return force_on_accelerated(*communicator, plan);
-  if (plan.empty()) return MPI_SUCCESS;
+  if (*plan == '\0') return MPI_SUCCESS;
   return refuse(std::string("the host MPI has this communicator's collectives: ") + communicator->host_reason,
                 communicator->rank == 0);
 }

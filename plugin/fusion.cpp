@@ -6,9 +6,12 @@
 #include <new>
 #include <utility>
 
-#include "core/work_team.h"
+#include "core/immortal.h"
 #include "plugin/bootstrap.h"
+#include "plugin/errors.h"
+#include "plugin/layout.h"
 #include "plugin/overlap_counts.h"
+#include "plugin/pack_error.h"
 #include "plugin/progress_share.h"
 #include "plugin/reasons.h"
 #include "tl/trace.h"
@@ -52,8 +55,8 @@ Arrived arrived_of(const OperationQueue& queue) {
   return arrived;
 }
 
-const std::byte* input_of(const Request& request) {
-  return request.sharing == Sharing::input_in_output ? request.output.address : request.input.address;
+const Region& input_of(const Request& request) {
+  return request.sharing == Sharing::input_in_output ? request.output : request.input;
 }
 
 std::size_t bytes_of(const Operation& operation) {
@@ -68,7 +71,7 @@ struct Registry {
   std::vector<Fusion*> all;
 };
 Registry& registry() {
-  static auto* all = new Registry;  // never destroyed: calls may come until the process ends
+  static Immortal<Registry> all;  // never destroyed: calls may come until the process ends
   return *all;
 }
 constinit std::atomic<int> registered{0};
@@ -168,11 +171,14 @@ void Fusion::enlist(Operation& operation) {
   operation.needs_host |= agreement_.needs_host || exchange_.needs_host;
 }
 
-void Fusion::note_request(MPI_Request request, std::uint64_t number) {
+void Fusion::note_request(MPI_Request request, std::uint64_t number) noexcept {
   const std::scoped_lock lock(guard_);
   const std::uint64_t ended = ended_calls_.load(std::memory_order_acquire);
   while (!requests_.empty() && requests_.front().number < ended) requests_.pop_front();
-  requests_.push_back({request, number});
+  try {
+    requests_.push_back({request, number});
+  } catch (const std::bad_alloc&) {  // a wait for it will not be seen, and its group waits for its patience
+  }
 }
 
 void Fusion::note_posted() { left_mpi_ns_ = monotonic_ns(); }
@@ -397,7 +403,8 @@ Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
   std::byte* packed = run_->buffers.base[0];
   operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    shared_copy(packed, input_of(operation->request), bytes_of(*operation));
+    if (const int error = pack(input_of(operation->request), packed); error != MPI_SUCCESS)
+      return fail(pack_error(error));
     packed += bytes_of(*operation);
   }
   const Result<bool> complete = communicator_.machinery->engine.start(run_->groups[run_group_]->schedule, run_->buffers,
@@ -413,7 +420,8 @@ Fusion::Turn Fusion::end_run(OperationQueue& queue) {
   const std::byte* packed = run_->buffers.base[0];
   Operation* operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    shared_copy(operation->request.output.address, packed, bytes_of(*operation));
+    if (const int error = unpack(operation->request.output, packed); error != MPI_SUCCESS)
+      return fail(pack_error(error));
     packed += bytes_of(*operation);
     operation->staging = {};
     operation->membership.plan = prepared.plan;

@@ -43,7 +43,7 @@ class Fusion {
   // An allreduce that is eligible, prepared or the host's. Throws where memory is short.
   void enlist(Operation& operation);
   // One that was enlisted has this request.
-  void note_request(MPI_Request request, std::uint64_t number);
+  void note_request(MPI_Request request, std::uint64_t number) noexcept;
   // It is on its way, and the program goes back to what it computes.
   void note_posted();
   // The program waits for a request. Thread-safe.

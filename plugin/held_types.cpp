@@ -22,11 +22,13 @@ int HeldTypes::hold(const Datatype*& type) {
       type = held.type;
       return MPI_SUCCESS;
     }
+  held_.reserve(held_.size() + 1);  // so that no duplicate is lost
   MPI_Datatype duplicate = MPI_DATATYPE_NULL;
   int error = PMPI_Type_contiguous(1, type->handle, &duplicate);
   if (error == MPI_SUCCESS) error = PMPI_Type_commit(&duplicate);
   if (error != MPI_SUCCESS) return error;
-  held_.push_back({type->handle, duplicate, find_datatype(duplicate)});
+  held_.push_back({type->handle, duplicate, nullptr});
+  held_.back().type = find_datatype(duplicate);
   if (held_.back().type == nullptr) return MPI_ERR_OTHER;
   type = held_.back().type;
   return MPI_SUCCESS;

@@ -1,5 +1,6 @@
 #include "plugin/layout.h"
 #include "core/work_team.h"
+#include "plugin/device_data.h"
 #include "plugin/host.h"
 #include "plugin/type_contents.h"
 
@@ -108,6 +109,15 @@ int for_each_segment(const Region& region, Move&& move) {
   return MPI_SUCCESS;
 }
 
+DeviceData device_data(const Region& region, std::byte* address, std::size_t count) {
+  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
+  return {.driver = region.device,
+          .address = address,
+          .count = count,
+          .type = region.type,
+          .element_bytes = region.direct ? element : 0};
+}
+
 }  // namespace
 
 bool loses_bytes_packed(MPI_Datatype type) {
@@ -150,6 +160,7 @@ int unpack_elements(std::byte* address, std::size_t count, const Datatype& type,
 int pack(const Region& region, std::byte* packed) {
   const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
   return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
+    if (region.device != nullptr) return from_device(device_data(region, address, count), packed + offset);
     if (!region.direct) return pack_elements(address, count, *region.type, packed + offset);
     shared_copy(packed + offset, address, count * element);
     return MPI_SUCCESS;
@@ -159,6 +170,7 @@ int pack(const Region& region, std::byte* packed) {
 int unpack(const Region& region, const std::byte* packed) {
   const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
   return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
+    if (region.device != nullptr) return to_device(device_data(region, address, count), packed + offset);
     if (!region.direct) return unpack_elements(address, count, *region.type, packed + offset);
     shared_copy(address, packed + offset, count * element);
     return MPI_SUCCESS;

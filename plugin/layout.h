@@ -9,6 +9,8 @@
 
 namespace plait::plugin {
 
+class DeviceDriver;  // tl/device_memory.h
+
 // One side of a call in this rank's memory. Layout is a local matter: the other ranks never know it (design rule 1).
 struct Region {
   std::byte* address = nullptr;    // as the caller gave it; may be MPI_BOTTOM
@@ -18,8 +20,12 @@ struct Region {
   const int* segment_counts = nullptr;
   const int* segment_displacements = nullptr;
   int segments = 0;
-  std::size_t bytes = 0;  // in the form in which the data travels
-  bool direct = false;    // memory has that form already (but for the segments' displacements)
+  std::size_t bytes = 0;                 // in the form in which the data travels
+  bool direct = false;                   // memory has that form already (but for the segments' displacements)
+  const DeviceDriver* device = nullptr;  // of memory that the processor must not touch
+
+  // Whether the data must go through other memory.
+  bool staged() const { return type != nullptr && (!direct || device != nullptr); }
 };
 
 // Whether MPI_Pack may not keep all bytes of a type: Open MPI 5.0 packs 16-byte reals as x87's long doubles, of which

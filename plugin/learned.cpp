@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/file.h"
+#include "core/immortal.h"
 #include "core/log.h"
 #include "plan/tuning/table.h"
 #include "plugin/process.h"
@@ -28,7 +29,7 @@ struct Learned {
 };
 
 Learned& learned() {
-  static auto* one = new Learned;  // never destroyed: calls may come until the process ends
+  static Immortal<Learned> one;  // never destroyed: calls may come until the process ends
   return *one;
 }
 

@@ -8,9 +8,13 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "plugin/cooperation.h"
+#include "plugin/errors.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -57,17 +61,29 @@ NetworkRates coarse(const NetworkRates& measured) {
 }
 
 // Each node's first rank sends to the next node's and times what it receives from the one before.
-RateTrial trial_of(const Hierarchy& hierarchy, int node, int longer = 1) {
+RateTrial trial_of(const Hierarchy& hierarchy, int node, int longer) {
   const int nodes = hierarchy.nodes();
   return {.to = hierarchy.ranks_on_node((node + 1) % nodes).front(),
           .from = hierarchy.ranks_on_node((node + nodes - 1) % nodes).front(),
           .longer = longer};
 }
 
-MeasuredRate measure_mpi(MPI_Comm comm, const RateTrial& trial) {
+struct Pieces {
+  std::vector<std::byte> out, in;
+  std::vector<MPI_Request> requests;
+
+  void make_room(int longer) {
+    const auto pieces = static_cast<std::size_t>((untimed_pieces + timed_pieces) * longer);
+    out.resize(piece_bytes);
+    in.resize(piece_bytes * pieces);
+    requests.assign(2 * pieces, MPI_REQUEST_NULL);
+  }
+};
+
+MeasuredRate measure_mpi(MPI_Comm comm, const RateTrial& trial, Pieces& memory) {
   const int untimed = untimed_pieces * trial.longer, timed = timed_pieces * trial.longer, pieces = untimed + timed;
-  std::vector<std::byte> out(piece_bytes), in(piece_bytes * static_cast<std::size_t>(pieces));
-  std::vector<MPI_Request> requests(2 * static_cast<std::size_t>(pieces), MPI_REQUEST_NULL);
+  std::vector<std::byte>&out = memory.out, &in = memory.in;
+  std::vector<MPI_Request>& requests = memory.requests;
   bool well = true;
   const double posted = PMPI_Wtime();
   for (int i = 0; i < pieces; ++i)
@@ -136,35 +152,53 @@ Result<Figures> agree(MPI_Comm comm, const Figures& mine) {
   return Figures{.node = all[0], .across_switches = all[1], .first_s = all[2], .way = -all[3]};
 }
 
-// What `measure` finds on each node's first rank; nothing on the others.
-template <class Measure>
-Result<Figures> on_first_ranks(MPI_Comm comm, const Hierarchy& hierarchy, const Measure& measure) {
-  Figures mine;
+// What this rank does in a trial.
+struct Part {
+  RateTrial trial;
+  bool across_switches = false;
+};
+
+// Nothing on ranks that are not their node's first. Collective, so that none ends for lack of memory in the midst of a
+// trial, where others wait for its messages.
+Result<std::optional<Part>> prepare_trial(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter,
+                                          int longer) {
+  std::optional<Part> part;
+  Status ready;
   try {
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     const int node = hierarchy.node_of(rank);
-    if (hierarchy.ranks_on_node(node).front() == rank) mine = measure(node);
-  } catch (const std::exception&) {
-    mine.node = failed;
+    if (hierarchy.ranks_on_node(node).front() == rank) {
+      part = {trial_of(hierarchy, node, longer), comes_across(hierarchy, node)};
+      meter.make_room(longer);
+    }
+  } catch (const std::exception& exception) {
+    ready = status_of(exception);
   }
-  return agree(comm, mine);
+  if (Status status = go_on_together(comm, ready); !status.ok()) return status;
+  return part;
 }
 
 Result<Figures> measure_rates(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter, int longer = 1) {
-  return on_first_ranks(comm, hierarchy, [&](int node) {
-    const MeasuredRate measured = meter(trial_of(hierarchy, node, longer));
-    Figures figures{.first_s = measured.first_s};
-    (comes_across(hierarchy, node) ? figures.across_switches : figures.node) = measured.seconds_per_byte;
-    return figures;
-  });
+  const Result<std::optional<Part>> part = prepare_trial(comm, hierarchy, meter, longer);
+  if (!part.ok()) return part.status();
+  Figures mine;
+  if (*part) {
+    const MeasuredRate measured = meter.measure((*part)->trial);
+    mine.first_s = measured.first_s;
+    ((*part)->across_switches ? mine.across_switches : mine.node) = measured.seconds_per_byte;
+  }
+  return agree(comm, mine);
 }
 
 // The way, and the rates once the windows are open. `rates` is agreed, and so is what follows from it.
 Result<Figures> measure_long_way(MPI_Comm comm, const Hierarchy& hierarchy, const RateMeter& meter, Figures rates) {
   const int trips = static_cast<int>(std::clamp<double>(trips_s / (2 * rates.first_s), fewest_trips, most_trips));
-  const Result<Figures> trip = on_first_ranks(
-      comm, hierarchy, [&](int node) { return Figures{.way = measure_way(comm, trial_of(hierarchy, node), trips)}; });
+  const Result<std::optional<Part>> part = prepare_trial(comm, hierarchy, meter, 1);
+  if (!part.ok()) return part.status();
+  Figures mine;
+  if (*part) mine.way = measure_way(comm, (*part)->trial, trips);
+  const Result<Figures> trip = agree(comm, mine);
   if (!trip.ok()) return trip;
   rates.way = trip->way;
   if (rates.way < long_way_s) return rates;
@@ -212,14 +246,35 @@ constexpr double ns = 1e-9;
 }  // namespace
 
 RateMeter mpi_meter(MPI_Comm comm) {
-  return [comm](const RateTrial& trial) { return measure_mpi(comm, trial); };
+  const auto memory = std::make_shared<Pieces>();
+  return {.make_room = [memory](int longer) { memory->make_room(longer); },
+          .measure = [comm, memory](const RateTrial& trial) { return measure_mpi(comm, trial, *memory); }};
 }
 
-MeasuredRate measure_rate(Channel& channel, const RateTrial& trial) {
+struct ChannelMeter::Memory {
+  std::vector<std::byte> out, in;
+  std::vector<PlainMessage> sends, receives;
+  std::vector<Transfer*> completed;
+};
+
+ChannelMeter::ChannelMeter(std::unique_ptr<Channel> channel, int longer)
+    : memory_(std::make_unique<Memory>()), channel_(std::move(channel)) {
+  const auto pieces = static_cast<std::size_t>((untimed_pieces + timed_pieces) * longer);
+  memory_->out.resize(piece_bytes);
+  memory_->in.resize(piece_bytes * pieces);
+  memory_->sends.resize(pieces);
+  memory_->receives.resize(pieces);
+  memory_->completed.reserve(2 * pieces);
+}
+
+ChannelMeter::ChannelMeter(ChannelMeter&&) noexcept = default;
+ChannelMeter::~ChannelMeter() = default;
+
+MeasuredRate ChannelMeter::measure(const RateTrial& trial) {
+  Channel& channel = *channel_;
+  auto& [out, in, sends, receives, completed] = *memory_;
   const auto untimed = static_cast<std::size_t>(untimed_pieces * trial.longer);
   const std::size_t timed = static_cast<std::size_t>(timed_pieces * trial.longer), pieces = untimed + timed;
-  std::vector<std::byte> out(piece_bytes), in(piece_bytes * pieces);
-  std::vector<PlainMessage> sends(pieces), receives(pieces);
   std::uint64_t ends = 0, first = 0;
   std::size_t arrived = 0;
   const std::uint64_t begin = monotonic_ns();
@@ -228,7 +283,6 @@ MeasuredRate measure_rate(Channel& channel, const RateTrial& trial) {
     if (!receives[i].start(channel, StepKind::recv, trial.from, in.data() + piece_bytes * i)) return {failed, 0};
   for (PlainMessage& message : sends)
     if (!message.start(channel, StepKind::send, trial.to, out.data())) return {failed, 0};
-  std::vector<Transfer*> completed;
   while (channel.active() > 0) {
     completed.clear();
     if (!channel.progress(completed).ok() || monotonic_ns() - begin > measure_limit_ns) return {failed, 0};

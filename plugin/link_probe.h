@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <functional>
+#include <memory>
 
 #include "core/status.h"
 #include "plugin/layer.h"
@@ -28,10 +29,27 @@ struct MeasuredRate {
   double seconds_per_byte = 0;  // negative on an error
   double first_s = 0;           // from the rank's start until the first bytes have come
 };
-using RateMeter = std::function<MeasuredRate(const RateTrial&)>;
+// `measure` needs no memory where `make_room` has returned for as long a trial, which may throw.
+struct RateMeter {
+  std::function<void(int longer)> make_room;
+  std::function<MeasuredRate(const RateTrial&)> measure;
+};
 
 RateMeter mpi_meter(MPI_Comm comm);
-MeasuredRate measure_rate(Channel& channel, const RateTrial& trial);
+
+// The same over one channel, with the memory for a trial so much longer than usual.
+class ChannelMeter {
+ public:
+  ChannelMeter(std::unique_ptr<Channel> channel, int longer);
+  ChannelMeter(ChannelMeter&&) noexcept;
+  ~ChannelMeter();
+  MeasuredRate measure(const RateTrial& trial);
+
+ private:
+  struct Memory;
+  std::unique_ptr<Memory> memory_;  // outlives the channel, whose transfers are in it
+  std::unique_ptr<Channel> channel_;
+};
 
 // Collective over `comm`, whose errors must be returned; `hierarchy` must have two nodes or more. Measured once in a
 // process's life, and again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 
 #include "plugin/communicator.h"
 #include "plugin/host.h"
@@ -32,7 +33,7 @@ bool only_posts(const Communicator& communicator) {
 }
 
 // What was posted on `from` alone decides, so that it does not matter which other ones its ranks are in.
-void look_at_made(MPI_Comm from, MPI_Comm made) {
+void set_up_made(MPI_Comm from, MPI_Comm made) {
   const bool posted = any_waiting_post.load(std::memory_order_relaxed);
   if (!accepting() || (!posted && !at_once())) return;
   Communicator* parent = posted ? find_communicator(from) : nullptr;
@@ -50,6 +51,14 @@ void look_at_made(MPI_Comm from, MPI_Comm made) {
   set_up_if_waiting(*child);
 }
 
+// A rank that has no memory for a communicator's state says so when a call is made on it.
+void look_at_made(MPI_Comm from, MPI_Comm made) noexcept {
+  try {
+    set_up_made(from, made);
+  } catch (const std::exception&) {
+  }
+}
+
 }  // namespace
 
 void note_waiting_post(Communicator& communicator) {
@@ -59,7 +68,10 @@ void note_waiting_post(Communicator& communicator) {
 
 void set_up_world() {
   if (!accepting() || !at_once()) return;
-  if (Communicator* world = find_communicator(MPI_COMM_WORLD); world != nullptr) set_up_if_waiting(*world);
+  try {
+    if (Communicator* world = find_communicator(MPI_COMM_WORLD); world != nullptr) set_up_if_waiting(*world);
+  } catch (const std::exception&) {  // its first call will say so
+  }
 }
 
 }  // namespace plait::plugin

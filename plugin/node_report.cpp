@@ -9,7 +9,7 @@
 namespace plait::plugin {
 namespace {
 
-using nlohmann::json;
+using json = SortedJson;
 
 constinit GroupWays all_ways;
 constinit std::atomic<std::uint64_t> segments_now{0}, segments_peak{0}, segment_largest{0};

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "plugin/layer.h"
 #include "plugin/shared_memory.h"
 #include "plugin/single_copy.h"
@@ -36,12 +36,12 @@ struct NodeReport {
   SingleCopySizes sizes;                  // the largest; not known: none was chosen
 };
 
-nlohmann::json own_node_facts();
-void merge_node_facts(NodeReport& report, const nlohmann::json& facts, int node);
+SortedJson own_node_facts();
+void merge_node_facts(NodeReport& report, const SortedJson& facts, int node);
 
 // What stands below the table. `shared` is the setting PLAIT_SHARED.
 std::vector<std::string> node_report_lines(const NodeReport& report, const std::string& shared);
 // The object "node" of the file (report.h).
-nlohmann::json node_report_json(const NodeReport& report, const std::string& shared);
+SortedJson node_report_json(const NodeReport& report, const std::string& shared);
 
 }  // namespace plait::plugin

@@ -194,7 +194,7 @@ Admission decide(Operation& operation) {
   try {
     return admit_by_road(operation);
   } catch (const std::exception& exception) {
-    operation.error = error_code(Status(Code::unavailable, exception.what()));
+    operation.error = error_code(status_of(exception));
     leave_out(*operation.communicator, operation.error);
     return Admission::failed;
   }

@@ -68,12 +68,21 @@ int post_on_host(const Arguments& arguments, MPI_Comm comm, MPI_Request* request
 // The way of every non-blocking call.
 template <class Arguments>
 int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
-  Communicator* communicator = request != nullptr ? serving(comm) : nullptr;
-  if (communicator == nullptr || communicator->road == Road::host)
-    return post_on_host(arguments, comm, request, communicator, nullptr);
-  Operation& operation = *take_operation(*communicator, Arguments::collective);
-  operation.begin_ns = reporting() ? monotonic_ns() : 0;
-  operation.reason = arguments.prepare(*communicator, operation.request);
+  Communicator* communicator = nullptr;
+  Operation* made = nullptr;
+  try {
+    communicator = request != nullptr ? serving(comm) : nullptr;
+    if (communicator != nullptr && communicator->road != Road::host) {
+      made = take_operation(*communicator, Arguments::collective);
+      made->begin_ns = reporting() ? monotonic_ns() : 0;
+      made->reason = arguments.prepare(*communicator, made->request);
+    }
+  } catch (const std::exception& exception) {
+    if (made != nullptr) give_back(made);
+    return leave_call(comm, communicator, exception);
+  }
+  if (made == nullptr) return post_on_host(arguments, comm, request, communicator, nullptr);
+  Operation& operation = *made;
   const Admission admission = admit(operation);
   if (admission == Admission::taken) return give_request(operation, request);
   int code = operation.error;

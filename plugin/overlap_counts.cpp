@@ -6,13 +6,14 @@
 #include <tuple>
 #include <utility>
 
+#include "core/immortal.h"
 #include "plugin/process.h"
 #include "plugin/progress_share.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
 
-using nlohmann::json;
+using json = SortedJson;
 
 // ---- HostTurns ----
 
@@ -71,7 +72,7 @@ std::uint64_t ExposedTime::exposed_ns() const {
 // ---- OverlapCounts ----
 
 OverlapCounts& OverlapCounts::instance() {
-  static auto* all = new OverlapCounts;  // never destroyed: calls may come until the process ends
+  static Immortal<OverlapCounts> all;  // never destroyed: calls may come until the process ends
   return *all;
 }
 

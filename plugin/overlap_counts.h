@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/json.h"
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/layer.h"
 
@@ -115,7 +115,7 @@ class OverlapCounts {
   // its ranks. Of many kinds the rest is counted as one, of no ranks.
   void note_verdict(Place& place, const LearnedKind& kind, bool planned, const std::string& verdict);
 
-  nlohmann::json facts() const;
+  SortedJson facts() const;
 
  private:
   struct Group {
@@ -164,10 +164,10 @@ struct OverlapReport {
   int ranks = 0;  // that had a plan; the numbers are sums over them
 };
 
-void merge_overlap_facts(OverlapReport& report, const nlohmann::json& facts);
+void merge_overlap_facts(OverlapReport& report, const SortedJson& facts);
 // What stands below the table; nothing where no rank had a plan.
 std::vector<std::string> overlap_report_lines(const OverlapReport& report);
 // The object "overlap" of the file (report.h).
-nlohmann::json overlap_report_json(const OverlapReport& report);
+SortedJson overlap_report_json(const OverlapReport& report);
 
 }  // namespace plait::plugin

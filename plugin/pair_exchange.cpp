@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "plugin/device_data.h"
 #include "plugin/layout.h"
 #include "plugin/types.h"
 
@@ -35,10 +36,18 @@ std::uint64_t read_header(const std::byte* slot) {
   return header;
 }
 
-bool is_direct(const Piece& piece) { return piece.type != nullptr && piece.type->contiguous; }
+// Whether the data can be used where it lies.
+bool is_direct(const Piece& piece) {
+  return piece.type != nullptr && piece.type->contiguous && piece.device == nullptr;
+}
+
+DeviceData device_data(const Piece& piece, std::size_t count) {
+  return {.driver = piece.device, .address = piece.address, .count = count, .type = piece.type};
+}
 
 int pack_piece(const Piece& piece, std::byte* packed) {
   if (piece.bytes == 0) return MPI_SUCCESS;
+  if (piece.device != nullptr) return from_device(device_data(piece, piece.count), packed);
   if (!is_direct(piece)) return pack_elements(piece.address, piece.count, *piece.type, packed);
   std::memcpy(packed, piece.address, piece.bytes);
   return MPI_SUCCESS;
@@ -48,7 +57,9 @@ int pack_piece(const Piece& piece, std::byte* packed) {
 int unpack_piece(const Piece& piece, const std::byte* packed, std::uint64_t bytes) {
   const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece.bytes));
   if (room == 0) return MPI_SUCCESS;
-  if (!is_direct(piece)) return unpack_elements(piece.address, room / piece.type->size, *piece.type, packed);
+  const std::size_t elements = room / piece.type->size;
+  if (piece.device != nullptr) return to_device(device_data(piece, elements), packed);
+  if (!is_direct(piece)) return unpack_elements(piece.address, elements, *piece.type, packed);
   std::memcpy(piece.address, packed, room);
   return MPI_SUCCESS;
 }

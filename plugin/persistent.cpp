@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/immortal.h"
 #include "core/log.h"
 #include "plugin/errors.h"
 #include "plugin/layout.h"
@@ -37,7 +38,7 @@ struct Registry {
 };
 
 Registry& registry() {
-  static auto* made = new Registry;  // never destroyed: requests may be freed until the process ends
+  static Immortal<Registry> made;  // never destroyed: requests may be freed until the process ends
   return *made;
 }
 
@@ -53,7 +54,19 @@ Operation* find(MPI_Request handle) {
 void enlist(Operation& operation) {
   const auto lock = registry().lock();
   registry().by_handle.emplace(operation.persistence.handle, &operation);
+  // One place for each that may end within progress(), where nothing may be in want of memory.
+  registry().abandoned.reserve(registry().abandoned.size() + registry().by_handle.size());
   alive.fetch_add(1, std::memory_order_release);
+}
+
+// The host has started it under another handle. Needs no memory.
+void rename(Operation& operation, MPI_Request handle) {
+  const auto lock = registry().lock();
+  auto entry = registry().by_handle.extract(operation.persistence.handle);
+  operation.persistence.handle = handle;
+  if (entry.empty()) return;
+  entry.key() = handle;
+  registry().by_handle.insert(std::move(entry));
 }
 
 void strike_out(MPI_Request handle) {
@@ -61,11 +74,17 @@ void strike_out(MPI_Request handle) {
   if (registry().by_handle.erase(handle) != 0) alive.fetch_sub(1, std::memory_order_release);
 }
 
+// The list keeps its memory.
+std::shared_ptr<PersistentSpace> take_abandoned() {
+  const auto lock = registry().lock();
+  if (registry().abandoned.empty()) return nullptr;
+  std::shared_ptr<PersistentSpace> last = std::move(registry().abandoned.back());
+  registry().abandoned.pop_back();
+  return last;
+}
+
 void take_down_abandoned() {
-  std::vector<std::shared_ptr<PersistentSpace>> abandoned;
-  {
-    const auto lock = registry().lock();
-    abandoned.swap(registry().abandoned);
+  while (take_abandoned() != nullptr) {
   }
 }
 
@@ -121,9 +140,41 @@ bool prepare(Operation& operation) {
     if (operation.types.hold(operation.request) == MPI_SUCCESS) return true;
     operation.reason = "a datatype could not be kept";
   } catch (const std::exception&) {
-    operation.reason = "no memory for a persistent collective";
+    operation.reason = reasons::no_persistent_memory;
   }
   return false;
+}
+
+// All ranks make it or none does: then it says why.
+const char* make_space(Communicator& communicator) {
+  std::shared_ptr<PersistentSpace> made;
+  bool driven = false;
+  try {
+    driven = host_drives_progress();
+    take_down_abandoned();
+    made = std::make_shared<PersistentSpace>(communicator);
+  } catch (const std::exception&) {
+  }
+  const int mine = made != nullptr ? 1 : 0;
+  int all = 0;
+  if (host().allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, communicator.handle) != MPI_SUCCESS || all == 0)
+    return reasons::no_persistent_memory;
+  if (!driven) return reasons::no_progress_hook;
+  made->open();
+  communicator.persistent = std::move(made);
+  return nullptr;
+}
+
+// What the program will hold, and by which it will be found. Returns an MPI error code.
+int make_handle(Operation& operation) {
+  try {
+    const int error = of_door() ? host().make_persistent_request(operation) : make_receive(operation.persistence);
+    if (error != MPI_SUCCESS) return error;
+    enlist(operation);
+    return MPI_SUCCESS;
+  } catch (const std::exception& exception) {
+    return error_code(status_of(exception));
+  }
 }
 
 MPI_Comm raising(const Communicator& communicator) {
@@ -134,10 +185,7 @@ MPI_Comm raising(const Communicator& communicator) {
 int activate(Operation& operation, MPI_Request* request) {
   if (of_door()) return MPI_SUCCESS;  // it knows
   if (const int error = start_receive(request); error != MPI_SUCCESS) return error;
-  if (*request == operation.persistence.handle) return MPI_SUCCESS;
-  strike_out(operation.persistence.handle);
-  operation.persistence.handle = *request;
-  enlist(operation);
+  if (*request != operation.persistence.handle) rename(operation, *request);
   return MPI_SUCCESS;
 }
 
@@ -182,21 +230,22 @@ PersistentSpace* persistent_space(Communicator& communicator, const char*& reaso
   reason = communicator.host_reason;
   if (communicator.inter || communicator.ranks == 1) return nullptr;
   if (communicator.road == Road::host) return nullptr;
-  reason = reasons::no_progress_hook;
-  if (!host_drives_progress()) return nullptr;
+  if (communicator.persistent == nullptr)
+    if (reason = make_space(communicator); reason != nullptr) return nullptr;
   take_down_abandoned();
-  if (communicator.persistent == nullptr) communicator.persistent = std::make_shared<PersistentSpace>(communicator);
   PersistentSpace& space = *communicator.persistent;
   reason = space.communicator().host_reason;
   return space.communicator().road == Road::host ? nullptr : &space;
 }
+
+void decline_request(PersistentSpace& space) { static_cast<void>(space.take_slot(nullptr, false)); }
 
 int make_request(Operation& operation, PersistentSpace& space, MPI_Request* request) {
   Persistence& persistence = operation.persistence;
   persistence.space = operation.communicator->persistent;
   operation.communicator = &space.communicator();
   const bool wanted = operation.reason == nullptr && prepare(operation);
-  const auto slot = space.take_slot(operation, wanted);
+  const auto slot = space.take_slot(&operation, wanted);
   if (!slot) {
     if (operation.reason == nullptr) operation.reason = reasons::no_persistent_slot;
     persistence.space.reset();
@@ -204,7 +253,7 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
   }
   persistence.slot = *slot;
   operation.reason = nullptr;
-  const int error = of_door() ? host().make_persistent_request(operation) : make_receive(persistence);
+  const int error = make_handle(operation);
   if (error != MPI_SUCCESS) {
     leave_out(space.communicator(), error);
     space.note_failure();
@@ -213,7 +262,6 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
   }
   detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
   *request = operation.persistence.handle;
-  enlist(operation);
   return MPI_SUCCESS;
 }
 

@@ -16,6 +16,7 @@
 #include "plugin/communicator.h"
 #include "plugin/host.h"
 #include "plugin/operation.h"
+#include "plugin/reasons.h"
 #include "plugin/request.h"
 
 namespace plait::plugin {
@@ -23,6 +24,9 @@ namespace plait::plugin {
 // Where the persistent collectives of a communicator run; nullptr: on the host, for `reason`. Collective and blocking
 // at the first call.
 PersistentSpace* persistent_space(Communicator& communicator, const char*& reason);
+
+// For a rank that has no memory to take part in one that the others may make. Collective; blocks.
+void decline_request(PersistentSpace& space);
 
 // Makes the program's request for what was prepared. Collective; blocks. `operation.reason` says why the host must take
 // the call, and becomes nullptr where it need not: then the result is MPI's error code. The operation is gone unless
@@ -58,6 +62,20 @@ Call without_communicator(const Tuple& all, std::index_sequence<index...>) {
 
 }  // namespace detail
 
+// nullptr where memory is short.
+template <class Arguments>
+Operation* take_prepared(const Arguments& arguments, Communicator& communicator) noexcept {
+  Operation* operation = nullptr;
+  try {
+    operation = take_operation(communicator, Arguments::collective);
+    operation->reason = arguments.prepare(communicator, operation->request);
+    return operation;
+  } catch (const std::exception&) {
+    if (operation != nullptr) give_back(operation);
+    return nullptr;
+  }
+}
+
 // The way of every call that makes a persistent collective. `on_host` is the same call on the host.
 template <Collective collective, class OnHost, class... All>
 int make_persistent(OnHost&& on_host, MPI_Request* request, All... all) {
@@ -68,15 +86,25 @@ int make_persistent(OnHost&& on_host, MPI_Request* request, All... all) {
       detail::without_communicator<Arguments>(passed, std::make_index_sequence<sizeof...(All) - 1>());
   const std::uint64_t begin_ns = reporting() ? monotonic_ns() : 0;
   const char* reason = nullptr;
-  Communicator* communicator = request != nullptr ? serving(comm) : nullptr;
-  PersistentSpace* space = communicator != nullptr ? persistent_space(*communicator, reason) : nullptr;
+  Communicator* communicator = nullptr;
+  PersistentSpace* space = nullptr;
+  try {
+    communicator = request != nullptr ? serving(comm) : nullptr;
+    space = communicator != nullptr ? persistent_space(*communicator, reason) : nullptr;
+  } catch (const std::exception& exception) {
+    return leave_call(comm, communicator, exception);
+  }
   Operation* operation = nullptr;
   if (space != nullptr) {
-    operation = take_operation(*communicator, collective);
-    operation->reason = arguments.prepare(*communicator, operation->request);
-    const int code = make_request(*operation, *space, request);
-    if (operation->reason == nullptr) return code;
-    reason = operation->reason;
+    operation = take_prepared(arguments, *communicator);
+    reason = reasons::no_persistent_memory;
+    if (operation == nullptr) {
+      decline_request(*space);
+    } else {
+      const int code = make_request(*operation, *space, request);
+      if (operation->reason == nullptr) return code;
+      reason = operation->reason;
+    }
   }
   note_host_call();
   const int code = on_host();

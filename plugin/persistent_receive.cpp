@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/immortal.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/operation.h"
@@ -18,13 +19,16 @@ struct Tags {
 };
 
 Tags& tags() {
-  static auto* made = new Tags;  // never destroyed: requests may be freed until the process ends
+  static Immortal<Tags> made;  // never destroyed: requests may be freed until the process ends
   return *made;
 }
 
 int take_tag() {
   const std::scoped_lock lock(tags().guard);
-  if (tags().free.empty()) return tags().next++;
+  if (tags().free.empty()) {
+    tags().free.reserve(static_cast<std::size_t>(tags().next));  // it is given back where nothing may be thrown
+    return tags().next++;
+  }
   const int tag = tags().free.back();
   tags().free.pop_back();
   return tag;

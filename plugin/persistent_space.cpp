@@ -41,10 +41,17 @@ Channel* first_network(const Connections& connections) {
 PersistentSpace::PersistentSpace(const Communicator& user)
     : communicator_(user.handle), slots_(most_persistent), announced_(most_persistent) {
   communicator_.channels = user.channels;
-  const Status made = set_up();
+}
+
+void PersistentSpace::open() noexcept {
+  const Status made = bootstrap::attempt([this] { return set_up(); });
   if (!made.ok()) {
-    communicator_.host_reason = intern("persistent collectives: " + made.message());
+    communicator_.host_reason = "persistent collectives cannot be set up";
     communicator_.road = Road::host;
+    try {
+      communicator_.host_reason = intern("persistent collectives: " + made.message());
+    } catch (const std::exception&) {
+    }
     return;
   }
   communicator_.road = Road::accelerated;
@@ -57,8 +64,12 @@ Status PersistentSpace::set_up() {
   Result<std::unique_ptr<Machinery>> made = plait::plugin::set_up(communicator_, Extent::all_calls, nullptr);
   if (!made.ok()) return made.status();
   Machinery& machinery = **made;
-  const Site site =
-      site_of(machinery.planner.hierarchy(), communicator_.rank, bootstrap::may_use(communicator_, "shm"));
+  Site site;
+  const Status placed = bootstrap::attempt([&]() -> Status {
+    site = site_of(machinery.planner.hierarchy(), communicator_.rank, bootstrap::may_use(communicator_, "shm"));
+    return {};
+  });
+  if (Status status = go_on_together(machinery.connections.messages.handle(), placed); !status.ok()) return status;
   if (site.speakers.size() > 1) {
     auto speech = plait::plugin::set_up(communicator_, Extent::short_calls, nullptr);
     if (!speech.ok()) return speech.status();
@@ -83,7 +94,12 @@ Status PersistentSpace::share_table(const Site& site) {
     mine = table.offer();
     return {};
   });
-  std::vector<SegmentOffer> offers(static_cast<std::size_t>(communicator_.ranks));
+  std::vector<SegmentOffer> offers;
+  const Status room = bootstrap::attempt([&]() -> Status {
+    offers.resize(static_cast<std::size_t>(communicator_.ranks));
+    return {};
+  });
+  if (Status status = go_on_together(comm, room); !status.ok()) return status;
   if (gather_all(&mine, static_cast<int>(sizeof mine), offers.data(), comm) != MPI_SUCCESS)
     return {Code::peer_failed, "the ranks could not exchange their tables"};
   if (shared.ok())
@@ -91,19 +107,22 @@ Status PersistentSpace::share_table(const Site& site) {
       const SegmentOffer& offer = offers[static_cast<std::size_t>(site.speakers[static_cast<std::size_t>(site.own)])];
       Result<SharedSegment> segment = first ? std::move(table) : SharedSegment::attach(offer);
       if (!segment.ok()) return segment.status();
+      if (site.speakers.size() > 1 && channel == nullptr)
+        return {Code::unavailable, "the nodes have no channel to agree over"};
       order_ = std::make_unique<StartOrder>(site, std::move(*segment), channel);
       return {};
     });
   const int well = shared.ok() ? 1 : 0;
   int all_well = 0;
-  if (!shared.ok()) debug("set-up of persistent collectives: " + shared.message());
-  if (reduce_all(&well, &all_well, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS || all_well == 0)
+  if (reduce_all(&well, &all_well, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS || all_well == 0) {
+    if (!shared.ok()) debug("set-up of persistent collectives: " + shared.message());
     return {Code::unavailable, "the ranks of a node could not share a table"};
+  }
   order_->all_attached();
   return {};
 }
 
-std::optional<std::uint32_t> PersistentSpace::take_slot(Operation& operation, bool wanted) {
+std::optional<std::uint32_t> PersistentSpace::take_slot(Operation* operation, bool wanted) {
   constexpr std::size_t word_bits = 64;
   std::array<std::uint64_t, most_persistent / word_bits> free_here{}, free{};
   for (std::size_t slot = 0; wanted && slot < most_persistent; ++slot)
@@ -117,7 +136,7 @@ std::optional<std::uint32_t> PersistentSpace::take_slot(Operation& operation, bo
     if (free[word] == 0) continue;
     const auto slot =
         static_cast<std::uint32_t>(word * word_bits) + static_cast<std::uint32_t>(std::countr_zero(free[word]));
-    slots_[slot].store(&operation, std::memory_order_release);
+    slots_[slot].store(operation, std::memory_order_release);
     return slot;
   }
   return {};

@@ -21,8 +21,10 @@ namespace plait::plugin {
 
 class PersistentSpace {
  public:
-  // Collective over `user`; blocks. All ranks succeed or all fail: then `communicator()` is the host's, and says why.
   explicit PersistentSpace(const Communicator& user);
+  // Collective over `user`; blocks; once, before all else. All ranks succeed or all fail: then `communicator()` is the
+  // host's, and says why.
+  void open() noexcept;
   // Waits for nothing: what is active then comes to no end.
   ~PersistentSpace();
   PersistentSpace(const PersistentSpace&) = delete;
@@ -33,7 +35,8 @@ class PersistentSpace {
 
   // Collective; blocks. A slot that is free on all ranks, for `operation`; none where one rank has no use for it or no
   // slot is free. `wanted`: on this rank.
-  std::optional<std::uint32_t> take_slot(Operation& operation, bool wanted);
+  // nullptr: this rank has no operation.
+  std::optional<std::uint32_t> take_slot(Operation* operation, bool wanted);
   void give_slot_back(std::uint32_t slot) { slots_[slot].store(nullptr, std::memory_order_release); }
 
   // This rank starts the operation in that slot. Thread-safe.
@@ -48,6 +51,8 @@ class PersistentSpace {
   // The other ranks of the node are to stop waiting: an operation has failed here.
   void note_failure() { order_->fail(); }
   bool anything_started() const { return waiting_.load(std::memory_order_acquire) > 0; }
+
+  PersistentSpace* next_space = nullptr;  // in the list of progress()
 
  private:
   Status set_up();

@@ -7,13 +7,17 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/immortal.h"
 #include "core/log.h"
 #include "plait/plait.h"
 #include "plan/plan_file.h"
@@ -35,6 +39,7 @@
 #include "plugin/trace_file.h"
 #include "plugin/tuning_table.h"
 #include "plugin/types.h"
+#include "tl/device_memory.h"
 #include "tl/shm/doorbell.h"
 #include "tl/trace.h"
 #include "topo/discovery.h"
@@ -146,14 +151,8 @@ void agree_on_files(Process& process, const OwnFiles& own, const std::vector<Int
 }
 
 // Where it is not known whether all ranks have Plait, those that have it wait for those that have it not: that is said.
-bool gather_introductions(const Introduction& mine, std::vector<Introduction>& all, bool all_present) {
+bool wait_for_all(MPI_Request request) {
   constexpr std::uint64_t said_after_ns = 20'000'000'000;
-  constexpr int bytes = sizeof mine;
-  if (all_present)
-    return host().allgather(&mine, bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, MPI_COMM_WORLD) == MPI_SUCCESS;
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (host().iallgather(&mine, bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, MPI_COMM_WORLD, &request) != MPI_SUCCESS)
-    return false;
   std::uint64_t say_at_ns = monotonic_ns() + said_after_ns;
   for (int done = 0; done == 0; sched_yield()) {
     if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
@@ -164,6 +163,17 @@ bool gather_introductions(const Introduction& mine, std::vector<Introduction>& a
   return true;
 }
 
+// Whether all ranks of MPI_COMM_WORLD are well: one that lacks memory would leave calls to the host by itself.
+bool all_well(bool mine, bool all_present) {
+  const int well = mine ? 1 : 0;
+  int all = 0;
+  if (all_present)
+    return host().allreduce(&well, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) == MPI_SUCCESS && all != 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  return host().iallreduce(&well, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
+         wait_for_all(request) && all != 0;
+}
+
 // Those that are present all know it, and none of them waits for the others.
 void stay_off(Process& process, const Attendance& attendance, int world_rank) {
   turn_off(process, "some ranks lack Plait");
@@ -172,19 +182,24 @@ void stay_off(Process& process, const Attendance& attendance, int world_rank) {
          " runs without libplait.so, or with that of another version; every call goes to the host MPI");
 }
 
-void agree(Process& process, const OwnFiles& files, int world_rank, int world_ranks, bool all_present) {
+Introduction introduction_of(const Process& process, const OwnFiles& files) {
   const Config& config = process.config;
-  const Introduction mine{.host = discover_host(),
-                          .machine = machine_identity(),
-                          .fingerprint = process.fingerprint,
-                          .table = files.table.hash,
-                          .overlap = files.overlap.hash,
-                          .disabled = config.disable,
-                          .reporting = config.report,
-                          .tracing = !config.trace_path.empty(),
-                          .concurrent = process.concurrent};
-  std::vector<Introduction> all(static_cast<std::size_t>(world_ranks), mine);
-  if (world_ranks > 1 && !gather_introductions(mine, all, all_present))
+  return {.host = discover_host(),
+          .machine = machine_identity(),
+          .fingerprint = process.fingerprint,
+          .table = files.table.hash,
+          .overlap = files.overlap.hash,
+          .disabled = config.disable,
+          .reporting = config.report,
+          .tracing = !config.trace_path.empty(),
+          .concurrent = process.concurrent};
+}
+
+// `all`: one for each rank, this one's in all of them.
+void agree(Process& process, const OwnFiles& files, std::vector<Introduction>& all, int world_rank) {
+  const Introduction mine = all.front();
+  if (all.size() > 1 &&
+      host().allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD) != MPI_SUCCESS)
     return turn_off(process, "the ranks could not agree");
   bool disabled = false, differing = false;
   for (const Introduction& other : all) {
@@ -203,54 +218,97 @@ void agree(Process& process, const OwnFiles& files, int world_rank, int world_ra
   if (world_rank == 0) warn("the PLAIT_* variables or versions differ between ranks; every call goes to the host MPI");
 }
 
-// nullptr: without an agreement.
-void start(const Attendance* attendance) {
-  auto* made = new Process;
-  LoadedConfig loaded = load_config_from_process(preferred);
-  made->config = std::move(loaded.config);
-  const Result<std::string> plan = read_plan(made->config.plan);
-  made->config.plan = plan.ok() ? *plan : std::string();
-  made->fingerprint = fingerprint(made->config);
-  set_verbosity(static_cast<Verbosity>(made->config.verbosity));
-  int rank = 0, ranks = 1, provided = MPI_THREAD_SINGLE;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (!plan.ok() && rank == 0) warn("PLAIT_PLAN: " + plan.status().message());
-  PMPI_Query_thread(&provided);
-  made->concurrent = made->any_concurrent = provided == MPI_THREAD_MULTIPLE;
-  made->main_thread_only = provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED;
-  made->first_rank = rank == 0;
-  if (made->first_rank)
-    for (const std::string& warning : loaded.warnings) warn(warning);
+// What a rank has found out by itself.
+struct Beginning {
+  std::unique_ptr<Process> process;
   OwnFiles files;
-  if (!made->config.disable) files = {read_own_table(made->config), read_own_overlap_plan(made->config)};
-  if (attendance != nullptr && attendance->some_absent()) {
-    stay_off(*made, *attendance, rank);
-  } else if (attendance != nullptr) {
-    agree(*made, files, rank, ranks, attendance->known);
-  } else if (made->config.disable) {
-    turn_off(*made, "PLAIT_DISABLE is set");
-  } else {
-    take_table(*made, files.table);
-    take_overlap(*made, files.overlap);
-    for (const std::string* refusal : {&files.table.refusal, &files.overlap.refusal})
-      if (made->first_rank && !refusal->empty()) warn(*refusal);
+  std::vector<Introduction> all;
+  int rank = 0, ranks = 1;
+};
+
+void begin(Beginning& begun) {
+  begun.process = std::make_unique<Process>();
+  Process& process = *begun.process;
+  LoadedConfig loaded = load_config_from_process(preferred);
+  process.config = std::move(loaded.config);
+  const Result<std::string> plan = read_plan(process.config.plan);
+  process.config.plan = plan.ok() ? *plan : std::string();
+  process.fingerprint = fingerprint(process.config);
+  set_verbosity(static_cast<Verbosity>(process.config.verbosity));
+  int provided = MPI_THREAD_SINGLE;
+  if (!plan.ok() && begun.rank == 0) warn("PLAIT_PLAN: " + plan.status().message());
+  PMPI_Query_thread(&provided);
+  process.concurrent = process.any_concurrent = provided == MPI_THREAD_MULTIPLE;
+  process.main_thread_only = provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED;
+  process.first_rank = begun.rank == 0;
+  if (process.first_rank)
+    for (const std::string& warning : loaded.warnings) warn(warning);
+  if (!process.config.disable) begun.files = {read_own_table(process.config), read_own_overlap_plan(process.config)};
+  begun.all.assign(static_cast<std::size_t>(begun.ranks), introduction_of(process, begun.files));
+}
+
+void begin_alone(Process& process, const OwnFiles& files) {
+  if (process.config.disable) return turn_off(process, "PLAIT_DISABLE is set");
+  take_table(process, files.table);
+  take_overlap(process, files.overlap);
+  for (const std::string* refusal : {&files.table.refusal, &files.overlap.refusal})
+    if (process.first_rank && !refusal->empty()) warn(*refusal);
+}
+
+// What the calls stand on.
+void open_layers(Process& process) {
+  process.helped = process.config.progress == "thread" || process.overlaps();
+  detail::threaded.store(process.concurrent || process.helped, std::memory_order_relaxed);
+  if (process.overlaps()) OverlapCounts::instance().start();
+  if (process.overlap != nullptr) OverlapCounts::instance().add(*process.overlap);
+  if (*process.off_reason != '\0') return;
+  start_device_memory();
+  start_layout();
+  start_types();
+  start_communicators();
+  start_shared_memory(process.config, process.ranks_on_node);
+}
+
+template <class Work>
+bool works(Work&& work) {
+  try {
+    work();
+    return true;
+  } catch (const std::exception&) {
+    return false;
   }
-  made->helped = made->config.progress == "thread" || made->overlaps();
-  detail::threaded.store(made->concurrent || made->helped, std::memory_order_relaxed);
-  if (made->overlaps()) OverlapCounts::instance().start();
-  if (made->overlap != nullptr) OverlapCounts::instance().add(*made->overlap);
-  settings = made;
-  const bool off = *made->off_reason != '\0';
-  if (!off) {
-    start_layout();
-    start_types();
-    start_communicators();
-    start_shared_memory(made->config, made->ranks_on_node);
-  }
-  detail::reporting.store(made->reporting, std::memory_order_relaxed);
+}
+
+// False where memory is short, on all ranks alike where they agree: then there may be no settings at all. `attendance`:
+// nullptr without an agreement.
+bool start(const Attendance* attendance) {
+  Beginning begun;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &begun.rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &begun.ranks);
+  const bool agreeing = attendance != nullptr && !attendance->some_absent();
+  bool well = works([&] { begin(begun); });
+  if (agreeing) well = all_well(well, attendance->known);
+  if (!well) return false;
+  well = works([&] {
+    Process& process = *begun.process;
+    if (agreeing)
+      agree(process, begun.files, begun.all, begun.rank);
+    else if (attendance != nullptr)
+      stay_off(process, *attendance, begun.rank);
+    else
+      begin_alone(process, begun.files);
+    settings = &process;
+    open_layers(process);
+  });
+  if (agreeing) well = all_well(well, true);
+  settings = nullptr;
+  if (!well) return false;
+  settings = begun.process.release();
+  const bool off = *settings->off_reason != '\0';
+  detail::reporting.store(settings->reporting, std::memory_order_relaxed);
   detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
-  if (!off) start_progress_thread(made->config);
+  if (!off) start_progress_thread(settings->config);
+  return true;
 }
 
 }  // namespace
@@ -282,8 +340,9 @@ void end_initialisation(bool initialised) {
 }
 
 void end_initialisation(const Attendance& attendance) {
-  start(&attendance);
-  set_up_world();
+  if (start(&attendance)) return set_up_world();
+  detail::phase.store(Phase::off, std::memory_order_release);
+  warn("a rank has no memory for Plait; every call goes to the host MPI");
 }
 
 void start_late() {
@@ -293,21 +352,21 @@ void start_late() {
   int initialised = 0, finalised = 0;
   PMPI_Initialized(&initialised);
   PMPI_Finalized(&finalised);
-  if (initialised != 0 && finalised == 0) start(nullptr);
+  if (initialised != 0 && finalised == 0 && !start(nullptr)) throw std::bad_alloc();
 }
 
 void finish() {
-  free_axes_groups();
+  static_cast<void>(works(free_axes_groups));
   const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
-  if (before != Phase::open && before != Phase::off) return;
+  if ((before != Phase::open && before != Phase::off) || settings == nullptr) return;
   stop_progress_thread();
-  finish_reshardings();
-  finish_persistent();
+  static_cast<void>(works(finish_reshardings));
+  static_cast<void>(works(finish_persistent));
   free_all_communicators();
   free_idle_requests();
-  if (settings->first_rank) write_lessons();
-  if (settings->reporting) finish_report(settings->config);
-  if (settings->tracing) finish_trace(settings->config);
+  if (settings->first_rank) static_cast<void>(works(write_lessons));
+  if (settings->reporting) static_cast<void>(works([] { finish_report(settings->config); }));
+  if (settings->tracing) static_cast<void>(works([] { finish_trace(settings->config); }));
   if (before == Phase::off) return;
   stop_communicators();
   stop_types();
@@ -317,9 +376,10 @@ void finish() {
 const char* intern(std::string_view text) {
   static constinit std::mutex guard;
   const std::scoped_lock lock(guard);
-  static auto* texts = new std::set<std::string, std::less<>>;  // never destroyed, see above
-  auto found = texts->find(text);
-  if (found == texts->end()) found = texts->emplace(text).first;
+  static Immortal<std::set<std::string, std::less<>>> kept;  // see above
+  auto& texts = *kept;
+  auto found = texts.find(text);
+  if (found == texts.end()) found = texts.emplace(text).first;
   return found->c_str();
 }
 

@@ -76,7 +76,7 @@ void begin_initialisation();
 void end_initialisation(bool initialised);
 
 // For a call that comes although no MPI_Init was seen (the library was loaded later): starts without an agreement,
-// where MPI is running. Thread-safe.
+// where MPI is running. Thread-safe. Throws where memory is short.
 void start_late();
 
 // Before the host's MPI_Finalize, on all ranks: frees all communicators' state, prints the report, writes the trace.

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <exception>
 #include <utility>
-#include <vector>
 
 #include "plugin/bootstrap.h"
 #include "plugin/errors.h"
@@ -14,6 +13,7 @@
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/overlap_counts.h"
+#include "plugin/pack_error.h"
 #include "plugin/persistent.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress_thread.h"
@@ -57,16 +57,15 @@ constinit Operation* awaited = nullptr;
 constinit Mailbox arrivals;
 constinit Mailbox endings;  // of a thread that must not call MPI: complete but for that
 
-// With operations. Belongs to the thread that is busy; never destroyed, as calls may come to the very end.
-std::vector<Communicator*>& worklist() {
-  static auto* list = new std::vector<Communicator*>;
-  return *list;
-}
+// Both belong to the thread that is busy. They are lists of what is there already: whoever moves operations on may not
+// be in want of memory.
+constinit Communicator* worklist = nullptr;   // with operations
+constinit PersistentSpace* spaces = nullptr;  // all that are alive
 
-// Likewise: all that are alive.
-std::vector<PersistentSpace*>& spaces() {
-  static auto* list = new std::vector<PersistentSpace*>;
-  return *list;
+void take_off_worklist(const Communicator& communicator) {
+  Communicator** place = &worklist;
+  while (*place != nullptr && *place != &communicator) place = &(*place)->operations.next_listed;
+  if (*place != nullptr) *place = (*place)->operations.next_listed;
 }
 
 // Locked instructions make up a good part of a small operation's time: they are for when there are several threads.
@@ -89,7 +88,7 @@ void leave_progress() { busy.store(false, std::memory_order_release); }
 void arrive(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   OperationQueue& queue = communicator.operations;
-  if (!std::exchange(queue.listed, true)) worklist().push_back(&communicator);
+  if (!std::exchange(queue.listed, true)) queue.next_listed = std::exchange(worklist, &communicator);
   operation.next = nullptr;
   (queue.first == nullptr ? queue.first : queue.last->next) = &operation;
   queue.last = &operation;
@@ -124,8 +123,8 @@ Status begin_exchange(Operation& operation, bool& complete) {
   const BoundSchedule& schedule = operation.prepared->schedule;
   if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
   PairExchange& pairs = *operation.pairs;
-  if (pairs.begin(pair_problem(communicator, operation.request, usual_slot_bytes), schedule) != MPI_SUCCESS)
-    return {Code::internal, "the host could not pack the data of a non-blocking collective"};
+  const PairExchange::Problem problem = pair_problem(communicator, operation.request, usual_slot_bytes);
+  if (const int error = pairs.begin(problem, schedule); error != MPI_SUCCESS) return pack_error(error);
   const Result<bool> done = machinery.engine.start(schedule, pairs.buffers(), nullptr, begin_trace(machinery));
   if (!done.ok()) return done.status();
   complete = *done;
@@ -139,8 +138,7 @@ Status begin(Operation& operation, bool& complete) {
   if (by_pairs(operation.request.call.collective)) return begin_exchange(operation, complete);
   if (operation.persistence.space == nullptr && !operation.laid_out)
     operation.staging = lay_out(operation.request, schedule, operation.memory);
-  if (stage_in(operation.request, operation.staging) != MPI_SUCCESS)
-    return {Code::internal, "the host could not pack the data of a non-blocking collective"};
+  if (const int error = stage_in(operation.request, operation.staging); error != MPI_SUCCESS) return pack_error(error);
   const Result<bool> done =
       machinery.engine.start(schedule, operation.staging.buffers, operation.request.reducer, begin_trace(machinery));
   if (!done.ok()) return done.status();
@@ -180,19 +178,21 @@ bool move_to_end(Operation& operation) {
     if (complete.ok()) return *complete;
     failure = complete.status();
   } catch (const std::exception& exception) {
-    failure = Status(Code::unavailable, exception.what());
+    failure = status_of(exception);
   }
-  communicator.operations.failure = failure;
+  communicator.operations.failure = std::move(failure);
   communicator.road = Road::broken;
   return operation.failed = true;
 }
 
-// The first operation that fails tells the other ranks.
+// The first operation that fails tells the other ranks, and learns what it was that failed first.
 void fail(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   if (communicator.error == MPI_SUCCESS) {
-    communicator.machinery->give_up(communicator.operations.failure);
-    communicator.error = error_code(communicator.operations.failure);
+    Machinery& machinery = *communicator.machinery;
+    const Status cause = machinery.reason_of(communicator.operations.failure);
+    machinery.give_up(cause);
+    communicator.error = error_code(cause);
   }
   operation.error = communicator.error;
   if (operation.persistence.space != nullptr) operation.persistence.space->note_failure();
@@ -204,7 +204,7 @@ int give_results(Operation& operation) {
     if (by_pairs(operation.request.call.collective)) return operation.pairs->end();
     return stage_out(operation.request, operation.staging);
   } catch (const std::exception& exception) {
-    return error_code(Status(Code::unavailable, exception.what()));
+    return error_code(status_of(exception));
   }
 }
 
@@ -260,7 +260,7 @@ bool runs_by_itself(Communicator& communicator, bool may_call_host, Fusion::Turn
     failure = communicator.fusion->failure();
   } catch (const std::exception& exception) {  // for want of memory
     turn = Fusion::Turn::failed;
-    failure = Status(Code::unavailable, exception.what());
+    failure = status_of(exception);
   }
   if (turn == Fusion::Turn::failed) {
     queue.failure = std::move(failure);
@@ -298,6 +298,16 @@ int run_queue(Communicator& communicator, bool may_call_host) {
   return moved;
 }
 
+// The same for a thread of the program's, where nothing may be thrown either.
+void guarded_run(Communicator& communicator) noexcept {
+  try {
+    run_queue(communicator, true);
+  } catch (const std::exception& exception) {
+    communicator.operations.failure = status_of(exception);
+    communicator.road = Road::broken;
+  }
+}
+
 // Persistent operations that all ranks have started; true where they came nearer to it.
 bool take_started(PersistentSpace& space, bool may_call_host) {
   bool moved = false;
@@ -310,7 +320,7 @@ bool take_started(PersistentSpace& space, bool may_call_host) {
   return moved;
 }
 
-int turn(bool may_call_host) {
+int run_turn(bool may_call_host) {
   tell_awaited();
   for (Operation* operation = arrivals.take(); operation != nullptr;) {
     Operation* next = operation->next;
@@ -318,14 +328,17 @@ int turn(bool may_call_host) {
     operation = next;
   }
   int moved = 0;
-  for (PersistentSpace* space : spaces()) moved += take_started(*space, may_call_host) ? 1 : 0;
-  std::vector<Communicator*>& list = worklist();
-  for (std::size_t i = list.size(); i-- > 0;) {
-    moved += run_queue(*list[i], may_call_host);
-    if (list[i]->operations.first != nullptr) continue;
-    list[i]->operations.listed = false;
-    list[i] = list.back();
-    list.pop_back();
+  for (PersistentSpace* space = spaces; space != nullptr; space = space->next_space)
+    moved += take_started(*space, may_call_host) ? 1 : 0;
+  for (Communicator** place = &worklist; *place != nullptr;) {
+    OperationQueue& queue = (*place)->operations;
+    moved += run_queue(**place, may_call_host);
+    if (queue.first != nullptr) {
+      place = &queue.next_listed;
+      continue;
+    }
+    queue.listed = false;
+    *place = queue.next_listed;
   }
   if (!may_call_host) return moved;
   for (Operation* operation = endings.take(); operation != nullptr;) {
@@ -335,6 +348,22 @@ int turn(bool may_call_host) {
     ++moved;
   }
   return moved;
+}
+
+// The host called, or a thread of ours: nothing may be thrown through them. What failed for want of memory is not known
+// here, so that all that is under way ends with that error.
+int turn(bool may_call_host) noexcept {
+  try {
+    return run_turn(may_call_host);
+  } catch (const std::exception& exception) {
+    for (Communicator* communicator = worklist; communicator != nullptr;
+         communicator = communicator->operations.next_listed) {
+      if (communicator->road != Road::accelerated) continue;
+      communicator->operations.failure = status_of(exception);
+      communicator->road = Road::broken;
+    }
+    return 0;
+  }
 }
 
 // The program is within MPI.
@@ -371,7 +400,7 @@ void hand_over(Operation& operation) {
     tell_awaited();
     if (waits_come_here()) awaited = &operation;
     arrive(operation);
-    run_queue(communicator, true);
+    guarded_run(communicator);
     if (awaited != nullptr && !awaited->complete.load(std::memory_order_relaxed)) awaited = nullptr;
     leave_progress();
     return;
@@ -388,7 +417,7 @@ void hand_over_start(Operation& operation) {
   space.announce(operation.persistence.slot);
   if (!threaded() && enter_progress()) {
     take_started(space, true);
-    run_queue(space.communicator(), true);
+    guarded_run(space.communicator());
     leave_progress();
     return;
   }
@@ -411,11 +440,15 @@ bool complete_untold(Operation& operation) {
 
 void leave_out(Communicator& communicator, int error) {
   while (!enter_progress()) sched_yield();
-  if (communicator.road == Road::accelerated) {
+  if (communicator.road == Road::accelerated || communicator.road == Road::waiting) {
     communicator.error = error;
-    communicator.operations.failure = {Code::unavailable, "a rank could not take part in a call"};
     communicator.road = Road::broken;
-    communicator.machinery->give_up(communicator.operations.failure);
+    try {
+      communicator.operations.failure = {Code::unavailable, "a rank could not take part in a call"};
+    } catch (const std::exception& exception) {
+      communicator.operations.failure = status_of(exception);
+    }
+    if (communicator.machinery != nullptr) communicator.machinery->give_up(communicator.operations.failure);
   }
   leave_progress();
 }
@@ -441,20 +474,22 @@ void drain(Communicator& communicator) {
 void retire(Communicator& communicator) {
   drain(communicator);
   while (!enter_progress()) sched_yield();
-  std::erase(worklist(), &communicator);
+  take_off_worklist(communicator);
   leave_progress();
 }
 
 void add_space(PersistentSpace& space) {
   while (!enter_progress()) sched_yield();
-  spaces().push_back(&space);
+  space.next_space = std::exchange(spaces, &space);
   leave_progress();
 }
 
 void remove_space(PersistentSpace& space) {
   while (!enter_progress()) sched_yield();
-  std::erase(spaces(), &space);
-  std::erase(worklist(), &space.communicator());
+  PersistentSpace** place = &spaces;
+  while (*place != nullptr && *place != &space) place = &(*place)->next_space;
+  if (*place != nullptr) *place = space.next_space;
+  take_off_worklist(space.communicator());
   leave_progress();
 }
 

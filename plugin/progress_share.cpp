@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/immortal.h"
+
 namespace plait::plugin {
 
 CommunicationShare share_among(const CommunicationShare& share, int threads) {
@@ -27,7 +29,7 @@ std::uint64_t DutyMeter::rest_ns(std::uint64_t wall_ns, std::uint64_t processor_
 }
 
 ProgressShare& ProgressShare::instance() {
-  static auto* all = new ProgressShare;  // never destroyed: calls may come until the process ends
+  static Immortal<ProgressShare> all;  // never destroyed: calls may come until the process ends
   return *all;
 }
 

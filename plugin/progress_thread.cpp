@@ -5,13 +5,14 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -201,9 +202,10 @@ void ProgressThread::provide(int threads) {
   if (started() >= wanted) return;
   try {
     while (started() < wanted) assistants_.emplace_back([this, place = started()] { assist(place); });
-  } catch (const std::exception& error) {  // no thread, or no memory for one
-    warn("only " + std::to_string(started()) + " of " + std::to_string(wanted) +
-         " helper threads could be started: " + error.what());
+  } catch (const std::exception&) {  // no thread, or no memory for one
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(), "only %d of %d helper threads could be started", started(), wanted);
+    warn(text.data());
   }
   team_.set_assistants(started() - 1);
   ProgressShare::instance().set_threads(started(), &team_);
@@ -245,11 +247,11 @@ void start_progress_thread(const Config& config) {
   try {
     const SignalsBlocked blocked;
     helper.store(new ProgressThread(usable_units()), std::memory_order_release);
-  } catch (const std::system_error& error) {
-    warn(std::string("no helper thread could be started: ") + error.what());
+    provide_helper_threads(config.progress_threads);
+    if (process().overlap != nullptr) provide_helper_threads(*process().overlap);
+  } catch (const std::exception&) {
+    warn(helper.load() == nullptr ? "no helper thread could be started" : "not all helper threads could be started");
   }
-  provide_helper_threads(config.progress_threads);
-  if (process().overlap != nullptr) provide_helper_threads(*process().overlap);
 }
 
 // Not held while the thread is joined: it may be about to provide assistants.

@@ -318,21 +318,29 @@ std::string RailNetwork::names() const {
 }
 
 RateMeter RailNetwork::meter() {
-  return [this](const RateTrial& trial) {
+  const auto meters = std::make_shared<std::vector<ChannelMeter>>();
+  const auto make_room = [this, meters](int longer) {
+    meters->clear();
+    for (const UcxRail& rail : rails_) meters->emplace_back(make_ucx_channel({rail}, peers_, options()), longer);
+    OwnRails& own = own_rails();
+    const std::scoped_lock lock(own.guard);
+    for (const UcxRail& rail : rails_) own.seconds_per_byte.try_emplace(rail.network);
+  };
+  const auto measure = [this, meters](const RateTrial& trial) {
     double rate = 0, first_s = std::numeric_limits<double>::infinity();
-    for (const UcxRail& rail : rails_) {
-      const auto channel = make_ucx_channel({rail}, peers_, options());
-      const MeasuredRate measured = measure_rate(*channel, trial);
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+      const MeasuredRate measured = (*meters)[i].measure(trial);
       const double seconds = measured.seconds_per_byte;
       if (seconds <= 0) return measured;
       rate += 1 / seconds;
       first_s = std::min(first_s, measured.first_s);
       OwnRails& own = own_rails();
       const std::scoped_lock lock(own.guard);
-      own.seconds_per_byte[rail.network] = seconds;
+      own.seconds_per_byte[rails_[i].network] = seconds;
     }
     return MeasuredRate{1 / rate, first_s};
   };
+  return {.make_room = make_room, .measure = measure};
 }
 
 // The mean of what was measured: a busy machine makes single figures too low. In whole numbers, whose sum is the same

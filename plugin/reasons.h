@@ -18,6 +18,7 @@ inline constexpr const char* long_prefix = "vectors whose scan is no faster than
 inline constexpr const char* inter_communicator = "inter-communicator";
 inline constexpr const char* one_rank = "one rank";
 inline constexpr const char* several_jobs = "ranks of several jobs";
+inline constexpr const char* no_set_up = "it could not be set up";
 inline constexpr const char* not_set_up = "not set up yet";
 
 // Of one of that kind and size; nullptr: it may be set up. communicator.cpp.
@@ -41,6 +42,7 @@ inline constexpr const char* group_incomplete =
 
 // ---- Of persistent calls (persistent.cpp)
 inline constexpr const char* too_short_to_order = "too short to agree on the order of starts between nodes";
+inline constexpr const char* no_persistent_memory = "no memory for a persistent collective";
 inline constexpr const char* no_persistent_slot = "too many persistent collectives, or not for all ranks";
 
 }  // namespace plait::plugin::reasons

@@ -10,12 +10,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/immortal.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "core/units.h"
 #include "plait/plait.h"
@@ -33,7 +34,7 @@
 namespace plait::plugin {
 namespace {
 
-using nlohmann::json;
+using json = SortedJson;
 
 struct Rows {
   std::mutex guard;
@@ -41,7 +42,7 @@ struct Rows {
 };
 
 Rows& rows() {
-  static auto* all = new Rows;  // never destroyed: calls may come until the process ends
+  static Immortal<Rows> all;  // never destroyed: calls may come until the process ends
   return *all;
 }
 
@@ -53,7 +54,7 @@ struct Links {
   double crowd = 1;    // ranks a core
 };
 Links& links() {
-  static auto* all = new Links;  // never destroyed, like the rows
+  static Immortal<Links> all;  // never destroyed, like the rows
   return *all;
 }
 
@@ -325,7 +326,7 @@ void note_links(double network_seconds_per_byte, double ranks_per_core) {
 
 void finish_report(const Config& config) {
   Report report;
-  gather_text(serialise_rows(), [&](int rank, const std::string& text) { merge(report, rank, text); });
+  gather_text(text_or_nothing(serialise_rows), [&](int rank, const std::string& text) { merge(report, rank, text); });
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <string>
 
 #include "core/log.h"
 #include "plugin/bootstrap.h"
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
+#include "plugin/pack_error.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
 #include "plugin/report.h"
@@ -39,7 +41,7 @@ void end_timed(Communicator& communicator, TrialClass& tried, std::uint64_t nano
   try {
     status = end_timed_call(*communicator.machinery, tried, nanoseconds);
   } catch (const std::exception& exception) {
-    status = Status(Code::unavailable, exception.what());
+    status = status_of(exception);
   }
   if (!status.ok()) break_off(communicator, status, error_code(status));
 }
@@ -50,7 +52,7 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
   Machinery& machinery = *communicator.machinery;
   const Staging staging = lay_out(request, prepared.schedule, machinery.memory);
   if (const int error = stage_in(request, staging); error != MPI_SUCCESS) [[unlikely]]
-    return fail(communicator, Status(Code::internal, "the host could not pack the data"), error);
+    return fail(communicator, pack_error(error), error);
   StepTrace* steps = begin_trace(machinery);
   const Status status = machinery.engine.run(prepared.schedule, staging.buffers, request.reducer, steps);
   if (!status.ok()) [[unlikely]]
@@ -86,7 +88,7 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
   Machinery& machinery = *communicator.machinery;
   PairExchange& pairs = machinery.pairs;
   if (const int error = pairs.begin(problem, prepared.schedule); error != MPI_SUCCESS) [[unlikely]]
-    return fail(communicator, Status(Code::internal, "the host could not pack the data"), error);
+    return fail(communicator, pack_error(error), error);
   Status status = machinery.engine.run(prepared.schedule, pairs.buffers(), nullptr, begin_trace(machinery));
   const BoundSchedule* rest = status.ok() ? pairs.rest(machinery.links) : nullptr;
   if (rest != nullptr) status = machinery.engine.run(*rest, pairs.buffers(), nullptr, nullptr);
@@ -253,9 +255,13 @@ void set_up_now(Communicator& communicator, Extent extent) {
     break_off(communicator, made.status(), error_code(made.status()));
     return;
   }
-  communicator.host_reason = intern(made.status().message());
+  communicator.host_reason = reasons::no_set_up;
   communicator.road = Road::host;
-  if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
+  try {
+    communicator.host_reason = intern(made.status().message());
+    if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
+  } catch (const std::exception&) {
+  }
 }
 
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
@@ -277,7 +283,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
     if (by_pairs(request.call.collective)) return run_by_pairs(communicator, request, begin_ns);
     return run_prepared(communicator, request, begin_ns);
   } catch (const std::exception& exception) {
-    failure = Status(Code::unavailable, exception.what());
+    failure = status_of(exception);
   }
   // The other ranks go on without this one, so that none can go back to the host now.
   return {.code = fail(communicator, failure)};
@@ -289,7 +295,9 @@ void end_host_call(Communicator& communicator) {
   end_timed(communicator, *timed.tried, end_ns - timed.begin_ns);
 }
 
-void count_host_call(const HostCall& call, std::uint64_t begin_ns) {
+namespace {
+
+void add_host_call(const HostCall& call, std::uint64_t begin_ns) {
   const std::uint64_t end_ns = monotonic_ns();
   if (call.comm == MPI_COMM_NULL) return;
   int ranks = 1;
@@ -311,6 +319,22 @@ void count_host_call(const HostCall& call, std::uint64_t begin_ns) {
               .form = call.form,
               .grid = call.communicator != nullptr ? call.communicator->grid : ""})
       .add(bytes, end_ns - begin_ns);
+}
+
+}  // namespace
+
+void count_host_call(const HostCall& call, std::uint64_t begin_ns) noexcept {
+  try {
+    add_host_call(call, begin_ns);
+  } catch (const std::exception&) {
+  }
+}
+
+int leave_call(MPI_Comm comm, Communicator* communicator, const std::exception& exception) noexcept {
+  int error = MPI_ERR_NO_MEM;
+  if (dynamic_cast<const std::bad_alloc*>(&exception) == nullptr) error = error_code(status_of(exception));
+  if (communicator != nullptr) leave_out(*communicator, error);
+  return raise_error_of_call(comm, error);
 }
 
 }  // namespace plait::plugin

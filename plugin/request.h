@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -78,7 +79,7 @@ ReportRow* row_of(const Communicator& communicator, const Request& request, cons
 void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,
             std::uint64_t begin_ns);
 
-// A call that the host took, for the report. `communicator` may be nullptr.
+// A call that the host took, for the report, which lacks it where memory is short. `communicator` may be nullptr.
 struct HostCall {
   Collective collective;
   MPI_Comm comm;
@@ -87,14 +88,19 @@ struct HostCall {
   const char* reason;
   Form form = Form::blocking;
 };
-void count_host_call(const HostCall& call, std::uint64_t begin_ns);
+void count_host_call(const HostCall& call, std::uint64_t begin_ns) noexcept;
 
-// Where calls are taken: the communicator's state, else nullptr.
+// Where calls are taken: the communicator's state, else nullptr. Throws where memory is short: the other ranks may have
+// theirs.
 inline Communicator* serving(MPI_Comm comm) {
   if (phase() == Phase::before) [[unlikely]]
     start_late();
   return accepting() ? find_communicator(comm) : nullptr;
 }
+
+// For what is thrown before a call has begun: this rank cannot take part in it, and the others are told where they can
+// hear. `communicator`: nullptr: there is none. Returns what the call is to return.
+int leave_call(MPI_Comm comm, Communicator* communicator, const std::exception& exception) noexcept;
 
 // The way of every blocking call; Arguments are those of plugin/arguments.h. `communicator`: serving(comm). A part of
 // the doors' functions: another call and its saved registers show in the time of a small one.
@@ -112,7 +118,11 @@ template <class Arguments>
   if (communicator != nullptr) request.lists = &communicator->lists;
   const char* reason = nullptr;
   const bool readable = communicator != nullptr && !communicator->inter;  // else the arguments mean something else
-  if (readable) reason = arguments.prepare(*communicator, request);
+  try {
+    if (readable) reason = arguments.prepare(*communicator, request);
+  } catch (const std::exception& exception) {
+    return leave_call(comm, communicator, exception);
+  }
   if (hopeless) {
     if (communicator != nullptr) reason = communicator->host_reason;
   } else if (reason == nullptr) {
@@ -131,7 +141,13 @@ template <class Arguments>
 
 template <class Arguments>
 [[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm) {
-  return enter(arguments, comm, serving(comm));
+  Communicator* communicator = nullptr;
+  try {
+    communicator = serving(comm);
+  } catch (const std::exception& exception) {
+    return leave_call(comm, nullptr, exception);
+  }
+  return enter(arguments, comm, communicator);
 }
 
 }  // namespace plait::plugin

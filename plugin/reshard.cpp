@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/immortal.h"
 #include "plan/proof.h"
 #include "plan/reshard/lowering.h"
 #include "plan/reshard/report.h"
@@ -13,11 +14,13 @@
 #include "plugin/bootstrap_steps.h"
 #include "plugin/contiguity.h"
 #include "plugin/cooperation.h"
+#include "plugin/device_data.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
+#include "plugin/pack_error.h"
 #include "plugin/process.h"
 #include "plugin/progress.h"
 
@@ -30,7 +33,7 @@ struct Registry {
   std::vector<Resharding*> all;
 };
 Registry& registry() {
-  static auto* made = new Registry;  // never destroyed: plans may be freed until the process ends
+  static Immortal<Registry> made;  // never destroyed: plans may be freed until the process ends
   return *made;
 }
 
@@ -172,15 +175,29 @@ Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::
     own.insert(own.end(), {print, -print});
   }
   std::vector<std::int64_t> lowest(own.size());
-  if (reduce_all(own.data(), lowest.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not agree on a resharding"};
-  if (lowest.front() < ranks) {
-    const std::string complaint = told_to_all(comm, lowest.front() == rank, mine.message());
-    return mine.ok() ? Status(Code::invalid, complaint + " (on rank " + std::to_string(lowest.front()) + ")") : mine;
+  const int error = reduce_all(own.data(), lowest.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MIN, comm);
+  // From here on all ranks come to the same end.
+  return bootstrap::attempt([&]() -> Status {
+    if (error != MPI_SUCCESS) return {Code::peer_failed, "the ranks could not agree on a resharding"};
+    if (lowest.front() < ranks) {
+      const std::string complaint = told_to_all(comm, lowest.front() == rank, mine.message());
+      return mine.ok() ? Status(Code::invalid, complaint + " (on rank " + std::to_string(lowest.front()) + ")") : mine;
+    }
+    for (std::size_t i = 0; i < said.size(); ++i)
+      if (lowest[2 * i + 1] != -lowest[2 * i + 2]) return bad(said[i].subject, "the ranks do not give the same");
+    return {};
+  });
+}
+
+// The same, where this rank has the memory to say something; else it is well on none.
+template <class Say>
+Status agree_if_possible(MPI_Comm comm, int rank, int ranks, const Status& mine, Say&& say) noexcept {
+  try {
+    return agree(comm, rank, ranks, mine, say());
+  } catch (const std::exception& exception) {
+    withdraw(comm);
+    return status_of(exception);
   }
-  for (std::size_t i = 0; i < said.size(); ++i)
-    if (lowest[2 * i + 1] != -lowest[2 * i + 2]) return bad(said[i].subject, "the ranks do not give the same");
-  return {};
 }
 
 // Ranks of the communicator that take part, ascending.
@@ -223,6 +240,15 @@ Result<reshard::Options> parse_reshard_options(const std::string& text) {
 }
 
 Result<std::unique_ptr<Resharding>> Resharding::make(MPI_Comm comm, const ReshardArguments& arguments) {
+  try {
+    return make_together(comm, arguments);
+  } catch (const std::exception& exception) {  // before a step that the others take
+    withdraw(comm);
+    return status_of(exception);
+  }
+}
+
+Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, const ReshardArguments& arguments) {
   int rank = 0, ranks = 1;
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &ranks);
@@ -235,7 +261,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make(MPI_Comm comm, const Reshar
     made->options_ = *options;
     return read_task(arguments, ranks, made->task_);
   });
-  status = agree(comm, rank, ranks, status, arguments_said(made->task_, made->options_));
+  status = agree_if_possible(comm, rank, ranks, status, [&] { return arguments_said(made->task_, made->options_); });
   if (!status.ok()) return status;
   status = bootstrap::attempt([&] { return made->connect(rank); });
   // Those that take part must find the same plan; the others have none.
@@ -243,23 +269,36 @@ Result<std::unique_ptr<Resharding>> Resharding::make(MPI_Comm comm, const Reshar
     std::string found;
     if (status.ok()) status = bootstrap::attempt([&] { return made->plan(found); });
     const Communicator& own = *made->communicator_;
-    status = agree(own.handle, own.rank, own.ranks, status, {{"plan", found}});
+    status = agree_if_possible(own.handle, own.rank, own.ranks, status, [&] {
+      return std::vector<Said>{{"plan", found}};
+    });
   }
+  if (status.ok())
+    status = bootstrap::attempt([&]() -> Status {
+      const std::scoped_lock lock(registry().guard);
+      registry().all.push_back(made.get());  // its end takes it out again
+      return {};
+    });
   std::int64_t good = status.ok() ? 1 : 0, all_good = 0;
   if (reduce_all(&good, &all_good, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS || (all_good == 0 && status.ok()))
-    return Status(Code::unavailable, "another rank could not prepare the resharding");
+    return bootstrap::attempt(
+        [] { return Status(Code::unavailable, "another rank could not prepare the resharding"); });
   if (!status.ok()) return status;
-  const std::scoped_lock lock(registry().guard);
-  registry().all.push_back(made.get());
   return made;
 }
 
 // Collective over the program's communicator. Afterwards ranks are those of the members' communicator.
 Status Resharding::connect(int rank) {
-  const std::vector<int> members = members_of(task_);
-  source_box_ = reshard::shard_of(task_.source, task_.source_spec, task_.shape, rank);
-  destination_box_ = reshard::shard_of(task_.destination, task_.destination_spec, task_.shape, rank);
-  const bool takes_part = std::ranges::binary_search(members, rank);
+  bool takes_part = false;
+  std::vector<int> members;
+  const Status ready = bootstrap::attempt([&]() -> Status {
+    members = members_of(task_);
+    source_box_ = reshard::shard_of(task_.source, task_.source_spec, task_.shape, rank);
+    destination_box_ = reshard::shard_of(task_.destination, task_.destination_spec, task_.shape, rank);
+    takes_part = std::ranges::binary_search(members, rank);
+    return {};
+  });
+  if (Status status = go_on_together(comm_, ready); !status.ok()) return status;
   MPI_Comm handle = MPI_COMM_NULL;
   if (host().comm_split(comm_, takes_part ? 0 : MPI_UNDEFINED, rank, &handle) != MPI_SUCCESS)
     return {Code::unavailable, "no communicator of the meshes could be made"};
@@ -268,7 +307,14 @@ Status Resharding::connect(int rank) {
   PMPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
   renumber(task_.source, members);
   renumber(task_.destination, members);
-  communicator_ = std::make_unique<Communicator>(handle);
+  const Status known = bootstrap::attempt([&]() -> Status {
+    communicator_ = std::make_unique<Communicator>(handle);
+    return {};
+  });
+  if (Status status = go_on_together(handle, known); !status.ok()) {
+    communicator_.reset();
+    return status;
+  }
   if (communicator_->ranks == 1) return {};
   Result<std::unique_ptr<Machinery>> made = set_up(*communicator_, Extent::all_calls, nullptr);
   if (!made.ok()) return made.status();
@@ -319,33 +365,57 @@ Resharding::~Resharding() {
   if (communicator_ != nullptr && communicator_->machinery != nullptr) retire(*communicator_);
 }
 
+// Memory that the processor must not touch is copied to `memory` and back.
+Staging Resharding::lay_out_sides(Request& request, WorkMemory& memory, const void* source, void* destination) const {
+  Staging staging;
+  staging.buffers.base = {static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(destination),
+                          scratch_};
+  const auto describe = [&](Region& region, std::byte* address, const reshard::Box& box) {
+    const auto bytes = static_cast<std::size_t>(box.elements()) * task_.element_bytes;
+    region = {.address = address, .count = bytes, .type = find_predefined(MPI_BYTE), .bytes = bytes, .direct = true};
+    if (bytes > 0) region.device = device_under(address, *region.type);
+  };
+  describe(request.input, staging.buffers.base[0], source_box_);
+  describe(request.output, staging.buffers.base[1], destination_box_);
+  const bool staged = request.input.staged() || request.output.staged();
+  return staged ? lay_out(request, prepared_->schedule, memory) : staging;
+}
+
 // One rank has both sides: there is nobody to wait for.
-void Resharding::run_alone(const void* source, void* destination) {
-  Buffers buffers{{static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(destination), scratch_}};
-  static_cast<void>(alone_.run(prepared_->schedule, buffers, nullptr, nullptr));
+int Resharding::run_alone(const void* source, void* destination) {
+  Request request;
+  const Staging staging = lay_out_sides(request, device_memory_, source, destination);
+  if (const int error = stage_in(request, staging); error != MPI_SUCCESS) return raise_error(comm_, error);
+  static_cast<void>(alone_.run(prepared_->schedule, staging.buffers, nullptr, nullptr));
+  const int error = stage_out(request, staging);
+  return error == MPI_SUCCESS ? error : raise_error(comm_, error);
+}
+
+// The other ranks are told.
+int Resharding::fail(const Status& cause, int error) {
+  communicator_->error = error;
+  communicator_->road = Road::broken;
+  communicator_->machinery->give_up(cause);
+  return raise_error(comm_, error);
 }
 
 int Resharding::execute(const void* source, void* destination) {
   if (communicator_ == nullptr) return MPI_SUCCESS;
   detail::last_call = {.plan = prepared_->plan, .channels = prepared_->channels};
-  if (communicator_->machinery == nullptr) {
-    run_alone(source, destination);
-    return MPI_SUCCESS;
-  }
+  if (communicator_->machinery == nullptr) return run_alone(source, destination);
   drain(*communicator_);
   if (communicator_->road == Road::broken) return raise_error(comm_, communicator_->error);
   Machinery& machinery = *communicator_->machinery;
   const std::uint64_t begin_ns = machinery.trace != nullptr ? monotonic_ns() : 0;
-  const Buffers buffers{
-      {static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(destination), scratch_}};
-  const Status status = machinery.engine.run(prepared_->schedule, buffers, nullptr, begin_trace(machinery));
+  Request request;
+  const Staging staging = lay_out_sides(request, device_memory_, source, destination);
+  if (const int error = stage_in(request, staging); error != MPI_SUCCESS) return fail(pack_error(error), error);
+  const Status status = machinery.engine.run(prepared_->schedule, staging.buffers, nullptr, begin_trace(machinery));
   if (!status.ok()) {
     const Status reason = machinery.reason_of(status);
-    communicator_->error = error_code(reason);
-    communicator_->road = Road::broken;
-    machinery.give_up(reason);
-    return raise_error(comm_, communicator_->error);
+    return fail(reason, error_code(reason));
   }
+  if (const int error = stage_out(request, staging); error != MPI_SUCCESS) return raise_error(comm_, error);
   if (begin_ns != 0)
     machinery.trace->add({begin_ns, monotonic_ns(), prepared_->payload, prepared_->plan, Collective::reshard});
   return MPI_SUCCESS;
@@ -354,8 +424,8 @@ int Resharding::execute(const void* source, void* destination) {
 int Resharding::start(const void* source, void* destination, MPI_Request* request) {
   if (communicator_ == nullptr) return complete_at_once(request);
   if (communicator_->machinery == nullptr) {
-    run_alone(source, destination);
-    return complete_at_once(request);
+    const int error = run_alone(source, destination);
+    return error == MPI_SUCCESS ? complete_at_once(request) : error;
   }
   if (communicator_->road == Road::broken) return raise_error(comm_, communicator_->error);
   Operation* operation = take_operation(*communicator_, Collective::reshard);
@@ -364,9 +434,7 @@ int Resharding::start(const void* source, void* destination, MPI_Request* reques
     return raise_error(comm_, Status(Code::unsupported, std::string("plait_reshard_start: ") + reason));
   }
   operation->prepared = prepared_;
-  operation->staging = {};
-  operation->staging.buffers.base = {static_cast<std::byte*>(const_cast<void*>(source)),
-                                     static_cast<std::byte*>(destination), scratch_};
+  operation->staging = lay_out_sides(operation->request, operation->memory, source, destination);
   operation->laid_out = true;
   operation->needs_host = calls_host_;
   if (communicator_->machinery->trace != nullptr) operation->begin_ns = monotonic_ns();

@@ -14,7 +14,9 @@
 #include "plugin/communicator.h"
 #include "plugin/layer.h"
 #include "plugin/private_communicator.h"
+#include "plugin/request.h"
 #include "plugin/schedule_cache.h"
+#include "plugin/staging.h"
 #include "plugin/work_memory.h"
 #include "tl/engine.h"
 
@@ -62,10 +64,14 @@ class Resharding {
 
  private:
   Resharding() = default;
+  // Throws only before a step that all ranks take.
+  static Result<std::unique_ptr<Resharding>> make_together(MPI_Comm comm, const ReshardArguments& arguments);
   Status connect(int rank);
   // `found`: what all members must have found.
   Status plan(std::string& found);
-  void run_alone(const void* source, void* destination);
+  int fail(const Status& cause, int error);
+  int run_alone(const void* source, void* destination);
+  Staging lay_out_sides(Request& request, WorkMemory& memory, const void* source, void* destination) const;
 
   MPI_Comm comm_ = MPI_COMM_NULL;  // the program's
   reshard::Task task_;
@@ -75,7 +81,7 @@ class Resharding {
   PrivateCommunicator members_;                 // the ranks of both meshes; none elsewhere
   std::unique_ptr<Communicator> communicator_;  // over them; nullptr: this rank has no part
   std::shared_ptr<PreparedCall> prepared_;
-  WorkMemory memory_;
+  WorkMemory memory_, device_memory_;  // the latter for copies of data in memory of a device
   std::byte* scratch_ = nullptr;
   Engine alone_{{}, {}};  // of the one rank that has both sides
   bool calls_host_ = false;

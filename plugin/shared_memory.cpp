@@ -58,6 +58,15 @@ Wishes read_wishes(MPI_Info info) {
   return wishes;
 }
 
+// nullptr also where there is no memory to keep its record in.
+void* block_of(Arena& arena, std::size_t bytes, std::size_t alignment) noexcept {
+  try {
+    return arena.allocate(bytes, alignment);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 void register_fork_by(ForkRegistration registration) { fork_registration = registration; }
@@ -101,7 +110,7 @@ int door::alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
   Arena* arena = Arena::instance();
   if (arena == nullptr || size <= 0 || base == nullptr) return host().alloc_mem(size, info, base);
   const Wishes wishes = read_wishes(info);
-  void* block = wishes.known ? arena->allocate(static_cast<std::size_t>(size), wishes.alignment) : nullptr;
+  void* block = wishes.known ? block_of(*arena, static_cast<std::size_t>(size), wishes.alignment) : nullptr;
   if (block == nullptr) return host().alloc_mem(size, info, base);
   std::memcpy(base, &block, sizeof block);
   return MPI_SUCCESS;
@@ -118,7 +127,7 @@ extern "C" {
 
 void* plait_alloc(size_t bytes) {
   plait::tl::Arena* arena = plait::tl::Arena::instance();
-  void* block = arena == nullptr ? nullptr : arena->allocate(bytes);
+  void* block = arena == nullptr ? nullptr : plait::plugin::block_of(*arena, bytes, plait::tl::Arena::page_bytes);
   if (block != nullptr) return block;
   constexpr std::size_t page = plait::tl::Arena::page_bytes;
   if (bytes > SIZE_MAX - page) return nullptr;

@@ -5,11 +5,9 @@
 namespace plait::plugin {
 namespace {
 
-bool is_staged(const Region& region) { return region.type != nullptr && !region.direct; }
-
 // The vectors of all ranks, one after the other, and the plan's scratch: the result is made from them afterwards.
 Staging lay_out_prefix(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
-  const bool input_staged = is_staged(request.input);
+  const bool input_staged = request.input.staged();
   const std::size_t input_bytes = input_staged ? WorkMemory::padded(request.input.bytes) : 0;
   const std::size_t all_bytes = WorkMemory::padded(schedule.output_bytes);
   std::byte* work = memory.reserve(input_bytes + all_bytes + schedule.scratch_bytes);
@@ -30,7 +28,7 @@ int combine_prefix(const Request& request, std::byte* vectors) {
   std::vector<const std::byte*>& sources = request.lists->prefix;
   sources.clear();
   for (std::size_t rank = 0; rank < operands; ++rank) sources.push_back(vectors + rank * bytes);
-  const bool staged = is_staged(request.output);
+  const bool staged = request.output.staged();
   std::byte* result = staged ? vectors + (operands - 1) * bytes : request.output.address;
   reduce_many(*request.reducer, {.results = &result,
                                  .result_count = 1,
@@ -46,8 +44,8 @@ int combine_prefix(const Request& request, std::byte* vectors) {
 
 Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
   if (request.prefix != Prefix::none) return lay_out_prefix(request, schedule, memory);
-  const bool input_staged = is_staged(request.input) || request.copy_input;
-  const bool output_staged = is_staged(request.output);
+  const bool input_staged = request.input.staged() || request.copy_input;
+  const bool output_staged = request.output.staged();
   const bool own_input = input_staged && request.sharing != Sharing::input_in_output;
   const bool own_output = output_staged && request.sharing != Sharing::output_in_input;
   const std::size_t input_bytes = own_input ? WorkMemory::padded(request.input.bytes) : 0;

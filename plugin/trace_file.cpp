@@ -6,8 +6,10 @@
 #include <array>
 #include <cstdio>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <new>
 
+#include "core/immortal.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "plugin/gather_text.h"
 #include "plugin/host.h"
@@ -29,12 +31,12 @@ struct Kept {
 };
 
 Kept& kept() {
-  static auto* all = new Kept;  // never destroyed: communicators may end until the process does
+  static Immortal<Kept> all;  // never destroyed: communicators may end until the process does
   return *all;
 }
 
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return SortedJson(text).dump(-1, ' ', false, SortedJson::error_handler_t::replace);
 }
 
 // Appends events as text; a trace has too many for a tree of values.
@@ -123,8 +125,8 @@ std::int64_t clock_shift() {
   return static_cast<std::int64_t>(reference.now_ns) - static_cast<std::int64_t>(mine.now_ns);
 }
 
-std::string my_events(int rank) {
-  Events events(rank, clock_shift());
+std::string my_events(int rank, std::int64_t shift_ns) {
+  Events events(rank, shift_ns);
   events.name("process_name", 0, "rank " + std::to_string(rank));
   const std::scoped_lock lock(kept().guard);
   std::uint64_t dropped = kept().dropped;
@@ -149,7 +151,8 @@ void CommunicatorTrace::add(const CallRecord& call) {
     ++dropped_calls;
 }
 
-void keep_trace(std::unique_ptr<CommunicatorTrace> trace) {
+// What there is no memory for is dropped.
+void keep_trace(std::unique_ptr<CommunicatorTrace> trace) noexcept {
   Kept& all = kept();
   const std::scoped_lock lock(all.guard);
   const std::size_t steps = trace->steps.records().size();
@@ -157,14 +160,20 @@ void keep_trace(std::unique_ptr<CommunicatorTrace> trace) {
     all.dropped += steps + trace->calls.size();
     return;
   }
-  all.steps += steps + 1;  // the one bounds the number of communicators that had no step
-  all.traces.push_back(std::move(trace));
+  const std::size_t calls = trace->calls.size();
+  try {
+    all.traces.push_back(std::move(trace));
+    all.steps += steps + 1;  // the one bounds the number of communicators that had no step
+  } catch (const std::bad_alloc&) {
+    all.dropped += steps + calls;
+  }
 }
 
 void finish_trace(const Config& config) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const std::string mine = my_events(rank);
+  const std::int64_t shift_ns = clock_shift();
+  const std::string mine = text_or_nothing([&] { return my_events(rank, shift_ns); });
   std::FILE* file = rank == 0 && !config.trace_path.empty() ? std::fopen(config.trace_path.c_str(), "w") : nullptr;
   bool written = file != nullptr && std::fputs("{\"traceEvents\":[\n", file) >= 0;
   gather_text(mine, [&](int from, const std::string& events) {

@@ -34,7 +34,7 @@ struct CommunicatorTrace {
 };
 
 // Takes over the record of a communicator that ends. Thread-safe.
-void keep_trace(std::unique_ptr<CommunicatorTrace> trace);
+void keep_trace(std::unique_ptr<CommunicatorTrace> trace) noexcept;
 
 // Collective over MPI_COMM_WORLD, before the host's MPI_Finalize and after the last keep_trace(): rank 0 writes the
 // file.

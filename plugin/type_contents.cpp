@@ -13,6 +13,7 @@ TypeContents::TypeContents(MPI_Datatype type) {
   MPI_Count integers = 0, addresses = 0, counts = 0, types = 0;
   PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &combiner_);
   if (combiner_ == MPI_COMBINER_NAMED) return;
+  large_ = counts > 0;
   FewValues<int> integer;
   FewValues<MPI_Aint> address;
   FewValues<MPI_Count> count;

@@ -39,15 +39,17 @@ class TypeContents {
 
   int combiner() const { return combiner_; }
   bool predefined() const;
-  // The constructor's numbers in its own order, whatever their types: lengths and displacements alike. Those of arrays
-  // with large counts come in another order.
+  // The constructor's numbers in its own order, whatever their types: lengths and displacements alike. Only those that
+  // are large counts come after all others, which makes a difference to arrays.
   std::span<const std::int64_t> values() const { return values_.values(); }
   std::span<const MPI_Datatype> types() const { return types_.values(); }
+  bool large() const { return large_; }  // it was made with large counts
 
  private:
   FewValues<std::int64_t> values_;
   FewValues<MPI_Datatype> types_;
   int combiner_ = MPI_COMBINER_NAMED;
+  bool large_ = false;
 };
 
 }  // namespace plait::plugin

@@ -1,6 +1,7 @@
 #include "plugin/types.h"
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -297,19 +298,22 @@ bool learn(MPI_Datatype handle, Datatype& type) {
   if (!committed(handle)) return false;
   type = {.handle = handle};
   measure(type);
-  type.contiguous = is_contiguous(type);
-  type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
+  try {
+    type.contiguous = is_contiguous(type);
+    type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
+  } catch (const std::bad_alloc&) {  // what is right for all types
+    type.contiguous = false;
+    type.by_message = true;
+  }
   return true;
 }
 
+// nullptr only for what the host must report: a rank that left a call to the host for want of memory would be alone.
 const Datatype* make_datatype(MPI_Datatype handle) {
-  auto* type = new (std::nothrow) Datatype;
-  if (type == nullptr) return nullptr;
-  if (!learn(handle, *type) || PMPI_Type_set_attr(handle, tables->keyval, type) != MPI_SUCCESS) {
-    delete type;
-    return nullptr;
-  }
-  return type;
+  auto type = std::make_unique<Datatype>();
+  if (!learn(handle, *type)) return nullptr;
+  if (PMPI_Type_set_attr(handle, tables->keyval, type.get()) != MPI_SUCCESS) throw std::bad_alloc();
+  return type.release();
 }
 
 // Two threads may meet a type for the first time at once; setting the attribute twice would free the first's facts.

@@ -38,7 +38,8 @@ void start_types();
 void stop_types();
 
 // The facts of a type; nullptr for MPI_DATATYPE_NULL and for a type that is not committed, which the host must report.
-// A look-up for predefined types; for others an attribute of the type, made at its first use. Thread-safe.
+// A look-up for predefined types; for others an attribute of the type, made at its first use. Thread-safe. Throws where
+// memory is short, as the next one does.
 const Datatype* find_datatype(MPI_Datatype type);
 
 // The same for the length of one call: programs make types for a single call and free them after it, and an attribute

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -5,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -28,10 +28,15 @@ std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) {
 }
 
 // The text that changes with every boot of every machine. Without /proc the host name has to stand in for it.
+// Not by a stream, which takes a lack of memory for the end of the file: the rank would be on a node of its own.
 std::string boot_identity(const char* hostname) {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  return file >> text ? text : std::string("host ") + hostname;
+  std::array<char, 64> text{};
+  const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  const ssize_t length = file >= 0 ? read(file, text.data(), text.size()) : -1;
+  if (file >= 0) close(file);
+  if (length <= 0) return std::string("host ") + hostname;
+  const std::string_view read_text(text.data(), static_cast<std::size_t>(length));
+  return std::string(read_text.substr(0, read_text.find('\n')));
 }
 
 std::string namespace_identity(const char* path) {

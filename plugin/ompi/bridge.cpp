@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -143,7 +144,14 @@ void install_host_functions() {
 
 extern "C" {
 
-size_t plait_ompi_variable_count(void) { return plait::knobs().size(); }
+// Open MPI leaves a component alone that has none.
+size_t plait_ompi_variable_count(void) {
+  try {
+    return plait::plugin::ompi::variables().size();
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
 
 plait_ompi_variable plait_ompi_variable_at(size_t index) {
   const plait::plugin::ompi::Variable& variable = plait::plugin::ompi::variables()[index];
@@ -160,15 +168,19 @@ void plait_ompi_warn(const char* text) { plait::warn(text); }
 
 void plait_ompi_begin(const char* const values[]) {
   plait::plugin::ompi::install_host_functions();
-  std::vector<std::string> settings;
-  for (size_t i = 0; i < plait::knobs().size(); ++i)
-    settings.push_back(std::string(plait::knobs()[i].name) + "=" + (values[i] != nullptr ? values[i] : ""));
-  plait::plugin::prefer_settings(std::move(settings));
+  try {
+    std::vector<std::string> settings;
+    for (size_t i = 0; i < plait::knobs().size(); ++i)
+      settings.push_back(std::string(plait::knobs()[i].name) + "=" + (values[i] != nullptr ? values[i] : ""));
+    plait::plugin::prefer_settings(std::move(settings));
+  } catch (const std::exception&) {  // where that makes a difference, the ranks will see that their settings differ
+  }
   plait::plugin::begin_initialisation();
 }
 
 void plait_ompi_open(void) {
   plait::plugin::end_initialisation(true);
+  if (plait::plugin::phase() != plait::plugin::Phase::open) return;
   if (plait::plugin::process().first_rank && plait::plugin::process().config.shared == "malloc")
     plait::warn("PLAIT_SHARED=malloc needs libplait.so to be preloaded; the program's memory stays private");
 }
@@ -189,8 +201,14 @@ void plait_ompi_persistent_freed(MPI_Request request) { plait::plugin::request_f
 
 #define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                                                  \
   int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                                \
+    plait::plugin::Communicator* communicator = nullptr;                                                      \
+    try {                                                                                                     \
+      communicator = plait::plugin::ompi::serving(*state, comm);                                              \
+    } catch (const std::exception& exception) {                                                               \
+      return plait::plugin::leave_call(comm, nullptr, exception);                                             \
+    }                                                                                                         \
     return plait::plugin::enter(plait::plugin::ompi::all_but_last<plait::plugin::ompi::Name> arguments, comm, \
-                                plait::plugin::ompi::serving(*state, comm));                                  \
+                                communicator);                                                                \
   }                                                                                                           \
   int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {                                  \
     return plait::plugin::door::i##name(PLAIT_LIST arguments, request);                                       \

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <string>
 
@@ -87,8 +88,11 @@ int initialise(Call&& call) {
   const Attendance attendance = end_roll_call();
   const std::uint64_t took_us = (monotonic_ns() - begin_ns) / 1000;
   end_initialisation(attendance);
-  debug("roll call: " + std::to_string(took_us) + " us");
-  if (phase() == Phase::open) offer_blocks(process().config.shared == "malloc");
+  try {
+    debug("roll call: " + std::to_string(took_us) + " us");
+    if (phase() == Phase::open) offer_blocks(process().config.shared == "malloc");
+  } catch (const std::exception&) {  // no memory for what is said
+  }
   return error;
 }
 

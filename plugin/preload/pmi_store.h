@@ -18,6 +18,7 @@ class PmiStore {
 
   // Seen by all once they have met at the launcher's next barrier. No blanks in either.
   Status put(std::string_view key, std::string_view value) const;
+  // Needs no memory where there is no value, or one of fewer than 16 characters.
   Result<std::string> get(std::string_view key) const;
 
  private:

@@ -4,7 +4,10 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
+#include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,7 +36,13 @@ struct RollCall {
 };
 constinit RollCall call;
 
-std::string key_of(int rank) { return "plait-preload-" + std::to_string(rank); }
+using Key = std::array<char, 32>;
+
+Key key_of(int rank) {
+  Key key{};
+  std::snprintf(key.data(), key.size(), "plait-preload-%d", rank);
+  return key;
+}
 
 int number_of(std::string_view name) {
   const std::string text = process_variable(name);
@@ -48,13 +57,13 @@ Status answer(int descriptor) {
   if (call.rank < 0 || call.ranks < 1) return {Code::unavailable, "pmi: the launcher has not numbered the ranks"};
   Result<PmiStore> opened = PmiStore::open(descriptor);
   if (!opened.ok()) return opened.status();
-  if (Status status = opened->put(key_of(call.rank), plait_version()); !status.ok()) return status;
+  if (Status status = opened->put(key_of(call.rank).data(), plait_version()); !status.ok()) return status;
   call.store = std::move(*opened);
   return {};
 }
 
 bool answered(int rank) {
-  const Result<std::string> version = call.store->get(key_of(rank));
+  const Result<std::string> version = call.store->get(key_of(rank).data());
   return version.ok() && *version == plait_version();
 }
 
@@ -64,13 +73,19 @@ Status look_at_next() {
   return answered(next) ? Status() : call.store->put(absence, std::to_string(next));
 }
 
-ssize_t write_and_meet(int descriptor, const void* data, std::size_t bytes) {
-  if (std::string_view(static_cast<const char*>(data), bytes).starts_with(meeting)) {
-    ++call.meetings;
-    Status status;
-    if (call.meetings == 1) status = answer(descriptor);
-    if (call.meetings == 2 && call.store) status = look_at_next();
-    if (!status.ok()) debug("roll call: " + status.message());
+void meet(int descriptor) {
+  ++call.meetings;
+  Status status;
+  if (call.meetings == 1) status = answer(descriptor);
+  if (call.meetings == 2 && call.store) status = look_at_next();
+  if (!status.ok()) debug("roll call: " + status.message());
+}
+
+// A rank that has no memory for its answer is absent.
+ssize_t write_and_meet(int descriptor, const void* data, std::size_t bytes) noexcept {
+  try {
+    if (std::string_view(static_cast<const char*>(data), bytes).starts_with(meeting)) meet(descriptor);
+  } catch (const std::exception&) {
   }
   return write(descriptor, data, bytes);
 }

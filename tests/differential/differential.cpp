@@ -22,6 +22,7 @@
 
 #include "tests/differential/cases.h"
 #include "tests/differential/completion.h"
+#include "tests/differential/device.h"
 #include "tests/differential/door.h"
 #include "tests/differential/extras.h"
 #include "tests/differential/options.h"
@@ -367,6 +368,10 @@ int run(const Options& options) {
     return 3;
   }
   enable_plait(false);
+  if (!options.device.empty() && !load_device(options.device.c_str())) {
+    std::fprintf(stderr, "differential: %s cannot be used\n", options.device.c_str());
+    return 3;
+  }
   watch_signals();
   set_memory_origin(options.memory, derive(options.seed, 2, static_cast<std::uint64_t>(world_rank())));
   std::vector<Basic> basics = make_basics();

@@ -1,11 +1,11 @@
 // Collectives whose messages have lengths of their own, and scans: random calls, first by the host and then by Plait,
 // whose outputs must be the same, byte by byte, gaps included.
 //
-//   exchanges [--seed N] [--budget SECONDS] [--host] [--steady] [--rows N]
+//   exchanges [--seed N] [--budget SECONDS] [--host] [--steady] [--rows N] [--device FILE]
 //
 // --steady: as programs make them, dozens of calls of one kind on one communicator with lengths alike, from which Plait
 // learns how long its slots are and which calls are the host's. --rows: as many such rows, whatever the budget, and
-// both must have had some of the calls.
+// both must have had some of the calls. --device: some of the buffers of Plait's calls are in that driver's memory.
 #include <mpi.h>
 
 #include <algorithm>
@@ -13,10 +13,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/differential/device.h"
 #include "tests/differential/door.h"
 #include "tests/differential/random.h"
 
@@ -268,6 +270,31 @@ void draw_scan(Trial& t, const Operators& operators, Random& row, Random& all) {
   }
 }
 
+// ---- Memory of a device ----
+
+// Whether Plait takes the call, on a communicator that is set up for all lengths; the host knows no such memory.
+bool is_plaits(const Trial& t) {
+  constexpr std::size_t most_prefix_bytes = 64 * 1024;
+  if (t.kind < Kind::scan) return true;
+  const bool user = t.op != MPI_SUM && t.op != MPI_MIN && t.op != MPI_PROD;
+  const std::size_t bytes = t.send.memory.size() * static_cast<std::size_t>(t.ranks);
+  return bytes <= most_prefix_bytes && !(user && t.nonblocking);
+}
+
+int call_with_device(Trial& t, MPI_Comm comm, Random& own) {
+  std::optional<DeviceCopy> copies[2];
+  Side* const sides[] = {&t.send, &t.receive};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!device_loaded() || !is_plaits(t) || own.one_in(2)) continue;
+    copies[i].emplace(sides[i]->memory);
+    sides[i]->base = copies[i]->address_of(sides[i]->base);
+  }
+  const int code = call(t, comm);
+  for (const std::optional<DeviceCopy>& copy : copies)
+    if (copy.has_value()) copy->bring_back();
+  return code;
+}
+
 // ---- Comparing ----
 
 struct Run {
@@ -313,7 +340,7 @@ void try_one(Run& run, MPI_Comm comm, const Operators& operators, bool host_only
   const std::vector<std::byte> expected = t.receive.memory;
   std::memcpy(t.receive.memory.data(), before.data(), before.size());
   if (!host_only) enable_plait(true);
-  const int code = call(t, comm);
+  const int code = call_with_device(t, comm, own);
   if (!host_only && plait_present()) ++(last_plan() != std::string_view("host") ? run.here : run.on_host);
   if (code != host_code) complain(run, t, "another code");
   if (t.send.memory != input) complain(run, t, "the input has changed");
@@ -383,6 +410,7 @@ int main(int argc, char** argv) {
     if (i + 1 < argc && argument == "--rows") run.rows = std::atoi(argv[i + 1]);
     if (i + 1 < argc && argument == "--seed") run.seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (i + 1 < argc && argument == "--budget") budget = std::atof(argv[i + 1]);
+    if (i + 1 < argc && argument == "--device" && !plait::test::load_device(argv[i + 1])) return 3;
   }
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -30,6 +30,7 @@ constexpr const char* usage =
     "calls on\n"
     "  --threads N           that make Plait's calls, each on communicators of its own (1)\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
+    "  --device FILE         that driver's memory for some buffers of Plait's calls\n"
     "  --form blocking|nonblocking|persistent|blocking-or-not|any   of Plait's calls (blocking)\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";
@@ -102,6 +103,10 @@ bool set_value(Options& options, std::string_view option, const std::string& val
     return origin.has_value();
   }
   if (option == "--form") return set_forms(options, value);
+  if (option == "--device") {
+    options.device = value;
+    return true;
+  }
   const auto number = parse_number(value);
   if (!number) return false;
   if (option == "--budget")

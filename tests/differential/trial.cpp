@@ -298,8 +298,8 @@ int Trial::call(Memory* memory, MPI_Op op, Form form, bool profiling_name) {
   const int ranks = party_.ranks;
   const bool has_send = send_.layout.has_value(), has_receive = receive_.layout.has_value();
   const bool replaced = in_place_ && test_.collective != Collective::scatter;
-  const void* from = has_send ? input_->address() : replaced ? MPI_IN_PLACE : no_buffer;
-  void* to = has_receive ? memory->address() : in_place_ ? MPI_IN_PLACE : no_buffer;
+  const void* from = has_send ? place(*input_) : replaced ? MPI_IN_PLACE : no_buffer;
+  void* to = has_receive ? place(*memory) : in_place_ ? MPI_IN_PLACE : no_buffer;
 #ifdef MPICH_VERSION
   std::vector<std::byte> copy, elsewhere;
   if (on_host_ && from == MPI_IN_PLACE && test_.op != nullptr) {
@@ -350,6 +350,25 @@ int Trial::call(Memory* memory, MPI_Op op, Form form, bool profiling_name) {
 }
 
 #undef PLAIT_CALL
+
+// What the host takes has to be the processor's: it knows no other memory.
+void Trial::move_to_device() {
+  if (!device_loaded() || !must_be_accelerated()) return;
+  if (input_ != nullptr && own_.one_in(2)) device_input_.emplace(input_->all());
+  if (result_ != nullptr && own_.one_in(2)) device_result_.emplace(result_->all());
+}
+
+void Trial::bring_back() {
+  for (std::optional<DeviceCopy>* copy : {&device_input_, &device_result_}) {
+    if (copy->has_value()) (*copy)->bring_back();
+    copy->reset();
+  }
+}
+
+std::byte* Trial::place(const Memory& memory) const {
+  const std::optional<DeviceCopy>& copy = &memory == input_.get() ? device_input_ : device_result_;
+  return !on_host_ && copy.has_value() ? copy->address_of(memory.address()) : memory.address();
+}
 
 std::vector<std::byte> Trial::packed_input() const {
   const bool root_of_bcast = test_.collective == Collective::bcast && is_root();
@@ -458,6 +477,7 @@ void Trial::run(Road road, Form form) {
 }
 
 void Trial::call_plait(Form form, bool profiling_name) {
+  move_to_device();
   plait_code_ = call(result_.get(), test_.op != nullptr ? test_.op->handle : MPI_OP_NULL, form, profiling_name);
   plan_ = last_plan();
   channels_ = last_channels();
@@ -465,6 +485,7 @@ void Trial::call_plait(Form form, bool profiling_name) {
 }
 
 void Trial::call_again(bool profiling_name) {
+  bring_back();
   if (auto failure = this->failure(); failure && !earlier_failure_)
     earlier_failure_ = *failure + " (call " + std::to_string(plans_.size()) + ", by \"" + plan_ + "\")";
   if (result_ != nullptr) std::ranges::copy(before_, result_->all().begin());
@@ -473,6 +494,7 @@ void Trial::call_again(bool profiling_name) {
 
 void Trial::finish() {
   if (request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);  // a persistent one
+  bring_back();
   if (input_ && checksum(input_->all()) != input_sum_) input_kept_ = false;
 }
 

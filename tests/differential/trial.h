@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tests/differential/basic.h"
+#include "tests/differential/device.h"
 #include "tests/differential/layout.h"
 #include "tests/differential/memory.h"
 
@@ -145,6 +146,10 @@ class Trial {
   void call_plait(Form form, bool profiling_name);
   void call_again(bool profiling_name);
   int call(Memory* memory, MPI_Op op, Form form, bool profiling_name);
+  // Some of the buffers of Plait's call are in memory of the device, if there is one.
+  void move_to_device();
+  void bring_back();
+  std::byte* place(const Memory& memory) const;
   int call_packed();
   int reduce_packed(const std::byte* from, std::byte* to);
   void pack(const Side& side, const Memory& memory, std::size_t first, std::size_t last, std::byte* packed) const;
@@ -169,6 +174,7 @@ class Trial {
   std::size_t defined_ = 0;  // elements of the receive side that the call defines
   std::unique_ptr<Memory> input_, expected_, result_;
   std::vector<std::byte> before_;  // what result_ holds before a call that is made several times
+  std::optional<DeviceCopy> device_input_, device_result_;
   std::uint64_t input_sum_ = 0;
   int host_code_ = MPI_SUCCESS, plait_code_ = MPI_SUCCESS;
   bool input_kept_ = true;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "plugin/contiguity.h"
+#include "plugin/type_runs.h"
 #include "plugin/types.h"
 #include "tests/differential/random.h"
 
@@ -277,8 +278,23 @@ bool is_plain(MPI_Datatype type) {
   return lower == 0;  // others are packed, needlessly
 }
 
+// Whether the runs of a type are where MPI_Pack finds its bytes.
+bool runs_are_right(MPI_Datatype type) {
+  const plait::plugin::Datatype facts = plait::plugin::facts_of(type);
+  const std::vector<plait::plugin::ByteRun> runs = plait::plugin::runs_of(facts);
+  const std::vector<std::uint32_t> found = places(type);
+  std::size_t next = 0;
+  for (std::ptrdiff_t element = 0; element < 2; ++element)
+    for (const plait::plugin::ByteRun& run : runs)
+      for (std::size_t i = 0; i < run.bytes; ++i) {
+        const std::ptrdiff_t place = reach + element * facts.extent + run.begin + static_cast<std::ptrdiff_t>(i);
+        if (next == found.size() || found[next++] != static_cast<std::uint32_t>(place)) return false;
+      }
+  return next == found.size();
+}
+
 struct Counts {
-  int plain = 0, others = 0, missed = 0, wrong = 0;
+  int plain = 0, others = 0, missed = 0, wrong = 0, other_runs = 0;
 };
 
 void look_at(const Made& made, Counts& counts) {
@@ -290,16 +306,17 @@ void look_at(const Made& made, Counts& counts) {
   const bool plain = is_plain(type), taken = plait::plugin::is_contiguous(type);
   ++(plain ? counts.plain : counts.others);
   counts.missed += plain && !taken ? 1 : 0;
+  if (!runs_are_right(type) && ++counts.other_runs <= 8) std::printf("other runs: %s\n", made.text.c_str());
   if (!taken || plain) return;
   if (++counts.wrong <= 8) std::printf("wrong: %s is taken as contiguous\n", made.text.c_str());
 }
 
 // Those that are missed are packed by the host, needlessly: few are, such as Open MPI 4.1's vector of bytes with a
-// stride of -1, which it packs as if the stride were 1.
+// stride of -1, which it packs as if the stride were 1. Its runs are others then, too.
 bool right(const Counts& counts) {
   const int all = counts.plain + counts.others;
   const bool both = counts.plain > all / 10 && counts.others > all / 10;
-  return counts.wrong == 0 && both && counts.missed <= counts.plain / 100;
+  return counts.wrong == 0 && both && counts.missed <= counts.plain / 100 && counts.other_runs <= all / 500;
 }
 
 }  // namespace
@@ -316,8 +333,8 @@ int main(int argc, char** argv) {
     Types types(random);
     look_at(types.draw(3), counts);
   }
-  std::printf("contiguity: %d contiguous, of which %d missed, %d not: %s\n", counts.plain, counts.missed, counts.others,
-              right(counts) ? "right" : "wrong");
+  std::printf("contiguity: %d contiguous, of which %d missed, %d not, %d with other runs: %s\n", counts.plain,
+              counts.missed, counts.others, counts.other_runs, right(counts) ? "right" : "wrong");
   plait::plugin::stop_types();
   MPI_Finalize();
   return right(counts) ? 0 : 1;

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "core/immortal.h"
 #include "tl/shm/arena.h"
 
 namespace plait::tl {
@@ -69,7 +70,7 @@ struct Registry {
   std::map<Key, std::weak_ptr<void>> mappings;
 };
 Registry& registry() {
-  static auto* all = new Registry;  // never destroyed: mappings go with their last user
+  static Immortal<Registry> all;  // never destroyed: mappings go with their last user
   return *all;
 }
 

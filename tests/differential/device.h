@@ -1,0 +1,31 @@
+// Buffers in memory that the processor cannot touch: a driver's (tests/fake_cuda), which is loaded while the job runs.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace plait::test {
+
+// Loads the driver from this file. false: it cannot be used.
+bool load_device(const char* driver);
+bool device_loaded();
+
+// What stands in a buffer, in memory of the device.
+class DeviceCopy {
+ public:
+  explicit DeviceCopy(std::span<std::byte> buffer);
+  ~DeviceCopy();
+  DeviceCopy(const DeviceCopy&) = delete;
+  DeviceCopy& operator=(const DeviceCopy&) = delete;
+
+  // Of what stands there in the buffer.
+  std::byte* address_of(const std::byte* place) const { return device_ + (place - buffer_.data()); }
+  // Into the buffer, with everything that was not to be touched.
+  void bring_back() const;
+
+ private:
+  std::span<std::byte> buffer_;
+  std::byte* device_ = nullptr;
+};
+
+}  // namespace plait::test

@@ -1,0 +1,180 @@
+// What an address is, in processes with and without a driver, and copies by it. The driver is the fake one, loaded in
+// the course of the test as a program would.
+#include "tl/device_memory.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tests/fake_cuda/fake_cuda.h"
+
+namespace plait::tl {
+namespace {
+
+constexpr std::size_t bytes = 1 << 20;
+
+// The system's clock ticks at least ten times a second.
+void wait_for_tick() { usleep(120'000); }
+
+class FakeCuda {
+ public:
+  FakeCuda() : library_(dlopen(FAKE_CUDA, RTLD_NOW | RTLD_LOCAL)) {
+    if (library_ == nullptr) return;
+    CUcontext context = nullptr;
+    function<decltype(cuInit)>("cuInit")(0);
+    function<decltype(cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context, 0);
+    function<decltype(cuCtxSetCurrent)>("cuCtxSetCurrent")(context);
+  }
+  bool loaded() const { return library_ != nullptr; }
+  template <class Function>
+  Function* function(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(library_, name));
+  }
+  std::byte* allocate() const {
+    CUdeviceptr made = 0;
+    function<decltype(cuMemAlloc_v2)>("cuMemAlloc_v2")(&made, bytes);
+    return reinterpret_cast<std::byte*>(made);
+  }
+  std::byte* allocate_managed() const {
+    CUdeviceptr made = 0;
+    function<decltype(cuMemAllocManaged)>("cuMemAllocManaged")(&made, bytes, 1);
+    return reinterpret_cast<std::byte*>(made);
+  }
+  void release(std::byte* address) const {
+    function<decltype(cuMemFree_v2)>("cuMemFree_v2")(reinterpret_cast<CUdeviceptr>(address));
+  }
+  std::byte* data(const std::byte* address) const {
+    return static_cast<std::byte*>(function<decltype(fake_cuda_data)>("fake_cuda_data")(address));
+  }
+  long questions() const { return function<decltype(fake_cuda_questions)>("fake_cuda_questions")(); }
+  void fail_after(long copies) const { function<decltype(fake_cuda_fail_after)>("fake_cuda_fail_after")(copies); }
+
+ private:
+  void* library_;
+};
+
+std::byte* map() {
+  return static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+// Each test is a process of its own, in which nothing was loaded before.
+class DeviceMemory : public ::testing::Test {
+ protected:
+  void SetUp() override { start_device_memory(); }
+};
+
+std::array<std::byte, 64> own_data;
+
+TEST_F(DeviceMemory, IsNoneWithoutADriver) {
+  std::byte* mapped = map();
+  const std::byte on_stack{};
+  const std::vector<std::byte> on_heap(64);
+  for (const std::byte* address : {static_cast<const std::byte*>(mapped), &on_stack, on_heap.data(),
+                                   static_cast<const std::byte*>(own_data.data())})
+    EXPECT_EQ(device_of(address), nullptr);
+  EXPECT_FALSE(has_device_driver());
+}
+
+TEST_F(DeviceMemory, IsFoundThoughTheDriverIsLoadedLate) {
+  std::byte* mapped = map();
+  EXPECT_EQ(device_of(mapped), nullptr);
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  std::byte* device = cuda.allocate();
+  wait_for_tick();
+  ASSERT_NE(device_of(device), nullptr);
+  EXPECT_STREQ(device_of(device)->name(), "CUDA");
+  EXPECT_NE(device_of(device + bytes - 1), nullptr);
+  EXPECT_EQ(device_of(mapped), nullptr);
+  EXPECT_EQ(device_of(cuda.allocate_managed()), nullptr);
+}
+
+TEST_F(DeviceMemory, IsNotAskedForWhatIsTheProcessorsForGood) {
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  wait_for_tick();
+  EXPECT_NE(device_of(cuda.allocate()), nullptr);
+  const long before = cuda.questions();
+  const std::byte on_stack{};
+  const std::vector<std::byte> on_heap(64);
+  EXPECT_EQ(device_of(&on_stack), nullptr);
+  EXPECT_EQ(device_of(on_heap.data()), nullptr);
+  EXPECT_EQ(device_of(own_data.data()), nullptr);
+  EXPECT_EQ(cuda.questions(), before);
+  std::thread([] {
+    const std::byte on_its_stack{};
+    EXPECT_EQ(device_of(&on_its_stack), nullptr);
+  }).join();
+  EXPECT_EQ(cuda.questions(), before);
+}
+
+// An address that the device has given back is the processor's when the processor uses it.
+TEST_F(DeviceMemory, IsWhatTheDriverSaysNow) {
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  wait_for_tick();
+  std::byte* device = cuda.allocate();
+  EXPECT_NE(device_of(device), nullptr);
+  cuda.release(device);
+  ASSERT_EQ(mmap(device, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), device);
+  EXPECT_EQ(device_of(device), nullptr);
+}
+
+TEST_F(DeviceMemory, IsCopiedByTheDriverInAnyThread) {
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  wait_for_tick();
+  std::byte* device = cuda.allocate();
+  const DeviceDriver* driver = device_of(device);
+  ASSERT_NE(driver, nullptr);
+  std::vector<std::byte> there(bytes, std::byte{7}), back(bytes);
+  EXPECT_TRUE(driver->copy(device, there.data(), bytes).ok());
+  EXPECT_EQ(cuda.data(device)[bytes - 1], std::byte{7});
+  // A thread of ours has no context.
+  std::thread([&] { EXPECT_TRUE(driver->copy(back.data(), device, bytes).ok()); }).join();
+  EXPECT_EQ(back, there);
+  EXPECT_TRUE(driver->copy(device, there.data(), 0).ok());
+}
+
+TEST_F(DeviceMemory, SaysWhyACopyFails) {
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  wait_for_tick();
+  std::byte* device = cuda.allocate();
+  const DeviceDriver* driver = device_of(device);
+  ASSERT_NE(driver, nullptr);
+  cuda.fail_after(1);
+  std::vector<std::byte> data(64);
+  EXPECT_TRUE(driver->copy(device, data.data(), 64).ok());
+  const Status failed = driver->copy(data.data(), device, 64);
+  EXPECT_EQ(failed.code(), Code::unavailable);
+  EXPECT_NE(failed.message().find("CUDA"), std::string::npos) << failed.message();
+  EXPECT_NE(failed.message().find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << failed.message();
+}
+
+// What the tests rely on.
+TEST_F(DeviceMemory, OfTheFakeMayNotBeTouched) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const FakeCuda cuda;
+    std::signal(SIGSEGV, SIG_DFL);
+    *reinterpret_cast<volatile char*>(cuda.allocate()) = 1;
+    _exit(0);
+  }
+  int state = 0;
+  ASSERT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(state) && WTERMSIG(state) == SIGSEGV);
+}
+
+}  // namespace
+}  // namespace plait::tl

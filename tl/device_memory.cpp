@@ -1,0 +1,160 @@
+#include "tl/device_memory.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "core/log.h"
+#include "tl/cuda/cuda_driver.h"
+#include "tl/hip/hip_driver.h"
+
+namespace plait::tl {
+
+constinit detail::AddressRange detail::program_data;
+constinit std::uintptr_t detail::heap_begin = 0;
+thread_local constinit detail::AddressRange detail::own_stack;
+
+namespace {
+
+struct Kind {
+  std::string_view library;  // begin of its name
+  std::unique_ptr<DeviceDriver> (*open)(void* library);
+};
+constexpr std::array<Kind, 2> kinds{{{"libcuda.so", open_cuda_driver}, {"libamdhip64.so", open_hip_driver}}};
+
+constinit std::array<std::atomic<const DeviceDriver*>, kinds.size()> drivers{};
+constinit std::atomic<std::int64_t> last_look{-1};            // tick
+constinit std::atomic<unsigned long long> libraries_seen{0};  // loaded since the process began
+
+// Milliseconds apart; a read costs as little as a look at memory that the system shares.
+std::int64_t tick() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+int count_libraries(dl_phdr_info* info, std::size_t, void* count) {
+  *static_cast<unsigned long long*>(count) = info->dlpi_adds;
+  return 1;
+}
+
+std::string_view file_name(const char* path) {
+  const std::string_view whole = path != nullptr ? path : "";
+  return whole.substr(whole.rfind('/') + 1);
+}
+
+struct Search {
+  std::string_view name;
+  std::array<char, 4096> path{};
+};
+
+int find_library(dl_phdr_info* info, std::size_t, void* wanted) {
+  auto& search = *static_cast<Search*>(wanted);
+  if (!file_name(info->dlpi_name).starts_with(search.name)) return 0;
+  std::snprintf(search.path.data(), search.path.size(), "%s", info->dlpi_name);
+  return 1;
+}
+
+// The reference keeps the library, as its functions are called from now on.
+const DeviceDriver* look_for(const Kind& kind) {
+  Search search{.name = kind.library};
+  if (dl_iterate_phdr(find_library, &search) == 0) return nullptr;
+  void* library = dlopen(search.path.data(), RTLD_NOLOAD | RTLD_LAZY);
+  if (library == nullptr) return nullptr;
+  std::unique_ptr<DeviceDriver> driver = kind.open(library);
+  if (driver == nullptr)
+    dlclose(library);
+  else
+    debug(std::string("device memory: ") + driver->name() + " is loaded");
+  return driver.release();
+}
+
+void look_for_drivers() {
+  static constinit std::mutex looking;
+  const std::scoped_lock lock(looking);
+  unsigned long long libraries = 0;
+  dl_iterate_phdr(count_libraries, &libraries);
+  if (libraries == libraries_seen.load(std::memory_order_relaxed)) return;
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    if (drivers[i].load(std::memory_order_relaxed) == nullptr)
+      drivers[i].store(look_for(kinds[i]), std::memory_order_release);
+  libraries_seen.store(libraries, std::memory_order_relaxed);
+}
+
+void learn_own_stack() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+  void* begin = nullptr;
+  std::size_t bytes = 0;
+  if (pthread_attr_getstack(&attributes, &begin, &bytes) == 0)
+    detail::own_stack = {reinterpret_cast<std::uintptr_t>(begin), bytes};
+  pthread_attr_destroy(&attributes);
+}
+
+// The first is the program itself.
+int note_program_data(dl_phdr_info* info, std::size_t, void*) {
+  std::uintptr_t begin = ~std::uintptr_t{0}, end = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    begin = std::min<std::uintptr_t>(begin, info->dlpi_addr + part.p_vaddr);
+    end = std::max<std::uintptr_t>(end, info->dlpi_addr + part.p_vaddr + part.p_memsz);
+  }
+  if (end > begin) detail::program_data = {begin, end - begin};
+  return 1;
+}
+
+// Field 47 of /proc/self/stat; the program's name, which may have blanks in it, is the second and in brackets.
+std::uintptr_t begin_of_heap() {
+  constexpr int heap_field = 47, first_field = 3;
+  std::array<char, 2048> text{};
+  std::FILE* file = std::fopen("/proc/self/stat", "re");
+  if (file == nullptr) return 0;
+  const std::size_t length = std::fread(text.data(), 1, text.size() - 1, file);
+  std::fclose(file);
+  text[length] = '\0';
+  const char* next = std::strrchr(text.data(), ')');
+  for (int field = first_field; next != nullptr && field <= heap_field; ++field) next = std::strchr(next + 1, ' ');
+  unsigned long begin = 0;
+  return next != nullptr && std::sscanf(next, "%lu", &begin) == 1 ? begin : 0;
+}
+
+}  // namespace
+
+void start_device_memory() {
+  dl_iterate_phdr(note_program_data, nullptr);
+  detail::heap_begin = begin_of_heap();
+  look_for_drivers();
+}
+
+const DeviceDriver* detail::device_of_other(const void* address) {
+  if (own_stack.bytes == 0) {
+    learn_own_stack();
+    if (own_stack.contains(address)) return nullptr;
+  }
+  if (const std::int64_t now = tick(); now != last_look.load(std::memory_order_relaxed)) {
+    look_for_drivers();
+    last_look.store(now, std::memory_order_relaxed);
+  }
+  for (const auto& driver : drivers)
+    if (const DeviceDriver* found = driver.load(std::memory_order_acquire); found != nullptr && found->owns(address))
+      return found;
+  return nullptr;
+}
+
+bool has_device_driver() {
+  return std::ranges::any_of(drivers, [](const auto& driver) { return driver.load() != nullptr; });
+}
+
+}  // namespace plait::tl

@@ -1,0 +1,61 @@
+// Memory that the processor must not touch: that of a GPU. Who may be given an address of such memory asks here, and
+// moves the data by the driver that the memory belongs to. Nothing above this knows whose driver that is.
+//
+// Where no driver is loaded, an answer takes no more than a few nanoseconds. A program may load one at any time, so
+// that it is looked for at the start, and later when the system's clock has ticked since the last look: a driver takes
+// many times longer to give out its first memory.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/status.h"
+
+namespace plait::tl {
+
+// One vendor's. Thread-safe; never destroyed once it was found.
+class DeviceDriver {
+ public:
+  virtual ~DeviceDriver() = default;
+  virtual const char* name() const = 0;
+  // Whether the address lies in memory of a device that the processor must not touch. Memory that both may touch,
+  // pinned or managed, is no such memory. An address may come to mean other memory: the answer is the driver's of this
+  // moment.
+  virtual bool owns(const void* address) const = 0;
+  // Between memory of any kinds, from any thread; complete when it returns.
+  virtual Status copy(void* to, const void* from, std::size_t bytes) const = 0;
+};
+
+// Which memory is the processor's for good: the program's own data and the heap. Once, at the start.
+void start_device_memory();
+
+namespace detail {
+
+struct AddressRange {
+  std::uintptr_t begin = 0, bytes = 0;
+  bool contains(const void* address) const { return reinterpret_cast<std::uintptr_t>(address) - begin < bytes; }
+};
+extern constinit AddressRange program_data;
+extern constinit std::uintptr_t heap_begin;  // of brk()'s; 0: not known
+extern thread_local constinit AddressRange own_stack __attribute__((tls_model("initial-exec")));
+
+const DeviceDriver* device_of_other(const void* address);
+
+}  // namespace detail
+
+// The driver of the memory at an address; nullptr: it is the processor's.
+inline const DeviceDriver* device_of(const void* address) {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  const auto heap_end = reinterpret_cast<std::uintptr_t>(sbrk(0));
+  const bool in_heap = detail::heap_begin != 0 && place - detail::heap_begin < heap_end - detail::heap_begin;
+  if (in_heap || detail::own_stack.contains(address) || detail::program_data.contains(address)) [[likely]]
+    return nullptr;
+  return detail::device_of_other(address);
+}
+
+// Whether a driver was found in the process so far.
+bool has_device_driver();
+
+}  // namespace plait::tl
