@@ -143,6 +143,14 @@ void say_too_large(int ranks) {
        std::to_string(most_planned_ranks));
 }
 
+// So that no call before the set-up, in which the others could learn of it, fails for lack of them.
+void reserve(Lists& lists, std::size_t ranks) {
+  lists.counts.reserve(ranks);
+  lists.displacements.reserve(ranks);
+  lists.sends.reserve(ranks);
+  lists.receives.reserve(ranks);
+}
+
 // For the report only: no reason to fail where memory is short.
 const char* grid_text(MPI_Comm comm, int ranks) {
   try {
@@ -178,6 +186,8 @@ Communicator::Communicator(MPI_Comm comm) : handle(comm) {
   if (reason != nullptr) {
     host_reason = reason;
     road = Road::host;
+  } else {
+    reserve(lists, static_cast<std::size_t>(ranks));
   }
   if (!inter && ranks > 1 && reporting()) grid = grid_text(comm, ranks);
 }

@@ -36,8 +36,9 @@ void UserReduction::start(MPI_Op op, const Datatype& type, AlignedBytes& operand
   reducer_ = {.apply = apply, .kernel = nullptr, .many = nullptr, .context = this, .element_bytes = type.size};
   alignment_ = std::min(host_alignment, std::size_t{1} << std::countr_zero(std::max<std::size_t>(type.size, 1)));
   operand_bytes_ = padded_to_line(type.contiguous ? piece_ * type.size : line_bytes + span_bytes(piece_));
-  operands.reserve(2 * operand_bytes_);
 }
+
+void UserReduction::make_room() const { operands_->reserve(2 * operand_bytes_); }
 
 // A longer operand may begin with any element of a vector, as on the host, which cuts vectors into segments, too.
 bool UserReduction::is_aligned(const std::byte* operand, std::size_t bytes) const {

@@ -22,6 +22,9 @@ class UserReduction {
   // `operands` is memory to work in, kept by the caller from call to call. Must stay at its address while `reducer()`
   // is in use.
   void start(MPI_Op op, const Datatype& type, AlignedBytes& operands);
+  // Before operands are combined; throws where memory is short. Not a part of start(), so that a rank that lacks memory
+  // does so where the others can learn of it.
+  void make_room() const;
   const Reducer& reducer() const { return reducer_; }
   int error() const { return error_; }  // the host's first error, MPI_SUCCESS if there was none
 

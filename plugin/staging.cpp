@@ -43,6 +43,7 @@ int combine_prefix(const Request& request, std::byte* vectors) {
 }  // namespace
 
 Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
+  if (request.reducer == &request.user.reducer()) request.user.make_room();
   if (request.prefix != Prefix::none) return lay_out_prefix(request, schedule, memory);
   const bool input_staged = request.input.staged() || request.copy_input;
   const bool output_staged = request.output.staged();

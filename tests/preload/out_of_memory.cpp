@@ -3,7 +3,7 @@
 // returned MPI_SUCCESS has brought must be right. What fails is operator new, which is the program's own: the host's
 // memory comes from malloc.
 //
-//   out_of_memory [seed]              two ranks or more; each scenario in turn
+//   out_of_memory [seed [every]]      two ranks or more; each scenario in turn, with a sample of the allocations
 //   out_of_memory NAME N              the scenario of that name, and its N-th allocation alone
 //   out_of_memory init N              allocation N of rank 1 fails within MPI_Init; 0: says how many there are
 //   out_of_memory finalize N          likewise within MPI_Finalize
@@ -228,8 +228,6 @@ int duplicate(MPI_Comm comm) {
   return error;
 }
 
-// Calls with lists find no memory for them before they know whether they would set up a communicator, so that the
-// others wait for a rank that has none: with MPI's usual error handler its error ends the job. Not tried here.
 struct Scenario {
   const char* name;
   int (*before)(MPI_Comm);  // nullptr: the communicator is known, and not set up
@@ -240,6 +238,10 @@ constexpr Scenario scenarios[] = {
     {"a short set-up", nullptr, small_sum, small_sum_right},
     {"a set-up", nullptr, large_sum, large_sum_right},
     {"a longer set-up", small_sum, large_sum, large_sum_right},
+    {"an exchange with its set-up", nullptr, exchange, exchange_right},
+    {"a gather with its set-up", nullptr, gather_all, gather_right},
+    {"a broadcast of a new type with its set-up", nullptr, typed_broadcast, typed_broadcast_right},
+    {"a sum by an operator of the program's with its set-up", nullptr, sum_by_own_operator, large_sum_right},
     {"a sum", exchange, large_sum, large_sum_right},
     {"an exchange", large_sum, exchange, exchange_right},
     {"a gather", exchange, gather_all, gather_right},
@@ -293,14 +295,14 @@ bool try_with(const Scenario& scenario, long n, int& errors) {
 }
 
 // Each of the first, and then about each hundredth part further: the set-ups have thousands.
-void try_all(std::mt19937_64& random) {
+void try_all(std::mt19937_64& random, bool every) {
   constexpr long each_until = 60;
   for (const Scenario& scenario : scenarios) {
     int tries = 0, errors = 0;
     long n = 1;
     while (try_with(scenario, n, errors)) {
       ++tries;
-      n += n < each_until ? 1 : 1 + static_cast<long>(random() % static_cast<std::uint64_t>(n / 8));
+      n += every || n < each_until ? 1 : 1 + static_cast<long>(random() % static_cast<std::uint64_t>(n / 8));
     }
     if (rank == 0) std::printf("%s: %d tries up to allocation %ld, %d errors\n", scenario.name, tries, n, errors);
     check(tries > 0 || scenario.right == nothing_to_check, "no allocation was seen at all");
@@ -360,7 +362,8 @@ int main(int argc, char** argv) {
   prepare_data();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // which Open MPI asks about generalized requests
   MPI_Op_create(add, 1, &own_sum);
-  argc > 2 ? try_one(argv[1], std::atol(argv[2])) : try_all(random);
+  const bool every = argc > 2 && std::strcmp(argv[2], "every") == 0;
+  argc > 2 && !every ? try_one(argv[1], std::atol(argv[2])) : try_all(random, every);
   MPI_Op_free(&own_sum);
   if (rank == 0) std::printf("out_of_memory: right\n");
   MPI_Finalize();
