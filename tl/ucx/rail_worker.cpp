@@ -1,5 +1,6 @@
 #include "tl/ucx/rail_worker.h"
 
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -154,9 +155,14 @@ RailWorker::~RailWorker() {
   if (context_ != nullptr) ucp_.cleanup(context_);
 }
 
-void RailWorker::refuse_second_thread() const {
-  std::fprintf(stderr, "plait: ucx: rail %s: two threads are in its worker at once\n", rail_.name.c_str());
-  std::abort();
+void RailWorker::wait_for_turn() {
+  crossed_.store(true, std::memory_order_relaxed);
+  while (inside_.load(std::memory_order_acquire)) sched_yield();
+}
+
+Status RailWorker::why_crossed() const {
+  return {Code::internal, "ucx: rail " + rail_.name + ": two threads were in its worker at once, against what MPI was " +
+                              "initialised for (MPI_THREAD_SERIALIZED or less)"};
 }
 
 bool RailWorker::arm(WakeUp& wake_up) {

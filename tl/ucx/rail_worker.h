@@ -67,27 +67,31 @@ class RailWorker {
   // A thread's turn: while it lives no other thread is inside.
   class Turn {
    public:
-    explicit Turn(RailWorker& worker) : worker_(worker) {
-      if (worker_.locks_) worker_.guard_.lock();
-      if (worker_.inside_.load(std::memory_order_relaxed)) [[unlikely]]
-        worker_.refuse_second_thread();
+    explicit Turn(RailWorker& worker) : worker_(worker), locked_(worker.locks_ || worker.crossed()) {
+      if (locked_) worker_.guard_.lock();
+      if (worker_.inside_.load(std::memory_order_acquire)) [[unlikely]]
+        worker_.wait_for_turn();
       worker_.inside_.store(true, std::memory_order_relaxed);
     }
     ~Turn() {
-      worker_.inside_.store(false, std::memory_order_relaxed);
-      if (worker_.locks_) worker_.guard_.unlock();
+      worker_.inside_.store(false, std::memory_order_release);
+      if (locked_) worker_.guard_.unlock();
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
    private:
     RailWorker& worker_;
+    bool locked_;
   };
 
   // Everything below, and every call on worker() and its endpoints, needs this. It locks only where several threads may
-  // come at once (a nanosecond else). Where that was not foreseen, and two threads are inside at once, the process ends
-  // with a message: UCX would corrupt its memory, or the program's data. A thread must not ask twice.
+  // come at once (a nanosecond else). Where that was not foreseen, and one comes while another is inside, it waits, and
+  // the worker is `crossed`: UCX may have corrupted what it keeps, so that no channel goes on. A thread must not ask
+  // twice.
   [[nodiscard]] Turn lock() { return Turn(*this); }
+  bool crossed() const { return crossed_.load(std::memory_order_relaxed); }
+  Status why_crossed() const;
   // The endpoint to the process of that number; made when it is new. Does not wait for the connection. A failure's
   // message is the reason alone.
   Result<UcxEndpoint*> connect(std::uint64_t process, const std::string& address);
@@ -122,7 +126,7 @@ class RailWorker {
   Status make_context(const RailOptions& options);
   Status make_worker(const RailOptions& options);
   bool inside() const { return inside_.load(std::memory_order_relaxed); }
-  [[noreturn]] void refuse_second_thread() const;
+  void wait_for_turn();
   void introduce(UcxEndpoint& endpoint, std::uint64_t process);
   bool introduced(UcxEndpoint& endpoint);
   bool arrived(void*& request, UcxEndpoint& endpoint);
@@ -135,6 +139,7 @@ class RailWorker {
   std::mutex guard_;
   // Some thread is. Not a locked instruction: two that come within a few nanoseconds may both pass, but not for long.
   std::atomic<bool> inside_{false};
+  std::atomic<bool> crossed_{false};  // from then on all lock
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int events_ = -1;  // a descriptor of UCX's that becomes readable; -1: there is none

@@ -456,6 +456,7 @@ Result<bool> UcxChannel::progress_rail(std::size_t rail) {
   RailState& state = rails_[rail];
   RailWorker& worker = *state.rail.worker;
   const auto lock = worker.lock();
+  if (worker.crossed()) return worker.why_crossed();
   worker.progress();
   bool moved = false;
   // From the back: the piece moved into a gap was looked at already, and those posted meanwhile wait for the next
