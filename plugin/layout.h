@@ -7,9 +7,11 @@
 
 #include "plugin/types.h"
 
-namespace plait::plugin {
+namespace plait::tl {
+class DeviceDriver;
+}
 
-class DeviceDriver;  // tl/device_memory.h
+namespace plait::plugin {
 
 // One side of a call in this rank's memory. Layout is a local matter: the other ranks never know it (design rule 1).
 struct Region {
@@ -22,7 +24,7 @@ struct Region {
   int segments = 0;
   std::size_t bytes = 0;                 // in the form in which the data travels
   bool direct = false;                   // memory has that form already (but for the segments' displacements)
-  const DeviceDriver* device = nullptr;  // of memory that the processor must not touch
+  const tl::DeviceDriver* device = nullptr;  // of memory that the processor must not touch
 
   // Whether the data must go through other memory.
   bool staged() const { return type != nullptr && (!direct || device != nullptr); }

@@ -3,17 +3,20 @@
 
 #include <cstddef>
 
+namespace plait::tl {
+class DeviceDriver;
+}
+
 namespace plait::plugin {
 
 struct Datatype;
-class DeviceDriver;
 
 struct Piece {
   std::byte* address = nullptr;
   std::size_t count = 0;  // elements of `type`
   const Datatype* type = nullptr;
   std::size_t bytes = 0;                 // packed
-  const DeviceDriver* device = nullptr;  // as of a Region
+  const tl::DeviceDriver* device = nullptr;  // as of a Region
 };
 
 }  // namespace plait::plugin
