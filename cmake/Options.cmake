@@ -9,8 +9,14 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 set(PLAIT_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 
-# CMAKE_UNITY_BUILD (the presets release, asan and tsan have it) compiles eight files as one: half of the time went to the headers
-# that they share. The presets debug and clang-check compile each by itself, so that a file which lacks an include is seen.
+# Eight files are compiled as one where that saves more than it costs: half of the time goes to the headers that they share. Not
+# the products that users get: there a file's own name would silently hide a header's name from the file behind it, and a file that
+# lacks an include would not be seen.
+set(PLAIT_COMPILE_TOGETHER "nothing" CACHE STRING "What is compiled eight files at a time: nothing, tests, or all (for sanitizers)")
+set_property(CACHE PLAIT_COMPILE_TOGETHER PROPERTY STRINGS nothing tests all)
+if(PLAIT_COMPILE_TOGETHER STREQUAL "all")
+  set(CMAKE_UNITY_BUILD ON)
+endif()
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 # Files whose names without linkage are those of others beside them.
 function(plait_compile_alone)
@@ -29,10 +35,6 @@ target_compile_options(plait_options INTERFACE -Wall -Wextra -Werror)
 target_compile_options(plait_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 # Assertions name files as they stand in the source folder: what is installed knows nothing of where it was built.
 target_compile_options(plait_options INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
-# Meant for headers: of a file that is compiled together with others gcc believes that it is one.
-if(CMAKE_UNITY_BUILD)
-  target_compile_options(plait_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
-endif()
 # The C++ bindings in mpi.h would make every user of them depend on libmpi_cxx.
 target_compile_definitions(plait_options INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
 target_include_directories(plait_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)

@@ -1,5 +1,5 @@
-# Tests that are MPI jobs. Much of their time is the launcher's and the naps of ranks that share cores, so that two may run
-# side by side; but for those of faults, which measure time-outs and rates.
+# Tests that are MPI jobs. Much of their time is the launcher's and the naps of ranks that share cores, so that twice as many as cores run
+# side by side. Those of faults mostly wait for time-outs: one of them at a time, from the beginning on.
 
 # What the ranks of a test see: Plait from the first call on, and no call handed back because the host is faster.
 set(PLAIT_TEST_ENVIRONMENT PLAIT_SETUP_CALLS=1 PLAIT_HOST=0)
@@ -69,6 +69,6 @@ function(plait_job_properties name timeout)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${ARGN}")
   if("fault" IN_LIST ARGN)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK faults COST 1000)
   endif()
 endfunction()
