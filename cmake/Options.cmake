@@ -16,6 +16,8 @@ set(PLAIT_COMPILE_TOGETHER "nothing" CACHE STRING "What is compiled eight files 
 set_property(CACHE PLAIT_COMPILE_TOGETHER PROPERTY STRINGS nothing tests all)
 if(PLAIT_COMPILE_TOGETHER STREQUAL "all")
   set(CMAKE_UNITY_BUILD ON)
+  # Meant for headers: of a file that is compiled together with others gcc believes that it is one.
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endif()
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 # Files whose names without linkage are those of others beside them.
