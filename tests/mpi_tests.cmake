@@ -1,5 +1,5 @@
-# Tests that are MPI jobs. Much of their time is the launcher's and the naps of ranks that share cores, so that twice as many as cores run
-# side by side. Those of faults mostly wait for time-outs: one of them at a time, from the beginning on.
+# Tests that are MPI jobs. Much of their time is the launcher's and the naps of ranks that share cores, so that one more than
+# there are cores runs side by side. Those of faults mostly wait for time-outs: one of them at a time, from the beginning on.
 
 # What the ranks of a test see: Plait from the first call on, and no call handed back because the host is faster.
 set(PLAIT_TEST_ENVIRONMENT PLAIT_SETUP_CALLS=1 PLAIT_HOST=0)
