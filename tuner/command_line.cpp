@@ -1,7 +1,6 @@
 #include "tuner/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <utility>
 
 namespace plait::tuner {
 
@@ -27,11 +26,6 @@ Option Option::repeated() {
 
 Option Option::within(double least, double most) {
   option_->check(CLI::Range(least, most));
-  return *this;
-}
-
-Option Option::one_of(std::vector<std::string> words) {
-  option_->check(CLI::IsMember(std::move(words)));
   return *this;
 }
 

@@ -25,7 +25,6 @@ class Option {
   Option separated_by(char separator);       // the parts of a list that is one word
   Option repeated();                         // one word at a time, as often as it is given
   Option within(double least, double most);  // else the command line is refused
-  Option one_of(std::vector<std::string> words);
   Option excludes(Option other);
   Option needs(Option other);
 

@@ -24,7 +24,6 @@ using Setting = std::pair<const char*, const char*>;
 // A connection knows the peer's end of it before any data. Left to itself UCX asks for that at the first synchronous
 // send and puts back whatever the connection's socket has not taken by then; UCX 1.13 loses the answer to the peer's
 // own attempt to connect if that is among it, after which neither side can send for ever.
-//
 constexpr auto tcp_settings = std::to_array<Setting>({{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}});
 
 // What the transport itself reads. UCX warns of what nobody has read, at every start, and later versions read names
