@@ -1,6 +1,7 @@
 // Expected failures as values: a code and one message that names the thing and what was expected.
 #pragma once
 
+#include <new>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,6 +21,14 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  // Throws nothing: without memory for the text it says so instead.
+  Status(Code code, const char* message) noexcept : code_(code) {
+    try {
+      message_ = message;
+    } catch (const std::bad_alloc&) {
+      message_ = "out of memory";  // short enough for a string without memory of its own
+    }
+  }
 
   bool ok() const { return code_ == Code::ok; }
   Code code() const { return code_; }

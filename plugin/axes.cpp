@@ -173,7 +173,7 @@ int make_group(MPI_Comm comm, int rank, const AxesRequest& request, MPI_Comm& gr
   Grid grid;
   Groups* groups = prepare_group(comm, request, grid);
   if (groups == nullptr) withdraw(comm);
-  if (groups == nullptr || meet_all(comm) != MPI_SUCCESS) return raise_error(comm, MPI_ERR_NO_MEM);
+  if (groups == nullptr || !meet_all(comm, "make a group").ok()) return raise_error(comm, MPI_ERR_NO_MEM);
   // By name: the group is set up as any communicator that the program makes.
   if (const int error = PMPI_Comm_split(comm, color_of(grid, rank), rank, &group); error != MPI_SUCCESS) return error;
   PMPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN);

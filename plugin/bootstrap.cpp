@@ -87,19 +87,19 @@ Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::uniqu
   replaces_ = before_ != nullptr;
 }
 
-// Both become what holds on all ranks. False when the host failed at that.
-bool Bootstrap::lowest(bool& mine, bool& other) const {
+// Both become what holds on all ranks.
+Status Bootstrap::lowest(bool& mine, bool& other) const {
   const std::array<int, 2> own = {mine, other};
   std::array<int, 2> all = {0, 0};
-  if (reduce_all(own.data(), all.data(), 2, MPI_INT, MPI_MIN, comm()) != MPI_SUCCESS) return false;
+  if (Status met = reduce_all(own.data(), all.data(), 2, MPI_INT, MPI_MIN, comm(), "agree"); !met.ok()) return met;
   mine = all[0] != 0;
   other = all[1] != 0;
-  return true;
+  return {};
 }
 
 Status Bootstrap::agree(const Status& mine, std::string_view failure) const {
   bool well = mine.ok(), unused = true;
-  if (!lowest(well, unused)) return {Code::peer_failed, "the ranks could not agree"};
+  if (Status met = lowest(well, unused); !met.ok()) return met;
   if (!mine.ok()) debug("set-up: " + mine.message());
   return well ? Status() : Status(Code::unavailable, std::string(failure));
 }
@@ -302,7 +302,7 @@ Status Bootstrap::choose_single_copy(std::span<const Offer> offers, bool kernel)
 
 // The ranks of a node measure in pairs, at the same time.
 Result<SingleCopySizes> Bootstrap::measure_single_copy(std::span<const Offer> offers, bool kernel) {
-  if (meet_all(comm()) != MPI_SUCCESS) return Status(Code::peer_failed, "the ranks could not meet");
+  if (Status met = meet_all(comm(), "measure single copies"); !met.ok()) return met;
   SingleCopySizes mine;
   const Status measured = attempt([&]() -> Status {
     mine = own_measurement(offers, kernel);
@@ -370,7 +370,7 @@ Status Bootstrap::share_buffers(std::span<const Offer> offers) {
   bool usable = mapped.ok(), reachable = attached.ok();
   if (!usable) debug("set-up: " + mapped.message());
   if (!reachable) debug("set-up: " + attached.message());
-  if (!lowest(usable, reachable)) return {Code::peer_failed, "the ranks could not agree"};
+  if (Status met = lowest(usable, reachable); !met.ok()) return met;
   if (!usable) connections_.buffers.reset();
   if (!reachable) xpmem_.reset();
   reachable_ = reachable;
@@ -406,9 +406,7 @@ Status Bootstrap::exchange_offers(Offer& mine, std::vector<Offer>& offers, Statu
   offered = attempt([&] { return offer_segment(mine); });
   offers.resize(static_cast<std::size_t>(communicator_.ranks));
   const int bytes = static_cast<int>(sizeof mine);
-  if (gather_all(&mine, bytes, offers.data(), comm()) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not exchange their segments"};
-  return {};
+  return gather_all(&mine, bytes, offers.data(), comm(), "exchange their segments");
 }
 
 Status Bootstrap::share_memory() {
@@ -427,7 +425,7 @@ Status Bootstrap::share_memory() {
   const Status taken = offered.ok() ? attempt([&] { return take_segment(offers); }) : offered;
   if (!taken.ok()) debug("set-up: " + taken.message());
   bool attached = taken.ok(), single_copy = taken.ok() && single_copy_works(offers);
-  if (!lowest(attached, single_copy)) return {Code::peer_failed, "the ranks could not agree"};
+  if (Status met = lowest(attached, single_copy); !met.ok()) return met;
   if (!attached) return {Code::unavailable, "shared memory is not available on every node"};
   if (Status status = share_buffers(offers); !status.ok()) return status;
   if (Status status = choose_single_copy(offers, single_copy); !status.ok()) return status;
@@ -561,8 +559,10 @@ Status Bootstrap::leave(const std::exception& exception) noexcept {
   const Status cause = status_of(exception);
   if (before_ != nullptr && !met_)
     before_->give_up(cause, comm());
-  else if (comm() != MPI_COMM_NULL)
+  else if (comm() != MPI_COMM_NULL) {
     withdraw(comm());
+    connections_.messages.leave();
+  }
   return replaces_ ? Status(Code::peer_failed, "out of memory") : cause;
 }
 
@@ -575,8 +575,7 @@ Status leave_at_once(const Communicator& communicator, Machinery* before, const 
     before->give_up(cause);
     return {Code::peer_failed, "out of memory"};
   }
-  const Result<PrivateCommunicator> made = make_private_communicator(communicator.handle);
-  if (made.ok()) withdraw(made->handle());
+  decline_set_up(communicator);
   return cause;
 }
 
@@ -607,15 +606,28 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
   links.hierarchy = &planner.hierarchy();
 }
 
-Status Machinery::reason_of(const Status& failure) {
+namespace {
+
+Status first_reason(Machinery& machinery, const Status& failure) {
   constexpr std::uint64_t longest_ns = 50'000'000;
   if (failure.code() != Code::peer_failed) return failure;
+  const Status& heard = machinery.notice.heard();
   const std::uint64_t until = monotonic_ns() + longest_ns;
-  while (notice.heard().ok() && monotonic_ns() < until) {
-    look_at_notice();
+  while (heard.ok() && monotonic_ns() < until) {
+    machinery.look_at_notice();
     sched_yield();
   }
-  return notice.heard().ok() ? failure : notice.heard();
+  return heard.ok() ? failure : heard;
+}
+
+}  // namespace
+
+Status Machinery::reason_of(const Status& failure) noexcept {
+  try {
+    return first_reason(*this, failure);
+  } catch (const std::exception& exception) {  // which must not keep the failure from whoever waits for it
+    return status_of(exception);
+  }
 }
 
 void Machinery::give_up(const Status& cause) noexcept { give_up(cause, connections.messages.handle()); }
@@ -630,6 +642,13 @@ void Machinery::give_up(const Status& cause, MPI_Comm messages) noexcept {
 
 Machinery::~Machinery() {
   if (trace != nullptr) keep_trace(std::move(trace));
+}
+
+void decline_set_up(const Communicator& communicator) noexcept {
+  Result<PrivateCommunicator> made = make_private_communicator(communicator.handle);
+  if (!made.ok()) return;
+  withdraw(made->handle());
+  made->leave();
 }
 
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,

@@ -71,7 +71,7 @@ struct Machinery {
   // What to say of a failed call: a peer that gives up cuts its connections, perhaps before its reason has come here by
   // the notice, which is waited for a moment. Other failures stay as they are. Blocks for a twentieth of a second at
   // most; lets the host make progress.
-  Status reason_of(const Status& failure);
+  Status reason_of(const Status& failure) noexcept;
   // A glance for a rank of another node that has.
   void look_at_notice() { notice.look(connections.messages.handle()); }
 
@@ -102,5 +102,8 @@ inline StepTrace* begin_trace(Machinery& machinery) {
 // in any order.
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
                                           std::unique_ptr<Machinery> before);
+
+// For a rank that cannot, while the others call set_up() with nothing before: they fail at once. Needs no memory of ours.
+void decline_set_up(const Communicator& communicator) noexcept;
 
 }  // namespace plait::plugin

@@ -81,7 +81,7 @@ class Bootstrap {
  private:
   bool may_use(std::string_view channel) const { return bootstrap::may_use(communicator_, channel); }
   MPI_Comm comm() const { return connections_.messages.handle(); }
-  bool lowest(bool& mine, bool& other) const;
+  Status lowest(bool& mine, bool& other) const;
   Status agree(const Status& mine, std::string_view failure) const;
   Status take_messages();
   Status meet();

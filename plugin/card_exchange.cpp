@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
@@ -29,7 +30,7 @@ Status Bootstrap::gather_cards(const Card& mine, std::vector<Card>& cards) {
   auto gathered = std::make_unique<std::vector<Card>>(static_cast<std::size_t>(communicator_.ranks) + 1, mine);
   Card *own = gathered->data(), *all = own + 1;
   if (before_ == nullptr) {
-    if (gather_all(own, bytes, all, comm()) != MPI_SUCCESS) return failed;
+    if (Status met = gather_all(own, bytes, all, comm(), "exchange their locations"); !met.ok()) return met;
   } else {
     MPI_Request request = MPI_REQUEST_NULL;
     if (host().iallgather(own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm(), &request) != MPI_SUCCESS) return failed;
@@ -66,11 +67,11 @@ Status Bootstrap::share_lessons() {
   });
   if (!found.ok()) text.clear();
   int bytes = static_cast<int>(text.size());
-  const Status failed(Code::peer_failed, "the ranks could not share what is known of trials");
-  if (tell_all(&bytes, static_cast<int>(sizeof bytes), comm()) != MPI_SUCCESS) return failed;
+  constexpr std::string_view what = "share what is known of trials";
+  if (Status met = tell_all(&bytes, static_cast<int>(sizeof bytes), comm(), what); !met.ok()) return met;
   if (bytes == 0) return {};
   text.resize(static_cast<std::size_t>(bytes));
-  if (tell_all(text.data(), bytes, comm()) != MPI_SUCCESS) return failed;
+  if (Status met = tell_all(text.data(), bytes, comm(), what); !met.ok()) return met;
   known_ = parse_lessons(text);
   return {};
 }

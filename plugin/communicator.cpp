@@ -143,12 +143,15 @@ void say_too_large(int ranks) {
        std::to_string(most_planned_ranks));
 }
 
-// So that no call before the set-up, in which the others could learn of it, fails for lack of them.
+// Where memory is short the first call that needs them asks again.
 void reserve(Lists& lists, std::size_t ranks) {
-  lists.counts.reserve(ranks);
-  lists.displacements.reserve(ranks);
-  lists.sends.reserve(ranks);
-  lists.receives.reserve(ranks);
+  try {
+    lists.counts.reserve(ranks);
+    lists.displacements.reserve(ranks);
+    lists.sends.reserve(ranks);
+    lists.receives.reserve(ranks);
+  } catch (const std::exception&) {
+  }
 }
 
 // For the report only: no reason to fail where memory is short.

@@ -146,8 +146,9 @@ struct Figures {
 Result<Figures> agree(MPI_Comm comm, const Figures& mine) {
   const std::array<double, 5> own = {mine.node, mine.across_switches, mine.first_s, -mine.way, mine.bad() ? 1.0 : 0.0};
   std::array<double, 5> all = {};
-  if (reduce_all(own.data(), all.data(), 5, MPI_DOUBLE, MPI_MAX, comm) != MPI_SUCCESS)
-    return Status(Code::peer_failed, "the ranks could not agree on the network's rate");
+  if (Status met = reduce_all(own.data(), all.data(), 5, MPI_DOUBLE, MPI_MAX, comm, "agree on the network's rate");
+      !met.ok())
+    return met;
   if (all[4] != 0) return Status(Code::unavailable, "the network's rate cannot be measured");
   return Figures{.node = all[0], .across_switches = all[1], .first_s = all[2], .way = -all[3]};
 }

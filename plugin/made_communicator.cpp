@@ -62,6 +62,7 @@ void look_at_made(MPI_Comm from, MPI_Comm made) noexcept {
 }  // namespace
 
 void note_waiting_post(Communicator& communicator) {
+  ++communicator.eligible_calls;
   ++communicator.posted_calls;
   any_waiting_post.store(true, std::memory_order_relaxed);
 }

@@ -50,10 +50,16 @@ Admission admit_accelerated(Operation& operation) {
   return Admission::failed;
 }
 
-Admission admit_by_road(Operation& operation) {
-  Communicator& communicator = *operation.communicator;
+// While the communicator waits to be set up it is an eligible call, too.
+void note_post(Communicator& communicator) {
   communicator.posts = true;
   communicator.made_of_it = 0;
+  if (communicator.road == Road::waiting) note_waiting_post(communicator);
+}
+
+Admission admit_by_road(Operation& operation) {
+  Communicator& communicator = *operation.communicator;
+  note_post(communicator);
   switch (communicator.road) {
     case Road::accelerated:
       return admit_accelerated(operation);
@@ -61,8 +67,6 @@ Admission admit_by_road(Operation& operation) {
       operation.error = communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER;
       return Admission::failed;
     case Road::waiting:
-      ++communicator.eligible_calls;
-      note_waiting_post(communicator);
       operation.reason = reasons::not_set_up_by_blocking;
       return Admission::host;
     default:
@@ -182,6 +186,11 @@ void prepare_to_run(Operation& operation) {
   operation.prepared = std::move(prepared);
   operation.needs_host = calls_host(operation);
   detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+}
+
+bool post_stays_with_host(Communicator& communicator) noexcept {
+  if (communicator.road == Road::waiting) note_post(communicator);
+  return communicator.road == Road::waiting || communicator.road == Road::host;
 }
 
 void note_latest(Operation& operation, MPI_Request handle) { latest = {&operation, handle}; }

@@ -7,6 +7,8 @@
 
 #include <mpi.h>
 
+#include <utility>
+
 #include "plugin/communicator.h"
 #include "plugin/errors.h"
 #include "plugin/operation.h"
@@ -27,6 +29,9 @@ const char* why_host(const Operation& operation);
 
 // Finds the plan, on a communicator that is set up; without `prepared` afterwards the host has the call, for `reason`.
 void prepare_to_run(Operation& operation);
+
+// stay_with_host(), of a call that does not block.
+bool post_stays_with_host(Communicator& communicator) noexcept;
 
 // What wait() of this thread expects next. `handle`: what the program holds.
 void note_latest(Operation& operation, MPI_Request handle);
@@ -78,8 +83,9 @@ int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
       made->reason = arguments.prepare(*communicator, made->request);
     }
   } catch (const std::exception& exception) {
-    if (made != nullptr) give_back(made);
-    return leave_call(comm, communicator, exception);
+    if (made != nullptr) give_back(std::exchange(made, nullptr));
+    if (communicator == nullptr || !post_stays_with_host(*communicator))
+      return leave_call(comm, communicator, exception);
   }
   if (made == nullptr) return post_on_host(arguments, comm, request, communicator, nullptr);
   Operation& operation = *made;

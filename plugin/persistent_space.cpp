@@ -100,8 +100,9 @@ Status PersistentSpace::share_table(const Site& site) {
     return {};
   });
   if (Status status = go_on_together(comm, room); !status.ok()) return status;
-  if (gather_all(&mine, static_cast<int>(sizeof mine), offers.data(), comm) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not exchange their tables"};
+  if (Status met = gather_all(&mine, static_cast<int>(sizeof mine), offers.data(), comm, "exchange their tables");
+      !met.ok())
+    return met;
   if (shared.ok())
     shared = bootstrap::attempt([&]() -> Status {
       const SegmentOffer& offer = offers[static_cast<std::size_t>(site.speakers[static_cast<std::size_t>(site.own)])];
@@ -114,7 +115,8 @@ Status PersistentSpace::share_table(const Site& site) {
     });
   const int well = shared.ok() ? 1 : 0;
   int all_well = 0;
-  if (reduce_all(&well, &all_well, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS || all_well == 0) {
+  if (Status met = reduce_all(&well, &all_well, 1, MPI_INT, MPI_MIN, comm, "share a table"); !met.ok()) return met;
+  if (all_well == 0) {
     if (!shared.ok()) debug("set-up of persistent collectives: " + shared.message());
     return {Code::unavailable, "the ranks of a node could not share a table"};
   }
@@ -129,8 +131,9 @@ std::optional<std::uint32_t> PersistentSpace::take_slot(Operation* operation, bo
     if (slots_[slot].load(std::memory_order_acquire) == nullptr)
       free_here[slot / word_bits] |= std::uint64_t{1} << (slot % word_bits);
   const MPI_Comm comm = communicator_.machinery->connections.messages.handle();
-  if (reduce_all(free_here.data(), free.data(), static_cast<int>(free.size()), MPI_UINT64_T, MPI_BAND, comm) !=
-      MPI_SUCCESS)
+  if (!reduce_all(free_here.data(), free.data(), static_cast<int>(free.size()), MPI_UINT64_T, MPI_BAND, comm,
+                  "agree on a place")
+           .ok())
     return {};
   for (std::size_t word = 0; word < free.size(); ++word) {
     if (free[word] == 0) continue;

@@ -111,8 +111,7 @@ Result<std::vector<RailNetwork::Card>> RailNetwork::exchange_cards(std::span<con
     }
   }
   std::vector<Card> cards(locations.size());
-  if (gather_all(&mine, sizeof mine, cards.data(), comm_) != MPI_SUCCESS)
-    return Status(Code::peer_failed, "the ranks could not exchange their rails");
+  if (Status met = gather_all(&mine, sizeof mine, cards.data(), comm_, "exchange their rails"); !met.ok()) return met;
   identity_ = cards.front().communicator;
   return cards;
 }
@@ -178,9 +177,8 @@ class AddressTable {
     std::memcpy(&mine_[rail * slot_], &bytes, sizeof bytes);
     std::memcpy(&mine_[rail * slot_ + sizeof bytes], address.data(), bytes);
   }
-  bool exchange(MPI_Comm comm) {
-    const int bytes = static_cast<int>(row_);
-    return gather_all(mine_.data(), bytes, all_.data(), comm) == MPI_SUCCESS;
+  Status exchange(MPI_Comm comm) {
+    return gather_all(mine_.data(), static_cast<int>(row_), all_.data(), comm, "exchange their rails' addresses");
   }
   std::string get(std::size_t rank, std::size_t rail) const {
     const char* from = &all_[rank * row_ + rail * slot_];
@@ -216,13 +214,13 @@ Status RailNetwork::exchange_addresses(std::span<const Card> cards, std::span<co
   if (!opened.ok()) debug(opened.message());
   std::array<int, 3> mine = {opened.ok() ? 0 : 1, knows_all(cards) ? 0 : 1, 0}, all = {};
   for (const UcxRail& rail : rails_) mine[2] = std::max(mine[2], static_cast<int>(rail.worker->address().size()));
-  if (reduce_all(mine.data(), all.data(), 3, MPI_INT, MPI_MAX, comm_) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not agree on their rails"};
+  if (Status met = reduce_all(mine.data(), all.data(), 3, MPI_INT, MPI_MAX, comm_, "agree on their rails"); !met.ok())
+    return met;
   if (all[0] != 0) return {Code::unavailable, "ucx: a rail cannot be opened on every rank"};
   if (all[1] != 0) {
     AddressTable addresses(cards.size(), rails_.size(), static_cast<std::size_t>(all[2]));
     for (std::size_t i = 0; i < rails_.size(); ++i) addresses.put(i, rails_[i].worker->address());
-    if (!addresses.exchange(comm_)) return {Code::peer_failed, "the ranks could not exchange their rails' addresses"};
+    if (Status met = addresses.exchange(comm_); !met.ok()) return met;
     meet(cards, locations, [&](std::size_t rank, std::size_t rail) { return addresses.get(rank, rail); });
   }
   OwnRails& own = own_rails();
@@ -285,8 +283,10 @@ Status RailNetwork::check(const Hierarchy& hierarchy) {
     mine[rail] = check_rail(rail, partners) ? 1 : 0;
     mine[most_rails] &= mine[rail] != 0 && knock_at(rail, partners.to) ? 1 : 0;
   }
-  if (reduce_all(mine.data(), all.data(), most_rails + 1, MPI_INT, MPI_MIN, comm_) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not agree on their rails"};
+  constexpr int answers = most_rails + 1;
+  if (Status met = reduce_all(mine.data(), all.data(), answers, MPI_INT, MPI_MIN, comm_, "agree on rails that work");
+      !met.ok())
+    return met;
   peers_answer_ = all[most_rails] != 0;
   std::vector<UcxRail> working;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
@@ -356,8 +356,10 @@ Status RailNetwork::agree_on_weights() {
       mine[2 * i + 1] = seconds > 0 ? 1 : 0;
     }
   }
-  if (reduce_all(mine.data(), all.data(), 2 * most_rails, MPI_LONG_LONG, MPI_SUM, comm_) != MPI_SUCCESS)
-    return {Code::peer_failed, "the ranks could not agree on the rates of their rails"};
+  if (Status met = reduce_all(mine.data(), all.data(), 2 * most_rails, MPI_LONG_LONG, MPI_SUM, comm_,
+                              "agree on the rates of their rails");
+      !met.ok())
+    return met;
   std::vector<double> seconds(rails_.size());
   for (std::size_t i = 0; i < rails_.size(); ++i)
     seconds[i] = static_cast<double>(all[2 * i]) / static_cast<double>(std::max(all[2 * i + 1], 1LL)) / picoseconds_kib;

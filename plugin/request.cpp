@@ -330,6 +330,15 @@ void count_host_call(const HostCall& call, std::uint64_t begin_ns) noexcept {
   }
 }
 
+bool stay_with_host(Communicator& communicator) noexcept {
+  if (communicator.road == Road::waiting && ++communicator.eligible_calls >= process().config.setup_calls) {
+    decline_set_up(communicator);
+    communicator.host_reason = reasons::no_set_up;
+    communicator.road = Road::host;
+  }
+  return communicator.road == Road::waiting || communicator.road == Road::host;
+}
+
 int leave_call(MPI_Comm comm, Communicator* communicator, const std::exception& exception) noexcept {
   int error = MPI_ERR_NO_MEM;
   if (dynamic_cast<const std::bad_alloc*>(&exception) == nullptr) error = error_code(status_of(exception));

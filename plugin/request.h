@@ -16,6 +16,7 @@
 #include "plugin/layout.h"
 #include "plugin/pair_exchange.h"
 #include "plugin/process.h"
+#include "plugin/reasons.h"
 #include "plugin/reduction.h"
 #include "plugin/report.h"
 #include "tl/trace.h"
@@ -98,8 +99,15 @@ inline Communicator* serving(MPI_Comm comm) {
   return accepting() ? find_communicator(comm) : nullptr;
 }
 
-// For what is thrown before a call has begun: this rank cannot take part in it, and the others are told where they can
-// hear. `communicator`: nullptr: there is none. Returns what the call is to return.
+// For what is thrown before a call has begun.
+
+// Where the others leave the call to the host, this rank does so as well: true until a communicator is set up. The call
+// counts as an eligible one, as it does with the others unless its arguments are none of Plait's. Where they set up at
+// this call, they hear that this rank cannot.
+bool stay_with_host(Communicator& communicator) noexcept;
+
+// This rank cannot take part in it, and the others are told where they can hear. `communicator`: nullptr: there is none.
+// Returns what the call is to return.
 int leave_call(MPI_Comm comm, Communicator* communicator, const std::exception& exception) noexcept;
 
 // The way of every blocking call; Arguments are those of plugin/arguments.h. `communicator`: serving(comm). A part of
@@ -121,7 +129,8 @@ template <class Arguments>
   try {
     if (readable) reason = arguments.prepare(*communicator, request);
   } catch (const std::exception& exception) {
-    return leave_call(comm, communicator, exception);
+    if (!stay_with_host(*communicator)) return leave_call(comm, communicator, exception);
+    reason = plugin::reasons::no_memory;
   }
   if (hopeless) {
     if (communicator != nullptr) reason = communicator->host_reason;

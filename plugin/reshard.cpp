@@ -162,7 +162,8 @@ std::string signature(const reshard::HostSchedule& schedule) {
 std::string told_to_all(MPI_Comm comm, bool tells, const std::string& text) {
   std::array<unsigned char, 200> own{}, all{};  // room is left for the rank
   if (tells) std::copy_n(text.begin(), std::min(text.size(), own.size() - 1), own.begin());
-  if (reduce_all(own.data(), all.data(), static_cast<int>(own.size()), MPI_UNSIGNED_CHAR, MPI_MAX, comm) != MPI_SUCCESS)
+  const int bytes = static_cast<int>(own.size());
+  if (!reduce_all(own.data(), all.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, comm, "tell what is wrong").ok())
     return "arguments: those of another rank cannot be used";
   return reinterpret_cast<const char*>(all.data());
 }
@@ -175,10 +176,11 @@ Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::
     own.insert(own.end(), {print, -print});
   }
   std::vector<std::int64_t> lowest(own.size());
-  const int error = reduce_all(own.data(), lowest.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MIN, comm);
+  const Status met = reduce_all(own.data(), lowest.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MIN, comm,
+                                "agree on a resharding");
   // From here on all ranks come to the same end.
   return bootstrap::attempt([&]() -> Status {
-    if (error != MPI_SUCCESS) return {Code::peer_failed, "the ranks could not agree on a resharding"};
+    if (!met.ok()) return met;
     if (lowest.front() < ranks) {
       const std::string complaint = told_to_all(comm, lowest.front() == rank, mine.message());
       return mine.ok() ? Status(Code::invalid, complaint + " (on rank " + std::to_string(lowest.front()) + ")") : mine;
@@ -280,7 +282,9 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
       return {};
     });
   std::int64_t good = status.ok() ? 1 : 0, all_good = 0;
-  if (reduce_all(&good, &all_good, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS || (all_good == 0 && status.ok()))
+  const Status met = reduce_all(&good, &all_good, 1, MPI_INT64_T, MPI_MIN, comm, "prepare the resharding");
+  if (!met.ok()) return met;
+  if (all_good == 0 && status.ok())
     return bootstrap::attempt(
         [] { return Status(Code::unavailable, "another rank could not prepare the resharding"); });
   if (!status.ok()) return status;

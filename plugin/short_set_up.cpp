@@ -92,7 +92,7 @@ Status Bootstrap::connect_short() {
   const Status attached = attempt([&] { return attach_short(offers, offered); });
   bool connected = attached.ok(), unused = true;
   if (!attached.ok()) debug("set-up for short calls: " + attached.message());
-  if (!lowest(connected, unused)) return {Code::peer_failed, "the ranks could not agree"};
+  if (Status met = lowest(connected, unused); !met.ok()) return met;
   if (connected) {
     use_mpi_ = use_mpi_ && !use_sockets_;
     sizes_ = {never, never};

@@ -52,8 +52,9 @@ SingleCopySizes sizes_of(const MeasuredCopies& copies) {
 Result<SingleCopySizes> agree_on_single_copy(MPI_Comm comm, const SingleCopySizes& mine) {
   const std::array<std::uint64_t, 2> own = {mine.kernel_from, mine.mapped_from};
   std::array<std::uint64_t, 2> all = {0, 0};
-  if (reduce_all(own.data(), all.data(), 2, MPI_UINT64_T, MPI_MAX, comm) != MPI_SUCCESS)
-    return Status(Code::peer_failed, "the ranks could not agree on the single copy");
+  if (Status met = reduce_all(own.data(), all.data(), 2, MPI_UINT64_T, MPI_MAX, comm, "agree on the single copy");
+      !met.ok())
+    return met;
   if (all[0] == 0) return SingleCopySizes{usual_size, never};
   return SingleCopySizes{all[0], all[1]};
 }

@@ -72,8 +72,7 @@ Result<Sockets> open_sockets(MPI_Comm comm, int rank, std::size_t distant, const
   }
   std::vector<ListenerCard> cards(addresses.size());
   const int bytes = static_cast<int>(sizeof mine);
-  if (gather_all(&mine, bytes, cards.data(), comm) != MPI_SUCCESS)
-    return Status(Code::peer_failed, "the ranks could not exchange their sockets");
+  if (Status met = gather_all(&mine, bytes, cards.data(), comm, "exchange their sockets"); !met.ok()) return met;
   if (std::ranges::any_of(cards, [](const ListenerCard& card) { return card.endpoint.port == 0; })) return Sockets();
   sockets.key = cards.front().key;
   for (std::size_t peer = 0; peer < cards.size(); ++peer)

@@ -71,7 +71,10 @@ def draw(seed, number, names=()):
     mpi = chance.choice([each for each in mpis if nodes == 1 or each == "openmpi"])
     shape = {"counts": chance.choice(PLACES[nodes]), "mpi": mpi, "rails": chance.choice(fault.rails)}
     details = fault.draw(chance, shape)
-    program = {"seconds": round(fault.seconds(details), 2), "seed": chance.randrange(1 << 30), "forms": chance.choice(FORMS),
+    # MPICH's own persistent collectives bring wrong data where several are under way (docs/soak.md).
+    forms = [each for each in FORMS if mpi != "mpich" or not fault.may_leave_to_host or "persistent" not in each]
+    program = {"seconds": round(fault.seconds(details), 2), "seed": chance.randrange(1 << 30),
+               "forms": chance.choice(forms),
                "memory": chance.choice(("private", "private", "mpi")),
                "errors": chance.choice(("fatal", "return", "abort"))}
     return Run(seed=str(seed), number=number, fault=fault.name, details=details, **shape, door=chance.choice(DOORS[mpi]),

@@ -24,6 +24,7 @@ class Fault:
     rails = (1, 2)       # of the cluster
     may = {"right"}      # end so; or fail
     only_plait = 0.2     # share of its jobs in which nothing goes to the host MPI
+    may_leave_to_host = False  # calls that Plait has without the fault
     within_s = 10        # from the fault on until the job has failed
     names = ()           # patterns of which one is to be in a failed job's output; {} is filled from the details
 
@@ -167,6 +168,7 @@ class FullShm(Fault):
 
 class FewFiles(Fault):
     name, weight, what = "files", 6, "EMFILE: few files may be open, from the start or from some moment on"
+    may_leave_to_host = True
     may = {"right", "failed"}
     # UCX ends the process where the limit meets it while it is loaded. Else there is no reason to fail but a connection
     # that cannot be made: the rank that lacks files says so, and what the other one has is a time-out, beside the line of
@@ -198,8 +200,12 @@ class FewFiles(Fault):
 class NoMemory(Fault):
     """Of the calls that Plait's own code makes: what the host MPI does without memory is its own affair."""
     name, weight, what = "memory", 6, "ENOMEM: some of Plait's allocations fail, of one rank or of all"
+    may_leave_to_host = True
     may = {"right", "failed"}
-    names = (r"plait: [^\n]*(memory|alloc)",)
+    names = (r"plait: [^\n]*(memory|alloc)",
+             # The rank's own error, with the host's text for its class.
+             r"rank \d+: error [^\n]*(MPI_ERR_NO_MEM|Unable to allocate memory)",
+             r"reported by process[^\n]*\n[^\n]*\n[^\n]*MPI_ERR_NO_MEM: out of memory")
 
     def draw(self, chance, shape):
         return {"moment": "before", "rank": one_or_all(chance, shape), "first": log_uniform(chance, 5000),

@@ -166,11 +166,11 @@ bool plait_ompi_preloaded(void) {
 
 void plait_ompi_warn(const char* text) { plait::warn(text); }
 
-void plait_ompi_begin(const char* const values[]) {
+void plait_ompi_begin(const char* const values[], size_t count) {
   plait::plugin::ompi::install_host_functions();
   try {
     std::vector<std::string> settings;
-    for (size_t i = 0; i < plait::knobs().size(); ++i)
+    for (size_t i = 0; i < count; ++i)
       settings.push_back(std::string(plait::knobs()[i].name) + "=" + (values[i] != nullptr ? values[i] : ""));
     plait::plugin::prefer_settings(std::move(settings));
   } catch (const std::exception&) {  // where that makes a difference, the ranks will see that their settings differ

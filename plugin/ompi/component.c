@@ -15,6 +15,7 @@ extern __attribute__((visibility("default"))) const mca_coll_base_component_t mc
 
 static int priority = 0;
 static char** values = NULL; /* of the variables, in their order; Open MPI owns the texts */
+static size_t registered = 0;
 static bool active = false;
 
 /* ---- Parameters ---- */
@@ -41,7 +42,7 @@ static int register_parameters(void) {
   if (values == NULL) values = calloc(count, sizeof *values); /* for the life of the process */
   if (values == NULL) return OMPI_ERR_OUT_OF_RESOURCE;
   int error = register_priority();
-  for (size_t index = 0; error >= 0 && index < count; ++index) error = register_variable(index);
+  for (registered = 0; error >= 0 && registered < count; ++registered) error = register_variable(registered);
   return error < 0 ? error : OMPI_SUCCESS;
 }
 
@@ -104,7 +105,7 @@ static bool decide(struct ompi_communicator_t* world) {
     return false;
   if (reason != NULL && ompi_comm_rank(world) == 0) plait_ompi_warn(reason);
   if (reason != NULL) return false;
-  plait_ompi_begin((const char* const*)values);
+  plait_ompi_begin((const char* const*)values, registered);
   return true;
 }
 

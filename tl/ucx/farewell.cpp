@@ -1,6 +1,7 @@
 #include "tl/ucx/farewell.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -20,10 +21,19 @@ bool over(const UcpLibrary& ucp, void*& request) {
   return true;
 }
 
+Status failure_of(const Farewell& farewell) noexcept {
+  try {
+    return {Code::peer_failed,
+            "ucx: rank " + std::to_string(farewell.first_failed) + " has failed: " + farewell.reason.data()};
+  } catch (const std::bad_alloc&) {
+    return {Code::peer_failed, "a rank failed"};
+  }
+}
+
 }  // namespace
 
-void Farewells::compose(const Status& cause) {
-  own_ = std::make_unique<Farewell>(first_);
+void Farewells::compose(const Status& cause) noexcept {
+  *own_ = first_;
   if (!heard_.ok()) return;
   own_->first_failed = rank_;
   std::copy_n(cause.message().data(), std::min(cause.message().size(), own_->reason.size() - 1), own_->reason.data());
@@ -83,8 +93,9 @@ void Farewells::listen(RailWorker& worker) {
 
 // True when it is here and taken.
 bool Farewells::receive(RailWorker& worker, std::uint64_t tag) {
+  incoming_.farewell.reset(new (std::nothrow) Farewell);
+  if (incoming_.farewell == nullptr) return false;
   incoming_.sender = tag >> binding_bits & ((std::uint64_t{1} << rank_bits) - 1);
-  incoming_.farewell = std::make_unique<Farewell>();
   ucp_request_param_t parameters;
   parameters.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   incoming_.request =
@@ -103,8 +114,7 @@ bool Farewells::take_incoming(RailWorker& worker) {
   first_ = *taken.farewell;
   first_.reason.back() = 0;
   if (first_.first_failed < 0) first_.first_failed = static_cast<std::int32_t>(taken.sender);
-  heard_ = {Code::peer_failed,
-            "ucx: rank " + std::to_string(first_.first_failed) + " has failed: " + first_.reason.data()};
+  heard_ = failure_of(first_);
   return true;
 }
 

@@ -21,13 +21,16 @@ struct Farewell {
 // One rank's, of one communicator. Not thread-safe; what takes a worker needs its turn (RailWorker::lock).
 class Farewells {
  public:
-  Farewells(std::uint64_t communicator, int rank, std::size_t ranks)
-      : communicator_(communicator), rank_(rank), heard_from_(ranks) {}
+  // All the memory that a farewell takes is taken here: what fails may be the memory.
+  Farewells(std::uint64_t communicator, int rank, std::size_t ranks, std::size_t rails)
+      : communicator_(communicator), rank_(rank), own_(std::make_unique<Farewell>()), heard_from_(ranks) {
+    said_.reserve(ranks * rails);
+  }
   Farewells(const Farewells&) = delete;
   Farewells& operator=(const Farewells&) = delete;
 
   // This rank has failed because of `cause`, or after the first failure that it has heard of. Once, before say().
-  void compose(const Status& cause);
+  void compose(const Status& cause) noexcept;
   void say(RailWorker& worker, UcxEndpoint& endpoint);
   // Whether all that was said over the worker has left this process, with all that was sent before it, as far as that
   // still can. The worker's progress brings it about.
@@ -37,7 +40,8 @@ class Farewells {
   // What has not left by now is UCX's, with its memory.
   void forget(RailWorker& worker);
 
-  // Takes those that have arrived. A small part of a microsecond where there are none.
+  // Takes those that have arrived; those for which there is no memory wait. A small part of a microsecond where there are
+  // none.
   void listen(RailWorker& worker);
   // Not ok once there was one: peer_failed, with the rank that failed and its reason.
   const Status& heard() const { return heard_; }

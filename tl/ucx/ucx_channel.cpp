@@ -165,7 +165,7 @@ UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<c
       peers_(std::move(peers)),
       watched_(std::move(rails)),
       watch_(watched_, peers_, options_.peers_answer),
-      farewells_(options_.communicator, options_.rank, peers_.size()) {
+      farewells_(options_.communicator, options_.rank, peers_.size(), watched_.size()) {
   for (const UcxRail& rail : watched_) rails_.push_back({rail, std::vector<UcxEndpoint*>(ranks()), {}, {}});
   options_.weights.resize(watched_.size(), 1.0);
   options_.fragment_bytes = std::max<std::size_t>(options_.fragment_bytes, 1);
