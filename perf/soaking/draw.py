@@ -77,8 +77,11 @@ def draw(seed, number, names=()):
                "forms": chance.choice(forms),
                "memory": chance.choice(("private", "private", "mpi")),
                "errors": chance.choice(("fatal", "return", "abort"))}
-    return Run(seed=str(seed), number=number, fault=fault.name, details=details, **shape, door=chance.choice(DOORS[mpi]),
-               settings=draw_settings(chance, fault.only_plait), program=program)
+    door, settings = chance.choice(DOORS[mpi]), draw_settings(chance, fault.only_plait)
+    if program["errors"] == "return":
+        settings = {**settings, **ALWAYS_PLAIT}  # who leaves would let others wait in a call of the host's for ever
+    return Run(seed=str(seed), number=number, fault=fault.name, details=details, **shape, door=door, settings=settings,
+               program=program)
 
 
 def draw_settings(chance, only_plait):

@@ -301,8 +301,11 @@ class Job {
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Comm_split(MPI_COMM_WORLD, world_.rank % 2, world_.rank, &part);
     groups_ = {world_};
-    // Who leaves after an error on one communicator would let others, which know of none, wait for ever on another.
+    // Who leaves after an error on one communicator would let others, which know of none, wait for ever on another, or
+    // in a call that is always the host's.
     if (options.errors != "return") groups_ = {world_, Group(copy), Group(part)};
+    for (std::size_t kind = 0; kind < kind_names.size(); ++kind)
+      if (options.errors != "return" || static_cast<Kind>(kind) != Kind::scan) kinds_.push_back(static_cast<Kind>(kind));
     for (const Form form : {Form::blocking, Form::nonblocking, Form::persistent})
       if (options.forms.find(form_name(form)) != std::string::npos) forms_.push_back(form);
     for (const Form form : forms_)
@@ -363,7 +366,7 @@ class Job {
     }
     for (Call* call : chosen)
       if (!call->fixed())
-        call->become(groups_[random_() % groups_.size()], static_cast<Kind>(random_() % kind_names.size()),
+        call->become(groups_[random_() % groups_.size()], kinds_[random_() % kinds_.size()],
                      counts[random_() % counts.size()]);
     return make(chosen);
   }
@@ -417,6 +420,7 @@ class Job {
   std::mt19937_64 random_;  // the same on all ranks
   Group world_{MPI_COMM_WORLD};
   std::vector<Group> groups_;
+  std::vector<Kind> kinds_;
   std::vector<Form> forms_;
   std::vector<Call> calls_;
   double begin_ = 0, called_ = 0;
