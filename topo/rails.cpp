@@ -1,10 +1,13 @@
 #include "topo/rails.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -173,17 +176,29 @@ std::vector<Rail> discover_rails() {
   return rails_of(ports.ok() ? *ports : std::vector<VerbsPort>(), network_interfaces());
 }
 
+namespace {
+
+// This process has as many files open as it may, or the machine has: a file that is there is not read then.
+bool lacks_files(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno == EMFILE || errno == ENFILE;
+  close(file);
+  return false;
+}
+
+}  // namespace
+
 bool link_is_up(const Rail& rail) {
-  if (rail.kind == RailKind::ethernet) {
-    const std::string carrier = first_word(interface_file(rail.name, "carrier"));
-    return carrier == "1";  // unreadable: the interface is down or gone
-  }
   const auto colon = rail.name.find(':');
-  std::ifstream file("/sys/class/infiniband/" + rail.name.substr(0, colon) + "/ports/" + rail.name.substr(colon + 1) +
-                     "/state");
+  const bool ethernet = rail.kind == RailKind::ethernet;
+  const std::string path = ethernet ? interface_file(rail.name, "carrier")
+                                    : "/sys/class/infiniband/" + rail.name.substr(0, colon) + "/ports/" +
+                                          rail.name.substr(colon + 1) + "/state";
+  std::ifstream file(path);
   std::string state;
   std::getline(file, state);
-  return state.find("ACTIVE") != std::string::npos;
+  if (state.empty()) return lacks_files(path);  // unreadable otherwise: the interface is down or gone
+  return ethernet ? state == "1" : state.find("ACTIVE") != std::string::npos;
 }
 
 }  // namespace plait::topo

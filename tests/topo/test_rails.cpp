@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "topo/rails.h"
 
@@ -75,4 +77,32 @@ TEST(Rails, ASecondPortOnANetworkIsAnotherRail) {
 }
 
 }  // namespace
+// As many files as this process may have are open while it lives.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = dup(STDERR_FILENO);
+    close(next);
+    const rlimit few = {static_cast<rlim_t>(next), before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~NoMoreFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Rails, AreTakenToBeUpWhereNoFileCanBeOpened) {
+  Rail loopback, gone;
+  loopback.name = "lo";
+  gone.name = "nowhere0";
+  EXPECT_TRUE(link_is_up(loopback));
+  EXPECT_FALSE(link_is_up(gone));
+  const NoMoreFiles none;
+  EXPECT_TRUE(link_is_up(loopback));
+}
+
 }  // namespace plait::topo
