@@ -128,8 +128,25 @@ bool loses_bytes_packed(MPI_Datatype type) {
          std::ranges::any_of(contents.types(), [](MPI_Datatype part) { return loses_bytes_packed(part); });
 }
 
+namespace {
+
+// Open MPI packs elements one behind the other where their extent ends in a part without data: it must not be asked.
+template <class Copy>
+void for_each_gapless(std::size_t count, const Datatype& type, Copy&& copy) {
+  for (std::size_t i = 0; i < count; ++i)
+    copy(type.true_lower_bound + static_cast<std::ptrdiff_t>(i) * type.extent, i * type.size);
+}
+
+}  // namespace
+
 int pack_elements(const std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
   if (type.size == 0) return MPI_SUCCESS;
+  if (type.gapless) {
+    for_each_gapless(count, type, [&](std::ptrdiff_t at, std::size_t to) {
+      std::memcpy(packed + to, address + at, type.size);
+    });
+    return MPI_SUCCESS;
+  }
   const std::size_t most = max_piece_bytes / type.size;
   for (std::size_t done = 0; done < count;) {
     auto* source = const_cast<std::byte*>(address) + static_cast<std::ptrdiff_t>(done) * type.extent;
@@ -144,6 +161,12 @@ int pack_elements(const std::byte* address, std::size_t count, const Datatype& t
 
 int unpack_elements(std::byte* address, std::size_t count, const Datatype& type, const std::byte* packed) {
   if (type.size == 0) return MPI_SUCCESS;
+  if (type.gapless) {
+    for_each_gapless(count, type, [&](std::ptrdiff_t at, std::size_t from) {
+      std::memcpy(address + at, packed + from, type.size);
+    });
+    return MPI_SUCCESS;
+  }
   const std::size_t most = max_piece_bytes / type.size;
   for (std::size_t done = 0; done < count;) {
     std::byte* target = address + static_cast<std::ptrdiff_t>(done) * type.extent;

@@ -299,10 +299,11 @@ bool learn(MPI_Datatype handle, Datatype& type) {
   type = {.handle = handle};
   measure(type);
   try {
-    type.contiguous = is_contiguous(type);
-    type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
+    type.gapless = run_of(type).has_value();
+    type.contiguous = type.gapless && fills_its_extent(type);
+    type.by_message = !type.gapless && loses_bytes_packed(type.handle);
   } catch (const std::bad_alloc&) {  // what is right for all types
-    type.contiguous = false;
+    type.gapless = type.contiguous = false;
     type.by_message = true;
   }
   return true;
@@ -372,11 +373,12 @@ void start_types() {
     type.handle = named.entries[i].handle;
     type.predefined = true;
     measure(type);
-    type.contiguous = fills_its_extent(type);
+    type.gapless = run_of(type).has_value();
+    type.contiguous = type.gapless && fills_its_extent(type);
     fill_reducers(type, named.entries[i].kind, made->reducers[i]);
     type.long_reals = has_long_reals(named.entries[i].kind, type.size);
     if (type.size > 0) insert(type);
-    type.by_message = !type.contiguous && loses_bytes_packed(type.handle);
+    type.by_message = !type.gapless && loses_bytes_packed(type.handle);
   }
 }
 

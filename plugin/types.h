@@ -22,6 +22,7 @@ struct Datatype {
   std::ptrdiff_t true_lower_bound = 0;
   std::size_t true_extent = 0;
   bool contiguous = false;  // any number of elements lies in memory exactly as it is packed
+  bool gapless = false;     // an element lies in memory as it is packed, from its true lower bound on
   bool predefined = false;
   bool by_message = false;  // MPI_Pack would not keep all of its bytes
   bool long_reals = false;  // of a predefined type: made of 16-byte reals

@@ -73,10 +73,13 @@ const DeviceDriver* look_for(const Kind& kind) {
   void* library = dlopen(search.path.data(), RTLD_NOLOAD | RTLD_LAZY);
   if (library == nullptr) return nullptr;
   std::unique_ptr<DeviceDriver> driver = kind.open(library);
-  if (driver == nullptr)
+  if (driver == nullptr) {
     dlclose(library);
-  else
+    warn(std::string(search.path.data()) +
+         " lacks functions that Plait asks for: memory of its devices would be taken for the host's; set PLAIT_DISABLE=1");
+  } else {
     debug(std::string("device memory: ") + driver->name() + " is loaded");
+  }
   return driver.release();
 }
 

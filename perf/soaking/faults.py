@@ -170,11 +170,13 @@ class FewFiles(Fault):
     name, weight, what = "files", 6, "EMFILE: few files may be open, from the start or from some moment on"
     may_leave_to_host = True
     may = {"right", "failed"}
+    within_s = 75  # an accept that finds no file is tried again for a minute
     # UCX ends the process where the limit meets it while it is loaded. Else there is no reason to fail but a connection
     # that cannot be made: the rank that lacks files says so, and what the other one has is a time-out, beside the line of
     # the first one's UCX.
     names = (r"UCX  ERROR [^\n]*Too many open files[^\n]*\n[^\n]*Assertion",
              r"rank \d+ on node\d+, rail eth\d+: [^\n]*: this process can open no more files",
+             r"rank \d+ on node\d+, rail eth\d+: its connection cannot be accepted: Too many open files",
              r"UCX  ERROR accept\(\) failed [^\n]*the maximal number of files.*\n[^\n]*rank \d+ on node\d+, rail eth\d+: ")
 
     def draw(self, chance, shape):

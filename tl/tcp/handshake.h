@@ -1,5 +1,5 @@
 // How the two ends of a new connection prove to each other that they are ranks of the same communicator. Its ranks have
-// a key in common, which no message shows.
+// a key in common, which no message of such a connection shows; they have it by the host MPI's messages (docs/network.md).
 //
 //   acceptor  -> connector   challenge: a nonce
 //   connector -> acceptor    answer: its rank, a nonce, and the proof that it is the connector
