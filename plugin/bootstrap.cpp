@@ -557,9 +557,9 @@ Result<std::unique_ptr<Machinery>> Bootstrap::run() {
 // Until all ranks have met they look for failures of what is replaced (card_exchange.cpp), and then for each other.
 Status Bootstrap::leave(const std::exception& exception) noexcept {
   const Status cause = status_of(exception);
-  if (before_ != nullptr && !met_)
+  if (before_ != nullptr && !met_) {
     before_->give_up(cause, comm());
-  else if (comm() != MPI_COMM_NULL) {
+  } else if (comm() != MPI_COMM_NULL) {
     withdraw(comm());
     connections_.messages.leave();
   }

@@ -103,7 +103,8 @@ inline StepTrace* begin_trace(Machinery& machinery) {
 Result<std::unique_ptr<Machinery>> set_up(const Communicator& communicator, Extent extent,
                                           std::unique_ptr<Machinery> before);
 
-// For a rank that cannot, while the others call set_up() with nothing before: they fail at once. Needs no memory of ours.
+// For a rank that cannot, while the others call set_up() with nothing before: they fail at once. Needs no memory of
+// ours.
 void decline_set_up(const Communicator& communicator) noexcept;
 
 }  // namespace plait::plugin

@@ -37,8 +37,8 @@ int rank_in(MPI_Comm comm) noexcept {
   return rank;
 }
 
-// What the host may still send long after the rank has gone on. A process that runs out of memory more often tells another
-// rank's number.
+// What the host may still send long after the rank has gone on. A process that runs out of memory more often tells
+// another rank's number.
 constinit std::array<int, 64> withdrawn{};
 constinit std::atomic<unsigned> withdrawals{0};
 constinit int nobody_reads_it = 0;

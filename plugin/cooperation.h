@@ -1,6 +1,6 @@
 // What the ranks of a communicator of ours do together while it is set up, by the host's collectives. Each is a meeting
-// of all ranks first, from which one may be missing that cannot go on: it withdraws, and the others' step fails with its
-// rank (Code::peer_failed), instead of waiting for it for ever.
+// of all ranks first, from which one may be missing that cannot go on: it withdraws, and the others' step fails with
+// its rank (Code::peer_failed), instead of waiting for it for ever.
 #pragma once
 
 #include <mpi.h>

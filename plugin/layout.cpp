@@ -142,9 +142,8 @@ void for_each_gapless(std::size_t count, const Datatype& type, Copy&& copy) {
 int pack_elements(const std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
   if (type.size == 0) return MPI_SUCCESS;
   if (type.gapless) {
-    for_each_gapless(count, type, [&](std::ptrdiff_t at, std::size_t to) {
-      std::memcpy(packed + to, address + at, type.size);
-    });
+    for_each_gapless(count, type,
+                     [&](std::ptrdiff_t at, std::size_t to) { std::memcpy(packed + to, address + at, type.size); });
     return MPI_SUCCESS;
   }
   const std::size_t most = max_piece_bytes / type.size;
@@ -162,9 +161,8 @@ int pack_elements(const std::byte* address, std::size_t count, const Datatype& t
 int unpack_elements(std::byte* address, std::size_t count, const Datatype& type, const std::byte* packed) {
   if (type.size == 0) return MPI_SUCCESS;
   if (type.gapless) {
-    for_each_gapless(count, type, [&](std::ptrdiff_t at, std::size_t from) {
-      std::memcpy(address + at, packed + from, type.size);
-    });
+    for_each_gapless(count, type,
+                     [&](std::ptrdiff_t at, std::size_t from) { std::memcpy(address + at, packed + from, type.size); });
     return MPI_SUCCESS;
   }
   const std::size_t most = max_piece_bytes / type.size;

@@ -106,8 +106,8 @@ inline Communicator* serving(MPI_Comm comm) {
 // this call, they hear that this rank cannot.
 bool stay_with_host(Communicator& communicator) noexcept;
 
-// This rank cannot take part in it, and the others are told where they can hear. `communicator`: nullptr: there is none.
-// Returns what the call is to return.
+// This rank cannot take part in it, and the others are told where they can hear. `communicator`: nullptr: there is
+// none. Returns what the call is to return.
 int leave_call(MPI_Comm comm, Communicator* communicator, const std::exception& exception) noexcept;
 
 // The way of every blocking call; Arguments are those of plugin/arguments.h. `communicator`: serving(comm). A part of

@@ -49,8 +49,8 @@ Status choose_rails(std::vector<Rail>& rails, std::string_view wanted);
 // Of this host. Takes a millisecond: call it once and keep the result.
 std::vector<Rail> discover_rails();
 
-// Whether the kernel says that the rail's link is there at the moment; true where this process can open no file to see it.
-// A look at a file or two: for waits only.
+// Whether the kernel says that the rail's link is there at the moment; true where this process can open no file to see
+// it. A look at a file or two: for waits only.
 bool link_is_up(const Rail& rail);
 
 }  // namespace plait::topo

@@ -305,7 +305,8 @@ class Job {
     // in a call that is always the host's.
     if (options.errors != "return") groups_ = {world_, Group(copy), Group(part)};
     for (std::size_t kind = 0; kind < kind_names.size(); ++kind)
-      if (options.errors != "return" || static_cast<Kind>(kind) != Kind::scan) kinds_.push_back(static_cast<Kind>(kind));
+      if (options.errors != "return" || static_cast<Kind>(kind) != Kind::scan)
+        kinds_.push_back(static_cast<Kind>(kind));
     for (const Form form : {Form::blocking, Form::nonblocking, Form::persistent})
       if (options.forms.find(form_name(form)) != std::string::npos) forms_.push_back(form);
     for (const Form form : forms_)

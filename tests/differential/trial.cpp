@@ -524,12 +524,13 @@ constexpr bool host_moves_padding = true;
 // Whether the call defines this byte, or must leave it alone: not so for padding in a reduction's elements, or where the
 // host does not move it, and for what MPI_IN_PLACE leaves behind the result of a reduce-scatter.
 bool Trial::value_at(std::ptrdiff_t offset) const {
-  const bool moved = test_.op == nullptr && (host_moves_padding || test_.shape != Shape::plain);
-  if (moved || offset < receive_.layout->true_lower_bound()) return true;
+  const bool moves = test_.op == nullptr;
+  if (moves && (host_moves_padding || test_.shape != Shape::plain || test_.basic->value_bytes.empty())) return true;
+  if (offset < receive_.layout->true_lower_bound()) return true;
   const auto at = static_cast<std::size_t>(offset - receive_.layout->true_lower_bound());
   const std::size_t element = at / test_.basic->extent;
   if (element >= receive_.elements) return true;
-  if (element >= defined_) return false;
+  if (!moves && element >= defined_) return false;
   return test_.basic->value_bytes.empty() || test_.basic->value_bytes[at % test_.basic->extent];
 }
 

@@ -76,7 +76,6 @@ TEST(Rails, ASecondPortOnANetworkIsAnotherRail) {
   EXPECT_EQ(rails[1].network, "10.0.0.0/24#2");
 }
 
-}  // namespace
 // As many files as this process may have are open while it lives.
 class NoMoreFiles {
  public:
@@ -105,4 +104,5 @@ TEST(Rails, AreTakenToBeUpWhereNoFileCanBeOpened) {
   EXPECT_TRUE(link_is_up(loopback));
 }
 
+}  // namespace
 }  // namespace plait::topo

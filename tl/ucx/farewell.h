@@ -40,8 +40,8 @@ class Farewells {
   // What has not left by now is UCX's, with its memory.
   void forget(RailWorker& worker);
 
-  // Takes those that have arrived; those for which there is no memory wait. A small part of a microsecond where there are
-  // none.
+  // Takes those that have arrived; those for which there is no memory wait. A small part of a microsecond where there
+  // are none.
   void listen(RailWorker& worker);
   // Not ok once there was one: peer_failed, with the rank that failed and its reason.
   const Status& heard() const { return heard_; }
