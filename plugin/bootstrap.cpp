@@ -67,6 +67,10 @@ void progress_messages(void* context) {
   progress();
 }
 
+Status agree(void* context, const Status& cause) noexcept {
+  return static_cast<Machinery*>(context)->agree_on_reason(cause);
+}
+
 }  // namespace
 
 namespace bootstrap {
@@ -597,8 +601,11 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
       notice(std::move(told)),
       links{.shared_memory = options.shared_memory, .network = options.network},
       planner(std::move(hierarchy), rank, std::move(options), &process().plans),
-      engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()},
-             {.yield = yield, .host_progress = progress_messages, .context = this, .failure = &notice.heard()}),
+      engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()}, {.yield = yield,
+                                                                                     .host_progress = progress_messages,
+                                                                                     .context = this,
+                                                                                     .failure = &notice.heard(),
+                                                                                     .agree_on_reason = agree}),
       trials(planner),
       schedules(planner, trials, rank, planner.hierarchy().ranks()),
       to_all(planner.hierarchy().ranks()),
@@ -609,11 +616,11 @@ Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOpt
 namespace {
 
 Status first_reason(Machinery& machinery, const Status& failure) {
-  constexpr std::uint64_t longest_ns = 50'000'000;
-  if (failure.code() != Code::peer_failed) return failure;
+  constexpr std::uint64_t longest_ns = 500'000'000;
+  if (failure.code() != Code::peer_left || std::exchange(machinery.awaited_reason, true)) return failure;
   const Status& heard = machinery.notice.heard();
   const std::uint64_t until = monotonic_ns() + longest_ns;
-  while (heard.ok() && monotonic_ns() < until) {
+  while ((heard.ok() || heard.code() == Code::peer_left) && monotonic_ns() < until) {
     machinery.look_at_notice();
     sched_yield();
   }
@@ -628,6 +635,12 @@ Status Machinery::reason_of(const Status& failure) noexcept {
   } catch (const std::exception& exception) {  // which must not keep the failure from whoever waits for it
     return status_of(exception);
   }
+}
+
+Status Machinery::agree_on_reason(const Status& failure) noexcept {
+  Status reason = reason_of(failure);
+  notice.tell(connections.messages.handle(), reason);
+  return reason;
 }
 
 void Machinery::give_up(const Status& cause) noexcept { give_up(cause, connections.messages.handle()); }

@@ -68,15 +68,17 @@ struct Machinery {
   // This rank has failed: no other waits for it for ever. `messages`: ours, where another set-up has them already.
   void give_up(const Status& cause) noexcept;
   void give_up(const Status& cause, MPI_Comm messages) noexcept;
-  // What to say of a failed call: a peer that gives up cuts its connections, perhaps before its reason has come here by
-  // the notice, which is waited for a moment. Other failures stay as they are. Blocks for a twentieth of a second at
-  // most; lets the host make progress.
+  // What to say of a failed call: where a peer has left, its reason is on its way by the notice, which is waited for.
+  // What this rank has found itself stays as it is. Blocks for half a second at most; lets the host make progress.
   Status reason_of(const Status& failure) noexcept;
+  // The same, which is told to the others.
+  Status agree_on_reason(const Status& failure) noexcept;
   // A glance for a rank of another node that has.
   void look_at_notice() { notice.look(connections.messages.handle()); }
 
   Connections connections;
   FailureNotice notice;
+  bool awaited_reason = false;  // once is enough: then nothing runs any more
   Links links;
   Planner planner;
   Engine engine;

@@ -17,20 +17,22 @@ void FailureNotice::hear(MPI_Comm messages, const MPI_Status& found) {
   Message notice;
   if (PMPI_Recv(&notice, sizeof notice, MPI_BYTE, found.MPI_SOURCE, tag, messages, MPI_STATUS_IGNORE) != MPI_SUCCESS)
     return;
-  if (notice.communicator != communicator_ || !heard_.ok()) return;
+  const Code code = notice.by_hearsay != 0 ? Code::peer_left : Code::peer_failed;
+  if (notice.communicator != communicator_ || !improves(code)) return;
   notice.reason.back() = 0;
   try {
-    heard_ = {Code::peer_failed, "rank " + std::to_string(found.MPI_SOURCE) + " has failed: " + notice.reason.data()};
+    heard_ = {code, "rank " + std::to_string(found.MPI_SOURCE) + " has failed: " + notice.reason.data()};
   } catch (const std::bad_alloc&) {
-    heard_ = {Code::peer_failed, "a rank failed"};
+    heard_ = {code, "a rank failed"};
   }
 }
 
 // What the host has not sent by then is left to it, and the text as well.
 void FailureNotice::tell(MPI_Comm messages, const Status& cause) noexcept {
-  if (told_ || !heard_.ok() || messages == MPI_COMM_NULL) return;
+  if (told_ || !improves(cause.code()) || messages == MPI_COMM_NULL) return;
   told_ = true;
   message_->communicator = communicator_;
+  message_->by_hearsay = cause.code() == Code::peer_left ? 1 : 0;
   std::copy_n(cause.message().data(), std::min(cause.message().size(), message_->reason.size() - 1),
               message_->reason.data());
   for (std::size_t i = 0; i < others_.size(); ++i)

@@ -31,21 +31,24 @@ class FailureNotice {
     if (PMPI_Iprobe(MPI_ANY_SOURCE, tag, messages, &found, &status) == MPI_SUCCESS && found != 0) [[unlikely]]
       hear(messages, status);
   }
-  // Not ok once another rank has failed: peer_failed, with the rank and its reason. Its address stays.
+  // Not ok once another rank has failed: peer_failed, with the rank and its reason; or peer_left, where that rank knows
+  // no more than that a third one cut its connection, until the third one's reason is heard. Its address stays.
   const Status& heard() const { return heard_; }
 
-  // The first call counts, and only where nothing was heard: then all know. Blocks for a tenth of a second at most.
-  // What it needs is there before: the cause may be a lack of memory.
+  // The first call counts, and only where no better reason was heard: then all know. Blocks for a tenth of a second at
+  // most. What it needs is there before: the cause may be a lack of memory.
   void tell(MPI_Comm messages, const Status& cause) noexcept;
 
  private:
   static constexpr int tag = 32767;
   struct Message {
     std::uint64_t communicator = 0;
-    std::array<char, 248> reason{};  // ends with a 0
+    std::uint64_t by_hearsay = 0;    // 1: peer_left
+    std::array<char, 240> reason{};  // ends with a 0
   };
 
   void hear(MPI_Comm messages, const MPI_Status& found);
+  bool improves(Code code) const { return heard_.ok() || (heard_.code() == Code::peer_left && code != heard_.code()); }
 
   std::uint64_t communicator_;
   std::vector<int> others_;

@@ -177,7 +177,7 @@ Operation* PersistentSpace::next(bool may_call_host, bool& moved) {
 void PersistentSpace::look_for_failures() {
   Machinery& machinery = *communicator_.machinery;
   if (order_->failed()) {
-    communicator_.operations.failure = machinery.reason_of({Code::peer_failed, "another rank of this node has failed"});
+    communicator_.operations.failure = machinery.reason_of({Code::peer_left, "another rank of this node has failed"});
   } else {
     if (++idle_turns_ % notice_every != 0) return;
     machinery.look_at_notice();

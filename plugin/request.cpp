@@ -251,7 +251,7 @@ void set_up_now(Communicator& communicator, Extent extent) {
     communicator.road = Road::accelerated;
     return;
   }
-  if (replaces && made.status().code() == Code::peer_failed) {
+  if (replaces && (made.status().code() == Code::peer_failed || made.status().code() == Code::peer_left)) {
     break_off(communicator, made.status(), error_code(made.status()));
     return;
   }

@@ -19,6 +19,9 @@ struct WaitPolicy {
   void* context = nullptr;
   // Not ok once `host_progress` has learned that another rank has failed; may be null. Not owned.
   const Status* failure = nullptr;
+  // Engine::run() has failed here, and its channels are still open: the other ranks are told before they find them
+  // closed. Returns the reason as it is known now. May be null; may block for a moment.
+  Status (*agree_on_reason)(void* context, const Status& cause) noexcept = nullptr;
 
   // Sleep begins after so long without progress. Each is a hundredth of the wait so far, within these bounds: a sleeper
   // is woken by what it waits for, but has to look after the host's messages and after peers that are gone.

@@ -19,7 +19,11 @@ constexpr std::uint64_t local_piece_bytes = 128 * 1024;
 }  // namespace
 
 Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait)
-    : channels_(channels), courtesy_(wait), failure_(wait.failure) {}
+    : channels_(channels),
+      courtesy_(wait),
+      failure_(wait.failure),
+      agree_on_reason_(wait.agree_on_reason),
+      context_(wait.context) {}
 
 // False when another rank has failed.
 bool Engine::wait(bool may_progress_host) {
@@ -28,35 +32,44 @@ bool Engine::wait(bool may_progress_host) {
 }
 
 Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace) {
-  const Result<bool> complete = start(schedule, buffers, reducer, trace);
-  if (!complete.ok()) return complete.status();
-  if (*complete) return {};
-  Status status = run_turns();
+  const Result<bool> complete = begin(schedule, buffers, reducer, trace);
+  if (complete.ok() && *complete) return {};
+  Status status = complete.ok() ? run_turns() : complete.status();
   courtesy_.reset();
-  if (!status.ok()) give_up(status);
+  if (status.ok()) return {};
+  if (agree_on_reason_ != nullptr) status = agree_on_reason_(context_, status);
+  give_up(status);
   return status;
 }
 
 Result<bool> Engine::start(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer,
                            StepTrace* trace) {
-  take_on(schedule, buffers, reducer, trace);
-  if (alone_) {
-    Result<bool> complete = start_alone();
-    moved_ = true;
-    if (!complete.ok()) give_up(complete.status());
-    return complete;
-  }
-  prepare();
-  return progress();
+  return unless_failed(begin(schedule, buffers, reducer, trace));
 }
 
-Result<bool> Engine::progress() {
-  Result<Turn> made = turn();
-  if (made.ok() && *made == Turn::idle && failure_ != nullptr && !failure_->ok()) made = *failure_;
-  if (!made.ok()) {
-    give_up(made.status());
-    return made.status();
+Result<bool> Engine::progress() { return unless_failed(move_on()); }
+
+Result<bool> Engine::unless_failed(Result<bool> complete) {
+  if (!complete.ok()) [[unlikely]]
+    give_up(complete.status());
+  return complete;
+}
+
+Result<bool> Engine::begin(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer,
+                           StepTrace* trace) {
+  take_on(schedule, buffers, reducer, trace);
+  if (alone_) {
+    moved_ = true;
+    return start_alone();
   }
+  prepare();
+  return move_on();
+}
+
+Result<bool> Engine::move_on() {
+  const Result<Turn> made = turn();
+  if (!made.ok()) return made.status();
+  if (*made == Turn::idle && failure_ != nullptr && !failure_->ok()) return *failure_;
   moved_ = *made != Turn::idle;
   return *made == Turn::complete;
 }

@@ -20,7 +20,8 @@ class Engine {
   // `channels[k]` serves ChannelKind k and may be null when no schedule uses it. Not owned.
   Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait);
 
-  // Blocks until every step is complete. On an error the transfers are abandoned and the first error is returned.
+  // Blocks until every step is complete. On an error the transfers are abandoned and the first error is returned, or
+  // the reason that `WaitPolicy::agree_on_reason` knows for it.
   // `reducer` may be null for schedules without reductions. `trace` may be null.
   Status run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
 
@@ -49,6 +50,9 @@ class Engine {
     void push(std::uint32_t step) { steps[tail++] = step; }
   };
 
+  Result<bool> begin(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
+  Result<bool> move_on();
+  Result<bool> unless_failed(Result<bool> complete);
   void take_on(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
   void prepare();
   void size_for(const BoundSchedule& schedule);
@@ -73,6 +77,8 @@ class Engine {
   std::array<Channel*, channel_kinds> channels_;
   Courtesy courtesy_;
   const Status* failure_;  // of another rank, told by the host's progress
+  Status (*agree_on_reason_)(void* context, const Status& cause) noexcept;
+  void* context_;
 
   const BoundSchedule* schedule_ = nullptr;
   const Buffers* buffers_ = nullptr;

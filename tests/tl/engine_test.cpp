@@ -222,6 +222,28 @@ TEST(Engine, ReturnsTheFirstErrorAndAbandons) {
   }
 }
 
+// What a peer that finds its connection closed asks for is on its way by then.
+TEST(Engine, TellsTheReasonWhileItsChannelsAreOpen) {
+  ScheduleBuilder builder(1);
+  for (int k = 0; k < 6; ++k) builder.send(shm, 1, {byte_at(Space::input, 0)});
+  const BoundSchedule schedule = builder.build();
+  CallMemory memory(1);
+  for (const bool at_start : {true, false}) {
+    FakeChannel channel(3, 50);
+    (at_start ? channel.fail_start_at : channel.fail_progress_at) = 2;
+    WaitPolicy policy;
+    policy.context = &channel;
+    policy.agree_on_reason = [](void* context, const Status& cause) noexcept {
+      const bool open = static_cast<FakeChannel*>(context)->abandoned == 0;
+      return Status(Code::peer_failed, (open ? "open, " : "closed, ") + cause.message());
+    };
+    Engine engine({&channel, nullptr}, policy);
+    const Status status = engine.run(schedule, memory.buffers, nullptr, nullptr);
+    EXPECT_EQ(status.message(), at_start ? "open, start failed" : "open, progress failed");
+    EXPECT_EQ(channel.abandoned, 1);
+  }
+}
+
 TEST(Engine, RefusesWhatCannotRun) {
   CallMemory memory(4);
   Engine engine({nullptr, nullptr}, {});

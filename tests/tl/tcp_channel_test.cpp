@@ -91,6 +91,7 @@ TEST(TcpChannel, APeerThatGivesUpIsNamed) {
   ranks.channel(0).abandon({Code::peer_failed, "given up"});
   const Status status = ranks.finish();
   ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), Code::peer_left);
   EXPECT_NE(status.message().find("rank 0 on here, rail lo"), std::string::npos) << status.message();
 }
 

@@ -190,7 +190,7 @@ TEST_F(FakeUcx, FailuresNameTheRankItsNodeAndTheRail) {
     test.happens();
     Status status = ranks.channel(0).start(second.transfer).status();
     if (status.ok()) status = run(ranks);
-    EXPECT_EQ(status.code(), Code::peer_failed) << test.what;
+    EXPECT_EQ(status.code(), Code::peer_left) << test.what;
     EXPECT_NE(status.message().find("rank 1 on node1, rail a: "), std::string::npos) << status.message();
     EXPECT_NE(status.message().find("Connection reset"), std::string::npos) << status.message();
     ranks.channel(0).abandon({Code::peer_failed, "given up"});

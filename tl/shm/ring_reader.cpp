@@ -114,7 +114,7 @@ Result<RingReader::Taken> RingReader::pull_piece(Transfer& transfer) {
     return claimed ? Taken::part : Taken::nothing;
   // A peer that has failed is back in its program, which may have changed the data while it was read.
   if (ring_.failures->is_set(ring_.peer))
-    return Status(Code::peer_failed, "shm: rank " + std::to_string(ring_.peer_rank) + " has failed");
+    return Status(Code::peer_left, "shm: rank " + std::to_string(ring_.peer_rank) + " has failed");
   pull_.pushed_before = pushed_after;
   pull_.active = false;
   release_slot();

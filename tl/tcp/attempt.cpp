@@ -74,7 +74,7 @@ Result<bool> Attempt::hear_acceptance() {
 Result<bool> Attempt::ended(int error) {
   const bool given_up = watch_.on() && error == ETIMEDOUT;
   if (given_up) return host_unreachable();
-  if (error == ECONNREFUSED) return Status(Code::peer_failed, "it does not listen any more");
+  if (error == ECONNREFUSED) return Status(Code::peer_left, "it does not listen any more");
   if (is_unreachable(error)) {
     if (Status status = try_later(error, unreachable_limit_ns); !status.ok()) return status;
     return false;
@@ -89,7 +89,7 @@ Result<bool> Attempt::ended(int error) {
 Status Attempt::try_later(int error, std::uint64_t limit_ns) {
   const std::uint64_t now = monotonic_ns();
   if (failing_since_ns_ == 0) failing_since_ns_ = now;
-  if (now - failing_since_ns_ >= limit_ns) return unreachable(std::strerror(error));
+  if (now - failing_since_ns_ >= limit_ns) return unreachable(describe_failure(error));
   constexpr std::uint64_t pause_ns = 50 * millisecond_ns;
   try_again(pause_ns);
   return {};

@@ -47,7 +47,10 @@ struct IoList {
 
 bool must_wait(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-Status broken() { return {Code::peer_failed, std::strerror(errno)}; }
+Status broken() {
+  const bool cut = errno == ECONNRESET || errno == EPIPE;
+  return {cut ? Code::peer_left : Code::peer_failed, std::strerror(errno)};
+}
 
 }  // namespace
 
@@ -96,7 +99,7 @@ Result<bool> Connection::receive_some(bool& moved) {
     msghdr header = list.header();
     const ssize_t arrived = recvmsg(socket_.descriptor(), &header, MSG_DONTWAIT);
     if (arrived < 0) return must_wait(errno) ? Result<bool>(false) : Result<bool>(broken());
-    if (arrived == 0) return Status(Code::peer_failed, "it closed the connection");
+    if (arrived == 0) return Status(Code::peer_left, "it closed the connection");
     transfer.progressed += static_cast<std::uint64_t>(arrived);
     const std::uint64_t now_taken = std::max<std::uint64_t>(transfer.progressed, length_bytes) - length_bytes;
     if (list.dense_bytes > 0) copy_in(transfer.memory, taken, list.dense.data(), now_taken - taken);

@@ -83,6 +83,12 @@ bool is_unreachable(int error) {
          error == ETIMEDOUT;
 }
 
+std::string describe_failure(int error) {
+  if (error == EMFILE) return "cannot connect: this process can open no more files";
+  if (error == ENFILE) return "cannot connect: this machine can open no more files";
+  return std::strerror(error);
+}
+
 Result<Opened> connect_to(std::uint32_t from, Endpoint to) {
   Socket made = make_socket();
   if (!made.open()) return not_connected("making a socket");

@@ -53,6 +53,8 @@ struct Opened {
 
 // Whether it means that there is no way to the peer, for now.
 bool is_unreachable(int error);
+// Of an attempt to connect; `error`: an errno.
+std::string describe_failure(int error);
 
 // Begins to connect, from the address `from`.
 Result<Opened> connect_to(std::uint32_t from, Endpoint to);

@@ -53,9 +53,8 @@ class TcpChannel final : public Channel {
 };
 
 Status TcpChannel::failure(std::int32_t peer, const Status& cause) const {
-  return {Code::peer_failed, "tcp: rank " + std::to_string(peer) + " on " +
-                                 peers_[static_cast<std::size_t>(peer)].host + ", rail " + options_.rail + ": " +
-                                 cause.message()};
+  return {cause.code(), "tcp: rank " + std::to_string(peer) + " on " + peers_[static_cast<std::size_t>(peer)].host +
+                            ", rail " + options_.rail + ": " + cause.message()};
 }
 
 // A connection begins to be made at the first message of a peer.
