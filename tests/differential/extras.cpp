@@ -2,8 +2,11 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -50,6 +53,19 @@ bool same_on_all_ranks(std::uint64_t value) {
   return first == value;
 }
 
+bool is_set(const char* name, std::initializer_list<const char*> values) {
+  const char* found = std::getenv(name);
+  return found != nullptr && (values.size() == 0 || std::ranges::any_of(values, [&](const char* value) {
+                                return std::strcmp(found, value) == 0;
+                              }));
+}
+
+// In a trial the calls of a class go different ways, which may round differently; which calls depends on the time.
+bool goes_one_way() {
+  return !plait_present() || is_set("PLAIT_TRIAL", {"0", "exact"}) || is_set("PLAIT_HOST", {"0"}) ||
+         is_set("PLAIT_PLAN", {});
+}
+
 // Rounding is bounded by the sum of the magnitudes.
 bool close(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& magnitudes) {
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -81,7 +97,8 @@ std::string check_same_answer(std::uint64_t seed, std::uint64_t& bits) {
     sum_of(values, other, true);
     sum_of(values, other, true);
     for (const MPI_Comm comm : {MPI_COMM_WORLD, other})
-      if (bits_of(sum_of(values, comm, true)) != bits_of(sums)) wrong += what + "not the same bits again; ";
+      if (bits_of(sum_of(values, comm, true)) != bits_of(sums) && goes_one_way())
+        wrong += what + "not the same bits again; ";
     bits = derive(bits, bits_of(sums));
   }
   MPI_Comm_free(&other);
