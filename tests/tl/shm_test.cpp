@@ -201,7 +201,7 @@ TEST_F(TwoEnds, ChangedDataOfAFailedPeerIsNotTaken) {
   for (int glance = 0; glance < 100'000 && status.ok() && completed_.empty(); ++glance)
     status = second().progress(completed_).status();
   EXPECT_TRUE(completed_.empty());
-  EXPECT_EQ(status.code(), Code::peer_failed);
+  EXPECT_EQ(status.code(), Code::peer_left);
   EXPECT_NE(status.message().find("rank 3"), std::string::npos) << status.message();
 }
 
