@@ -14,7 +14,7 @@ enum class Code {
   unsupported,  // legal, but not done here
   unavailable,  // the machine lacks it (no device, no permission, no space)
   peer_failed,  // a transfer to or from another rank failed
-  peer_left,    // another rank cut its connection: it has failed, and knows better why
+  peer_left,    // another rank cut its connection: it has failed, and may know better why
   internal,     // a defect of this library
 };
 

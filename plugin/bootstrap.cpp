@@ -617,14 +617,18 @@ namespace {
 
 Status first_reason(Machinery& machinery, const Status& failure) {
   constexpr std::uint64_t longest_ns = 500'000'000;
-  if (failure.code() != Code::peer_left || std::exchange(machinery.awaited_reason, true)) return failure;
-  const Status& heard = machinery.notice.heard();
-  const std::uint64_t until = monotonic_ns() + longest_ns;
-  while ((heard.ok() || heard.code() == Code::peer_left) && monotonic_ns() < until) {
+  if (failure.code() != Code::peer_left) return failure;
+  const std::uint64_t wait_ns = std::exchange(machinery.awaited_reason, true) ? 0 : longest_ns;
+  const std::uint64_t until = monotonic_ns() + wait_ns;
+  Channel* const shm = machinery.connections.shm.get();
+  while (true) {
     machinery.look_at_notice();
+    if (const Status& heard = machinery.notice.heard(); heard.code() == Code::peer_failed) return heard;
+    if (Status marked = shm != nullptr ? shm->peer_failure() : Status(); marked.code() == Code::peer_failed)
+      return marked;
+    if (monotonic_ns() >= until) return failure;
     sched_yield();
   }
-  return heard.ok() ? failure : heard;
 }
 
 }  // namespace
@@ -646,11 +650,11 @@ Status Machinery::agree_on_reason(const Status& failure) noexcept {
 void Machinery::give_up(const Status& cause) noexcept { give_up(cause, connections.messages.handle()); }
 
 void Machinery::give_up(const Status& cause, MPI_Comm messages) noexcept {
+  notice.tell(messages, cause);  // before its connections are found closed
   try {
     engine.give_up(cause);
   } catch (const std::exception&) {  // a channel that could not be told why
   }
-  notice.tell(messages, cause);
 }
 
 Machinery::~Machinery() {

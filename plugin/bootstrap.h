@@ -68,8 +68,9 @@ struct Machinery {
   // This rank has failed: no other waits for it for ever. `messages`: ours, where another set-up has them already.
   void give_up(const Status& cause) noexcept;
   void give_up(const Status& cause, MPI_Comm messages) noexcept;
-  // What to say of a failed call: where a peer has left, its reason is on its way by the notice, which is waited for.
-  // What this rank has found itself stays as it is. Blocks for half a second at most; lets the host make progress.
+  // What to say of a failed call: where a peer has left, its reason is on its way by the notice, or by the marks of the
+  // node, and is waited for once. What this rank has found itself stays as it is. Blocks for half a second, beside what
+  // the host's progress takes, which it drives.
   Status reason_of(const Status& failure) noexcept;
   // The same, which is told to the others.
   Status agree_on_reason(const Status& failure) noexcept;

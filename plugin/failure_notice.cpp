@@ -13,18 +13,20 @@ constexpr std::uint64_t longest_send_ns = 100'000'000;
 
 }  // namespace
 
-void FailureNotice::hear(MPI_Comm messages, const MPI_Status& found) {
+// False where the host does not give it out.
+bool FailureNotice::hear(MPI_Comm messages, const MPI_Status& found) {
   Message notice;
   if (PMPI_Recv(&notice, sizeof notice, MPI_BYTE, found.MPI_SOURCE, tag, messages, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-    return;
+    return false;
   const Code code = notice.by_hearsay != 0 ? Code::peer_left : Code::peer_failed;
-  if (notice.communicator != communicator_ || !improves(code)) return;
+  if (notice.communicator != communicator_ || !improves(code)) return true;
   notice.reason.back() = 0;
   try {
     heard_ = {code, "rank " + std::to_string(found.MPI_SOURCE) + " has failed: " + notice.reason.data()};
   } catch (const std::bad_alloc&) {
     heard_ = {code, "a rank failed"};
   }
+  return true;
 }
 
 // What the host has not sent by then is left to it, and the text as well.

@@ -26,10 +26,10 @@ class FailureNotice {
 
   // A glance, which also lets the host move its own messages on. `messages` is the communicator of ours.
   void look(MPI_Comm messages) {
-    int found = 0;
+    int found = 1;
     MPI_Status status;
-    if (PMPI_Iprobe(MPI_ANY_SOURCE, tag, messages, &found, &status) == MPI_SUCCESS && found != 0) [[unlikely]]
-      hear(messages, status);
+    while (PMPI_Iprobe(MPI_ANY_SOURCE, tag, messages, &found, &status) == MPI_SUCCESS && found != 0)
+      [[unlikely]] if (!hear(messages, status)) return;
   }
   // Not ok once another rank has failed: peer_failed, with the rank and its reason; or peer_left, where that rank knows
   // no more than that a third one cut its connection, until the third one's reason is heard. Its address stays.
@@ -47,7 +47,7 @@ class FailureNotice {
     std::array<char, 240> reason{};  // ends with a 0
   };
 
-  void hear(MPI_Comm messages, const MPI_Status& found);
+  bool hear(MPI_Comm messages, const MPI_Status& found);
   bool improves(Code code) const { return heard_.ok() || (heard_.code() == Code::peer_left && code != heard_.code()); }
 
   std::uint64_t communicator_;

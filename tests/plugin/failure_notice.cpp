@@ -30,6 +30,15 @@ void hear(FailureNotice& notice, Code code) {
   while (notice.heard().code() != code && MPI_Wtime() < until) notice.look(MPI_COMM_WORLD);
 }
 
+void expect_silence() {
+  int found = 0;
+  for (int glance = 0; glance < 1000 && found == 0; ++glance)
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+  if (found == 0) return;
+  std::fprintf(stderr, "failed: a rank was told once more\n");
+  ++failures;
+}
+
 // Rank 1 tells what it saw, rank 2 why it left; in this order or in the other one.
 void run(int rank, bool cause_first) {
   FailureNotice notice(communicator + (cause_first ? 1 : 0), rank == 2 ? std::vector<int>{0} : std::vector<int>{0, 2});
@@ -43,6 +52,7 @@ void run(int rank, bool cause_first) {
   if (rank == 1 && cause_first) notice.tell(MPI_COMM_WORLD, cut);
   if (rank == 2 && !cause_first) {
     hear(notice, Code::peer_left);
+    expect("hearsay where the cause is", notice.heard(), Code::peer_left, first);
     notice.tell(MPI_COMM_WORLD, cause);  // although something was heard
   }
   if (rank == 2 && cause_first) {
@@ -50,11 +60,14 @@ void run(int rank, bool cause_first) {
     expect("hearsay of this rank itself", notice.heard(), Code::peer_left, first);
   }
   if (rank == 0) {
+    if (cause_first) MPI_Probe(1, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     hear(notice, Code::peer_failed);
-    for (int glance = 0; glance < 1000; ++glance) notice.look(MPI_COMM_WORLD);
+    notice.look(MPI_COMM_WORLD);
     expect("the reason", notice.heard(), Code::peer_failed, better);
     notice.tell(MPI_COMM_WORLD, cut);  // nobody is told: rank 0 has heard better
   }
+  MPI_Barrier(MPI_COMM_WORLD);
+  expect_silence();
   MPI_Barrier(MPI_COMM_WORLD);
 }
 

@@ -128,6 +128,29 @@ TEST(NodeFailures, ABufferThatIsNotFoundIsToldToAll) {
   EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0);
 }
 
+// Whichever is marked first, and on whichever board it stands.
+TEST(NodeFailures, AReasonCountsForMoreThanHearsay) {
+  constexpr int ranks = 3;
+  for (const int knowing : {0, 1}) {
+    std::atomic<int> marked{0};
+    const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+      Member member(std::move(segment), peers, rank, {});
+      const int turn = rank == 2 ? 2 : rank == knowing ? 1 : 0;
+      while (marked < turn) sched_yield();
+      const Status found = member.channel().peer_failure();
+      if (turn == 0) member.engine().give_up({Code::peer_left, "tcp: rank 7: it closed the connection"});
+      if (turn == 1) member.engine().give_up({Code::peer_failed, "ucx: the link of this rank's own node is lost"});
+      ++marked;
+      if (turn == 0) return found.ok() ? std::string() : found.message();
+      const Code code = turn == 1 ? Code::peer_left : Code::peer_failed;
+      const std::string text = turn == 1 ? "shm: rank " + std::to_string(1 - knowing) + " has failed: tcp: rank 7"
+                                         : "shm: rank " + std::to_string(knowing) + " has failed: ucx: the link";
+      return found.code() == code && contains(found, text) ? std::string() : "found: " + found.message();
+    };
+    EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0) << knowing;
+  }
+}
+
 #if !defined(__SANITIZE_THREAD__)  // it does not follow forks of programs with threads
 // A rank that gives up although nothing of its own is under way here: the others wait in their rings, at both ends, and
 // in a group step.

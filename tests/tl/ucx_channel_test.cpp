@@ -460,7 +460,7 @@ TEST_F(FakeUcx, AnIntroductionThatFailsNamesTheRank) {
   ASSERT_TRUE(ranks.channel(0).start(in.transfer).ok());
   fake_ucp::behaviour.send_status = UCS_ERR_CONNECTION_RESET;
   const Status status = run(ranks);
-  EXPECT_EQ(status.code(), Code::peer_failed);
+  EXPECT_EQ(status.code(), Code::peer_left);
   EXPECT_NE(status.message().find("rank 1 on node1, rail a: "), std::string::npos) << status.message();
 }
 

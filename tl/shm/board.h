@@ -28,8 +28,9 @@ inline constexpr std::uint32_t board_stages = 4;
 // fail as far as it knows, and why. The others look at it when they have waited for long, and before and while they
 // work on memory of the others.
 struct alignas(cache_line) FailureMark {
-  std::atomic<std::uint32_t> first_failed;              // rank in the communicator, + 1; 0: this rank has not failed
-  char reason[4 * cache_line - sizeof(std::uint32_t)];  // ends with a 0; written before
+  std::atomic<std::uint32_t> first_failed;  // rank in the communicator, + 1; 0: this rank has not failed
+  std::uint32_t by_hearsay;  // 1: it knows no more than that another rank cut its connection; written before
+  char reason[4 * cache_line - 2 * sizeof(std::uint32_t)];  // ends with a 0; likewise
 };
 static_assert(sizeof(FailureMark) == 4 * cache_line);
 

@@ -19,7 +19,8 @@ class FailureMarks {
   // This rank has failed because of `cause`, or after the failure that look() has found. The first call counts.
   void set(const Status& cause);
   bool is_set(std::size_t local) const { return marks_[local]->first_failed.load(std::memory_order_acquire) != 0; }
-  // The first failure that another rank has marked: peer_failed, with the rank and its reason.
+  // A failure that another rank has marked: peer_failed, with the rank and its reason; or peer_left, where the ranks
+  // that have marked one know no more than that another one cut its connection.
   Status look();
 
  private:

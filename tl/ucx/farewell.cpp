@@ -22,11 +22,11 @@ bool over(const UcpLibrary& ucp, void*& request) {
 }
 
 Status failure_of(const Farewell& farewell) noexcept {
+  const Code code = farewell.by_hearsay != 0 ? Code::peer_left : Code::peer_failed;
   try {
-    return {Code::peer_failed,
-            "ucx: rank " + std::to_string(farewell.first_failed) + " has failed: " + farewell.reason.data()};
+    return {code, "ucx: rank " + std::to_string(farewell.first_failed) + " has failed: " + farewell.reason.data()};
   } catch (const std::bad_alloc&) {
-    return {Code::peer_failed, "a rank failed"};
+    return {code, "a rank failed"};
   }
 }
 
@@ -34,8 +34,11 @@ Status failure_of(const Farewell& farewell) noexcept {
 
 void Farewells::compose(const Status& cause) noexcept {
   *own_ = first_;
-  if (!heard_.ok()) return;
+  const bool by_hearsay = cause.code() == Code::peer_left;
+  if (!heard_.ok() && (by_hearsay || heard_.code() != Code::peer_left)) return;
   own_->first_failed = rank_;
+  own_->by_hearsay = by_hearsay ? 1 : 0;
+  own_->reason.fill(0);
   std::copy_n(cause.message().data(), std::min(cause.message().size(), own_->reason.size() - 1), own_->reason.data());
 }
 

@@ -15,7 +15,8 @@ namespace plait::tl {
 // The message.
 struct Farewell {
   std::int32_t first_failed = -1;  // the rank that was the first to fail, as far as it is known
-  std::array<char, 252> reason{};  // ends with a 0
+  std::uint32_t by_hearsay = 0;    // 1: that rank knows no more than that another one cut its connection (peer_left)
+  std::array<char, 248> reason{};  // ends with a 0
 };
 
 // One rank's, of one communicator. Not thread-safe; what takes a worker needs its turn (RailWorker::lock).

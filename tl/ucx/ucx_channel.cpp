@@ -187,10 +187,11 @@ Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, Code code
 }
 
 Status UcxChannel::failure(const Transfer& transfer, std::size_t rail, int status) const {
-  const char* what = rails_[rail].rail.worker->ucp().status_string(static_cast<ucs_status_t>(status));
-  const bool cut = status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_NOT_CONNECTED;
+  const std::string what = rails_[rail].rail.worker->ucp().status_string(static_cast<ucs_status_t>(status));
+  const std::string lack = lack_of_files();
+  const bool cut = lack.empty() && (status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_NOT_CONNECTED);
   return failure(transfer, rail, cut ? Code::peer_left : Code::peer_failed,
-                 (transfer.kind == StepKind::send ? "send: " : "receive: ") + std::string(what) + lack_of_files());
+                 (transfer.kind == StepKind::send ? "send: " : "receive: ") + what + lack);
 }
 
 // ---- What goes over which rail ----
