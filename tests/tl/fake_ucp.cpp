@@ -113,7 +113,7 @@ Request* new_request(Worker& owner, bool send) {
 }
 
 void land(const Posted& posted, const std::vector<char>& bytes) {
-  std::memcpy(posted.buffer, bytes.data(), std::min(bytes.size(), posted.bytes));
+  if (!bytes.empty()) std::memcpy(posted.buffer, bytes.data(), std::min(bytes.size(), posted.bytes));
   posted.request->length = bytes.size();
   posted.request->status = bytes.size() > posted.bytes ? UCS_ERR_MESSAGE_TRUNCATED : UCS_OK;
 }
