@@ -205,10 +205,14 @@ TEST(Engine, LongLocalStepsAreWhole) {
   EXPECT_TRUE(std::all_of(memory.output.begin(), memory.output.end(), [](std::byte b) { return b == std::byte{20}; }));
 }
 
-TEST(Engine, ReturnsTheFirstErrorAndAbandons) {
+BoundSchedule six_sends() {
   ScheduleBuilder builder(1);
   for (int k = 0; k < 6; ++k) builder.send(shm, 1, {byte_at(Space::input, 0)});
-  const BoundSchedule schedule = builder.build();
+  return builder.build();
+}
+
+TEST(Engine, ReturnsTheFirstErrorAndAbandons) {
+  const BoundSchedule schedule = six_sends();
   CallMemory memory(1);
   for (const bool at_start : {true, false}) {
     FakeChannel channel(3, 50);
@@ -224,9 +228,7 @@ TEST(Engine, ReturnsTheFirstErrorAndAbandons) {
 
 // What a peer that finds its connection closed asks for is on its way by then.
 TEST(Engine, TellsTheReasonWhileItsChannelsAreOpen) {
-  ScheduleBuilder builder(1);
-  for (int k = 0; k < 6; ++k) builder.send(shm, 1, {byte_at(Space::input, 0)});
-  const BoundSchedule schedule = builder.build();
+  const BoundSchedule schedule = six_sends();
   CallMemory memory(1);
   for (const bool at_start : {true, false}) {
     FakeChannel channel(3, 50);
