@@ -76,6 +76,9 @@ struct Machinery {
   Status agree_on_reason(const Status& failure) noexcept;
   // A glance for a rank of another node that has.
   void look_at_notice() { notice.look(connections.messages.handle()); }
+  // Tells the other ranks, and the user where no rank has said it to this one.
+  void tell(MPI_Comm messages, const Status& cause) noexcept;
+  bool known_to_others() noexcept;
 
   Connections connections;
   FailureNotice notice;

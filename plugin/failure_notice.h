@@ -35,6 +35,8 @@ class FailureNotice {
   // no more than that a third one cut its connection, until the third one's reason is heard. Its address stays.
   const Status& heard() const { return heard_; }
 
+  bool told() const { return told_; }  // by this rank
+
   // The first call counts, and only where no better reason was heard: then all know. Blocks for a tenth of a second at
   // most. What it needs is there before: the cause may be a lack of memory.
   void tell(MPI_Comm messages, const Status& cause) noexcept;
