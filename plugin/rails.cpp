@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -275,8 +276,7 @@ bool RailNetwork::knock_at(std::size_t rail, int peer) const {
   return knock.answer() == Knock::Answer::alive;
 }
 
-Status RailNetwork::check(const Hierarchy& hierarchy) {
-  const TrialPartners partners = trial_partners(hierarchy, rank_);
+Status RailNetwork::check(TrialPartners partners) {
   std::array<int, most_rails + 1> mine{}, all{};
   mine[most_rails] = 1;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
@@ -306,8 +306,14 @@ Result<RailNetwork> RailNetwork::connect(MPI_Comm comm, const Hierarchy& hierarc
   const Result<std::vector<Card>> cards = network.exchange_cards(locations);
   if (!cards.ok()) return cards.status();
   if (Status status = network.choose(*cards, locations); !status.ok()) return status;
-  if (Status status = network.exchange_addresses(*cards, locations); !status.ok()) return status;
-  if (Status status = network.check(hierarchy); !status.ok()) return status;
+  const TrialPartners partners = trial_partners(hierarchy, network.rank_);
+  try {
+    if (Status status = network.exchange_addresses(*cards, locations); !status.ok()) return status;
+    if (Status status = network.check(partners); !status.ok()) return status;
+  } catch (const std::exception&) {  // the caller withdraws, which the others see once their trials are over
+    leave_trials(comm, partners);
+    throw;
+  }
   return network;
 }
 

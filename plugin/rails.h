@@ -57,7 +57,7 @@ class RailNetwork {
   bool knows_all(std::span<const Card> cards) const;
   void meet(std::span<const Card> cards, std::span<const Location> locations,
             const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const;
-  Status check(const Hierarchy& hierarchy);
+  Status check(TrialPartners partners);
   bool check_rail(std::size_t rail, TrialPartners partners) const;
   bool knock_at(std::size_t rail, int peer) const;
   UcxChannelOptions options() const;

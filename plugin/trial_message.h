@@ -19,11 +19,12 @@ struct TrialPartners {
 TrialPartners trial_partners(const Hierarchy& hierarchy, int rank);
 
 // Collective; all ranks name the partners of trial_partners(). True when both messages went through within
-// `limit_ns` and the right bytes came. Blocks so long at most; the host goes on meanwhile with what it has still to
-// send for `comm`. A channel that failed is good for nothing more.
+// `limit_ns` and the right bytes came; false early where a partner leaves. Blocks so long at most; the host goes on
+// meanwhile with what it has still to send for `comm`. A channel that failed is good for nothing more.
 bool trial_succeeds(Channel& channel, MPI_Comm comm, TrialPartners partners, std::uint64_t limit_ns);
 
-// Lets the host move its own messages on.
-void progress_host(MPI_Comm comm);
+// For a rank that cannot take part, or in no further trial: its partners' trials on `comm` fail at once. Needs no
+// memory of ours.
+void leave_trials(MPI_Comm comm, TrialPartners partners) noexcept;
 
 }  // namespace plait::plugin
