@@ -36,10 +36,11 @@ target_compile_options(plait_options INTERFACE -Wall -Wextra -Werror)
 # gcc 12 reports "text" + std::string as an overlapping copy at -O3 (its bug 105651).
 target_compile_options(plait_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 # Assertions name files as they stand in the source folder: what is installed knows nothing of where it was built.
-target_compile_options(plait_options INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+target_compile_options(plait_options INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
+                                               -fmacro-prefix-map=${PROJECT_BINARY_DIR}/include/=)
 # The C++ bindings in mpi.h would make every user of them depend on libmpi_cxx.
 target_compile_definitions(plait_options INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
-target_include_directories(plait_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(plait_options INTERFACE ${PROJECT_SOURCE_DIR}/include)
 
 # The release build's objects hold what the compiler knows of their types beside the machine code (2 % more time to compile),
 # so that tests/house/one_definition can compare the types of all layers. Nothing is linked by it.

@@ -9,7 +9,7 @@
 
 #include "core/status.h"
 #include "perf/layer.h"
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 
 namespace plait::perf {
 

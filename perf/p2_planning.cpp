@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 #include "plan/synthesis/enumeration.h"
 #include "plan/synthesis/search.h"
 #include "topo/discovery.h"

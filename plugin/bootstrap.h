@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 #include "plugin/communicator.h"
 #include "plugin/failure_notice.h"
 #include "plugin/layer.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/log.h"
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 #include "plugin/bootstrap.h"
 #include "plugin/fusion.h"
 #include "plugin/persistent_space.h"

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 #include "plugin/collective_functions.h"
 #include "plugin/layer.h"
 #include "plugin/reasons.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/log.h"
-#include "plan/plan_file.h"
+#include "plan/choose/plan_file.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/errors.h"

@@ -12,7 +12,7 @@
 #include "core/file.h"
 #include "core/immortal.h"
 #include "core/log.h"
-#include "plan/tuning/table.h"
+#include "plan/choose/table.h"
 #include "plugin/process.h"
 #include "plugin/tuning_table.h"
 

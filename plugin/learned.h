@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "plugin/layer.h"
 
 namespace plait::plugin {

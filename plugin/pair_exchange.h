@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/bound_schedule.h"
+#include "plan/lower/bound_schedule.h"
 #include "plugin/layer.h"
 #include "plugin/piece.h"
 #include "plugin/slot_size.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/collective.h"
-#include "plan/machine.h"
+#include "plan/model/collective.h"
+#include "plan/model/machine.h"
 #include "plugin/launcher.h"
 #include "plugin/layer.h"
 #include "plugin/process_grid.h"

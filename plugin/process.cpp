@@ -20,7 +20,7 @@
 #include "core/immortal.h"
 #include "core/log.h"
 #include "plait/plait.h"
-#include "plan/plan_file.h"
+#include "plan/choose/plan_file.h"
 #include "plugin/attendance.h"
 #include "plugin/axes.h"
 #include "plugin/communicator.h"

@@ -13,7 +13,7 @@
 
 #include "core/config.h"
 #include "plan/overlap/overlap_plan.h"
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 #include "plugin/layer.h"
 
 namespace plait::plugin {

@@ -1,4 +1,4 @@
-// Why a call is the host's, in the words of the report; plan/planner.h has more. docs/coverage.md lists them, so that
+// Why a call is the host's, in the words of the report; plan/choose/planner.h has more. docs/coverage.md lists them, so that
 // each stands in one place alone.
 #pragma once
 

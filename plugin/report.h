@@ -40,7 +40,7 @@
 //     "ranks"       of the communicator (of both groups of an inter-communicator)
 //     "bytes_from", "bytes_below"  the range of the call's size; both 0: no data, or a size that was not known
 //     "calls"       collective calls
-//     "bytes"       sum of the calls' sizes (as `payload_bytes` in plan/collective.h defines the size of a call)
+//     "bytes"       sum of the calls' sizes (as `payload_bytes` in plan/model/collective.h defines the size of a call)
 //     "seconds"     in the call, mean over the ranks, summed over the calls; of operations that ran here without
 //                   blocking, from the call to the completion
 //     "plan"        the plan's name, or "host"
@@ -54,7 +54,7 @@
 #include <string_view>
 
 #include "core/config.h"
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "plugin/layer.h"
 
 namespace plait::plugin {

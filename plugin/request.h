@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "plugin/communicator.h"
 #include "plugin/layer.h"
 #include "plugin/layout.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/immortal.h"
-#include "plan/proof.h"
+#include "plan/lower/proof.h"
 #include "plan/reshard/lowering.h"
 #include "plan/reshard/report.h"
 #include "plugin/bootstrap.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 #include "plugin/layer.h"
 #include "plugin/report.h"
 #include "plugin/trials.h"

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "plan/bound_schedule.h"
+#include "plan/lower/bound_schedule.h"
 #include "plugin/layer.h"
 #include "plugin/request.h"
 #include "plugin/work_memory.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/config.h"
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "plugin/layer.h"
 #include "tl/trace.h"
 

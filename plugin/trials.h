@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/collective.h"
-#include "plan/planner.h"
+#include "plan/model/collective.h"
+#include "plan/choose/planner.h"
 #include "plugin/layer.h"
 #include "plugin/learned.h"
 #include "plugin/trial.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/config.h"
-#include "plan/tuning/table.h"
+#include "plan/choose/table.h"
 #include "plugin/layer.h"
 
 namespace plait::plugin {

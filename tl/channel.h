@@ -12,7 +12,7 @@
 
 #include "core/element.h"
 #include "core/status.h"
-#include "plan/bound_schedule.h"
+#include "plan/lower/bound_schedule.h"
 #include "tl/layer.h"
 
 namespace plait::tl {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/bound_schedule.h"
+#include "plan/lower/bound_schedule.h"
 #include "tl/channel.h"
 #include "tl/courtesy.h"
 #include "tl/layer.h"

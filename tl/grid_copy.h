@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plan/bound_schedule.h"
+#include "plan/lower/bound_schedule.h"
 #include "tl/layer.h"
 
 namespace plait::tl {

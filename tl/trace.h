@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/schedule.h"
+#include "plan/model/schedule.h"
 #include "tl/layer.h"
 
 namespace plait::tl {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "tuner/bench_job.h"
 #include "tuner/bench_measure.h"
 #include "tuner/layer.h"

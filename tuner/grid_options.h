@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/machine.h"
+#include "plan/model/machine.h"
 #include "plan/synthesis/placement.h"
 #include "tuner/command_line.h"
 #include "tuner/layer.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "plan/synthesis/search.h"
 #include "tuner/grid_options.h"
 #include "tuner/layer.h"

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/config.h"
-#include "plan/tuning/table.h"
+#include "plan/choose/table.h"
 #include "topo/discovery.h"
 #include "topo/shape.h"
 

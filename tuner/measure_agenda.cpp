@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "plan/tuning/shape_tuner.h"
+#include "plan/choose/shape_tuner.h"
 #include "tuner/grid_options.h"
 
 namespace plait::tuner {

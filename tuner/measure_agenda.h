@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/candidate.h"
-#include "plan/collective.h"
+#include "plan/choose/candidate.h"
+#include "plan/model/collective.h"
 #include "tuner/layer.h"
 
 namespace plait::tuner {

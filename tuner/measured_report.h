@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/tuning/table.h"
+#include "plan/choose/table.h"
 #include "tuner/layer.h"
 #include "tuner/tune_measure.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "plan/tuning/size_cover.h"
+#include "plan/choose/size_cover.h"
 
 namespace plait::tuner {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/collective.h"
-#include "plan/tuning/table.h"
+#include "plan/model/collective.h"
+#include "plan/choose/table.h"
 #include "tuner/layer.h"
 #include "tuner/measure_agenda.h"
 

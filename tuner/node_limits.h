@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "tl/mpi/collective_calls.h"
 #include "tuner/layer.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "plan/overlap/plan_reductions.h"
-#include "plan/tuning/table.h"
+#include "plan/choose/table.h"
 #include "topo/discovery.h"
 #include "topo/shape.h"
 #include "tuner/grid_options.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/units.h"
-#include "plan/call_synthesis.h"
+#include "plan/choose/call_synthesis.h"
 #include "tuner/bench_job.h"
 
 namespace plait::tuner {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "plan/candidate.h"
-#include "plan/collective.h"
+#include "plan/choose/candidate.h"
+#include "plan/model/collective.h"
 #include "tuner/layer.h"
 
 namespace plait::tuner {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/tuning/timeline.h"
+#include "plan/choose/timeline.h"
 #include "topo/hierarchy.h"
 #include "tuner/layer.h"
 #include "tuner/timeline_svg.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/machine.h"
+#include "plan/model/machine.h"
 #include "tuner/layer.h"
 
 namespace plait::tuner {
@@ -64,7 +64,7 @@ struct ProbeFit {
 
 // The links whose times fit the samples best, with equal weight for equal relative errors. Precondition: at least one
 // link, each curve with at least two points. Source of the form: latency, overhead and gap of LogGP (Alexandrov et al.,
-// 1995), as plan/machine.h names them.
+// 1995), as plan/model/machine.h names them.
 ProbeFit fit_machine(const ProbeSamples& samples);
 
 // Spread of the points: that which three quarters of them stay below.

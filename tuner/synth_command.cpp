@@ -13,7 +13,7 @@
 
 #include "core/file.h"
 #include "core/units.h"
-#include "plan/plan_file.h"
+#include "plan/choose/plan_file.h"
 #include "plan/synthesis/reference.h"
 #include "tuner/command.h"
 #include "tuner/grid_options.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/tuning/timeline.h"
+#include "plan/choose/timeline.h"
 #include "tuner/layer.h"
 #include "tuner/trace_reader.h"
 

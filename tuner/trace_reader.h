@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "tuner/layer.h"
 
 namespace plait::tuner {

@@ -13,8 +13,8 @@
 
 #include "core/file.h"
 #include "core/units.h"
-#include "plan/tuning/shape_tuner.h"
-#include "plan/tuning/table.h"
+#include "plan/choose/shape_tuner.h"
+#include "plan/choose/table.h"
 #include "tl/mpi/session.h"
 #include "topo/shape.h"
 #include "tuner/command.h"

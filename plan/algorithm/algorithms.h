@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 namespace plait::plan {
 

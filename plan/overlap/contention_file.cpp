@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/file.h"
-#include "plan/json_members.h"
+#include "plan/model/json_members.h"
 #include "plan/overlap/contention.h"
 
 namespace plait::plan {

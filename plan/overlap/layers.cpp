@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/file.h"
-#include "plan/json_members.h"
+#include "plan/model/json_members.h"
 
 namespace plait::plan {
 namespace {

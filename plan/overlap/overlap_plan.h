@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/machine.h"
+#include "plan/model/machine.h"
 
 namespace plait::plan {
 
@@ -39,7 +39,7 @@ struct OverlapGroup {
 
 struct OverlapPlan {
   std::string model;
-  Fingerprint fingerprint;  // of the system that it was made for; empty: fits all (mismatch(), plan/tuning/table.h)
+  Fingerprint fingerprint;  // of the system that it was made for; empty: fits all (mismatch(), plan/choose/table.h)
   std::vector<OverlapCall> calls;    // of one step, in the order in which they are posted
   std::vector<OverlapGroup> groups;  // cover all calls in order, without gaps
   // Predicted, of one backward pass; 0: not known.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 
 namespace plait::plan {
 namespace {

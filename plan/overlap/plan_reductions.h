@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "plan/candidate.h"
+#include "plan/choose/candidate.h"
 #include "plan/overlap/contention.h"
 
 namespace plait::plan {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/machine.h"
+#include "plan/model/machine.h"
 #include "plan/pipeline/task_list.h"
 
 namespace plait::plan {

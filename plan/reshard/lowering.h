@@ -4,8 +4,8 @@
 #include <span>
 
 #include "core/status.h"
-#include "plan/bound_schedule.h"
-#include "plan/builder.h"
+#include "plan/lower/bound_schedule.h"
+#include "plan/model/builder.h"
 #include "plan/reshard/plan.h"
 
 namespace plait::plan::reshard {

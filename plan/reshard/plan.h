@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/machine.h"
+#include "plan/model/machine.h"
 #include "plan/reshard/host_schedule.h"
 #include "plan/reshard/task.h"
 #include "plan/reshard/unit_tasks.h"

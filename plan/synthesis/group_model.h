@@ -4,9 +4,9 @@
 #include <array>
 #include <vector>
 
-#include "plan/layer.h"
-#include "plan/machine.h"
-#include "plan/program.h"
+#include "plan/model/layer.h"
+#include "plan/model/machine.h"
+#include "plan/model/program.h"
 #include "plan/synthesis/level_state.h"
 #include "plan/synthesis/placement.h"
 #include "topo/hierarchy.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/program.h"
+#include "plan/model/program.h"
 #include "plan/synthesis/group_model.h"
 #include "plan/synthesis/level_state.h"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "plan/collective.h"
-#include "plan/program.h"
+#include "plan/model/collective.h"
+#include "plan/model/program.h"
 
 namespace plait::plan {
 

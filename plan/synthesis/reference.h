@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/program.h"
+#include "plan/model/program.h"
 
 namespace plait::plan {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/program.h"
+#include "plan/model/program.h"
 #include "tests/cli/command_call.h"
 #include "tuner/command.h"
 #include "tuner/grid_options.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/tuning/shape_tuner.h"
+#include "plan/choose/shape_tuner.h"
 #include "tuner/measure_agenda.h"
 #include "tuner/measured_report.h"
 

@@ -19,7 +19,7 @@ ProbeCurve curve_of(const std::function<double(double)>& seconds, double spread 
   return curve;
 }
 
-// What a link of these figures would show, by the meaning that plan/machine.h gives them.
+// What a link of these figures would show, by the meaning that plan/model/machine.h gives them.
 LinkSamples samples_of(const LinkLevel& level, double gamma) {
   LinkSamples link;
   link.level = level.name;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/tuning/breakdown.h"
+#include "plan/choose/breakdown.h"
 #include "topo/shape.h"
 #include "tuner/plan_limit.h"
 #include "tuner/plan_picture.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/tuning/table.h"
+#include "plan/choose/table.h"
 #include "tests/cli/command_call.h"
 #include "tuner/command.h"
 #include "tuner/layer.h"

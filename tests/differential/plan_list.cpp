@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/candidate.h"
-#include "plan/collective.h"
+#include "plan/choose/candidate.h"
+#include "plan/model/collective.h"
 #include "topo/hierarchy.h"
 
 namespace {

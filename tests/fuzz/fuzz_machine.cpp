@@ -1,7 +1,7 @@
 // A machine file that is read has usable figures, and what is written of it is read again.
 #include <cmath>
 
-#include "plan/machine.h"
+#include "plan/model/machine.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace plait;

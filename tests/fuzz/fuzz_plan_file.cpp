@@ -1,5 +1,5 @@
 // A plan file that is read comes back from what is written of it.
-#include "plan/plan_file.h"
+#include "plan/choose/plan_file.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace plait;

@@ -1,7 +1,7 @@
 // A user's plan (PLAIT_PLAN): a program that is read comes back from its text, and a plan that is taken for some call
 // on some hierarchy can be lowered and proven.
-#include "plan/candidate.h"
-#include "plan/proof.h"
+#include "plan/choose/candidate.h"
+#include "plan/lower/proof.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace plait;

@@ -1,5 +1,5 @@
 // A tuning table that is read comes back from what is written of it, and its look-ups stay within its ranges.
-#include "plan/tuning/table.h"
+#include "plan/choose/table.h"
 #include "tests/fuzz/fuzz.h"
 #include "topo/shape.h"
 

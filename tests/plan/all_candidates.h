@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "plan/candidate.h"
-#include "plan/lowering.h"
+#include "plan/choose/candidate.h"
+#include "plan/lower/lowering.h"
 #include "plan/synthesis/enumeration.h"
 
 namespace plait::plan {

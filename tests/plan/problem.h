@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "plan/bound_schedule.h"
-#include "plan/builder.h"
+#include "plan/lower/bound_schedule.h"
+#include "plan/model/builder.h"
 #include "tests/plan/simulated_ranks.h"
 
 namespace plait::plan {

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "plan/bound_schedule.h"
+#include "plan/lower/bound_schedule.h"
 
 namespace plait::plan {
 

@@ -4,7 +4,7 @@
 #include <queue>
 #include <vector>
 
-#include "plan/block_sizes.h"
+#include "plan/lower/block_sizes.h"
 
 namespace plait::plan {
 

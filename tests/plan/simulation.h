@@ -3,11 +3,11 @@
 
 #include <span>
 
-#include "plan/bound_schedule.h"
-#include "plan/collective.h"
-#include "plan/layer.h"
-#include "plan/machine.h"
-#include "plan/schedule.h"
+#include "plan/lower/bound_schedule.h"
+#include "plan/model/collective.h"
+#include "plan/model/layer.h"
+#include "plan/model/machine.h"
+#include "plan/model/schedule.h"
 #include "topo/hierarchy.h"
 
 namespace plait::plan {

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "plan/tuning/breakdown.h"
+#include "plan/choose/breakdown.h"
 #include "topo/shape.h"
 
 namespace plait::plan {

@@ -6,7 +6,7 @@
 
 #include "all_candidates.h"
 #include "factorisations.h"
-#include "plan/proof.h"
+#include "plan/lower/proof.h"
 
 namespace plait::plan {
 namespace {

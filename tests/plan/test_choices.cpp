@@ -7,7 +7,7 @@
 
 #include <sstream>
 
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 
 namespace plait::plan {
 namespace {

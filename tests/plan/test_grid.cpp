@@ -1,10 +1,10 @@
 // The coordinates of ranks where a level of switches lies above the nodes.
-#include "plan/grid.h"
+#include "plan/model/grid.h"
 
 #include <gtest/gtest.h>
 
 #include "all_candidates.h"
-#include "plan/proof.h"
+#include "plan/lower/proof.h"
 
 namespace plait::plan {
 namespace {

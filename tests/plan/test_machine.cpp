@@ -1,4 +1,4 @@
-#include "plan/machine.h"
+#include "plan/model/machine.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <random>
 
-#include "plan/plan_file.h"
+#include "plan/choose/plan_file.h"
 
 namespace plait::plan {
 namespace {

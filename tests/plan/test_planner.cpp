@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 
 namespace plait::plan {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "plan/candidate.h"
-#include "plan/proof.h"
+#include "plan/choose/candidate.h"
+#include "plan/lower/proof.h"
 
 namespace plait::plan {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "plan/candidate.h"
-#include "plan/proof.h"
+#include "plan/choose/candidate.h"
+#include "plan/lower/proof.h"
 
 namespace plait::plan {
 namespace {

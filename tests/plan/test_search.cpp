@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "plan/candidate.h"
+#include "plan/choose/candidate.h"
 #include "plan/synthesis/enumeration.h"
 #include "plan/synthesis/search.h"
 #include "simulation.h"

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "plan/planner.h"
-#include "plan/tuning/table.h"
+#include "plan/choose/planner.h"
+#include "plan/choose/table.h"
 
 namespace plait::plan {
 namespace {

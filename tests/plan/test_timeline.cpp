@@ -1,8 +1,8 @@
 // When each part of a plan runs by the cost model.
 #include <gtest/gtest.h>
 
-#include "plan/tuning/breakdown.h"
-#include "plan/tuning/timeline.h"
+#include "plan/choose/breakdown.h"
+#include "plan/choose/timeline.h"
 #include "topo/shape.h"
 
 namespace plait::plan {

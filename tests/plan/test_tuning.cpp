@@ -6,13 +6,13 @@
 #include <limits>
 #include <random>
 
-#include "plan/call_synthesis.h"
-#include "plan/lowering.h"
-#include "plan/planner.h"
-#include "plan/proof.h"
+#include "plan/choose/call_synthesis.h"
+#include "plan/lower/lowering.h"
+#include "plan/choose/planner.h"
+#include "plan/lower/proof.h"
 #include "plan/synthesis/enumeration.h"
-#include "plan/tuning/shape_tuner.h"
-#include "plan/tuning/size_cover.h"
+#include "plan/choose/shape_tuner.h"
+#include "plan/choose/size_cover.h"
 #include "topo/shape.h"
 
 namespace plait::plan {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/planner.h"
+#include "plan/choose/planner.h"
 
 namespace plait::plugin {
 namespace {

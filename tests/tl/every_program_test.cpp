@@ -19,9 +19,9 @@
 #include <thread>
 #include <vector>
 
-#include "plan/candidate.h"
-#include "plan/lowering.h"
-#include "plan/proof.h"
+#include "plan/choose/candidate.h"
+#include "plan/lower/lowering.h"
+#include "plan/lower/proof.h"
 #include "plan/synthesis/enumeration.h"
 #include "tests/differential/random.h"
 #include "tests/plan/factorisations.h"

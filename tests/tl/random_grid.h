@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "plan/bound_schedule.h"
+#include "plan/lower/bound_schedule.h"
 
 namespace plait::tl {
 

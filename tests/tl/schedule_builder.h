@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/bound_schedule.h"
+#include "plan/lower/bound_schedule.h"
 #include "tl/layer.h"
 
 namespace plait::tl {

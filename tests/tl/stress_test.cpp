@@ -14,7 +14,7 @@
 #include <optional>
 #include <thread>
 
-#include "plan/proof.h"
+#include "plan/lower/proof.h"
 #include "tests/differential/random.h"
 #include "tests/plan/all_candidates.h"
 #include "tests/plan/problem.h"

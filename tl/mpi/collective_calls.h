@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 #include "tl/layer.h"
 
 namespace plait::tl {

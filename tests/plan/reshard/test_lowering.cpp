@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "plan/proof.h"
+#include "plan/lower/proof.h"
 #include "plan/reshard/lowering.h"
 #include "tests/plan/reshard/random_task.h"
 #include "tests/plan/simulated_ranks.h"

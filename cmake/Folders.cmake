@@ -1,0 +1,33 @@
+# A folder is a target with an include root of its own: links to its headers, and to nothing else. A file finds the headers
+# of the folders that its target links, so that an arrow which points the wrong way does not compile.
+#   plait_folder(TARGET FOLDER SOURCE...)   a static library of the folder's sources, beside its headers; without sources headers alone
+#   plait_include_root(TARGET FOLDER)       the headers alone, for a target that is made elsewhere
+function(plait_include_root target folder)
+  set(root ${PROJECT_BINARY_DIR}/include/${target})
+  file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/${folder} ${PROJECT_SOURCE_DIR}/${folder}/*.h)
+  file(GLOB known RELATIVE ${root}/${folder} ${root}/${folder}/*.h)
+  foreach(gone IN LISTS known)
+    if(NOT gone IN_LIST headers)
+      file(REMOVE ${root}/${folder}/${gone})
+    endif()
+  endforeach()
+  file(MAKE_DIRECTORY ${root}/${folder})
+  foreach(header IN LISTS headers)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder}/${header} ${root}/${folder}/${header} SYMBOLIC)
+  endforeach()
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    target_include_directories(${target} INTERFACE ${root})
+  else()
+    target_include_directories(${target} PUBLIC ${root})
+  endif()
+endfunction()
+
+function(plait_folder target folder)
+  if(ARGN)
+    add_library(${target} STATIC ${ARGN})
+  else()
+    add_library(${target} INTERFACE)
+  endif()
+  plait_include_root(${target} ${folder})
+endfunction()

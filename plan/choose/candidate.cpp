@@ -1,0 +1,291 @@
+#include "plan/choose/candidate.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "plan/algorithm/algorithms.h"
+#include "plan/choose/call_synthesis.h"
+#include "plan/lower/lowering.h"
+#include "plan/choose/plan_file.h"
+#include "plan/synthesis/search.h"
+
+namespace plait::plan {
+
+namespace {
+
+// Of blocks times ranks that a plan may have at all, as a user may name it.
+constexpr std::int64_t most_lowered_cells = std::int64_t{1} << 22;
+
+// The ranks of each node in place order; the first is its leader.
+std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
+  std::vector<std::vector<int>> nodes;
+  for (int node = 0; node < hierarchy.nodes(); ++node) nodes.push_back(hierarchy.ranks_on_node(node));
+  return nodes;
+}
+
+void pairwise(Builder& builder, const Hierarchy& hierarchy) {
+  pairwise_alltoall(builder, make_grid(hierarchy, GridKind::flat, -1).order, nodes_of(hierarchy));
+}
+
+// All ranks of the only node in one operation.
+void together(Builder& builder, const Hierarchy& hierarchy) {
+  const std::vector<int> members = make_grid(hierarchy, GridKind::flat, -1).order;
+  std::vector<std::vector<BlockId>> pieces;
+  for (const int giver : members)
+    for (const int taker : members)
+      pieces.push_back({builder.semantics().block(giver * builder.semantics().ranks() + taker, 0)});
+  builder.together({GroupKind::all_to_all, members, 0, pieces});
+}
+
+void leaders(Builder& builder, const Hierarchy& hierarchy) { leader_alltoall(builder, nodes_of(hierarchy)); }
+
+int most_ranks_on_a_node(const Hierarchy& hierarchy) {
+  std::size_t most = 0;
+  for (int node = 0; node < hierarchy.nodes(); ++node) most = std::max(most, hierarchy.ranks_on_node(node).size());
+  return static_cast<int>(most);
+}
+
+// What the busiest rank and NIC do for their messages to other ranks of the node and to other nodes.
+struct ExchangeLoad {
+  double near = 0, far = 0;  // messages of a rank
+  double near_bytes = 0, far_bytes = 0;
+  double nic_messages = 0, nic_bytes = 0;
+  double hops = 1;  // latencies of the network on the way
+};
+
+double exchange_seconds(const ExchangeLoad& load, const CandidateContext& context) {
+  const Machine& machine = context.machine;
+  const auto innermost_network = std::find_if(machine.levels.rbegin(), machine.levels.rend(),
+                                              [](const LinkLevel& level) { return level.network; });
+  const LinkLevel& local = machine.levels.back();
+  const LinkLevel& network = innermost_network != machine.levels.rend() ? *innermost_network : local;
+  const bool crosses = context.hierarchy.nodes() > 1;
+  const double crowd = machine.ranks_per_core > 1 ? 1 + machine.ranks_per_core : 1;
+  const double processor = 2 * (load.near * local.overhead + load.near_bytes * local.cpu_seconds_per_byte +
+                                load.far * network.overhead + load.far_bytes * network.cpu_seconds_per_byte);
+  const double nic =
+      (load.nic_messages * network.port_seconds_per_message + load.nic_bytes * network.port_seconds_per_byte) *
+      context.siblings;
+  return processor * crowd + nic + local.latency + (crosses ? load.hops * network.latency : 0);
+}
+
+double pairwise_seconds(double bytes, const CandidateContext& context) {
+  const double ranks = context.hierarchy.ranks(), here = most_ranks_on_a_node(context.hierarchy), away = ranks - here;
+  return exchange_seconds({.near = here - 1,
+                           .far = away,
+                           .near_bytes = (here - 1) * bytes,
+                           .far_bytes = away * bytes,
+                           .nic_messages = here * away,
+                           .nic_bytes = here * away * bytes},
+                          context);
+}
+
+// The leader's work: it collects and hands out what crosses the network.
+double leaders_seconds(double bytes, const CandidateContext& context) {
+  const double ranks = context.hierarchy.ranks(), here = most_ranks_on_a_node(context.hierarchy), away = ranks - here;
+  const double nodes = context.hierarchy.nodes(), crossing = here * away * bytes;
+  return exchange_seconds({.near = 3 * (here - 1),
+                           .far = nodes - 1,
+                           .near_bytes = (here - 1) * bytes + 2 * crossing,
+                           .far_bytes = crossing,
+                           .nic_messages = nodes - 1,
+                           .nic_bytes = crossing},
+                          context) +
+         2 * context.machine.levels.back().latency;
+}
+
+// A line written, the others' read, and every byte copied once or twice.
+double together_seconds(double bytes, const CandidateContext& context) {
+  const LinkLevel& local = context.machine.levels.back();
+  const double others = context.hierarchy.ranks() - 1;
+  return local.latency + 0.1 * others * local.overhead + others * bytes * local.cpu_seconds_per_byte;
+}
+
+// `bytes`: of one pair's message.
+std::vector<Candidate> exchanges(double bytes, const CandidateContext& context) {
+  const Hierarchy& hierarchy = context.hierarchy;
+  std::vector<Candidate> found = {{"pairwise", GridKind::flat, {}, pairwise, 1, pairwise_seconds(bytes, context), {}}};
+  if (hierarchy.nodes() == 1 && context.shared_memory)
+    found.push_back({"shared", GridKind::flat, {}, together, 1, together_seconds(bytes, context), {}});
+  if (hierarchy.nodes() > 1 && hierarchy.nodes() < hierarchy.ranks())
+    found.push_back({"leaders", GridKind::flat, {}, leaders, 1, leaders_seconds(bytes, context), {}});
+  std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
+  return found;
+}
+
+bool is_exchange(Collective collective) { return collective == Collective::alltoall; }
+
+std::string with_chunks(const std::string& name, int chunks) {
+  return chunks == 1 ? name : name + " x" + std::to_string(chunks);
+}
+
+class Sizing {
+ public:
+  Sizing(const Call& call, const CandidateContext& context, const CallSynthesis& synthesis)
+      : call_(call), context_(context), synthesis_(synthesis) {}
+
+  // Nothing when the program cannot be lowered here.
+  Result<Candidate> candidate(const PricedProgram& priced, bool chunks_given) const {
+    const Result<int> segments =
+        segments_needed(priced.program, synthesis_.grid, call_.collective, keeps_rank_order(call_));
+    if (!segments.ok()) return segments.status();
+    const int chunks = chunks_given ? priced.chunks : chunks_for(priced, *segments);
+    return Candidate{with_chunks(text(priced.program), chunks),
+                     synthesis_.kind,
+                     priced.program,
+                     nullptr,
+                     chunks,
+                     priced.seconds,
+                     {}};
+  }
+
+ private:
+  int chunks_for(const PricedProgram& priced, int segments) const {
+    const int most = std::min(synthesis_.options.most_chunks, most_chunks_for(segments, synthesis_.grid.ranks()));
+    int chunks = priced.chunks;
+    while (chunks > 1 && chunks > most) chunks /= 2;
+    if (context_.chunk_bytes > 0) return chunks;
+    while (2 * chunks <= most &&
+           has_long_messages(context_.hierarchy.nodes(), synthesis_.options.bytes, segments, chunks) &&
+           seconds(priced.program, 2 * chunks) <= (1 + cutting_may_cost) * seconds(priced.program, chunks))
+      chunks *= 2;
+    return chunks;
+  }
+
+  double seconds(const Program& program, int chunks) const {
+    SearchOptions options = synthesis_.options;
+    options.fewest_chunks = options.most_chunks = chunks;
+    const auto priced = price_program(synthesis_.task, synthesis_.model, options, program);
+    return priced.ok() ? priced->seconds : 0;
+  }
+
+  const Call& call_;
+  const CandidateContext& context_;
+  const CallSynthesis& synthesis_;
+};
+
+// "RS.2 AR.1 AG.2 x8": the number behind the program, taken off; 0 where there is none.
+int take_chunks(std::string_view& text) {
+  const auto space = text.rfind(' ');
+  if (space == text.npos || space + 2 > text.size() || text[space + 1] != 'x') return 0;
+  const std::string_view digits = text.substr(space + 2);
+  int chunks = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), chunks);
+  if (error != std::errc() || end != digits.data() + digits.size() || chunks < 1 || chunks > 4096) return 0;
+  text = text.substr(0, space);
+  return chunks;
+}
+
+// "RS.2 AR.1 AG.2 x8 @0,1": the rails behind it, taken off; none where there are none.
+Result<std::vector<std::int8_t>> take_rails(std::string_view& text, int rails) {
+  std::vector<std::int8_t> taken;
+  const auto at = text.rfind(" @");
+  if (at == text.npos) return taken;
+  std::string_view list = text.substr(at + 2);
+  while (!list.empty()) {
+    const std::string_view one = list.substr(0, list.find(','));
+    int rail = -1;
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), rail);
+    if (error != std::errc() || end != one.data() + one.size() || rail < 0 || rail >= rails)
+      return Status(Code::invalid, "rail '" + std::string(one) + "': " +
+                                       (rails == 0 ? "no rails are in use here"
+                                                   : "expected a number from 0 to " + std::to_string(rails - 1)));
+    taken.push_back(static_cast<std::int8_t>(rail));
+    list.remove_prefix(std::min(list.size(), one.size() + 1));
+  }
+  if (taken.empty()) return Status(Code::invalid, "expected numbers of rails behind the @");
+  text = text.substr(0, at);
+  return taken;
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
+  if (is_exchange(call.collective))
+    return exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context);
+  const CallSynthesis synthesis = synthesis_of(call, context);
+  const Sizing sizing(call, context, synthesis);
+  std::vector<Candidate> found;
+  for (const PricedProgram& priced : cheapest_programs(synthesis.task, synthesis.model, synthesis.options, count))
+    if (Result<Candidate> candidate = sizing.candidate(priced, false); candidate.ok())
+      found.push_back(std::move(*candidate));
+  return found;
+}
+
+namespace {
+
+std::string listed(std::span<const int> numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "[" : " ") + std::to_string(number);
+  return text + "]";
+}
+
+Result<Candidate> programmed(const Program& program, int chunks, std::span<const std::int8_t> rails, const Call& call,
+                             const CandidateContext& context) {
+  CallSynthesis synthesis = synthesis_of(call, context);
+  bind_to_rails(synthesis, rails);
+  if (chunks > 0) synthesis.options.fewest_chunks = synthesis.options.most_chunks = chunks;
+  const Result<PricedProgram> priced = price_program(synthesis.task, synthesis.model, synthesis.options, program);
+  if (!priced.ok()) return priced.status();
+  return Sizing(call, context, synthesis).candidate(*priced, chunks > 0);
+}
+
+Result<Candidate> from_file(std::string_view json, const Call& call, const CandidateContext& context) {
+  const Result<PlanFile> plan = parse_plan_file(json);
+  if (!plan.ok()) return plan.status();
+  if (plan->collective != call.collective)
+    return Status(Code::invalid, "plan file: is for " + std::string(name(plan->collective)));
+  std::vector<int> here;
+  for (const Level& level : context.hierarchy.levels()) here.push_back(level.cardinality);
+  if (here != plan->hierarchy)
+    return Status(Code::invalid, "plan file: is for the hierarchy " + listed(plan->hierarchy) +
+                                     ", not for this communicator's " + context.hierarchy.describe());
+  return programmed(plan->program, plan->chunks, {}, call, context);
+}
+
+}  // namespace
+
+Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context) {
+  if (text.starts_with('{')) return from_file(text, call, context);
+  if (is_exchange(call.collective)) {
+    for (Candidate& exchange : exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context))
+      if (exchange.name == text) return std::move(exchange);
+    return Status(Code::invalid,
+                  "'" + std::string(text) + "' is no plan of alltoall: expected pairwise, leaders or shared");
+  }
+  const std::string name(text);
+  Result<std::vector<std::int8_t>> rails = take_rails(text, context.rails);
+  if (!rails.ok()) return rails.status();
+  const int chunks = take_chunks(text);
+  const Result<Program> program = parse_program(text);
+  if (!program.ok()) return program.status();
+  Result<Candidate> candidate = programmed(*program, chunks, *rails, call, context);
+  if (!candidate.ok() || rails->empty()) return candidate;
+  candidate->name += name.substr(name.rfind(" @"));  // plans are kept by name
+  candidate->rails = std::move(*rails);
+  return candidate;
+}
+
+Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
+                          const Hierarchy& hierarchy, bool shared_memory, ChannelKind network) {
+  const bool in_order = !commutative && reduces(collective);
+  const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1, shared_memory);
+  const Result<int> segments =
+      candidate.emit != nullptr ? Result<int>(1) : segments_needed(candidate.program, grid, collective, in_order);
+  if (!segments.ok()) return segments.status();
+  if (candidate.emit == nullptr && std::int64_t{*segments} * candidate.chunks * hierarchy.ranks() > most_lowered_cells)
+    return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
+                                         std::to_string(hierarchy.ranks()) + " ranks into too many blocks");
+  const Semantics semantics(collective, hierarchy.ranks(), root, *segments, candidate.chunks);
+  std::vector<int> node_of;
+  for (int rank = 0; rank < hierarchy.ranks(); ++rank) node_of.push_back(hierarchy.node_of(rank));
+  Builder builder(semantics, node_of, shared_memory, network);
+  builder.bind_chunks(candidate.rails);
+  if (candidate.emit != nullptr)
+    candidate.emit(builder, hierarchy);
+  else
+    lower_program(candidate.program, grid, in_order, builder);
+  return builder.finish();
+}
+
+}  // namespace plait::plan

@@ -1,0 +1,50 @@
+// The ways to do a collective on a hierarchy: synthesized programs, and the exchanges that are no P² programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "plan/model/builder.h"
+#include "plan/model/grid.h"
+#include "plan/model/layer.h"
+#include "plan/model/machine.h"
+#include "plan/model/program.h"
+#include "topo/hierarchy.h"
+
+namespace plait::plan {
+
+struct Candidate {
+  std::string name;  // "RS.2(ring) AR.1(ring) AG.2(ring) x4", "leaders"
+  GridKind grid = GridKind::full;
+  Program program;  // empty: `emit` instead
+  void (*emit)(Builder& builder, const Hierarchy& hierarchy) = nullptr;
+  int chunks = 1;
+  double seconds = 0;                   // predicted
+  std::vector<std::int8_t> rails = {};  // chunk c goes over rails[c mod size] of the network; empty: over all of them
+};
+
+// The system that candidates are weighed for.
+struct CandidateContext {
+  const Hierarchy& hierarchy;
+  const Machine& machine;
+  double siblings = 1;          // ranks of the job on a node, over those of this communicator
+  std::size_t chunk_bytes = 0;  // 0: by the cost model
+  int rails = 0;                // of the network that a plan may bind chunks to
+  bool shared_memory = true;    // a shm channel connects the ranks of each node
+};
+
+// The `count` that the cost model finds cheapest for the call, ascending; for alltoall all that there are. At least one
+// for each collective and each hierarchy of two or more ranks.
+std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count);
+
+// The candidate that a user named: a program, with or without algorithms, and "x8" for eight chunks behind it (else the
+// model's number), and "@0,1" behind that to deal the chunks out to rails 0 and 1 in turn; the text of a plan file; or
+// an exchange's name. Fails with what is wrong with it for this call's collective.
+Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context);
+
+// All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.
+Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
+                          const Hierarchy& hierarchy, bool shared_memory, ChannelKind network = ChannelKind::mpi);
+
+}  // namespace plait::plan

@@ -1,0 +1,396 @@
+#include "plan/choose/planner.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "core/log.h"
+#include "plan/choose/candidate.h"
+#include "plan/choose/plan_file.h"
+#include "plan/lower/proof.h"
+#include "plan/synthesis/reference.h"
+#include "topo/shape.h"
+
+namespace plait::plan {
+
+namespace {
+
+// Between nodes the host's reduce_scatter of a few bytes ends in messages that nobody waits for (docs/performance.md).
+constexpr std::size_t host_reduce_scatter_bytes = 512;
+constexpr std::size_t most_shapes = 64;  // that a store keeps while no communicator has them
+constexpr int most_candidates = 3;
+
+// The collectives that a plan may be for, the likeliest first: of several reasons against it the first is told.
+constexpr std::array by_interest = {
+    Collective::allreduce,      Collective::reduce,     Collective::bcast,
+    Collective::allgather,      Collective::allgatherv, Collective::reduce_scatter_block,
+    Collective::reduce_scatter, Collective::gather,     Collective::scatter,
+    Collective::barrier,        Collective::alltoall};
+static_assert(by_interest.size() == planned_collectives);
+
+// The call that stands for all of its class: the smallest size, bytes, root 0, equal segments. The choice must not
+// depend on which call of a class a communicator happens to make first: communicators of the same ranks choose alike.
+Call representative(const Call& call, int ranks) {
+  Call canonical{.collective = call.collective, .commutative = call.commutative};
+  const int number = class_of_payload(payload_bytes(call, ranks));
+  canonical.count = number == 0 ? 0 : std::size_t{1} << (number - 1);
+  canonical.element_bytes = number == 0 ? 0 : 1;
+  if (call.counts != nullptr)
+    canonical.count = std::max<std::size_t>(canonical.count / static_cast<std::size_t>(ranks), 1);
+  return canonical;
+}
+
+// The program that a plan's text or a plan file's holds; an empty one when there is none.
+Program program_in(std::string_view plan) {
+  if (plan.starts_with('{')) {
+    const Result<PlanFile> file = parse_plan_file(plan);
+    return file.ok() ? file->program : Program();
+  }
+  const Result<Program> program = parse_program(plan.substr(0, plan.rfind(" x")));
+  return program.ok() ? *program : Program();
+}
+
+// P²'s own rules say more exactly what is wrong with a reduction than the rules by level: which rank (by place), and
+// which chunk.
+Status explain(const Status& refusal, std::string_view plan, const CandidateContext& context) {
+  std::vector<int> cardinalities;
+  for (const Level& level : context.hierarchy.levels()) cardinalities.push_back(level.cardinality);
+  const Program program = program_in(plan);
+  if (program.instructions.empty() || !context.hierarchy.uniform()) return refusal;
+  for (const Instruction& instruction : program.instructions)
+    if (static_cast<int>(instruction.what) >= p2_instructs ||
+        instruction.last >= static_cast<int>(cardinalities.size()))
+      return refusal;
+  const Status reference = run_reference(program, cardinalities);
+  if (reference.code() != Code::invalid) return refusal;
+  return {Code::invalid, "program " + text_without_algorithms(program) + ": " + reference.message()};
+}
+
+// Ok when the plan does the call's collective here, and its proof holds.
+Status check_plan(std::string_view plan, const Call& call, const CandidateContext& context) {
+  const Result<Candidate> named = named_candidate(plan, call, context);
+  if (!named.ok())
+    return call.collective == Collective::allreduce ? explain(named.status(), plan, context) : named.status();
+  const Result<LoweredPlan> lowered = lower(*named, call.collective, call.root, true, context.hierarchy, true);
+  return lowered.ok() ? prove(lowered->semantics, lowered->schedules, true) : lowered.status();
+}
+
+// What a warning calls it: a plan file's text is long.
+std::string label(const std::string& plan) { return plan.starts_with('{') ? "plan file" : "'" + plan + "'"; }
+
+struct Decision {
+  std::string_view host_reason;         // not empty: the host should have the call
+  std::vector<Candidate> candidates;    // the cheapest first; the first that can be proven is taken
+  std::vector<const ReadyPlan*> taken;  // by root; nullptr: not asked for yet, or none can be proven
+};
+
+// What the communicators of one shape share. The choice does not depend on the root or on the exact size, so that it is
+// made once a class.
+struct Shelf {
+  using ClassKey = std::tuple<Collective, int /* size class */, bool /* commutative */, const TunedRange*>;
+  using PlanKey = std::tuple<Collective, int /* root */, bool /* commutative */, std::string /* name */>;
+
+  std::mutex guard;
+  std::shared_ptr<const TuningTable> table;  // whose ranges are in the keys
+  std::map<ClassKey, Decision> decisions;
+  std::map<PlanKey, std::unique_ptr<ReadyPlan>> plans;
+};
+
+template <class T>
+void append(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void append_text(std::string& key, const std::string& text) {
+  append(key, text.size());
+  key.append(text);
+}
+
+void append_level(std::string& key, const LinkLevel& level) {
+  append_text(key, level.name);
+  for (const double value : {level.latency, level.overhead, level.cpu_seconds_per_byte, level.port_seconds_per_byte,
+                             level.port_seconds_per_message})
+    append(key, value);
+  append(key, level.half_duplex);
+  append(key, level.network);
+  append(key, level.rails);
+  append(key, level.channels.size());
+  for (const ChannelLink& link : level.channels) {
+    append_text(key, link.channel);
+    for (const double value : {link.latency, link.overhead, link.seconds_per_byte}) append(key, value);
+  }
+}
+
+// Not its JSON, whose library needs memory to give back what it has taken, and ends the process without.
+void append_machine(std::string& key, const Machine& machine) {
+  append_text(key, machine.name);
+  append(key, machine.levels.size());
+  for (const LinkLevel& level : machine.levels) append_level(key, level);
+  for (const double value : {machine.reduce_seconds_per_byte, machine.copy_seconds_per_byte,
+                             machine.start_seconds_per_byte, machine.ranks_per_core})
+    append(key, value);
+  append(key, machine.host.size());
+  for (const auto& [collective, points] : machine.host) {
+    append_text(key, collective);
+    append(key, points.size());
+    for (const HostPoint& point : points) {
+      append(key, point.bytes);
+      append(key, point.seconds);
+    }
+  }
+}
+
+// All that a choice or a plan of this rank depends on.
+std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions& options) {
+  std::string key = options.forced_plan + '\n';
+  append_machine(key, options.machine);
+  append(key, rank);
+  append(key, options.chunk_bytes);
+  append(key, options.host_when_faster);
+  append(key, options.shared_memory);
+  append(key, options.network);
+  append(key, options.rails);
+  append(key, options.siblings);
+  append(key, options.table.get());
+  for (int place = 0; place < hierarchy.ranks(); ++place) append(key, hierarchy.rank_at(place));
+  for (const Level& level : hierarchy.levels()) {
+    append(key, level.kind);
+    for (const int first : level.group_first) append(key, first);
+  }
+  append(key, hierarchy.nodes());
+  return key;
+}
+
+}  // namespace
+
+struct PlanStore::Implementation {
+  std::mutex guard;
+  std::map<std::string, std::shared_ptr<Shelf>> shelves;
+  std::set<std::string> warnings;  // that were told already: many communicators have the same reason
+
+  bool is_new_warning(const std::string& text) {
+    const std::scoped_lock lock(guard);
+    return warnings.insert(text).second;
+  }
+
+  std::shared_ptr<Shelf> shelf(const std::string& key) {
+    const std::scoped_lock lock(guard);
+    if (shelves.size() >= most_shapes)
+      std::erase_if(shelves, [](const auto& entry) { return entry.second.use_count() == 1; });
+    std::shared_ptr<Shelf>& found = shelves[key];
+    if (found == nullptr) found = std::make_shared<Shelf>();
+    return found;
+  }
+};
+
+PlanStore::PlanStore() : implementation_(std::make_unique<Implementation>()) {}
+PlanStore::~PlanStore() = default;
+
+struct Planner::Implementation {
+  Hierarchy hierarchy;
+  int rank;
+  PlannerOptions options;
+  PlanStore::Implementation* store;
+  std::shared_ptr<Shelf> shelf = {};
+  const TunedShape* tuned = nullptr;  // of the table
+
+  void take_shelf() {
+    shelf = store != nullptr ? store->shelf(shape_key(hierarchy, rank, options)) : std::make_shared<Shelf>();
+    const std::scoped_lock lock(shelf->guard);
+    shelf->table = options.table;
+  }
+  Choice choose(const Call& call);
+  Choice choose(const Call& call, std::string_view rival);
+  std::vector<std::string> rivals(const Call& call);
+  double saved_by_table(const Call& call) const;
+  Decision& decide(const Call& call);
+  const ReadyPlan* first_proven(const Call& call, const std::vector<Candidate>& candidates);
+  Decision compute_decision(const Call& call, const TunedRange* range) const;
+  void take_from_table(const Call& call, const TunedRange& range, Decision& decision) const;
+  void warn_once(const std::string& text) const {
+    if (options.warns && (store == nullptr || store->is_new_warning(text))) warn(text);
+  }
+  CandidateContext context() const {
+    return {hierarchy, options.machine, options.siblings, options.chunk_bytes, options.rails, options.shared_memory};
+  }
+  bool host_is_faster(const Call& call) const;
+  Status check(const std::string& plan) const;
+  const ReadyPlan* ready(const Call& call, const Candidate& candidate);
+};
+
+Choice Planner::Implementation::choose(const Call& call) {
+  const std::scoped_lock lock(shelf->guard);
+  Decision& decision = decide(call);
+  if (!decision.host_reason.empty()) return {nullptr, decision.host_reason};
+  const std::size_t root = rooted(call.collective) ? static_cast<std::size_t>(call.root) : 0;
+  if (decision.taken.size() <= root) decision.taken.resize(root + 1);
+  const ReadyPlan*& taken = decision.taken[root];
+  if (taken == nullptr) taken = first_proven(call, decision.candidates);
+  if (taken == nullptr) return {nullptr, "plan refused by its proof"};
+  return {taken, {}};
+}
+
+const ReadyPlan* Planner::Implementation::first_proven(const Call& call, const std::vector<Candidate>& candidates) {
+  for (const Candidate& candidate : candidates)
+    if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return plan;
+  return nullptr;
+}
+
+Choice Planner::Implementation::choose(const Call& call, std::string_view rival) {
+  {
+    const std::scoped_lock lock(shelf->guard);
+    for (const Candidate& candidate : decide(call).candidates) {
+      if (candidate.name != rival) continue;
+      if (const ReadyPlan* plan = ready(call, candidate); plan != nullptr) return {plan, {}};
+    }
+  }
+  return choose(call);
+}
+
+std::vector<std::string> Planner::Implementation::rivals(const Call& call) {
+  if (!options.forced_plan.empty()) return {};
+  if (tuned != nullptr && tuned_range(*tuned, call, hierarchy.ranks()) != nullptr) return {};
+  const std::scoped_lock lock(shelf->guard);
+  const Decision& decision = decide(call);
+  if (!decision.host_reason.empty()) return {};
+  std::vector<std::string> names;
+  for (const Candidate& candidate : decision.candidates)
+    if (std::ranges::find(names, candidate.name) == names.end()) names.push_back(candidate.name);
+  return names;
+}
+
+double Planner::Implementation::saved_by_table(const Call& call) const {
+  const bool asked = tuned != nullptr && options.forced_plan.empty();
+  return asked ? saved_seconds(*tuned, call, hierarchy.ranks()) : 0;
+}
+
+Decision& Planner::Implementation::decide(const Call& call) {
+  const int ranks = hierarchy.ranks();
+  const TunedRange* range = tuned != nullptr ? tuned_range(*tuned, call, ranks) : nullptr;
+  const Shelf::ClassKey key{call.collective, class_of_payload(payload_bytes(call, ranks)), call.commutative, range};
+  const auto found = shelf->decisions.find(key);
+  if (found != shelf->decisions.end()) return found->second;
+  return shelf->decisions.emplace(key, compute_decision(representative(call, ranks), range)).first->second;
+}
+
+// `call` stands for its class: all ranks must decide alike, whichever calls they have seen before.
+Decision Planner::Implementation::compute_decision(const Call& call, const TunedRange* range) const {
+  if (hierarchy.ranks() > most_planned_ranks) return {reasons::too_large, {}, {}};
+  Decision decision;
+  if (!options.forced_plan.empty())
+    if (Result<Candidate> forced = named_candidate(options.forced_plan, call, context()); forced.ok())
+      decision.candidates.push_back(std::move(*forced));
+  if (range != nullptr && decision.candidates.empty()) take_from_table(call, *range, decision);
+  if (!decision.host_reason.empty()) return decision;
+  if (decision.candidates.empty() && options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
+    return {reasons::host_is_faster, {}, {}};
+  for (Candidate& candidate : candidates(call, context(), most_candidates))
+    decision.candidates.push_back(std::move(candidate));
+  if (decision.candidates.empty()) decision.host_reason = reasons::no_plan;
+  return decision;
+}
+
+// A plan that does not fit leaves the call to the cost model.
+void Planner::Implementation::take_from_table(const Call& call, const TunedRange& range, Decision& decision) const {
+  if (range.plan == host_plan) {
+    if (options.host_when_faster) decision.host_reason = reasons::host_is_faster;
+    return;
+  }
+  Result<Candidate> tuned_plan = named_candidate(range.plan, call, context());
+  if (tuned_plan.ok()) return decision.candidates.push_back(std::move(*tuned_plan));
+  warn_once("PLAIT_TABLE: the plan '" + range.plan + "' for " + std::string(name(call.collective)) + " of shape " +
+            tuned->shape + " is not used: " + tuned_plan.status().message());
+}
+
+bool Planner::Implementation::host_is_faster(const Call& call) const {
+  const bool reduce_scatter =
+      call.collective == Collective::reduce_scatter || call.collective == Collective::reduce_scatter_block;
+  const std::size_t segments = call.counts == nullptr ? static_cast<std::size_t>(hierarchy.ranks()) : 1;
+  return reduce_scatter && hierarchy.nodes() > 1 &&
+         payload_bytes(call, hierarchy.ranks()) * segments <= host_reduce_scatter_bytes;
+}
+
+// A plan that fits no collective at all is a mistake; one that fits only some is not. A plan file is for one
+// collective.
+Status Planner::Implementation::check(const std::string& plan) const {
+  if (plan.empty()) return {};
+  if (hierarchy.ranks() > most_planned_ranks) return {Code::unsupported, reasons::too_large};
+  Collective only = Collective::count_;
+  if (plan.starts_with('{')) {
+    const Result<PlanFile> file = parse_plan_file(plan);
+    if (!file.ok()) return file.status();
+    only = file->collective;
+  }
+  Status first_reason;
+  for (const Collective collective : by_interest) {
+    if (only != Collective::count_ && collective != only) continue;
+    const Status status = check_plan(plan, {.collective = collective, .count = 1}, context());
+    if (status.ok()) return {};
+    if (first_reason.ok()) first_reason = status;
+  }
+  return first_reason;
+}
+
+const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidate& candidate) {
+  const int root = rooted(call.collective) ? call.root : 0;
+  const Shelf::PlanKey key{call.collective, root, call.commutative, candidate.name};
+  if (const auto found = shelf->plans.find(key); found != shelf->plans.end()) return found->second.get();
+  Result<LoweredPlan> lowered =
+      lower(candidate, call.collective, root, call.commutative, hierarchy, options.shared_memory, options.network);
+  const Status status =
+      lowered.ok() ? prove(lowered->semantics, lowered->schedules, call.commutative) : lowered.status();
+  if (!status.ok()) {
+    if (options.warns)
+      warn("plan " + candidate.name + " for " + std::string(name(call.collective)) +
+           " is not used: " + status.message());
+    return shelf->plans.emplace(key, nullptr).first->second.get();
+  }
+  auto plan = std::make_unique<ReadyPlan>(
+      ReadyPlan{candidate.name, lowered->semantics, std::move(lowered->schedules[static_cast<std::size_t>(rank)])});
+  return shelf->plans.emplace(key, std::move(plan)).first->second.get();
+}
+
+int class_of_payload(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
+
+Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store)
+    : implementation_(std::make_unique<Implementation>(Implementation{
+          std::move(hierarchy), rank, std::move(options), store != nullptr ? store->implementation_.get() : nullptr})) {
+  Implementation& planner = *implementation_;
+  planner.take_shelf();
+  if (const TuningTable* table = planner.options.table.get(); table != nullptr)
+    planner.tuned = table->shape(shape_text(planner.hierarchy, planner.options.siblings));
+  if (!planner.options.warns) return;
+  const Status status = planner.check(planner.options.forced_plan);
+  if (status.ok()) return;
+  planner.warn_once("PLAIT_PLAN: " + label(planner.options.forced_plan) + " is not used: " + status.message());
+}
+
+Planner::~Planner() = default;
+
+Choice Planner::choose(const Call& call) { return implementation_->choose(call); }
+
+bool Planner::chooses_by_class() const { return implementation_->tuned == nullptr; }
+
+double Planner::saved_by_table(const Call& call) const { return implementation_->saved_by_table(call); }
+
+std::vector<std::string> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
+
+Choice Planner::choose(const Call& call, std::string_view rival) { return implementation_->choose(call, rival); }
+
+Status Planner::check(const std::string& plan) const { return implementation_->check(plan); }
+
+void Planner::force(std::string plan) {
+  implementation_->options.forced_plan = std::move(plan);
+  implementation_->take_shelf();
+}
+
+const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
+const Machine& Planner::machine() const { return implementation_->options.machine; }
+
+}  // namespace plait::plan

@@ -1,0 +1,117 @@
+// Chooses the plan of a call, proves it, and keeps this rank's schedule. One planner a communicator.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "plan/lower/bound_schedule.h"
+#include "plan/model/collective.h"
+#include "plan/model/layer.h"
+#include "plan/model/machine.h"
+#include "plan/model/schedule.h"
+#include "plan/choose/table.h"
+#include "topo/hierarchy.h"
+
+namespace plait::plan {
+
+// The planner leaves larger communicators to the host: each rank lowers and proves all ranks' schedules, a fraction of
+// a second and some tens of megabytes for so many.
+inline constexpr int most_planned_ranks = 256;
+
+// Why the planner leaves a call to the host.
+namespace reasons {
+inline constexpr const char* too_large = "communicator too large to plan for";
+inline constexpr const char* host_is_faster = "the host is faster";
+inline constexpr const char* no_plan = "no plan for this hierarchy";
+}  // namespace reasons
+
+// Calls whose payload_bytes() are in one class are decided alike: powers of two.
+int class_of_payload(std::size_t bytes);
+
+// What the ranks of a communicator agreed on at set-up, and what the choice may depend on.
+struct PlannerOptions {
+  std::string forced_plan;  // PLAIT_PLAN; empty: choose
+  // Goes before the cost model where it has a plan for the call, and behind forced_plan; nullptr: none.
+  std::shared_ptr<const TuningTable> table = {};
+  std::size_t chunk_bytes = 0;  // 0: by the cost model
+  bool host_when_faster = true;
+  bool warns = true;          // tells the user of a forced plan that does not exist; one process of a job should
+  bool shared_memory = true;  // a shm channel connects the ranks of each node
+  ChannelKind network = ChannelKind::mpi;  // what connects all others
+  int rails = 0;                           // of the network, where plans may be bound to them
+  double siblings = 1;  // ranks of the job on a node, over those of this communicator: they share the NIC
+  Machine machine = default_machine();
+};
+
+// A plan that was lowered and proven for this rank.
+struct ReadyPlan {
+  std::string name;  // "RD.2(chain) AR.1(ring) BC.2(chain) x8"
+  Semantics semantics;
+  Schedule schedule;
+};
+
+// What to do with a call. `plan` is null when the host should have it; then `reason` says why.
+struct Choice {
+  const ReadyPlan* plan = nullptr;
+  std::string_view reason;
+};
+
+// Decisions and proven plans by the shape of communicators, so that a new communicator of a known shape plans nothing.
+// Thread-safe. One a process; it must outlive no planner: they share what they use.
+class PlanStore {
+ public:
+  PlanStore();
+  ~PlanStore();
+
+ private:
+  friend class Planner;
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// Pure apart from its cache: the same calls give the same choices on every rank. Not thread-safe (a communicator runs
+// one collective at a time).
+class Planner {
+ public:
+  // `store` may be null: nothing is shared then.
+  Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store = nullptr);
+  ~Planner();
+
+  // The choice for a call; slow the first time for a (collective, root, size class), a look-up afterwards.
+  // The pointer stays valid until force(), or for the planner's life.
+  Choice choose(const Call& call);
+
+  // Whether the choice is the same for all calls of a class (and root): no table says more exactly which sizes it
+  // means.
+  bool chooses_by_class() const;
+
+  // How much less a call of this payload takes by the plan that the table has for it than on the host, in seconds; 0
+  // where no table says.
+  double saved_by_table(const Call& call) const;
+
+  // The plans that the model predicts to be the best for calls of this one's class, the best first, by their names; for
+  // a trial. None where the choice is made otherwise: a forced plan, a table's entry, or a rule that knows the host to
+  // be faster.
+  std::vector<std::string> rivals(const Call& call);
+  // The one of them that is so named; where there is none, or its proof fails, as above.
+  Choice choose(const Call& call, std::string_view rival);
+
+  // Ok when some collective can use this plan here (text as in PlannerOptions::forced_plan); else the first reason why
+  // none can: the violated rule and where it shows. Lowers and proves it; changes nothing.
+  Status check(const std::string& plan) const;
+  // Takes this plan from now on wherever it applies; empty: chooses again.
+  void force(std::string plan);
+
+  const Hierarchy& hierarchy() const;
+  const Machine& machine() const;
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace plait::plan

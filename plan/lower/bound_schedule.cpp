@@ -1,0 +1,314 @@
+#include "plan/lower/bound_schedule.h"
+
+#include <algorithm>
+#include <cassert>
+#include <tuple>
+#include <vector>
+
+#include "plan/lower/block_sizes.h"
+
+namespace plait::plan {
+
+namespace {
+
+constexpr std::uint64_t cache_line = 64;
+std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
+
+class Binder {
+ public:
+  Binder(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
+         BoundSchedule& bound)
+      : schedule_(schedule),
+        semantics_(semantics),
+        rank_(rank),
+        placement_(placement),
+        sizes_(semantics, placement),
+        bound_(bound) {}
+
+  void run() {
+    empty_lists();
+    bound_.input_bytes = bound_.output_bytes = 0;
+    bound_.element_bytes = placement_.element_bytes;
+    bound_.channels_used = 0;
+    if (placement_.places != nullptr) bound_.grids = placement_.places->grids;
+    place_scratch();
+    const bool keep_empty = sizes_.all_empty();
+    bound_.steps.reserve(schedule_.steps.size());
+    for (const Step& step : schedule_.steps) add_step(step, keep_empty);
+    bound_.groups.resize(groups_);
+    link_successors();
+    collect_lanes();
+  }
+
+ private:
+  // Not the groups: each takes the place of a former one and so its memory.
+  void empty_lists() {
+    bound_.steps.clear();
+    bound_.spans.clear();
+    bound_.grids.clear();
+    bound_.successors.clear();
+    bound_.lanes.clear();
+    bound_.lane_steps.clear();
+  }
+
+  void place_scratch() {
+    std::uint64_t offset = 0;
+    for (const BlockId block : schedule_.scratch) {
+      scratch_offsets_.push_back(offset);
+      offset += sizes_.bytes(block);
+    }
+    bound_.scratch_bytes = whole_lines(offset);
+  }
+
+  BlockId block_of(Space space, std::uint32_t cell) const {
+    if (space == Space::scratch) return schedule_.scratch[cell];
+    return space == Space::input ? semantics_.input_block(rank_, cell) : semantics_.output_block(rank_, cell);
+  }
+
+  std::uint64_t offset_of(Space space, std::uint32_t cell) const {
+    if (space == Space::scratch) return scratch_offsets_[cell];
+    const std::uint32_t cells = space == Space::input ? semantics_.input_cells(rank_) : semantics_.output_cells(rank_);
+    return sizes_.buffer_offset(block_of(space, cell), cell, cells);
+  }
+
+  SpanList add_spans(RunList runs) {
+    SpanList list{static_cast<std::uint32_t>(bound_.spans.size()), 0};
+    for (std::uint32_t r = runs.first; r < runs.first + runs.count; ++r) {
+      const CellRun& run = schedule_.runs[r];
+      for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell) add_cell(list, run.space, cell);
+    }
+    return list;
+  }
+
+  void add_cell(SpanList& list, Space space, std::uint32_t cell) {
+    const std::uint64_t bytes = sizes_.bytes(block_of(space, cell));
+    if (bytes == 0) return;
+    if (placement_.places != nullptr && space != Space::scratch)
+      return add_placed(list, space,
+                        (space == Space::input ? placement_.places->input : placement_.places->output)[cell], bytes);
+    const std::uint64_t offset = offset_of(space, cell);
+    note_extent(space, offset + bytes);
+    add_span(list, {offset, bytes, space});
+  }
+
+  void add_placed(SpanList& list, Space space, const BlockPlaces::Cell& cell, std::uint64_t bytes) {
+    const RunGrid& grid = bound_.grids[cell.grid];
+    const std::uint64_t offset = grid.offset_of(cell.first);
+    note_extent(space, grid.offset_of(cell.first + bytes - 1) + 1);
+    const bool one_run = cell.first % grid.run + bytes <= grid.run;
+    add_span(list, one_run ? BoundSpan{offset, bytes, space} : BoundSpan{cell.first, bytes, space, cell.grid});
+  }
+
+  void add_span(SpanList& list, const BoundSpan& span) {
+    if (list.count > 0) {
+      BoundSpan& last = bound_.spans.back();
+      if (last.space == span.space && last.grid == span.grid && last.offset + last.bytes == span.offset) {
+        last.bytes += span.bytes;
+        return;
+      }
+    }
+    bound_.spans.push_back(span);
+    ++list.count;
+  }
+
+  void note_extent(Space space, std::uint64_t end) {
+    if (space == Space::input) bound_.input_bytes = std::max(bound_.input_bytes, end);
+    if (space == Space::output) bound_.output_bytes = std::max(bound_.output_bytes, end);
+  }
+
+  std::uint64_t total(SpanList list) const {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < list.count; ++i) bytes += bound_.spans[list.first + i].bytes;
+    return bytes;
+  }
+
+  bool copies_onto_itself(const Step& step) const {
+    if (step.kind != StepKind::copy || !placement_.in_place) return false;
+    std::vector<std::uint32_t> destinations;
+    for_each_cell(step.destination, [&](Space, std::uint32_t cell) { destinations.push_back(cell); });
+    std::size_t i = 0;
+    bool same = true;
+    for_each_cell(step.source, [&](Space space, std::uint32_t cell) {
+      const auto output = space == Space::input ? semantics_.aliased_output(rank_, cell) : std::nullopt;
+      same = same && output == destinations[i++];
+    });
+    return same;
+  }
+
+  template <class Visit>
+  void for_each_cell(RunList list, Visit visit) const {
+    for (std::uint32_t r = list.first; r < list.first + list.count; ++r) {
+      const CellRun& run = schedule_.runs[r];
+      for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell) visit(run.space, cell);
+    }
+  }
+
+  void add_step(const Step& step, bool keep_empty) {
+    BoundStep bound{.kind = step.kind,
+                    .channel = step.channel,
+                    .incoming_left = step.incoming_left,
+                    .rail = step.rail,
+                    .peer = step.peer,
+                    .group = step.group < 0 ? -1 : add_group(schedule_.groups[static_cast<std::size_t>(step.group)]),
+                    .predecessors = step.after.count,
+                    .successors = {},
+                    .source = add_spans(step.source),
+                    .operand = add_spans(step.operand),
+                    .destination = add_spans(step.destination),
+                    .bytes = 0,
+                    .lane = -1};
+    if (step.kind == StepKind::group)
+      bound.bytes = bound_.groups[static_cast<std::size_t>(bound.group)].bytes;
+    else
+      bound.bytes =
+          total(step.kind == StepKind::send || step.kind == StepKind::copy ? bound.source : bound.destination);
+    if ((!is_local(step.kind) && bound.bytes == 0 && !keep_empty) || copies_onto_itself(step)) make_no_op(bound);
+    bound_.steps.push_back(bound);
+  }
+
+  std::int32_t add_group(const GroupStep& step) {
+    if (groups_ == bound_.groups.size()) bound_.groups.emplace_back();
+    BoundGroup& group = bound_.groups[groups_];
+    group.kind = step.kind;
+    group.takes_own = step.takes_own;
+    group.lower_only = false;
+    group.root = step.root;
+    const auto members = schedule_.group_members.begin() + step.members.first;
+    group.members.assign(members, members + step.members.count);
+    group.self = static_cast<std::int32_t>(std::ranges::find(group.members, rank_) - group.members.begin());
+    group.bytes = 0;
+    group.piece_offsets.clear();
+    std::uint32_t next = step.blocks.first;
+    const auto take = [&](std::uint32_t blocks) {
+      for (const std::uint32_t end = next + blocks; next < end; ++next)
+        group.bytes += sizes_.bytes(schedule_.group_blocks[next]);
+    };
+    if (step.kind == GroupKind::all_to_all) {
+      take(step.blocks.count / step.members.count);
+    } else if (has_pieces(step.kind)) {
+      for (std::uint32_t i = 0; i < step.pieces.count; ++i) {
+        group.piece_offsets.push_back(group.bytes);
+        take(schedule_.group_pieces[step.pieces.first + i]);
+      }
+      group.piece_offsets.push_back(group.bytes);
+    } else {
+      take(step.blocks.count);
+    }
+    return static_cast<std::int32_t>(groups_++);
+  }
+
+  // A step that moves nothing stays as a local step of no bytes, because others may be ordered by it.
+  static void make_no_op(BoundStep& step) {
+    step.kind = StepKind::copy;
+    step.peer = -1;
+    step.group = -1;
+    step.source = step.operand = step.destination = {};
+    step.bytes = 0;
+  }
+
+  void link_successors() {
+    if (schedule_.after.empty()) return;
+    std::vector<std::vector<std::uint32_t>> successors(schedule_.steps.size());
+    for (std::uint32_t i = 0; i < schedule_.steps.size(); ++i) {
+      const RunList after = schedule_.steps[i].after;
+      for (std::uint32_t k = 0; k < after.count; ++k) successors[schedule_.after[after.first + k]].push_back(i);
+    }
+    for (std::uint32_t i = 0; i < successors.size(); ++i) {
+      bound_.steps[i].successors = {static_cast<std::uint32_t>(bound_.successors.size()),
+                                    static_cast<std::uint32_t>(successors[i].size())};
+      bound_.successors.insert(bound_.successors.end(), successors[i].begin(), successors[i].end());
+    }
+  }
+
+  void collect_lanes() {
+    // Group steps are a lane without a peer.
+    using Key = std::tuple<ChannelKind, std::int8_t, std::int32_t, bool /* sends */, std::uint32_t /* step */>;
+    std::vector<Key> keys;
+    for (std::uint32_t i = 0; i < bound_.steps.size(); ++i) {
+      const BoundStep& step = bound_.steps[i];
+      if (is_local(step.kind)) continue;
+      keys.emplace_back(step.channel, step.rail, step.peer, step.kind == StepKind::send, i);
+      bound_.channels_used |= 1U << static_cast<unsigned>(step.channel);
+    }
+    std::ranges::sort(keys);
+    const auto same_lane = [](const Key& a, const Key& b) {
+      return std::get<0>(a) == std::get<0>(b) && std::get<1>(a) == std::get<1>(b) && std::get<2>(a) == std::get<2>(b) &&
+             std::get<3>(a) == std::get<3>(b);
+    };
+    for (std::uint32_t i = 0; i < keys.size(); ++i) {
+      if (i == 0 || !same_lane(keys[i - 1], keys[i])) bound_.lanes.push_back({{i, 0}});
+      ++bound_.lanes.back().steps.count;
+      const std::uint32_t step = std::get<4>(keys[i]);
+      bound_.lane_steps.push_back(step);
+      bound_.steps[step].lane = static_cast<std::int32_t>(bound_.lanes.size() - 1);
+    }
+  }
+
+  const Schedule& schedule_;
+  const Semantics& semantics_;
+  int rank_;
+  const Placement& placement_;
+  BlockSizes sizes_;
+  std::vector<std::uint64_t> scratch_offsets_;
+  BoundSchedule& bound_;
+  std::size_t groups_ = 0;
+};
+
+}  // namespace
+
+Placement dense_placement(const Call& call) {
+  Placement placement;
+  placement.element_bytes = call.element_bytes;
+  placement.counts = call.counts;
+  switch (call.collective) {
+    case Collective::barrier:
+    case Collective::bcast:
+    case Collective::reduce:
+    case Collective::allreduce:
+      placement.vector_elements = call.count;
+      break;
+    default:
+      placement.segment_elements = call.count;
+  }
+  return placement;
+}
+
+BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement) {
+  BoundSchedule bound;
+  bind(schedule, semantics, rank, placement, bound);
+  return bound;
+}
+
+void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
+          BoundSchedule& bound) {
+  Binder(schedule, semantics, rank, placement, bound).run();
+}
+
+bool grows_evenly(const Semantics& semantics) {
+  const bool cut = semantics.chunks() > 1 || (is_vector(semantics.collective()) && semantics.segments() > 1);
+  return !cut && semantics.collective() != Collective::reshard;
+}
+
+void rebind(const Schedule& schedule, const Growth& growth, BoundSchedule& bound) {
+  const auto grow = [&](std::uint64_t& bytes) {  // most are nothing or all of the data: without a division
+    if (bytes == growth.bytes_before)
+      bytes = growth.bytes;
+    else if (bytes != 0)
+      bytes = bytes / growth.bytes_before * growth.bytes;
+  };
+  for (BoundSpan& span : bound.spans) {
+    grow(span.offset);
+    grow(span.bytes);
+  }
+  for (BoundStep& step : bound.steps) grow(step.bytes);
+  for (BoundGroup& group : bound.groups) {
+    grow(group.bytes);
+    for (std::uint64_t& offset : group.piece_offsets) grow(offset);
+  }
+  grow(bound.input_bytes);
+  grow(bound.output_bytes);
+  bound.scratch_bytes = whole_lines(schedule.scratch.size() * growth.bytes);
+  bound.element_bytes = growth.element_bytes;
+}
+
+}  // namespace plait::plan

@@ -1,0 +1,146 @@
+// A schedule bound to the sizes of one call: steps over bytes, in the form the engine runs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plan/model/schedule.h"
+
+namespace plait::plan {
+
+// A box of a row-major array: equal runs of bytes at regular distances, in nested loops. Its bytes are counted run
+// after run, so that a position is found without walking and a grid takes the same memory however short its runs are.
+struct RunGrid {
+  struct Level {
+    std::uint64_t count, stride;  // runs, or groups of them; bytes from one to the next
+  };
+  static constexpr int most_levels = 8;
+
+  std::uint64_t origin = 0;                // bytes from the base of the space to the first run
+  std::uint64_t run = 0;                   // bytes, positive
+  int levels = 0;                          // 0: one run
+  std::array<Level, most_levels> level{};  // the innermost first; counts are at least 2
+
+  // Bytes from the base of the space to byte `at` of the grid.
+  std::uint64_t offset_of(std::uint64_t at) const {
+    std::uint64_t offset = origin + at % run;
+    at /= run;
+    for (int l = 0; l < levels; ++l) {
+      const Level& one = level[static_cast<std::size_t>(l)];
+      offset += at % one.count * one.stride;
+      at /= one.count;
+    }
+    return offset;
+  }
+};
+
+// Where the blocks of a resharding lie: the size of every block, and where each of this rank's input and output cells
+// begins in a grid.
+struct BlockPlaces {
+  struct Cell {
+    std::uint32_t grid;
+    std::uint64_t first;  // byte of the grid
+  };
+  std::vector<std::uint64_t> bytes;  // by block
+  std::vector<RunGrid> grids;        // of both sides
+  std::vector<Cell> input, output;   // by cell
+};
+
+// Where a call's data lies in this rank's buffers, in elements from the buffer's base.
+struct Placement {
+  std::size_t element_bytes = 1;
+  // Elements of segment s: the same for all segments (alltoall and equal shares), or from `counts` (by segment).
+  std::size_t segment_elements = 0;
+  const std::size_t* counts = nullptr;
+  // First element of segment s in a buffer that holds all segments by rank (allgatherv's recvbuf, gather's at the
+  // root); nullptr: dense, in ascending order of segment. Not owned, used during bind() only.
+  const std::size_t* displacements = nullptr;
+  // bcast, reduce, allreduce: elements of the whole vector, cut evenly into the plan's segments. The others leave 0.
+  std::size_t vector_elements = 0;
+  const BlockPlaces* places = nullptr;  // of a reshard, for which the above mean nothing. Not owned, as above
+  bool in_place = false;                // input and output share memory as Semantics::aliased_output says
+};
+Placement dense_placement(const Call& call);
+
+inline constexpr std::uint32_t no_grid = UINT32_MAX;
+
+struct BoundSpan {
+  std::uint64_t offset;  // bytes from the base of its space; in a grid: the first of the grid's bytes
+  std::uint64_t bytes;
+  Space space;
+  std::uint32_t grid = no_grid;  // index into BoundSchedule::grids
+};
+static_assert(sizeof(BoundSpan) == 24);
+
+struct SpanList {
+  std::uint32_t first = 0;  // into BoundSchedule::spans
+  std::uint32_t count = 0;
+};
+
+// A group step over bytes. The members' pieces follow each other in the order of the members.
+struct BoundGroup {
+  GroupKind kind = GroupKind::all_reduce;
+  bool takes_own = true;
+  bool lower_only = false;            // of an all_gather that is done at once: a member gets only what lower ranks give
+  std::int32_t root = 0;              // index among the members
+  std::int32_t self = 0;              // likewise
+  std::vector<std::int32_t> members;  // ranks
+  std::uint64_t bytes = 0;            // of the vector, or of all pieces together; of an all_to_all: of one pair's piece
+  std::vector<std::uint64_t> piece_offsets;  // where has_pieces(): of each member's piece, and the end
+};
+
+struct BoundStep {
+  StepKind kind;
+  ChannelKind channel;
+  bool incoming_left;
+  std::int8_t rail;
+  std::int32_t peer;
+  std::int32_t group;          // index into BoundSchedule::groups; -1
+  std::uint32_t predecessors;  // steps that must complete before this one starts
+  SpanList successors;         // into BoundSchedule::successors: steps that wait for this one
+  SpanList source, operand, destination;
+  std::uint64_t bytes;  // of the message, or of the copy
+  std::int32_t lane;    // send, recv, recv_reduce, group: index into BoundSchedule::lanes; -1 for local steps
+};
+
+// The sends to, or the receives from, one peer over one channel and rail, or the group steps: their order of starting.
+struct Lane {
+  SpanList steps;  // into BoundSchedule::lane_steps
+};
+
+struct BoundSchedule {
+  std::vector<BoundStep> steps;
+  std::vector<BoundSpan> spans;
+  std::vector<RunGrid> grids;  // of a reshard
+  std::vector<std::uint32_t> successors;
+  std::vector<Lane> lanes;
+  std::vector<std::uint32_t> lane_steps;
+  std::vector<BoundGroup> groups;
+  std::uint64_t scratch_bytes = 0;
+  std::uint64_t input_bytes = 0;  // from the buffer's base to the end of the last byte touched
+  std::uint64_t output_bytes = 0;
+  std::size_t element_bytes = 1;    // messages are cut only at multiples of it
+  std::uint32_t channels_used = 0;  // bit k: ChannelKind k
+};
+
+// `rank` is whose schedule it is. Adjacent spans are merged; messages of no bytes are dropped on both sides (except
+// where the whole call has none: barrier); copies onto themselves are dropped.
+BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement);
+// The same, into one that was for another call: it keeps its memory.
+void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
+          BoundSchedule& bound);
+
+// Whether a plan's schedules grow with the data: neither the vector nor the segments are cut, so that all that is bound
+// to a call without lists (counts, displacements, places) is a multiple of its bytes: of the vector, or of a segment.
+bool grows_evenly(const Semantics& semantics);
+// Makes of what was bound to such a call of `bytes_before` what bind() would make of one of `bytes`, in the same place.
+// Neither is 0. Without a look at each block: for calls whose length is ever new.
+struct Growth {
+  std::uint64_t bytes_before, bytes;
+  std::size_t element_bytes;
+};
+void rebind(const Schedule& schedule, const Growth& growth, BoundSchedule& bound);
+
+}  // namespace plait::plan

@@ -1,0 +1,161 @@
+// Group steps: what each member gives and gets, and where that lies.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "plan/model/builder.h"
+
+namespace plait::plan {
+
+namespace {
+
+std::vector<BlockId> all_blocks(const Builder::GroupCall& call) {
+  std::vector<BlockId> all;
+  for (const std::vector<BlockId>& piece : call.pieces) all.insert(all.end(), piece.begin(), piece.end());
+  return all;
+}
+
+void append(std::vector<BlockId>& to, const std::vector<BlockId>& blocks) {
+  to.insert(to.end(), blocks.begin(), blocks.end());
+}
+
+}  // namespace
+
+// Operands are put in the order of their lowest contributors; the data that is only moved has no order.
+std::vector<std::size_t> Builder::combining_order(const GroupCall& call) {
+  std::vector<std::size_t> order(call.members.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!reduces(call.kind)) return order;
+  const BlockId first =
+      *std::find_if(call.pieces.begin(), call.pieces.end(), [](const auto& piece) { return !piece.empty(); })->begin();
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return holding(call.members[a], first).lowest < holding(call.members[b], first).lowest;
+  });
+  return order;
+}
+
+std::vector<BlockId> Builder::given(const GroupCall& call, std::size_t member) const {
+  switch (call.kind) {
+    case GroupKind::broadcast:
+    case GroupKind::scatter:
+      return member == call.root ? all_blocks(call) : std::vector<BlockId>();
+    case GroupKind::all_gather:
+    case GroupKind::gather:
+      return call.pieces[member];
+    case GroupKind::all_to_all: {
+      std::vector<BlockId> row;
+      for (std::size_t to = 0; to < call.members.size(); ++to)
+        append(row, call.pieces[member * call.members.size() + to]);
+      return row;
+    }
+    default:
+      return all_blocks(call);
+  }
+}
+
+// Its own piece stays where it is, unless the output is its place.
+std::vector<BlockId> Builder::taken(const GroupCall& call, std::size_t member, bool& takes_own) {
+  const auto wanted_by_itself = [&] {
+    const auto& own = call.pieces[member];
+    return std::all_of(own.begin(), own.end(),
+                       [&](BlockId block) { return semantics_.output_cell(call.members[member], block).has_value(); });
+  };
+  takes_own = true;
+  switch (call.kind) {
+    case GroupKind::all_reduce:
+      return all_blocks(call);
+    case GroupKind::reduce:
+      return member == call.root ? all_blocks(call) : std::vector<BlockId>();
+    case GroupKind::broadcast:
+      return member != call.root ? all_blocks(call) : std::vector<BlockId>();
+    case GroupKind::reduce_scatter:
+      return call.pieces[member];
+    case GroupKind::scatter:
+      takes_own = member != call.root || wanted_by_itself();
+      return takes_own ? call.pieces[member] : std::vector<BlockId>();
+    case GroupKind::all_to_all: {
+      std::vector<BlockId> column;
+      for (std::size_t from = 0; from < call.members.size(); ++from)
+        append(column, call.pieces[from * call.members.size() + member]);
+      return column;
+    }
+    default: {
+      std::vector<BlockId> blocks;
+      if (call.kind == GroupKind::gather && member != call.root) return blocks;
+      takes_own = wanted_by_itself();
+      for (std::size_t from = 0; from < call.members.size(); ++from)
+        if (from != member || takes_own) append(blocks, call.pieces[from]);
+      return blocks;
+    }
+  }
+}
+
+Builder::Holding Builder::taking_place(int rank, BlockId block, bool reduces) {
+  const Holding& held = holding(rank, block);
+  return reduces && held.present && held.space != Space::input ? held : landing_place(rank, block);
+}
+
+void Builder::together(const GroupCall& call) {
+  if (call.members.size() < 2 || all_blocks(call).empty()) return;
+  if (!reduces(call.kind)) return add_group_steps(call);
+  const std::vector<std::size_t> order = combining_order(call);
+  std::vector<int> members;
+  std::vector<std::vector<BlockId>> pieces;
+  for (const std::size_t member : order) {
+    members.push_back(call.members[member]);
+    if (has_pieces(call.kind)) pieces.push_back(call.pieces[member]);
+  }
+  const auto root = static_cast<std::size_t>(std::find(order.begin(), order.end(), call.root) - order.begin());
+  if (has_pieces(call.kind)) return add_group_steps({call.kind, members, root, pieces});
+  add_group_steps({call.kind, members, root, call.pieces});
+}
+
+void Builder::add_group_steps(const GroupCall& call) {
+  // What members hold changes only when all have been asked what they give.
+  std::vector<GroupPart> parts(call.members.size());
+  std::vector<std::int32_t> lowest(semantics_.blocks(), std::numeric_limits<std::int32_t>::max());
+  for (std::size_t member = 0; member < parts.size(); ++member) {
+    GroupPart& part = parts[member];
+    part.gives = given(call, member);
+    part.from = holdings_of(call.members[member], part.gives);
+    for (std::size_t i = 0; i < part.gives.size(); ++i)
+      lowest[part.gives[i]] = std::min(lowest[part.gives[i]], part.from[i].lowest);
+  }
+  for (std::size_t member = 0; member < parts.size(); ++member) {
+    GroupPart& part = parts[member];
+    part.gets = taken(call, member, part.takes_own);
+    for (const BlockId block : part.gets) {
+      Holding place = taking_place(call.members[member], block, reduces(call.kind));
+      place.lowest = lowest[block];
+      part.to.push_back(place);
+      holding(call.members[member], block) = place;
+    }
+    add_group_step(call, member, part);
+  }
+}
+
+void Builder::add_group_step(const GroupCall& call, std::size_t member, const GroupPart& part) {
+  const int rank = call.members[member];
+  Schedule& schedule = ranks_[static_cast<std::size_t>(rank)].schedule;
+  GroupStep group{.kind = call.kind, .root = static_cast<std::int32_t>(call.root), .takes_own = part.takes_own};
+  group.members.first = static_cast<std::uint32_t>(schedule.group_members.size());
+  group.members.count = static_cast<std::uint32_t>(call.members.size());
+  schedule.group_members.insert(schedule.group_members.end(), call.members.begin(), call.members.end());
+  if (has_pieces(call.kind)) {
+    group.pieces.first = static_cast<std::uint32_t>(schedule.group_pieces.size());
+    group.pieces.count = group.members.count;
+    for (const auto& piece : call.pieces) schedule.group_pieces.push_back(static_cast<std::uint32_t>(piece.size()));
+  }
+  group.blocks.first = static_cast<std::uint32_t>(schedule.group_blocks.size());
+  append(schedule.group_blocks, call.kind == GroupKind::all_to_all ? part.gives : all_blocks(call));
+  group.blocks.count = static_cast<std::uint32_t>(schedule.group_blocks.size()) - group.blocks.first;
+
+  Step step{.kind = StepKind::group, .channel = ChannelKind::shm};
+  step.group = static_cast<std::int32_t>(schedule.groups.size());
+  schedule.groups.push_back(group);
+  step.source = append_runs(rank, part.gives, part.from);
+  step.destination = append_runs(rank, part.gets, part.to);
+  finish_step(rank, step, part.from, part.to);
+}
+
+}  // namespace plait::plan

@@ -1,0 +1,228 @@
+#include "plan/model/machine.h"
+
+#include <array>
+#include <utility>
+
+#include "core/json.h"
+#include "plan/model/collective.h"
+#include "plan/model/json_members.h"
+#include "plan/model/program.h"
+
+namespace plait::plan {
+
+namespace {
+
+// The two systems that P² (Xie et al., MLSys 2022, section 5) was measured on. Rates are bytes a second.
+struct GpuSystem {
+  const char* name;
+  double network_rate;  // of a node's NIC
+  bool network_half_duplex;
+  double device_rate;  // of a GPU's NVLink
+  bool device_half_duplex;
+};
+
+constexpr std::array gpu_systems = {
+    // 16 A100 a node on an NVSwitch, 270 GB/s each; 100 Gbit/s a node, of which the paper takes 60 to 64 % to be usable
+    // (7.5 to 8 GB/s). 7 GB/s, both directions together, fits its measured times best.
+    GpuSystem{"a100", 7.0e9, true, 270e9, true},
+    // 8 V100 a node in an NVLink ring, 135 GB/s in each direction; the same network. PCIe's 32 GB/s lie between the two
+    // and limit nothing.
+    GpuSystem{"v100", 8.0e9, true, 135e9, false},
+};
+
+// A pass over the payload before the first message: fitted to the paper's rows within one node.
+constexpr double gpu_start_rate = 168e9;
+// Of a message across the network, and within a node. The paper's rows move gigabytes and hardly depend on them.
+constexpr double gpu_network_latency = 20e-6;
+constexpr double gpu_device_latency = 5e-6;
+
+Machine machine_of(const GpuSystem& system) {
+  Machine machine;
+  machine.name = system.name;
+  machine.levels = {{.name = "node",
+                     .latency = gpu_network_latency,
+                     .port_seconds_per_byte = 1 / system.network_rate,
+                     .half_duplex = system.network_half_duplex,
+                     .network = true},
+                    {.name = "gpu",
+                     .latency = gpu_device_latency,
+                     .port_seconds_per_byte = 1 / system.device_rate,
+                     .half_duplex = system.device_half_duplex}};
+  machine.start_seconds_per_byte = 1 / gpu_start_rate;
+  return machine;
+}
+
+// ---- machine files
+
+constexpr int most_rails = 16;
+
+constexpr std::size_t most_channels = 8;
+
+Result<ChannelLink> parse_channel(const Json& json, const std::string& where) {
+  ChannelLink link;
+  JsonMembers members(json, where);
+  members.text("channel", link.channel)
+      .seconds("latency_seconds", link.latency)
+      .seconds("overhead_seconds", link.overhead)
+      .rate("bytes_per_second", link.seconds_per_byte);
+  if (Status status = members.finish(); !status.ok()) return status;
+  return link;
+}
+
+Status parse_channels_of(const Json& json, const std::string& where, LinkLevel& level) {
+  if (!json.is_array() || json.empty() || json.size() > most_channels)
+    return unexpected(where, "a list of 1 to " + std::to_string(most_channels) + " channels");
+  for (std::size_t index = 0; index < json.size(); ++index) {
+    Result<ChannelLink> link = parse_channel(json[index], where + "[" + std::to_string(index) + "].");
+    if (!link.ok()) return link.status();
+    level.channels.push_back(std::move(*link));
+  }
+  return {};
+}
+
+Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
+  LinkLevel level;
+  const std::string where = "levels[" + std::to_string(index) + "].";
+  JsonMembers members(json, where);
+  members.text("name", level.name)
+      .seconds("latency_seconds", level.latency)
+      .seconds("overhead_seconds", level.overhead)
+      .seconds("cpu_seconds_per_byte", level.cpu_seconds_per_byte)
+      .rate("port_bytes_per_second", level.port_seconds_per_byte)
+      .seconds("port_seconds_per_message", level.port_seconds_per_message)
+      .duplex("duplex", level.half_duplex)
+      .flag("network", level.network)
+      .count("rails", level.rails, most_rails);
+  const Json* channels = members.any("channels");
+  if (Status status = members.finish(); !status.ok()) return status;
+  if (channels != nullptr)
+    if (Status status = parse_channels_of(*channels, where + "channels", level); !status.ok()) return status;
+  return level;
+}
+
+constexpr std::size_t most_host_points = 64;
+
+// {"allreduce": [{"bytes": 8, "seconds": 1e-6}, ..], ..}
+Result<std::vector<HostPoint>> parse_host_curve(const Json& json, const std::string& where) {
+  if (!json.is_array() || json.size() > most_host_points)
+    return unexpected(where, "a list of at most " + std::to_string(most_host_points) + " points");
+  std::vector<HostPoint> points;
+  for (std::size_t index = 0; index < json.size(); ++index) {
+    const std::string place = where + "[" + std::to_string(index) + "]";
+    HostPoint& point = points.emplace_back();
+    JsonMembers members(json[index], place + ".");
+    members.bytes("bytes", point.bytes).seconds("seconds", point.seconds);
+    if (Status status = members.finish(); !status.ok()) return status;
+    if (index > 0 && points[index - 1].bytes >= point.bytes) return unexpected(place + ".bytes", "more than before");
+  }
+  return points;
+}
+
+Status parse_host(const Json& json, Machine& machine) {
+  if (!json.is_object()) return unexpected("host", "an object of curves by collective");
+  for (const auto& [collective, curve] : json.items()) {
+    if (!collective_named(collective)) return unexpected("host: \"" + collective + "\"", "the name of a collective");
+    Result<std::vector<HostPoint>> points = parse_host_curve(curve, "host." + collective);
+    if (!points.ok()) return points.status();
+    machine.host[collective] = std::move(*points);
+  }
+  return {};
+}
+
+Result<Machine> parse_members(const Json& json) {
+  Machine machine;
+  JsonMembers members(json, "");
+  members.version("plait_machine", 1).text("name", machine.name);
+  const Json* levels = members.list("levels", most_levels, "levels");
+  const Json* host = members.any("host");
+  members.rate("reduce_bytes_per_second", machine.reduce_seconds_per_byte)
+      .rate("copy_bytes_per_second", machine.copy_seconds_per_byte)
+      .rate("start_bytes_per_second", machine.start_seconds_per_byte)
+      .positive("ranks_per_core", machine.ranks_per_core)
+      .fingerprint("fingerprint", machine.fingerprint);
+  if (Status status = members.finish(); !status.ok()) return status;
+  if (host != nullptr) {
+    if (Status status = parse_host(*host, machine); !status.ok()) return status;
+  }
+  for (std::size_t index = 0; index < levels->size(); ++index) {
+    Result<LinkLevel> level = parse_level((*levels)[index], index);
+    if (!level.ok()) return level.status();
+    machine.levels.push_back(std::move(*level));
+  }
+  return machine;
+}
+
+double rate_of(double seconds_per_byte) { return seconds_per_byte > 0 ? 1 / seconds_per_byte : 0; }
+
+Json level_json(const LinkLevel& level) {
+  Json json = {{"name", level.name},
+               {"latency_seconds", level.latency},
+               {"overhead_seconds", level.overhead},
+               {"cpu_seconds_per_byte", level.cpu_seconds_per_byte},
+               {"port_bytes_per_second", rate_of(level.port_seconds_per_byte)},
+               {"port_seconds_per_message", level.port_seconds_per_message},
+               {"duplex", level.half_duplex ? "half" : "full"},
+               {"network", level.network},
+               {"rails", level.rails}};
+  for (const ChannelLink& link : level.channels)
+    json["channels"].push_back({{"channel", link.channel},
+                                {"latency_seconds", link.latency},
+                                {"overhead_seconds", link.overhead},
+                                {"bytes_per_second", rate_of(link.seconds_per_byte)}});
+  return json;
+}
+
+}  // namespace
+
+Machine default_machine() {
+  Machine machine;
+  machine.name = "default";
+  // Slots stay in the second-level cache: the rates are the cache's, and a message costs most of a microsecond. These
+  // figures put the change from exchanges to halves at 64 KiB between two ranks, where perf/tl_exchange finds it.
+  machine.levels = {{.name = "node",
+                     .latency = 15e-6,
+                     .overhead = 5e-6,
+                     .cpu_seconds_per_byte = 1 / 6e9,
+                     .port_seconds_per_byte = 1 / 1.2e9,
+                     .port_seconds_per_message = 1e-6,
+                     .half_duplex = false,
+                     .network = true},
+                    {.name = "rank", .latency = 0.8e-6, .overhead = 0.05e-6, .cpu_seconds_per_byte = 1 / 80e9}};
+  machine.reduce_seconds_per_byte = 1 / 80e9;
+  machine.copy_seconds_per_byte = 1 / 80e9;
+  return machine;
+}
+
+Result<Machine> machine_named(std::string_view name) {
+  std::string names = "default";
+  if (name == names) return default_machine();
+  for (const GpuSystem& system : gpu_systems) {
+    if (name == system.name) return machine_of(system);
+    names += std::string(", ") + system.name;
+  }
+  return Status(Code::invalid, "machine \"" + std::string(name) + "\": expected one of " + names);
+}
+
+Result<Machine> parse_machine(std::string_view text) {
+  constexpr int deepest = 8;
+  const Result<Json> json = parse_json(text, deepest);
+  Result<Machine> machine = json.ok() ? parse_members(*json) : Result<Machine>(json.status());
+  if (!machine.ok()) return Status(Code::invalid, "machine file: " + machine.status().message());
+  return machine;
+}
+
+std::string machine_json(const Machine& machine) {
+  Json json = {{"plait_machine", 1}, {"name", machine.name}, {"levels", Json::array()}};
+  for (const LinkLevel& level : machine.levels) json["levels"].push_back(level_json(level));
+  json["reduce_bytes_per_second"] = rate_of(machine.reduce_seconds_per_byte);
+  json["copy_bytes_per_second"] = rate_of(machine.copy_seconds_per_byte);
+  json["start_bytes_per_second"] = rate_of(machine.start_seconds_per_byte);
+  json["ranks_per_core"] = machine.ranks_per_core;
+  for (const auto& [collective, points] : machine.host)
+    for (const HostPoint& point : points)
+      json["host"][collective].push_back({{"bytes", point.bytes}, {"seconds", point.seconds}});
+  if (!machine.fingerprint.empty()) json["fingerprint"] = machine.fingerprint;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace plait::plan

@@ -1,0 +1,107 @@
+// One rank's part of a plan: steps over blocks, with their order. Independent of the size of the data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/model/collective.h"
+
+namespace plait::plan {
+
+enum class Space : std::uint8_t { input, output, scratch };
+enum class ChannelKind : std::uint8_t { shm, ucx, mpi };
+inline constexpr int channel_kinds = 3;
+std::string_view name(ChannelKind kind);
+
+// Rails are numbered as the ranks agreed on them; a message bound to none is dealt out over all by the channel.
+inline constexpr std::int8_t any_rail = -1;
+inline constexpr int most_rails = 8;
+
+enum class StepKind : std::uint8_t {
+  send,         // source -> peer
+  recv,         // peer -> destination
+  recv_reduce,  // destination = incoming op operand, or operand op incoming (see incoming_left)
+  copy,         // destination = source
+  reduce,       // destination = source op operand
+  group,        // all ranks of a node in one operation of the channel (GroupStep): source is what this rank gives,
+                // destination what it gets
+};
+std::string_view name(StepKind kind);
+inline bool is_local(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
+
+// What a group step does with the members' data. Members lie in the order in which operands are combined.
+enum class GroupKind : std::uint8_t {
+  all_reduce,      // each gives all blocks and gets all
+  reduce,          // each gives all blocks, the root gets them
+  reduce_scatter,  // each gives all blocks and gets its own piece
+  broadcast,       // the root gives all blocks, the others get them
+  all_gather,      // each gives its own piece and gets all
+  gather,          // each gives its own piece, the root gets all
+  scatter,         // the root gives all blocks, each gets its own piece
+  all_to_all,      // each gives a piece to each and gets one from each
+};
+std::string_view name(GroupKind kind);
+inline bool reduces(GroupKind kind) { return kind <= GroupKind::reduce_scatter; }
+// Whether the members' pieces are told apart.
+inline bool has_pieces(GroupKind kind) {
+  return kind == GroupKind::reduce_scatter || (kind >= GroupKind::all_gather && kind <= GroupKind::scatter);
+}
+
+// `count` consecutive cells of one space.
+struct CellRun {
+  Space space;
+  std::uint32_t first;
+  std::uint32_t count;
+  bool operator==(const CellRun&) const = default;
+};
+
+// A list of runs: entries [first, first + count) of Schedule::runs. The bytes of a message are those of its runs, in
+// order.
+struct RunList {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+// An operation of several ranks of one node together. All of them list the same one, as their k-th.
+struct GroupStep {
+  GroupKind kind = GroupKind::all_reduce;
+  std::int32_t root = 0;  // index among the members, of a rooted kind
+  bool takes_own = true;  // all_gather, gather, scatter: this rank's own piece is brought to the destination as well
+  RunList members{};      // entries of Schedule::group_members: ranks
+  RunList blocks{};       // entries of Schedule::group_blocks: all blocks, the pieces one after the other; of an
+                          // all_to_all those that this rank gives
+  RunList pieces{};       // entries of Schedule::group_pieces: blocks of each member's piece; where has_pieces()
+};
+
+struct Step {
+  StepKind kind = StepKind::copy;
+  ChannelKind channel = ChannelKind::shm;  // of send, recv, recv_reduce
+  bool incoming_left = false;              // recv_reduce: the incoming value is the operator's left operand
+  std::int8_t rail = any_rail;             // of a message over the network: the rail that it is bound to
+  std::int32_t peer = -1;                  // rank in the communicator
+  std::int32_t group = -1;                 // of a group step: index into Schedule::groups
+  RunList source{};                        // send, copy, reduce
+  RunList operand{};                       // recv_reduce, reduce
+  RunList destination{};                   // recv, recv_reduce, copy, reduce
+  RunList after{};                         // entries of Schedule::after: earlier steps that must be complete before
+                                           // this one starts
+};
+
+// Besides `after`, the sends to one peer over one channel and rail start in the order in which they are listed, and so
+// do the receives from it: the k-th send meets the k-th receive. Group steps start in their order as well. A step only
+// names earlier steps in `after`.
+struct Schedule {
+  std::vector<Step> steps;
+  std::vector<CellRun> runs;
+  std::vector<std::uint32_t> after;
+  std::vector<BlockId> scratch;  // the block whose size each scratch cell has
+  std::vector<GroupStep> groups;
+  std::vector<std::int32_t> group_members;
+  std::vector<BlockId> group_blocks;
+  std::vector<std::uint32_t> group_pieces;
+};
+
+std::string describe(const Schedule& schedule);  // one line a step, for people
+
+}  // namespace plait::plan
