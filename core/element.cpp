@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "core/kernels.h"
-
 namespace plait {
 namespace {
 
@@ -59,37 +57,6 @@ constexpr auto op_names = std::to_array<std::string_view>(
     {"max", "min", "sum", "prod", "land", "band", "lor", "bor", "lxor", "bxor", "maxloc", "minloc"});
 static_assert(op_names.size() == static_cast<std::size_t>(Op::count_));
 
-void apply_kernel(const Reducer& self, void* result, const void* left, const void* right, std::size_t count) {
-  self.kernel(result, left, right, count);
-}
-
-// Whatever the operator: floating-point sums and products round, and of two equal values, zeros of either sign, any may
-// be the largest.
-bool is_exact(Element element) {
-  switch (element) {
-    case Element::i8:
-    case Element::i16:
-    case Element::i32:
-    case Element::i64:
-    case Element::u8:
-    case Element::u16:
-    case Element::u32:
-    case Element::u64:
-    case Element::bool8:
-    case Element::logical8:
-    case Element::logical16:
-    case Element::logical32:
-    case Element::logical64:
-    case Element::byte8:
-    case Element::pair_i64_i32:
-    case Element::pair_i32_i32:
-    case Element::pair_i16_i32:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 std::string_view name(Element element) { return properties[static_cast<std::size_t>(element)].name; }
@@ -97,17 +64,5 @@ std::string_view name(Element element) { return properties[static_cast<std::size
 std::string_view name(Op op) { return op_names[static_cast<std::size_t>(op)]; }
 
 std::size_t extent(Element element) { return properties[static_cast<std::size_t>(element)].extent; }
-
-ReduceKernel reduce_kernel(Op op, Element element) { return detail::kernel_table().at(op, element); }
-
-Reducer make_reducer(Op op, Element element) {
-  const ReduceKernel kernel = reduce_kernel(op, element);
-  return {.apply = kernel == nullptr ? nullptr : apply_kernel,
-          .kernel = kernel,
-          .many = detail::many_kernels().at(op, element),
-          .context = nullptr,
-          .element_bytes = extent(element),
-          .exact = is_exact(element)};
-}
 
 }  // namespace plait

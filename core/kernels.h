@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/element.h"
+#include "core/reduce_kernel.h"
 
 namespace plait::detail {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/aligned_bytes.h"
-#include "core/element.h"
 #include "core/kernels.h"
+#include "core/reduction.h"
 #include "core/work_team.h"
 
 namespace plait {

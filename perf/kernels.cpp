@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/element.h"
+#include "core/reduction.h"
 #include "core/work_team.h"
 #include "perf/helped.h"
 

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "core/element.h"
+#include "core/reduction.h"
 #include "tests/tl/schedule_builder.h"
 #include "tl/engine.h"
 #include "tl/shm/shm_channel.h"

@@ -29,8 +29,8 @@ constexpr int tag = 1, answer_tag = 2;
 // it.
 constinit std::atomic<double> known_node_rate{0}, known_switch_rate{0}, known_way{0};
 
-// From where on the planner's own figure for the way (plan/model/machine.cpp) would be wrong by orders. Networks within a
-// building stay below, and so do busy machines: a rank that has to wait for a processor does so on one node, not on
+// From where on the planner's own figure for the way (plan/model/machine.cpp) would be wrong by orders. Networks within
+// a building stay below, and so do busy machines: a rank that has to wait for a processor does so on one node, not on
 // all.
 constexpr double long_way_s = 1e-3;
 constexpr double trips_s = 0.1;  // about, for all of them

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/config.h"
-#include "plan/overlap/overlap_plan.h"
 #include "plan/choose/planner.h"
+#include "plan/overlap/overlap_plan.h"
 #include "plugin/layer.h"
 
 namespace plait::plugin {

@@ -1,5 +1,5 @@
-// Why a call is the host's, in the words of the report; plan/choose/planner.h has more. docs/coverage.md lists them, so that
-// each stands in one place alone.
+// Why a call is the host's, in the words of the report; plan/choose/planner.h has more. docs/coverage.md lists them, so
+// that each stands in one place alone.
 #pragma once
 
 namespace plait::plugin::reasons {

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "core/aligned_bytes.h"
-#include "core/element.h"
+#include "core/reduction.h"
 #include "plugin/types.h"
 
 namespace plait::plugin {

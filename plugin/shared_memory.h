@@ -11,7 +11,7 @@
 
 #include "core/config.h"
 #include "plugin/layer.h"
-#include "tl/shm/arena_fork.h"
+#include "tl/shm/arena.h"
 
 namespace plait::plugin {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/model/collective.h"
 #include "plan/choose/planner.h"
+#include "plan/model/collective.h"
 #include "plugin/layer.h"
 #include "plugin/learned.h"
 #include "plugin/trial.h"

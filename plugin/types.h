@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "core/element.h"
+#include "core/reduction.h"
 
 namespace plait::plugin {
 

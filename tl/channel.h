@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/element.h"
+#include "core/reduction.h"
 #include "core/status.h"
 #include "plan/lower/bound_schedule.h"
 #include "tl/layer.h"

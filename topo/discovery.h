@@ -8,6 +8,7 @@
 
 #include "core/status.h"
 #include "topo/location.h"
+#include "topo/topology_source.h"
 
 namespace plait::topo {
 
@@ -34,12 +35,6 @@ class VerbsApi {
 };
 // The real one. Opens libibverbs.so.1 at the first call of ports(), for the life of the process; not thread-safe.
 std::unique_ptr<VerbsApi> system_verbs();
-
-// Where a topology comes from.
-struct TopologySource {
-  enum class Kind { this_machine, synthetic, xml_file } kind = Kind::this_machine;
-  std::string text;  // hwloc synthetic description or the path of an XML file
-};
 
 // One object of the machine's tree, for printing.
 struct MachineObject {

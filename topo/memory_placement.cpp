@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "topo/detail/placement.h"
+#include "topo/detail/memory_placement.h"
 
 namespace plait::topo {
 

@@ -12,8 +12,8 @@
 
 #include "core/file.h"
 #include "core/units.h"
-#include "plan/choose/call_synthesis.h"
 #include "plan/choose/breakdown.h"
+#include "plan/choose/call_synthesis.h"
 #include "plan/choose/table.h"
 #include "plan/choose/timeline.h"
 #include "topo/shape.h"

@@ -13,7 +13,7 @@
 #include <memory>
 #include <new>
 
-#include "core/element.h"
+#include "core/reduction.h"
 #include "topo/discovery.h"
 #include "tuner/limit_moves.h"
 #include "tuner/node_segment.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/model/collective.h"
 #include "plan/choose/table.h"
+#include "plan/model/collective.h"
 #include "tuner/layer.h"
 #include "tuner/measure_agenda.h"
 

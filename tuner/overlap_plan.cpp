@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/file.h"
-#include "plan/overlap/plan_reductions.h"
 #include "plan/choose/table.h"
+#include "plan/overlap/plan_reductions.h"
 #include "topo/discovery.h"
 #include "topo/shape.h"
 #include "tuner/grid_options.h"

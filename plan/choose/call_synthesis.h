@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "plan/choose/candidate.h"
+#include "plan/choose/candidate_context.h"
 #include "plan/model/collective.h"
 #include "plan/model/grid.h"
 #include "plan/synthesis/group_model.h"

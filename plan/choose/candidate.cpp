@@ -5,8 +5,8 @@
 
 #include "plan/algorithm/algorithms.h"
 #include "plan/choose/call_synthesis.h"
-#include "plan/lower/lowering.h"
 #include "plan/choose/plan_file.h"
+#include "plan/lower/lowering.h"
 #include "plan/synthesis/search.h"
 
 namespace plait::plan {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/choose/candidate_context.h"
 #include "plan/model/builder.h"
 #include "plan/model/grid.h"
 #include "plan/model/layer.h"
@@ -22,16 +23,6 @@ struct Candidate {
   int chunks = 1;
   double seconds = 0;                   // predicted
   std::vector<std::int8_t> rails = {};  // chunk c goes over rails[c mod size] of the network; empty: over all of them
-};
-
-// The system that candidates are weighed for.
-struct CandidateContext {
-  const Hierarchy& hierarchy;
-  const Machine& machine;
-  double siblings = 1;          // ranks of the job on a node, over those of this communicator
-  std::size_t chunk_bytes = 0;  // 0: by the cost model
-  int rails = 0;                // of the network that a plan may bind chunks to
-  bool shared_memory = true;    // a shm channel connects the ranks of each node
 };
 
 // The `count` that the cost model finds cheapest for the call, ascending; for alltoall all that there are. At least one

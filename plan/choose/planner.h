@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/choose/table.h"
 #include "plan/lower/bound_schedule.h"
 #include "plan/model/collective.h"
 #include "plan/model/layer.h"
 #include "plan/model/machine.h"
 #include "plan/model/schedule.h"
-#include "plan/choose/table.h"
 #include "topo/hierarchy.h"
 
 namespace plait::plan {

@@ -7,10 +7,10 @@
 #include <map>
 
 #include "plan/choose/call_synthesis.h"
-#include "plan/lower/lowering.h"
-#include "plan/choose/planner.h"
 #include "plan/choose/chunk_optimum.h"
+#include "plan/choose/planner.h"
 #include "plan/choose/size_cover.h"
+#include "plan/lower/lowering.h"
 
 namespace plait::plan {
 

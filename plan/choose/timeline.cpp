@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plan/choose/call_synthesis.h"
 #include "plan/choose/breakdown.h"
+#include "plan/choose/call_synthesis.h"
 
 namespace plait::plan {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "plan/lower/bound_schedule.h"
+#include "plan/lower/placement.h"
 #include "plan/model/collective.h"
 
 namespace plait::plan {

@@ -7,7 +7,7 @@
 
 #include "core/json.h"
 #include "core/status.h"
-#include "plan/model/machine.h"
+#include "plan/model/fingerprint.h"
 
 namespace plait::plan {
 

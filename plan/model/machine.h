@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/model/fingerprint.h"
 
 namespace plait::plan {
 
@@ -33,9 +34,6 @@ struct LinkLevel {
   int rails = 1;                        // of a child, which share the port's rate evenly
   std::vector<ChannelLink> channels = {};  // as they were measured one by one; no prediction is made from these
 };
-
-// What figures were measured on: names ("mpi", "hardware") with what stands for them, as text.
-using Fingerprint = std::map<std::string, std::string>;
 
 // What the host's own collective took.
 struct HostPoint {

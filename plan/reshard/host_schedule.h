@@ -9,22 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/reshard/host_transfer.h"
+
 namespace plait::plan::reshard {
-
-struct Transfer {
-  double seconds = 0;           // positive
-  std::vector<int> senders;     // hosts that could send it; ascending, not empty
-  std::vector<int> receivers;   // hosts that receive it; not empty
-  std::vector<int> forwarders;  // those of them that send as well
-};
-
-// Indices are those of the list of transfers.
-struct HostSchedule {
-  std::vector<int> sender;    // host
-  std::vector<int> order;     // indices, by begin
-  std::vector<double> begin;  // seconds
-  double seconds = 0;         // until the last transfer ends
-};
 
 enum class Scheduler : std::uint8_t {
   naive,         // each by its first sender, in the order of the list
@@ -32,13 +19,6 @@ enum class Scheduler : std::uint8_t {
   search,        // the best of an ensemble: the two above, depth-first search, randomised greedy selection
 };
 std::string_view name(Scheduler scheduler);
-
-// Counted in steps of work, not in time, so that all ranks find the same.
-struct SearchBudget {
-  std::uint64_t depth_first_steps = 400'000;  // a few ns each
-  std::uint64_t greedy_steps = 600'000;
-  std::uint64_t seed = 1;
-};
 
 // All pure and deterministic. `hosts`: their number.
 HostSchedule schedule(const std::vector<Transfer>& transfers, int hosts, Scheduler scheduler,

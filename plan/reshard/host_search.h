@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "plan/reshard/host_schedule.h"
+#include "plan/reshard/host_transfer.h"
 
 namespace plait::plan::reshard {
 

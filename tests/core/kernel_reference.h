@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "core/element.h"
 #include "core/kernels.h"
+#include "core/reduction.h"
 
 namespace plait::test {
 

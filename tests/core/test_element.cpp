@@ -1,4 +1,4 @@
-#include "core/element.h"
+#include "core/reduction.h"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/element.h"
+#include "core/reduction.h"
 #include "tests/core/kernel_reference.h"
 
 namespace plait {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/element.h"
 #include "core/kernels.h"
+#include "core/reduction.h"
 #include "tests/core/kernel_reference.h"
 
 namespace plait {

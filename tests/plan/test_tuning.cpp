@@ -7,12 +7,12 @@
 #include <random>
 
 #include "plan/choose/call_synthesis.h"
-#include "plan/lower/lowering.h"
 #include "plan/choose/planner.h"
-#include "plan/lower/proof.h"
-#include "plan/synthesis/enumeration.h"
 #include "plan/choose/shape_tuner.h"
 #include "plan/choose/size_cover.h"
+#include "plan/lower/lowering.h"
+#include "plan/lower/proof.h"
+#include "plan/synthesis/enumeration.h"
 #include "topo/shape.h"
 
 namespace plait::plan {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/element.h"
+#include "core/reduction.h"
 #include "perf/helped.h"
 #include "tl/memory.h"
 #include "tl/shm/stream_copy.h"

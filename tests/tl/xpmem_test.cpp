@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/element.h"
+#include "core/reduction.h"
 #include "tests/tl/ranks.h"
 #include "tl/shm/copy_probe.h"
 #include "tl/shm/xpmem_buffers.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topo/detail/placement.h"
+#include "topo/detail/memory_placement.h"
 
 namespace plait::topo {
 namespace {

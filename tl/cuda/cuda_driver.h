@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "tl/device_memory.h"
+#include "tl/device_driver.h"
 
 namespace plait::tl {
 

@@ -20,7 +20,6 @@
 #include <new>
 #include <string>
 
-#include "tl/shm/arena_fork.h"
 #include "tl/shm/arena_lock.h"
 
 namespace plait::tl {
@@ -172,7 +171,7 @@ Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
   if (bytes > offer_.bytes || alignment > base_alignment) return {};
   const std::uint32_t pages = pages_of(bytes);
   const std::uint32_t alignment_pages = std::max(pages_of(alignment), 1u);
-  Lock lock(guard_);
+  ArenaLock lock(guard_);
   Span span = find_span(lock, pages, alignment_pages);
   // What the program has taken among free pages is never handed out: the span stays used.
   while (span.pages > 0 && foreign_.holds_any(span)) span = find_span(lock, pages, alignment_pages);
@@ -189,7 +188,7 @@ Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
   return {.address = address_of(span.first), .zeroed = span.clean};
 }
 
-Span Arena::find_span(Lock& lock, std::uint32_t pages, std::uint32_t alignment_pages) {
+Span Arena::find_span(ArenaLock& lock, std::uint32_t pages, std::uint32_t alignment_pages) {
   const Span span = spans_.allocate(pages, alignment_pages);
   if (span.pages > 0 || spans_.dirty_pages() == 0) return span;
   // Dirty and clean neighbours are not one span: there may be room once all are clean.
@@ -212,7 +211,7 @@ bool Arena::open_up(const Span& span) {
 bool Arena::release(void* block) {
   Arena& arena = *the_arena_;
   const int error = errno;
-  Lock lock(arena.guard_);
+  ArenaLock lock(arena.guard_);
   const std::uint32_t first = arena.page_of(block);
   const std::uint32_t pages = first == no_page ? 0 : arena.spans_.used_at(first);
   if (pages == 0) return false;
@@ -228,7 +227,7 @@ bool Arena::release(void* block) {
 
 std::size_t Arena::usable_size(const void* block) {
   const Arena& arena = *the_arena_;
-  const Lock lock(arena.guard_);
+  const ArenaLock lock(arena.guard_);
   const std::uint32_t first = arena.page_of(block);
   return first == no_page ? 0 : std::size_t{arena.spans_.used_at(first)} * page_bytes;
 }
@@ -236,7 +235,7 @@ std::size_t Arena::usable_size(const void* block) {
 bool Arena::resize(void* block, std::size_t bytes) {
   Arena& arena = *the_arena_;
   if (bytes > arena.offer_.bytes) return false;
-  Lock lock(arena.guard_);
+  ArenaLock lock(arena.guard_);
   const std::uint32_t first = arena.page_of(block);
   if (first == no_page || arena.spans_.used_at(first) == 0) return false;
   const std::uint32_t had = arena.spans_.used_at(first);
@@ -253,7 +252,7 @@ bool Arena::resize(void* block, std::size_t bytes) {
 }
 
 ArenaUsage Arena::usage() const {
-  const Lock lock(guard_);
+  const ArenaLock lock(guard_);
   return {.bytes_in_use = std::size_t{spans_.used_pages()} * page_bytes,
           .peak_bytes = std::size_t{peak_pages_} * page_bytes,
           .cached_bytes = std::size_t{spans_.dirty_pages()} * page_bytes,
@@ -276,13 +275,13 @@ std::uint32_t Arena::allowed_dirty_pages() const {
 }
 
 // Rarely, and then some more than needed: a program that frees much in small pieces would else come here with each.
-void Arena::trim(Lock& lock) {
+void Arena::trim(ArenaLock& lock) {
   const std::uint32_t most = most_kept_pages();
   if (spans_.dirty_pages() > most) give_back(lock, most - most / 4);
 }
 
 // The lock is not held during the system calls.
-void Arena::give_back(Lock& lock, std::uint32_t most_dirty_pages) {
+void Arena::give_back(ArenaLock& lock, std::uint32_t most_dirty_pages) {
   while (can_discard_ && spans_.dirty_pages() > most_dirty_pages) {
     const Span span = spans_.take_dirty(spans_.dirty_pages() - most_dirty_pages);
     lock.unlock();

@@ -15,11 +15,28 @@
 #include <type_traits>
 
 #include "core/status.h"
-#include "tl/shm/arena_fork.h"
+#include "tl/shm/arena_lock.h"
 #include "tl/shm/page_set.h"
 #include "tl/shm/span_table.h"
 
 namespace plait::tl {
+
+// ---- fork(): the child gets its own copies of all blocks, as they are at the time of the fork (arena_fork.cpp) ----
+
+// pthread_atfork(), or a function that does as it does. Other libraries' handlers may end threads that allocate
+// (OpenBLAS's do), and write to blocks: the handlers below belong next to the fork itself, so that they want to be
+// registered before all others.
+using ForkRegistration = int (*)(void (*prepare)(), void (*parent)(), void (*child)());
+
+// The copy is made before the fork: no other way leaves both processes free to write at once without either waiting for
+// the other. A private mapping of the file in the child would show it what the parent writes afterwards; one in the
+// parent would hide from the peers what it writes. What the program has mapped over pages of the arena stays what it
+// is.
+struct ArenaFork {
+  static void prepare();
+  static void parent();
+  static void child();
+};
 
 // What a process tells the ranks of its node, so that they can map its arena. Fixed from Arena::create() on.
 struct ArenaOffer {
@@ -131,7 +148,6 @@ class Arena {
  private:
   friend struct ArenaFork;
   friend class PeerArena;
-  class Lock;
   struct Block {
     void* address = nullptr;
     bool zeroed = false;
@@ -139,19 +155,19 @@ class Arena {
 
   Arena() = default;
   Block take(std::size_t bytes, std::size_t alignment);
-  Span find_span(Lock& lock, std::uint32_t pages, std::uint32_t alignment_pages);
+  Span find_span(ArenaLock& lock, std::uint32_t pages, std::uint32_t alignment_pages);
   bool open_up(const Span& span);
   std::uint32_t most_kept_pages() const;
   std::uint32_t allowed_dirty_pages() const;
-  void trim(Lock& lock);
-  void give_back(Lock& lock, std::uint32_t most_dirty_pages);
+  void trim(ArenaLock& lock);
+  void give_back(ArenaLock& lock, std::uint32_t most_dirty_pages);
   bool discard(Span span) const;
   // The arena's file, if the descriptor still is; -1.
   int file() const;
   static bool is_untouched(std::uint64_t offset, std::size_t bytes);
   Span pages_in(const void* address, std::size_t bytes) const;
   void note_foreign(Span span);
-  bool take_back(Lock& lock, Span span);
+  bool take_back(ArenaLock& lock, Span span);
   std::uint32_t page_of(const void* address) const;
   std::byte* address_of(std::uint32_t page) const { return base_ + std::size_t{page} * page_bytes; }
 

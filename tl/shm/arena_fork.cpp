@@ -1,4 +1,4 @@
-#include "tl/shm/arena_fork.h"
+#include "tl/shm/arena.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include "tl/shm/arena.h"
 
 namespace plait::tl {
 

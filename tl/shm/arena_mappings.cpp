@@ -48,7 +48,7 @@ bool Arena::is_untouched(std::uint64_t offset, std::size_t bytes) {
 }
 
 void Arena::note_foreign(Span span) {
-  const Lock lock(guard_);
+  const ArenaLock lock(guard_);
   foreign_.insert(span);
   detail::arena_range.overlaid.store(true, std::memory_order_release);
 }
@@ -99,7 +99,7 @@ bool Arena::drop(void* address, std::size_t bytes, int advice, int& result) {
 
 // The arena's file in the place of what the program has left in a block that it gives back, as the C library unmaps
 // such a block with all that lies there. The lock is not held during the system calls. false: the file is out of reach.
-bool Arena::take_back(Lock& lock, Span span) {
+bool Arena::take_back(ArenaLock& lock, Span span) {
   lock.unlock();
   const int descriptor = private_ ? -1 : file();
   const int kind = private_ ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;

@@ -17,7 +17,7 @@
 
 #include "tl/channel.h"
 #include "tl/shm/doorbell.h"
-#include "tl/shm/single_copy.h"
+#include "tl/shm/remote_span.h"
 #include "tl/transfer_queue.h"
 
 namespace plait::tl::detail {

@@ -10,17 +10,12 @@
 
 #include "core/status.h"
 #include "tl/channel.h"
+#include "tl/shm/remote_span.h"
 
 namespace plait::tl::detail {
 
 struct Ring;
 struct Slot;
-
-// A message's spans by address in its process.
-struct RemoteSpan {
-  std::uint64_t address;
-  std::uint64_t bytes;
-};
 
 // The message's spans into the slot and out of it. False when the slot cannot hold so many.
 bool write_spans(const Ring& ring, Slot& slot, const Memory& memory);

@@ -9,7 +9,7 @@
 
 #include "tl/peer_watch.h"
 #include "tl/stall_clock.h"
-#include "tl/ucx/ucx_channel.h"
+#include "tl/ucx/ucx_peer.h"
 
 namespace plait::tl {
 

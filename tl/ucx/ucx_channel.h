@@ -12,22 +12,9 @@
 
 #include "tl/channel.h"
 #include "tl/ucx/message_tag.h"
-#include "tl/ucx/rail_worker.h"
+#include "tl/ucx/ucx_peer.h"
 
 namespace plait::tl {
-
-// How to reach a process over the rails; shared by the channels of all communicators that it is in.
-struct UcxPeer {
-  struct OnRail {
-    std::uint64_t network = 0;  // hash of Rail::network
-    std::uint32_t address = 0;  // IPv4 in host order; 0: none
-    std::string worker;         // RailWorker::address()
-  };
-  std::uint64_t process = 0;  // a number that no other process of the job has
-  std::string host;           // for people
-  std::uint16_t knock_port = 0;
-  std::vector<OnRail> rails;
-};
 
 // Ranks of a communicator: tags have so much room.
 inline constexpr std::size_t most_ucx_ranks = std::size_t{1} << rank_bits;
@@ -43,12 +30,6 @@ struct UcxChannelOptions {
   bool peers_answer = false;            // all ranks saw that knocking works (peer_watch.h)
   // How long a channel that gives up waits for its own sends to leave, before it cuts the connections that hold them.
   std::uint64_t patience_ns = 5'000'000'000;
-};
-
-// One of the rails that the ranks of the communicator agreed on, in their order.
-struct UcxRail {
-  RailWorker* worker = nullptr;
-  std::uint64_t network = 0;  // finds the peers' addresses on it
 };
 
 // `peers` by rank; the own entry may be null. Not thread-safe itself; the workers may be shared with other threads.

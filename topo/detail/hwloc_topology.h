@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "core/status.h"
-#include "topo/discovery.h"
 #include "topo/location.h"
+#include "topo/topology_source.h"
 
 namespace plait::topo::detail {
 
