@@ -1,10 +1,12 @@
 #include "tl/shm/ring_reader.h"
 
 #include <algorithm>
+#include <span>
 
 #include "tl/memory.h"
 #include "tl/shm/failure_marks.h"
 #include "tl/shm/peer_process.h"
+#include "tl/shm/single_copy.h"
 #include "tl/shm/stream_copy.h"
 
 namespace plait::tl::detail {

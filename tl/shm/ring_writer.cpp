@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tl/memory.h"
+#include "tl/shm/single_copy.h"
 #include "tl/shm/stream_copy.h"
 
 namespace plait::tl::detail {
