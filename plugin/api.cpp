@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/progress_share.h"
 #include "plugin/progress_thread.h"
 

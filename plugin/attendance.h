@@ -18,9 +18,4 @@ struct Attendance {
 // answered: the way of answering does not work here, and nothing is known.
 Attendance call_roll(int ranks, const std::function<bool(int rank)>& answered);
 
-// As end_initialisation() of process.h, which takes all ranks to be present, after an MPI_Init that succeeded. Where
-// some are absent it speaks to none, and every call is the host's; where nothing is known it may wait for those that
-// are, and says so.
-void end_initialisation(const Attendance& attendance);
-
 }  // namespace plait::plugin

@@ -1,3 +1,4 @@
+#include "plugin/attempt.h"
 #include "plugin/bootstrap_steps.h"
 
 #include <sched.h>
@@ -17,12 +18,15 @@
 #include "core/log.h"
 #include "core/units.h"
 #include "plugin/cooperation.h"
+#include "plugin/errors.h"
 #include "plugin/link_probe.h"
 #include "plugin/node_report.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
+#include "plugin/own_location.h"
 #include "plugin/progress.h"
 #include "plugin/rails.h"
 #include "plugin/report.h"
+#include "plugin/segment_share.h"
 #include "plugin/single_copy.h"
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/arena_buffers.h"
@@ -36,20 +40,9 @@
 
 namespace plait::plugin {
 
-const Location& own_location() {
-  static const Location location = discover_location();
-  return location;
-}
-
 namespace {
 
-constinit std::atomic<std::size_t> mapped_bytes{0};
 constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
-
-const Location& own_rough_location() {
-  static const Location location = discover_rough_location();
-  return location;
-}
 
 // Ranks of the job on a node over those of the communicator, on the node where they are most.
 double most_siblings(std::span<const bootstrap::Card> cards) {
@@ -61,22 +54,12 @@ double most_siblings(std::span<const bootstrap::Card> cards) {
   return most;
 }
 
-// While the engine waits.
-void progress_messages(void* context) {
-  static_cast<Machinery*>(context)->look_at_notice();
-  progress();
-}
-
-Status agree(void* context, const Status& cause) noexcept {
-  return static_cast<Machinery*>(context)->agree_on_reason(cause);
-}
-
 }  // namespace
 
 namespace bootstrap {
 
 bool listed(std::string_view channel) {
-  const auto& channels = process().config.channels;
+  const auto& channels = job().config.channels;
   return std::ranges::find(channels, channel) != channels.end();
 }
 
@@ -86,7 +69,7 @@ bool may_use(const Communicator& communicator, std::string_view channel) {
 }
 
 Bootstrap::Bootstrap(const Communicator& communicator, Extent extent, std::unique_ptr<Machinery>& before)
-    : communicator_(communicator), short_(extent == Extent::short_calls && process().config.plan.empty()) {
+    : communicator_(communicator), short_(extent == Extent::short_calls && job().config.plan.empty()) {
   before_ = std::move(before);
   replaces_ = before_ != nullptr;
 }
@@ -122,9 +105,9 @@ Status Bootstrap::take_messages() {
 
 Status Bootstrap::meet() {
   Card mine{.location = short_ ? own_rough_location() : own_location(),
-            .fingerprint = process().fingerprint,
-            .ranks_on_node = process().ranks_on_node,
-            .mapped_bytes = mapped_bytes.load() - (before_ != nullptr ? before_->connections.share.bytes() : 0),
+            .fingerprint = job().fingerprint,
+            .ranks_on_node = job().ranks_on_node,
+            .mapped_bytes = mapped_segment_bytes() - (before_ != nullptr ? before_->connections.share.bytes() : 0),
             .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
             .lessons = tells_lessons() ? 1u : 0u,
             .listener = {}};
@@ -209,7 +192,7 @@ Status Bootstrap::connect_rails() {
 // One has broken since its check. False where there are none, or nothing else.
 bool Bootstrap::leave_rails() {
   if (!rails_ || !may_use("mpi")) return false;
-  if (process().first_rank) warn("ucx: the rates of the rails " + rails_->names() + " cannot be measured: left out");
+  if (job().first_rank) warn("ucx: the rates of the rails " + rails_->names() + " cannot be measured: left out");
   rails_.reset();
   use_ucx_ = false;
   use_mpi_ = true;
@@ -218,12 +201,12 @@ bool Bootstrap::leave_rails() {
 
 // What the others measure with, and reach this process's memory by.
 void Bootstrap::offer_single_copy(Offer& offer) {
-  const std::string& wanted = process().config.single_copy;
+  const std::string& wanted = job().config.single_copy;
   if ((wanted == "auto" || wanted == "xpmem") && system_xpmem().ok()) {
     const Result<std::int64_t>& segment = own_xpmem_segment(*system_xpmem());
     if (segment.ok()) offer.xpmem_segment = *segment;
   }
-  if (!offer.known.known() && process().config.single_copy != "none") {
+  if (!offer.known.known() && job().config.single_copy != "none") {
     probe_source_ = std::make_unique<ProbeSource>();
     offer.probe_address = reinterpret_cast<std::uintptr_t>(probe_source_->data());
   }
@@ -234,7 +217,7 @@ Status Bootstrap::offer_segment(Offer& offer) {
   if (neighbours_.size() < 2) return {};
   if (!short_) offer_single_copy(offer);
   if (neighbours_.front() != communicator_.rank) return {};
-  const std::size_t wanted = process().config.segment_bytes;
+  const std::size_t wanted = job().config.segment_bytes;
   const int ranks = static_cast<int>(neighbours_.size());
   const std::size_t built_in =
       short_ ? SharedSegment::least_bytes(ranks, short_call_bytes) : SharedSegment::default_bytes(ranks);
@@ -260,7 +243,7 @@ Status Bootstrap::take_segment(std::span<const Offer> offers) {
 
 // Each rank reads the node's first one and is read by it: the same kernel, user and limits stand between all others.
 bool Bootstrap::single_copy_works(std::span<const Offer> offers) const {
-  const std::string& wanted = process().config.single_copy;
+  const std::string& wanted = job().config.single_copy;
   if (wanted == "none" || wanted == "xpmem") return false;
   const auto readable = [&](int rank) {
     const Offer& offer = offers[static_cast<std::size_t>(rank)];
@@ -276,7 +259,7 @@ std::size_t Bootstrap::own_index() const {
 
 // From what all ranks have in common: they decide alike. One measurement serves all later communicators of its ranks.
 Status Bootstrap::choose_single_copy(std::span<const Offer> offers, bool kernel) {
-  const Config& config = process().config;
+  const Config& config = job().config;
   const bool mapped = reachable_;
   sizes_ = forced_single_copy(config, kernel, mapped);
   if (!sizes_.known()) {
@@ -350,7 +333,7 @@ Status Bootstrap::open_shm(bool single_copy) {
   Result<std::unique_ptr<Channel>> channel =
       make_shm_channel(std::move(segment_), peers, static_cast<int>(own_index()), communicator_.ranks,
                        {.single_copy = single_copy,
-                        .single_copy_threshold = process().config.single_copy_threshold,
+                        .single_copy_threshold = job().config.single_copy_threshold,
                         .crowded = ranks_per_core(locations_) > 1,
                         .group_single_copy_from = sizes_.kernel_from,
                         .buffers = connections_.buffers.get(),
@@ -383,7 +366,7 @@ Status Bootstrap::share_buffers(std::span<const Offer> offers) {
 
 // Through XPMEM. It counts only where a word of every neighbour's memory is found.
 Status Bootstrap::attach_peers(std::span<const Offer> offers) {
-  const std::string& wanted = process().config.single_copy;
+  const std::string& wanted = job().config.single_copy;
   if (wanted != "auto" && wanted != "xpmem") return {Code::unavailable, "xpmem: not wanted"};
   if (neighbours_.size() < 2) return {};
   const Result<XpmemLibrary>& library = system_xpmem();
@@ -447,21 +430,21 @@ bool Bootstrap::yields() const {
     if (other.package == mine.package && other.numa == mine.numa && other.l3 == mine.l3 && other.core == mine.core)
       ++rivals;
   }
-  const int in_all = std::max(process().ranks_on_machine, here);
+  const int in_all = std::max(job().ranks_on_machine, here);
   return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
 }
 
 PlannerOptions Bootstrap::planner_options() const {
-  const Config& config = process().config;
+  const Config& config = job().config;
   PlannerOptions options;
   options.forced_plan = config.plan;
-  options.table = process().table;
+  options.table = job().table;
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
   options.shared_memory = use_shm_;
   options.network = rails_ || use_sockets_ ? ChannelKind::ucx : ChannelKind::mpi;
   options.siblings = siblings_;
-  options.warns = process().first_rank;
+  options.warns = job().first_rank;
   options.rails = rails_ ? rails_->rails() : options.network == ChannelKind::ucx ? 1 : 0;
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
   if (network_.way > 0) options.machine.levels.front().latency = network_.way;
@@ -496,14 +479,14 @@ Status Bootstrap::finish(std::unique_ptr<Machinery>& machinery) {
   debug("set-up: " + std::to_string(communicator_.ranks) + " ranks " + hierarchy_.describe() + ", siblings " +
         std::to_string(siblings_) + (short_ ? ", for short calls" : ""));
   machinery = std::make_unique<Machinery>(std::move(channels), std::move(hierarchy_), communicator_.rank,
-                                          planner_options(), failure_notice(), yield);
+                                          planner_options(), failure_notice(), yield, [] { progress(); });
   machinery->schedules.count_for(communicator_.grid);
   // What is fastest over channels of its own is no lesson for others.
   if (communicator_.channels.empty())
     machinery->trials.start(shape_text(machinery->planner.hierarchy(), siblings_), std::move(known_));
   machinery->short_calls_only = short_;
   if (short_) machinery->schedules.take_only_short_calls();
-  if (process().tracing) machinery->trace = trace_ != nullptr ? std::move(trace_) : make_trace();
+  if (job().tracing) machinery->trace = trace_ != nullptr ? std::move(trace_) : make_trace();
   return {};
 }
 
@@ -585,101 +568,6 @@ Status leave_at_once(const Communicator& communicator, Machinery* before, const 
 
 }  // namespace
 }  // namespace bootstrap
-
-SegmentShare::SegmentShare(std::size_t bytes, bool made) : bytes_(bytes), made_(made) {
-  mapped_bytes += bytes_;
-  if (made_) note_segment(bytes_);
-}
-SegmentShare::~SegmentShare() {
-  mapped_bytes -= bytes_;
-  if (made_) forget_segment(bytes_);
-}
-
-Machinery::Machinery(Connections made, Hierarchy hierarchy, int rank, PlannerOptions options, FailureNotice told,
-                     bool yield)
-    : connections(std::move(made)),
-      notice(std::move(told)),
-      links{.shared_memory = options.shared_memory, .network = options.network},
-      planner(std::move(hierarchy), rank, std::move(options), &process().plans),
-      engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()}, {.yield = yield,
-                                                                                     .host_progress = progress_messages,
-                                                                                     .context = this,
-                                                                                     .failure = &notice.heard(),
-                                                                                     .agree_on_reason = agree}),
-      trials(planner),
-      schedules(planner, trials, rank, planner.hierarchy().ranks()),
-      to_all(planner.hierarchy().ranks()),
-      from_root(planner.hierarchy().ranks()) {
-  links.hierarchy = &planner.hierarchy();
-}
-
-namespace {
-
-Status first_reason(Machinery& machinery, const Status& failure) {
-  constexpr std::uint64_t longest_ns = 500'000'000;
-  if (failure.code() != Code::peer_left) return failure;
-  const std::uint64_t wait_ns = std::exchange(machinery.awaited_reason, true) ? 0 : longest_ns;
-  const std::uint64_t until = monotonic_ns() + wait_ns;
-  Channel* const shm = machinery.connections.shm.get();
-  while (true) {
-    machinery.look_at_notice();
-    if (const Status& heard = machinery.notice.heard(); heard.code() == Code::peer_failed) return heard;
-    if (Status marked = shm != nullptr ? shm->peer_failure() : Status(); marked.code() == Code::peer_failed)
-      return marked;
-    if (monotonic_ns() >= until) return failure;
-    sched_yield();
-  }
-}
-
-}  // namespace
-
-Status Machinery::reason_of(const Status& failure) noexcept {
-  try {
-    return first_reason(*this, failure);
-  } catch (const std::exception& exception) {  // which must not keep the failure from whoever waits for it
-    return status_of(exception);
-  }
-}
-
-Status Machinery::agree_on_reason(const Status& failure) noexcept {
-  Status reason = reason_of(failure);
-  tell(connections.messages.handle(), reason);
-  return reason;
-}
-
-// Said here too: the host's own words of the error that ends the job go another way, on which its launcher loses them
-// once some rank has ended the job (Open MPI 4.1, a third of the jobs on three busy nodes).
-void Machinery::tell(MPI_Comm messages, const Status& cause) noexcept {
-  if (cause.code() == Code::peer_failed && !known_to_others() && !notice.told()) try {
-      warn("a collective call has failed: " + cause.message());
-    } catch (const std::exception&) {  // the others are told all the same
-    }
-  notice.tell(messages, cause);
-}
-
-bool Machinery::known_to_others() noexcept {
-  if (notice.heard().code() == Code::peer_failed) return true;
-  Channel* const shm = connections.shm.get();
-  try {
-    return shm != nullptr && shm->peer_failure().code() == Code::peer_failed;
-  } catch (const std::exception&) {  // no memory for its text: there is one
-    return true;
-  }
-}
-
-void Machinery::give_up(const Status& cause) noexcept { give_up(cause, connections.messages.handle()); }
-
-void Machinery::give_up(const Status& cause, MPI_Comm messages) noexcept {
-  tell(messages, cause);  // before its connections are found closed
-  try {
-    engine.give_up(cause);
-  } catch (const std::exception&) {  // a channel that could not be told why
-  }
-}
-
-Machinery::~Machinery() {
-  if (trace != nullptr) keep_trace(std::move(trace));
-}
 
 void decline_set_up(const Communicator& communicator) noexcept {
   Result<PrivateCommunicator> made = make_private_communicator(communicator.handle);

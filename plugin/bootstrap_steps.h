@@ -24,16 +24,6 @@
 
 namespace plait::plugin::bootstrap {
 
-// Rank-local work between two communications: what it throws must not keep this rank from the next one.
-template <class Work>
-Status attempt(Work&& work) {
-  try {
-    return work();
-  } catch (const std::exception& exception) {
-    return status_of(exception);
-  }
-}
-
 // ---- What the ranks tell each other ----
 
 // Where a rank waits for connections before it knows the others.

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "plugin/attempt.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
 #include "plugin/host.h"

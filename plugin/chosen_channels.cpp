@@ -8,11 +8,14 @@
 
 #include "core/config.h"
 #include "core/log.h"
+#include "core/text_hash.h"
+#include "plugin/attempt.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
+#include "plugin/lifecycle.h"
 
 namespace plait::plugin {
 namespace {
@@ -32,7 +35,7 @@ int choose_channels(MPI_Comm comm, const char* channels) {
   if (communicator->inter) return MPI_ERR_ARG;
   std::vector<std::string> chosen;
   std::string refused;
-  const Status read = bootstrap::attempt([&]() -> Status {
+  const Status read = attempt([&]() -> Status {
     chosen = parse_channels(channels);
     refused = refusal(*communicator, channels, *channels == '\0' || !chosen.empty());
     return {};

@@ -1,6 +1,8 @@
 #include "plugin/collectives.h"
 
 #include "plugin/arguments.h"
+#include "plugin/enter.h"
+#include "plugin/enter_nonblocking.h"
 #include "plugin/nonblocking.h"
 #include "plugin/request.h"
 

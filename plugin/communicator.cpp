@@ -8,12 +8,13 @@
 #include <new>
 #include <string>
 
+#include "core/intern.h"
 #include "core/log.h"
 #include "plan/choose/planner.h"
-#include "plugin/bootstrap.h"
 #include "plugin/fusion.h"
+#include "plugin/machinery.h"
 #include "plugin/persistent_space.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/process_grid.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
@@ -138,7 +139,7 @@ bool of_one_job(MPI_Comm comm, int ranks) {
 // Once a process: a program may make many.
 void say_too_large(int ranks) {
   static constinit std::atomic<bool> said{false};
-  if (!process().first_rank || said.exchange(true)) return;
+  if (!job().first_rank || said.exchange(true)) return;
   info("a communicator of " + std::to_string(ranks) + " ranks is left to the host MPI: plans are made for up to " +
        std::to_string(most_planned_ranks));
 }

@@ -6,12 +6,15 @@
 #include <string>
 
 #include "core/log.h"
+#include "core/text_hash.h"
 #include "plan/choose/plan_file.h"
+#include "plugin/attempt.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
+#include "plugin/lifecycle.h"
 #include "plugin/progress.h"
 #include "plugin/request.h"
 
@@ -44,7 +47,7 @@ int refuse(const std::string& reason, bool prints) {
 int force_on_accelerated(Communicator& communicator, const char* wanted) {
   Planner& planner = communicator.machinery->planner;
   std::string plan;
-  const Status mine = bootstrap::attempt([&]() -> Status {
+  const Status mine = attempt([&]() -> Status {
     plan = wanted;
     const Result<std::string> text = read_plan(wanted);  // nodes may hold different files of one name
     if (!text.ok()) return text.status();

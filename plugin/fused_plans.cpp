@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/process.h"
+#include "plugin/job.h"
 
 namespace plait::plugin {
 
@@ -16,7 +16,7 @@ std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shar
   auto made = std::make_shared<FusedPlans>();
   made->element_bytes = element_bytes;
   made->changes = schedules.changes();
-  const int way = process().config.trial == TrialMode::exact ? planners_way : settled_way;
+  const int way = job().config.trial == TrialMode::exact ? planners_way : settled_way;
   std::size_t most_bytes = 0, most_scratch = 0;
   for (const OverlapGroup& group : plan->groups) {
     const std::size_t bytes = group_bytes(*plan, group);

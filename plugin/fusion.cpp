@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "core/immortal.h"
-#include "plugin/bootstrap.h"
 #include "plugin/errors.h"
+#include "plugin/job.h"
 #include "plugin/layout.h"
+#include "plugin/machinery.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/pack_error.h"
 #include "plugin/progress_share.h"
@@ -114,7 +115,7 @@ void Fusion::prepare(Consultation& consultation, std::size_t values) {
 void Fusion::prepare() {
   if (prepared_for_ == communicator_.machinery.get()) return;
   prepare(agreement_, agreement_values);
-  if (process().learns_overlap) prepare(exchange_, exchange_values);
+  if (job().learns_overlap) prepare(exchange_, exchange_values);
   prepared_for_ = communicator_.machinery.get();
 }
 
@@ -485,8 +486,8 @@ void Membership::leave() {
 }
 
 Fusion* fusion_of(Communicator& communicator) {
-  if (!process().overlaps()) return nullptr;
-  if (communicator.fusion == nullptr) communicator.fusion = std::make_unique<Fusion>(communicator, process().overlap);
+  if (!job().overlaps()) return nullptr;
+  if (communicator.fusion == nullptr) communicator.fusion = std::make_unique<Fusion>(communicator, job().overlap);
   return communicator.fusion.get();
 }
 

@@ -20,6 +20,7 @@
 #include "core/status.h"
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/fused_plans.h"
+#include "plugin/job.h"
 #include "plugin/layer.h"
 #include "plugin/operation.h"
 #include "plugin/overlap_counts.h"

@@ -7,7 +7,7 @@
 
 #include "plugin/host.h"
 #include "plugin/imported_function.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 
 namespace plait::plugin {
 
@@ -74,7 +74,7 @@ bool tried_out() {
 // must decide alike.
 bool join_host_progress(int (*progress)()) {
   void* found = find_in_ucx();
-  if (found == nullptr || process().any_concurrent) return false;
+  if (found == nullptr || job().any_concurrent) return false;
   worker_progress = reinterpret_cast<WorkerProgress>(found);
   own_progress = progress;
   const void* const inside = reinterpret_cast<const void*>(host().init);

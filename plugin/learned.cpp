@@ -12,8 +12,9 @@
 #include "core/file.h"
 #include "core/immortal.h"
 #include "core/log.h"
+#include "core/text_hash.h"
 #include "plan/choose/table.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/tuning_table.h"
 
 namespace plait::plugin {
@@ -81,8 +82,8 @@ TunedShape shape_of(const std::string& shape, const std::vector<Lesson>& lessons
 
 // Of one system and one set of settings: what is fastest depends on both.
 Fingerprint own_fingerprint() {
-  Fingerprint fingerprint = job_fingerprint(process().config);
-  fingerprint["settings"] = std::to_string(process().fingerprint);
+  Fingerprint fingerprint = job_fingerprint(job().config);
+  fingerprint["settings"] = std::to_string(job().fingerprint);
   return fingerprint;
 }
 
@@ -94,7 +95,7 @@ std::string file_of(const Fingerprint& fingerprint) {
 
 // A folder that others could have laid out for this user is as good as none, which is said once.
 Result<OwnFolder> open_folder(OwnFolder::Missing missing) {
-  Result<OwnFolder> folder = OwnFolder::open(process().config.cache_folder, missing);
+  Result<OwnFolder> folder = OwnFolder::open(job().config.cache_folder, missing);
   static std::once_flag refused;
   if (!folder.ok() && folder.status().code() == Code::invalid)
     std::call_once(refused, [&] { debug("cache: not used: " + folder.status().message()); });
@@ -122,7 +123,7 @@ const TuningTable& earlier() {
 }
 
 bool cached() {
-  return process().config.trial != TrialMode::none && process().config.cache && !process().config.cache_folder.empty();
+  return job().config.trial != TrialMode::none && job().config.cache && !job().config.cache_folder.empty();
 }
 
 // This job's shapes come first: the last ones of a file that grows too long are dropped.

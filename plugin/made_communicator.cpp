@@ -6,7 +6,7 @@
 
 #include "plugin/communicator.h"
 #include "plugin/host.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/request.h"
 
 namespace plait::plugin {
@@ -19,7 +19,7 @@ constinit std::atomic<bool> any_waiting_post{false};
 // it posts there again, and one of those that it has not posted on yet.
 constexpr int most_made = 8;
 
-bool at_once() { return process().config.setup_calls == 0; }
+bool at_once() { return job().config.setup_calls == 0; }
 
 void set_up_if_waiting(Communicator& communicator) {
   if (communicator.road == Road::waiting) set_up_now(communicator, Extent::all_calls);
@@ -29,7 +29,7 @@ void set_up_if_waiting(Communicator& communicator) {
 bool only_posts(const Communicator& communicator) {
   if (communicator.only_posts) return communicator.made_of_it < most_made;
   return communicator.road == Road::waiting && communicator.posted_calls == communicator.eligible_calls &&
-         communicator.posted_calls >= std::max(1, process().config.setup_calls);
+         communicator.posted_calls >= std::max(1, job().config.setup_calls);
 }
 
 // What was posted on `from` alone decides, so that it does not matter which other ones its ranks are in.

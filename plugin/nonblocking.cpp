@@ -4,13 +4,16 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/bootstrap.h"
+#include "plugin/errors.h"
 #include "plugin/fusion.h"
 #include "plugin/host.h"
+#include "plugin/job.h"
+#include "plugin/machinery.h"
 #include "plugin/made_communicator.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
+#include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
@@ -36,7 +39,7 @@ bool calls_host(const Operation& operation) {
 // As for the blocking calls, but for what those learn of lengths.
 bool is_hosts(const Machinery& machinery, const Request& request) {
   if (request.prefix != Prefix::none) return scan_is_hosts(machinery, request);
-  return request.call.collective == Collective::gatherv && process().config.host_when_faster;
+  return request.call.collective == Collective::gatherv && job().config.host_when_faster;
 }
 
 Admission admit_accelerated(Operation& operation) {
@@ -213,7 +216,7 @@ Admission decide(Operation& operation) {
 
 Admission admit(Operation& operation) {
   const Admission admission = decide(operation);
-  const bool counted = process().overlaps() && operation.request.call.collective == Collective::allreduce;
+  const bool counted = job().overlaps() && operation.request.call.collective == Collective::allreduce;
   if (counted && admission == Admission::host) OverlapCounts::instance().count_alone(operation.reason);
   return admission;
 }

@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <utility>
+#include "plugin/job.h"
 
 namespace plait::plugin {
 namespace {

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "core/immortal.h"
-#include "plugin/process.h"
+#include "core/text_hash.h"
+#include "plugin/job.h"
 #include "plugin/progress_share.h"
 #include "tl/trace.h"
 

@@ -8,8 +8,9 @@
 #include <span>
 #include <utility>
 
+#include "core/text_hash.h"
 #include "plan/overlap/overlap_planner.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 
 namespace plait::plugin {
 namespace {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/process.h"
+#include "core/text_hash.h"
+#include "plugin/job.h"
 #include "plugin/tuning_table.h"
 
 namespace plait::plugin {

@@ -13,12 +13,15 @@
 #include "core/immortal.h"
 #include "core/log.h"
 #include "plugin/errors.h"
+#include "plugin/host.h"
+#include "plugin/job.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent_receive.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
+#include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
@@ -88,12 +91,6 @@ void take_down_abandoned() {
   }
 }
 
-// A program cannot name what its MPI library has not, but may find it here.
-template <class Function, class... All>
-int call_host(Function function, All... all) {
-  return function != nullptr ? function(all...) : MPI_ERR_OTHER;
-}
-
 // Whether the door has requests of its own for them.
 bool of_door() { return host().make_persistent_request != nullptr; }
 
@@ -120,7 +117,7 @@ constexpr std::uint64_t least_bytes_between_nodes = 32 * 1024;
 
 // The same on all ranks.
 bool too_short(const Operation& operation) {
-  return process().config.host_when_faster && operation.persistence.space->between_nodes() &&
+  return job().config.host_when_faster && operation.persistence.space->between_nodes() &&
          operation.prepared->payload < least_bytes_between_nodes;
 }
 
@@ -318,14 +315,6 @@ void finish_persistent() {
 }  // namespace plait::plugin
 
 namespace plait::plugin::door {
-
-#define PLAIT_DEFINE(Name, name, parameters, arguments)                                                            \
-  int name##_init(PLAIT_PARAMETERS parameters, MPI_Info info, MPI_Request* request) {                              \
-    const auto on_host = [=] { return call_host(host().name##_init, PLAIT_PARAMETERS arguments, info, request); }; \
-    return make_persistent<Collective::name>(on_host, request, PLAIT_PARAMETERS arguments);                        \
-  }
-PLAIT_COLLECTIVES(PLAIT_DEFINE)
-#undef PLAIT_DEFINE
 
 int start(MPI_Request* request) {
   Operation* operation = request != nullptr ? find(*request) : nullptr;

@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "core/intern.h"
 #include "core/log.h"
+#include "plugin/attempt.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
 #include "plugin/progress.h"
@@ -43,7 +45,7 @@ PersistentSpace::PersistentSpace(const Communicator& user)
 }
 
 void PersistentSpace::open() noexcept {
-  const Status made = bootstrap::attempt([this] { return set_up(); });
+  const Status made = attempt([this] { return set_up(); });
   if (!made.ok()) {
     communicator_.host_reason = "persistent collectives cannot be set up";
     communicator_.road = Road::host;
@@ -64,7 +66,7 @@ Status PersistentSpace::set_up() {
   if (!made.ok()) return made.status();
   Machinery& machinery = **made;
   Site site;
-  const Status placed = bootstrap::attempt([&]() -> Status {
+  const Status placed = attempt([&]() -> Status {
     site = site_of(machinery.planner.hierarchy(), communicator_.rank, bootstrap::may_use(communicator_, "shm"));
     return {};
   });
@@ -85,7 +87,7 @@ Status PersistentSpace::share_table(const Site& site) {
   Channel* channel = speech_ != nullptr ? first_network(speech_->connections) : nullptr;
   SharedSegment table;
   SegmentOffer mine;  // of the table
-  Status shared = bootstrap::attempt([&]() -> Status {
+  Status shared = attempt([&]() -> Status {
     if (!first) return {};
     Result<SharedSegment> segment = SharedSegment::create(StartOrder::table_bytes);
     if (!segment.ok()) return segment.status();
@@ -94,7 +96,7 @@ Status PersistentSpace::share_table(const Site& site) {
     return {};
   });
   std::vector<SegmentOffer> offers;
-  const Status room = bootstrap::attempt([&]() -> Status {
+  const Status room = attempt([&]() -> Status {
     offers.resize(static_cast<std::size_t>(communicator_.ranks));
     return {};
   });
@@ -103,7 +105,7 @@ Status PersistentSpace::share_table(const Site& site) {
       !met.ok())
     return met;
   if (shared.ok())
-    shared = bootstrap::attempt([&]() -> Status {
+    shared = attempt([&]() -> Status {
       const SegmentOffer& offer = offers[static_cast<std::size_t>(site.speakers[static_cast<std::size_t>(site.own)])];
       Result<SharedSegment> segment = first ? std::move(table) : SharedSegment::attach(offer);
       if (!segment.ok()) return segment.status();

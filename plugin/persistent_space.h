@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plugin/bootstrap.h"
+#include "plugin/machinery.h"
 #include "plugin/communicator.h"
 #include "plugin/operation.h"
 #include "plugin/start_order.h"

@@ -1,7 +1,7 @@
 #include "plugin/private_communicator.h"
 
 #include "plugin/host.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 
 namespace plait::plugin {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 // use the communicator meanwhile, their errors come first.
 class QuietCommunicator {
  public:
-  explicit QuietCommunicator(MPI_Comm comm) : comm_(process().concurrent ? MPI_COMM_NULL : comm) {
+  explicit QuietCommunicator(MPI_Comm comm) : comm_(job().concurrent ? MPI_COMM_NULL : comm) {
     if (comm_ == MPI_COMM_NULL) return;
     PMPI_Comm_get_errhandler(comm_, &before_);
     PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);

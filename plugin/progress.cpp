@@ -6,17 +6,19 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/bootstrap.h"
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
 #include "plugin/host_progress.h"
+#include "plugin/job.h"
 #include "plugin/layout.h"
+#include "plugin/machinery.h"
 #include "plugin/nonblocking.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/pack_error.h"
 #include "plugin/persistent.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress_thread.h"
+#include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
@@ -407,7 +409,7 @@ void hand_over(Operation& operation) {
   }
   arrivals.push(operation);
   progress();
-  if (process().helped) wake_progress_thread();
+  if (job().helped) wake_progress_thread();
 }
 
 void hand_over_start(Operation& operation) {
@@ -422,7 +424,7 @@ void hand_over_start(Operation& operation) {
     return;
   }
   progress();
-  if (process().helped) wake_progress_thread();
+  if (job().helped) wake_progress_thread();
 }
 
 bool complete_untold(Operation& operation) {

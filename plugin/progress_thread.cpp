@@ -20,7 +20,7 @@
 #include "core/log.h"
 #include "core/work_team.h"
 #include "plugin/overlap_counts.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/progress.h"
 #include "plugin/progress_share.h"
 #include "tl/trace.h"
@@ -150,7 +150,7 @@ void ProgressThread::run() {
   pin(0);
   prctl(PR_SET_TIMERSLACK, 1UL);  // nanoseconds: naps are to be as short as they say
   set_own_team(&team_);
-  const bool may_call_host = process().concurrent;
+  const bool may_call_host = job().concurrent;
   int fruitless = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
     duty_.keep();
@@ -243,12 +243,12 @@ bool on_helper_thread() { return is_helper; }
 void start_progress_thread(const Config& config) {
   ProgressShare::instance().set_default_duty(config.progress_duty);
   ProgressShare::instance().set_default_threads(config.progress_threads);
-  if (!process().helped) return;
+  if (!job().helped) return;
   try {
     const SignalsBlocked blocked;
     helper.store(new ProgressThread(usable_units()), std::memory_order_release);
     provide_helper_threads(config.progress_threads);
-    if (process().overlap != nullptr) provide_helper_threads(*process().overlap);
+    if (job().overlap != nullptr) provide_helper_threads(*job().overlap);
   } catch (const std::exception&) {
     warn(helper.load() == nullptr ? "no helper thread could be started" : "not all helper threads could be started");
   }

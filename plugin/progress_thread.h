@@ -17,7 +17,7 @@
 
 namespace plait::plugin {
 
-// Once, after MPI is initialised; does nothing unless it is wanted (process().helped). The thread sleeps while nothing
+// Once, after MPI is initialised; does nothing unless it is wanted (job().helped). The thread sleeps while nothing
 // is posted.
 void start_progress_thread(const Config& config);
 // Before MPI ends. Waits for the end of the thread and of its assistants.

@@ -14,8 +14,9 @@
 #include <mutex>
 
 #include "core/log.h"
+#include "core/text_hash.h"
 #include "plugin/cooperation.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/sockets.h"
 #include "plugin/trial_message.h"
 #include "tl/peer_watch.h"
@@ -57,7 +58,7 @@ OwnRails* make_own_rails() {
   auto* own = new OwnRails;
   if (getrandom(&own->process, sizeof own->process, 0) != sizeof own->process) own->process = monotonic_ns();
   std::vector<Rail> all = discover_rails();
-  if (Status status = choose_rails(all, process().config.rails); !status.ok()) warn(status.message());
+  if (Status status = choose_rails(all, job().config.rails); !status.ok()) warn(status.message());
   for (Rail& rail : all)
     if (rail.used && own->rails.size() < static_cast<std::size_t>(most_rails)) own->rails.push_back(std::move(rail));
   return own;
@@ -72,7 +73,7 @@ std::uint64_t new_identity(OwnRails& own) {
 // A helper thread moves posted operations on beside whatever the program's thread does, whatever MPI's thread level.
 WorkerThreads worker_threads() {
   if (threaded()) return WorkerThreads::at_once;
-  return process().main_thread_only ? WorkerThreads::one : WorkerThreads::in_turn;
+  return job().main_thread_only ? WorkerThreads::one : WorkerThreads::in_turn;
 }
 
 std::atomic<OwnRails*> made_rails{nullptr};
@@ -146,7 +147,7 @@ Result<RailWorker*> open_worker(OwnRails& own, std::uint64_t network, std::size_
     return Status(Code::unavailable, "ucx: the limit on open files leaves too few for connections");
   const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
   const RailOptions options{
-      .transports = process().config.ucx_transports, .threads = worker_threads(), .process = own.process};
+      .transports = job().config.ucx_transports, .threads = worker_threads(), .process = own.process};
   Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
   if (!made.ok()) return made.status();
   return own.workers.emplace(network, std::move(*made)).first->second.get();
@@ -292,7 +293,7 @@ Status RailNetwork::check(TrialPartners partners) {
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
     if (all[rail] != 0)
       working.push_back(rails_[rail]);
-    else if (process().first_rank)
+    else if (job().first_rank)
       warn("ucx: rail " + rails_[rail].worker->rail().name + " is left out: its check failed");
   }
   rails_ = std::move(working);

@@ -20,13 +20,14 @@
 #include "core/log.h"
 #include "core/units.h"
 #include "plait/plait.h"
-#include "plugin/bootstrap.h"
 #include "plugin/gather_text.h"
+#include "plugin/machinery.h"
 #include "plugin/mapping_advice.h"
 #include "plugin/node_report.h"
 #include "plugin/overlap_counts.h"
+#include "plugin/own_location.h"
 #include "plugin/placement_advice.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/rails.h"
 #include "plugin/report_content.h"
 #include "tl/mpi/library_version.h"
@@ -165,7 +166,7 @@ void merge(Report& report, int rank, const std::string& text) {
   const json all = json::parse(text, nullptr, false);
   if (!all.is_object()) return;
   note_links(all["network"], all["crowd"]);
-  const auto& nodes = process().world_nodes;
+  const auto& nodes = job().world_nodes;
   const auto index = static_cast<std::size_t>(rank);
   merge_overlap_facts(report.overlap, all["overlap"]);
   merge_node_facts(report.node, all["node"], index < nodes.size() ? nodes[index] : 0);
@@ -184,22 +185,22 @@ void merge(Report& report, int rank, const std::string& text) {
 // Every rank is in one communicator of each set of axes: what the ranks counted, over their number, is what each
 // communicator did.
 std::string advice_on_grid(const Report& report) {
-  JobPlacement job{.nodes = process().world_nodes,
-                   .machine = default_machine(),
-                   .traffic = {},
-                   .launcher = launcher_of(library_version())};
-  if (links().network > 0) job.machine.levels.front().port_seconds_per_byte = links().network;
-  job.machine.ranks_per_core = links().crowd;
+  JobPlacement placed{.nodes = job().world_nodes,
+                      .machine = default_machine(),
+                      .traffic = {},
+                      .launcher = launcher_of(library_version())};
+  if (links().network > 0) placed.machine.levels.front().port_seconds_per_byte = links().network;
+  placed.machine.ranks_per_core = links().crowd;
   for (const auto& [line, sums] : report.grid) {
     const auto axes = parse_grid_axes(line.axes);
     if (!axes.has_value() || sums.calls == 0) continue;
     const auto calls = static_cast<double>(sums.calls);
-    job.traffic.push_back({.axes = *axes,
+    placed.traffic.push_back({.axes = *axes,
                            .collective = static_cast<Collective>(line.collective),
-                           .calls = calls / static_cast<double>(std::max<std::size_t>(job.nodes.size(), 1)),
+                           .calls = calls / static_cast<double>(std::max<std::size_t>(placed.nodes.size(), 1)),
                            .bytes = static_cast<double>(sums.bytes) / calls});
   }
-  return placement_advice(job);
+  return placement_advice(placed);
 }
 
 // Empty where nothing but the host's own calls was seen: then nothing of ours would be faster.

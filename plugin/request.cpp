@@ -5,10 +5,12 @@
 #include <new>
 #include <string>
 
+#include "core/intern.h"
 #include "core/log.h"
 #include "plugin/bootstrap.h"
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
+#include "plugin/job.h"
 #include "plugin/pack_error.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
@@ -17,6 +19,7 @@
 #include "plugin/staging.h"
 #include "plugin/timed_call.h"
 #include "tl/shm/arena.h"
+#include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
@@ -101,7 +104,7 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
 
 // The same on all ranks: what they know of the lengths is what earlier calls have told all of them.
 const char* why_faster_on_host(Collective collective, SlotSize* size) {
-  if (!process().config.host_when_faster) return nullptr;
+  if (!job().config.host_when_faster) return nullptr;
   if (collective == Collective::gatherv) return plan::reasons::host_is_faster;
   return size != nullptr && size->host_has_turn() ? "the host is faster with lengths such as the last" : nullptr;
 }
@@ -200,7 +203,7 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
 
 int way_of(const Request& request) {
   const bool rounds = request.reducer != nullptr && !request.reducer->exact;
-  return rounds && process().config.trial == TrialMode::exact ? planners_way : settled_way;
+  return rounds && job().config.trial == TrialMode::exact ? planners_way : settled_way;
 }
 
 // What an exchange by pairs moves differs from rank to rank, so that the ranks' rows would not be the same.
@@ -220,7 +223,7 @@ ReportRow* row_of(const Communicator& communicator, const Request& request, cons
 // only, and by vectors that are neither tiny nor long.
 bool scan_is_hosts(const Machinery& machinery, const Request& request) {
   constexpr std::size_t shortest = 512, longest = 8 * 1024;
-  if (!process().config.host_when_faster) return false;
+  if (!job().config.host_when_faster) return false;
   return machinery.links.hierarchy->nodes() > 1 || request.input.bytes < shortest || request.input.bytes > longest;
 }
 
@@ -259,7 +262,7 @@ void set_up_now(Communicator& communicator, Extent extent) {
   communicator.road = Road::host;
   try {
     communicator.host_reason = intern(made.status().message());
-    if (process().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
+    if (job().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
   } catch (const std::exception&) {
   }
 }
@@ -273,7 +276,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
     if (communicator.timed.tried != nullptr) [[unlikely]]
       end_host_call(communicator);
     if (communicator.road == Road::waiting) [[unlikely]] {
-      if (++communicator.eligible_calls < process().config.setup_calls) return {.reason = reasons::not_set_up};
+      if (++communicator.eligible_calls < job().config.setup_calls) return {.reason = reasons::not_set_up};
       set_up_now(communicator, extent_for(communicator, request.call));
     }
     if (communicator.road == Road::host) [[unlikely]]
@@ -309,7 +312,7 @@ void add_host_call(const HostCall& call, std::uint64_t begin_ns) {
   const bool sized = call.call != nullptr && (!lists || call.call->counts != nullptr);
   const std::size_t bytes = sized ? payload_bytes(*call.call, ranks) : 0;
   const char* reason = call.reason;
-  if (reason == nullptr) reason = phase() == Phase::off ? process().off_reason : "turned off by plait_set_enabled";
+  if (reason == nullptr) reason = phase() == Phase::off ? job().off_reason : "turned off by plait_set_enabled";
   report_row({.collective = call.collective,
               .ranks = ranks,
               .size_class = by_pairs(call.collective) ? -1 : size_class(bytes),
@@ -331,7 +334,7 @@ void count_host_call(const HostCall& call, std::uint64_t begin_ns) noexcept {
 }
 
 bool stay_with_host(Communicator& communicator) noexcept {
-  if (communicator.road == Road::waiting && ++communicator.eligible_calls >= process().config.setup_calls) {
+  if (communicator.road == Road::waiting && ++communicator.eligible_calls >= job().config.setup_calls) {
     decline_set_up(communicator);
     communicator.host_reason = reasons::no_set_up;
     communicator.road = Road::host;

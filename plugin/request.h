@@ -15,11 +15,9 @@
 #include "plugin/layer.h"
 #include "plugin/layout.h"
 #include "plugin/pair_exchange.h"
-#include "plugin/process.h"
 #include "plugin/reasons.h"
 #include "plugin/reduction.h"
 #include "plugin/report.h"
-#include "tl/trace.h"
 
 namespace plait::plugin {
 
@@ -91,14 +89,6 @@ struct HostCall {
 };
 void count_host_call(const HostCall& call, std::uint64_t begin_ns) noexcept;
 
-// Where calls are taken: the communicator's state, else nullptr. Throws where memory is short: the other ranks may have
-// theirs.
-inline Communicator* serving(MPI_Comm comm) {
-  if (phase() == Phase::before) [[unlikely]]
-    start_late();
-  return accepting() ? find_communicator(comm) : nullptr;
-}
-
 // For what is thrown before a call has begun.
 
 // Where the others leave the call to the host, this rank does so as well: true until a communicator is set up. The call
@@ -109,54 +99,5 @@ bool stay_with_host(Communicator& communicator) noexcept;
 // This rank cannot take part in it, and the others are told where they can hear. `communicator`: nullptr: there is
 // none. Returns what the call is to return.
 int leave_call(MPI_Comm comm, Communicator* communicator, const std::exception& exception) noexcept;
-
-// The way of every blocking call; Arguments are those of plugin/arguments.h. `communicator`: serving(comm). A part of
-// the doors' functions: another call and its saved registers show in the time of a small one.
-template <class Arguments>
-[[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm, Communicator* communicator) {
-  const bool measuring = reporting();
-  const bool hopeless = communicator == nullptr || communicator->road == Road::host;
-  if (hopeless && !measuring) {
-    note_host_call();
-    return arguments.on_host(comm);
-  }
-  const std::uint64_t begin_ns = measuring ? monotonic_ns() : 0;
-  Request request;
-  request.call.collective = Arguments::collective;
-  if (communicator != nullptr) request.lists = &communicator->lists;
-  const char* reason = nullptr;
-  const bool readable = communicator != nullptr && !communicator->inter;  // else the arguments mean something else
-  try {
-    if (readable) reason = arguments.prepare(*communicator, request);
-  } catch (const std::exception& exception) {
-    if (!stay_with_host(*communicator)) return leave_call(comm, communicator, exception);
-    reason = plugin::reasons::no_memory;
-  }
-  if (hopeless) {
-    if (communicator != nullptr) reason = communicator->host_reason;
-  } else if (reason == nullptr) {
-    const Outcome outcome = accelerate(*communicator, request, begin_ns);
-    if (outcome.reason == nullptr) return outcome.code;
-    reason = outcome.reason;
-  }
-  note_host_call();
-  const int code = arguments.on_host(comm);
-  if (communicator != nullptr && communicator->timed.tried != nullptr) [[unlikely]]
-    end_host_call(*communicator);
-  if (measuring)
-    count_host_call({Arguments::collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
-  return code;
-}
-
-template <class Arguments>
-[[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm) {
-  Communicator* communicator = nullptr;
-  try {
-    communicator = serving(comm);
-  } catch (const std::exception& exception) {
-    return leave_call(comm, nullptr, exception);
-  }
-  return enter(arguments, comm, communicator);
-}
 
 }  // namespace plait::plugin

@@ -7,9 +7,12 @@
 #include <utility>
 
 #include "core/immortal.h"
+#include "core/intern.h"
+#include "core/text_hash.h"
 #include "plan/lower/proof.h"
 #include "plan/reshard/lowering.h"
 #include "plan/reshard/report.h"
+#include "plugin/attempt.h"
 #include "plugin/bootstrap.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/contiguity.h"
@@ -21,8 +24,9 @@
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
 #include "plugin/pack_error.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/progress.h"
+#include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
@@ -179,7 +183,7 @@ Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::
   const Status met = reduce_all(own.data(), lowest.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MIN, comm,
                                 "agree on a resharding");
   // From here on all ranks come to the same end.
-  return bootstrap::attempt([&]() -> Status {
+  return attempt([&]() -> Status {
     if (!met.ok()) return met;
     if (lowest.front() < ranks) {
       const std::string complaint = told_to_all(comm, lowest.front() == rank, mine.message());
@@ -256,7 +260,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
   PMPI_Comm_size(comm, &ranks);
   std::unique_ptr<Resharding> made(new Resharding);
   made->comm_ = comm;
-  Status status = bootstrap::attempt([&]() -> Status {
+  Status status = attempt([&]() -> Status {
     Result<reshard::Options> options = parse_reshard_options(arguments.options != nullptr ? arguments.options : "");
     if (!options.ok()) return options.status();
     if (!arguments.wants_plan) return bad("plan", "NULL");
@@ -265,18 +269,18 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
   });
   status = agree_if_possible(comm, rank, ranks, status, [&] { return arguments_said(made->task_, made->options_); });
   if (!status.ok()) return status;
-  status = bootstrap::attempt([&] { return made->connect(rank); });
+  status = attempt([&] { return made->connect(rank); });
   // Those that take part must find the same plan; the others have none.
   if (made->communicator_ != nullptr) {
     std::string found;
-    if (status.ok()) status = bootstrap::attempt([&] { return made->plan(found); });
+    if (status.ok()) status = attempt([&] { return made->plan(found); });
     const Communicator& own = *made->communicator_;
     status = agree_if_possible(own.handle, own.rank, own.ranks, status, [&] {
       return std::vector<Said>{{"plan", found}};
     });
   }
   if (status.ok())
-    status = bootstrap::attempt([&]() -> Status {
+    status = attempt([&]() -> Status {
       const std::scoped_lock lock(registry().guard);
       registry().all.push_back(made.get());  // its end takes it out again
       return {};
@@ -285,7 +289,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
   const Status met = reduce_all(&good, &all_good, 1, MPI_INT64_T, MPI_MIN, comm, "prepare the resharding");
   if (!met.ok()) return met;
   if (all_good == 0 && status.ok())
-    return bootstrap::attempt(
+    return attempt(
         [] { return Status(Code::unavailable, "another rank could not prepare the resharding"); });
   if (!status.ok()) return status;
   return made;
@@ -295,7 +299,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
 Status Resharding::connect(int rank) {
   bool takes_part = false;
   std::vector<int> members;
-  const Status ready = bootstrap::attempt([&]() -> Status {
+  const Status ready = attempt([&]() -> Status {
     members = members_of(task_);
     source_box_ = reshard::shard_of(task_.source, task_.source_spec, task_.shape, rank);
     destination_box_ = reshard::shard_of(task_.destination, task_.destination_spec, task_.shape, rank);
@@ -311,7 +315,7 @@ Status Resharding::connect(int rank) {
   PMPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
   renumber(task_.source, members);
   renumber(task_.destination, members);
-  const Status known = bootstrap::attempt([&]() -> Status {
+  const Status known = attempt([&]() -> Status {
     communicator_ = std::make_unique<Communicator>(handle);
     return {};
   });

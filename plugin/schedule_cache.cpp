@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "plugin/process.h"
+#include "core/intern.h"
+#include "plugin/job.h"
 #include "plugin/reasons.h"
 
 namespace plait::plugin {

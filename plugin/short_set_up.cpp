@@ -6,9 +6,10 @@
 #include <map>
 
 #include "core/log.h"
+#include "plugin/attempt.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 
 namespace plait::plugin::bootstrap {
 namespace {
@@ -20,7 +21,7 @@ constinit std::atomic<bool> sockets_failed{false};
 
 // Of the job, as far as it is known.
 bool one_node() {
-  const std::vector<int>& nodes = process().world_nodes;
+  const std::vector<int>& nodes = job().world_nodes;
   return !nodes.empty() && *std::ranges::max_element(nodes) == 0;
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/status.h"
-#include "plugin/bootstrap.h"
+#include "plugin/machinery.h"
 
 namespace plait::plugin {
 

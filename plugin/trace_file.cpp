@@ -13,7 +13,8 @@
 #include "core/log.h"
 #include "plugin/gather_text.h"
 #include "plugin/host.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
+#include "topo/discovery.h"
 
 namespace plait::plugin {
 namespace {
@@ -118,7 +119,7 @@ std::int64_t clock_shift() {
     std::uint64_t machine, now_ns;
   };
   host().barrier(MPI_COMM_WORLD);
-  const Stamp mine{.machine = machine_identity(), .now_ns = monotonic_ns()};
+  const Stamp mine{.machine = discover_machine(), .now_ns = monotonic_ns()};
   Stamp reference = mine;
   host().bcast(&reference, sizeof reference, MPI_BYTE, 0, MPI_COMM_WORLD);
   if (reference.machine == mine.machine) return 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/reasons.h"
 #include "plugin/report.h"
 
@@ -27,7 +27,7 @@ int burst_of(Collective collective, int size_class) {
 // it sooner.
 std::uint32_t calls_before_trial(int size_class) {
   constexpr std::uint32_t sooner = 8;
-  const auto calls = static_cast<std::uint32_t>(process().config.trial_after);
+  const auto calls = static_cast<std::uint32_t>(job().config.trial_after);
   return size_class <= longer_class ? calls : calls / sooner;
 }
 
@@ -47,7 +47,7 @@ Call agreement_call() {
 }
 
 bool trials_wanted() {
-  const Config& config = process().config;
+  const Config& config = job().config;
   return config.trial != TrialMode::none && config.host_when_faster && config.plan.empty();
 }
 

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "core/file.h"
-#include "plugin/process.h"
+#include "core/text_hash.h"
+#include "plugin/job.h"
 #include "tl/mpi/library_version.h"
 #include "topo/discovery.h"
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/config.h"
+#include "core/text_hash.h"
 #include "topo/detail/cpu_quota.h"
 #include "topo/detail/hwloc_topology.h"
 #include "topo/discovery.h"
@@ -17,15 +18,8 @@
 namespace plait::topo {
 namespace {
 
-// FNV-1a, 64 bits: an identity only has to be the same on all ranks of a node and differ between nodes.
-std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) {
-  std::uint64_t value = 0xcbf29ce484222325u ^ seed;
-  for (const char character : text) {
-    value ^= static_cast<unsigned char>(character);
-    value *= 0x100000001b3u;
-  }
-  return value;
-}
+// An identity only has to be the same on all ranks of a node and differ between nodes.
+std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) { return hash_text(text, hash_begin ^ seed); }
 
 // The text that changes with every boot of every machine. Without /proc the host name has to stand in for it.
 // Not by a stream, which takes a lack of memory for the end of the file: the rank would be on a node of its own.
@@ -96,6 +90,12 @@ HostId discover_host() {
   std::array<char, 64> hostname{};
   gethostname(hostname.data(), hostname.size() - 1);
   return host_id(boot_identity(hostname.data()));
+}
+
+std::uint64_t discover_machine() {
+  std::array<char, 64> hostname{};
+  gethostname(hostname.data(), hostname.size() - 1);
+  return hash(boot_identity(hostname.data()));
 }
 
 namespace {

@@ -15,11 +15,14 @@
 #include "plugin/arguments.h"
 #include "plugin/collectives.h"
 #include "plugin/communicator.h"
+#include "plugin/enter.h"
+#include "plugin/enter_persistent.h"
 #include "plugin/fusion.h"
 #include "plugin/host.h"
+#include "plugin/lifecycle.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/request.h"
 
 namespace plait::plugin::ompi {
@@ -181,7 +184,7 @@ void plait_ompi_begin(const char* const values[], size_t count) {
 void plait_ompi_open(void) {
   plait::plugin::end_initialisation(true);
   if (plait::plugin::phase() != plait::plugin::Phase::open) return;
-  if (plait::plugin::process().first_rank && plait::plugin::process().config.shared == "malloc")
+  if (plait::plugin::job().first_rank && plait::plugin::job().config.shared == "malloc")
     plait::warn("PLAIT_SHARED=malloc needs libplait.so to be preloaded; the program's memory stays private");
 }
 

@@ -15,14 +15,16 @@
 #include "core/log.h"
 #include "plait/plait_mpi.h"
 #include "plugin/collectives.h"
+#include "plugin/enter_persistent.h"
 #include "plugin/host.h"
+#include "plugin/lifecycle.h"
 #include "plugin/made_communicator.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/preload/implementation.h"
 #include "plugin/preload/roll_call.h"
 #include "plugin/preload/tools.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 #include "plugin/shared_memory.h"
 #include "tl/shm/arena.h"
 #include "tl/trace.h"
@@ -90,7 +92,7 @@ int initialise(Call&& call) {
   end_initialisation(attendance);
   try {
     debug("roll call: " + std::to_string(took_us) + " us");
-    if (phase() == Phase::open) offer_blocks(process().config.shared == "malloc");
+    if (phase() == Phase::open) offer_blocks(job().config.shared == "malloc");
   } catch (const std::exception&) {  // no memory for what is said
   }
   return error;

@@ -7,12 +7,13 @@
 #include <cstdio>
 #include <string_view>
 
+#include "core/text_hash.h"
 #include "plait/plait.h"
 #include "plugin/host.h"
 #include "plugin/imported_function.h"
 #include "plugin/ompi/modex.h"
 #include "plugin/preload/roll_call.h"
-#include "plugin/process.h"
+#include "plugin/job.h"
 
 namespace plait::plugin::preload {
 namespace {

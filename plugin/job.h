@@ -1,8 +1,6 @@
-// What holds for the whole process: the settings, what the ranks of MPI_COMM_WORLD agreed on, and whether calls are
-// taken.
+// What holds for the whole process: the settings, what the ranks of the job agreed on, and whether calls are taken. State
+// alone; who changes it is lifecycle.h.
 #pragma once
-
-#include <mpi.h>
 
 #include <atomic>
 #include <cstdint>
@@ -26,7 +24,7 @@ enum class Phase : std::uint8_t {
   over,      // MPI_Finalize has begun
 };
 
-struct Process {
+struct Job {
   Config config;
   bool reporting = false;         // some rank asked for the report: all take part in it
   bool tracing = false;           // likewise
@@ -50,14 +48,15 @@ struct Process {
 };
 
 namespace detail {
+extern constinit Job* job;  // never destroyed: calls may come until the process ends
 extern constinit std::atomic<Phase> phase;
 extern constinit std::atomic<bool> enabled;  // plait_set_enabled()
 extern constinit std::atomic<bool> reporting;
 extern constinit std::atomic<bool> threaded;
 }  // namespace detail
 
-// The settings. Precondition: start_process() was called.
-const Process& process();
+// The settings. Precondition: Plait has started (lifecycle.h).
+inline const Job& job() { return *detail::job; }
 
 inline Phase phase() { return detail::phase.load(std::memory_order_acquire); }
 inline bool accepting() { return phase() == Phase::open && detail::enabled.load(std::memory_order_relaxed); }
@@ -66,21 +65,6 @@ inline bool reporting() { return detail::reporting.load(std::memory_order_relaxe
 
 // Whether several threads of this process may be in here: the program's, or ours beside it.
 inline bool threaded() { return detail::threaded.load(std::memory_order_relaxed); }
-
-// Entries "PLAIT_X=value" of a door's own, which stand before the environment's. Before the start.
-void prefer_settings(std::vector<std::string> entries);
-
-// The frame of MPI's life. The host's MPI_Init lies between the first two, and a failed one is taken back. The second
-// agrees on the settings with all ranks of MPI_COMM_WORLD: it communicates.
-void begin_initialisation();
-void end_initialisation(bool initialised);
-
-// For a call that comes although no MPI_Init was seen (the library was loaded later): starts without an agreement,
-// where MPI is running. Thread-safe. Throws where memory is short.
-void start_late();
-
-// Before the host's MPI_Finalize, on all ranks: frees all communicators' state, prints the report, writes the trace.
-void finish();
 
 // What plait_last_plan() and plait_last_channels() answer: texts that live for ever.
 struct LastCall {
@@ -91,14 +75,5 @@ namespace detail {
 extern thread_local constinit LastCall last_call __attribute__((tls_model("initial-exec")));
 }
 inline void note_host_call() { detail::last_call = {.plan = "host", .channels = ""}; }
-
-// FNV-1a: the same on every machine.
-std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325u);
-
-// The same for all processes of one running kernel, emulated nodes included: they share its cores and its clock.
-std::uint64_t machine_identity();
-
-// One copy of each text, which is never freed: for the few names of plans and reasons that outlive a communicator.
-const char* intern(std::string_view text);
 
 }  // namespace plait::plugin

@@ -1,0 +1,130 @@
+#include "plugin/lifecycle.h"
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "core/log.h"
+#include "plugin/agreement.h"
+#include "plugin/axes.h"
+#include "plugin/communicator.h"
+#include "plugin/job.h"
+#include "plugin/layout.h"
+#include "plugin/learned.h"
+#include "plugin/made_communicator.h"
+#include "plugin/nonblocking.h"
+#include "plugin/overlap_counts.h"
+#include "plugin/persistent.h"
+#include "plugin/progress_thread.h"
+#include "plugin/report.h"
+#include "plugin/reshard.h"
+#include "plugin/shared_memory.h"
+#include "plugin/trace_file.h"
+#include "plugin/types.h"
+#include "tl/device_memory.h"
+#include "tl/shm/doorbell.h"
+
+namespace plait::plugin {
+namespace {
+
+constinit std::vector<std::string> preferred;
+
+// What the calls stand on.
+void open_layers(Job& job) {
+  job.helped = job.config.progress == "thread" || job.overlaps();
+  detail::threaded.store(job.concurrent || job.helped, std::memory_order_relaxed);
+  if (job.overlaps()) OverlapCounts::instance().start();
+  if (job.overlap != nullptr) OverlapCounts::instance().add(*job.overlap);
+  if (*job.off_reason != '\0') return;
+  start_device_memory();
+  start_layout();
+  start_types();
+  start_communicators();
+  start_shared_memory(job.config, job.ranks_on_node);
+}
+
+template <class Work>
+bool works(Work&& work) {
+  try {
+    work();
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+// False where memory is short, on all ranks alike where they agree: then there may be no settings at all. `attendance`:
+// nullptr without an agreement.
+bool start(const Attendance* attendance) {
+  Agreement agreement(attendance);
+  if (!agreement.all_well(works([&] { agreement.begin(preferred); }))) return false;
+  const bool opened = works([&] {
+    agreement.agree();
+    detail::job = &agreement.job();
+    open_layers(*detail::job);
+  });
+  const bool well = agreement.all_well(opened);
+  detail::job = nullptr;
+  if (!well) return false;
+  detail::job = agreement.take().release();
+  const bool off = *job().off_reason != '\0';
+  detail::reporting.store(job().reporting, std::memory_order_relaxed);
+  detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
+  if (!off) start_progress_thread(job().config);
+  return true;
+}
+
+}  // namespace
+
+void prefer_settings(std::vector<std::string> entries) { preferred = std::move(entries); }
+
+// The kernel lets a process take part in fences at once while it has one thread, and after milliseconds later on.
+void begin_initialisation() {
+  tl::detail::join_fences();
+  detail::phase.store(Phase::starting, std::memory_order_release);
+}
+
+void end_initialisation(bool initialised) {
+  if (initialised)
+    end_initialisation(Attendance());
+  else
+    detail::phase.store(Phase::before, std::memory_order_release);
+}
+
+void end_initialisation(const Attendance& attendance) {
+  if (start(&attendance)) return set_up_world();
+  detail::phase.store(Phase::off, std::memory_order_release);
+  warn("a rank has no memory for Plait; every call goes to the host MPI");
+}
+
+void start_late() {
+  static constinit std::mutex starting;
+  const std::scoped_lock lock(starting);
+  if (phase() != Phase::before) return;
+  int initialised = 0, finalised = 0;
+  PMPI_Initialized(&initialised);
+  PMPI_Finalized(&finalised);
+  if (initialised != 0 && finalised == 0 && !start(nullptr)) throw std::bad_alloc();
+}
+
+void finish() {
+  static_cast<void>(works(free_axes_groups));
+  const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
+  if ((before != Phase::open && before != Phase::off) || detail::job == nullptr) return;
+  stop_progress_thread();
+  static_cast<void>(works(finish_reshardings));
+  static_cast<void>(works(finish_persistent));
+  free_all_communicators();
+  free_idle_requests();
+  if (job().first_rank) static_cast<void>(works(write_lessons));
+  if (job().reporting) static_cast<void>(works([] { finish_report(job().config); }));
+  if (job().tracing) static_cast<void>(works([] { finish_trace(job().config); }));
+  if (before == Phase::off) return;
+  stop_communicators();
+  stop_types();
+  stop_layout();
+}
+
+}  // namespace plait::plugin
