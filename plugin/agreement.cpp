@@ -200,8 +200,7 @@ bool Agreement::all_well(bool mine) {
   const bool all_present = std::exchange(all_present_, true);  // who has answered once is present
   const int well = mine ? 1 : 0;
   int all = 0;
-  if (all_present)
-    return host().allreduce(&well, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) == MPI_SUCCESS && all != 0;
+  if (all_present) return host().allreduce(&well, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) == MPI_SUCCESS && all != 0;
   MPI_Request request = MPI_REQUEST_NULL;
   return host().iallreduce(&well, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
          wait_for_all(request) && all != 0;

@@ -1,5 +1,4 @@
-#include "plugin/attempt.h"
-#include "plugin/bootstrap_steps.h"
+#include "plugin/bootstrap.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -17,11 +16,13 @@
 
 #include "core/log.h"
 #include "core/units.h"
+#include "plugin/attempt.h"
+#include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
 #include "plugin/errors.h"
+#include "plugin/job.h"
 #include "plugin/link_probe.h"
 #include "plugin/node_report.h"
-#include "plugin/job.h"
 #include "plugin/own_location.h"
 #include "plugin/progress.h"
 #include "plugin/rails.h"

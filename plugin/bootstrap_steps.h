@@ -9,10 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/bootstrap.h"
-#include "plugin/layer.h"
+#include "plugin/communicator.h"
 #include "plugin/errors.h"
+#include "plugin/layer.h"
 #include "plugin/link_probe.h"
+#include "plugin/machinery.h"
 #include "plugin/rails.h"
 #include "plugin/single_copy.h"
 #include "plugin/sockets.h"

@@ -12,6 +12,7 @@
 #include "plugin/attempt.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
+#include "plugin/communicators.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
 #include "plugin/job.h"

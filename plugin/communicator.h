@@ -4,34 +4,22 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/aligned_bytes.h"
 #include "core/status.h"
-#include "plugin/piece.h"
-#include "plugin/types.h"
+#include "plugin/lists.h"
 
 namespace plait::plugin {
 
 struct Communicator;
-struct Machinery;       // bootstrap.h
+struct Machinery;       // machinery.h
 struct Operation;       // operation.h
 class Fusion;           // fusion.h
 class PersistentSpace;  // persistent_space.h
-
-// The lists of a call, in bytes: kept from call to call so that they keep their memory.
-struct Lists {
-  std::vector<std::size_t> counts, displacements;
-  AlignedBytes operands;                 // of a user-defined operator
-  std::vector<Piece> sends, receives;    // by rank, of an exchange by pairs
-  std::vector<const std::byte*> prefix;  // what a scan combines
-  Datatype input_type, output_type;      // of a single call
-};
 
 // A communicator's non-blocking calls that are not complete. All but `pending` belongs to whoever runs progress().
 struct OperationQueue {
@@ -91,7 +79,8 @@ struct Communicator {
 
   Lists lists;  // of the blocking calls, of which one runs at a time
   OperationQueue operations;
-  std::unique_ptr<Fusion> fusion;  // of its non-blocking allreduces; nullptr: none yet, or no overlap plan
+  // Of its non-blocking allreduces; nullptr: none yet, or no overlap plan.
+  std::unique_ptr<Fusion, void (*)(Fusion*)> fusion{nullptr, nullptr};
 
   std::shared_ptr<PersistentSpace>
       persistent;  // of its persistent collectives, which may outlive it; nullptr: none yet
@@ -99,47 +88,5 @@ struct Communicator {
   Communicator* next = nullptr;  // in the list of all
   Communicator* previous = nullptr;
 };
-
-// Once, before any other function here; and once all communicators were freed, before MPI ends.
-void start_communicators();
-void stop_communicators();
-
-// Frees the state of every communicator that is still alive.
-void free_all_communicators();
-
-namespace detail {
-
-// Communicators that this thread used lately. A handle may come to mean another communicator only after the first one's
-// state was destroyed, which outdates all caches.
-struct CommunicatorCache {
-  struct Line {
-    MPI_Comm handle;
-    Communicator* communicator;
-    std::uint64_t generation;
-  };
-  static constexpr std::size_t lines = 8;
-  std::array<Line, lines> line{};
-  static std::size_t index(MPI_Comm handle) {
-    const auto bits = (std::uintptr_t)handle;  // a pointer or an integer, by MPI
-    return (bits >> 6 ^ bits >> 10) % lines;
-  }
-};
-extern thread_local constinit CommunicatorCache communicator_cache __attribute__((tls_model("initial-exec")));
-extern constinit std::atomic<std::uint64_t> communicator_generation;
-
-Communicator* find_communicator_slowly(MPI_Comm handle);
-
-}  // namespace detail
-
-// The state of a communicator, made at the first call; nullptr for MPI_COMM_NULL and for handles on which the host
-// keeps no attribute: those calls are the host's. Throws where there is no memory for it. A few nanoseconds for
-// communicators used lately.
-inline Communicator* find_communicator(MPI_Comm handle) {
-  const auto& line = detail::communicator_cache.line[detail::CommunicatorCache::index(handle)];
-  if (line.handle == handle && line.generation == detail::communicator_generation.load(std::memory_order_acquire))
-      [[likely]]
-    return line.communicator;
-  return detail::find_communicator_slowly(handle);
-}
 
 }  // namespace plait::plugin

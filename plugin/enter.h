@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <exception>
 
+#include "plugin/blocking.h"
+#include "plugin/call_record.h"
 #include "plugin/communicator.h"
+#include "plugin/communicators.h"
 #include "plugin/job.h"
 #include "plugin/lifecycle.h"
 #include "plugin/reasons.h"

@@ -7,6 +7,8 @@
 #include <exception>
 #include <utility>
 
+#include "plugin/blocking.h"
+#include "plugin/call_record.h"
 #include "plugin/communicator.h"
 #include "plugin/enter.h"
 #include "plugin/errors.h"

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "plugin/arguments.h"
+#include "plugin/blocking.h"
+#include "plugin/call_record.h"
 #include "plugin/collective_functions.h"
 #include "plugin/communicator.h"
 #include "plugin/enter.h"

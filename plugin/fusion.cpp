@@ -487,7 +487,8 @@ void Membership::leave() {
 
 Fusion* fusion_of(Communicator& communicator) {
   if (!job().overlaps()) return nullptr;
-  if (communicator.fusion == nullptr) communicator.fusion = std::make_unique<Fusion>(communicator, job().overlap);
+  if (communicator.fusion == nullptr)
+    communicator.fusion = {new Fusion(communicator, job().overlap), [](Fusion* fusion) { delete fusion; }};
   return communicator.fusion.get();
 }
 

@@ -1,5 +1,5 @@
-// What holds for the whole process: the settings, what the ranks of the job agreed on, and whether calls are taken. State
-// alone; who changes it is lifecycle.h.
+// What holds for the whole process: the settings, what the ranks of the job agreed on, and whether calls are taken.
+// State alone; who changes it is lifecycle.h.
 #pragma once
 
 #include <atomic>

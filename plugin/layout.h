@@ -22,8 +22,8 @@ struct Region {
   const int* segment_counts = nullptr;
   const int* segment_displacements = nullptr;
   int segments = 0;
-  std::size_t bytes = 0;                 // in the form in which the data travels
-  bool direct = false;                   // memory has that form already (but for the segments' displacements)
+  std::size_t bytes = 0;                     // in the form in which the data travels
+  bool direct = false;                       // memory has that form already (but for the segments' displacements)
   const tl::DeviceDriver* device = nullptr;  // of memory that the processor must not touch
 
   // Whether the data must go through other memory.

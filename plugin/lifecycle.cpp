@@ -10,6 +10,7 @@
 #include "plugin/agreement.h"
 #include "plugin/axes.h"
 #include "plugin/communicator.h"
+#include "plugin/communicators.h"
 #include "plugin/job.h"
 #include "plugin/layout.h"
 #include "plugin/learned.h"

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <exception>
 
+#include "plugin/blocking.h"
 #include "plugin/communicator.h"
+#include "plugin/communicators.h"
 #include "plugin/host.h"
 #include "plugin/job.h"
 #include "plugin/request.h"

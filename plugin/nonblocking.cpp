@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "plugin/call_choice.h"
+#include "plugin/completion.h"
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
 #include "plugin/host.h"
@@ -237,8 +239,6 @@ int give_request(Operation& operation, MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
-bool waits_come_here() { return host().start_request == nullptr; }
-
 void free_idle_requests() {
   if (!waits_come_here()) return;
   progress();  // one may be complete whose request, which the program has freed, does not know
@@ -254,43 +254,6 @@ void free_idle_requests() {
     }
     operation = next;
   }
-}
-
-void complete_request(Operation& operation) {
-  if (operation.abandoned)
-    give_back(&operation);
-  else if (host().complete_request != nullptr)
-    host().complete_request(operation);
-  else
-    PMPI_Grequest_complete(operation.handle);
-}
-
-namespace {
-
-// A call that ran in a group: it stands under the group's plan.
-void record_fused(const Operation& operation) {
-  const Communicator& communicator = *operation.communicator;
-  const PreparedCall& prepared = *operation.prepared;
-  report_row({.collective = operation.request.call.collective,
-              .ranks = communicator.ranks,
-              .size_class = size_class(prepared.payload),
-              .plan = operation.membership.plan,
-              .channels = operation.membership.channels,
-              .reason = "",
-              .form = Form::nonblocking,
-              .grid = communicator.grid})
-      .add(prepared.payload, monotonic_ns() - operation.begin_ns);
-}
-
-}  // namespace
-
-void record_operation(Operation& operation) {
-  Communicator& communicator = *operation.communicator;
-  const PreparedCall& prepared = *operation.prepared;
-  if (operation.membership.plan != nullptr && prepared.row != nullptr) return record_fused(operation);
-  const Form form = operation.persistence.space != nullptr ? Form::persistent : Form::nonblocking;
-  ReportRow* row = row_of(communicator, operation.request, prepared, form);
-  record(communicator, operation.request, prepared, row, operation.begin_ns);
 }
 
 }  // namespace plait::plugin

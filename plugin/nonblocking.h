@@ -32,17 +32,8 @@ bool post_stays_with_host(Communicator& communicator) noexcept;
 // What wait() of this thread expects next. `handle`: what the program holds.
 void note_latest(Operation& operation, MPI_Request handle);
 
-// Tells the program's request that the operation is complete. The operation may be gone afterwards.
-void complete_request(Operation& operation);
-
-// Whether the program's calls of MPI_Wait come to door::wait().
-bool waits_come_here();
-
 // Before MPI ends: what was kept for operations to come.
 void free_idle_requests();
-
-// For the report and the trace.
-void record_operation(Operation& operation);
 
 // Makes the program's request and hands the operation over; returns an MPI error code, after which it is gone.
 int give_request(Operation& operation, MPI_Request* request);

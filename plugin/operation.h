@@ -11,6 +11,7 @@
 #include "plugin/communicator.h"
 #include "plugin/held_types.h"
 #include "plugin/layer.h"
+#include "plugin/pair_exchange.h"
 #include "plugin/request.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/staging.h"

@@ -18,6 +18,8 @@
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent_receive.h"
+#include "plugin/persistent_requests.h"
+#include "plugin/persistent_set_up.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
@@ -27,81 +29,6 @@ namespace plait::plugin {
 namespace {
 
 using State = Persistence::State;
-
-// All that the program holds, by handle. The lock is never held across a call into MPI.
-struct Registry {
-  std::mutex guard;
-  std::unordered_map<MPI_Request, Operation*> by_handle;
-  // Whose last request came to its end within progress(), which is no place to take it down.
-  std::vector<std::shared_ptr<PersistentSpace>> abandoned;
-
-  std::unique_lock<std::mutex> lock() {
-    return threaded() ? std::unique_lock(guard) : std::unique_lock(guard, std::defer_lock);
-  }
-};
-
-Registry& registry() {
-  static Immortal<Registry> made;  // never destroyed: requests may be freed until the process ends
-  return *made;
-}
-
-constinit std::atomic<int> alive{0};
-
-Operation* find(MPI_Request handle) {
-  if (alive.load(std::memory_order_acquire) == 0) return nullptr;
-  const auto lock = registry().lock();
-  const auto found = registry().by_handle.find(handle);
-  return found != registry().by_handle.end() ? found->second : nullptr;
-}
-
-void enlist(Operation& operation) {
-  const auto lock = registry().lock();
-  registry().by_handle.emplace(operation.persistence.handle, &operation);
-  // One place for each that may end within progress(), where nothing may be in want of memory.
-  registry().abandoned.reserve(registry().abandoned.size() + registry().by_handle.size());
-  alive.fetch_add(1, std::memory_order_release);
-}
-
-// The host has started it under another handle. Needs no memory.
-void rename(Operation& operation, MPI_Request handle) {
-  const auto lock = registry().lock();
-  auto entry = registry().by_handle.extract(operation.persistence.handle);
-  operation.persistence.handle = handle;
-  if (entry.empty()) return;
-  entry.key() = handle;
-  registry().by_handle.insert(std::move(entry));
-}
-
-void strike_out(MPI_Request handle) {
-  const auto lock = registry().lock();
-  if (registry().by_handle.erase(handle) != 0) alive.fetch_sub(1, std::memory_order_release);
-}
-
-// The list keeps its memory.
-std::shared_ptr<PersistentSpace> take_abandoned() {
-  const auto lock = registry().lock();
-  if (registry().abandoned.empty()) return nullptr;
-  std::shared_ptr<PersistentSpace> last = std::move(registry().abandoned.back());
-  registry().abandoned.pop_back();
-  return last;
-}
-
-void take_down_abandoned() {
-  while (take_abandoned() != nullptr) {
-  }
-}
-
-// Whether the door has requests of its own for them.
-bool of_door() { return host().make_persistent_request != nullptr; }
-
-// Returns what the operation ran on.
-std::shared_ptr<PersistentSpace> forget(Operation& operation) {
-  std::shared_ptr<PersistentSpace> space = std::move(operation.persistence.space);
-  space->give_slot_back(operation.persistence.slot);
-  if (operation.persistence.tag != 0) give_tag_back(std::exchange(operation.persistence.tag, 0));
-  give_back(&operation);
-  return space;
-}
 
 // The program has freed the request, perhaps before the end.
 void let_go(Operation& operation) {
@@ -149,7 +76,11 @@ const char* make_space(Communicator& communicator) {
   try {
     driven = host_drives_progress();
     take_down_abandoned();
-    made = std::make_shared<PersistentSpace>(communicator);
+    // Off the list of progress() before it goes.
+    made = {new PersistentSpace(communicator), [](PersistentSpace* space) {
+              remove_space(*space);
+              delete space;
+            }};
   } catch (const std::exception&) {
   }
   const int mine = made != nullptr ? 1 : 0;
@@ -157,7 +88,8 @@ const char* make_space(Communicator& communicator) {
   if (host().allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, communicator.handle) != MPI_SUCCESS || all == 0)
     return reasons::no_persistent_memory;
   if (!driven) return reasons::no_progress_hook;
-  made->open();
+  made->open(connect_space(made->communicator()));
+  if (made->communicator().road == Road::accelerated) add_space(*made);
   communicator.persistent = std::move(made);
   return nullptr;
 }
@@ -172,10 +104,6 @@ int make_handle(Operation& operation) {
   } catch (const std::exception& exception) {
     return error_code(status_of(exception));
   }
-}
-
-MPI_Comm raising(const Communicator& communicator) {
-  return communicator.handle != MPI_COMM_NULL ? communicator.handle : MPI_COMM_WORLD;
 }
 
 // Tells the host that the program's request is active now.
@@ -203,22 +131,6 @@ int start_one(Operation& operation, MPI_Request* request) {
   note_latest(operation, persistence.handle);
   hand_over_start(operation);
   return MPI_SUCCESS;
-}
-
-// For a program to which errors are returned: what its wait returns is the receive's own error, and says nothing of
-// what has happened.
-void say_what_failed(int error) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  if (PMPI_Error_string(error, text, &length) != MPI_SUCCESS) return;
-  constexpr std::string_view ours = "plait: ";
-  std::string_view what(text);
-  if (what.starts_with(ours)) what.remove_prefix(ours.size());
-  try {
-    warn(std::string("a persistent collective has failed: ").append(what));
-  } catch (const std::exception&) {
-    // No memory for words.
-  }
 }
 
 }  // namespace
@@ -262,31 +174,6 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
   return MPI_SUCCESS;
 }
 
-// The handle of a request that the host frees with its error may soon be another one's.
-void conclude_start(Operation& operation) {
-  const bool failed = operation.error != MPI_SUCCESS, by_door = of_door();
-  const bool gone = failed && !by_door && error_frees_receive;
-  // The receive knows nothing of the collective's communicator, whose error handler is to be told.
-  if (failed && !by_door) {
-    raise_error(raising(*operation.communicator), operation.error);
-    say_what_failed(operation.error);
-  }
-  if (gone) strike_out(operation.persistence.handle);
-  const MPI_Request handle = operation.persistence.handle;
-  const int tag = operation.persistence.tag, error = operation.error;
-  State state = State::active;
-  const bool kept = operation.persistence.state.compare_exchange_strong(state, State::inactive);
-  operation.complete.store(true, std::memory_order_release);
-  if (by_door)
-    host().complete_persistent_request(handle, error);
-  else
-    complete_receive(tag, failed);
-  if (kept && !gone) return;
-  std::shared_ptr<PersistentSpace> space = forget(operation);
-  const auto lock = registry().lock();
-  registry().abandoned.push_back(std::move(space));
-}
-
 void request_freed(MPI_Request handle) {
   Operation* operation = find(handle);
   if (operation == nullptr) return;
@@ -296,13 +183,7 @@ void request_freed(MPI_Request handle) {
 
 void finish_persistent() {
   progress();  // what the helper thread has left
-  std::vector<Operation*> left;
-  {
-    const auto lock = registry().lock();
-    for (const auto& [handle, operation] : registry().by_handle) left.push_back(operation);
-    registry().by_handle.clear();
-    alive.store(0, std::memory_order_release);
-  }
+  const std::vector<Operation*> left = take_all();
   std::vector<std::shared_ptr<PersistentSpace>> spaces;
   for (Operation* operation : left)
     if (operation->persistence.state.load() == State::inactive)
@@ -322,7 +203,7 @@ int start(MPI_Request* request) {
 }
 
 int startall(int count, MPI_Request requests[]) {
-  if (alive.load(std::memory_order_acquire) == 0 || requests == nullptr) return host().startall(count, requests);
+  if (!any_persistent() || requests == nullptr) return host().startall(count, requests);
   int code = MPI_SUCCESS;
   for (int i = 0; i < count; ++i)
     if (const int error = start(&requests[i]); error != MPI_SUCCESS) code = error;

@@ -24,9 +24,6 @@ void decline_request(PersistentSpace& space);
 // the host takes the call.
 int make_request(Operation& operation, PersistentSpace& space, MPI_Request* request);
 
-// Called by progress() when the operation has come to an end.
-void conclude_start(Operation& operation);
-
 // For doors with requests of their own, of which the program frees one. Thread-safe.
 void request_freed(MPI_Request handle);
 

@@ -12,21 +12,25 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plugin/machinery.h"
 #include "plugin/communicator.h"
+#include "plugin/machinery.h"
 #include "plugin/operation.h"
 #include "plugin/start_order.h"
 
 namespace plait::plugin {
 
+// What connects its ranks (persistent_set_up.h).
+struct SpaceConnections {
+  std::unique_ptr<Machinery> machinery;
+  std::unique_ptr<Machinery> speech;  // what speakers talk over; nullptr: there is one site
+  std::unique_ptr<StartOrder> order;
+};
+
 class PersistentSpace {
  public:
   explicit PersistentSpace(const Communicator& user);
-  // Collective over `user`; blocks; once, before all else. All ranks succeed or all fail: then `communicator()` is the
-  // host's, and says why.
-  void open() noexcept;
-  // Waits for nothing: what is active then comes to no end.
-  ~PersistentSpace();
+  // Once, before all else. Without connections `communicator()` is the host's, and says why.
+  void open(Result<SpaceConnections> made) noexcept;
   PersistentSpace(const PersistentSpace&) = delete;
   PersistentSpace& operator=(const PersistentSpace&) = delete;
 
@@ -55,8 +59,6 @@ class PersistentSpace {
   PersistentSpace* next_space = nullptr;  // in the list of progress()
 
  private:
-  Status set_up();
-  Status share_table(const Site& site);
   Operation* next_failed();
   void look_for_failures();
 

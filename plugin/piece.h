@@ -15,7 +15,7 @@ struct Piece {
   std::byte* address = nullptr;
   std::size_t count = 0;  // elements of `type`
   const Datatype* type = nullptr;
-  std::size_t bytes = 0;                 // packed
+  std::size_t bytes = 0;                     // packed
   const tl::DeviceDriver* device = nullptr;  // as of a Region
 };
 

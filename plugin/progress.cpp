@@ -6,18 +6,20 @@
 #include <exception>
 #include <utility>
 
+#include "plugin/call_choice.h"
+#include "plugin/call_record.h"
+#include "plugin/completion.h"
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
+#include "plugin/helper_bell.h"
 #include "plugin/host_progress.h"
 #include "plugin/job.h"
 #include "plugin/layout.h"
 #include "plugin/machinery.h"
-#include "plugin/nonblocking.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/pack_error.h"
-#include "plugin/persistent.h"
+#include "plugin/persistent_requests.h"
 #include "plugin/persistent_space.h"
-#include "plugin/progress_thread.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -409,7 +411,7 @@ void hand_over(Operation& operation) {
   }
   arrivals.push(operation);
   progress();
-  if (job().helped) wake_progress_thread();
+  if (job().helped) helper_bell().ring();
 }
 
 void hand_over_start(Operation& operation) {
@@ -424,7 +426,7 @@ void hand_over_start(Operation& operation) {
     return;
   }
   progress();
-  if (job().helped) wake_progress_thread();
+  if (job().helped) helper_bell().ring();
 }
 
 bool complete_untold(Operation& operation) {

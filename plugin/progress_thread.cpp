@@ -19,16 +19,15 @@
 
 #include "core/log.h"
 #include "core/work_team.h"
-#include "plugin/overlap_counts.h"
+#include "plugin/helper_bell.h"
 #include "plugin/job.h"
+#include "plugin/overlap_counts.h"
 #include "plugin/progress.h"
 #include "plugin/progress_share.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
-
-thread_local constinit bool is_helper = false;
 
 constexpr const char* thread_name = "plait-progress";
 
@@ -56,11 +55,6 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  void wake() {
-    if (!asleep_.load(std::memory_order_seq_cst)) return;
-    asleep_.store(false, std::memory_order_seq_cst);
-    asleep_.notify_one();
-  }
   // Assistants, so that there are so many threads, this one included, as far as they have processing units. One thread
   // at a time.
   void provide(int threads);
@@ -74,7 +68,6 @@ class ProgressThread {
 
   const std::vector<int> units_;  // that the program may use, ascending
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> asleep_{false};
   Duty duty_;  // of the thread alone
   WorkTeam team_;
   std::vector<std::thread> assistants_;
@@ -136,8 +129,8 @@ void Duty::keep() {
 }
 
 ProgressThread::~ProgressThread() {
-  stopping_.store(true, std::memory_order_release);
-  wake();
+  stopping_.store(true, std::memory_order_seq_cst);
+  helper_bell().ring();
   thread_.join();
   ProgressShare::instance().dismiss_team();
   team_.stop();
@@ -145,7 +138,7 @@ ProgressThread::~ProgressThread() {
 }
 
 void ProgressThread::run() {
-  is_helper = true;
+  become_helper_thread();
   pthread_setname_np(pthread_self(), thread_name);
   pin(0);
   prctl(PR_SET_TIMERSLACK, 1UL);  // nanoseconds: naps are to be as short as they say
@@ -171,13 +164,8 @@ void ProgressThread::run() {
   }
 }
 
-// What is posted between the look and the sleep finds `asleep_` set, and clears it.
 void ProgressThread::sleep_until_posted() {
-  asleep_.store(true, std::memory_order_seq_cst);
-  if (anything_posted() || stopping_.load(std::memory_order_seq_cst))
-    asleep_.store(false, std::memory_order_seq_cst);
-  else
-    asleep_.wait(true, std::memory_order_seq_cst);
+  helper_bell().sleep_unless([this] { return anything_posted() || stopping_.load(std::memory_order_seq_cst); });
 }
 
 // ---- Assistants ----
@@ -238,8 +226,6 @@ int most_threads_of(const OverlapPlan& plan) {
 
 }  // namespace
 
-bool on_helper_thread() { return is_helper; }
-
 void start_progress_thread(const Config& config) {
   ProgressShare::instance().set_default_duty(config.progress_duty);
   ProgressShare::instance().set_default_threads(config.progress_threads);
@@ -274,9 +260,5 @@ void provide_helper_threads(int threads) {
 }
 
 void provide_helper_threads(const OverlapPlan& plan) { provide_helper_threads(most_threads_of(plan)); }
-
-void wake_progress_thread() {
-  if (ProgressThread* thread = helper.load(std::memory_order_acquire); thread != nullptr) thread->wake();
-}
 
 }  // namespace plait::plugin

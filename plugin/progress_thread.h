@@ -28,10 +28,4 @@ void stop_progress_thread();
 void provide_helper_threads(int threads);
 void provide_helper_threads(const OverlapPlan& plan);
 
-// Something was posted. A few nanoseconds where there is no thread, or where it is awake.
-void wake_progress_thread();
-
-// Whether the caller is that thread: the host's progress may bring it back here.
-bool on_helper_thread();
-
 }  // namespace plait::plugin

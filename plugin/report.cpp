@@ -21,13 +21,12 @@
 #include "core/units.h"
 #include "plait/plait.h"
 #include "plugin/gather_text.h"
-#include "plugin/machinery.h"
+#include "plugin/job.h"
 #include "plugin/mapping_advice.h"
 #include "plugin/node_report.h"
 #include "plugin/overlap_counts.h"
 #include "plugin/own_location.h"
 #include "plugin/placement_advice.h"
-#include "plugin/job.h"
 #include "plugin/rails.h"
 #include "plugin/report_content.h"
 #include "tl/mpi/library_version.h"
@@ -196,9 +195,9 @@ std::string advice_on_grid(const Report& report) {
     if (!axes.has_value() || sums.calls == 0) continue;
     const auto calls = static_cast<double>(sums.calls);
     placed.traffic.push_back({.axes = *axes,
-                           .collective = static_cast<Collective>(line.collective),
-                           .calls = calls / static_cast<double>(std::max<std::size_t>(placed.nodes.size(), 1)),
-                           .bytes = static_cast<double>(sums.bytes) / calls});
+                              .collective = static_cast<Collective>(line.collective),
+                              .calls = calls / static_cast<double>(std::max<std::size_t>(placed.nodes.size(), 1)),
+                              .bytes = static_cast<double>(sums.bytes) / calls});
   }
   return placement_advice(placed);
 }

@@ -20,11 +20,11 @@
 #include "plugin/device_data.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
+#include "plugin/job.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
 #include "plugin/pack_error.h"
-#include "plugin/job.h"
 #include "plugin/progress.h"
 #include "tl/trace.h"
 
@@ -289,8 +289,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
   const Status met = reduce_all(&good, &all_good, 1, MPI_INT64_T, MPI_MIN, comm, "prepare the resharding");
   if (!met.ok()) return met;
   if (all_good == 0 && status.ok())
-    return attempt(
-        [] { return Status(Code::unavailable, "another rank could not prepare the resharding"); });
+    return attempt([] { return Status(Code::unavailable, "another rank could not prepare the resharding"); });
   if (!status.ok()) return status;
   return made;
 }

@@ -7,38 +7,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/status.h"
+#include "plugin/descriptor_share.h"
 #include "plugin/layer.h"
 #include "plugin/rails.h"
 #include "tl/tcp/tcp_channel.h"
 
 namespace plait::plugin {
-
-// Files that this process may still open. Looks into /proc; 0 where that cannot be read.
-std::size_t free_descriptors();
-
-// File descriptors that a communicator may come to hold, so that those of many communicators leave the program its own:
-// all of them together get half of what the process may still open.
-class DescriptorShare {
- public:
-  DescriptorShare() = default;
-  // Thread-safe. False where so many are not left: then this one holds none. Precondition: it holds none.
-  bool take(std::size_t count);
-  DescriptorShare(DescriptorShare&& other) noexcept : count_(std::exchange(other.count_, 0)) {}
-  DescriptorShare& operator=(DescriptorShare&& other) noexcept {
-    std::swap(count_, other.count_);
-    return *this;
-  }
-  ~DescriptorShare() { give_back(); }
-
- private:
-  void give_back();
-
-  std::size_t count_ = 0;
-};
 
 // What a rank tells the others of its listener, over the host's messages: who can read those can be one of the ranks.
 struct ListenerCard {

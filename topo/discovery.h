@@ -54,8 +54,8 @@ Result<MachineTopology> load_machine(const TopologySource& source);
 
 // Of this process, without the rest of its location: takes microseconds.
 HostId discover_host();
-// Location::machine: the same for all processes of one running kernel, emulated nodes included, which share its cores and
-// its clock. Takes microseconds.
+// Location::machine: the same for all processes of one running kernel, emulated nodes included, which share its cores
+// and its clock. Takes microseconds.
 std::uint64_t discover_machine();
 
 // This machine's processing units and what the kernel calls them: "16 x AMD EPYC 9124 16-Core Processor". Reads a few

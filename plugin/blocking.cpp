@@ -1,4 +1,4 @@
-#include "plugin/request.h"
+#include "plugin/blocking.h"
 
 #include <algorithm>
 #include <exception>
@@ -8,17 +8,16 @@
 #include "core/intern.h"
 #include "core/log.h"
 #include "plugin/bootstrap.h"
+#include "plugin/call_choice.h"
+#include "plugin/call_record.h"
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
 #include "plugin/job.h"
 #include "plugin/pack_error.h"
 #include "plugin/progress.h"
 #include "plugin/reasons.h"
-#include "plugin/report.h"
-#include "plugin/shared_memory.h"
 #include "plugin/staging.h"
 #include "plugin/timed_call.h"
-#include "tl/shm/arena.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -63,14 +62,6 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
   if (const int error = stage_out(request, staging); error != MPI_SUCCESS)
     return raise_error_of_call(communicator.handle, error);
   return MPI_SUCCESS;
-}
-
-// Whether peers can reach all of a call's data on this rank.
-bool in_arena(const Request& request) {
-  const auto reachable = [](const Region& region) {
-    return region.type == nullptr || region.bytes == 0 || (region.direct && Arena::contains(region.address));
-  };
-  return reachable(request.input) && reachable(request.output);
 }
 
 Extent extent_for(const Communicator& communicator, const Call& call) {
@@ -180,69 +171,7 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
   return {.code = code};
 }
 
-// By measurement (docs/performance.md).
-FastLengths fast_lengths(Collective collective, const Hierarchy& hierarchy) {
-  if (hierarchy.nodes() > 1) return {};
-  if (collective == Collective::scatterv) return {.from = 512, .to = 16 * 1024};
-  if (hierarchy.ranks() == 2) return {.from = 512, .to = 16 * 1024};
-  return {.from = 0, .to = 4 * 1024};
-}
-
 }  // namespace
-
-PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes) {
-  return {.collective = request.call.collective,
-          .rank = communicator.rank,
-          .ranks = communicator.ranks,
-          .root = request.call.root,
-          .sends = &request.lists->sends,
-          .receives = &request.lists->receives,
-          .slot_bytes = slot_bytes,
-          .fast = fast_lengths(request.call.collective, *communicator.machinery->links.hierarchy)};
-}
-
-int way_of(const Request& request) {
-  const bool rounds = request.reducer != nullptr && !request.reducer->exact;
-  return rounds && job().config.trial == TrialMode::exact ? planners_way : settled_way;
-}
-
-// What an exchange by pairs moves differs from rank to rank, so that the ranks' rows would not be the same.
-ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form) {
-  if (prepared.row == nullptr) return nullptr;
-  return &report_row({.collective = request.call.collective,
-                      .ranks = communicator.ranks,
-                      .size_class = by_pairs(request.call.collective) ? -1 : size_class(prepared.payload),
-                      .plan = prepared.plan,
-                      .channels = prepared.channels,
-                      .reason = prepared.reason,
-                      .form = form,
-                      .grid = communicator.grid});
-}
-
-// A chain of ranks lets the first ones run ahead: by measurement (docs/performance.md) it is left behind within a node
-// only, and by vectors that are neither tiny nor long.
-bool scan_is_hosts(const Machinery& machinery, const Request& request) {
-  constexpr std::size_t shortest = 512, longest = 8 * 1024;
-  if (!job().config.host_when_faster) return false;
-  return machinery.links.hierarchy->nodes() > 1 || request.input.bytes < shortest || request.input.bytes > longest;
-}
-
-void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,
-            std::uint64_t begin_ns) {
-  const std::uint64_t end_ns = monotonic_ns();
-  const bool pairs = by_pairs(request.call.collective);
-  const std::uint64_t payload = pairs ? request.call.count : prepared.payload;
-  if (row != nullptr) row->add(payload, end_ns - begin_ns);
-  if (row != nullptr && prepared.saved_nanoseconds != 0) note_saved(prepared.saved_nanoseconds);
-  if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.machinery->connections.shm)
-    note_buffers(payload, in_arena(request));
-  if (communicator.machinery->trace != nullptr)
-    communicator.machinery->trace->add({.begin_ns = begin_ns,
-                                        .end_ns = end_ns,
-                                        .bytes = payload,
-                                        .plan = prepared.plan,
-                                        .collective = request.call.collective});
-}
 
 void set_up_now(Communicator& communicator, Extent extent) {
   const bool replaces = communicator.machinery != nullptr;
@@ -296,41 +225,6 @@ void end_host_call(Communicator& communicator) {
   const std::uint64_t end_ns = monotonic_ns();
   const TimedCall timed = std::exchange(communicator.timed, {});
   end_timed(communicator, *timed.tried, end_ns - timed.begin_ns);
-}
-
-namespace {
-
-void add_host_call(const HostCall& call, std::uint64_t begin_ns) {
-  const std::uint64_t end_ns = monotonic_ns();
-  if (call.comm == MPI_COMM_NULL) return;
-  int ranks = 1;
-  if (call.communicator != nullptr)
-    ranks = call.communicator->ranks;
-  else if (phase() == Phase::over || PMPI_Comm_size(call.comm, &ranks) != MPI_SUCCESS)
-    return;
-  const bool lists = call.collective == Collective::allgatherv || call.collective == Collective::reduce_scatter;
-  const bool sized = call.call != nullptr && (!lists || call.call->counts != nullptr);
-  const std::size_t bytes = sized ? payload_bytes(*call.call, ranks) : 0;
-  const char* reason = call.reason;
-  if (reason == nullptr) reason = phase() == Phase::off ? job().off_reason : "turned off by plait_set_enabled";
-  report_row({.collective = call.collective,
-              .ranks = ranks,
-              .size_class = by_pairs(call.collective) ? -1 : size_class(bytes),
-              .plan = "host",
-              .channels = "",
-              .reason = reason,
-              .form = call.form,
-              .grid = call.communicator != nullptr ? call.communicator->grid : ""})
-      .add(bytes, end_ns - begin_ns);
-}
-
-}  // namespace
-
-void count_host_call(const HostCall& call, std::uint64_t begin_ns) noexcept {
-  try {
-    add_host_call(call, begin_ns);
-  } catch (const std::exception&) {
-  }
 }
 
 bool stay_with_host(Communicator& communicator) noexcept {

@@ -1,0 +1,23 @@
+// How a call is planned, and whether the host is known to be faster at it, by what is the same on all ranks.
+#pragma once
+
+#include <cstddef>
+
+#include "plugin/communicator.h"
+#include "plugin/machinery.h"
+#include "plugin/pair_exchange.h"
+#include "plugin/request.h"
+
+namespace plait::plugin {
+
+// Slots of exchanges by pairs whose ranks have not agreed on another size.
+inline constexpr std::size_t usual_slot_bytes = slot_bytes(2);
+PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes);
+
+// By which way of a trial (CallShape::way) a request's call is planned; the same on all ranks.
+int way_of(const Request& request);
+
+// Whether a scan is the host's where it is the faster one; the same on all ranks.
+bool scan_is_hosts(const Machinery& machinery, const Request& request);
+
+}  // namespace plait::plugin

@@ -1,0 +1,117 @@
+#include "plugin/communicators.h"
+
+#include <cstddef>
+#include <mutex>
+#include <new>
+
+#include "plugin/persistent_space.h"
+#include "plugin/progress.h"
+
+namespace plait::plugin {
+
+thread_local constinit detail::CommunicatorCache detail::communicator_cache;
+constinit std::atomic<std::uint64_t> detail::communicator_generation{1};
+
+namespace {
+
+constinit int keyval = MPI_KEYVAL_INVALID;
+
+// All that are alive, for the end of the job. The lock is never held across a call into MPI.
+struct Registry {
+  std::mutex guard;
+  Communicator* first = nullptr;
+
+  void add(Communicator& communicator) {
+    const std::scoped_lock lock(guard);
+    communicator.next = first;
+    if (first != nullptr) first->previous = &communicator;
+    first = &communicator;
+  }
+  void remove(Communicator& communicator) {
+    const std::scoped_lock lock(guard);
+    if (communicator.next != nullptr) communicator.next->previous = communicator.previous;
+    if (communicator.previous != nullptr)
+      communicator.previous->next = communicator.next;
+    else
+      first = communicator.next;
+  }
+};
+constinit Registry registry;
+
+// For a communicator's state when there is no memory for one: the other ranks have theirs, and a rank without would
+// leave its calls to the host alone. It is enough for a moment's lack.
+struct Spare {
+  alignas(Communicator) std::array<std::byte, sizeof(Communicator)> room;
+  std::atomic<bool> used{false};
+};
+constinit Spare spare{};
+
+Communicator* new_communicator(MPI_Comm handle) {
+  void* room = ::operator new(sizeof(Communicator), std::nothrow);
+  if (room == nullptr) {
+    if (spare.used.exchange(true)) throw std::bad_alloc();
+    room = spare.room.data();
+  }
+  return new (room) Communicator(handle);  // which throws nothing
+}
+
+void delete_communicator(Communicator* communicator) {
+  communicator->~Communicator();
+  if (reinterpret_cast<std::byte*>(communicator) == spare.room.data())
+    spare.used = false;
+  else
+    ::operator delete(communicator);
+}
+
+int destroy_communicator(MPI_Comm, int, void* value, void*) {
+  auto* communicator = static_cast<Communicator*>(value);
+  retire(*communicator);
+  // Its requests outlive it.
+  if (communicator->persistent != nullptr) communicator->persistent->communicator().handle = MPI_COMM_NULL;
+  registry.remove(*communicator);
+  detail::communicator_generation.fetch_add(1, std::memory_order_acq_rel);
+  delete_communicator(communicator);
+  return MPI_SUCCESS;
+}
+
+Communicator* make_communicator(MPI_Comm handle) {
+  Communicator* communicator = new_communicator(handle);
+  registry.add(*communicator);
+  if (PMPI_Comm_set_attr(handle, keyval, communicator) == MPI_SUCCESS) return communicator;
+  destroy_communicator(handle, keyval, communicator, nullptr);
+  return nullptr;
+}
+
+}  // namespace
+
+void start_communicators() { PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, destroy_communicator, &keyval, nullptr); }
+
+void stop_communicators() {
+  if (keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&keyval);
+}
+
+void free_all_communicators() {
+  while (true) {
+    MPI_Comm handle = MPI_COMM_NULL;
+    {
+      const std::scoped_lock lock(registry.guard);
+      if (registry.first == nullptr) return;
+      handle = registry.first->handle;
+    }
+    if (PMPI_Comm_delete_attr(handle, keyval) != MPI_SUCCESS) return;
+  }
+}
+
+Communicator* detail::find_communicator_slowly(MPI_Comm handle) {
+  if (handle == MPI_COMM_NULL) return nullptr;
+  const std::uint64_t generation = communicator_generation.load(std::memory_order_acquire);
+  void* value = nullptr;
+  int found = 0;
+  if (PMPI_Comm_get_attr(handle, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+  auto* communicator = found != 0 ? static_cast<Communicator*>(value) : make_communicator(handle);
+  if (communicator != nullptr)
+    communicator_cache.line[CommunicatorCache::index(handle)] = {handle, communicator, generation};
+  return communicator;
+}
+
+}  // namespace plait::plugin

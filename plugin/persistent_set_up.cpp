@@ -1,0 +1,107 @@
+#include "plugin/persistent_set_up.h"
+
+#include <mpi.h>
+
+#include <utility>
+#include <vector>
+
+#include "core/log.h"
+#include "plugin/attempt.h"
+#include "plugin/bootstrap.h"
+#include "plugin/bootstrap_steps.h"
+#include "plugin/cooperation.h"
+
+namespace plait::plugin {
+namespace {
+
+Site site_of(const Hierarchy& hierarchy, int rank, bool shared_memory) {
+  Site site{.speakers = {}, .own = 0, .rank = rank, .ranks = 1};
+  if (!shared_memory) {
+    for (int other = 0; other < hierarchy.ranks(); ++other) site.speakers.push_back(other);
+    site.own = rank;
+    return site;
+  }
+  for (int node = 0; node < hierarchy.nodes(); ++node) site.speakers.push_back(hierarchy.ranks_on_node(node).front());
+  site.own = hierarchy.node_of(rank);
+  site.ranks = static_cast<std::uint32_t>(hierarchy.ranks_on_node(site.own).size());
+  return site;
+}
+
+Channel* first_network(const Connections& connections) {
+  return connections.ucx != nullptr ? connections.ucx.get() : connections.mpi.get();
+}
+
+// The site's speaker makes it, the others attach.
+Status share_table(Communicator& communicator, SpaceConnections& space, const Site& site) {
+  const MPI_Comm comm = space.machinery->connections.messages.handle();
+  const bool first = site.speakers[static_cast<std::size_t>(site.own)] == site.rank;
+  Channel* channel = space.speech != nullptr ? first_network(space.speech->connections) : nullptr;
+  SharedSegment table;
+  SegmentOffer mine;  // of the table
+  Status shared = attempt([&]() -> Status {
+    if (!first) return {};
+    Result<SharedSegment> segment = SharedSegment::create(StartOrder::table_bytes);
+    if (!segment.ok()) return segment.status();
+    table = std::move(*segment);
+    mine = table.offer();
+    return {};
+  });
+  std::vector<SegmentOffer> offers;
+  const Status room = attempt([&]() -> Status {
+    offers.resize(static_cast<std::size_t>(communicator.ranks));
+    return {};
+  });
+  if (Status status = go_on_together(comm, room); !status.ok()) return status;
+  if (Status met = gather_all(&mine, static_cast<int>(sizeof mine), offers.data(), comm, "exchange their tables");
+      !met.ok())
+    return met;
+  if (shared.ok())
+    shared = attempt([&]() -> Status {
+      const SegmentOffer& offer = offers[static_cast<std::size_t>(site.speakers[static_cast<std::size_t>(site.own)])];
+      Result<SharedSegment> segment = first ? std::move(table) : SharedSegment::attach(offer);
+      if (!segment.ok()) return segment.status();
+      if (site.speakers.size() > 1 && channel == nullptr)
+        return {Code::unavailable, "the nodes have no channel to agree over"};
+      space.order = std::make_unique<StartOrder>(site, std::move(*segment), channel);
+      return {};
+    });
+  const int well = shared.ok() ? 1 : 0;
+  int all_well = 0;
+  if (Status met = reduce_all(&well, &all_well, 1, MPI_INT, MPI_MIN, comm, "share a table"); !met.ok()) return met;
+  if (all_well == 0) {
+    if (!shared.ok()) debug("set-up of persistent collectives: " + shared.message());
+    return {Code::unavailable, "the ranks of a node could not share a table"};
+  }
+  space.order->all_attached();
+  return {};
+}
+
+Status connect(Communicator& communicator, SpaceConnections& space) {
+  Result<std::unique_ptr<Machinery>> made = plait::plugin::set_up(communicator, Extent::all_calls, nullptr);
+  if (!made.ok()) return made.status();
+  Machinery& machinery = **made;
+  Site site;
+  const Status placed = attempt([&]() -> Status {
+    site = site_of(machinery.planner.hierarchy(), communicator.rank, bootstrap::may_use(communicator, "shm"));
+    return {};
+  });
+  if (Status status = go_on_together(machinery.connections.messages.handle(), placed); !status.ok()) return status;
+  if (site.speakers.size() > 1) {
+    auto speech = plait::plugin::set_up(communicator, Extent::short_calls, nullptr);
+    if (!speech.ok()) return speech.status();
+    space.speech = std::move(*speech);
+  }
+  space.machinery = std::move(*made);
+  return share_table(communicator, space, site);
+}
+
+}  // namespace
+
+Result<SpaceConnections> connect_space(Communicator& communicator) noexcept {
+  SpaceConnections space;
+  const Status made = attempt([&] { return connect(communicator, space); });
+  if (!made.ok()) return made;
+  return space;
+}
+
+}  // namespace plait::plugin
