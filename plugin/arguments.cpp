@@ -5,6 +5,7 @@
 
 #include "plugin/device_data.h"
 #include "plugin/host.h"
+#include "plugin/predefined_types.h"
 #include "plugin/reasons.h"
 #include "plugin/types.h"
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "plugin/predefined_types.h"
 #include "plugin/type_contents.h"
 
 namespace plait::plugin {
@@ -128,11 +129,6 @@ std::optional<ByteRun> run_of(const Datatype& measured) {
   if (measured.predefined) return whole;
   const TypeContents contents(measured.handle);
   return contents.predefined() ? whole : run_of_parts(measured, contents);
-}
-
-bool fills_its_extent(const Datatype& measured) {
-  return measured.lower_bound == 0 && measured.true_lower_bound == 0 &&
-         measured.extent == static_cast<std::ptrdiff_t>(measured.true_extent) && measured.size == measured.true_extent;
 }
 
 bool is_contiguous(MPI_Datatype type) {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "plugin/types.h"
+#include "plugin/datatype.h"
 
 namespace plait::plugin {
 
@@ -14,8 +14,6 @@ namespace plait::plugin {
 // do not tell: an indexed type may visit a gapless block in another order, or one place twice and another one never.
 bool is_contiguous(MPI_Datatype type);
 bool is_contiguous(const Datatype& measured);  // whose sizes, extents and bounds are known already
-// As much data as there is room, nothing outside: then only the order of the parts is left to look at.
-bool fills_its_extent(const Datatype& measured);
 
 // Bytes one after the other; from the address that the program names.
 struct ByteRun {

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
+#include "plugin/datatype.h"
 #include "plugin/layer.h"
-#include "plugin/types.h"
 #include "tl/device_memory.h"
 
 namespace plait::plugin {

@@ -1,5 +1,6 @@
 #include "plugin/held_types.h"
 
+#include "plugin/datatype.h"
 #include "plugin/types.h"
 
 namespace plait::plugin {

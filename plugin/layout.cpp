@@ -2,6 +2,7 @@
 #include "core/work_team.h"
 #include "plugin/device_data.h"
 #include "plugin/host.h"
+#include "plugin/predefined_types.h"
 #include "plugin/type_contents.h"
 
 #include <algorithm>
@@ -119,6 +120,8 @@ DeviceData device_data(const Region& region, std::byte* address, std::size_t cou
 }
 
 }  // namespace
+
+bool packing_loses_reals() { return !packing_keeps_reals; }
 
 bool loses_bytes_packed(MPI_Datatype type) {
   if (packing_keeps_reals) return false;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/aligned_bytes.h"
+#include "plugin/datatype.h"
 #include "plugin/piece.h"
-#include "plugin/types.h"
 
 namespace plait::plugin {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "plugin/datatype.h"
 #include "plugin/device_data.h"
 #include "plugin/layout.h"
-#include "plugin/types.h"
 
 namespace plait::plugin {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include "plugin/datatype.h"
 
 namespace plait::tl {
 class DeviceDriver;

@@ -28,7 +28,7 @@ struct Flow {
   double calls, bytes;  // bytes: of the whole vector
 };
 
-struct Job {
+struct PlacedJob {
   std::vector<int> system;  // nodes, ranks of each
   std::vector<int> dims;
   std::vector<Flow> flows;
@@ -78,12 +78,12 @@ Flow flow_of(const GridTraffic& traffic, const std::vector<int>& dims) {
   return flow;
 }
 
-std::optional<Job> understand(const JobPlacement& placement) {
-  Job job{.system = system_of(placement.nodes),
-          .dims = {},
-          .flows = {},
-          .machine = &placement.machine,
-          .launcher = placement.launcher};
+std::optional<PlacedJob> understand(const JobPlacement& placement) {
+  PlacedJob job{.system = system_of(placement.nodes),
+                .dims = {},
+                .flows = {},
+                .machine = &placement.machine,
+                .launcher = placement.launcher};
   if (job.system.empty() || job.system[0] == 1 || job.system[1] == 1) return std::nullopt;
   std::vector<GridAxis> axes;
   for (const GridTraffic& traffic : placement.traffic)
@@ -102,14 +102,14 @@ std::optional<Job> understand(const JobPlacement& placement) {
 
 // ---- Where the ranks are ----
 
-std::int64_t stride_of(const Job& job, std::size_t dimension) {
+std::int64_t stride_of(const PlacedJob& job, std::size_t dimension) {
   const auto inner = job.dims.begin() + static_cast<std::ptrdiff_t>(dimension) + 1;
   return std::accumulate(inner, job.dims.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 // Which of a dimension's coordinates share a node where all others are 0, as numbers from 0 on; empty when not equally
 // many do.
-std::vector<int> coordinates_together(const Job& job, std::size_t dimension, const std::vector<int>& nodes) {
+std::vector<int> coordinates_together(const PlacedJob& job, std::size_t dimension, const std::vector<int>& nodes) {
   std::map<int, int> numbers;
   std::vector<int> together, count;
   for (int coordinate = 0; coordinate < job.dims[dimension]; ++coordinate) {
@@ -125,7 +125,7 @@ std::vector<int> coordinates_together(const Job& job, std::size_t dimension, con
 
 // The matrix of a placement: two ranks are on one node exactly when each of their coordinates is together. Which of a
 // dimension's coordinates those are (0 1 | 2 3, or 0 2 | 1 3) changes no group's shape. Nothing for other placements.
-std::optional<ParallelismMatrix> matrix_of(const Job& job, const std::vector<int>& nodes) {
+std::optional<ParallelismMatrix> matrix_of(const PlacedJob& job, const std::vector<int>& nodes) {
   ParallelismMatrix matrix;
   std::vector<int> home(nodes.size(), 0);  // the node that the coordinates speak of
   int homes = 1;
@@ -146,13 +146,13 @@ std::optional<ParallelismMatrix> matrix_of(const Job& job, const std::vector<int
   return homes == job.system[0] ? std::optional(matrix) : std::nullopt;
 }
 
-std::vector<int> mapped_by_slot(const Job& job) {
+std::vector<int> mapped_by_slot(const PlacedJob& job) {
   std::vector<int> nodes(static_cast<std::size_t>(job.system[0]) * static_cast<std::size_t>(job.system[1]));
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) nodes[rank] = static_cast<int>(rank) / job.system[1];
   return nodes;
 }
 
-std::vector<int> mapped_by_node(const Job& job) {
+std::vector<int> mapped_by_node(const PlacedJob& job) {
   std::vector<int> nodes = mapped_by_slot(job);
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) nodes[rank] = static_cast<int>(rank) % job.system[0];
   return nodes;
@@ -165,7 +165,7 @@ bool crosses_nodes(const Flow& flow, const ParallelismMatrix& matrix) {
 // ---- What it costs ----
 
 // Seconds of one call.
-double call_seconds(const Job& job, const Flow& flow, const ParallelismMatrix& matrix) {
+double call_seconds(const PlacedJob& job, const Flow& flow, const ParallelismMatrix& matrix) {
   const GroupModel model = group_model(*job.machine, {job.system, job.dims, flow.dimensions}, matrix);
   if (model.levels.empty()) return 0;
   const SynthesisTask task = task_of(flow.collective, static_cast<int>(model.levels.size()), 0, false);
@@ -181,7 +181,7 @@ struct Option {
   double seconds = 0;                 // of all flows
 };
 
-std::vector<Option> options_of(const Job& job) {
+std::vector<Option> options_of(const PlacedJob& job) {
   std::vector<Option> options;
   for (const ParallelismMatrix& matrix : parallelism_matrices(job.system, job.dims)) {
     Option option{.matrix = matrix, .flows_seconds = {}};
@@ -195,7 +195,7 @@ std::vector<Option> options_of(const Job& job) {
 }
 
 // The placement of ranks on these nodes; nullptr when it is none of them.
-const Option* find(const Job& job, const std::vector<Option>& options, const std::vector<int>& nodes) {
+const Option* find(const PlacedJob& job, const std::vector<Option>& options, const std::vector<int>& nodes) {
   const std::optional<ParallelismMatrix> matrix = matrix_of(job, nodes);
   if (!matrix.has_value()) return nullptr;
   const auto found = std::ranges::find(options, *matrix, &Option::matrix);
@@ -211,7 +211,7 @@ std::string number(const char* format, double value) {
 }
 
 // "axis 0 (4 ranks, stride 2) crosses nodes", "axes 0 and 2 (4 x 2 ranks) cross nodes"
-std::string crossing(const Job& job, const Flow& flow) {
+std::string crossing(const PlacedJob& job, const Flow& flow) {
   std::string names, sizes;
   for (const int dimension : flow.dimensions) {
     names += (names.empty() ? "" : " and ") + std::to_string(dimension);
@@ -229,7 +229,7 @@ std::string comma_separated(const std::vector<int>& values) {
 }
 
 // The bytes reduced over each dimension, as shares of all: "0:0.7,1:0.3". Those over several count for each in part.
-std::string weights(const Job& job) {
+std::string weights(const PlacedJob& job) {
   std::vector<double> bytes(job.dims.size(), 0.0);
   for (const Flow& flow : job.flows)
     for (const int d : flow.dimensions)
@@ -243,12 +243,12 @@ std::string weights(const Job& job) {
 }
 
 // The size of a call on which most bytes travel.
-double typical_bytes(const Job& job) {
+double typical_bytes(const PlacedJob& job) {
   const auto all = [](const Flow& flow) { return flow.calls * flow.bytes; };
   return std::ranges::max(job.flows, {}, all).bytes;
 }
 
-std::string rankfile(const Job& job) {
+std::string rankfile(const PlacedJob& job) {
   return "a rankfile from `plait place --system " + comma_separated(job.system) + " --axes " +
          comma_separated(job.dims) + " --weights " + weights(job) + " --bytes " +
          number("%.0f", std::max(typical_bytes(job), 1.0)) + " --hosts HOST:" + std::to_string(job.system[1]) +
@@ -261,7 +261,7 @@ struct Way {
 };
 
 // The best placement; one that mpirun knows by name where that is as good.
-Way best_way(const Job& job, const std::vector<Option>& options) {
+Way best_way(const PlacedJob& job, const std::vector<Option>& options) {
   const Option* best = &*std::ranges::min_element(options, {}, &Option::seconds);
   const std::array<Way, 2> simple = {{
       {find(job, options, mapped_by_slot(job)), "mapping by slot (" + by_slot(job.launcher, job.system[1]) + ")"},
@@ -278,7 +278,7 @@ std::string faster(double times) {
 }
 
 // The flow that loses most by where the ranks are now.
-const Flow* culprit(const Job& job, const Option& now, const Option& best) {
+const Flow* culprit(const PlacedJob& job, const Option& now, const Option& best) {
   const Flow* worst = nullptr;
   double most = 0;
   for (std::size_t f = 0; f < job.flows.size(); ++f) {
@@ -293,7 +293,7 @@ const Flow* culprit(const Job& job, const Option& now, const Option& best) {
 }  // namespace
 
 std::string placement_advice(const JobPlacement& placement) {
-  const std::optional<Job> job = understand(placement);
+  const std::optional<PlacedJob> job = understand(placement);
   if (!job.has_value()) return {};
   const std::vector<Option> options = options_of(*job);
   const Option* now = find(*job, options, placement.nodes);

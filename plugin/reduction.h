@@ -7,7 +7,7 @@
 
 #include "core/aligned_bytes.h"
 #include "core/reduction.h"
-#include "plugin/types.h"
+#include "plugin/datatype.h"
 
 namespace plait::plugin {
 

@@ -48,13 +48,13 @@ Rows& rows() {
 
 // The best network that any communicator of this process saw, so that the advice does not claim too much, and the most
 // crowded cores.
-struct Links {
+struct MeasuredLinks {
   std::mutex guard;
   double network = 0;  // seconds a byte; 0: not measured
   double crowd = 1;    // ranks a core
 };
-Links& links() {
-  static Immortal<Links> all;  // never destroyed, like the rows
+MeasuredLinks& links() {
+  static Immortal<MeasuredLinks> all;  // never destroyed, like the rows
   return *all;
 }
 

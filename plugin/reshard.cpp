@@ -25,6 +25,7 @@
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
 #include "plugin/pack_error.h"
+#include "plugin/predefined_types.h"
 #include "plugin/progress.h"
 #include "tl/trace.h"
 

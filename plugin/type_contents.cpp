@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "plugin/types.h"
+#include "plugin/datatype.h"
+#include "plugin/predefined_types.h"
 
 namespace plait::plugin {
 

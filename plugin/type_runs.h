@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plugin/contiguity.h"
-#include "plugin/types.h"
+#include "plugin/datatype.h"
 
 namespace plait::plugin {
 

@@ -1,0 +1,37 @@
+// What is known of one of MPI's datatypes.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+
+#include "core/reduction.h"
+
+namespace plait::plugin {
+
+// Facts of one committed datatype. Predefined ones live for ever, others until the user frees the type.
+struct Datatype {
+  MPI_Datatype handle = MPI_DATATYPE_NULL;
+  std::size_t size = 0;       // bytes of data
+  std::ptrdiff_t extent = 0;  // bytes from one element to the next
+  std::ptrdiff_t lower_bound = 0;
+  std::ptrdiff_t true_lower_bound = 0;
+  std::size_t true_extent = 0;
+  bool contiguous = false;  // any number of elements lies in memory exactly as it is packed
+  bool gapless = false;     // an element lies in memory as it is packed, from its true lower bound on
+  bool predefined = false;
+  bool by_message = false;  // MPI_Pack would not keep all of its bytes
+  bool long_reals = false;  // of a predefined type: made of 16-byte reals
+  // By Op, of a predefined type: how a predefined operator combines its elements. No `apply` where the kernel is
+  // missing or where the host refuses the combination: then the host gets the call, and raises the error if there is
+  // one.
+  const Reducer* reducers = nullptr;
+};
+
+// Asks the host for the sizes, extents and bounds of the type behind `handle`. Thread-safe.
+void measure(Datatype& type);
+
+// As much data as there is room, nothing outside: then only the order of the parts is left to look at.
+bool fills_its_extent(const Datatype& measured);
+
+}  // namespace plait::plugin
