@@ -12,6 +12,7 @@
 #include "plait/plait.h"
 #include "plan/choose/plan_file.h"
 #include "plugin/host.h"
+#include "tl/mpi/library_version.h"
 #include "tl/trace.h"
 #include "topo/discovery.h"
 
@@ -170,6 +171,8 @@ void Agreement::begin(const std::vector<std::string>& preferred) {
   Job& job = *job_;
   LoadedConfig loaded = load_config_from_process(preferred);
   job.config = std::move(loaded.config);
+  job.mpi_library = library_version();
+  job.mpi_release = library_release();
   const Result<std::string> plan = read_plan(job.config.plan);
   job.config.plan = plan.ok() ? *plan : std::string();
   job.fingerprint = fingerprint(job.config);
@@ -182,7 +185,7 @@ void Agreement::begin(const std::vector<std::string>& preferred) {
   job.first_rank = rank_ == 0;
   if (job.first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);
-  if (!job.config.disable) files_ = {read_own_table(job.config), read_own_overlap_plan(job.config)};
+  if (!job.config.disable) files_ = {read_own_table(job.config, job.mpi_release), read_own_overlap_plan(job.config, job.mpi_release)};
   all_.assign(static_cast<std::size_t>(ranks_), introduction_of(job, files_));
 }
 

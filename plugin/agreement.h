@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "plugin/attendance.h"
-#include "plugin/job.h"
+#include "runtime/job/attendance.h"
+#include "runtime/job/job.h"
 #include "plugin/layer.h"
-#include "plugin/overlap_setting.h"
-#include "plugin/tuning_table.h"
+#include "runtime/job/overlap_setting.h"
+#include "runtime/job/tuning_table.h"
 #include "topo/location.h"
 
 namespace plait::plugin {

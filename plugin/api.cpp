@@ -3,8 +3,9 @@
 
 #include <cmath>
 
-#include "plugin/job.h"
-#include "plugin/progress_share.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
+#include "runtime/progress/progress_share.h"
 #include "plugin/progress_thread.h"
 
 #ifndef PLAIT_VERSION
@@ -15,11 +16,11 @@ extern "C" {
 
 const char* plait_version(void) { return PLAIT_VERSION; }
 
-int plait_set_enabled(int enabled) { return plait::plugin::detail::enabled.exchange(enabled != 0) ? 1 : 0; }
+int plait_set_enabled(int enabled) { return plait::runtime::detail::enabled.exchange(enabled != 0) ? 1 : 0; }
 
-const char* plait_last_plan(void) { return plait::plugin::detail::last_call.plan; }
+const char* plait_last_plan(void) { return plait::plugin::last_call().plan; }
 
-const char* plait_last_channels(void) { return plait::plugin::detail::last_call.channels; }
+const char* plait_last_channels(void) { return plait::plugin::last_call().channels; }
 
 int plait_set_progress_duty(int percent) {
   if (percent < 1 || percent > 100) return -1;

@@ -5,8 +5,9 @@
 
 #include "plugin/device_data.h"
 #include "plugin/host.h"
+#include "plugin/layer.h"
 #include "plugin/predefined_types.h"
-#include "plugin/reasons.h"
+#include "runtime/job/reasons.h"
 #include "plugin/types.h"
 
 namespace plait::plugin {

@@ -12,10 +12,11 @@
 #include "plugin/call_record.h"
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/pack_error.h"
 #include "plugin/progress.h"
-#include "plugin/reasons.h"
+#include "runtime/job/reasons.h"
 #include "plugin/staging.h"
 #include "plugin/timed_call.h"
 #include "tl/trace.h"
@@ -116,7 +117,7 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
   const PreparedCall& prepared = machinery.schedules.find({.call = first, .way = planners_way});
   if (!prepared.accelerated) return {.reason = prepared.reason};
   if (begin_ns == 0 && machinery.trace != nullptr) begin_ns = monotonic_ns();
-  detail::last_call = {.plan = prepared.plan, .channels = prepared.channels};
+  note_call({.plan = prepared.plan, .channels = prepared.channels});
   const int code = run(communicator, request, problem, prepared);
   if (begin_ns != 0)
     record(communicator, request, prepared, row_of(communicator, request, prepared, Form::blocking), begin_ns);
@@ -135,7 +136,7 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   const std::uint64_t begin_ns = monotonic_ns();
   communicator.timed = {.tried = &tried, .begin_ns = begin_ns};
   if (prepared == nullptr || !prepared->accelerated) return {.reason = tried.reason()};
-  detail::last_call = {.plan = prepared->plan, .channels = prepared->channels};
+  note_call({.plan = prepared->plan, .channels = prepared->channels});
   const int code = run(communicator, request, *prepared);
   const std::uint64_t took_ns = monotonic_ns() - begin_ns;
   communicator.timed = {};
@@ -165,7 +166,7 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
   if (!prepared->accelerated) return {.reason = prepared->reason};
   const bool measuring = begin_ns != 0 || communicator.machinery->trace != nullptr;
   if (measuring && begin_ns == 0) begin_ns = monotonic_ns();
-  detail::last_call = {.plan = prepared->plan, .channels = prepared->channels};
+  note_call({.plan = prepared->plan, .channels = prepared->channels});
   const int code = run(communicator, request, *prepared);
   if (measuring) record(communicator, request, *prepared, prepared->row, begin_ns);
   return {.code = code};

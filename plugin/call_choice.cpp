@@ -1,6 +1,7 @@
 #include "plugin/call_choice.h"
 
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {

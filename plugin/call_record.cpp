@@ -2,7 +2,8 @@
 
 #include <exception>
 
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/machinery.h"
 #include "plugin/shared_memory.h"
 #include "tl/shm/arena.h"

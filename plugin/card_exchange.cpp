@@ -11,7 +11,8 @@
 #include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
 #include "plugin/host.h"
-#include "plugin/learned.h"
+#include "plugin/layer.h"
+#include "runtime/trial/learned.h"
 #include "plugin/trials.h"
 #include "topo/shape.h"
 

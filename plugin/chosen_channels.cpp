@@ -15,7 +15,8 @@
 #include "plugin/communicators.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
 
 namespace plait::plugin {

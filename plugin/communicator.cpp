@@ -11,10 +11,11 @@
 #include "core/intern.h"
 #include "core/log.h"
 #include "plan/choose/planner.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/machinery.h"
-#include "plugin/process_grid.h"
-#include "plugin/reasons.h"
+#include "runtime/report/process_grid.h"
+#include "runtime/job/reasons.h"
 
 namespace plait::plugin {
 
@@ -92,12 +93,6 @@ const char* grid_text(MPI_Comm comm, int ranks) {
 }
 
 }  // namespace
-
-const char* reasons::of_communicator(bool inter, int ranks) {
-  if (inter) return reasons::inter_communicator;
-  if (ranks == 1) return reasons::one_rank;
-  return ranks > most_planned_ranks ? plan::reasons::too_large : nullptr;
-}
 
 Communicator::Communicator(MPI_Comm comm) : handle(comm) {
   int is_inter = 0;

@@ -11,7 +11,7 @@
 #include "plan/choose/planner.h"
 #include "plugin/collective_functions.h"
 #include "plugin/layer.h"
-#include "plugin/reasons.h"
+#include "runtime/job/reasons.h"
 
 namespace plait::plugin::coverage {
 

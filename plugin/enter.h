@@ -10,9 +10,10 @@
 #include "plugin/call_record.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
-#include "plugin/reasons.h"
+#include "runtime/job/reasons.h"
 #include "plugin/request.h"
 #include "tl/trace.h"
 

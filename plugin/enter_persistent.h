@@ -17,10 +17,11 @@
 #include "plugin/communicator.h"
 #include "plugin/enter.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
-#include "plugin/reasons.h"
+#include "runtime/job/reasons.h"
 #include "plugin/request.h"
 #include "tl/trace.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 

@@ -10,7 +10,7 @@
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/layer.h"
 #include "plugin/schedule_cache.h"
-#include "plugin/work_memory.h"
+#include "runtime/job/work_memory.h"
 #include "tl/channel.h"
 
 namespace plait::plugin {

@@ -8,13 +8,13 @@
 
 #include "core/immortal.h"
 #include "plugin/errors.h"
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 #include "plugin/layout.h"
 #include "plugin/machinery.h"
-#include "plugin/overlap_counts.h"
+#include "runtime/fusion/overlap_counts.h"
 #include "plugin/pack_error.h"
-#include "plugin/progress_share.h"
-#include "plugin/reasons.h"
+#include "runtime/progress/progress_share.h"
+#include "runtime/job/reasons.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

@@ -20,12 +20,12 @@
 #include "core/status.h"
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/fused_plans.h"
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 #include "plugin/layer.h"
 #include "plugin/operation.h"
-#include "plugin/overlap_counts.h"
-#include "plugin/overlap_learner.h"
-#include "plugin/step_matcher.h"
+#include "runtime/fusion/overlap_counts.h"
+#include "runtime/fusion/overlap_learner.h"
+#include "runtime/fusion/step_matcher.h"
 
 namespace plait::plugin {
 

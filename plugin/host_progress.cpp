@@ -7,7 +7,8 @@
 
 #include "plugin/host.h"
 #include "plugin/imported_function.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 

@@ -1,12 +1,17 @@
-// The namespace of this layer, in which the names of the layers below it (transports, plans and topology) need no
-// prefix.
+// The namespace of this layer, in which the names of the layers below it (the runtime, transports, plans and topology)
+// need no prefix.
 #pragma once
 
 namespace plait::topo {}
 namespace plait::plan {}
 namespace plait::tl {}
+namespace plait::runtime {
+namespace reasons {}
+}  // namespace plait::runtime
 namespace plait::plugin {
 using namespace topo;
 using namespace plan;
 using namespace tl;
+using namespace runtime;
+namespace reasons = runtime::reasons;  // plan has some of that name as well
 }  // namespace plait::plugin

@@ -11,12 +11,12 @@
 #include "plugin/axes.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 #include "plugin/layout.h"
-#include "plugin/learned.h"
+#include "runtime/trial/learned.h"
 #include "plugin/made_communicator.h"
 #include "plugin/nonblocking.h"
-#include "plugin/overlap_counts.h"
+#include "runtime/fusion/overlap_counts.h"
 #include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
 #include "plugin/report.h"
@@ -35,7 +35,7 @@ constinit std::vector<std::string> preferred;
 // What the calls stand on.
 void open_layers(Job& job) {
   job.helped = job.config.progress == "thread" || job.overlaps();
-  detail::threaded.store(job.concurrent || job.helped, std::memory_order_relaxed);
+  runtime::detail::threaded.store(job.concurrent || job.helped, std::memory_order_relaxed);
   if (job.overlaps()) OverlapCounts::instance().start();
   if (job.overlap != nullptr) OverlapCounts::instance().add(*job.overlap);
   if (*job.off_reason != '\0') return;
@@ -63,16 +63,16 @@ bool start(const Attendance* attendance) {
   if (!agreement.all_well(works([&] { agreement.begin(preferred); }))) return false;
   const bool opened = works([&] {
     agreement.agree();
-    detail::job = &agreement.job();
-    open_layers(*detail::job);
+    runtime::detail::job = &agreement.job();
+    open_layers(*runtime::detail::job);
   });
   const bool well = agreement.all_well(opened);
-  detail::job = nullptr;
+  runtime::detail::job = nullptr;
   if (!well) return false;
-  detail::job = agreement.take().release();
+  runtime::detail::job = agreement.take().release();
   const bool off = *job().off_reason != '\0';
-  detail::reporting.store(job().reporting, std::memory_order_relaxed);
-  detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
+  runtime::detail::reporting.store(job().reporting, std::memory_order_relaxed);
+  runtime::detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
   if (!off) start_progress_thread(job().config);
   return true;
 }
@@ -84,19 +84,19 @@ void prefer_settings(std::vector<std::string> entries) { preferred = std::move(e
 // The kernel lets a process take part in fences at once while it has one thread, and after milliseconds later on.
 void begin_initialisation() {
   tl::detail::join_fences();
-  detail::phase.store(Phase::starting, std::memory_order_release);
+  runtime::detail::phase.store(Phase::starting, std::memory_order_release);
 }
 
 void end_initialisation(bool initialised) {
   if (initialised)
     end_initialisation(Attendance());
   else
-    detail::phase.store(Phase::before, std::memory_order_release);
+    runtime::detail::phase.store(Phase::before, std::memory_order_release);
 }
 
 void end_initialisation(const Attendance& attendance) {
   if (start(&attendance)) return set_up_world();
-  detail::phase.store(Phase::off, std::memory_order_release);
+  runtime::detail::phase.store(Phase::off, std::memory_order_release);
   warn("a rank has no memory for Plait; every call goes to the host MPI");
 }
 
@@ -112,8 +112,8 @@ void start_late() {
 
 void finish() {
   static_cast<void>(works(free_axes_groups));
-  const Phase before = detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
-  if ((before != Phase::open && before != Phase::off) || detail::job == nullptr) return;
+  const Phase before = runtime::detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
+  if ((before != Phase::open && before != Phase::off) || runtime::detail::job == nullptr) return;
   stop_progress_thread();
   static_cast<void>(works(finish_reshardings));
   static_cast<void>(works(finish_persistent));

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/attendance.h"
+#include "plugin/layer.h"
+#include "runtime/job/attendance.h"
 
 namespace plait::plugin {
 

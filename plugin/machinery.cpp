@@ -7,7 +7,7 @@
 
 #include "core/log.h"
 #include "plugin/errors.h"
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

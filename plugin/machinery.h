@@ -16,7 +16,7 @@
 #include "plugin/segment_share.h"
 #include "plugin/sockets.h"
 #include "plugin/trace_file.h"
-#include "plugin/work_memory.h"
+#include "runtime/job/work_memory.h"
 #include "tl/channel.h"
 #include "tl/engine.h"
 #include "tl/shm/peer_buffers.h"

@@ -8,7 +8,8 @@
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/request.h"
 
 namespace plait::plugin {

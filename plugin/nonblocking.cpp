@@ -9,12 +9,13 @@
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/machinery.h"
 #include "plugin/made_communicator.h"
-#include "plugin/overlap_counts.h"
+#include "runtime/fusion/overlap_counts.h"
 #include "plugin/progress.h"
-#include "plugin/reasons.h"
+#include "runtime/job/reasons.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -190,7 +191,7 @@ void prepare_to_run(Operation& operation) {
   }
   operation.prepared = std::move(prepared);
   operation.needs_host = calls_host(operation);
-  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
 }
 
 bool post_stays_with_host(Communicator& communicator) noexcept {

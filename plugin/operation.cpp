@@ -2,7 +2,7 @@
 
 #include <mutex>
 #include <utility>
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {

@@ -19,7 +19,7 @@
 #include "plugin/layer.h"
 #include "plugin/piece.h"
 #include "plugin/slot_size.h"
-#include "plugin/work_memory.h"
+#include "runtime/job/work_memory.h"
 #include "tl/channel.h"
 #include "topo/hierarchy.h"
 

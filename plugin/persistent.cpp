@@ -14,7 +14,8 @@
 #include "core/log.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent_receive.h"
@@ -22,7 +23,7 @@
 #include "plugin/persistent_set_up.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress.h"
-#include "plugin/reasons.h"
+#include "runtime/job/reasons.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -127,7 +128,7 @@ int start_one(Operation& operation, MPI_Request* request) {
   operation.begin_ns = reporting() ? monotonic_ns() : 0;
   operation.complete.store(false, std::memory_order_relaxed);
   persistence.state.store(State::active, std::memory_order_relaxed);
-  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
   note_latest(operation, persistence.handle);
   hand_over_start(operation);
   return MPI_SUCCESS;
@@ -169,7 +170,7 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
     forget(operation);
     return error;
   }
-  detail::last_call = {.plan = operation.prepared->plan, .channels = operation.prepared->channels};
+  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
   *request = operation.persistence.handle;
   return MPI_SUCCESS;
 }

@@ -12,7 +12,8 @@
 #include "core/log.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/persistent_receive.h"
 #include "plugin/persistent_space.h"
 

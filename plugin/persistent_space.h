@@ -13,9 +13,10 @@
 
 #include "core/status.h"
 #include "plugin/communicator.h"
+#include "plugin/layer.h"
 #include "plugin/machinery.h"
 #include "plugin/operation.h"
-#include "plugin/start_order.h"
+#include "runtime/progress/start_order.h"
 
 namespace plait::plugin {
 

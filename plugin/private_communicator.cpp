@@ -1,7 +1,8 @@
 #include "plugin/private_communicator.h"
 
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {

@@ -19,11 +19,11 @@
 
 #include "core/log.h"
 #include "core/work_team.h"
-#include "plugin/helper_bell.h"
-#include "plugin/job.h"
-#include "plugin/overlap_counts.h"
+#include "runtime/progress/helper_bell.h"
+#include "runtime/job/job.h"
+#include "runtime/fusion/overlap_counts.h"
 #include "plugin/progress.h"
-#include "plugin/progress_share.h"
+#include "runtime/progress/progress_share.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

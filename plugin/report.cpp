@@ -21,15 +21,14 @@
 #include "core/units.h"
 #include "plait/plait.h"
 #include "plugin/gather_text.h"
-#include "plugin/job.h"
-#include "plugin/mapping_advice.h"
+#include "runtime/job/job.h"
+#include "runtime/report/mapping_advice.h"
 #include "plugin/node_report.h"
-#include "plugin/overlap_counts.h"
-#include "plugin/own_location.h"
-#include "plugin/placement_advice.h"
+#include "runtime/fusion/overlap_counts.h"
+#include "runtime/job/own_location.h"
+#include "runtime/report/placement_advice.h"
 #include "plugin/rails.h"
-#include "plugin/report_content.h"
-#include "tl/mpi/library_version.h"
+#include "runtime/report/report_content.h"
 
 namespace plait::plugin {
 namespace {
@@ -187,7 +186,7 @@ std::string advice_on_grid(const Report& report) {
   JobPlacement placed{.nodes = job().world_nodes,
                       .machine = default_machine(),
                       .traffic = {},
-                      .launcher = launcher_of(library_version())};
+                      .launcher = launcher_of(job().mpi_library)};
   if (links().network > 0) placed.machine.levels.front().port_seconds_per_byte = links().network;
   placed.machine.ranks_per_core = links().crowd;
   for (const auto& [line, sums] : report.grid) {
@@ -206,7 +205,7 @@ std::string advice_on_grid(const Report& report) {
 std::vector<std::string> advice_on_mapping(const Report& report) {
   const auto accelerated = [](const auto& entry) { return entry.first.plan != "host"; };
   if (std::none_of(report.table.begin(), report.table.end(), accelerated)) return {};
-  return mapping_advice(report.places, launcher_of(library_version()));
+  return mapping_advice(report.places, launcher_of(job().mpi_library));
 }
 
 // ---- What is said, as text or as a page ----
@@ -250,7 +249,7 @@ ReportContent content_of(const Report& report, const std::string& shared_setting
   content.ranks = world_ranks();
   content.version = plait_version();
   add_rows(report.table, content);
-  content.facts.push_back("MPI: " + library_version());
+  content.facts.push_back("MPI: " + job().mpi_library);
   std::string rails;
   for (const auto& [name, bytes] : report.rails) {
     content.rails.push_back({name, bytes});
@@ -287,7 +286,7 @@ std::string tools_text(const Report& report, const Config& config) {
                     {"plan", line.plan},
                     {"channels", joined(sums)},
                     {"reason", line.reason}});
-  json object = {{"version", plait_version()}, {"mpi", library_version()}, {"ranks", world_ranks()}, {"rows", list}};
+  json object = {{"version", plait_version()}, {"mpi", job().mpi_library}, {"ranks", world_ranks()}, {"rows", list}};
   object["saved_seconds"] = saved_by_a_rank(report);
   object["node"] = node_report_json(report.node, config.shared);
   if (report.overlap.ranks > 0) object["overlap"] = overlap_report_json(report.overlap);

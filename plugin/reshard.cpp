@@ -20,7 +20,7 @@
 #include "plugin/device_data.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
@@ -409,7 +409,7 @@ int Resharding::fail(const Status& cause, int error) {
 
 int Resharding::execute(const void* source, void* destination) {
   if (communicator_ == nullptr) return MPI_SUCCESS;
-  detail::last_call = {.plan = prepared_->plan, .channels = prepared_->channels};
+  note_call({.plan = prepared_->plan, .channels = prepared_->channels});
   if (communicator_->machinery == nullptr) return run_alone(source, destination);
   drain(*communicator_);
   if (communicator_->road == Road::broken) return raise_error(comm_, communicator_->error);
@@ -446,7 +446,7 @@ int Resharding::start(const void* source, void* destination, MPI_Request* reques
   operation->laid_out = true;
   operation->needs_host = calls_host_;
   if (communicator_->machinery->trace != nullptr) operation->begin_ns = monotonic_ns();
-  detail::last_call = {.plan = prepared_->plan, .channels = prepared_->channels};
+  note_call({.plan = prepared_->plan, .channels = prepared_->channels});
   const int error = give_request(*operation, request);
   return error == MPI_SUCCESS ? error : raise_error(comm_, error);
 }

@@ -17,7 +17,7 @@
 #include "plugin/request.h"
 #include "plugin/schedule_cache.h"
 #include "plugin/staging.h"
-#include "plugin/work_memory.h"
+#include "runtime/job/work_memory.h"
 #include "tl/engine.h"
 
 namespace plait::plugin {

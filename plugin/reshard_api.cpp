@@ -5,7 +5,8 @@
 #include "plait/plait_mpi.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
 #include "plugin/reshard.h"
 

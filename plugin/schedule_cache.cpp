@@ -4,8 +4,8 @@
 #include <string>
 
 #include "core/intern.h"
-#include "plugin/job.h"
-#include "plugin/reasons.h"
+#include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
 
 namespace plait::plugin {
 namespace {

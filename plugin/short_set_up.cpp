@@ -9,7 +9,8 @@
 #include "plugin/attempt.h"
 #include "plugin/bootstrap_steps.h"
 #include "plugin/cooperation.h"
-#include "plugin/job.h"
+#include "plugin/layer.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin::bootstrap {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plugin/descriptor_share.h"
+#include "runtime/job/descriptor_share.h"
 #include "plugin/layer.h"
 #include "plugin/rails.h"
 #include "tl/tcp/tcp_channel.h"

@@ -6,7 +6,7 @@
 #include "plan/lower/bound_schedule.h"
 #include "plugin/layer.h"
 #include "plugin/request.h"
-#include "plugin/work_memory.h"
+#include "runtime/job/work_memory.h"
 #include "tl/channel.h"
 
 namespace plait::plugin {

@@ -13,7 +13,7 @@
 #include "core/log.h"
 #include "plugin/gather_text.h"
 #include "plugin/host.h"
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 #include "topo/discovery.h"
 
 namespace plait::plugin {

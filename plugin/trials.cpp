@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/job.h"
-#include "plugin/reasons.h"
+#include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
 #include "plugin/report.h"
 
 namespace plait::plugin {

@@ -12,8 +12,8 @@
 #include "plan/choose/planner.h"
 #include "plan/model/collective.h"
 #include "plugin/layer.h"
-#include "plugin/learned.h"
-#include "plugin/trial.h"
+#include "runtime/trial/learned.h"
+#include "runtime/trial/trial.h"
 
 namespace plait::plugin {
 

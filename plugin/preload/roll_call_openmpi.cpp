@@ -11,9 +11,10 @@
 #include "plait/plait.h"
 #include "plugin/host.h"
 #include "plugin/imported_function.h"
+#include "plugin/layer.h"
 #include "plugin/ompi/modex.h"
 #include "plugin/preload/roll_call.h"
-#include "plugin/job.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin::preload {
 namespace {
