@@ -59,7 +59,7 @@ void take_overlap(Job& job, const OwnOverlapPlan& own) {
 
 void turn_off(Job& job, const char* reason) { job.off_reason = reason; }
 
-// What one job has of a file that all ranks are to have alike.
+// What one process has of a file that all ranks are to have alike.
 struct OwnFile {
   const char* variable;
   std::uint64_t hash, none, refused;
@@ -102,7 +102,7 @@ void stay_off(Job& job, const Attendance& attendance, int world_rank) {
 Introduction introduction_of(const Job& job, const OwnFiles& files) {
   const Config& config = job.config;
   return {.host = discover_host(),
-          .machine = discover_machine(),
+          .machine = job.machine,
           .fingerprint = job.fingerprint,
           .table = files.table.hash,
           .overlap = files.overlap.hash,
@@ -182,10 +182,12 @@ void Agreement::begin(const std::vector<std::string>& preferred) {
   PMPI_Query_thread(&provided);
   job.concurrent = job.any_concurrent = provided == MPI_THREAD_MULTIPLE;
   job.main_thread_only = provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED;
+  job.machine = discover_machine();
   job.first_rank = rank_ == 0;
   if (job.first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);
-  if (!job.config.disable) files_ = {read_own_table(job.config, job.mpi_release), read_own_overlap_plan(job.config, job.mpi_release)};
+  if (!job.config.disable)
+    files_ = {read_own_table(job.config, job.mpi_release), read_own_overlap_plan(job.config, job.mpi_release)};
   all_.assign(static_cast<std::size_t>(ranks_), introduction_of(job, files_));
 }
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/layer.h"
 #include "runtime/job/attendance.h"
 #include "runtime/job/job.h"
-#include "plugin/layer.h"
 #include "runtime/job/overlap_setting.h"
 #include "runtime/job/tuning_table.h"
 #include "topo/location.h"

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "plugin/layer.h"
+#include "plugin/progress_thread.h"
 #include "runtime/job/job.h"
 #include "runtime/progress/progress_share.h"
-#include "plugin/progress_thread.h"
 
 #ifndef PLAIT_VERSION
 #error "the build defines PLAIT_VERSION"

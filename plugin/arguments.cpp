@@ -7,8 +7,8 @@
 #include "plugin/host.h"
 #include "plugin/layer.h"
 #include "plugin/predefined_types.h"
-#include "runtime/job/reasons.h"
 #include "plugin/types.h"
+#include "runtime/job/reasons.h"
 
 namespace plait::plugin {
 namespace {

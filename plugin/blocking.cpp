@@ -13,12 +13,12 @@
 #include "plugin/errors.h"
 #include "plugin/fusion.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/pack_error.h"
 #include "plugin/progress.h"
-#include "runtime/job/reasons.h"
 #include "plugin/staging.h"
 #include "plugin/timed_call.h"
+#include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

@@ -21,15 +21,15 @@
 #include "plugin/cooperation.h"
 #include "plugin/errors.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/link_probe.h"
 #include "plugin/node_report.h"
-#include "runtime/job/own_location.h"
 #include "plugin/progress.h"
 #include "plugin/rails.h"
 #include "plugin/report.h"
 #include "plugin/segment_share.h"
 #include "plugin/single_copy.h"
+#include "runtime/job/job.h"
+#include "runtime/job/own_location.h"
 #include "tl/mpi/mpi_channel.h"
 #include "tl/shm/arena_buffers.h"
 #include "tl/shm/copy_probe.h"
@@ -187,6 +187,7 @@ Status Bootstrap::connect_rails() {
     return {};
   }
   debug("set-up: " + connected.status().message());
+  if (connected.status().code() == Code::peer_failed) connections_.messages.leave();  // leave_trials()
   use_ucx_ = false;
   return use_mpi_ && connected.status().code() == Code::unavailable ? Status() : connected.status();
 }

@@ -3,9 +3,9 @@
 #include <exception>
 
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/machinery.h"
 #include "plugin/shared_memory.h"
+#include "runtime/job/job.h"
 #include "tl/shm/arena.h"
 #include "tl/trace.h"
 

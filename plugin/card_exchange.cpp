@@ -12,8 +12,8 @@
 #include "plugin/cooperation.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/trial/learned.h"
 #include "plugin/trials.h"
+#include "runtime/trial/learned.h"
 #include "topo/shape.h"
 
 namespace plait::plugin::bootstrap {

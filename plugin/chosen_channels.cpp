@@ -16,8 +16,8 @@
 #include "plugin/errors.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {

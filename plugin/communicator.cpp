@@ -1,21 +1,18 @@
 #include "plugin/communicator.h"
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <mutex>
-#include <new>
 #include <string>
 
 #include "core/intern.h"
 #include "core/log.h"
 #include "plan/choose/planner.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/machinery.h"
-#include "runtime/report/process_grid.h"
+#include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
+#include "runtime/report/process_grid.h"
 
 namespace plait::plugin {
 

@@ -11,10 +11,10 @@
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
-#include "runtime/job/reasons.h"
 #include "plugin/request.h"
+#include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

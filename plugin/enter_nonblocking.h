@@ -13,10 +13,10 @@
 #include "plugin/enter.h"
 #include "plugin/errors.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
 #include "plugin/request.h"
+#include "runtime/job/job.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

@@ -18,11 +18,11 @@
 #include "plugin/enter.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
-#include "runtime/job/reasons.h"
 #include "plugin/request.h"
+#include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

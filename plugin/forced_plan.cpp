@@ -16,10 +16,10 @@
 #include "plugin/errors.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
 #include "plugin/progress.h"
 #include "plugin/request.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {

@@ -8,13 +8,13 @@
 
 #include "core/immortal.h"
 #include "plugin/errors.h"
-#include "runtime/job/job.h"
 #include "plugin/layout.h"
 #include "plugin/machinery.h"
-#include "runtime/fusion/overlap_counts.h"
 #include "plugin/pack_error.h"
-#include "runtime/progress/progress_share.h"
+#include "runtime/fusion/overlap_counts.h"
+#include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
+#include "runtime/progress/progress_share.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

@@ -20,7 +20,6 @@
 #include "core/status.h"
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/fused_plans.h"
-#include "runtime/job/job.h"
 #include "plugin/layer.h"
 #include "plugin/operation.h"
 #include "runtime/fusion/overlap_counts.h"

@@ -33,6 +33,7 @@ struct Region {
 // Whether MPI_Pack may not keep all bytes of a type: Open MPI 5.0 packs 16-byte reals as x87's long doubles, of which
 // only ten bytes are a value. Its messages keep them.
 bool loses_bytes_packed(MPI_Datatype type);
+// Whether it does so of 16-byte reals.
 bool packing_loses_reals();
 
 // Between `region` and `packed`, which has region.bytes. Both return an MPI error code.

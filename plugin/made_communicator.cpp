@@ -9,8 +9,8 @@
 #include "plugin/communicators.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/request.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {

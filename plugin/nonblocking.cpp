@@ -10,11 +10,11 @@
 #include "plugin/fusion.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/machinery.h"
 #include "plugin/made_communicator.h"
-#include "runtime/fusion/overlap_counts.h"
 #include "plugin/progress.h"
+#include "runtime/fusion/overlap_counts.h"
+#include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "tl/trace.h"
 

@@ -1,21 +1,13 @@
 #include "plugin/persistent.h"
 
-#include <atomic>
 #include <exception>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "core/immortal.h"
-#include "core/log.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent_receive.h"
@@ -23,6 +15,7 @@
 #include "plugin/persistent_set_up.h"
 #include "plugin/persistent_space.h"
 #include "plugin/progress.h"
+#include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "tl/trace.h"
 

@@ -13,9 +13,9 @@
 #include "plugin/errors.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/persistent_receive.h"
 #include "plugin/persistent_space.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {

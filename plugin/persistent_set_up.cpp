@@ -99,7 +99,7 @@ Status connect(Communicator& communicator, SpaceConnections& space) {
 
 Result<SpaceConnections> connect_space(Communicator& communicator) noexcept {
   SpaceConnections space;
-  const Status made = attempt([&] { return connect(communicator, space); });
+  Status made = attempt([&] { return connect(communicator, space); });
   if (!made.ok()) return made;
   return space;
 }

@@ -1,6 +1,5 @@
 #include "plugin/persistent_space.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <exception>

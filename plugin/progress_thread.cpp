@@ -19,10 +19,10 @@
 
 #include "core/log.h"
 #include "core/work_team.h"
-#include "runtime/progress/helper_bell.h"
-#include "runtime/job/job.h"
-#include "runtime/fusion/overlap_counts.h"
 #include "plugin/progress.h"
+#include "runtime/fusion/overlap_counts.h"
+#include "runtime/job/job.h"
+#include "runtime/progress/helper_bell.h"
 #include "runtime/progress/progress_share.h"
 #include "tl/trace.h"
 

@@ -21,13 +21,13 @@
 #include "core/units.h"
 #include "plait/plait.h"
 #include "plugin/gather_text.h"
-#include "runtime/job/job.h"
-#include "runtime/report/mapping_advice.h"
 #include "plugin/node_report.h"
-#include "runtime/fusion/overlap_counts.h"
-#include "runtime/job/own_location.h"
-#include "runtime/report/placement_advice.h"
 #include "plugin/rails.h"
+#include "runtime/fusion/overlap_counts.h"
+#include "runtime/job/job.h"
+#include "runtime/job/own_location.h"
+#include "runtime/report/mapping_advice.h"
+#include "runtime/report/placement_advice.h"
 #include "runtime/report/report_content.h"
 
 namespace plait::plugin {

@@ -20,13 +20,13 @@
 #include "plugin/device_data.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "runtime/job/job.h"
 #include "plugin/layout.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
 #include "plugin/pack_error.h"
 #include "plugin/predefined_types.h"
 #include "plugin/progress.h"
+#include "runtime/job/job.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

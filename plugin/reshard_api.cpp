@@ -6,9 +6,9 @@
 #include "plugin/errors.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
 #include "plugin/reshard.h"
+#include "runtime/job/job.h"
 
 namespace {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/status.h"
-#include "runtime/job/descriptor_share.h"
 #include "plugin/layer.h"
 #include "plugin/rails.h"
+#include "runtime/job/descriptor_share.h"
 #include "tl/tcp/tcp_channel.h"
 
 namespace plait::plugin {

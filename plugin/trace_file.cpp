@@ -14,7 +14,7 @@
 #include "plugin/gather_text.h"
 #include "plugin/host.h"
 #include "runtime/job/job.h"
-#include "topo/discovery.h"
+#include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
@@ -119,7 +119,7 @@ std::int64_t clock_shift() {
     std::uint64_t machine, now_ns;
   };
   host().barrier(MPI_COMM_WORLD);
-  const Stamp mine{.machine = discover_machine(), .now_ns = monotonic_ns()};
+  const Stamp mine{.machine = job().machine, .now_ns = monotonic_ns()};
   Stamp reference = mine;
   host().bcast(&reference, sizeof reference, MPI_BYTE, 0, MPI_COMM_WORLD);
   if (reference.machine == mine.machine) return 0;

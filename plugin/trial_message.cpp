@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <span>
 #include <vector>
 
-#include "plugin/cooperation.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -80,16 +80,35 @@ void leave_trials(MPI_Comm comm, TrialPartners partners) noexcept {
   }
 }
 
+namespace {
+
+// Who takes part in no further trial itself is waited for by its own partners. True where one has left.
+bool pass_on_leave(MPI_Comm comm, TrialPartners partners) {
+  if (!partner_left(comm)) return false;
+  leave_trials(comm, partners);
+  return true;
+}
+
+}  // namespace
+
 bool trial_succeeds(Channel& channel, MPI_Comm comm, TrialPartners partners, std::uint64_t limit_ns) {
-  if (partner_left(comm)) return false;
+  if (pass_on_leave(comm, partners)) return false;
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
   std::array<std::byte, trial_bytes> out{}, in{};
   for (std::size_t i = 0; i < trial_bytes; ++i) out[i] = pattern(rank, i);
   Swap swap(channel, out, in);
-  if (!swap.run(comm, partners.to, partners.from, limit_ns)) {
-    channel.abandon({Code::unavailable, "the trial message did not arrive"});  // before its memory goes
-    return false;
+  const Status absent(Code::unavailable, "the trial message did not arrive");
+  try {
+    if (!swap.run(comm, partners.to, partners.from, limit_ns)) {
+      pass_on_leave(comm, partners);
+      channel.abandon(absent);  // before its memory goes
+      return false;
+    }
+  } catch (const std::exception&) {
+    leave_trials(comm, partners);  // first: the channel takes seconds
+    channel.abandon(absent);
+    throw;
   }
   for (std::size_t i = 0; i < trial_bytes; ++i)
     if (in[i] != pattern(partners.from, i)) return false;

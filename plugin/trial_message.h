@@ -23,8 +23,8 @@ TrialPartners trial_partners(const Hierarchy& hierarchy, int rank);
 // meanwhile with what it has still to send for `comm`. A channel that failed is good for nothing more.
 bool trial_succeeds(Channel& channel, MPI_Comm comm, TrialPartners partners, std::uint64_t limit_ns);
 
-// For a rank that cannot take part, or in no further trial: its partners' trials on `comm` fail at once. Needs no
-// memory of ours.
+// For a rank that cannot take part, or in no further trial: its partners' trials on `comm` fail, and they pass it on to
+// theirs. Needs no memory of ours. What was said so stays in `comm`, which is good for nothing more.
 void leave_trials(MPI_Comm comm, TrialPartners partners) noexcept;
 
 }  // namespace plait::plugin

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/report.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
-#include "plugin/report.h"
 
 namespace plait::plugin {
 namespace {

@@ -22,11 +22,11 @@
 #include "plugin/fusion.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
 #include "plugin/request.h"
+#include "runtime/job/job.h"
 
 namespace plait::plugin::ompi {
 namespace {

@@ -18,7 +18,6 @@
 #include "plugin/enter_persistent.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "runtime/job/job.h"
 #include "plugin/lifecycle.h"
 #include "plugin/made_communicator.h"
 #include "plugin/nonblocking.h"
@@ -27,6 +26,7 @@
 #include "plugin/preload/roll_call.h"
 #include "plugin/preload/tools.h"
 #include "plugin/shared_memory.h"
+#include "runtime/job/job.h"
 #include "tl/shm/arena.h"
 #include "tl/trace.h"
 

@@ -2,6 +2,7 @@
 // processes by their launcher, and looks there for the others afterwards: no rank is asked that may not answer.
 #pragma once
 
+#include "plugin/layer.h"
 #include "runtime/job/attendance.h"
 
 namespace plait::plugin::preload {

@@ -14,7 +14,6 @@
 #include "plugin/layer.h"
 #include "plugin/ompi/modex.h"
 #include "plugin/preload/roll_call.h"
-#include "runtime/job/job.h"
 
 namespace plait::plugin::preload {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "core/immortal.h"
 #include "core/text_hash.h"
-#include "runtime/job/job.h"
 #include "runtime/progress/progress_share.h"
 #include "tl/trace.h"
 

@@ -10,7 +10,6 @@
 
 #include "core/text_hash.h"
 #include "plan/overlap/overlap_planner.h"
-#include "runtime/job/job.h"
 
 namespace plait::runtime {
 namespace {

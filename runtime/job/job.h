@@ -34,6 +34,7 @@ struct Job {
   int ranks_on_machine = 0;       // of MPI_COMM_WORLD, on this rank's machine; 0: not known
   int ranks_on_node = 0;          // likewise, on this rank's node: emulated nodes are several on a machine
   std::vector<int> world_nodes;   // node of each rank of MPI_COMM_WORLD, from 0 on by first ranks; empty: not known
+  std::uint64_t machine = 0;      // discover_machine()
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
   bool any_concurrent = false;    // of any rank of the job, as far as it is known
   bool main_thread_only = false;  // MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED

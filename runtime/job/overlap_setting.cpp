@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/text_hash.h"
-#include "runtime/job/job.h"
 #include "runtime/job/tuning_table.h"
 
 namespace plait::runtime {

@@ -5,7 +5,6 @@
 
 #include "core/file.h"
 #include "core/text_hash.h"
-#include "runtime/job/job.h"
 #include "topo/discovery.h"
 
 namespace plait::runtime {

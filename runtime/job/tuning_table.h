@@ -23,8 +23,8 @@ struct OwnTable {
 // the disk. Precondition: MPI is initialised.
 OwnTable read_own_table(const Config& config, const std::string& mpi_release);
 
-// What this job's ranks run on (`mpi_release`: the host MPI's), as `plait probe` notes it in a machine file: the MPI library ("mpi"), this node's
-// processors ("hardware") and the channels that may be used ("channels").
+// What this job's ranks run on (`mpi_release`: the host MPI's), as `plait probe` notes it in a machine file: the MPI
+// library ("mpi"), this node's processors ("hardware") and the channels that may be used ("channels").
 Fingerprint job_fingerprint(const Config& config, const std::string& mpi_release);
 
 }  // namespace plait::runtime

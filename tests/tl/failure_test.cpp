@@ -151,6 +151,25 @@ TEST(NodeFailures, AReasonCountsForMoreThanHearsay) {
   }
 }
 
+// The rank that failed hears itself from one that passes it on, and is to be the one that says so.
+TEST(NodeFailures, TheEchoOfAnOwnFailureIsNobodyElses) {
+  constexpr int ranks = 2, failing = 0;
+  std::atomic<int> marked{0};
+  const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+    Member member(std::move(segment), peers, rank, {});
+    while (marked < rank) sched_yield();
+    const Status found = member.channel().peer_failure();
+    member.engine().give_up(rank == failing ? Status(Code::peer_failed, "ucx: the link of this rank's own node is lost")
+                                            : found);
+    ++marked;
+    if (rank != failing) return found.code() == Code::peer_failed ? std::string() : "not heard: " + found.message();
+    while (marked < ranks) sched_yield();
+    const Status echo = member.channel().peer_failure();
+    return echo.ok() ? std::string() : "its own: " + echo.message();
+  };
+  EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0);
+}
+
 #if !defined(__SANITIZE_THREAD__)  // it does not follow forks of programs with threads
 // A rank that gives up although nothing of its own is under way here: the others wait in their rings, at both ends, and
 // in a group step.

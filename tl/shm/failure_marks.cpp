@@ -40,4 +40,11 @@ Status FailureMarks::look() {
           "shm: rank " + std::to_string(rank) + " has failed: " + found_->reason};
 }
 
+Status FailureMarks::of_another() {
+  Status seen = look();
+  const bool own = found_ != nullptr && found_->first_failed.load(std::memory_order_relaxed) ==
+                                            static_cast<std::uint32_t>(ranks_[self_]) + 1;
+  return own ? Status() : seen;
+}
+
 }  // namespace plait::tl::detail

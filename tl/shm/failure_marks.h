@@ -22,6 +22,8 @@ class FailureMarks {
   // A failure that another rank has marked: peer_failed, with the rank and its reason; or peer_left, where the ranks
   // that have marked one know no more than that another one cut its connection.
   Status look();
+  // The same, but for the echo of what this rank itself has told.
+  Status of_another();
 
  private:
   std::vector<FailureMark*> marks_;

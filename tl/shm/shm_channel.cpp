@@ -108,7 +108,7 @@ class ShmChannel final : public Channel {
     bells_.ring_all();
   }
   void abandon(const Status& cause) override;
-  Status peer_failure() override { return failures_.look(); }
+  Status peer_failure() override { return failures_.of_another(); }
 
  private:
   Result<bool> wait_on();
