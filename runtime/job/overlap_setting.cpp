@@ -9,7 +9,7 @@
 namespace plait::runtime {
 namespace {
 
-OwnOverlapPlan refused(const std::string& reason) {
+OwnOverlapPlan refused_plan(const std::string& reason) {
   return {nullptr, false, OwnOverlapPlan::refused, "PLAIT_OVERLAP is not used: " + reason};
 }
 
@@ -19,11 +19,11 @@ OwnOverlapPlan read_own_overlap_plan(const Config& config, const std::string& mp
   if (config.overlap.empty()) return {};
   if (config.overlap == "auto") return {nullptr, true, hash_text(config.overlap), {}};
   Result<OverlapPlan> plan = read_overlap_plan(config.overlap);
-  if (!plan.ok()) return refused(plan.status().message());
+  if (!plan.ok()) return refused_plan(plan.status().message());
   const Fingerprint job = plan->fingerprint.empty() ? Fingerprint() : job_fingerprint(config, mpi_release);
   if (const std::string entry = mismatch(plan->fingerprint, job); !entry.empty())
-    return refused("\"" + config.overlap + "\": it was made for " + entry + " '" + plan->fingerprint.at(entry) +
-                   "', and here it is '" + job.at(entry) + "'");
+    return refused_plan("\"" + config.overlap + "\": it was made for " + entry + " '" + plan->fingerprint.at(entry) +
+                        "', and here it is '" + job.at(entry) + "'");
   const std::uint64_t hash = std::max(hash_text(overlap_plan_json(*plan)), OwnOverlapPlan::refused + 1);
   return {std::make_shared<const OverlapPlan>(std::move(*plan)), false, hash, {}};
 }

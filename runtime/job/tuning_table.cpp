@@ -10,7 +10,7 @@
 namespace plait::runtime {
 namespace {
 
-OwnTable refused(const std::string& reason) {
+OwnTable refused_table(const std::string& reason) {
   return {nullptr, OwnTable::refused, "PLAIT_TABLE is not used: " + reason};
 }
 
@@ -24,13 +24,13 @@ OwnTable read_own_table(const Config& config, const std::string& mpi_release) {
   if (config.table.empty()) return {};
   const std::string path = "\"" + config.table + "\": ";
   const Result<std::string> text = read_file(config.table, largest_table_file);
-  if (!text.ok()) return refused(text.status().message());
+  if (!text.ok()) return refused_table(text.status().message());
   Result<TuningTable> table = parse_table(*text);
-  if (!table.ok()) return refused(path + table.status().message());
+  if (!table.ok()) return refused_table(path + table.status().message());
   const Fingerprint job = table->fingerprint.empty() ? Fingerprint() : job_fingerprint(config, mpi_release);
   if (const std::string entry = mismatch(table->fingerprint, job); !entry.empty())
-    return refused(path + "it was made for " + entry + " '" + table->fingerprint.at(entry) + "', and here it is '" +
-                   job.at(entry) + "'");
+    return refused_table(path + "it was made for " + entry + " '" + table->fingerprint.at(entry) +
+                         "', and here it is '" + job.at(entry) + "'");
   const std::uint64_t hash = std::max(hash_text(*text), OwnTable::refused + 1);
   return {std::make_shared<const TuningTable>(std::move(*table)), hash, {}};
 }
