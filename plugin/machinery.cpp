@@ -80,7 +80,7 @@ Status Machinery::agree_on_reason(const Status& failure) noexcept {
 }
 
 // Said here too: the host's own words of the error that ends the job go another way, on which its launcher loses them
-// once some rank has ended the job (Open MPI 4.1, a third of the jobs on three busy nodes).
+// once some rank has ended the job (Open MPI 4.1: docs/soak.md).
 void Machinery::tell(MPI_Comm messages, const Status& cause) noexcept {
   if (cause.code() != Code::peer_left && !known_to_others() && !notice.told()) try {
       warn("a collective call has failed: " + cause.message());
