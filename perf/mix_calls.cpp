@@ -9,7 +9,7 @@
 
 #include "core/units.h"
 #include "perf/layer.h"
-#include "tl/mpi/collective_calls.h"
+#include "tuner/measure/collective_calls.h"
 
 namespace plait::perf {
 namespace {

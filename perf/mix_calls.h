@@ -9,11 +9,11 @@
 #include "core/status.h"
 #include "perf/layer.h"
 #include "perf/mix_file.h"
-#include "tl/mpi/session.h"
+#include "tuner/measure/session.h"
 
 namespace plait::perf {
 
-// One kind of a mix's calls on MPI_COMM_WORLD; as CollectiveCall (tl/mpi/collective_calls.h).
+// One kind of a mix's calls on MPI_COMM_WORLD; as CollectiveCall (tuner/measure/collective_calls.h).
 class MixCall {
  public:
   virtual ~MixCall() = default;

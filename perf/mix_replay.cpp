@@ -22,8 +22,8 @@
 #include "perf/mix_calls.h"
 #include "perf/mix_file.h"
 #include "plait/plait.h"
-#include "tl/mpi/session.h"
-#include "tuner/bench_measure.h"
+#include "tuner/measure/bench_measure.h"
+#include "tuner/measure/session.h"
 
 namespace plait::perf {
 namespace {

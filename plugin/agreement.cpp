@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -11,8 +12,8 @@
 #include "core/text_hash.h"
 #include "plait/plait.h"
 #include "plan/choose/plan_file.h"
+#include "plan/model/fingerprint.h"
 #include "plugin/host.h"
-#include "tl/mpi/library_version.h"
 #include "tl/trace.h"
 #include "topo/discovery.h"
 
@@ -45,7 +46,7 @@ std::vector<int> number_nodes(const std::vector<Introduction>& ranks) {
   return nodes;
 }
 
-// What connects ranks of different jobs compares fingerprints (bootstrap.cpp).
+// What connects ranks of different jobs compares fingerprints (runtime/team/set_up.cpp).
 void take_table(Job& job, const OwnTable& own) {
   job.table = own.table;
   job.fingerprint ^= own.hash;
@@ -156,6 +157,14 @@ bool wait_for_all(MPI_Request request) {
   return true;
 }
 
+// What the host calls itself.
+std::string library_name() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  int length = 0;
+  if (PMPI_Get_library_version(version.data(), &length) != MPI_SUCCESS) return "unknown";
+  return mpi_library_name(version.data());
+}
+
 }  // namespace
 
 Agreement::Agreement(const Attendance* attendance)
@@ -171,8 +180,8 @@ void Agreement::begin(const std::vector<std::string>& preferred) {
   Job& job = *job_;
   LoadedConfig loaded = load_config_from_process(preferred);
   job.config = std::move(loaded.config);
-  job.mpi_library = library_version();
-  job.mpi_release = library_release();
+  job.mpi_library = library_name();
+  job.mpi_release = mpi_release_name(job.mpi_library);
   const Result<std::string> plan = read_plan(job.config.plan);
   job.config.plan = plan.ok() ? *plan : std::string();
   job.fingerprint = fingerprint(job.config);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/immortal.h"
-#include "plugin/cooperation.h"
 #include "plugin/errors.h"
+#include "plugin/mpi_oob.h"
 
 namespace plait::plugin {
 namespace {
@@ -172,8 +172,9 @@ Groups* prepare_group(MPI_Comm comm, const AxesRequest& request, Grid& grid) noe
 int make_group(MPI_Comm comm, int rank, const AxesRequest& request, MPI_Comm& group) {
   Grid grid;
   Groups* groups = prepare_group(comm, request, grid);
-  if (groups == nullptr) withdraw(comm);
-  if (groups == nullptr || !meet_all(comm, "make a group").ok()) return raise_error(comm, MPI_ERR_NO_MEM);
+  MpiOob oob = MpiOob::of_program(comm);
+  if (groups == nullptr) oob.withdraw();
+  if (groups == nullptr || !oob.meet("make a group").ok()) return raise_error(comm, MPI_ERR_NO_MEM);
   // By name: the group is set up as any communicator that the program makes.
   if (const int error = PMPI_Comm_split(comm, color_of(grid, rank), rank, &group); error != MPI_SUCCESS) return error;
   PMPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN);

@@ -7,18 +7,20 @@
 
 #include "core/intern.h"
 #include "core/log.h"
-#include "plugin/bootstrap.h"
 #include "plugin/call_choice.h"
 #include "plugin/call_record.h"
+#include "plugin/connect.h"
 #include "plugin/errors.h"
+#include "plugin/execution.h"
 #include "plugin/fusion.h"
 #include "plugin/layer.h"
 #include "plugin/pack_error.h"
+#include "plugin/pair_exchange.h"
 #include "plugin/progress.h"
 #include "plugin/staging.h"
-#include "plugin/timed_call.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
+#include "runtime/team/timed_call.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -30,7 +32,7 @@ namespace {
 void break_off(Communicator& communicator, const Status& status, int error) {
   communicator.error = error;
   communicator.road = Road::broken;
-  if (communicator.machinery != nullptr) communicator.machinery->give_up(status);
+  if (communicator.team != nullptr) communicator.team->give_up(status);
 }
 
 int fail(Communicator& communicator, const Status& status, int error) {
@@ -42,7 +44,7 @@ int fail(Communicator& communicator, const Status& status, int error) {
 void end_timed(Communicator& communicator, TrialClass& tried, std::uint64_t nanoseconds) {
   Status status;
   try {
-    status = end_timed_call(*communicator.machinery, tried, nanoseconds);
+    status = end_timed_call(*communicator.team, tried, nanoseconds);
   } catch (const std::exception& exception) {
     status = status_of(exception);
   }
@@ -51,46 +53,50 @@ void end_timed(Communicator& communicator, TrialClass& tried, std::uint64_t nano
 
 int fail(Communicator& communicator, const Status& status) { return fail(communicator, status, error_code(status)); }
 
-int run(Communicator& communicator, Request& request, const PreparedCall& prepared) {
-  Machinery& machinery = *communicator.machinery;
-  const Staging staging = lay_out(request, prepared.schedule, machinery.memory);
-  if (const int error = stage_in(request, staging); error != MPI_SUCCESS) [[unlikely]]
-    return fail(communicator, pack_error(error), error);
-  StepTrace* steps = begin_trace(machinery);
-  const Status status = machinery.engine.run(prepared.schedule, staging.buffers, request.reducer, steps);
+// Without what is done with its results. Returns what the call is to return.
+inline int run_through(Communicator& communicator, const Request& request, Execution& execution) {
+  Team& team = *communicator.team;
+  if (!pack(request, execution)) [[unlikely]]
+    return fail(communicator, pack_error(execution.error), execution.error);
+  const Status status = run(team, request, execution);
   if (!status.ok()) [[unlikely]]
-    return fail(communicator, machinery.reason_of(status));
-  if (const int error = stage_out(request, staging); error != MPI_SUCCESS)
-    return raise_error_of_call(communicator.handle, error);
+    return fail(communicator, team.reason_of(status));
   return MPI_SUCCESS;
 }
 
-Extent extent_for(const Communicator& communicator, const Call& call) {
-  if (by_pairs(call.collective)) return Extent::all_calls;  // how long they are no rank knows
-  return is_short(call, communicator.ranks) && !communicator.posts ? Extent::short_calls : Extent::all_calls;
+int run(Communicator& communicator, Request& request, const PreparedCall& prepared) {
+  Team& team = *communicator.team;
+  Execution execution{.schedule = &prepared.schedule, .staging = lay_out(request, prepared.schedule, team.memory)};
+  if (const int code = run_through(communicator, request, execution); code != MPI_SUCCESS) [[unlikely]]
+    return code;
+  const int error = finish(request, execution);
+  return error == MPI_SUCCESS ? error : raise_error_of_call(communicator.handle, error);
+}
+
+TeamExtent extent_for(const Communicator& communicator, const Call& call) {
+  if (by_pairs(call.collective)) return TeamExtent::all_calls;  // how long they are no rank knows
+  return is_short(call, communicator.ranks) && !communicator.posts ? TeamExtent::short_calls : TeamExtent::all_calls;
 }
 
 // ---- Exchanges by pairs ----
 
 // Whose lengths follow from what all ranks see in each call; nullptr where the slots' size is fixed.
-SlotSize* slot_size_of(Machinery& machinery, Collective collective) {
+SlotSize* slot_size_of(Team& team, Collective collective) {
   if (collective == Collective::gatherv) return nullptr;  // what the root sees the others do not
-  return collective == Collective::scatterv ? &machinery.from_root : &machinery.to_all;
+  return collective == Collective::scatterv ? &team.from_root : &team.to_all;
 }
 
 int run(Communicator& communicator, const Request& request, const PairExchange::Problem& problem,
         const PreparedCall& prepared) {
-  Machinery& machinery = *communicator.machinery;
-  PairExchange& pairs = machinery.pairs;
-  if (const int error = pairs.begin(problem, prepared.schedule); error != MPI_SUCCESS) [[unlikely]]
-    return fail(communicator, pack_error(error), error);
-  Status status = machinery.engine.run(prepared.schedule, pairs.buffers(), nullptr, begin_trace(machinery));
-  const BoundSchedule* rest = status.ok() ? pairs.rest(machinery.links) : nullptr;
-  if (rest != nullptr) status = machinery.engine.run(*rest, pairs.buffers(), nullptr, nullptr);
-  if (!status.ok()) [[unlikely]]
-    return fail(communicator, machinery.reason_of(status));
-  if (SlotSize* size = slot_size_of(machinery, request.call.collective); size != nullptr) size->learn(pairs.wishes());
-  const int error = pairs.end();
+  Team& team = *communicator.team;
+  if (communicator.pairs == nullptr) communicator.pairs = std::make_unique<PairExchange>();
+  communicator.pairs->take(problem);
+  Execution execution{.schedule = &prepared.schedule, .staging = {}, .pairs = communicator.pairs.get()};
+  if (const int code = run_through(communicator, request, execution); code != MPI_SUCCESS) [[unlikely]]
+    return code;
+  if (SlotSize* size = slot_size_of(team, request.call.collective); size != nullptr)
+    size->learn(communicator.pairs->wishes());
+  const int error = finish(request, execution);
   return error == MPI_SUCCESS ? error : raise_error_of_call(communicator.handle, error);
 }
 
@@ -102,21 +108,21 @@ const char* why_faster_on_host(Collective collective, SlotSize* size) {
 }
 
 Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  if (communicator.machinery->short_calls_only) [[unlikely]] {
-    set_up_now(communicator, Extent::all_calls);
+  if (communicator.team->short_calls_only) [[unlikely]] {
+    set_up_now(communicator, TeamExtent::all_calls);
     if (communicator.road == Road::host) return {.reason = communicator.host_reason};
     if (communicator.road == Road::broken)
       return {.code = raise_error_of_call(communicator.handle, communicator.error)};
   }
-  Machinery& machinery = *communicator.machinery;
-  SlotSize* size = slot_size_of(machinery, request.call.collective);
+  Team& team = *communicator.team;
+  SlotSize* size = slot_size_of(team, request.call.collective);
   if (const char* reason = why_faster_on_host(request.call.collective, size)) return {.reason = reason};
   const PairExchange::Problem problem =
       pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
   const Call first = PairExchange::first_call(problem);
-  const PreparedCall& prepared = machinery.schedules.find({.call = first, .way = planners_way});
+  const PreparedCall& prepared = team.schedules.find({.call = first, .way = planners_way});
   if (!prepared.accelerated) return {.reason = prepared.reason};
-  if (begin_ns == 0 && machinery.trace != nullptr) begin_ns = monotonic_ns();
+  if (begin_ns == 0 && team.trace != nullptr) begin_ns = monotonic_ns();
   note_call({.plan = prepared.plan, .channels = prepared.channels});
   const int code = run(communicator, request, problem, prepared);
   if (begin_ns != 0)
@@ -126,12 +132,12 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
 
 // A call in a trial, or one by which a settled class is watched.
 Outcome run_timed(Communicator& communicator, Request& request, CallShape shape, TrialClass& tried, bool measuring) {
-  Machinery& machinery = *communicator.machinery;
+  Team& team = *communicator.team;
   const int way = tried.trial.way();
   shape.way = way;
   std::shared_ptr<const PreparedCall> prepared;
-  if (way != Trial::host) prepared = machinery.schedules.hold(shape);
-  if (const Status met = meet_for_timed_call(machinery, tried.trial); !met.ok()) [[unlikely]]
+  if (way != Trial::host) prepared = team.schedules.hold(shape);
+  if (const Status met = meet_for_timed_call(team, tried.trial); !met.ok()) [[unlikely]]
     return {.code = fail(communicator, met)};
   const std::uint64_t begin_ns = monotonic_ns();
   communicator.timed = {.tried = &tried, .begin_ns = begin_ns};
@@ -141,30 +147,30 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   const std::uint64_t took_ns = monotonic_ns() - begin_ns;
   communicator.timed = {};
   if (communicator.road == Road::broken) return {.code = code};
-  if (measuring || machinery.trace != nullptr) record(communicator, request, *prepared, prepared->row, begin_ns);
+  if (measuring || team.trace != nullptr) record(communicator, request, *prepared, prepared->row, begin_ns);
   end_timed(communicator, tried, took_ns);
   return {.code = code};
 }
 
 Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  if (request.prefix != Prefix::none && scan_is_hosts(*communicator.machinery, request))
+  if (request.prefix != Prefix::none && scan_is_hosts(*communicator.team, request))
     return {.reason = plan::reasons::host_is_faster};
   const CallShape shape{.call = request.call,
                         .in_place = request.sharing != Sharing::none,
                         .displacements = request.displacements,
                         .way = way_of(request)};
-  const PreparedCall* prepared = &communicator.machinery->schedules.find(shape);
-  if (prepared->too_long || (communicator.posts && communicator.machinery->short_calls_only)) [[unlikely]] {
-    set_up_now(communicator, Extent::all_calls);
+  const PreparedCall* prepared = &communicator.team->schedules.find(shape);
+  if (prepared->too_long || (communicator.posts && communicator.team->short_calls_only)) [[unlikely]] {
+    set_up_now(communicator, TeamExtent::all_calls);
     if (communicator.road == Road::host) return {.reason = communicator.host_reason};
     if (communicator.road == Road::broken)
       return {.code = raise_error_of_call(communicator.handle, communicator.error)};
-    prepared = &communicator.machinery->schedules.find(shape);
+    prepared = &communicator.team->schedules.find(shape);
   }
   if (prepared->tried != nullptr && !prepared->tried->trial.passes()) [[unlikely]]
     return run_timed(communicator, request, shape, *prepared->tried, begin_ns != 0);
   if (!prepared->accelerated) return {.reason = prepared->reason};
-  const bool measuring = begin_ns != 0 || communicator.machinery->trace != nullptr;
+  const bool measuring = begin_ns != 0 || communicator.team->trace != nullptr;
   if (measuring && begin_ns == 0) begin_ns = monotonic_ns();
   note_call({.plan = prepared->plan, .channels = prepared->channels});
   const int code = run(communicator, request, *prepared);
@@ -174,13 +180,13 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
 
 }  // namespace
 
-void set_up_now(Communicator& communicator, Extent extent) {
-  const bool replaces = communicator.machinery != nullptr;
+void set_up_now(Communicator& communicator, TeamExtent extent) {
+  const bool replaces = communicator.team != nullptr;
   communicator.timed = {};
   communicator.fusion.reset();  // it has plans of the set-up that is replaced
-  Result<std::unique_ptr<Machinery>> made = set_up(communicator, extent, std::move(communicator.machinery));
+  Result<std::unique_ptr<Team>> made = connect_team(communicator, extent, std::move(communicator.team));
   if (made.ok()) {
-    communicator.machinery = std::move(*made);
+    communicator.team = std::move(*made);
     communicator.road = Road::accelerated;
     return;
   }

@@ -7,7 +7,9 @@
 #include <exception>
 
 #include "plugin/communicator.h"
+#include "plugin/layer.h"
 #include "plugin/request.h"
+#include "runtime/team/extent.h"
 
 namespace plait::plugin {
 
@@ -20,7 +22,7 @@ void end_host_call(Communicator& communicator);
 
 // Sets up a communicator that waits for it, or that is set up for less; collective over it. Afterwards it is
 // accelerated, or the host's for ever, or broken where a rank had failed before.
-void set_up_now(Communicator& communicator, Extent extent);
+void set_up_now(Communicator& communicator, TeamExtent extent);
 
 // For what is thrown before a call has begun.
 

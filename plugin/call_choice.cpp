@@ -24,7 +24,7 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
           .sends = &request.lists->sends,
           .receives = &request.lists->receives,
           .slot_bytes = slot_bytes,
-          .fast = fast_lengths(request.call.collective, *communicator.machinery->links.hierarchy)};
+          .fast = fast_lengths(request.call.collective, *communicator.team->links.hierarchy)};
 }
 
 int way_of(const Request& request) {
@@ -34,10 +34,10 @@ int way_of(const Request& request) {
 
 // A chain of ranks lets the first ones run ahead: by measurement (docs/performance.md) it is left behind within a node
 // only, and by vectors that are neither tiny nor long.
-bool scan_is_hosts(const Machinery& machinery, const Request& request) {
+bool scan_is_hosts(const Team& team, const Request& request) {
   constexpr std::size_t shortest = 512, longest = 8 * 1024;
   if (!job().config.host_when_faster) return false;
-  return machinery.links.hierarchy->nodes() > 1 || request.input.bytes < shortest || request.input.bytes > longest;
+  return team.links.hierarchy->nodes() > 1 || request.input.bytes < shortest || request.input.bytes > longest;
 }
 
 }  // namespace plait::plugin

@@ -4,9 +4,9 @@
 #include <cstddef>
 
 #include "plugin/communicator.h"
-#include "plugin/machinery.h"
 #include "plugin/pair_exchange.h"
 #include "plugin/request.h"
+#include "runtime/team/team.h"
 
 namespace plait::plugin {
 
@@ -18,6 +18,6 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
 int way_of(const Request& request);
 
 // Whether a scan is the host's where it is the faster one; the same on all ranks.
-bool scan_is_hosts(const Machinery& machinery, const Request& request);
+bool scan_is_hosts(const Team& team, const Request& request);
 
 }  // namespace plait::plugin

@@ -3,9 +3,9 @@
 #include <exception>
 
 #include "plugin/layer.h"
-#include "plugin/machinery.h"
-#include "plugin/shared_memory.h"
 #include "runtime/job/job.h"
+#include "runtime/record/node_counts.h"
+#include "runtime/team/team.h"
 #include "tl/shm/arena.h"
 #include "tl/trace.h"
 
@@ -42,14 +42,14 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
   const std::uint64_t payload = pairs ? request.call.count : prepared.payload;
   if (row != nullptr) row->add(payload, end_ns - begin_ns);
   if (row != nullptr && prepared.saved_nanoseconds != 0) note_saved(prepared.saved_nanoseconds);
-  if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.machinery->connections.shm)
+  if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.team->connections.shm)
     note_buffers(payload, in_arena(request));
-  if (communicator.machinery->trace != nullptr)
-    communicator.machinery->trace->add({.begin_ns = begin_ns,
-                                        .end_ns = end_ns,
-                                        .bytes = payload,
-                                        .plan = prepared.plan,
-                                        .collective = request.call.collective});
+  if (communicator.team->trace != nullptr)
+    communicator.team->trace->add({.begin_ns = begin_ns,
+                                   .end_ns = end_ns,
+                                   .bytes = payload,
+                                   .plan = prepared.plan,
+                                   .collective = request.call.collective});
 }
 
 namespace {

@@ -8,9 +8,9 @@
 #include "plan/model/collective.h"
 #include "plugin/communicator.h"
 #include "plugin/operation.h"
-#include "plugin/report.h"
 #include "plugin/request.h"
-#include "plugin/schedule_cache.h"
+#include "runtime/record/report_rows.h"
+#include "runtime/team/schedule_cache.h"
 
 namespace plait::plugin {
 

@@ -6,11 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/attempt.h"
 #include "core/config.h"
 #include "core/log.h"
 #include "core/text_hash.h"
-#include "plugin/attempt.h"
-#include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/errors.h"

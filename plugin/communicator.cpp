@@ -8,11 +8,12 @@
 #include "core/intern.h"
 #include "core/log.h"
 #include "plan/choose/planner.h"
+#include "plan/synthesis/process_grid.h"
 #include "plugin/layer.h"
-#include "plugin/machinery.h"
+#include "plugin/pair_exchange.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
-#include "runtime/report/process_grid.h"
+#include "runtime/team/team.h"
 
 namespace plait::plugin {
 

@@ -13,10 +13,17 @@
 #include "core/status.h"
 #include "plugin/lists.h"
 
+namespace plait::runtime {
+struct Team;        // team/team.h
+struct TrialClass;  // trial/trials.h
+}  // namespace plait::runtime
+
 namespace plait::plugin {
 
+using runtime::Team;
+
 struct Communicator;
-struct Machinery;       // machinery.h
+class PairExchange;     // pair_exchange.h
 struct Operation;       // operation.h
 class Fusion;           // fusion.h
 class PersistentSpace;  // persistent_space.h
@@ -41,15 +48,9 @@ enum class Road : std::uint8_t {
   broken,  // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
 };
 
-// How much is set up. UCX, the rates of the rails and the measurement of single copies take most of the time, and calls
-// within short_call_bytes (schedule_cache.h) gain nothing by them.
-enum class Extent { short_calls, all_calls };
-
-struct TrialClass;  // trials.h
-
 // A call that the host has, and that is timed.
 struct TimedCall {
-  TrialClass* tried = nullptr;  // nullptr: the call is not timed
+  runtime::TrialClass* tried = nullptr;  // nullptr: the call is not timed
   std::uint64_t begin_ns = 0;
 };
 
@@ -73,11 +74,13 @@ struct Communicator {
   int made_of_it = 0;                 // since the last call that does not block: communicators that were set up at once
   bool posts = false;                 // the program makes non-blocking calls: what is set up for them is for any length
   int error = MPI_SUCCESS;            // of a broken one
-  std::unique_ptr<Machinery> machinery;  // once accelerated
+  std::unique_ptr<Team> team;         // once accelerated
 
   TimedCall timed;  // what the host is to take next
 
-  Lists lists;  // of the blocking calls, of which one runs at a time
+  // Of the blocking calls, of which one runs at a time.
+  Lists lists;
+  std::unique_ptr<PairExchange> pairs;  // nullptr: none yet
   OperationQueue operations;
   // Of its non-blocking allreduces; nullptr: none yet, or no overlap plan.
   std::unique_ptr<Fusion, void (*)(Fusion*)> fusion{nullptr, nullptr};

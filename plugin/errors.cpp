@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdio>
 #include <mutex>
-#include <new>
 #include <string>
 #include <string_view>
 
@@ -49,14 +48,6 @@ constexpr bool own_class_of_failures = false;
 #endif
 
 }  // namespace
-
-Status status_of(const std::exception& exception) noexcept {
-  try {
-    if (dynamic_cast<const std::bad_alloc*>(&exception) == nullptr) return {Code::unavailable, exception.what()};
-  } catch (const std::exception&) {
-  }
-  return {Code::unavailable, "out of memory"};  // short enough for a string without memory of its own
-}
 
 int argument_error_code(const Status& status) {
   const int code = code_of(arguments, true, status.message());

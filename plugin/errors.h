@@ -5,12 +5,12 @@
 
 #include <exception>
 
+#include "core/attempt.h"
 #include "core/status.h"
 
 namespace plait::plugin {
 
-// What was thrown within us: a lack of memory, or of something else that the system gives. Needs no memory.
-Status status_of(const std::exception& exception) noexcept;
+using plait::status_of;  // beside those of codes below
 
 // An error code of class MPI_ERR_OTHER whose text is the status's message: there is one, which the latest names. With
 // MPICH, whose 4.0 forgets the texts of codes that are added to its classes, it is of a class of our own.

@@ -5,12 +5,11 @@
 #include <exception>
 #include <string>
 
+#include "core/attempt.h"
 #include "core/log.h"
 #include "core/text_hash.h"
 #include "plan/choose/plan_file.h"
-#include "plugin/attempt.h"
 #include "plugin/blocking.h"
-#include "plugin/bootstrap_steps.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/errors.h"
@@ -36,8 +35,7 @@ bool agree(const Communicator& communicator, const Status& mine, const std::stri
   const std::int64_t print = fingerprint(plan);
   const std::array<std::int64_t, 3> own = {mine.ok() ? communicator.ranks : communicator.rank, print, -print};
   std::array<std::int64_t, 3> lowest{};
-  const MPI_Comm comm = communicator.machinery->connections.messages.handle();
-  if (host().allreduce(own.data(), lowest.data(), 3, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS) return false;
+  if (!reduce_all(*communicator.team->oob, own, lowest, Op::min, "agree on a plan").ok()) return false;
   verdict = {static_cast<int>(lowest[0]), lowest[1] == -lowest[2]};
   return true;
 }
@@ -48,7 +46,7 @@ int refuse(const std::string& reason, bool prints) {
 }
 
 int force_on_accelerated(Communicator& communicator, const char* wanted) {
-  Planner& planner = communicator.machinery->planner;
+  Planner& planner = communicator.team->planner;
   std::string plan;
   const Status mine = attempt([&]() -> Status {
     plan = wanted;
@@ -63,8 +61,8 @@ int force_on_accelerated(Communicator& communicator, const char* wanted) {
     try {
       planner.force(plan);
       communicator.timed = {};
-      communicator.machinery->schedules.clear();
-      communicator.machinery->trials.clear();
+      communicator.team->schedules.clear();
+      communicator.team->trials.clear();
     } catch (const std::exception& exception) {  // the others have it
       return leave_call(communicator.handle, &communicator, exception);
     }
@@ -88,8 +86,8 @@ int force_plan(MPI_Comm comm, const char* plan) {
     return refuse("Plait does not run in this job", rank == 0);
   }
   drain(*communicator);
-  const bool short_only = communicator->road == Road::accelerated && communicator->machinery->short_calls_only;
-  if (communicator->road == Road::waiting || short_only) set_up_now(*communicator, Extent::all_calls);
+  const bool short_only = communicator->road == Road::accelerated && communicator->team->short_calls_only;
+  if (communicator->road == Road::waiting || short_only) set_up_now(*communicator, TeamExtent::all_calls);
   if (communicator->road == Road::broken) return raise_error(comm, communicator->error);
   if (communicator->road == Road::accelerated) return force_on_accelerated(*communicator, plan);
   if (*plan == '\0') return MPI_SUCCESS;

@@ -9,8 +9,8 @@
 
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/layer.h"
-#include "plugin/schedule_cache.h"
 #include "runtime/job/work_memory.h"
+#include "runtime/team/schedule_cache.h"
 #include "tl/channel.h"
 
 namespace plait::plugin {

@@ -9,12 +9,12 @@
 #include "core/immortal.h"
 #include "plugin/errors.h"
 #include "plugin/layout.h"
-#include "plugin/machinery.h"
 #include "plugin/pack_error.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "runtime/progress/progress_share.h"
+#include "runtime/team/team.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -103,8 +103,7 @@ Fusion::~Fusion() {
 
 void Fusion::prepare(Consultation& consultation, std::size_t values) {
   const Call call{.collective = Collective::allreduce, .count = values, .element_bytes = sizeof(double)};
-  consultation.prepared =
-      communicator_.machinery->schedules.hold({.call = call, .in_place = true, .way = planners_way});
+  consultation.prepared = communicator_.team->schedules.hold({.call = call, .in_place = true, .way = planners_way});
   if (!consultation.prepared->accelerated) return;
   consultation.needs_host = uses_host(*consultation.prepared);
   const std::size_t bytes = WorkMemory::padded(values * sizeof(double));
@@ -113,10 +112,10 @@ void Fusion::prepare(Consultation& consultation, std::size_t values) {
 }
 
 void Fusion::prepare() {
-  if (prepared_for_ == communicator_.machinery.get()) return;
+  if (prepared_for_ == communicator_.team.get()) return;
   prepare(agreement_, agreement_values);
   if (job().learns_overlap) prepare(exchange_, exchange_values);
-  prepared_for_ = communicator_.machinery.get();
+  prepared_for_ = communicator_.team.get();
 }
 
 bool Fusion::can_consult() const {
@@ -133,7 +132,7 @@ std::shared_ptr<FusedPlans> Fusion::fused_plans(std::size_t element_bytes) {
     fused_.clear();
     return nullptr;
   }
-  ScheduleCache& schedules = communicator_.machinery->schedules;
+  ScheduleCache& schedules = communicator_.team->schedules;
   const auto outdated = [&](const std::shared_ptr<FusedPlans>& fused) {
     return fused->plan != plan || fused->changes != schedules.changes();
   };
@@ -241,9 +240,9 @@ Fusion::Turn Fusion::begin_question(bool may_call_host) {
   std::array<double, exchange_values> block{};
   std::copy_n(question_.begin() + static_cast<std::ptrdiff_t>(asked_), values, block.begin());
   std::memcpy(exchange_.buffers.base[0], block.data(), sizeof block);
-  const Result<bool> complete = communicator_.machinery->engine.start(exchange_.prepared->schedule, exchange_.buffers,
-                                                                      &exchange_reducer(), nullptr);
-  if (!complete.ok()) return fail(complete.status());
+  const Result<bool> complete =
+      communicator_.team->engine.start(exchange_.prepared->schedule, exchange_.buffers, &exchange_reducer(), nullptr);
+  if (!complete.ok()) return fail(communicator_.team->break_off(complete.status(), may_call_host));
   phase_ = Phase::asking;
   return *complete ? Turn::ended : Turn::moved;  // ended: of the block
 }
@@ -364,9 +363,9 @@ Fusion::Turn Fusion::begin_agreement(OperationQueue& queue, bool may_call_host) 
   if (!may_enter(head, arrived.calls, arrived.closed, runnable)) return Turn::waiting;
   numbers_ = {full_ && !runnable ? 0 : static_cast<std::int64_t>(arrived.calls), wish_ ? -1 : 0};
   std::memcpy(agreement_.buffers.base[0], numbers_.data(), sizeof numbers_);
-  const Result<bool> complete = communicator_.machinery->engine.start(agreement_.prepared->schedule, agreement_.buffers,
-                                                                      &agreement_reducer(), nullptr);
-  if (!complete.ok()) return fail(complete.status());
+  const Result<bool> complete = communicator_.team->engine.start(agreement_.prepared->schedule, agreement_.buffers,
+                                                                 &agreement_reducer(), nullptr);
+  if (!complete.ok()) return fail(communicator_.team->break_off(complete.status(), may_call_host));
   phase_ = Phase::agreeing;
   return *complete ? end_agreement(queue, may_call_host) : Turn::moved;
 }
@@ -408,9 +407,9 @@ Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
       return fail(pack_error(error));
     packed += bytes_of(*operation);
   }
-  const Result<bool> complete = communicator_.machinery->engine.start(run_->groups[run_group_]->schedule, run_->buffers,
-                                                                      queue.first->request.reducer, nullptr);
-  if (!complete.ok()) return fail(complete.status());
+  const Result<bool> complete = communicator_.team->engine.start(run_->groups[run_group_]->schedule, run_->buffers,
+                                                                 queue.first->request.reducer, nullptr);
+  if (!complete.ok()) return fail(communicator_.team->break_off(complete.status(), may_call_host));
   phase_ = Phase::running;
   return *complete ? end_run(queue) : Turn::moved;
 }
@@ -424,7 +423,7 @@ Fusion::Turn Fusion::end_run(OperationQueue& queue) {
     if (const int error = unpack(operation->request.output, packed); error != MPI_SUCCESS)
       return fail(pack_error(error));
     packed += bytes_of(*operation);
-    operation->staging = {};
+    operation->execution.staging = {};
     operation->membership.plan = prepared.plan;
     operation->membership.channels = prepared.channels;
   }
@@ -465,9 +464,9 @@ Fusion::Turn Fusion::turn(OperationQueue& queue, bool may_call_host) {
                           : phase_ == Phase::asking ? exchange_.needs_host
                                                     : run_->needs_host[run_group_];
   if (calls_host && !may_call_host) return Turn::waiting;
-  Engine& engine = communicator_.machinery->engine;
+  Engine& engine = communicator_.team->engine;
   const Result<bool> complete = engine.progress();
-  if (!complete.ok()) return fail(complete.status());
+  if (!complete.ok()) return fail(communicator_.team->break_off(complete.status(), may_call_host));
   if (!*complete) return engine.moved() ? Turn::moved : Turn::waiting;
   if (phase_ == Phase::asking) return end_question(queue, may_call_host);
   return phase_ == Phase::agreeing ? end_agreement(queue, may_call_host) : end_run(queue);

@@ -28,7 +28,7 @@
 
 namespace plait::plugin {
 
-struct Machinery;
+using runtime::Team;
 
 class Fusion {
  public:
@@ -123,7 +123,7 @@ class Fusion {
   std::uint64_t numbers_given_ = 0;
   std::uint64_t left_mpi_ns_ = 0;
   std::shared_ptr<std::atomic<std::uint64_t>> found_ns_;  // Membership::found_ns
-  const Machinery* prepared_for_ = nullptr;
+  const Team* prepared_for_ = nullptr;
   std::vector<std::shared_ptr<FusedPlans>> fused_;  // by element size, of the plan at hand
   bool short_of_memory_ = false;                    // for them: this rank's groups run call by call
 

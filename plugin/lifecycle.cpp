@@ -7,22 +7,24 @@
 #include <utility>
 
 #include "core/log.h"
+#include "plait/plait.h"
 #include "plugin/agreement.h"
 #include "plugin/axes.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/layout.h"
 #include "plugin/made_communicator.h"
+#include "plugin/mpi_oob.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
 #include "plugin/progress_thread.h"
-#include "plugin/report.h"
 #include "plugin/reshard.h"
 #include "plugin/shared_memory.h"
-#include "plugin/trace_file.h"
 #include "plugin/types.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
+#include "runtime/report/job_report.h"
+#include "runtime/report/trace_file.h"
 #include "runtime/trial/learned.h"
 #include "tl/device_memory.h"
 #include "tl/shm/doorbell.h"
@@ -120,8 +122,9 @@ void finish() {
   free_all_communicators();
   free_idle_requests();
   if (job().first_rank) static_cast<void>(works(write_lessons));
-  if (job().reporting) static_cast<void>(works([] { finish_report(job().config); }));
-  if (job().tracing) static_cast<void>(works([] { finish_trace(job().config); }));
+  MpiOob world = MpiOob::of_program(MPI_COMM_WORLD);
+  if (job().reporting) static_cast<void>(works([&] { finish_report(world, job().config, plait_version()); }));
+  if (job().tracing) static_cast<void>(works([&] { finish_trace(world, job().config); }));
   if (before == Phase::off) return;
   stop_communicators();
   stop_types();

@@ -25,7 +25,7 @@ constexpr int most_made = 8;
 bool at_once() { return job().config.setup_calls == 0; }
 
 void set_up_if_waiting(Communicator& communicator) {
-  if (communicator.road == Road::waiting) set_up_now(communicator, Extent::all_calls);
+  if (communicator.road == Road::waiting) set_up_now(communicator, TeamExtent::all_calls);
 }
 
 // The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.

@@ -10,12 +10,12 @@
 #include "plugin/fusion.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "plugin/machinery.h"
 #include "plugin/made_communicator.h"
 #include "plugin/progress.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
+#include "runtime/team/team.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -31,7 +31,7 @@ thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
 bool calls_host(const Operation& operation) {
   const Request& request = operation.request;
   if (by_pairs(request.call.collective)) {
-    const Links& links = operation.communicator->machinery->links;
+    const Links& links = operation.communicator->team->links;
     const auto packed = [](const Piece& piece) { return piece.type != nullptr && !piece.type->contiguous; };
     return links.network == ChannelKind::mpi || std::ranges::any_of(request.lists->sends, packed);
   }
@@ -40,8 +40,8 @@ bool calls_host(const Operation& operation) {
 }
 
 // As for the blocking calls, but for what those learn of lengths.
-bool is_hosts(const Machinery& machinery, const Request& request) {
-  if (request.prefix != Prefix::none) return scan_is_hosts(machinery, request);
+bool is_hosts(const Team& team, const Request& request) {
+  if (request.prefix != Prefix::none) return scan_is_hosts(team, request);
   return request.call.collective == Collective::gatherv && job().config.host_when_faster;
 }
 
@@ -169,22 +169,22 @@ const char* why_host(const Operation& operation) {
 
 void prepare_to_run(Operation& operation) {
   const Request& request = operation.request;
-  Machinery& machinery = *operation.communicator->machinery;
+  Team& team = *operation.communicator->team;
   const bool pairs = by_pairs(request.call.collective);
-  if (is_hosts(machinery, request)) {
+  if (is_hosts(team, request)) {
     operation.reason = plan::reasons::host_is_faster;
     return;
   }
-  if (pairs && machinery.short_calls_only) {
+  if (pairs && team.short_calls_only) {
     operation.reason = reasons::short_set_up;
     return;
   }
   const Call first =
       pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
-  auto prepared = machinery.schedules.hold({.call = first,
-                                            .in_place = request.sharing != Sharing::none,
-                                            .displacements = request.displacements,
-                                            .way = pairs ? planners_way : way_of(request)});
+  auto prepared = team.schedules.hold({.call = first,
+                                       .in_place = request.sharing != Sharing::none,
+                                       .displacements = request.displacements,
+                                       .way = pairs ? planners_way : way_of(request)});
   if (!prepared->accelerated) {
     operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
     return;

@@ -30,8 +30,8 @@ void clear(Operation& operation) {
   operation.persistence.state.store(Persistence::State::inactive, std::memory_order_relaxed);
   operation.membership = {};
   operation.prepared.reset();
-  operation.laid_out = operation.at_rest = operation.running = operation.failed = operation.needs_host =
-      operation.abandoned = false;
+  operation.execution = {};
+  operation.laid_out = operation.running = operation.failed = operation.needs_host = operation.abandoned = false;
   operation.complete.store(false, std::memory_order_relaxed);
   operation.begin_ns = 0;
   operation.error = MPI_SUCCESS;

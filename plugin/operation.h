@@ -9,13 +9,13 @@
 
 #include "plan/overlap/overlap_plan.h"
 #include "plugin/communicator.h"
+#include "plugin/execution.h"
 #include "plugin/held_types.h"
 #include "plugin/layer.h"
 #include "plugin/pair_exchange.h"
 #include "plugin/request.h"
-#include "plugin/schedule_cache.h"
-#include "plugin/staging.h"
 #include "runtime/job/work_memory.h"
+#include "runtime/team/schedule_cache.h"
 
 namespace plait::plugin {
 
@@ -80,10 +80,9 @@ struct Operation {
 
   // Once it is clear that it runs here.
   std::shared_ptr<const PreparedCall> prepared;
-  Staging staging;
-  bool laid_out = false;                // the staging was made beforehand (resharding)
+  Execution execution;
+  bool laid_out = false;                // its staging was made beforehand: of persistent operations and reshardings
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
-  bool at_rest = false;                 // of an exchange by pairs: its second part runs
   WorkMemory memory;
   bool running = false;
   bool failed = false;      // for OperationQueue::failure

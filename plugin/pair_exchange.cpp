@@ -74,8 +74,8 @@ Call PairExchange::first_call(const Problem& problem) {
   return call;
 }
 
-int PairExchange::begin(const Problem& problem, const BoundSchedule& first) {
-  problem_ = problem;
+int PairExchange::begin(const BoundSchedule& first) {
+  const Problem& problem = problem_;
   const bool at_root = problem.rank == problem.root;
   const Side all{.first = 0, .count = problem.ranks}, one{.first = problem.root, .count = 1};
   out_ = in_ = all;
@@ -115,8 +115,11 @@ void PairExchange::lay_out(const BoundSchedule& first) {
 
 int PairExchange::fill_slots() {
   Wish wish;
-  if (out_.count == problem_.ranks)
-    wish = wish_for(problem_.sends->data(), problem_.ranks, problem_.rank, problem_.fast);
+  if (out_.count == problem_.ranks) {
+    lengths_.clear();
+    for (const Piece& piece : *problem_.sends) lengths_.push_back(piece.bytes);
+    wish = wish_for(lengths_, problem_.rank, problem_.fast);
+  }
   for (int rank = out_.first; rank < out_.first + out_.count; ++rank) {
     const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];
     std::byte* here = slot(out_, rank);

@@ -18,22 +18,13 @@
 #include "plan/lower/bound_schedule.h"
 #include "plugin/layer.h"
 #include "plugin/piece.h"
-#include "plugin/slot_size.h"
 #include "runtime/job/work_memory.h"
+#include "runtime/team/slot_size.h"
+#include "runtime/team/team.h"
 #include "tl/channel.h"
 #include "topo/hierarchy.h"
 
 namespace plait::plugin {
-
-// Which channel connects two ranks.
-struct Links {
-  const Hierarchy* hierarchy = nullptr;
-  bool shared_memory = false;
-  ChannelKind network = ChannelKind::mpi;
-  ChannelKind between(int a, int b) const {
-    return shared_memory && hierarchy->node_of(a) == hierarchy->node_of(b) ? ChannelKind::shm : network;
-  }
-};
 
 // One call at a time; keeps its memory from call to call.
 class PairExchange {
@@ -51,8 +42,10 @@ class PairExchange {
   // What the first part is: the plan of this call is to be run.
   static Call first_call(const Problem& problem);
 
+  // What is to be done. Before all else of a call.
+  void take(const Problem& problem) { problem_ = problem; }
   // Packs what is given. Returns an MPI error code; throws std::bad_alloc.
-  int begin(const Problem& problem, const BoundSchedule& first);
+  int begin(const BoundSchedule& first);
   const Buffers& buffers() const { return buffers_; }
   // After the first part: what else is to be run, with buffers(), or nullptr. May throw std::bad_alloc.
   const BoundSchedule* rest(const Links& links);
@@ -92,6 +85,7 @@ class PairExchange {
   Problem problem_;
   Side out_, in_;
   WorkMemory memory_, late_memory_;
+  std::vector<std::size_t> lengths_;          // by rank: of what is sent
   std::vector<const std::byte*> long_sends_;  // by rank: where what fits no slot is sent from
   std::vector<Arrival> arrivals_;             // by rank
   Wishes wishes_;

@@ -53,8 +53,10 @@ bool prepare(Operation& operation) {
       operation.reason = reasons::too_short_to_order;
       return false;
     }
-    if (!by_pairs(operation.request.call.collective))
-      operation.staging = lay_out(operation.request, operation.prepared->schedule, operation.memory);
+    if (!by_pairs(operation.request.call.collective)) {
+      operation.execution.staging = lay_out(operation.request, operation.prepared->schedule, operation.memory);
+      operation.laid_out = true;
+    }
     if (operation.types.hold(operation.request) == MPI_SUCCESS) return true;
     operation.reason = "a datatype could not be kept";
   } catch (const std::exception&) {
@@ -116,7 +118,7 @@ int start_one(Operation& operation, MPI_Request* request) {
   if (communicator.road == Road::broken)
     return raise_error(raising(communicator), communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER);
   if (const int error = activate(operation, request); error != MPI_SUCCESS) return error;
-  operation.at_rest = operation.running = operation.failed = false;
+  operation.execution.at_rest = operation.running = operation.failed = false;
   operation.error = MPI_SUCCESS;
   operation.begin_ns = reporting() ? monotonic_ns() : 0;
   operation.complete.store(false, std::memory_order_relaxed);

@@ -1,15 +1,13 @@
 #include "plugin/persistent_set_up.h"
 
-#include <mpi.h>
-
+#include <array>
 #include <utility>
 #include <vector>
 
+#include "core/attempt.h"
 #include "core/log.h"
-#include "plugin/attempt.h"
-#include "plugin/bootstrap.h"
-#include "plugin/bootstrap_steps.h"
-#include "plugin/cooperation.h"
+#include "plugin/connect.h"
+#include "runtime/oob/oob.h"
 
 namespace plait::plugin {
 namespace {
@@ -33,7 +31,7 @@ Channel* first_network(const Connections& connections) {
 
 // The site's speaker makes it, the others attach.
 Status share_table(Communicator& communicator, SpaceConnections& space, const Site& site) {
-  const MPI_Comm comm = space.machinery->connections.messages.handle();
+  Oob& oob = *space.team->oob;
   const bool first = site.speakers[static_cast<std::size_t>(site.own)] == site.rank;
   Channel* channel = space.speech != nullptr ? first_network(space.speech->connections) : nullptr;
   SharedSegment table;
@@ -51,10 +49,8 @@ Status share_table(Communicator& communicator, SpaceConnections& space, const Si
     offers.resize(static_cast<std::size_t>(communicator.ranks));
     return {};
   });
-  if (Status status = go_on_together(comm, room); !status.ok()) return status;
-  if (Status met = gather_all(&mine, static_cast<int>(sizeof mine), offers.data(), comm, "exchange their tables");
-      !met.ok())
-    return met;
+  if (Status status = oob.go_on_together(room); !status.ok()) return status;
+  if (Status met = oob.gather_all(&mine, sizeof mine, offers.data(), "exchange their tables"); !met.ok()) return met;
   if (shared.ok())
     shared = attempt([&]() -> Status {
       const SegmentOffer& offer = offers[static_cast<std::size_t>(site.speakers[static_cast<std::size_t>(site.own)])];
@@ -65,10 +61,10 @@ Status share_table(Communicator& communicator, SpaceConnections& space, const Si
       space.order = std::make_unique<StartOrder>(site, std::move(*segment), channel);
       return {};
     });
-  const int well = shared.ok() ? 1 : 0;
-  int all_well = 0;
-  if (Status met = reduce_all(&well, &all_well, 1, MPI_INT, MPI_MIN, comm, "share a table"); !met.ok()) return met;
-  if (all_well == 0) {
+  const std::array<int, 1> well = {shared.ok() ? 1 : 0};
+  std::array<int, 1> all_well = {0};
+  if (Status met = reduce_all(oob, well, all_well, Op::min, "share a table"); !met.ok()) return met;
+  if (all_well[0] == 0) {
     if (!shared.ok()) debug("set-up of persistent collectives: " + shared.message());
     return {Code::unavailable, "the ranks of a node could not share a table"};
   }
@@ -77,21 +73,21 @@ Status share_table(Communicator& communicator, SpaceConnections& space, const Si
 }
 
 Status connect(Communicator& communicator, SpaceConnections& space) {
-  Result<std::unique_ptr<Machinery>> made = plait::plugin::set_up(communicator, Extent::all_calls, nullptr);
+  Result<std::unique_ptr<Team>> made = plait::plugin::connect_team(communicator, TeamExtent::all_calls, nullptr);
   if (!made.ok()) return made.status();
-  Machinery& machinery = **made;
+  Team& team = **made;
   Site site;
   const Status placed = attempt([&]() -> Status {
-    site = site_of(machinery.planner.hierarchy(), communicator.rank, bootstrap::may_use(communicator, "shm"));
+    site = site_of(team.planner.hierarchy(), communicator.rank, may_use(communicator.channels, "shm"));
     return {};
   });
-  if (Status status = go_on_together(machinery.connections.messages.handle(), placed); !status.ok()) return status;
+  if (Status status = team.oob->go_on_together(placed); !status.ok()) return status;
   if (site.speakers.size() > 1) {
-    auto speech = plait::plugin::set_up(communicator, Extent::short_calls, nullptr);
+    auto speech = plait::plugin::connect_team(communicator, TeamExtent::short_calls, nullptr);
     if (!speech.ok()) return speech.status();
     space.speech = std::move(*speech);
   }
-  space.machinery = std::move(*made);
+  space.team = std::move(*made);
   return share_table(communicator, space, site);
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/intern.h"
-#include "plugin/cooperation.h"
+#include "runtime/oob/oob.h"
 
 namespace plait::plugin {
 namespace {
@@ -24,7 +24,7 @@ PersistentSpace::PersistentSpace(const Communicator& user)
 
 void PersistentSpace::open(Result<SpaceConnections> made) noexcept {
   if (made.ok()) {
-    communicator_.machinery = std::move(made->machinery);
+    communicator_.team = std::move(made->team);
     speech_ = std::move(made->speech);
     order_ = std::move(made->order);
     communicator_.road = Road::accelerated;
@@ -44,11 +44,8 @@ std::optional<std::uint32_t> PersistentSpace::take_slot(Operation* operation, bo
   for (std::size_t slot = 0; wanted && slot < most_persistent; ++slot)
     if (slots_[slot].load(std::memory_order_acquire) == nullptr)
       free_here[slot / word_bits] |= std::uint64_t{1} << (slot % word_bits);
-  const MPI_Comm comm = communicator_.machinery->connections.messages.handle();
-  if (!reduce_all(free_here.data(), free.data(), static_cast<int>(free.size()), MPI_UINT64_T, MPI_BAND, comm,
-                  "agree on a place")
-           .ok())
-    return {};
+  Oob& oob = *communicator_.team->oob;
+  if (!reduce_all(oob, free_here, free, Op::band, "agree on a place").ok()) return {};
   for (std::size_t word = 0; word < free.size(); ++word) {
     if (free[word] == 0) continue;
     const auto slot =
@@ -89,14 +86,14 @@ Operation* PersistentSpace::next(bool may_call_host, bool& moved) {
 
 // A rank that has failed starts nothing any more.
 void PersistentSpace::look_for_failures() {
-  Machinery& machinery = *communicator_.machinery;
+  Team& team = *communicator_.team;
   if (order_->failed()) {
-    communicator_.operations.failure = machinery.reason_of({Code::peer_left, "another rank of this node has failed"});
+    communicator_.operations.failure = team.reason_of({Code::peer_left, "another rank of this node has failed"});
   } else {
     if (++idle_turns_ % notice_every != 0) return;
-    machinery.look_at_notice();
-    if (machinery.notice.heard().ok()) return;
-    communicator_.operations.failure = machinery.notice.heard();
+    team.look_at_notice();
+    if (team.notice->heard().ok()) return;
+    communicator_.operations.failure = team.notice->heard();
   }
   communicator_.road = Road::broken;
 }

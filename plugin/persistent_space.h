@@ -14,16 +14,16 @@
 #include "core/status.h"
 #include "plugin/communicator.h"
 #include "plugin/layer.h"
-#include "plugin/machinery.h"
 #include "plugin/operation.h"
 #include "runtime/progress/start_order.h"
+#include "runtime/team/team.h"
 
 namespace plait::plugin {
 
 // What connects its ranks (persistent_set_up.h).
 struct SpaceConnections {
-  std::unique_ptr<Machinery> machinery;
-  std::unique_ptr<Machinery> speech;  // what speakers talk over; nullptr: there is one site
+  std::unique_ptr<Team> team;
+  std::unique_ptr<Team> speech;  // what speakers talk over; nullptr: there is one site
   std::unique_ptr<StartOrder> order;
 };
 
@@ -64,7 +64,7 @@ class PersistentSpace {
   void look_for_failures();
 
   Communicator communicator_;
-  std::unique_ptr<Machinery> speech_;  // what speakers talk over; nullptr: there is one site
+  std::unique_ptr<Team> speech_;  // what speakers talk over; nullptr: there is one site
   std::unique_ptr<StartOrder> order_;
   std::vector<std::atomic<Operation*>> slots_;
   std::vector<std::atomic<bool>> announced_;  // by slot: and not yet run

@@ -10,17 +10,16 @@
 #include "plugin/call_record.h"
 #include "plugin/completion.h"
 #include "plugin/errors.h"
+#include "plugin/execution.h"
 #include "plugin/fusion.h"
 #include "plugin/host_progress.h"
 #include "plugin/layer.h"
-#include "plugin/layout.h"
-#include "plugin/machinery.h"
-#include "plugin/pack_error.h"
 #include "plugin/persistent_requests.h"
 #include "plugin/persistent_space.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/progress/helper_bell.h"
+#include "runtime/team/team.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -122,64 +121,33 @@ void conclude(Operation& operation) {
   if (&operation != awaited) tell(operation);
 }
 
-Status begin_exchange(Operation& operation, bool& complete) {
-  Communicator& communicator = *operation.communicator;
-  Machinery& machinery = *communicator.machinery;
-  const BoundSchedule& schedule = operation.prepared->schedule;
-  if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
-  PairExchange& pairs = *operation.pairs;
-  const PairExchange::Problem problem = pair_problem(communicator, operation.request, usual_slot_bytes);
-  if (const int error = pairs.begin(problem, schedule); error != MPI_SUCCESS) return pack_error(error);
-  const Result<bool> done = machinery.engine.start(schedule, pairs.buffers(), nullptr, begin_trace(machinery));
-  if (!done.ok()) return done.status();
-  complete = *done;
-  return {};
+// What its execution needs, once it is its turn.
+void prepare_execution(Operation& operation) {
+  Execution& execution = operation.execution;
+  execution.schedule = &operation.prepared->schedule;
+  if (by_pairs(operation.request.call.collective)) {
+    if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
+    execution.pairs = operation.pairs.get();
+    operation.pairs->take(pair_problem(*operation.communicator, operation.request, usual_slot_bytes));
+  } else if (!operation.laid_out) {
+    execution.staging = lay_out(operation.request, *execution.schedule, operation.memory);
+  }
 }
 
-Status begin(Operation& operation, bool& complete) {
-  Machinery& machinery = *operation.communicator->machinery;
-  const BoundSchedule& schedule = operation.prepared->schedule;
-  operation.running = true;
-  if (by_pairs(operation.request.call.collective)) return begin_exchange(operation, complete);
-  if (operation.persistence.space == nullptr && !operation.laid_out)
-    operation.staging = lay_out(operation.request, schedule, operation.memory);
-  if (const int error = stage_in(operation.request, operation.staging); error != MPI_SUCCESS) return pack_error(error);
-  const Result<bool> done =
-      machinery.engine.start(schedule, operation.staging.buffers, operation.request.reducer, begin_trace(machinery));
-  if (!done.ok()) return done.status();
-  complete = *done;
-  return {};
-}
-
-Result<bool> start(Operation& operation) {
-  bool complete = false;
-  Status status = begin(operation, complete);
-  if (!status.ok()) return status;
-  return complete;
-}
-
-// An exchange by pairs whose first part is complete goes on with what is left.
-Result<bool> go_on(Operation& operation) {
-  Machinery& machinery = *operation.communicator->machinery;
-  operation.at_rest = true;
-  const BoundSchedule* rest = operation.pairs->rest(machinery.links);
-  if (rest == nullptr) return true;
-  return machinery.engine.start(*rest, operation.pairs->buffers(), nullptr, nullptr);
-}
-
-Result<bool> move_on(Operation& operation) {
-  Result<bool> complete = operation.running ? operation.communicator->machinery->engine.progress() : start(operation);
-  const bool by_parts = by_pairs(operation.request.call.collective) && !operation.at_rest;
-  return complete.ok() && *complete && by_parts ? go_on(operation) : std::move(complete);
+Result<bool> move_on(Operation& operation, bool may_call_host) {
+  Team& team = *operation.communicator->team;
+  if (std::exchange(operation.running, true)) return progress(team, operation.execution, may_call_host);
+  prepare_execution(operation);
+  return start(team, operation.request, operation.execution, may_call_host);
 }
 
 // True when the operation has come to its end. What a start throws, for want of memory, is a failure like others.
-bool move_to_end(Operation& operation) {
+bool move_to_end(Operation& operation, bool may_call_host) {
   Communicator& communicator = *operation.communicator;
   Status failure;
   try {
     if (communicator.road == Road::broken) return operation.failed = true;
-    const Result<bool> complete = move_on(operation);
+    const Result<bool> complete = move_on(operation, may_call_host);
     if (complete.ok()) return *complete;
     failure = complete.status();
   } catch (const std::exception& exception) {
@@ -190,13 +158,14 @@ bool move_to_end(Operation& operation) {
   return operation.failed = true;
 }
 
-// The first operation that fails tells the other ranks, and learns what it was that failed first.
+// The first operation that fails learns what it was that failed first, and tells the other ranks what they have not
+// heard (Team::break_off).
 void fail(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   if (communicator.error == MPI_SUCCESS) {
-    Machinery& machinery = *communicator.machinery;
-    const Status cause = machinery.reason_of(communicator.operations.failure);
-    machinery.give_up(cause);
+    Team& team = *communicator.team;
+    const Status cause = team.reason_of(communicator.operations.failure);
+    team.give_up(cause);
     communicator.error = error_code(cause);
   }
   operation.error = communicator.error;
@@ -206,8 +175,7 @@ void fail(Operation& operation) {
 // Nothing may be thrown through the host, which called.
 int give_results(Operation& operation) {
   try {
-    if (by_pairs(operation.request.call.collective)) return operation.pairs->end();
-    return stage_out(operation.request, operation.staging);
+    return finish(operation.request, operation.execution);
   } catch (const std::exception& exception) {
     return error_code(status_of(exception));
   }
@@ -225,7 +193,7 @@ void break_space(Operation& operation) {
 }
 
 void note_time(Operation& operation) {
-  if (operation.begin_ns == 0 && operation.communicator->machinery->trace == nullptr) return;
+  if (operation.begin_ns == 0 && operation.communicator->team->trace == nullptr) return;
   try {
     record_operation(operation);
   } catch (const std::exception&) {  // the report lacks a line
@@ -289,14 +257,14 @@ int run_queue(Communicator& communicator, bool may_call_host) {
       moved += turn != Fusion::Turn::waiting ? 1 : 0;
       if (turn == Fusion::Turn::ended) continue;
       if (turn == Fusion::Turn::waiting && may_call_host && ++queue.idle_turns % notice_every == 0)
-        communicator.machinery->look_at_notice();
+        communicator.team->look_at_notice();
       break;
     }
-    const bool complete = move_to_end(operation);
-    if (complete || communicator.machinery->engine.moved())
+    const bool complete = move_to_end(operation, may_call_host);
+    if (complete || communicator.team->engine.moved())
       ++moved;
     else if (may_call_host && ++queue.idle_turns % notice_every == 0)
-      communicator.machinery->look_at_notice();
+      communicator.team->look_at_notice();
     if (!complete) break;
     take_out_first(queue, may_call_host);
   }
@@ -453,7 +421,7 @@ void leave_out(Communicator& communicator, int error) {
     } catch (const std::exception& exception) {
       communicator.operations.failure = status_of(exception);
     }
-    if (communicator.machinery != nullptr) communicator.machinery->give_up(communicator.operations.failure);
+    if (communicator.team != nullptr) communicator.team->give_up(communicator.operations.failure);
   }
   leave_progress();
 }

@@ -6,21 +6,21 @@
 #include <mutex>
 #include <utility>
 
+#include "core/attempt.h"
 #include "core/immortal.h"
 #include "core/intern.h"
 #include "core/text_hash.h"
 #include "plan/lower/proof.h"
 #include "plan/reshard/lowering.h"
 #include "plan/reshard/report.h"
-#include "plugin/attempt.h"
-#include "plugin/bootstrap.h"
-#include "plugin/bootstrap_steps.h"
+#include "plugin/connect.h"
 #include "plugin/contiguity.h"
-#include "plugin/cooperation.h"
 #include "plugin/device_data.h"
 #include "plugin/errors.h"
+#include "plugin/execution.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
+#include "plugin/mpi_oob.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
 #include "plugin/pack_error.h"
@@ -33,12 +33,12 @@ namespace plait::plugin {
 namespace {
 
 // All that are alive, in the order in which they were made.
-struct Registry {
+struct Reshardings {
   std::mutex guard;
   std::vector<Resharding*> all;
 };
-Registry& registry() {
-  static Immortal<Registry> made;  // never destroyed: plans may be freed until the process ends
+Reshardings& reshardings() {
+  static Immortal<Reshardings> made;  // never destroyed: plans may be freed until the process ends
   return *made;
 }
 
@@ -164,30 +164,29 @@ std::string signature(const reshard::HostSchedule& schedule) {
 }
 
 // What the one rank that tells says, on all ranks.
-std::string told_to_all(MPI_Comm comm, bool tells, const std::string& text) {
+std::string told_to_all(Oob& oob, bool tells, const std::string& text) {
   std::array<unsigned char, 200> own{}, all{};  // room is left for the rank
   if (tells) std::copy_n(text.begin(), std::min(text.size(), own.size() - 1), own.begin());
-  const int bytes = static_cast<int>(own.size());
-  if (!reduce_all(own.data(), all.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, comm, "tell what is wrong").ok())
+  if (!reduce_all(oob, own, all, Op::max, "tell what is wrong").ok())
     return "arguments: those of another rank cannot be used";
   return reinterpret_cast<const char*>(all.data());
 }
 
 // Ok on all ranks or on none: where all are well and say the same. Who is well learns what another complains of.
-Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::vector<Said>& said) {
+Status agree(Oob& oob, int rank, int ranks, const Status& mine, const std::vector<Said>& said) {
   std::vector<std::int64_t> own = {mine.ok() ? ranks : rank};
   for (const Said& one : said) {
     const auto print = static_cast<std::int64_t>(hash_text(one.text) >> 1);
     own.insert(own.end(), {print, -print});
   }
   std::vector<std::int64_t> lowest(own.size());
-  const Status met = reduce_all(own.data(), lowest.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MIN, comm,
-                                "agree on a resharding");
+  const Status met =
+      oob.reduce_all(own.data(), lowest.data(), own.size(), Element::i64, Op::min, "agree on a resharding");
   // From here on all ranks come to the same end.
   return attempt([&]() -> Status {
     if (!met.ok()) return met;
     if (lowest.front() < ranks) {
-      const std::string complaint = told_to_all(comm, lowest.front() == rank, mine.message());
+      const std::string complaint = told_to_all(oob, lowest.front() == rank, mine.message());
       return mine.ok() ? Status(Code::invalid, complaint + " (on rank " + std::to_string(lowest.front()) + ")") : mine;
     }
     for (std::size_t i = 0; i < said.size(); ++i)
@@ -198,11 +197,11 @@ Status agree(MPI_Comm comm, int rank, int ranks, const Status& mine, const std::
 
 // The same, where this rank has the memory to say something; else it is well on none.
 template <class Say>
-Status agree_if_possible(MPI_Comm comm, int rank, int ranks, const Status& mine, Say&& say) noexcept {
+Status agree_if_possible(Oob& oob, int rank, int ranks, const Status& mine, Say&& say) noexcept {
   try {
-    return agree(comm, rank, ranks, mine, say());
+    return agree(oob, rank, ranks, mine, say());
   } catch (const std::exception& exception) {
-    withdraw(comm);
+    oob.withdraw();
     return status_of(exception);
   }
 }
@@ -250,12 +249,13 @@ Result<std::unique_ptr<Resharding>> Resharding::make(MPI_Comm comm, const Reshar
   try {
     return make_together(comm, arguments);
   } catch (const std::exception& exception) {  // before a step that the others take
-    withdraw(comm);
+    MpiOob::of_program(comm).withdraw();
     return status_of(exception);
   }
 }
 
 Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, const ReshardArguments& arguments) {
+  MpiOob oob = MpiOob::of_program(comm);
   int rank = 0, ranks = 1;
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &ranks);
@@ -268,7 +268,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
     made->options_ = *options;
     return read_task(arguments, ranks, made->task_);
   });
-  status = agree_if_possible(comm, rank, ranks, status, [&] { return arguments_said(made->task_, made->options_); });
+  status = agree_if_possible(oob, rank, ranks, status, [&] { return arguments_said(made->task_, made->options_); });
   if (!status.ok()) return status;
   status = attempt([&] { return made->connect(rank); });
   // Those that take part must find the same plan; the others have none.
@@ -276,20 +276,21 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
     std::string found;
     if (status.ok()) status = attempt([&] { return made->plan(found); });
     const Communicator& own = *made->communicator_;
-    status = agree_if_possible(own.handle, own.rank, own.ranks, status, [&] {
+    status = agree_if_possible(*made->members_, own.rank, own.ranks, status, [&] {
       return std::vector<Said>{{"plan", found}};
     });
   }
   if (status.ok())
     status = attempt([&]() -> Status {
-      const std::scoped_lock lock(registry().guard);
-      registry().all.push_back(made.get());  // its end takes it out again
+      const std::scoped_lock lock(reshardings().guard);
+      reshardings().all.push_back(made.get());  // its end takes it out again
       return {};
     });
-  std::int64_t good = status.ok() ? 1 : 0, all_good = 0;
-  const Status met = reduce_all(&good, &all_good, 1, MPI_INT64_T, MPI_MIN, comm, "prepare the resharding");
+  const std::array<std::int64_t, 1> good = {status.ok() ? 1 : 0};
+  std::array<std::int64_t, 1> all_good = {0};
+  const Status met = reduce_all(oob, good, all_good, Op::min, "prepare the resharding");
   if (!met.ok()) return met;
-  if (all_good == 0 && status.ok())
+  if (all_good[0] == 0 && status.ok())
     return attempt([] { return Status(Code::unavailable, "another rank could not prepare the resharding"); });
   if (!status.ok()) return status;
   return made;
@@ -300,18 +301,19 @@ Status Resharding::connect(int rank) {
   bool takes_part = false;
   std::vector<int> members;
   const Status ready = attempt([&]() -> Status {
+    members_ = std::make_unique<MpiOob>(MPI_COMM_NULL);
     members = members_of(task_);
     source_box_ = reshard::shard_of(task_.source, task_.source_spec, task_.shape, rank);
     destination_box_ = reshard::shard_of(task_.destination, task_.destination_spec, task_.shape, rank);
     takes_part = std::ranges::binary_search(members, rank);
     return {};
   });
-  if (Status status = go_on_together(comm_, ready); !status.ok()) return status;
+  if (Status status = MpiOob::of_program(comm_).go_on_together(ready); !status.ok()) return status;
   MPI_Comm handle = MPI_COMM_NULL;
   if (host().comm_split(comm_, takes_part ? 0 : MPI_UNDEFINED, rank, &handle) != MPI_SUCCESS)
     return {Code::unavailable, "no communicator of the meshes could be made"};
   if (!takes_part) return {};
-  members_ = PrivateCommunicator(handle);
+  members_->take(handle);
   PMPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
   renumber(task_.source, members);
   renumber(task_.destination, members);
@@ -319,29 +321,29 @@ Status Resharding::connect(int rank) {
     communicator_ = std::make_unique<Communicator>(handle);
     return {};
   });
-  if (Status status = go_on_together(handle, known); !status.ok()) {
+  if (Status status = members_->go_on_together(known); !status.ok()) {
     communicator_.reset();
     return status;
   }
   if (communicator_->ranks == 1) return {};
-  Result<std::unique_ptr<Machinery>> made = set_up(*communicator_, Extent::all_calls, nullptr);
+  Result<std::unique_ptr<Team>> made = connect_team(*communicator_, TeamExtent::all_calls, nullptr);
   if (!made.ok()) return made.status();
-  communicator_->machinery = std::move(*made);
+  communicator_->team = std::move(*made);
   communicator_->road = Road::accelerated;
   return {};
 }
 
 Status Resharding::plan(std::string& found) {
-  const bool alone = communicator_->machinery == nullptr;
+  const bool alone = communicator_->team == nullptr;
   const int ranks = communicator_->ranks, rank = communicator_->rank;
   std::vector<int> host_of(static_cast<std::size_t>(ranks));
   reshard::Roads roads;
   options_.links = reshard::links_of(default_machine());
   if (!alone) {
-    const Machinery& machinery = *communicator_->machinery;
-    for (int r = 0; r < ranks; ++r) host_of[static_cast<std::size_t>(r)] = machinery.planner.hierarchy().node_of(r);
-    roads = {machinery.links.shared_memory, machinery.links.network};
-    options_.links = reshard::links_of(machinery.planner.machine());
+    const Team& team = *communicator_->team;
+    for (int r = 0; r < ranks; ++r) host_of[static_cast<std::size_t>(r)] = team.planner.hierarchy().node_of(r);
+    roads = {team.links.shared_memory, team.links.network};
+    options_.links = reshard::links_of(team.planner.machine());
   }
   const Result<reshard::Plan> planned = reshard::make_plan(task_, host_of, options_);
   if (!planned.ok()) return planned.status();
@@ -358,7 +360,7 @@ Status Resharding::plan(std::string& found) {
   prepared_->channels = channels_text(prepared_->schedule.channels_used);
   for (const reshard::UnitTask& task : planned->unit.tasks) prepared_->payload += task.bytes;
   calls_host_ = (prepared_->schedule.channels_used >> static_cast<unsigned>(ChannelKind::mpi) & 1u) != 0;
-  (alone ? alone_ : communicator_->machinery->engine).make_room(prepared_->schedule);
+  (alone ? alone_ : communicator_->team->engine).make_room(prepared_->schedule);
   if (prepared_->schedule.scratch_bytes > 0) scratch_ = memory_.reserve(prepared_->schedule.scratch_bytes);
   description_ = reshard::summary_json(*planned);
   found = signature(planned->schedule) + description_;
@@ -367,10 +369,10 @@ Status Resharding::plan(std::string& found) {
 
 Resharding::~Resharding() {
   {
-    const std::scoped_lock lock(registry().guard);
-    std::erase(registry().all, this);
+    const std::scoped_lock lock(reshardings().guard);
+    std::erase(reshardings().all, this);
   }
-  if (communicator_ != nullptr && communicator_->machinery != nullptr) retire(*communicator_);
+  if (communicator_ != nullptr && communicator_->team != nullptr) retire(*communicator_);
 }
 
 // Memory that the processor must not touch is copied to `memory` and back.
@@ -403,35 +405,35 @@ int Resharding::run_alone(const void* source, void* destination) {
 int Resharding::fail(const Status& cause, int error) {
   communicator_->error = error;
   communicator_->road = Road::broken;
-  communicator_->machinery->give_up(cause);
+  communicator_->team->give_up(cause);
   return raise_error(comm_, error);
 }
 
 int Resharding::execute(const void* source, void* destination) {
   if (communicator_ == nullptr) return MPI_SUCCESS;
   note_call({.plan = prepared_->plan, .channels = prepared_->channels});
-  if (communicator_->machinery == nullptr) return run_alone(source, destination);
+  if (communicator_->team == nullptr) return run_alone(source, destination);
   drain(*communicator_);
   if (communicator_->road == Road::broken) return raise_error(comm_, communicator_->error);
-  Machinery& machinery = *communicator_->machinery;
-  const std::uint64_t begin_ns = machinery.trace != nullptr ? monotonic_ns() : 0;
+  Team& team = *communicator_->team;
+  const std::uint64_t begin_ns = team.trace != nullptr ? monotonic_ns() : 0;
   Request request;
-  const Staging staging = lay_out_sides(request, device_memory_, source, destination);
-  if (const int error = stage_in(request, staging); error != MPI_SUCCESS) return fail(pack_error(error), error);
-  const Status status = machinery.engine.run(prepared_->schedule, staging.buffers, nullptr, begin_trace(machinery));
-  if (!status.ok()) {
-    const Status reason = machinery.reason_of(status);
+  Execution execution{.schedule = &prepared_->schedule,
+                      .staging = lay_out_sides(request, device_memory_, source, destination)};
+  if (!pack(request, execution)) return fail(pack_error(execution.error), execution.error);
+  if (const Status status = run(team, request, execution); !status.ok()) {
+    const Status reason = team.reason_of(status);
     return fail(reason, error_code(reason));
   }
-  if (const int error = stage_out(request, staging); error != MPI_SUCCESS) return raise_error(comm_, error);
+  if (const int error = finish(request, execution); error != MPI_SUCCESS) return raise_error(comm_, error);
   if (begin_ns != 0)
-    machinery.trace->add({begin_ns, monotonic_ns(), prepared_->payload, prepared_->plan, Collective::reshard});
+    team.trace->add({begin_ns, monotonic_ns(), prepared_->payload, prepared_->plan, Collective::reshard});
   return MPI_SUCCESS;
 }
 
 int Resharding::start(const void* source, void* destination, MPI_Request* request) {
   if (communicator_ == nullptr) return complete_at_once(request);
-  if (communicator_->machinery == nullptr) {
+  if (communicator_->team == nullptr) {
     const int error = run_alone(source, destination);
     return error == MPI_SUCCESS ? complete_at_once(request) : error;
   }
@@ -442,10 +444,10 @@ int Resharding::start(const void* source, void* destination, MPI_Request* reques
     return raise_error(comm_, Status(Code::unsupported, std::string("plait_reshard_start: ") + reason));
   }
   operation->prepared = prepared_;
-  operation->staging = lay_out_sides(operation->request, operation->memory, source, destination);
+  operation->execution.staging = lay_out_sides(operation->request, operation->memory, source, destination);
   operation->laid_out = true;
   operation->needs_host = calls_host_;
-  if (communicator_->machinery->trace != nullptr) operation->begin_ns = monotonic_ns();
+  if (communicator_->team->trace != nullptr) operation->begin_ns = monotonic_ns();
   note_call({.plan = prepared_->plan, .channels = prepared_->channels});
   const int error = give_request(*operation, request);
   return error == MPI_SUCCESS ? error : raise_error(comm_, error);
@@ -454,8 +456,8 @@ int Resharding::start(const void* source, void* destination, MPI_Request* reques
 void finish_reshardings() {
   std::vector<Resharding*> all;
   {
-    const std::scoped_lock lock(registry().guard);
-    all = registry().all;
+    const std::scoped_lock lock(reshardings().guard);
+    all = reshardings().all;
   }
   for (Resharding* one : all) delete one;
 }

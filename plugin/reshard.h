@@ -13,11 +13,11 @@
 #include "plan/reshard/plan.h"
 #include "plugin/communicator.h"
 #include "plugin/layer.h"
-#include "plugin/private_communicator.h"
+#include "plugin/mpi_oob.h"
 #include "plugin/request.h"
-#include "plugin/schedule_cache.h"
 #include "plugin/staging.h"
 #include "runtime/job/work_memory.h"
+#include "runtime/team/schedule_cache.h"
 #include "tl/engine.h"
 
 namespace plait::plugin {
@@ -78,7 +78,7 @@ class Resharding {
   reshard::Options options_;
   reshard::Box source_box_, destination_box_;
   std::string description_;
-  PrivateCommunicator members_;                 // the ranks of both meshes; none elsewhere
+  std::unique_ptr<MpiOob> members_;             // the ranks of both meshes; none elsewhere
   std::unique_ptr<Communicator> communicator_;  // over them; nullptr: this rank has no part
   std::shared_ptr<PreparedCall> prepared_;
   WorkMemory memory_, device_memory_;  // the latter for copies of data in memory of a device

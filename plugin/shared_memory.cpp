@@ -22,16 +22,6 @@ namespace {
 // space has.
 constexpr std::size_t mapped_bytes = std::size_t{1} << 46;
 
-struct Counts {
-  std::atomic<std::uint64_t> calls{0}, bytes{0};
-
-  void add(std::size_t call_bytes) {
-    calls.fetch_add(1, std::memory_order_relaxed);
-    bytes.fetch_add(call_bytes, std::memory_order_relaxed);
-  }
-};
-constinit Counts shared_counts, private_counts;
-
 constinit ForkRegistration fork_registration = pthread_atfork;
 
 // ---- The info of MPI_Alloc_mem ----
@@ -81,28 +71,6 @@ void start_shared_memory(const Config& config, int ranks_on_node) {
     warn("PLAIT_SHARED=malloc: " + text);
   else
     info(text);
-}
-
-void note_buffers(std::size_t call_bytes, bool shared) {
-  if (call_bytes >= large_call_bytes) (shared ? shared_counts : private_counts).add(call_bytes);
-}
-
-BufferCounts buffer_counts() {
-  return {.shared_calls = shared_counts.calls.load(),
-          .private_calls = private_counts.calls.load(),
-          .shared_bytes = shared_counts.bytes.load(),
-          .private_bytes = private_counts.bytes.load()};
-}
-
-std::string shared_memory_advice(const BufferCounts& counts, const std::string& shared) {
-  const std::uint64_t calls = counts.shared_calls + counts.private_calls;
-  if (counts.private_calls == 0 || counts.private_bytes < counts.shared_bytes) return {};
-  std::string text = "memory: the buffers of " + std::to_string(counts.private_calls) + " of " + std::to_string(calls) +
-                     " collectives of 64 KiB and more within a node (" + format_bytes(counts.private_bytes) +
-                     ") are private, so that their data is copied; ";
-  if (shared == "malloc")
-    return text + "they were not allocated by malloc after MPI_Init, or there is no arena (docs/memory.md)";
-  return text + "PLAIT_SHARED=malloc would let the ranks reach them directly (docs/memory.md)";
 }
 
 // What the host must check, or knows better, goes to it: wrong arguments, other infos, a full arena.

@@ -44,16 +44,10 @@ Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const 
 
 Result<bool> Engine::start(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer,
                            StepTrace* trace) {
-  return unless_failed(begin(schedule, buffers, reducer, trace));
+  return begin(schedule, buffers, reducer, trace);
 }
 
-Result<bool> Engine::progress() { return unless_failed(move_on()); }
-
-Result<bool> Engine::unless_failed(Result<bool> complete) {
-  if (!complete.ok()) [[unlikely]]
-    give_up(complete.status());
-  return complete;
-}
+Result<bool> Engine::progress() { return move_on(); }
 
 Result<bool> Engine::begin(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer,
                            StepTrace* trace) {

@@ -26,7 +26,8 @@ class Engine {
   Status run(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
 
   // The same without blocking: true when every step is complete. All that is passed stays in place until then; after
-  // start() has returned false, progress() is called until it returns true or fails.
+  // start() has returned false, progress() is called until it returns true or fails. On an error the caller gives up,
+  // once the other ranks are told.
   Result<bool> start(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
   Result<bool> progress();
   // Whether the last of these two calls moved anything.
@@ -52,7 +53,6 @@ class Engine {
 
   Result<bool> begin(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
   Result<bool> move_on();
-  Result<bool> unless_failed(Result<bool> complete);
   void take_on(const BoundSchedule& schedule, const Buffers& buffers, const Reducer* reducer, StepTrace* trace);
   void prepare();
   void size_for(const BoundSchedule& schedule);

@@ -1,6 +1,7 @@
 // Where a rank runs. Plain data, exchanged once a communicator as raw bytes.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <type_traits>
 

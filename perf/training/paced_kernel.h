@@ -3,7 +3,7 @@
 #pragma once
 
 #include "perf/layer.h"
-#include "tuner/compute_kernel.h"
+#include "tuner/measure/compute_kernel.h"
 
 namespace plait::perf::training {
 

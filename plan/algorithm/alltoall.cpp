@@ -1,4 +1,13 @@
-#include "plan/algorithm/algorithms.h"
+// All-to-all. Pairwise: every rank sends its block for each other rank directly, nearest in the order of places first:
+// N-1 messages a rank. Leaders (the first of each node) collect what leaves their node, exchange one message a pair of
+// nodes, and hand out what arrives; members of a node exchange directly. For small messages: (n-1) network messages a
+// node instead of r*r*(n-1). Together: all ranks of the only node in one operation of their shared memory.
+#include <algorithm>
+#include <utility>
+
+#include "plan/algorithm/algorithm.h"
+#include "plan/algorithm/exchange.h"
+#include "plan/model/grid.h"
 
 namespace plait::plan {
 
@@ -40,10 +49,6 @@ void exchange_within(Builder& builder, const std::vector<int>& members, int chun
       builder.move(from, to, blocks_of(builder.semantics(), {segment(builder.semantics(), from, to)}, chunk));
     }
 }
-
-}  // namespace
-
-namespace {
 
 using Nodes = std::span<const std::vector<int>>;
 
@@ -90,9 +95,18 @@ void shared_leader_alltoall(Builder& builder, Nodes nodes, int chunk) {
   }
 }
 
-}  // namespace
+// The ranks of each node in place order; the first is its leader.
+std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
+  std::vector<std::vector<int>> nodes;
+  for (int node = 0; node < hierarchy.nodes(); ++node) nodes.push_back(hierarchy.ranks_on_node(node));
+  return nodes;
+}
 
-void pairwise_alltoall(Builder& builder, Group order, std::span<const std::vector<int>> nodes) {
+std::vector<int> places_of(const Hierarchy& hierarchy) { return make_grid(hierarchy, GridKind::flat, -1).order; }
+
+void emit_pairwise(Builder& builder, const Hierarchy& hierarchy) {
+  const std::vector<int> order = places_of(hierarchy);
+  const std::vector<std::vector<int>> nodes = nodes_of(hierarchy);
   const Semantics& semantics = builder.semantics();
   std::vector<std::size_t> node_of(order.size());
   for (std::size_t node = 0; node < nodes.size(); ++node)
@@ -110,7 +124,8 @@ void pairwise_alltoall(Builder& builder, Group order, std::span<const std::vecto
   }
 }
 
-void leader_alltoall(Builder& builder, std::span<const std::vector<int>> nodes) {
+void emit_leaders(Builder& builder, const Hierarchy& hierarchy) {
+  const std::vector<std::vector<int>> nodes = nodes_of(hierarchy);
   const Semantics& semantics = builder.semantics();
   for (int chunk = 0; chunk < semantics.chunks(); ++chunk) {
     if (builder.shared_memory()) {
@@ -129,5 +144,96 @@ void leader_alltoall(Builder& builder, std::span<const std::vector<int>> nodes) 
                      blocks_of(semantics, arriving(semantics, nodes[node][member], nodes, node), chunk));
   }
 }
+
+void emit_together(Builder& builder, const Hierarchy& hierarchy) { together_within(builder, places_of(hierarchy), 0); }
+
+int most_ranks_on_a_node(const Hierarchy& hierarchy) {
+  std::size_t most = 0;
+  for (int node = 0; node < hierarchy.nodes(); ++node) most = std::max(most, hierarchy.ranks_on_node(node).size());
+  return static_cast<int>(most);
+}
+
+// What the busiest rank and NIC do for their messages to other ranks of the node and to other nodes.
+struct ExchangeLoad {
+  double near = 0, far = 0;  // messages of a rank
+  double near_bytes = 0, far_bytes = 0;
+  double nic_messages = 0, nic_bytes = 0;
+  double hops = 1;  // latencies of the network on the way
+};
+
+double exchange_seconds(const ExchangeLoad& load, const ExchangeSystem& system) {
+  const Machine& machine = system.machine;
+  const auto innermost_network = std::find_if(machine.levels.rbegin(), machine.levels.rend(),
+                                              [](const LinkLevel& level) { return level.network; });
+  const LinkLevel& local = machine.levels.back();
+  const LinkLevel& network = innermost_network != machine.levels.rend() ? *innermost_network : local;
+  const bool crosses = system.hierarchy.nodes() > 1;
+  const double crowd = machine.ranks_per_core > 1 ? 1 + machine.ranks_per_core : 1;
+  const double processor = 2 * (load.near * local.overhead + load.near_bytes * local.cpu_seconds_per_byte +
+                                load.far * network.overhead + load.far_bytes * network.cpu_seconds_per_byte);
+  const double nic =
+      (load.nic_messages * network.port_seconds_per_message + load.nic_bytes * network.port_seconds_per_byte) *
+      system.siblings;
+  return processor * crowd + nic + local.latency + (crosses ? load.hops * network.latency : 0);
+}
+
+double pairwise_seconds(double bytes, const ExchangeSystem& system) {
+  const double ranks = system.hierarchy.ranks(), here = most_ranks_on_a_node(system.hierarchy), away = ranks - here;
+  return exchange_seconds({.near = here - 1,
+                           .far = away,
+                           .near_bytes = (here - 1) * bytes,
+                           .far_bytes = away * bytes,
+                           .nic_messages = here * away,
+                           .nic_bytes = here * away * bytes},
+                          system);
+}
+
+// The leader's work: it collects and hands out what crosses the network.
+double leaders_seconds(double bytes, const ExchangeSystem& system) {
+  const double ranks = system.hierarchy.ranks(), here = most_ranks_on_a_node(system.hierarchy), away = ranks - here;
+  const double nodes = system.hierarchy.nodes(), crossing = here * away * bytes;
+  return exchange_seconds({.near = 3 * (here - 1),
+                           .far = nodes - 1,
+                           .near_bytes = (here - 1) * bytes + 2 * crossing,
+                           .far_bytes = crossing,
+                           .nic_messages = nodes - 1,
+                           .nic_bytes = crossing},
+                          system) +
+         2 * system.machine.levels.back().latency;
+}
+
+// A line written, the others' read, and every byte copied once or twice.
+double together_seconds(double bytes, const ExchangeSystem& system) {
+  const LinkLevel& local = system.machine.levels.back();
+  const double others = system.hierarchy.ranks() - 1;
+  return local.latency + 0.1 * others * local.overhead + others * bytes * local.cpu_seconds_per_byte;
+}
+
+}  // namespace
+
+constinit const Exchange exchanges::pairwise = {
+    .name = "pairwise",
+    .knows_nodes = false,
+    .fits = [](const ExchangeSystem&) { return true; },
+    .seconds = pairwise_seconds,
+    .emit = emit_pairwise,
+};
+
+constinit const Exchange exchanges::leaders = {
+    .name = "leaders",
+    .fits =
+        [](const ExchangeSystem& system) {
+          return system.hierarchy.nodes() > 1 && system.hierarchy.nodes() < system.hierarchy.ranks();
+        },
+    .seconds = leaders_seconds,
+    .emit = emit_leaders,
+};
+
+constinit const Exchange exchanges::together = {
+    .name = "shared",
+    .fits = [](const ExchangeSystem& system) { return system.hierarchy.nodes() == 1 && system.shared_memory; },
+    .seconds = together_seconds,
+    .emit = emit_together,
+};
 
 }  // namespace plait::plan

@@ -1,8 +1,13 @@
-#include <algorithm>
-
-#include "plan/algorithm/algorithms.h"
+// Every member exchanges a message with each other member: one stage of latency, (g-1)/g of the data, messages in the
+// order of distance. Gather and scatter: one message a member, all with the root.
+#include "plan/algorithm/algorithm.h"
+#include "plan/algorithm/group_cost.h"
+#include "plan/algorithm/registry.h"
+#include "plan/algorithm/rooted_pieces.h"
 
 namespace plait::plan {
+
+namespace {
 
 void direct_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
   const std::size_t size = group.size();
@@ -23,24 +28,6 @@ void direct_allgather(Builder& builder, Group group, Pieces pieces) {
                      blocks_of(builder.semantics(), pieces[member], chunk));
 }
 
-void dissemination_allgather(Builder& builder, Group group, Pieces pieces) {
-  const std::size_t size = group.size();
-  // Before a stage of distance d, member m holds the pieces of m, m+1, .. m+d-1 (modulo the size).
-  for (std::size_t distance = 1; distance < size; distance *= 2) {
-    const std::size_t held = std::min(distance, size - distance);
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
-      for (std::size_t member = 0; member < size; ++member) {
-        Segments sent;
-        for (std::size_t k = 0; k < held; ++k) {
-          const Segments& piece = pieces[(member + k) % size];
-          sent.insert(sent.end(), piece.begin(), piece.end());
-        }
-        builder.move(group[member], group[(member + size - distance) % size],
-                     blocks_of(builder.semantics(), sent, chunk));
-      }
-  }
-}
-
 void direct_gather(Builder& builder, Group group, Pieces pieces) {
   for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
     for (std::size_t member = 1; member < group.size(); ++member)
@@ -53,34 +40,40 @@ void direct_scatter(Builder& builder, Group group, Pieces pieces) {
       builder.move(group[0], group[member], blocks_of(builder.semantics(), pieces[member], chunk));
 }
 
-namespace {
+void emit_direct(Builder& builder, const GroupWork& work) {
+  if (work.what == Instruct::reduce_scatter) return direct_reduce_scatter(builder, work.members, work.pieces);
+  if (work.what == Instruct::all_gather) return direct_allgather(builder, work.members, work.pieces);
+  if (work.what == Instruct::gather) return direct_gather(builder, work.members, work.pieces);
+  if (work.what == Instruct::scatter) return direct_scatter(builder, work.members, work.pieces);
+  const std::vector<Segments> parts = cut_evenly(work.segments, work.members.size());
+  direct_reduce_scatter(builder, work.members, parts);
+  direct_allgather(builder, work.members, parts);
+}
 
-// The pieces of members [first, first + count), as far as there are so many.
-Segments subtree(Pieces pieces, std::size_t first, std::size_t count) {
-  Segments all;
-  for (std::size_t i = first; i < std::min(first + count, pieces.size()); ++i)
-    all.insert(all.end(), pieces[i].begin(), pieces[i].end());
-  return all;
+void charge_direct(AlgorithmCost& cost) {
+  if (cost.what() >= Instruct::gather) return charge_rooted_pieces(cost, false);
+  const double g = cost.members(), passes = cost.passes();
+  cost.mix_levels();
+  cost.charge([&](const Port& port, bool) {
+    const double pairs = port.below * (g - port.below);
+    return Traffic{passes * pairs / g, passes * pairs};
+  });
+  cost.wait(passes, cost.outermost());
+  const double near = cost.outermost().below - 1, far = g - cost.outermost().below;
+  cost.wait_seconds(passes * (far * cost.outermost().overhead + near * cost.innermost().overhead));
+  cost.compute(passes * far, passes * far / g, cost.outermost(), cost.outermost());
+  if (near > 0) cost.compute(passes * near, passes * near / g, cost.innermost(), cost.innermost());
 }
 
 }  // namespace
 
-void binomial_gather(Builder& builder, Group group, Pieces pieces) {
-  for (std::size_t span = 1; span < group.size(); span *= 2)
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
-      for (std::size_t member = span; member < group.size(); member += 2 * span)
-        builder.move(group[member], group[member - span],
-                     blocks_of(builder.semantics(), subtree(pieces, member, span), chunk));
-}
-
-void binomial_scatter(Builder& builder, Group group, Pieces pieces) {
-  std::size_t top = 1;
-  while (top * 2 < group.size()) top *= 2;
-  for (std::size_t span = top; span > 0; span /= 2)
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
-      for (std::size_t member = span; member < group.size(); member += 2 * span)
-        builder.move(group[member - span], group[member],
-                     blocks_of(builder.semantics(), subtree(pieces, member, span), chunk));
-}
+constinit const Algorithm algorithms::direct = {
+    .name = "direct",
+    .fits = [](Instruct what, int) { return what != Instruct::reduce && what != Instruct::broadcast; },
+    .worth_trying = [](Instruct what, const Extent& extent) { return extent.members > 2 || what >= Instruct::gather; },
+    .pieces = a_piece_each,
+    .cost = charge_direct,
+    .emit = emit_direct,
+};
 
 }  // namespace plait::plan

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "plan/algorithm/algorithms.h"
 #include "plan/choose/call_synthesis.h"
 #include "plan/choose/plan_file.h"
 #include "plan/lower/lowering.h"
@@ -16,101 +15,24 @@ namespace {
 // Of blocks times ranks that a plan may have at all, as a user may name it.
 constexpr std::int64_t most_lowered_cells = std::int64_t{1} << 22;
 
-// The ranks of each node in place order; the first is its leader.
-std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
-  std::vector<std::vector<int>> nodes;
-  for (int node = 0; node < hierarchy.nodes(); ++node) nodes.push_back(hierarchy.ranks_on_node(node));
-  return nodes;
-}
-
-void pairwise(Builder& builder, const Hierarchy& hierarchy) {
-  pairwise_alltoall(builder, make_grid(hierarchy, GridKind::flat, -1).order, nodes_of(hierarchy));
-}
-
-// All ranks of the only node in one operation.
-void together(Builder& builder, const Hierarchy& hierarchy) {
-  const std::vector<int> members = make_grid(hierarchy, GridKind::flat, -1).order;
-  std::vector<std::vector<BlockId>> pieces;
-  for (const int giver : members)
-    for (const int taker : members)
-      pieces.push_back({builder.semantics().block(giver * builder.semantics().ranks() + taker, 0)});
-  builder.together({GroupKind::all_to_all, members, 0, pieces});
-}
-
-void leaders(Builder& builder, const Hierarchy& hierarchy) { leader_alltoall(builder, nodes_of(hierarchy)); }
-
-int most_ranks_on_a_node(const Hierarchy& hierarchy) {
-  std::size_t most = 0;
-  for (int node = 0; node < hierarchy.nodes(); ++node) most = std::max(most, hierarchy.ranks_on_node(node).size());
-  return static_cast<int>(most);
-}
-
-// What the busiest rank and NIC do for their messages to other ranks of the node and to other nodes.
-struct ExchangeLoad {
-  double near = 0, far = 0;  // messages of a rank
-  double near_bytes = 0, far_bytes = 0;
-  double nic_messages = 0, nic_bytes = 0;
-  double hops = 1;  // latencies of the network on the way
-};
-
-double exchange_seconds(const ExchangeLoad& load, const CandidateContext& context) {
-  const Machine& machine = context.machine;
-  const auto innermost_network = std::find_if(machine.levels.rbegin(), machine.levels.rend(),
-                                              [](const LinkLevel& level) { return level.network; });
-  const LinkLevel& local = machine.levels.back();
-  const LinkLevel& network = innermost_network != machine.levels.rend() ? *innermost_network : local;
-  const bool crosses = context.hierarchy.nodes() > 1;
-  const double crowd = machine.ranks_per_core > 1 ? 1 + machine.ranks_per_core : 1;
-  const double processor = 2 * (load.near * local.overhead + load.near_bytes * local.cpu_seconds_per_byte +
-                                load.far * network.overhead + load.far_bytes * network.cpu_seconds_per_byte);
-  const double nic =
-      (load.nic_messages * network.port_seconds_per_message + load.nic_bytes * network.port_seconds_per_byte) *
-      context.siblings;
-  return processor * crowd + nic + local.latency + (crosses ? load.hops * network.latency : 0);
-}
-
-double pairwise_seconds(double bytes, const CandidateContext& context) {
-  const double ranks = context.hierarchy.ranks(), here = most_ranks_on_a_node(context.hierarchy), away = ranks - here;
-  return exchange_seconds({.near = here - 1,
-                           .far = away,
-                           .near_bytes = (here - 1) * bytes,
-                           .far_bytes = away * bytes,
-                           .nic_messages = here * away,
-                           .nic_bytes = here * away * bytes},
-                          context);
-}
-
-// The leader's work: it collects and hands out what crosses the network.
-double leaders_seconds(double bytes, const CandidateContext& context) {
-  const double ranks = context.hierarchy.ranks(), here = most_ranks_on_a_node(context.hierarchy), away = ranks - here;
-  const double nodes = context.hierarchy.nodes(), crossing = here * away * bytes;
-  return exchange_seconds({.near = 3 * (here - 1),
-                           .far = nodes - 1,
-                           .near_bytes = (here - 1) * bytes + 2 * crossing,
-                           .far_bytes = crossing,
-                           .nic_messages = nodes - 1,
-                           .nic_bytes = crossing},
-                          context) +
-         2 * context.machine.levels.back().latency;
-}
-
-// A line written, the others' read, and every byte copied once or twice.
-double together_seconds(double bytes, const CandidateContext& context) {
-  const LinkLevel& local = context.machine.levels.back();
-  const double others = context.hierarchy.ranks() - 1;
-  return local.latency + 0.1 * others * local.overhead + others * bytes * local.cpu_seconds_per_byte;
-}
-
 // `bytes`: of one pair's message.
-std::vector<Candidate> exchanges(double bytes, const CandidateContext& context) {
-  const Hierarchy& hierarchy = context.hierarchy;
-  std::vector<Candidate> found = {{"pairwise", GridKind::flat, {}, pairwise, 1, pairwise_seconds(bytes, context), {}}};
-  if (hierarchy.nodes() == 1 && context.shared_memory)
-    found.push_back({"shared", GridKind::flat, {}, together, 1, together_seconds(bytes, context), {}});
-  if (hierarchy.nodes() > 1 && hierarchy.nodes() < hierarchy.ranks())
-    found.push_back({"leaders", GridKind::flat, {}, leaders, 1, leaders_seconds(bytes, context), {}});
+std::vector<Candidate> exchange_candidates(double bytes, const CandidateContext& context) {
+  const ExchangeSystem system{context.hierarchy, context.machine, context.siblings, context.shared_memory};
+  std::vector<Candidate> found;
+  for (const Exchange* exchange : all_exchanges)
+    if (exchange->fits(system))
+      found.push_back(
+          {std::string(exchange->name), GridKind::flat, {}, exchange, 1, exchange->seconds(bytes, system), {}});
   std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
   return found;
+}
+
+// "pairwise, leaders or shared"
+std::string exchange_names() {
+  std::string names;
+  for (std::size_t i = 0; i < all_exchanges.size(); ++i)
+    names += (i == 0 ? "" : i + 1 < all_exchanges.size() ? ", " : " or ") + std::string(all_exchanges[i]->name);
+  return names;
 }
 
 bool is_exchange(Collective collective) { return collective == Collective::alltoall; }
@@ -202,7 +124,7 @@ Result<std::vector<std::int8_t>> take_rails(std::string_view& text, int rails) {
 
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
   if (is_exchange(call.collective))
-    return exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context);
+    return exchange_candidates(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context);
   const CallSynthesis synthesis = synthesis_of(call, context);
   const Sizing sizing(call, context, synthesis);
   std::vector<Candidate> found;
@@ -248,10 +170,10 @@ Result<Candidate> from_file(std::string_view json, const Call& call, const Candi
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context) {
   if (text.starts_with('{')) return from_file(text, call, context);
   if (is_exchange(call.collective)) {
-    for (Candidate& exchange : exchanges(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context))
+    for (Candidate& exchange :
+         exchange_candidates(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context))
       if (exchange.name == text) return std::move(exchange);
-    return Status(Code::invalid,
-                  "'" + std::string(text) + "' is no plan of alltoall: expected pairwise, leaders or shared");
+    return Status(Code::invalid, "'" + std::string(text) + "' is no plan of alltoall: expected " + exchange_names());
   }
   const std::string name(text);
   Result<std::vector<std::int8_t>> rails = take_rails(text, context.rails);
@@ -271,9 +193,10 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
   const bool in_order = !commutative && reduces(collective);
   const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1, shared_memory);
   const Result<int> segments =
-      candidate.emit != nullptr ? Result<int>(1) : segments_needed(candidate.program, grid, collective, in_order);
+      candidate.exchange != nullptr ? Result<int>(1) : segments_needed(candidate.program, grid, collective, in_order);
   if (!segments.ok()) return segments.status();
-  if (candidate.emit == nullptr && std::int64_t{*segments} * candidate.chunks * hierarchy.ranks() > most_lowered_cells)
+  if (candidate.exchange == nullptr &&
+      std::int64_t{*segments} * candidate.chunks * hierarchy.ranks() > most_lowered_cells)
     return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
                                          std::to_string(hierarchy.ranks()) + " ranks into too many blocks");
   const Semantics semantics(collective, hierarchy.ranks(), root, *segments, candidate.chunks);
@@ -281,8 +204,8 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
   for (int rank = 0; rank < hierarchy.ranks(); ++rank) node_of.push_back(hierarchy.node_of(rank));
   Builder builder(semantics, node_of, shared_memory, network);
   builder.bind_chunks(candidate.rails);
-  if (candidate.emit != nullptr)
-    candidate.emit(builder, hierarchy);
+  if (candidate.exchange != nullptr)
+    candidate.exchange->emit(builder, hierarchy);
   else
     lower_program(candidate.program, grid, in_order, builder);
   return builder.finish();

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/algorithm/exchange.h"
+#include "plan/algorithm/program.h"
 #include "plan/choose/candidate_context.h"
 #include "plan/model/builder.h"
 #include "plan/model/grid.h"
 #include "plan/model/layer.h"
 #include "plan/model/machine.h"
-#include "plan/model/program.h"
 #include "topo/hierarchy.h"
 
 namespace plait::plan {
@@ -18,8 +19,8 @@ namespace plait::plan {
 struct Candidate {
   std::string name;  // "RS.2(ring) AR.1(ring) AG.2(ring) x4", "leaders"
   GridKind grid = GridKind::full;
-  Program program;  // empty: `emit` instead
-  void (*emit)(Builder& builder, const Hierarchy& hierarchy) = nullptr;
+  Program program;  // empty: an exchange instead
+  const Exchange* exchange = nullptr;
   int chunks = 1;
   double seconds = 0;                   // predicted
   std::vector<std::int8_t> rails = {};  // chunk c goes over rails[c mod size] of the network; empty: over all of them

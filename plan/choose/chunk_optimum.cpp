@@ -11,8 +11,6 @@ namespace plait::plan {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-// NCCL's double tree stays out, as in the search.
-constexpr std::uint32_t algorithms = SearchOptions().algorithms;
 // What is better by less is rounding.
 constexpr double rounding = 1e-12;
 
@@ -23,17 +21,16 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 
 // The low byte is a set of levels that are scattered at some time; the rest tells all-reduces that cut their data, with
 // the state that each finds. Two programs with the same cut have the same number of segments (plan/lower/lowering.cpp).
-std::uint64_t cut_of(const Instruction& instruction, LevelState held) {
+std::uint64_t cut_of(const Instruction& instruction, int members, LevelState held) {
   if (instruction.what == Instruct::reduce_scatter || instruction.what == Instruct::scatter) {
     std::uint64_t levels = 0;
     for (int level = instruction.first; level <= instruction.last; ++level) levels |= std::uint64_t{1} << level;
     return levels;
   }
-  const bool tree = instruction.algorithm == Algorithm::tree;
-  if (instruction.what != Instruct::all_reduce || !(tree || scatters(instruction.what, instruction.algorithm)))
-    return 0;
-  const auto range = static_cast<std::uint64_t>(instruction.first * 16 + instruction.last * 2 + (tree ? 1 : 0));
-  return mixed(range + 1, held.index()) & ~std::uint64_t{0xff};
+  if (instruction.what != Instruct::all_reduce || instruction.algorithm->pieces == nullptr) return 0;
+  const auto range = static_cast<std::uint64_t>(instruction.first * 8 + instruction.last);
+  const auto pieces = static_cast<std::uint64_t>(instruction.algorithm->pieces(members));
+  return mixed(mixed(range + 1, held.index()), pieces) & ~std::uint64_t{0xff};
 }
 
 std::uint64_t with_cut(std::uint64_t before, std::uint64_t cut) {
@@ -66,7 +63,7 @@ ChunkOptimum::ChunkOptimum(const CallSynthesis& synthesis, Collective collective
     : synthesis_(synthesis),
       collective_(collective),
       model_(model),
-      table_(synthesis.task, model_, algorithms, InstructionTable::Choice::all),
+      table_(synthesis.task, model_, {}, InstructionTable::Choice::all),
       levels_(synthesis.task.levels),
       loads_(levels_ + 1),
       limited_(limited),
@@ -101,7 +98,9 @@ ChunkOptimum::Choice ChunkOptimum::choice_of(const InstructionShape& shape, Leve
   const StateView view = view_of(model_, held, shape.instruction.first, shape.instruction.last);
   return {.shape = &shape,
           .cost = cost_of(shape, view, 1, levels_),
-          .cut = cuts_count_ ? cut_of(shape.instruction, held) : 0,
+          .cut = cuts_count_ ? cut_of(shape.instruction,
+                                      extent_of(model_, shape.instruction.first, shape.instruction.last).members, held)
+                             : 0,
           .now = {}};
 }
 

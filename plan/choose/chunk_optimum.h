@@ -12,8 +12,8 @@
 #include <map>
 #include <vector>
 
+#include "plan/algorithm/program.h"
 #include "plan/choose/call_synthesis.h"
-#include "plan/model/program.h"
 #include "plan/synthesis/group_model.h"
 #include "plan/synthesis/instruction_table.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/algorithm/program.h"
 #include "plan/model/collective.h"
-#include "plan/model/program.h"
 
 namespace plait::plan {
 

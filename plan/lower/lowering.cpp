@@ -1,16 +1,21 @@
 #include "plan/lower/lowering.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <map>
 #include <numeric>
 
-#include "plan/algorithm/algorithms.h"
+#include "plan/algorithm/algorithm.h"
 
 namespace plait::plan {
 
 namespace {
+
+// Whether each member has pieces of its own, before or after.
+bool divides(Instruct what) {
+  return what == Instruct::reduce_scatter || what == Instruct::all_gather || what == Instruct::gather ||
+         what == Instruct::scatter;
+}
 
 bool scatters_levels(const Instruction& instruction) {
   return instruction.what == Instruct::reduce_scatter || instruction.what == Instruct::scatter;
@@ -125,9 +130,10 @@ class Lowering {
     return true;
   }
 
-  // In a broadcast over levels of which some are full, those who have the data already take no part.
+  // In a broadcast over levels of which some are full, those who have the data already take no part, unless the
+  // algorithm does nothing without them.
   bool receives_or_roots(int rank, const Instruction& instruction) const {
-    if (instruction.what != Instruct::broadcast) return true;
+    if (instruction.what != Instruct::broadcast || instruction.algorithm->needs_whole_node) return true;
     bool holds = true, root = true;
     for (int level = instruction.first; level <= instruction.last; ++level) {
       if (state_.at(level) == LevelStatus::rooted && coordinate(rank, level) != 0) holds = false;
@@ -193,128 +199,11 @@ class Lowering {
     return true;
   }
 
-  // As even as can be, contiguous.
-  static std::vector<Segments> cut(const Segments& segments, std::size_t parts) {
-    std::vector<Segments> result;
-    for (std::size_t part = 0; part < parts; ++part)
-      result.emplace_back(segments.begin() + static_cast<std::ptrdiff_t>(segments.size() * part / parts),
-                          segments.begin() + static_cast<std::ptrdiff_t>(segments.size() * (part + 1) / parts));
-    return result;
-  }
-
-  // Ranks of the node of `rank`, where a node is what the levels from first_in_node on split.
-  std::size_t ranks_beside(int rank) const {
-    std::size_t beside = 0;
-    for (const int other : grid_.order) {
-      bool same = true;
-      for (int level = 0; level < grid_.first_in_node; ++level)
-        same = same && coordinate(rank, level) == coordinate(other, level);
-      if (same) ++beside;
-    }
-    return beside;
-  }
-
-  // Where some ranks of the node take no part, the others exchange messages.
-  void together(const Instruction& instruction, const WorkGroup& group) {
-    if (group.members.size() < ranks_beside(group.members.front())) {
-      Instruction apart = instruction;
-      apart.algorithm = default_algorithm(instruction.what);
-      return emit(apart, group);
-    }
-    constexpr std::array kinds = {GroupKind::all_reduce, GroupKind::reduce_scatter, GroupKind::all_gather,
-                                  GroupKind::reduce,     GroupKind::broadcast,      GroupKind::gather,
-                                  GroupKind::scatter};
-    const GroupKind kind = kinds[static_cast<std::size_t>(instruction.what)];
-    std::vector<Segments> parts = {group.segments};
-    if (has_pieces(kind)) parts = pieces(instruction, group);
-    for (int chunk = 0; chunk < builder_.semantics().chunks(); ++chunk) {
-      std::vector<std::vector<BlockId>> blocks;
-      for (const Segments& part : parts) blocks.push_back(blocks_of(builder_.semantics(), part, chunk));
-      builder_.together({kind, group.members, 0, blocks});
-    }
-  }
-
   void emit(const Instruction& instruction, const WorkGroup& group) {
-    if (instruction.algorithm == Algorithm::shared) return together(instruction, group);
-    switch (instruction.what) {
-      case Instruct::all_reduce:
-        return all_reduce(instruction, group);
-      case Instruct::reduce_scatter:
-        return reduce_scatter(instruction.algorithm, group.members, pieces(instruction, group));
-      case Instruct::all_gather:
-        return all_gather(instruction.algorithm, group.members, pieces(instruction, group));
-      case Instruct::reduce:
-        return tree_reduce(builder_, group.members, group.segments, tree_of(instruction.algorithm));
-      case Instruct::broadcast:
-        return tree_broadcast(builder_, group.members, group.segments, tree_of(instruction.algorithm));
-      case Instruct::gather:
-        if (instruction.algorithm == Algorithm::binomial)
-          return binomial_gather(builder_, group.members, pieces(instruction, group));
-        return direct_gather(builder_, group.members, pieces(instruction, group));
-      case Instruct::scatter:
-        if (instruction.algorithm == Algorithm::binomial)
-          return binomial_scatter(builder_, group.members, pieces(instruction, group));
-        return direct_scatter(builder_, group.members, pieces(instruction, group));
-    }
-  }
-
-  void all_reduce(const Instruction& instruction, const WorkGroup& group) {
-    if (instruction.algorithm == Algorithm::recursive_doubling)
-      return recursive_doubling_allreduce(builder_, group.members, group.segments);
-    if (instruction.algorithm == Algorithm::tree)
-      return double_tree_allreduce(builder_, outermost_groups(instruction, group.members), group.segments);
-    const std::vector<Segments> parts = cut(group.segments, group.members.size());
-    reduce_scatter(instruction.algorithm, group.members, parts);
-    all_gather(
-        instruction.algorithm == Algorithm::recursive_halving ? Algorithm::recursive_doubling : instruction.algorithm,
-        group.members, parts);
-  }
-
-  void reduce_scatter(Algorithm algorithm, Group members, const std::vector<Segments>& parts) {
-    if (algorithm == Algorithm::ring)
-      ring_reduce_scatter(builder_, members, parts);
-    else if (algorithm == Algorithm::recursive_halving)
-      recursive_halving_reduce_scatter(builder_, members, parts);
-    else
-      direct_reduce_scatter(builder_, members, parts);
-  }
-
-  void all_gather(Algorithm algorithm, Group members, const std::vector<Segments>& parts) {
-    if (algorithm == Algorithm::ring)
-      ring_allgather(builder_, members, parts);
-    else if (algorithm == Algorithm::recursive_doubling)
-      recursive_doubling_allgather(builder_, members, parts);
-    else if (algorithm == Algorithm::dissemination)
-      dissemination_allgather(builder_, members, parts);
-    else
-      direct_allgather(builder_, members, parts);
-  }
-
-  std::vector<std::vector<int>> outermost_groups(const Instruction& instruction,
-                                                 const std::vector<int>& members) const {
-    std::vector<std::vector<int>> result;
-    for (const int member : members) {
-      if (result.empty() ||
-          coordinate(result.back().front(), instruction.first) != coordinate(member, instruction.first))
-        result.emplace_back();
-      result.back().push_back(member);
-    }
-    return result;
-  }
-
-  static Tree tree_of(Algorithm algorithm) {
-    switch (algorithm) {
-      case Algorithm::chain:
-        return Tree::chain;
-      case Algorithm::flat:
-        return Tree::flat;
-      case Algorithm::knomial4:
-        return Tree::knomial4;
-      case Algorithm::knomial8:
-        return Tree::knomial8;
-      default:
-        return Tree::binomial;
-    }
+    const std::vector<Segments> own = divides(instruction.what) ? pieces(instruction, group) : std::vector<Segments>();
+    std::vector<int> outer;
+    for (const int member : group.members) outer.push_back(coordinate(member, instruction.first));
+    instruction.algorithm->emit(builder_, {instruction.what, group.members, group.segments, own, outer});
   }
 
   // Ranks that combine in rank order cannot change places for the sake of the root.
@@ -350,8 +239,8 @@ std::int64_t refine(const Program& program, const Grid& grid, const SynthesisTas
       std::int64_t held = segments;
       for (int level = 0; level < grid.levels; ++level)
         if (state.at(level) == LevelStatus::scattered) held /= even_pieces(grid, level);
-      std::int64_t wanted = scatters(instruction.what, instruction.algorithm) ? group_size(grid, instruction) : 1;
-      if (instruction.algorithm == Algorithm::tree) wanted = 2;
+      const auto pieces = instruction.algorithm->pieces;
+      const std::int64_t wanted = pieces == nullptr ? 1 : pieces(group_size(grid, instruction));
       segments *= wanted / std::gcd(held, wanted);
     }
     state = *apply(task, state, instruction.what, instruction.first, instruction.last);
@@ -377,12 +266,12 @@ bool fits(const Instruction& instruction, const Grid& grid) {
   bool uneven = false;
   for (int level = instruction.first; level <= instruction.last; ++level)
     uneven |= (uneven_levels(grid) >> level & 1) != 0;
-  if (instruction.algorithm == Algorithm::shared)
+  const Algorithm& algorithm = *instruction.algorithm;
+  if (algorithm.needs_whole_node)
     return grid.first_in_node < grid.levels && instruction.first == grid.first_in_node &&
            instruction.last == grid.levels - 1;
   // Of groups that differ in size some have no power of two: three fits only what any number does.
-  return fits(instruction.what, instruction.algorithm, largest) &&
-         (whole || !uneven || fits(instruction.what, instruction.algorithm, 3));
+  return algorithm.fits(instruction.what, largest) && (whole || !uneven || algorithm.fits(instruction.what, 3));
 }
 
 SynthesisTask task_on(const Grid& grid, Collective collective, bool ordered) {
@@ -403,7 +292,7 @@ Result<int> segments_needed(const Program& program, const Grid& grid, Collective
                     "names level " + std::to_string(instruction.last + 1) + " of " + std::to_string(grid.levels));
     if (!fits(instruction, grid))
       return refuse(program, instruction,
-                    "cannot be done by '" + std::string(name(instruction.algorithm)) + "' in groups of " +
+                    "cannot be done by '" + std::string(instruction.algorithm->name) + "' in groups of " +
                         std::to_string(group_size(grid, instruction)));
     const auto next = apply(task, state, instruction.what, instruction.first, instruction.last);
     if (!next) return refuse(program, instruction, "does not apply to what the ranks hold at that point");

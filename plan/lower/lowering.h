@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/status.h"
+#include "plan/algorithm/program.h"
 #include "plan/model/builder.h"
 #include "plan/model/grid.h"
-#include "plan/model/program.h"
 #include "plan/synthesis/level_state.h"
 
 namespace plait::plan {

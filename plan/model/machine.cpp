@@ -5,8 +5,8 @@
 
 #include "core/json.h"
 #include "plan/model/collective.h"
+#include "plan/model/instruct.h"
 #include "plan/model/json_members.h"
-#include "plan/model/program.h"
 
 namespace plait::plan {
 

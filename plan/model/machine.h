@@ -37,7 +37,7 @@ struct LinkLevel {
 
 // What the host's own collective took.
 struct HostPoint {
-  std::size_t bytes = 0;  // as CallSpec::bytes (tl/mpi/collective_calls.h)
+  std::size_t bytes = 0;  // as CallSpec::bytes (tuner/measure/collective_calls.h)
   double seconds = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/model/program.h"
+#include "plan/algorithm/program.h"
 #include "plan/synthesis/level_state.h"
 
 namespace plait::plan {

@@ -1,5 +1,6 @@
 #include "plan/synthesis/instruction_table.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace plait::plan {
@@ -23,46 +24,19 @@ Extent extent_of(const GroupModel& model, int first, int last) {
   return extent;
 }
 
-bool possible(Instruct what, Algorithm algorithm, const Extent& extent) {
-  return fits(what, algorithm, extent.members) && (algorithm != Algorithm::shared || extent.whole_node);
-}
-
-// Of algorithms that are the same in such groups, one is enough; trees that cross levels without regard to them are
-// never better than one tree a level.
-bool worth_trying(Instruct what, Algorithm algorithm, const Extent& extent) {
-  const int members = extent.members;
-  switch (algorithm) {
-    case Algorithm::ring:
-    case Algorithm::tree:
-    case Algorithm::shared:
-      return true;
-    case Algorithm::recursive_doubling:
-      return what == Instruct::all_reduce || (members > 2 && extent.aligned);
-    case Algorithm::recursive_halving:
-      return members > 2 && extent.aligned;
-    case Algorithm::direct:
-      return members > 2 || what >= Instruct::gather;
-    case Algorithm::dissemination:
-      return members > 2 && !extent.several_levels && !power_of_two(members);
-    case Algorithm::binomial:
-      return (!extent.several_levels || extent.aligned) && (members > 2 || what < Instruct::gather);
-    case Algorithm::knomial4:
-      return members > 4 && !extent.several_levels;
-    case Algorithm::knomial8:
-      return members > 8 && !extent.several_levels;
-    case Algorithm::chain:
-    case Algorithm::flat:
-      return members > 2;
-  }
-  return false;
+bool possible(Instruct what, const Algorithm& algorithm, const Extent& extent) {
+  return algorithm.fits(what, extent.members) && (!algorithm.needs_whole_node || extent.whole_node);
 }
 
 bool keeps_order(const Instruction& instruction) {
-  return instruction.what != Instruct::all_reduce || instruction.algorithm == Algorithm::recursive_doubling ||
-         instruction.algorithm == Algorithm::shared;
+  return !reduces(instruction.what) || instruction.algorithm->keeps_order;
 }
 
-InstructionTable::InstructionTable(const SynthesisTask& task, const GroupModel& model, std::uint32_t algorithms,
+bool is_among(const Algorithm& algorithm, Algorithms allowed) {
+  return allowed.empty() ? algorithm.usual : std::find(allowed.begin(), allowed.end(), &algorithm) != allowed.end();
+}
+
+InstructionTable::InstructionTable(const SynthesisTask& task, const GroupModel& model, Algorithms algorithms,
                                    Choice choice)
     : levels_(task.levels) {
   first_.push_back(0);
@@ -72,11 +46,11 @@ InstructionTable::InstructionTable(const SynthesisTask& task, const GroupModel& 
       const Extent extent = extent_of(model, first, last);
       for (int kind = 0; kind < all_instructs; ++kind) {
         const auto what = static_cast<Instruct>(kind);
-        for (int a = 0; a < algorithm_count; ++a) {
-          const Instruction instruction{what, first, last, static_cast<Algorithm>(a)};
-          const bool wanted = (algorithms >> a & 1u) != 0 && (task.extended || kind < p2_instructs) &&
-                              possible(what, instruction.algorithm, extent) &&
-                              (choice == Choice::all || worth_trying(what, instruction.algorithm, extent)) &&
+        for (const Algorithm* algorithm : all_algorithms) {
+          const Instruction instruction{what, first, last, algorithm};
+          const bool wanted = is_among(*algorithm, algorithms) && (task.extended || kind < p2_instructs) &&
+                              possible(what, *algorithm, extent) &&
+                              (choice == Choice::all || algorithm->worth_trying(what, extent)) &&
                               (!task.ordered || keeps_order(instruction));
           if (wanted) shapes_.push_back(shape_of(model, instruction));
         }

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "plan/model/collective.h"
-#include "plan/model/program.h"
+#include "plan/model/instruct.h"
 
 namespace plait::plan {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/model/program.h"
+#include "plan/algorithm/program.h"
 
 namespace plait::plan {
 

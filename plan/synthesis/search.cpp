@@ -8,8 +8,6 @@
 #include <span>
 #include <string>
 
-#include "plan/synthesis/instruction_table.h"
-
 namespace plait::plan {
 
 namespace {
@@ -366,7 +364,7 @@ namespace {
 // The cost of a program's first instructions with these algorithms.
 struct Partial {
   PipelineCost cost;
-  std::vector<Algorithm> algorithms;
+  std::vector<const Algorithm*> algorithms;
 };
 
 class Pricing {
@@ -398,9 +396,9 @@ class Pricing {
     if (!next) return refuse(instruction, "does not apply to what the ranks hold at that point");
     const Extent extent = extent_of(model_, instruction.first, instruction.last);
     std::vector<Partial> longer;
-    for (int a = 0; a < algorithm_count; ++a) {
+    for (const Algorithm* algorithm : all_algorithms) {
       Instruction with = instruction;
-      with.algorithm = static_cast<Algorithm>(a);
+      with.algorithm = algorithm;
       if (is_choice(instruction, with, extent)) append_to_all(with, longer);
     }
     if (longer.empty())
@@ -411,10 +409,11 @@ class Pricing {
   }
 
   bool is_choice(const Instruction& wanted, const Instruction& with, const Extent& extent) const {
-    if (!possible(with.what, with.algorithm, extent) || (task_.ordered && !keeps_order(with))) return false;
+    const Algorithm& algorithm = *with.algorithm;
+    if (!possible(with.what, algorithm, extent)) return false;
+    if (task_.ordered && !keeps_order(with)) return false;
     if (wanted.algorithm_given) return with.algorithm == wanted.algorithm;
-    const bool allowed = (options_.algorithms >> static_cast<int>(with.algorithm) & 1u) != 0;
-    return allowed && worth_trying(with.what, with.algorithm, extent);
+    return is_among(algorithm, options_.algorithms) && algorithm.worth_trying(with.what, extent);
   }
 
   void append_to_all(const Instruction& with, std::vector<Partial>& longer) const {

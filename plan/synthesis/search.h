@@ -1,11 +1,11 @@
 // The cheapest programs of a task: a shortest path over the level states with the cost model on the edges.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
-#include "plan/model/program.h"
+#include "plan/algorithm/program.h"
 #include "plan/synthesis/group_model.h"
+#include "plan/synthesis/instruction_table.h"
 #include "plan/synthesis/level_state.h"
 
 namespace plait::plan {
@@ -21,11 +21,9 @@ struct SearchOptions {
   double bytes = 0;       // of the whole vector
   int fewest_chunks = 1;  // powers of two
   int most_chunks = 64;
-  // Bit set of the algorithms that may be used. The double tree is NCCL's, for comparisons: what goes up and what comes
-  // down share the ports less well than the model has it (perf/p2 measured up to 1.4 times its prediction).
-  std::uint32_t algorithms = ~(1u << static_cast<int>(Algorithm::tree));
-  double tolerance = 0.01;  // 0: exact. Else a program that is faster by less than this share of the time need
-                            // not be found, and the effort for each number of chunks is bounded
+  Algorithms algorithms = {};  // that may be used; not owned
+  double tolerance = 0.01;     // 0: exact. Else a program that is faster by less than this share of the time need
+                               // not be found, and the effort for each number of chunks is bounded
 };
 
 // The `count` cheapest, ascending; fewer where there are no more. For each number of chunks an A* search over the level

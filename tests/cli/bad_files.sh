@@ -37,6 +37,10 @@ table() {
   expect "$1" "$2" explain allreduce 4K --shape 4x2 --table "$2"
 }
 
+report() {
+  expect "$1" "$2" advise "$2"
+}
+
 # layers PLACE FILE, contention PLACE FILE: beside a good file of the other kind.
 layers() {
   expect "$1" "$2" overlap plan --layers "$2" --contention "$folder/good_contention.json" -o "$output"
@@ -59,7 +63,7 @@ good_machine='{"plait_machine": 1, "name": "m", "levels": [{"name": "node", "lat
 good_table='{"plait_table": 1, "machine": "m", "shapes": [{"shape": "4x2", "collectives": [{"collective": "allreduce",
  "ranges": [{"from": 1, "to": 65536, "plan": "AR.12(ring)", "seconds_from": 1e-6, "seconds_to": 1e-5}]}]}]}'
 
-for kind in machine table; do
+for kind in machine table report; do
   "$kind" "No such file" "$folder/absent.json"
   "$kind" "regular file" "$folder"
   mkfifo "$folder/pipe.json"
@@ -90,6 +94,13 @@ table "ranges[0].from" "$(broken "$good_table" 's/"from": 1/"from": -1/')"
 table "ranges[0].to" "$(broken "$good_table" 's/65536/1/')"
 table "shapes[0].shape" "$(broken "$good_table" 's/4x2/4x1x2/')"
 
+good_report='{"mpi": "MPICH", "ranks": 1, "rows": [{"plan": "host"}], "placement": {"network_seconds_per_byte": 0,
+ "ranks_per_core": 1, "ranks": [[0, 0, 0, 0, 0, 1]], "rows": []}}'
+report "expected JSON" "$(broken "$good_report" '2,$d')"
+report "ranks: expected" "$(broken "$good_report" 's/"ranks": 1/"ranks": 1e9/')"
+report "placement: expected an object" "$(broken "$good_report" 's/"placement"/"place"/')"
+report "placement.ranks[0]" "$(broken "$good_report" 's/\[\[0/[["0"/')"
+
 good_layers='{"plait_layers": 1, "model": "net", "layers": [{"name": "fc", "bytes": 4000000, "seconds": 0.5}]}'
 good_contention='{"plait_contention": 1, "machine": "m", "kernel": "mixed", "nodes": 2, "ranks": 2,
  "table": [{"threads": 1, "duty": 0.5, "slowdown": 1.1, "overlapped_rate": 1e9, "alone_rate": 2e9}]}'
@@ -111,6 +122,7 @@ expect "regular file" "$folder" synth --system 4,2 --axes 8 --reduce 0 --save "$
 # The texts that were broken here are good.
 "$plait" tune --machine "$(broken "$good_machine" '')" -o "$output" >/dev/null || fail "the good machine is refused"
 "$plait" explain allreduce 4K --shape 4x2 --table "$(broken "$good_table" '')" >/dev/null || fail "the good table is refused"
+"$plait" advise "$(broken "$good_report" '')" >/dev/null || fail "the good report is refused"
 
 [ "$failures" -eq 0 ] && echo "ok"
 exit "$((failures > 0))"

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <utility>
 
-#include "tuner/grid_options.h"
+#include "tuner/text/words.h"
 
 namespace plait::tuner {
 namespace fs = std::filesystem;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "tuner/command.h"
+#include "tuner/commands/command.h"
 
 namespace plait::tuner {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tl/mpi/collective_calls.h"
-#include "tuner/bench_job.h"
-#include "tuner/bench_report.h"
+#include "tuner/measure/collective_calls.h"
+#include "tuner/text/bench_report.h"
+#include "tuner/text/job_shape.h"
 
 namespace plait::tuner {
 namespace {

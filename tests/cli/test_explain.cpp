@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/cli/command_call.h"
-#include "tuner/command.h"
+#include "tuner/commands/command.h"
 
 namespace plait::tuner {
 namespace {

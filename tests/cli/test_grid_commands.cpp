@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "plan/model/program.h"
+#include "plan/algorithm/program.h"
 #include "tests/cli/command_call.h"
-#include "tuner/command.h"
-#include "tuner/grid_options.h"
-#include "tuner/launch_placement.h"
+#include "tuner/commands/command.h"
+#include "tuner/commands/grid_options.h"
+#include "tuner/text/launch_placement.h"
+#include "tuner/text/words.h"
 
 namespace plait::tuner {
 namespace {

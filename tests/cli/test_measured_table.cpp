@@ -1,5 +1,5 @@
 // What plait tune --measure runs, and what it makes of the times.
-#include "tuner/measured_table.h"
+#include "tuner/text/measured_table.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "plan/choose/shape_tuner.h"
-#include "tuner/measure_agenda.h"
-#include "tuner/measured_report.h"
+#include "tuner/measure/measure_agenda.h"
+#include "tuner/text/measured_report.h"
 
 namespace plait::tuner {
 namespace {

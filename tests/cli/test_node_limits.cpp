@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tuner/bench_report.h"
-#include "tuner/limit_report.h"
-#include "tuner/node_limits.h"
+#include "tuner/text/bench_report.h"
+#include "tuner/text/limit_report.h"
+#include "tuner/text/node_limits.h"
 
 namespace plait::tuner {
 namespace {

@@ -8,9 +8,9 @@
 #include "plan/overlap/overlap_plan.h"
 #include "tests/cli/command_call.h"
 #include "topo/discovery.h"
-#include "tuner/command.h"
-#include "tuner/layer.h"
-#include "tuner/scale_picture.h"
+#include "tuner/commands/command.h"
+#include "tuner/picture/scale_picture.h"
+#include "tuner/text/layer.h"
 
 namespace plait::tuner {
 namespace {

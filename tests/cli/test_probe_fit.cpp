@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "tuner/probe_samples.h"
+#include "tuner/measure/probe_samples.h"
 
 namespace plait::tuner {
 namespace {

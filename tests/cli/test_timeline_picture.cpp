@@ -6,9 +6,9 @@
 
 #include "plan/choose/breakdown.h"
 #include "topo/shape.h"
-#include "tuner/plan_limit.h"
-#include "tuner/plan_picture.h"
-#include "tuner/timeline_svg.h"
+#include "tuner/picture/plan_picture.h"
+#include "tuner/picture/timeline_svg.h"
+#include "tuner/text/plan_limit.h"
 
 namespace plait::tuner {
 namespace {

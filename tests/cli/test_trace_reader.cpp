@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "topo/shape.h"
-#include "tuner/trace_comparison.h"
-#include "tuner/trace_reader.h"
+#include "tuner/text/trace_comparison.h"
+#include "tuner/text/trace_reader.h"
 
 namespace plait::tuner {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "plan/choose/table.h"
 #include "tests/cli/command_call.h"
-#include "tuner/command.h"
-#include "tuner/layer.h"
+#include "tuner/commands/command.h"
+#include "tuner/text/layer.h"
 
 namespace plait::tuner {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "topo/shape.h"
-#include "tuner/plan_picture.h"
-#include "tuner/trace_comparison.h"
-#include "tuner/trace_reader.h"
+#include "tuner/picture/plan_picture.h"
+#include "tuner/text/trace_comparison.h"
+#include "tuner/text/trace_reader.h"
 
 using namespace plait;
 using namespace plait::topo;

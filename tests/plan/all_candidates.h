@@ -7,6 +7,7 @@
 #include "plan/choose/candidate.h"
 #include "plan/lower/lowering.h"
 #include "plan/synthesis/enumeration.h"
+#include "plan/synthesis/instruction_table.h"
 
 namespace plait::plan {
 
@@ -33,9 +34,8 @@ inline std::vector<Candidate> all_candidates(Collective collective, const Hierar
   for (std::size_t i = 0; i < list.size(); ++i) {
     Candidate candidate{.name = "", .grid = kind, .program = list.program(i), .chunks = chunks};
     for (Instruction& instruction : candidate.program.instructions) {
-      const bool only_exchanges = ordered && instruction.what == Instruct::all_reduce;
-      do instruction.algorithm = static_cast<Algorithm>(random() % algorithm_count);
-      while (!fits(instruction, grid) || (only_exchanges && instruction.algorithm != Algorithm::recursive_doubling));
+      do instruction.algorithm = all_algorithms[random() % all_algorithms.size()];
+      while (!fits(instruction, grid) || (ordered && !keeps_order(instruction)));
     }
     candidate.name = text(candidate.program);
     found.push_back(std::move(candidate));

@@ -129,17 +129,17 @@ TEST(Search, AnOrderedOperatorNeverScatters) {
   for (const PricedProgram& priced : cheapest_programs(task, random_model({4, 3}, random), {.bytes = 1e6}, 20))
     for (const Instruction& instruction : priced.program.instructions) {
       EXPECT_NE(instruction.what, Instruct::reduce_scatter);
-      EXPECT_TRUE(instruction.what != Instruct::all_reduce || instruction.algorithm == Algorithm::recursive_doubling);
+      EXPECT_TRUE(instruction.what != Instruct::all_reduce || instruction.algorithm == &algorithms::recursive_doubling);
     }
 }
 
 TEST(Search, AskedForAlgorithmsOnly) {
   std::mt19937 random(6);
-  const auto ring = 1u << static_cast<int>(Algorithm::ring);
+  const std::array ring = {&algorithms::ring};
   for (const PricedProgram& priced :
        cheapest_programs(reduction_task(2), random_model({4, 3}, random), {.bytes = 1e6, .algorithms = ring}, 5))
     for (const Instruction& instruction : priced.program.instructions)
-      EXPECT_EQ(instruction.algorithm, Algorithm::ring);
+      EXPECT_EQ(instruction.algorithm, &algorithms::ring);
 }
 
 // The schedules that a program is lowered to, message by message, against the model by level.

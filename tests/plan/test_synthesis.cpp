@@ -266,7 +266,7 @@ TEST(Reference, AProgramThatLostAnInstructionGetsTheSameVerdictFromBoth) {
 Program mutated(Program program, std::mt19937& random) {
   const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random() % limit); };
   std::vector<Instruction>& steps = program.instructions;
-  Instruction step{static_cast<Instruct>(below(p2_instructs)), static_cast<int>(below(3)), 2, Algorithm::ring, false};
+  Instruction step{static_cast<Instruct>(below(p2_instructs)), static_cast<int>(below(3)), 2, &algorithms::ring, false};
   step.last = step.first + static_cast<int>(below(static_cast<std::size_t>(3 - step.first)));
   switch (below(3)) {
     case 0:

@@ -6,6 +6,7 @@
 
 #include "plan/choose/planner.h"
 #include "plan/choose/table.h"
+#include "plan/model/fingerprint.h"
 
 namespace plait::plan {
 namespace {
@@ -119,6 +120,15 @@ TEST(Table, SaysWhatACallSavesWhereTheHostWasMeasured) {
   EXPECT_EQ(saved(1 << 21), 0) << "not measured";
   EXPECT_EQ(saved(5000), 0) << "in no range";
   EXPECT_EQ(parse_table(table_json(*table))->shape("4x2")->collectives[0].ranges[0].host_seconds_to, 16e-5);
+}
+
+TEST(Fingerprint, NamesAnMpiLibraryByItsFirstLine) {
+  EXPECT_EQ(mpi_library_name("MPICH Version:\t4.0.2\nMPICH Release date:\tThu"), "MPICH Version: 4.0.2");
+  EXPECT_EQ(mpi_release_name("MPICH Version: 4.0.2"), "MPICH Version: 4.0.2");
+  const std::string library = mpi_library_name("Open MPI v4.1.4, package: Debian OpenMPI, May 26, 2022");
+  EXPECT_EQ(library, "Open MPI v4.1.4, package: Debian OpenMPI, May 26, 2022");
+  EXPECT_EQ(mpi_release_name(library), "Open MPI v4.1.4");
+  EXPECT_EQ(mpi_release_name(mpi_library_name("")), "");
 }
 
 TEST(Table, FingerprintsFitUnlessBothSayOtherwise) {

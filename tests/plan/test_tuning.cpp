@@ -79,10 +79,9 @@ class BruteForce {
       for (int last = first; last < synthesis_.task.levels; ++last)
         for (int kind = 0; kind < all_instructs; ++kind)
           if (const auto next = apply(synthesis_.task, state, static_cast<Instruct>(kind), first, last); next)
-            for (int a = 0; a < algorithm_count; ++a) {
-              const Instruction instruction{static_cast<Instruct>(kind), first, last, static_cast<Algorithm>(a)};
-              if (instruction.algorithm != Algorithm::tree && fits(instruction, synthesis_.grid))
-                take(instruction, state, *next, cost);
+            for (const Algorithm* algorithm : all_algorithms) {
+              const Instruction instruction{static_cast<Instruct>(kind), first, last, algorithm};
+              if (algorithm->usual && fits(instruction, synthesis_.grid)) take(instruction, state, *next, cost);
             }
   }
 

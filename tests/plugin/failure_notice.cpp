@@ -11,9 +11,10 @@ namespace {
 
 using plait::Code;
 using plait::Status;
-using plait::plugin::FailureNotice;
+using plait::plugin::MpiFailureNotice;
+using plait::runtime::FailureNotice;
 
-constexpr std::uint64_t communicator = 17;
+constexpr std::uint64_t team = 17;
 const Status cut{Code::peer_left, "tcp: rank 2 on node1, rail eth0: it closed the connection"};
 const Status cause{Code::peer_failed, "ucx: rank 0 on node0, rail eth1: the link of this rank's own node is lost"};
 
@@ -27,7 +28,7 @@ void expect(const char* what, const Status& found, Code code, const std::string&
 
 void hear(FailureNotice& notice, Code code) {
   const double until = MPI_Wtime() + 20;
-  while (notice.heard().code() != code && MPI_Wtime() < until) notice.look(MPI_COMM_WORLD);
+  while (notice.heard().code() != code && MPI_Wtime() < until) notice.look();
 }
 
 void expect_silence() {
@@ -41,19 +42,20 @@ void expect_silence() {
 
 // Rank 1 tells what it saw, rank 2 why it left; in this order or in the other one.
 void run(int rank, bool cause_first) {
-  FailureNotice notice(communicator + (cause_first ? 1 : 0), rank == 2 ? std::vector<int>{0} : std::vector<int>{0, 2});
+  MpiFailureNotice notice(MPI_COMM_WORLD, team + (cause_first ? 1 : 0),
+                          rank == 2 ? std::vector<int>{0} : std::vector<int>{0, 2});
   const std::string first = "rank 1 has failed: " + cut.message(), better = "rank 2 has failed: " + cause.message();
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 1 && !cause_first) notice.tell(MPI_COMM_WORLD, cut);
-  if (rank == 2 && cause_first) notice.tell(MPI_COMM_WORLD, cause);
+  if (rank == 1 && !cause_first) notice.tell(cut);
+  if (rank == 2 && cause_first) notice.tell(cause);
   if (rank == 0) hear(notice, cause_first ? Code::peer_failed : Code::peer_left);
   if (rank == 0 && !cause_first) expect("hearsay", notice.heard(), Code::peer_left, first);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 1 && cause_first) notice.tell(MPI_COMM_WORLD, cut);
+  if (rank == 1 && cause_first) notice.tell(cut);
   if (rank == 2 && !cause_first) {
     hear(notice, Code::peer_left);
     expect("hearsay where the cause is", notice.heard(), Code::peer_left, first);
-    notice.tell(MPI_COMM_WORLD, cause);  // although something was heard
+    notice.tell(cause);  // although something was heard
   }
   if (rank == 2 && cause_first) {
     hear(notice, Code::peer_left);
@@ -62,9 +64,9 @@ void run(int rank, bool cause_first) {
   if (rank == 0) {
     if (cause_first) MPI_Probe(1, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     hear(notice, Code::peer_failed);
-    notice.look(MPI_COMM_WORLD);
+    notice.look();
     expect("the reason", notice.heard(), Code::peer_failed, better);
-    notice.tell(MPI_COMM_WORLD, cut);  // nobody is told: rank 0 has heard better
+    notice.tell(cut);  // nobody is told: rank 0 has heard better
   }
   MPI_Barrier(MPI_COMM_WORLD);
   expect_silence();

@@ -1,6 +1,6 @@
 /* Allreduces on the rows of a process grid, as programs make them: 4 x 2 x ... ranks, one dimension is kept.
  *   grid_rows DIMENSION [WAY]      WAY: cart (MPI_Cart_sub, the default) or split (MPI_Comm_split) or axes (the API)
- * Where a report is asked for, the library says what it thinks of the placement. */
+ * Where a report is asked for, it has what `plait advise` needs. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -62,7 +62,7 @@ struct Trial {
 // Draws an algorithm for every instruction from those that fit its groups.
 void draw_algorithms(Program& program, const Grid& grid, Random& random) {
   for (Instruction& instruction : program.instructions) {
-    do instruction.algorithm = static_cast<Algorithm>(random.below(algorithm_count));
+    do instruction.algorithm = all_algorithms[random.below(all_algorithms.size())];
     while (!fits(instruction, grid));
   }
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/topo_report.h"
+#include "tuner/text/topo_report.h"
 
 namespace plait::topo {
 namespace {

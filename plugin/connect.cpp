@@ -1,0 +1,58 @@
+#include "plugin/connect.h"
+
+#include <mpi.h>
+
+#include <array>
+#include <exception>
+#include <utility>
+
+#include "core/attempt.h"
+#include "plugin/mpi_oob.h"
+#include "plugin/progress.h"
+
+namespace plait::plugin {
+namespace {
+
+TeamRequest request_for(const Communicator& communicator, TeamExtent extent) {
+  std::array<char, MPI_MAX_OBJECT_NAME> name{};
+  int length = 0;
+  PMPI_Comm_get_name(communicator.handle, name.data(), &length);
+  return {.extent = extent,
+          .channels = communicator.channels,
+          .grid = communicator.grid,
+          .name = length > 0 ? name.data() : "",
+          .move_operations_on = [] { progress(); },
+          .location = {}};
+}
+
+// For a rank that lacks the memory to say what it wants.
+Status leave(const Communicator& communicator, Team* before, const std::exception& exception) noexcept {
+  const Status cause = status_of(exception);
+  if (before == nullptr) {
+    decline_set_up(communicator);
+    return cause;
+  }
+  before->give_up(cause);
+  return {Code::peer_failed, "out of memory"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Team>> connect_team(const Communicator& communicator, TeamExtent extent,
+                                           std::unique_ptr<Team> before) noexcept {
+  std::unique_ptr<MpiOob> oob;
+  TeamRequest request;
+  try {
+    request = request_for(communicator, extent);
+    if (before == nullptr) oob = std::make_unique<MpiOob>(MPI_COMM_NULL);
+  } catch (const std::exception& exception) {
+    return leave(communicator, before.get(), exception);
+  }
+  if (oob != nullptr)
+    if (Status made = oob->make_own(communicator.handle); !made.ok()) return made;
+  return set_up(std::move(request), std::move(oob), std::move(before));
+}
+
+void decline_set_up(const Communicator& communicator) noexcept { decline_mpi_oob(communicator.handle); }
+
+}  // namespace plait::plugin

@@ -1,0 +1,43 @@
+// A first idea of the network's rate, at a communicator's set-up, until a machine file says more.
+#pragma once
+
+#include <memory>
+
+#include "core/status.h"
+#include "runtime/layer.h"
+#include "runtime/oob/host_messages.h"
+#include "runtime/oob/oob.h"
+#include "tl/channel.h"
+#include "topo/hierarchy.h"
+
+namespace plait::runtime {
+
+// Seconds that a byte takes, the same on all ranks: the slowest of all nodes.
+struct NetworkRates {
+  double node = 0;             // through a node's NIC
+  double across_switches = 0;  // between nodes on different switches; 0: no switches are known, or one only
+  double way = 0;  // seconds of a short message between nodes, where all of these are long (1 ms or more); else 0
+};
+
+// A rate over one channel, with the memory for a trial so much longer than usual.
+class ChannelMeter {
+ public:
+  ChannelMeter(std::unique_ptr<Channel> channel, int longer);
+  ChannelMeter(ChannelMeter&&) noexcept;
+  ~ChannelMeter();
+  MeasuredRate measure(const RateTrial& trial);
+
+ private:
+  struct Memory;
+  std::unique_ptr<Memory> memory_;  // outlives the channel, whose transfers are in it
+  std::unique_ptr<Channel> channel_;
+};
+
+// Collective; `hierarchy` must have two nodes or more. Measured once in a
+// process's life, and again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each
+// node to the next, so that a rate limiter that lends some hundred KiB after an idle time does not mislead.
+// Where the first message has taken long, the way is measured as well, by round trips of the host's messages, and,
+// where that is long indeed, the rate once more with up to eight times the bytes.
+Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter);
+
+}  // namespace plait::runtime

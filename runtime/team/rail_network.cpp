@@ -1,0 +1,429 @@
+#include "runtime/team/rail_network.h"
+
+#include <sched.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "core/log.h"
+#include "core/text_hash.h"
+#include "runtime/job/descriptor_share.h"
+#include "runtime/job/job.h"
+#include "runtime/oob/oob.h"
+#include "runtime/team/trial_message.h"
+#include "tl/peer_watch.h"
+#include "tl/trace.h"
+#include "topo/rails.h"
+
+namespace plait::runtime {
+namespace {
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t check_limit_ns = 5 * second_ns;
+constexpr std::uint64_t knock_limit_ns = second_ns;
+// Besides one a connection. UCX ends the process where it cannot open what it needs.
+constexpr std::size_t worker_descriptors = 16;
+constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
+
+// Rails whose rates differ by less than the measurement wavers are taken to be the same: on a busy machine it was wrong
+// by 1.45, which costs 15 % of both rails; rates of different kinds of rails differ by 2 and more.
+constexpr double same_within = 1.7;
+constexpr double picoseconds_kib = 1e12 * 1024;
+// A slower one is not worth its messages.
+constexpr double slowest_share = 1.0 / 16;
+
+// The rails of this process; made at the first communicator that may use them, and never destroyed: a peer may still
+// read what this process sent last.
+struct OwnRails {
+  std::mutex guard;
+  std::uint64_t process = 0;                                     // a number that no other process has
+  std::vector<Rail> rails;                                       // those that may be used
+  std::map<std::uint64_t, std::unique_ptr<RailWorker>> workers;  // by network
+  std::map<std::uint64_t, std::shared_ptr<const UcxPeer>> peers;
+  std::atomic<std::uint64_t> early_bytes{0};         // over sockets on the first rail, without its worker
+  std::map<std::uint64_t, double> seconds_per_byte;  // by network, as far as measured
+  KnockPort knock_port;
+  std::uint64_t communicators = 0;
+};
+
+OwnRails* make_own_rails() {
+  auto* own = new OwnRails;
+  if (getrandom(&own->process, sizeof own->process, 0) != sizeof own->process) own->process = monotonic_ns();
+  std::vector<Rail> all = discover_rails();
+  if (Status status = choose_rails(all, job().config.rails); !status.ok()) warn(status.message());
+  for (Rail& rail : all)
+    if (rail.used && own->rails.size() < static_cast<std::size_t>(most_rails)) own->rails.push_back(std::move(rail));
+  return own;
+}
+
+// The guard must be held.
+std::uint64_t new_identity(OwnRails& own) {
+  return (own.process & ((1u << process_bits) - 1)) << counter_bits |
+         (own.communicators++ & ((1u << counter_bits) - 1));
+}
+
+// A helper thread moves posted operations on beside whatever the program's thread does, whatever MPI's thread level.
+WorkerThreads worker_threads() {
+  if (threaded()) return WorkerThreads::at_once;
+  return job().main_thread_only ? WorkerThreads::one : WorkerThreads::in_turn;
+}
+
+std::atomic<OwnRails*> made_rails{nullptr};
+
+OwnRails& own_rails() {
+  static OwnRails* const own = make_own_rails();
+  made_rails.store(own, std::memory_order_release);
+  return *own;
+}
+
+}  // namespace
+
+// What each rank tells the others.
+struct RailNetwork::Entry {
+  std::uint64_t process;
+  std::uint64_t communicator;  // rank 0's counts
+  std::uint32_t knock_port;
+  std::uint32_t rails;
+  std::array<std::uint64_t, most_rails> network;
+  std::array<std::uint32_t, most_rails> address;
+};
+
+Result<std::vector<RailNetwork::Entry>> RailNetwork::exchange_entries(std::span<const Location> locations) {
+  OwnRails& own = own_rails();
+  Entry mine{};
+  const Result<const UcpLibrary*> ucp = system_ucp();
+  if (!ucp.ok()) debug("ucx: " + ucp.status().message());
+  {
+    const std::scoped_lock lock(own.guard);
+    mine.process = own.process;
+    mine.communicator = new_identity(own);
+    mine.knock_port = own.knock_port.number();
+    for (const Rail& rail : own.rails) {
+      if (!ucp.ok()) break;
+      mine.network[mine.rails] = hash_text(rail.network);
+      mine.address[mine.rails++] = rail.address;
+    }
+  }
+  std::vector<Entry> entries(locations.size());
+  if (Status met = oob_->gather_all(&mine, sizeof mine, entries.data(), "exchange their rails"); !met.ok()) return met;
+  identity_ = entries.front().communicator;
+  return entries;
+}
+
+// Those that every rank has. An address that two hosts have is of a network within each of them.
+Status RailNetwork::choose(std::span<const Entry> entries, std::span<const Location> locations) {
+  if (entries.size() > most_ucx_ranks)
+    return {Code::unavailable, "ucx: more than " + std::to_string(most_ucx_ranks) + " ranks"};
+  for (std::uint32_t i = 0; i < entries.front().rails; ++i) {
+    const std::uint64_t network = entries.front().network[i];
+    std::map<std::uint32_t, HostId> holders;
+    const auto has_it = [&](const Entry& entry) {
+      const auto end = entry.network.begin() + entry.rails;
+      const auto found = std::find(entry.network.begin(), end, network);
+      if (found == end) return false;
+      const std::uint32_t address = entry.address[static_cast<std::size_t>(found - entry.network.begin())];
+      const HostId host = locations[static_cast<std::size_t>(&entry - entries.data())].host;
+      return address == 0 || holders.try_emplace(address, host).first->second == host;
+    };
+    if (std::ranges::all_of(entries, has_it)) networks_.push_back(network);
+  }
+  return networks_.empty() ? Status(Code::unavailable, "ucx: there is no rail that all ranks have") : Status();
+}
+
+namespace {
+
+// The guard must be held. Only what works is kept: the report asks each worker what it has carried.
+Result<RailWorker*> open_worker(OwnRails& own, std::uint64_t network, std::size_t peers) {
+  if (const auto known = own.workers.find(network); known != own.workers.end()) return known->second.get();
+  if (free_descriptors() < worker_descriptors + peers)
+    return Status(Code::unavailable, "ucx: the limit on open files leaves too few for connections");
+  const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
+  const RailOptions options{
+      .transports = job().config.ucx_transports, .threads = worker_threads(), .process = own.process};
+  Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
+  if (!made.ok()) return made.status();
+  return own.workers.emplace(network, std::move(*made)).first->second.get();
+}
+
+}  // namespace
+
+Status RailNetwork::open_workers(std::size_t peers) {
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  for (const std::uint64_t network : networks_) {
+    const Result<RailWorker*> worker = open_worker(own, network, peers);
+    if (!worker.ok()) return worker.status();
+    rails_.push_back({*worker, network});
+  }
+  return {};
+}
+
+namespace {
+
+// Each rank's worker addresses, in slots of one size.
+class AddressTable {
+ public:
+  AddressTable(std::size_t ranks, std::size_t rails, std::size_t longest)
+      : slot_(sizeof(std::uint32_t) + longest), row_(slot_ * rails), mine_(row_), all_(row_ * ranks) {}
+
+  void put(std::size_t rail, const std::string& address) {
+    const auto bytes = static_cast<std::uint32_t>(address.size());
+    std::memcpy(&mine_[rail * slot_], &bytes, sizeof bytes);
+    std::memcpy(&mine_[rail * slot_ + sizeof bytes], address.data(), bytes);
+  }
+  Status exchange(Oob& oob) {
+    return oob.gather_all(mine_.data(), row_, all_.data(), "exchange their rails' addresses");
+  }
+  std::string get(std::size_t rank, std::size_t rail) const {
+    const char* from = &all_[rank * row_ + rail * slot_];
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, from, sizeof bytes);
+    return {from + sizeof bytes, bytes};
+  }
+
+ private:
+  std::size_t slot_, row_;
+  std::vector<char> mine_, all_;
+};
+
+bool knows(const UcxPeer& peer, std::uint64_t network) {
+  return std::ranges::find(peer.rails, network, &UcxPeer::OnRail::network) != peer.rails.end();
+}
+
+}  // namespace
+
+bool RailNetwork::knows_all(std::span<const Entry> entries) const {
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  return std::ranges::all_of(entries, [&](const Entry& entry) {
+    const auto found = own.peers.find(entry.process);
+    return found != own.peers.end() &&
+           std::ranges::all_of(networks_, [&](std::uint64_t network) { return knows(*found->second, network); });
+  });
+}
+
+// Addresses travel only where somebody has not met somebody else before.
+Status RailNetwork::exchange_addresses(std::span<const Entry> entries, std::span<const Location> locations) {
+  const Status opened = open_workers(entries.size());
+  if (!opened.ok()) debug(opened.message());
+  std::array<int, 3> mine = {opened.ok() ? 0 : 1, knows_all(entries) ? 0 : 1, 0}, all = {};
+  for (const UcxRail& rail : rails_) mine[2] = std::max(mine[2], static_cast<int>(rail.worker->address().size()));
+  if (Status met = reduce_all(*oob_, mine, all, Op::max, "agree on their rails"); !met.ok()) return met;
+  if (all[0] != 0) return {Code::unavailable, "ucx: a rail cannot be opened on every rank"};
+  if (all[1] != 0) {
+    AddressTable addresses(entries.size(), rails_.size(), static_cast<std::size_t>(all[2]));
+    for (std::size_t i = 0; i < rails_.size(); ++i) addresses.put(i, rails_[i].worker->address());
+    if (Status met = addresses.exchange(*oob_); !met.ok()) return met;
+    meet(entries, locations, [&](std::size_t rank, std::size_t rail) { return addresses.get(rank, rail); });
+  }
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  for (const Entry& entry : entries) peers_.push_back(own.peers[entry.process]);
+  return {};
+}
+
+void RailNetwork::meet(std::span<const Entry> entries, std::span<const Location> locations,
+                       const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const {
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  for (std::size_t rank = 0; rank < entries.size(); ++rank) {
+    const Entry& entry = entries[rank];
+    std::shared_ptr<const UcxPeer>& known = own.peers[entry.process];
+    auto peer = known != nullptr ? std::make_shared<UcxPeer>(*known) : std::make_shared<UcxPeer>();
+    peer->process = entry.process;
+    peer->host = locations[rank].hostname;
+    peer->knock_port = static_cast<std::uint16_t>(entry.knock_port);
+    for (std::size_t i = 0; i < networks_.size(); ++i) {
+      if (knows(*peer, networks_[i])) continue;
+      const auto place = std::ranges::find(entry.network, networks_[i]) - entry.network.begin();
+      peer->rails.push_back({networks_[i], entry.address[static_cast<std::size_t>(place)], address(rank, i)});
+    }
+    known = std::move(peer);
+  }
+}
+
+UcxChannelOptions RailNetwork::options() const {
+  UcxChannelOptions options;
+  options.communicator = identity_;
+  options.rank = rank_;
+  options.weights = weights_;
+  options.peers_answer = peers_answer_;
+  return options;
+}
+
+// A channel of this rail alone: should it fail, the others are left in peace.
+bool RailNetwork::check_rail(std::size_t rail, TrialPartners partners) const {
+  const auto channel = make_ucx_channel({rails_[rail]}, peers_, options());
+  return trial_succeeds(*channel, *oob_, partners, check_limit_ns);
+}
+
+bool RailNetwork::knock_at(std::size_t rail, int peer) const {
+  const UcxPeer& other = *peers_[static_cast<std::size_t>(peer)];
+  const Rail& own = rails_[rail].worker->rail();
+  if (own.address == 0 || other.knock_port == 0) return false;
+  const auto there = std::ranges::find(other.rails, rails_[rail].network, &UcxPeer::OnRail::network);
+  Knock knock = Knock::at(own.address, there->address, other.knock_port);
+  const std::uint64_t begin = monotonic_ns();
+  while (knock.answer() == Knock::Answer::none_yet && monotonic_ns() - begin < knock_limit_ns) sched_yield();
+  return knock.answer() == Knock::Answer::alive;
+}
+
+Status RailNetwork::check(TrialPartners partners) {
+  std::array<int, most_rails + 1> mine{}, all{};
+  mine[most_rails] = 1;
+  for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+    mine[rail] = check_rail(rail, partners) ? 1 : 0;
+    mine[most_rails] &= mine[rail] != 0 && knock_at(rail, partners.to) ? 1 : 0;
+  }
+  if (Status met = reduce_all(*oob_, mine, all, Op::min, "agree on rails that work"); !met.ok()) return met;
+  peers_answer_ = all[most_rails] != 0;
+  std::vector<UcxRail> working;
+  for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+    if (all[rail] != 0)
+      working.push_back(rails_[rail]);
+    else if (job().first_rank)
+      warn("ucx: rail " + rails_[rail].worker->rail().name + " is left out: its check failed");
+  }
+  rails_ = std::move(working);
+  return rails_.empty() ? Status(Code::unavailable, "ucx: no rail passed its check") : Status();
+}
+
+Result<RailNetwork> RailNetwork::connect(Oob& oob, const Hierarchy& hierarchy, std::span<const Location> locations) {
+  RailNetwork network(oob);
+  const Result<std::vector<Entry>> entries = network.exchange_entries(locations);
+  if (!entries.ok()) return entries.status();
+  if (Status status = network.choose(*entries, locations); !status.ok()) return status;
+  const TrialPartners partners = trial_partners(hierarchy, network.rank_);
+  try {
+    if (Status status = network.exchange_addresses(*entries, locations); !status.ok()) return status;
+    if (Status status = network.check(partners); !status.ok()) return status;
+  } catch (const std::exception&) {  // the caller withdraws, which the others see once their trials are over
+    leave_trials(oob, partners);
+    throw;
+  }
+  return network;
+}
+
+std::string RailNetwork::names() const {
+  std::string text;
+  for (const UcxRail& rail : rails_) text.append(text.empty() ? "" : ", ").append(rail.worker->rail().name);
+  return text;
+}
+
+RateMeter RailNetwork::meter() {
+  const auto meters = std::make_shared<std::vector<ChannelMeter>>();
+  const auto make_room = [this, meters](int longer) {
+    meters->clear();
+    for (const UcxRail& rail : rails_) meters->emplace_back(make_ucx_channel({rail}, peers_, options()), longer);
+    OwnRails& own = own_rails();
+    const std::scoped_lock lock(own.guard);
+    for (const UcxRail& rail : rails_) own.seconds_per_byte.try_emplace(rail.network);
+  };
+  const auto measure = [this, meters](const RateTrial& trial) {
+    double rate = 0, first_s = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+      const MeasuredRate measured = (*meters)[i].measure(trial);
+      const double seconds = measured.seconds_per_byte;
+      if (seconds <= 0) return measured;
+      rate += 1 / seconds;
+      first_s = std::min(first_s, measured.first_s);
+      OwnRails& own = own_rails();
+      const std::scoped_lock lock(own.guard);
+      own.seconds_per_byte[rails_[i].network] = seconds;
+    }
+    return MeasuredRate{1 / rate, first_s};
+  };
+  return {.make_room = make_room, .measure = measure};
+}
+
+// The mean of what was measured: a busy machine makes single figures too low. In whole numbers, whose sum is the same
+// on all ranks.
+Status RailNetwork::agree_on_weights() {
+  OwnRails& own = own_rails();
+  std::array<long long, 2 * std::size_t{most_rails}> mine{}, all{};  // picoseconds a KiB, and whether it is known
+  {
+    const std::scoped_lock lock(own.guard);
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+      const double seconds = own.seconds_per_byte[rails_[i].network];
+      mine[2 * i] = std::llround(seconds * picoseconds_kib);
+      mine[2 * i + 1] = seconds > 0 ? 1 : 0;
+    }
+  }
+  if (Status met = reduce_all(*oob_, mine, all, Op::sum, "agree on the rates of their rails"); !met.ok()) return met;
+  std::vector<double> seconds(rails_.size());
+  for (std::size_t i = 0; i < rails_.size(); ++i)
+    seconds[i] = static_cast<double>(all[2 * i]) / static_cast<double>(std::max(all[2 * i + 1], 1LL)) / picoseconds_kib;
+  const double fastest = *std::ranges::min_element(seconds);
+  weights_.clear();
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    const double share = fastest > 0 ? fastest / seconds[i] : 1;
+    weights_.push_back(share * same_within > 1 ? 1 : share >= slowest_share ? share : 0);
+    debug("ucx: rail " + rails_[i].worker->rail().name + " weight " + std::to_string(weights_.back()));
+    const std::scoped_lock lock(own.guard);
+    own.seconds_per_byte[rails_[i].network] = seconds[i];
+  }
+  return {};
+}
+
+std::size_t RailNetwork::fastest() const {
+  if (weights_.empty()) return 0;
+  return static_cast<std::size_t>(std::ranges::max_element(weights_) - weights_.begin());
+}
+
+std::vector<std::uint32_t> RailNetwork::addresses() const {
+  const std::uint64_t network = rails_[fastest()].network;
+  std::vector<std::uint32_t> addresses;
+  for (const auto& peer : peers_) {
+    if (peer == nullptr) return {};
+    const auto there = std::ranges::find(peer->rails, network, &UcxPeer::OnRail::network);
+    if (there == peer->rails.end() || there->address == 0) return {};
+    addresses.push_back(there->address);
+  }
+  return addresses;
+}
+
+std::string RailNetwork::host_of(int rank) const {
+  const auto& peer = peers_[static_cast<std::size_t>(rank)];
+  return peer != nullptr ? peer->host : "this host";
+}
+
+std::unique_ptr<Channel> RailNetwork::make_channel() const { return make_ucx_channel(rails_, peers_, options()); }
+
+std::optional<FirstRail> first_ethernet_rail() {
+  OwnRails& own = own_rails();
+  const std::scoped_lock lock(own.guard);
+  if (own.rails.empty() || own.rails.front().kind != RailKind::ethernet || own.rails.front().address == 0) return {};
+  const Rail& first = own.rails.front();
+  return FirstRail{.name = first.name,
+                   .network = hash_text(first.network),
+                   .address = first.address,
+                   .bytes_sent = &own.early_bytes};
+}
+
+std::uint16_t own_knock_port() { return own_rails().knock_port.number(); }
+
+std::vector<RailTraffic> rail_traffic() {
+  std::vector<RailTraffic> traffic;
+  OwnRails* own = made_rails.load(std::memory_order_acquire);
+  if (own == nullptr) return traffic;
+  const std::scoped_lock lock(own->guard);
+  for (const auto& [network, worker] : own->workers) traffic.push_back({worker->rail().name, worker->bytes_sent()});
+  const std::uint64_t early = own->early_bytes.load(std::memory_order_relaxed);
+  if (early == 0) return traffic;
+  const auto known = std::ranges::find(traffic, own->rails.front().name, &RailTraffic::name);
+  if (known == traffic.end())
+    traffic.push_back({own->rails.front().name, early});
+  else
+    known->bytes += early;
+  return traffic;
+}
+
+}  // namespace plait::runtime

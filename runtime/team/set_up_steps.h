@@ -1,0 +1,141 @@
+// The steps of a communicator's set-up, in the order in which its ranks take them together.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/layer.h"
+#include "runtime/team/network_rates.h"
+#include "runtime/team/rail_network.h"
+#include "runtime/team/single_copy.h"
+#include "runtime/team/sockets.h"
+#include "runtime/team/team.h"
+#include "runtime/team/team_request.h"
+#include "tl/shm/arena_buffers.h"
+#include "tl/shm/copy_probe.h"
+#include "tl/shm/shm_channel.h"
+#include "tl/shm/xpmem_buffers.h"
+#include "topo/location.h"
+
+namespace plait::runtime {
+
+// ---- What the ranks tell each other ----
+
+// Where a rank waits for connections before it knows the others.
+struct EarlyListener {
+  ListenerEntry entry;
+  std::uint64_t network;  // of the rail
+};
+
+struct Entry {
+  Location location;
+  std::uint64_t fingerprint;
+  std::int64_t ranks_on_node;  // of the job; 0: not known
+  std::uint64_t mapped_bytes;
+  std::uint64_t token;    // rank 0's tells this communicator from others, earlier ones included
+  std::uint64_t lessons;  // 1: this rank knows some, and would tell them as rank 0
+  EarlyListener listener;
+};
+
+// How to attach to a segment, and a word to find in this process's memory.
+struct Offer {
+  std::int32_t process;
+  SegmentOffer segment;  // of the node's first rank
+  std::uint64_t word_address;
+  std::uint64_t word;
+  ArenaOffer arena;
+  SingleCopySizes known;        // from earlier communicators
+  std::uint64_t probe_address;  // of a ProbeSource; 0: this rank has none
+  std::int64_t xpmem_segment;   // 0: this rank has none
+};
+
+class SetUp {
+ public:
+  // `oob` and `before` as for set_up(); they stay the caller's where this throws.
+  SetUp(TeamRequest request, std::unique_ptr<Oob>& oob, std::unique_ptr<Team>& before);
+  Result<std::unique_ptr<Team>> run();
+  // After run() has thrown: lets the other ranks know. Returns what this one's set-up has come to.
+  Status leave(const std::exception& exception) noexcept;
+
+ private:
+  bool may_use(std::string_view channel) const { return runtime::may_use(request_.channels, channel); }
+  Oob& oob() const { return *oob_; }
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+  Status lowest(bool& mine, bool& other);
+  Status agree(const Status& mine, std::string_view failure);
+  const Location& location() const;
+  Status meet();
+  Status gather_entries(const Entry& mine, std::vector<Entry>& entries);
+  Status failure_meanwhile();
+  Status check_entries();
+  bool tells_lessons() const;
+  Status share_lessons();
+  Status choose_channels();
+  void listen_early(EarlyListener& mine);
+  void take_listeners(std::span<const Entry> entries);
+  bool sockets_reach_all(std::span<const Entry> entries) const;
+  Status connect_short();
+  Status attach_short(std::span<const Offer> offers, const Status& offered);
+  Status check_sockets();
+  Status connect_all(bool again);
+  Status look_at_network();
+  Status connect_rails();
+  bool leave_rails();
+  Status open_listeners();
+  Status exchange_offers(Offer& mine, std::vector<Offer>& offers, Status& offered);
+  Status share_memory();
+  Status share_buffers(std::span<const Offer> offers);
+  Status attach_peers(std::span<const Offer> offers);
+  Status offer_segment(Offer& offer);
+  void offer_single_copy(Offer& offer);
+  Status take_segment(std::span<const Offer> offers);
+  bool single_copy_works(std::span<const Offer> offers) const;
+  Status choose_single_copy(std::span<const Offer> offers, bool kernel);
+  Result<SingleCopySizes> measure_single_copy(std::span<const Offer> offers, bool kernel);
+  SingleCopySizes own_measurement(std::span<const Offer> offers, bool kernel) const;
+  std::size_t own_index() const;
+  Status open_shm(bool single_copy);
+  Status finish(std::unique_ptr<Team>& team);
+  std::unique_ptr<CommunicatorTrace> make_trace() const;
+  bool yields() const;
+  PlannerOptions planner_options() const;
+  std::unique_ptr<FailureNotice> failure_notice() const;
+
+  TeamRequest request_;
+  std::unique_ptr<Oob> oob_;
+  int rank_ = 0, ranks_ = 1;
+  Connections connections_;
+  std::unique_ptr<Team> before_;              // what this set-up replaces; nullptr: nothing, or no longer
+  bool replaces_ = false;                     // it replaces something
+  bool met_ = false;                          // all ranks have come
+  bool short_;                                // only what short calls need
+  std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces
+  std::optional<FirstRail> first_rail_;       // of a short set-up
+  std::unique_ptr<Channel> short_channel_;    // over sockets alone
+  bool use_sockets_ = false;                  // and nothing else between the ranks
+  std::vector<Location> locations_;
+  bool same_settings_ = true, affordable_ = true;
+  bool lessons_told_ = false;  // by rank 0
+  double siblings_ = 1;
+  std::uint64_t token_ = 0;
+  Hierarchy hierarchy_;
+  std::vector<int> neighbours_;  // ranks of this node, in place order
+  SharedSegment segment_;
+  std::unique_ptr<ProbeSource> probe_source_;
+  std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
+  SingleCopySizes sizes_;
+  bool reachable_ = false;  // by XPMEM: on all ranks
+  bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
+  std::optional<RailNetwork> rails_;  // where ucx is used
+  Sockets sockets_;
+  std::vector<Lesson> known_;  // from earlier jobs, the same on all ranks
+  NetworkRates network_;       // zeros: there is no network
+};
+
+}  // namespace plait::runtime

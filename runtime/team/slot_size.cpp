@@ -1,0 +1,70 @@
+#include "runtime/team/slot_size.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace plait::runtime {
+namespace {
+
+// A message of its own costs about as much as so many bytes more in the slots.
+constexpr std::size_t message_costs_bytes = 1536;
+// All slots of one rank: what a node's ranks can exchange in a single step of their shared memory.
+constexpr std::size_t most_slots_bytes = 64 * 1024;
+
+int class_for(std::size_t bytes) {
+  int slot_class = 0;
+  while (slot_class + 1 < slot_classes && slot_bytes(slot_class) < bytes + slot_header_bytes) ++slot_class;
+  return slot_class;
+}
+
+}  // namespace
+
+int wished_class(std::span<const std::size_t> lengths, int self) {
+  const int ranks = static_cast<int>(lengths.size());
+  // By the class that a message needs; the last holds those that fit no slot as well.
+  std::array<std::size_t, slot_classes + 1> messages{}, bytes{};
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::size_t length = lengths[static_cast<std::size_t>(rank)];
+    if (rank == self || length == 0) continue;
+    const bool fits = length + slot_header_bytes <= slot_bytes(slot_classes - 1);
+    const auto needed = static_cast<std::size_t>(fits ? class_for(length) : slot_classes);
+    ++messages[needed];
+    bytes[needed] += length;
+  }
+  int best = 0;
+  std::size_t least = ~std::size_t{0}, longer = 0, longer_bytes = 0;
+  for (int slot_class = slot_classes - 1; slot_class >= 0; --slot_class) {
+    longer += messages[static_cast<std::size_t>(slot_class) + 1];
+    longer_bytes += bytes[static_cast<std::size_t>(slot_class) + 1];
+    const std::size_t slots = slot_bytes(slot_class) * static_cast<std::size_t>(ranks);
+    const std::size_t cost = slots + longer * message_costs_bytes + longer_bytes;
+    if (cost > least) continue;
+    least = cost;
+    best = slot_class;
+  }
+  return best;
+}
+
+Wish wish_for(std::span<const std::size_t> lengths, int self, FastLengths fast) {
+  const std::size_t bytes = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
+  const std::size_t mean =
+      (bytes - lengths[static_cast<std::size_t>(self)]) / std::max<std::size_t>(lengths.size() - 1, 1);
+  return {.slot_class = wished_class(lengths, self), .host = mean < fast.from || mean >= fast.to};
+}
+
+void SlotSize::learn(const Wishes& wishes) {
+  if (2 * wishes.for_host > wishes.ranks) {
+    host_turns_ = next_turns_;
+    next_turns_ = std::min(2 * next_turns_ + 1, most_turns);
+  } else {
+    next_turns_ = first_turns;
+  }
+  const std::size_t mean = wishes.slot_bytes / static_cast<std::size_t>(std::max(wishes.ranks, 1));
+  int wished = 0;
+  while (wished + 1 < slot_classes && slot_bytes(wished) < mean / 2) ++wished;
+  while (wished > 0 && slot_bytes(wished) * static_cast<std::size_t>(ranks_) > most_slots_bytes) --wished;
+  recent_[calls_++ % recent_.size()] = static_cast<std::int8_t>(wished);
+  class_ = *std::ranges::min_element(recent_);
+}
+
+}  // namespace plait::runtime

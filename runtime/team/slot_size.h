@@ -1,0 +1,73 @@
+// How long the slots of an exchange by pairs are (pair_exchange.h), and whether calls run here at all. Long slots carry
+// more messages at once, short ones waste less on pairs with little data, and some lengths are the host's. Each rank
+// wishes by its own messages and says so in its slots, so that after a call all ranks know all wishes, and decide alike
+// on the next one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/layer.h"
+
+namespace plait::runtime {
+
+inline constexpr std::size_t slot_header_bytes = 8;
+inline constexpr int slot_classes = 6;
+constexpr std::size_t slot_bytes(int slot_class) { return std::size_t{16} << (2 * slot_class); }  // 16 .. 16384
+
+// Mean lengths of a rank's messages that are faster here: from `from` to less than `to` bytes.
+struct FastLengths {
+  std::size_t from = 0;
+  std::size_t to = ~std::size_t{0};
+};
+
+struct Wish {
+  int slot_class = 0;
+  bool host = false;
+};
+
+// What all ranks, or the root, wished in one call.
+struct Wishes {
+  int ranks = 0;
+  int for_host = 0;
+  std::size_t slot_bytes = 0;  // sum
+
+  void add(Wish wish) {
+    ++ranks;
+    for_host += wish.host ? 1 : 0;
+    slot_bytes += plait::runtime::slot_bytes(wish.slot_class);
+  }
+};
+
+// What suits messages of these lengths, by rank: bytes. Those to `self` do not travel.
+Wish wish_for(std::span<const std::size_t> lengths, int self, FastLengths fast);
+
+// The class that suits them.
+int wished_class(std::span<const std::size_t> lengths, int self);
+
+// The sizes of one kind of call on one communicator: the smallest of the last few calls' wishes, since a slot that is
+// too long costs in each call and one that is too short a second step.
+class SlotSize {
+ public:
+  explicit SlotSize(int ranks) : ranks_(ranks) {}
+  std::size_t bytes() const { return slot_bytes(class_); }
+  // Once a call: whether it is the host's. After calls that most ranks wished for the host, it has the next ones; then
+  // one runs here again to see whether that still holds, each time after twice as many.
+  bool host_has_turn() { return host_turns_ > 0 && host_turns_-- > 0; }
+  // After each call that ran here: the same on all ranks.
+  void learn(const Wishes& wishes);
+
+ private:
+  static constexpr int first_turns = 7, most_turns = 63;
+
+  int ranks_;
+  int class_ = 2;
+  std::array<std::int8_t, 4> recent_ = {2, 2, 2, 2};
+  std::size_t calls_ = 0;
+  int host_turns_ = 0;
+  int next_turns_ = first_turns;
+};
+
+}  // namespace plait::runtime

@@ -1,0 +1,98 @@
+// Everything that the ranks of a communicator which is accelerated have: its connections, plans and engine, and how a
+// failure is told.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "core/status.h"
+#include "plan/choose/planner.h"
+#include "runtime/job/work_memory.h"
+#include "runtime/layer.h"
+#include "runtime/oob/failure_notice.h"
+#include "runtime/oob/oob.h"
+#include "runtime/record/call_trace.h"
+#include "runtime/team/schedule_cache.h"
+#include "runtime/team/segment_share.h"
+#include "runtime/team/slot_size.h"
+#include "runtime/team/sockets.h"
+#include "tl/channel.h"
+#include "tl/engine.h"
+#include "tl/shm/peer_buffers.h"
+
+namespace plait::runtime {
+
+// What connects the ranks, before anything is planned.
+struct Connections {
+  SegmentShare share;
+  DescriptorShare descriptors;
+  std::unique_ptr<PeerBuffers> buffers;  // nullptr: the ranks do not reach each other's buffers
+  std::unique_ptr<Channel> shm;          // nullptr: not used
+  std::unique_ptr<Channel> ucx;
+  std::unique_ptr<Channel> mpi;
+};
+
+// How the engine waits.
+struct WaitSettings {
+  bool yield = false;  // its processing unit is not its own
+  void (*move_operations_on)() = nullptr;
+};
+
+// Which channel connects two ranks.
+struct Links {
+  const Hierarchy* hierarchy = nullptr;
+  bool shared_memory = false;
+  ChannelKind network = ChannelKind::mpi;
+  ChannelKind between(int a, int b) const {
+    return shared_memory && hierarchy->node_of(a) == hierarchy->node_of(b) ? ChannelKind::shm : network;
+  }
+};
+
+struct Team {
+  Team(std::unique_ptr<FailureNotice> notice, Connections made, Hierarchy hierarchy, int rank, PlannerOptions options,
+       WaitSettings waits);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  // This rank has failed: no other waits for it for ever.
+  void give_up(const Status& cause) noexcept;
+  // What to say of a failed call: where a peer has left, its reason is on its way by the notice, or by the marks of the
+  // node, and is waited for once. What this rank has found itself stays as it is. Blocks for half a second, beside what
+  // the host's progress takes, which it drives.
+  Status reason_of(const Status& failure) noexcept;
+  // The same of an operation that does not block: its channels are closed, once the others are told where this thread
+  // may drive the host. The reason as it is known then.
+  Status break_off(const Status& failure, bool may_drive_host) noexcept;
+  // The same, which is told to the others.
+  Status agree_on_reason(const Status& failure) noexcept;
+  // A glance for a rank of another node that has.
+  void look_at_notice() { notice->look(); }
+  // Tells the other ranks, and the user where no rank has said it to this one.
+  void tell(const Status& cause) noexcept;
+  bool known_to_others() noexcept;
+
+  std::unique_ptr<Oob> oob;               // of these ranks alone
+  std::unique_ptr<FailureNotice> notice;  // by way of the oob
+  Connections connections;
+  void (*move_operations_on)();  // what else this process is to do while the engine waits
+  bool awaited_reason = false;   // once is enough: then nothing runs any more
+  Links links;
+  Planner planner;
+  Engine engine;
+  Trials trials;
+  ScheduleCache schedules;
+  WorkMemory memory;
+  SlotSize to_all, from_root;                // of alltoallv and alltoallw, and of scatterv
+  bool short_calls_only = false;             // set up as TeamExtent::short_calls says
+  std::unique_ptr<CommunicatorTrace> trace;  // nullptr: off
+};
+
+// At the begin of a schedule's run: where its steps are recorded, or nullptr.
+inline StepTrace* begin_trace(Team& team) {
+  if (team.trace == nullptr) return nullptr;
+  team.trace->steps.begin_call();
+  return &team.trace->steps;
+}
+
+}  // namespace plait::runtime

@@ -1,0 +1,28 @@
+// What the ranks of a team ask of its set-up.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/layer.h"
+#include "runtime/team/extent.h"
+#include "topo/location.h"
+
+namespace plait::runtime {
+
+// The same on all of them but for the location.
+struct TeamRequest {
+  TeamExtent extent = TeamExtent::all_calls;
+  std::vector<std::string> channels;     // that may be used; empty: those of PLAIT_CHANNELS
+  const char* grid = "";                 // interned: ReportKey::grid
+  std::string name;                      // for the trace; empty: none
+  void (*move_operations_on)() = [] {};  // what else this process is to do while it waits
+  std::optional<Location> location;      // where this rank is said to be; else where its process runs
+};
+
+// Whether the list names it, or PLAIT_CHANNELS where the list is empty.
+bool may_use(const std::vector<std::string>& channels, std::string_view channel);
+
+}  // namespace plait::runtime

@@ -1,0 +1,73 @@
+// The trials of a communicator (docs/tuning.md), one a class of calls: which class a call belongs to, what its ways
+// are, and what is known from before.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/choose/planner.h"
+#include "plan/model/collective.h"
+#include "runtime/layer.h"
+#include "runtime/trial/learned.h"
+#include "runtime/trial/trial.h"
+
+namespace plait::runtime {
+
+struct TrialClass {
+  Trial trial;
+  std::vector<std::string> plans;  // by way, from the second one on
+  const char* reason() const;      // of a call that the host has
+};
+
+// Not thread-safe. The same on all ranks, given what the calls and `known` are.
+class Trials {
+ public:
+  // Tries nothing before start().
+  explicit Trials(Planner& planner) : planner_(planner) {}
+  ~Trials();
+  Trials(const Trials&) = delete;
+  Trials& operator=(const Trials&) = delete;
+
+  // `shape`: as in a tuning table. `known`: the same on all ranks.
+  void start(std::string shape, std::vector<Lesson> known);
+
+  // That of a call's class; nullptr: it has no trial. Valid until clear().
+  TrialClass* of(const Call& call);
+  // A plan of the class, for a call of it. `way`: not the host.
+  Choice choose(const Call& call, const TrialClass& tried, int way);
+  // After the ranks agreed on what the class's calls take.
+  void note_settled(const TrialClass& settled);
+  // The planner may answer differently from now on.
+  void clear();
+
+ private:
+  struct Key {
+    Collective collective;
+    int size_class;
+    bool commutative;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::unique_ptr<TrialClass> make(const Call& call, const Key& key);
+  const Lesson* lesson(const Key& key) const;
+
+  Planner& planner_;
+  bool on_ = false;
+  std::optional<bool> can_agree_;  // not known before the first class
+  std::string shape_;
+  std::vector<Lesson> known_;
+  std::map<Key, std::unique_ptr<TrialClass>> classes_;  // a null one: without a trial
+};
+
+// Whether the job's settings leave anything to trials.
+bool trials_wanted();
+
+// What the ranks of a trial run by themselves, as the model plans it: before a timed call, so that none waits for
+// another one in it; and to bring their samples together.
+Call meeting_call();
+Call agreement_call();
+
+}  // namespace plait::runtime

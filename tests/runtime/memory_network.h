@@ -1,0 +1,59 @@
+// Messages between ranks of one process: what a host's messages are to a job. They come in order, each after a delay
+// that is drawn from a seed, and a rank may be cut off.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "runtime/oob/host_messages.h"
+#include "tl/channel.h"
+
+namespace plait::runtime {
+
+class MemoryNetwork {
+ public:
+  // A message is found after up to `most_delay` looks in vain.
+  MemoryNetwork(int ranks, std::uint64_t seed, int most_delay);
+
+  std::unique_ptr<Channel> channel(int rank);
+  // That rank is gone: who waits for it hears so.
+  void cut_off(int rank);
+
+ private:
+  friend class MemoryChannel;
+  struct Message {
+    std::vector<std::byte> bytes;
+    int looks_left;
+  };
+  struct Box {  // of one receiver
+    std::mutex guard;
+    std::map<int, std::deque<Message>> from;  // by sender
+    std::mt19937_64 random;
+  };
+
+  int most_delay_;
+  std::vector<std::unique_ptr<Box>> boxes_;
+  std::vector<std::atomic<bool>> gone_;
+};
+
+class MemoryMessages final : public HostMessages {
+ public:
+  MemoryMessages(MemoryNetwork& network, int rank) : network_(network), rank_(rank) {}
+  std::unique_ptr<Channel> make_channel() override { return network_.channel(rank_); }
+  // As of a network at which a byte takes a nanosecond.
+  RateMeter meter() override;
+  double way(const RateTrial&, int) override { return 1e-6; }
+
+ private:
+  MemoryNetwork& network_;
+  int rank_;
+};
+
+}  // namespace plait::runtime

@@ -1,0 +1,288 @@
+// A team's set-up and its first calls, by ranks in one process: what mpirun's jobs show of a few ranks, of many.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/reduction.h"
+#include "runtime/job/job.h"
+#include "runtime/team/set_up.h"
+#include "runtime/team/timed_call.h"
+#include "tests/runtime/in_process_oob.h"
+
+namespace plait::runtime {
+namespace {
+
+// What the ranks of a job have in common, while a test runs.
+class Process {
+ public:
+  explicit Process(int ranks) {
+    job_.config.channels = {"mpi"};
+    job_.config.host_when_faster = false;
+    job_.config.trial = TrialMode::none;
+    job_.ranks_on_machine = ranks;
+    detail::job = &job_;
+  }
+  ~Process() { detail::job = nullptr; }
+  Config& config() { return job_.config; }
+
+ private:
+  Job job_;
+};
+
+struct Shape {
+  int ranks, on_node;
+};
+
+// Consecutive ranks share a node.
+TeamRequest request_of(int rank, const Shape& shape, TeamExtent extent) {
+  Location location;
+  location.host = {1, static_cast<std::uint64_t>(rank / shape.on_node) + 1};
+  location.machine = 1;
+  location.cores_allowed = 1;
+  location.process = rank + 1;
+  TeamRequest request;
+  request.extent = extent;
+  request.location = location;
+  return request;
+}
+
+Status run(Team& team, const Call& call, const void* input, void* output, const Reducer* reducer) {
+  const PreparedCall& prepared = team.schedules.find({.call = call, .way = planners_way});
+  if (!prepared.accelerated) return {Code::internal, std::string("not planned: ") + prepared.reason};
+  std::vector<std::byte> scratch(prepared.schedule.scratch_bytes);
+  Buffers buffers;
+  buffers.base = {static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output), scratch.data()};
+  const Status status = team.engine.run(prepared.schedule, buffers, reducer, nullptr);
+  return status.ok() ? status : team.reason_of(status);
+}
+
+Call allreduce(std::size_t count) {
+  return {.collective = Collective::allreduce,
+          .root = 0,
+          .count = count,
+          .element_bytes = sizeof(std::uint64_t),
+          .commutative = true};
+}
+
+// Each rank gives its number and adds: why the sums are wrong, or nothing.
+std::string sum_ranks(Team& team, int rank, int ranks, std::size_t count) {
+  static const Reducer sum = make_reducer(Op::sum, Element::u64);
+  std::vector<std::uint64_t> mine(count), all(count);
+  std::iota(mine.begin(), mine.end(), static_cast<std::uint64_t>(rank));
+  if (Status status = run(team, allreduce(count), mine.data(), all.data(), &sum); !status.ok()) return status.message();
+  const auto n = static_cast<std::uint64_t>(ranks);
+  for (std::size_t i = 0; i < count; ++i)
+    if (all[i] != n * (n - 1) / 2 + n * i) return "element " + std::to_string(i) + " is " + std::to_string(all[i]);
+  return {};
+}
+
+class SetUpOf : public testing::TestWithParam<Shape> {
+ protected:
+  // The job's messages are late by a seed that the test prints where it fails.
+  static constexpr std::uint64_t seed = 20261123;
+};
+
+class CallsOf : public SetUpOf {};   // by no more ranks than plans are made for
+class TrialsOf : public SetUpOf {};  // likewise, tried
+
+TEST_P(SetUpOf, ConnectsAllRanks) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const Shape shape = GetParam();
+  Process process(shape.ranks);
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 3);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    const int rank = oob.rank();
+    auto team = set_up(request_of(rank, shape, TeamExtent::all_calls), job.oob(rank), nullptr);
+    if (!team.ok()) return team.status().message();
+    const int nodes = (shape.ranks + shape.on_node - 1) / shape.on_node;
+    if ((*team)->planner.hierarchy().nodes() != nodes)
+      return "found " + std::to_string((*team)->planner.hierarchy().nodes()) + " nodes";
+    if (shape.ranks > most_planned_ranks) return {};
+    for (const std::size_t count : {std::size_t{1}, std::size_t{1000}})
+      if (std::string wrong = sum_ranks(**team, rank, shape.ranks, count); !wrong.empty()) return wrong;
+    return {};
+  }),
+            "");
+}
+
+TEST_P(SetUpOf, NamesARankThatHasNoMemory) {
+  const Shape shape = GetParam();
+  Process process(shape.ranks);
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 0);
+  const int missing = shape.ranks / 2;
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    if (oob.rank() == missing) {
+      oob.withdraw();
+      return {};
+    }
+    auto team = set_up(request_of(oob.rank(), shape, TeamExtent::all_calls), job.oob(oob.rank()), nullptr);
+    if (team.ok()) return "was set up";
+    const std::string text = team.status().message();
+    return text.find("rank " + std::to_string(missing)) != std::string::npos ? "" : text;
+  }),
+            "");
+}
+
+TEST_P(SetUpOf, SaysWhereNoChannelConnectsTheRanks) {
+  const Shape shape = GetParam();
+  Process process(shape.ranks);
+  process.config().channels = {"shm"};  // of which none connects the ranks of different nodes
+  const Shape apart{shape.ranks, 1};
+  InProcessJob job(shape.ranks);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    auto team = set_up(request_of(oob.rank(), apart, TeamExtent::all_calls), job.oob(oob.rank()), nullptr);
+    if (team.ok()) return "was set up";
+    return team.status().code() == Code::unsupported ? "" : team.status().message();
+  }),
+            "");
+}
+
+TEST_P(CallsOf, GoesOnFromShortCallsToAll) {
+  const Shape shape = GetParam();
+  Process process(shape.ranks);
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 2);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    const int rank = oob.rank();
+    auto first = set_up(request_of(rank, shape, TeamExtent::short_calls), job.oob(rank), nullptr);
+    if (!first.ok()) return first.status().message();
+    if (!(*first)->short_calls_only) return "was set up for all calls at once";
+    if (std::string wrong = sum_ranks(**first, rank, shape.ranks, 8); !wrong.empty()) return wrong;
+    auto second = set_up(request_of(rank, shape, TeamExtent::all_calls), nullptr, std::move(*first));
+    if (!second.ok()) return second.status().message();
+    return sum_ranks(**second, rank, shape.ranks, 4096);
+  }),
+            "");
+}
+
+// A rank fails in a call which some of the others have finished by then: in their next step together they hear of it.
+TEST_P(CallsOf, ReplacesNothingOnceARankHasFailed) {
+  const Shape shape = GetParam();
+  Process process(shape.ranks);
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 2);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    const int rank = oob.rank();
+    auto first = set_up(request_of(rank, shape, TeamExtent::short_calls), job.oob(rank), nullptr);
+    if (!first.ok()) return first.status().message();
+    if (rank == 0) {
+      (*first)->give_up({Code::unavailable, "nothing works here"});
+      return {};
+    }
+    const auto second = set_up(request_of(rank, shape, TeamExtent::all_calls), nullptr, std::move(*first));
+    if (second.ok()) return "was set up";
+    const std::string text = second.status().message();
+    return text == "rank 0 has failed: nothing works here" ? "" : text;
+  }),
+            "");
+}
+
+// A rank that leaves in the midst of calls: no other waits for it for ever, and all hear why.
+TEST_P(CallsOf, TellsAllWhyARankLeft) {
+  const Shape shape = GetParam();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  Process process(shape.ranks);
+  for (int round = 0; round < 3; ++round) {
+    InProcessJob job(shape.ranks);
+    job.bring_messages(random(), 3);
+    const int leaver = static_cast<int>(random() % static_cast<std::uint64_t>(shape.ranks));
+    const int calls = static_cast<int>(random() % 4);
+    EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+      const int rank = oob.rank();
+      auto team = set_up(request_of(rank, shape, TeamExtent::all_calls), job.oob(rank), nullptr);
+      if (!team.ok()) return team.status().message();
+      for (int call = 0; call < calls && rank == leaver; ++call)
+        if (std::string wrong = sum_ranks(**team, rank, shape.ranks, 64); !wrong.empty()) return wrong;
+      if (rank == leaver) {
+        (*team)->give_up({Code::unavailable, "out of memory"});
+        job.network().cut_off(rank);
+        return {};
+      }
+      // It may get what it needs of a few calls, but not for ever.
+      std::string text;
+      for (int call = 0; call < calls + 100 && text.empty(); ++call) text = sum_ranks(**team, rank, shape.ranks, 64);
+      return text == "rank " + std::to_string(leaver) + " has failed: out of memory" ? "" : "'" + text + "'";
+    }),
+              "");
+  }
+}
+
+// The ranks time calls, each by its own clock, and come to one verdict: by the slowest of them. `took`: what a
+// call takes on this rank, in nanoseconds, by the host or by a plan.
+std::string settle(Team& team, const std::function<std::uint64_t(bool host)>& took, int& settled_way) {
+  const Call call = allreduce(64);
+  for (int number = 0; number < 4000; ++number) {
+    TrialClass* tried = team.schedules.find({.call = call}).tried;
+    if (tried == nullptr) return "has no trial";
+    if (tried->trial.passes()) {
+      if (tried->trial.trials() > 0 && !tried->trial.open()) {
+        settled_way = tried->trial.taken();
+        return {};
+      }
+      continue;
+    }
+    const int way = tried->trial.way();
+    if (Status met = meet_for_timed_call(team, tried->trial); !met.ok()) return met.message();
+    if (Status ended = end_timed_call(team, *tried, took(way == Trial::host)); !ended.ok()) return ended.message();
+  }
+  return "came to no verdict";
+}
+
+TEST_P(TrialsOf, SettlesATrialAlikeOnAllRanks) {
+  const Shape shape = GetParam();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Process process(shape.ranks);
+  process.config().trial = TrialMode::all;
+  process.config().trial_after = 2;
+  process.config().cache = false;
+  process.config().host_when_faster = true;
+  for (const bool host_is_faster : {true, false}) {
+    InProcessJob job(shape.ranks);
+    job.bring_messages(seed, 2);
+    const int slow = shape.ranks / 2;  // the one rank on which the loser is slow: for all others it would have won
+    std::vector<int> ways(static_cast<std::size_t>(shape.ranks), -1);
+    EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+      const int rank = oob.rank();
+      std::mt19937_64 random(seed + static_cast<std::uint64_t>(rank));
+      auto team = set_up(request_of(rank, shape, TeamExtent::all_calls), job.oob(rank), nullptr);
+      if (!team.ok()) return team.status().message();
+      const auto took = [&](bool host) -> std::uint64_t {
+        const std::uint64_t loser = rank == slow ? 50'000 : 2'000;
+        return (host == host_is_faster ? 10'000 : loser) + random() % 200;
+      };
+      return settle(**team, took, ways[static_cast<std::size_t>(rank)]);
+    }),
+              "");
+    for (const int way : ways) {
+      EXPECT_EQ(way, ways.front());
+      EXPECT_EQ(way == Trial::host, host_is_faster);
+    }
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<Shape>& shape) {
+  return std::to_string(shape.param.ranks) + "In" + std::to_string(shape.param.on_node);
+}
+
+constexpr Shape many{1024, 64};
+const auto few = testing::Values(Shape{2, 1}, Shape{2, 2}, Shape{3, 2}, Shape{8, 2}, Shape{17, 5}, Shape{64, 8});
+const auto planned = testing::Values(Shape{2, 1}, Shape{2, 2}, Shape{3, 2}, Shape{8, 2}, Shape{17, 5}, Shape{256, 32});
+
+INSTANTIATE_TEST_SUITE_P(Few, SetUpOf, few, name_of);
+INSTANTIATE_TEST_SUITE_P(Planned, SetUpOf, testing::Values(Shape{256, 32}), name_of);
+INSTANTIATE_TEST_SUITE_P(Many, SetUpOf, testing::Values(many), name_of);
+INSTANTIATE_TEST_SUITE_P(Planned, CallsOf, planned, name_of);
+INSTANTIATE_TEST_SUITE_P(Few, TrialsOf, few, name_of);
+
+}  // namespace
+}  // namespace plait::runtime

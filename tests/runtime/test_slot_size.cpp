@@ -1,0 +1,80 @@
+#include "runtime/team/slot_size.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace plait::runtime {
+namespace {
+
+int wish(const std::vector<std::size_t>& lengths, int self) { return wished_class(lengths, self); }
+
+TEST(WishedClass, HoldsEqualMessages) {
+  EXPECT_EQ(wish({8, 8, 8, 8}, 0), 0);
+  EXPECT_EQ(wish({9, 9, 9, 9}, 0), 1);
+  EXPECT_EQ(wish({1000, 1000, 1000, 1000}, 0), 3);
+}
+
+TEST(WishedClass, IsTheShortestWhereOneMessageOfManyIsLong) {
+  std::vector<std::size_t> lengths(64, 0);
+  lengths[7] = 10000;
+  EXPECT_EQ(wish(lengths, 0), 0);
+}
+
+TEST(WishedClass, DoesNotLookAtWhatStaysHere) { EXPECT_EQ(wish({4000, 8, 8}, 0), 0); }
+
+TEST(WishedClass, IsTheShortestForMessagesThatFitNoSlot) {
+  EXPECT_EQ(wish({std::size_t{1} << 40, std::size_t{1} << 40}, 0), 0);
+}
+
+void learn_equal(SlotSize& size, int ranks, std::size_t bytes, int calls) {
+  for (int call = 0; call < calls; ++call)
+    size.learn({.ranks = ranks, .for_host = 0, .slot_bytes = bytes * static_cast<std::size_t>(ranks)});
+}
+
+TEST(SlotSize, GrowsOnlyWhenAllOfTheLastCallsWishIt) {
+  SlotSize size(4);
+  learn_equal(size, 4, 16, 1);
+  EXPECT_EQ(size.bytes(), 16u);
+  learn_equal(size, 4, 1024, 3);
+  EXPECT_EQ(size.bytes(), 16u);
+  learn_equal(size, 4, 1024, 1);
+  EXPECT_EQ(size.bytes(), 1024u);
+}
+
+int turns_of_the_host(SlotSize& size) {
+  int turns = 0;
+  while (size.host_has_turn()) ++turns;
+  return turns;
+}
+
+TEST(SlotSize, TheHostHasMoreAndMoreTurnsWhileMostRanksWishIt) {
+  SlotSize size(4);
+  EXPECT_EQ(turns_of_the_host(size), 0);
+  for (const int turns : {7, 15, 31, 63, 63}) {
+    size.learn({.ranks = 4, .for_host = 3, .slot_bytes = 64});
+    EXPECT_EQ(turns_of_the_host(size), turns);
+  }
+  size.learn({.ranks = 4, .for_host = 2, .slot_bytes = 64});
+  EXPECT_EQ(turns_of_the_host(size), 0);
+  size.learn({.ranks = 4, .for_host = 4, .slot_bytes = 64});
+  EXPECT_EQ(turns_of_the_host(size), 7);
+}
+
+TEST(Wish, IsForTheHostByTheMeanLength) {
+  const std::vector<std::size_t> lengths = {1000, 0, 100};
+  EXPECT_FALSE(wish_for(lengths, 0, {.from = 50, .to = 51}).host);
+  EXPECT_TRUE(wish_for(lengths, 0, {.from = 51}).host);
+  EXPECT_TRUE(wish_for(lengths, 0, {.from = 0, .to = 50}).host);
+}
+
+TEST(SlotSize, IsShorterWhereTheRanksAreMany) {
+  SlotSize few(2), many(128);
+  learn_equal(few, 2, 16384, 4);
+  learn_equal(many, 128, 16384, 4);
+  EXPECT_GT(few.bytes(), many.bytes());
+  EXPECT_LE(many.bytes() * 128, 64u * 1024);
+}
+
+}  // namespace
+}  // namespace plait::runtime
