@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plugin/left_requests.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -23,13 +24,14 @@ bool MpiFailureNotice::receive(const MPI_Status& found) {
   Message notice;
   if (PMPI_Recv(&notice, sizeof notice, MPI_BYTE, found.MPI_SOURCE, tag, messages_, MPI_STATUS_IGNORE) != MPI_SUCCESS)
     return false;
+  note_failure();
   if (notice.number != number_) return true;
   notice.reason.back() = 0;
   hear(found.MPI_SOURCE, notice.by_hearsay != 0 ? Code::peer_left : Code::peer_failed, notice.reason.data());
   return true;
 }
 
-// What the host has not sent by then is left to it, and the text as well.
+// What the host has not sent by then goes out before MPI ends, and the text stays.
 void MpiFailureNotice::tell(const Status& cause) noexcept {
   if (told_ || !improves(cause.code())) return;
   told_ = true;
@@ -46,9 +48,9 @@ void MpiFailureNotice::tell(const Status& cause) noexcept {
   while (sent == 0 && tl::monotonic_ns() < until)
     if (PMPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &sent, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
       break;
+  note_failure();
   if (sent != 0) return;
-  for (MPI_Request& request : requests_)
-    if (request != MPI_REQUEST_NULL) PMPI_Request_free(&request);
+  for (MPI_Request& request : requests_) leave_request(std::exchange(request, MPI_REQUEST_NULL));
   static_cast<void>(message_.release());
 }
 

@@ -13,6 +13,7 @@
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/layout.h"
+#include "plugin/left_requests.h"
 #include "plugin/made_communicator.h"
 #include "plugin/mpi_oob.h"
 #include "plugin/nonblocking.h"
@@ -33,6 +34,9 @@ namespace plait::plugin {
 namespace {
 
 constinit std::vector<std::string> preferred;
+
+// A rank may wait for a connection for 5 s before it takes up another one (tl/ucx/ucx_channel.h).
+constexpr std::uint64_t longest_settling_ns = 10'000'000'000;
 
 // What the calls stand on.
 void open_layers(Job& job) {
@@ -125,6 +129,7 @@ void finish() {
   MpiOob world = MpiOob::of_program(MPI_COMM_WORLD);
   if (job().reporting) static_cast<void>(works([&] { finish_report(world, job().config, plait_version()); }));
   if (job().tracing) static_cast<void>(works([&] { finish_trace(world, job().config); }));
+  settle_left_requests(longest_settling_ns);
   if (before == Phase::off) return;
   stop_communicators();
   stop_types();

@@ -16,6 +16,7 @@
 #include "plugin/errors.h"
 #include "plugin/failure_notice.h"
 #include "plugin/host.h"
+#include "plugin/left_requests.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin {
@@ -180,6 +181,7 @@ void MpiOob::withdraw() noexcept {
   missing = rank();
   MPI_Request nobody_waits = MPI_REQUEST_NULL;
   static_cast<void>(host().iallreduce(&missing, &nobody_reads_it, 1, MPI_INT, MPI_MIN, handle_, &nobody_waits));
+  note_failure();
 }
 
 Status MpiOob::go_on_together(const Status& mine) noexcept {
@@ -210,9 +212,14 @@ Status MpiOob::reduce_all(const void* mine, void* all, std::size_t count, Elemen
   });
 }
 
+void MpiOob::abandon() noexcept {
+  owned_ = false;
+  note_failure();
+}
+
 void MpiOob::leave_word(int rank) noexcept {
   MPI_Request request = MPI_REQUEST_NULL;
-  if (PMPI_Isend(nullptr, 0, MPI_BYTE, rank, word_tag, handle_, &request) == MPI_SUCCESS) PMPI_Request_free(&request);
+  if (PMPI_Isend(nullptr, 0, MPI_BYTE, rank, word_tag, handle_, &request) == MPI_SUCCESS) leave_request(request);
 }
 
 // The message is not received: it counts for all looks to come.

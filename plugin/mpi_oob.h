@@ -51,7 +51,7 @@ class MpiOob final : public Oob {
                     std::string_view what) override;
   void withdraw() noexcept override;
   Status go_on_together(const Status& mine) noexcept override;
-  void abandon() noexcept override { owned_ = false; }
+  void abandon() noexcept override;
   void leave_word(int rank) noexcept override;
   bool word_left() override;
   std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> others) override;

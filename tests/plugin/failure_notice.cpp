@@ -4,8 +4,14 @@
 
 #include <mpi.h>
 
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <thread>
+#include <vector>
+
+#include "plugin/left_requests.h"
 
 namespace {
 
@@ -23,6 +29,12 @@ int failures = 0;
 void expect(const char* what, const Status& found, Code code, const std::string& text) {
   if (found.code() == code && found.message() == text) return;
   std::fprintf(stderr, "failed: %s: '%s', expected '%s'\n", what, found.message().c_str(), text.c_str());
+  ++failures;
+}
+
+void expect_that(const char* what, bool so) {
+  if (so) return;
+  std::fprintf(stderr, "failed: %s\n", what);
   ++failures;
 }
 
@@ -73,6 +85,40 @@ void run(int rank, bool cause_first) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// A notice that nobody takes up in time goes out before MPI ends, and what never goes out does not hold it up. Messages
+// that are too long to go out before they are received.
+void run_left(int rank) {
+  std::vector<char> data(std::size_t{4} << 20);
+  constexpr int length = 4 << 20;
+  constexpr double given_up_s = 5;
+  constexpr std::uint64_t short_ns = 200'000'000, long_ns = 20'000'000'000;
+  if (rank == 0) {
+    const double begin = MPI_Wtime();
+    for (const int to : {1, 2}) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Isend(data.data(), length, MPI_CHAR, to, 1, MPI_COMM_WORLD, &request);
+      plait::plugin::leave_request(request);
+    }
+    const bool early = plait::plugin::settle_left_requests(short_ns);
+    expect_that("nothing has gone out where nobody receives it", !early);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(data.data(), length, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &request);
+    plait::plugin::leave_request(request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect_that("all has gone out", plait::plugin::settle_left_requests(long_ns));
+    expect_that("it has waited for the receiver", MPI_Wtime() - begin > 0.5);
+    const double again = MPI_Wtime();
+    expect_that("nothing is left", plait::plugin::settle_left_requests(long_ns));
+    expect_that("nothing is waited for", MPI_Wtime() - again < given_up_s);
+  } else {
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    for (int tag = 1; tag <= (rank == 1 ? 2 : 1); ++tag)
+      MPI_Recv(data.data(), length, MPI_CHAR, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -85,6 +131,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (const bool cause_first : {false, true}) run(rank, cause_first);
+  run_left(rank);
   int all = 0;
   MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
