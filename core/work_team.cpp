@@ -33,12 +33,12 @@ thread_local constinit WorkTeam* team_of_thread __attribute__((tls_model("initia
 WorkTeam* own_team() { return team_of_thread; }
 void set_own_team(WorkTeam* team) { team_of_thread = team; }
 
-void WorkTeam::set_assistants(int assistants) {
-  assistants_.store(std::clamp(assistants, 0, most_assistants), std::memory_order_relaxed);
+void WorkTeam::set_workers(int workers) {
+  workers_.store(std::clamp(workers, 0, most_workers), std::memory_order_relaxed);
 }
 
 int WorkTeam::threads() const {
-  return std::clamp(wanted_.load(std::memory_order_relaxed), 1, 1 + assistants_.load(std::memory_order_relaxed));
+  return std::clamp(wanted_.load(std::memory_order_relaxed), 1, 1 + workers_.load(std::memory_order_relaxed));
 }
 
 void WorkTeam::stop() {
@@ -51,17 +51,17 @@ void WorkTeam::stop() {
 
 // ---- The leader ----
 
-// What is published between an assistant's last look and its sleep finds `asleep` set, or is found by it.
+// What is published between a worker's last look and its sleep finds `asleep` set, or is found by it.
 void WorkTeam::publish(std::uint32_t parts, Call call, const void* task) {
   call_ = call;
   task_ = task;
   parts_ = parts;
   done_.store(0, std::memory_order_relaxed);
-  const int assistants = std::min(threads() - 1, static_cast<int>(std::min(parts, 256u)) - 1);
-  ticket_.store(std::uint64_t{++run_} << (Ticket::part_bits + Ticket::assistant_bits) |
-                    std::uint64_t(assistants) << Ticket::part_bits | parts,
+  const int workers = std::min(threads() - 1, static_cast<int>(std::min(parts, 256u)) - 1);
+  ticket_.store(std::uint64_t{++run_} << (Ticket::part_bits + Ticket::worker_bits) |
+                    std::uint64_t(workers) << Ticket::part_bits | parts,
                 std::memory_order_seq_cst);
-  for (int place = 0; place < assistants; ++place) {
+  for (int place = 0; place < workers; ++place) {
     Seat& seat = seats_[static_cast<std::size_t>(place)];
     if (seat.asleep.load(std::memory_order_seq_cst) == 0) continue;
     seat.asleep.store(0, std::memory_order_seq_cst);
@@ -88,7 +88,7 @@ void WorkTeam::wait_for(std::uint32_t done) {
     if (done_.load(std::memory_order_acquire) == done) return;
     pause();
   }
-  // An assistant was kept from its core in the middle of a part.
+  // A worker was kept from its core in the middle of a part.
   awaited_.store(true, std::memory_order_seq_cst);
   for (std::uint32_t now = done_.load(std::memory_order_seq_cst); now != done;
        now = done_.load(std::memory_order_seq_cst))
@@ -101,7 +101,7 @@ void WorkTeam::wait_for(std::uint32_t done) {
 // A part that is taken belongs to the run at hand, which cannot end before it is done.
 bool WorkTeam::take(int place, std::uint32_t& part) {
   Ticket ticket{ticket_.load(std::memory_order_acquire)};
-  while (ticket.left() != 0 && place < ticket.assistants()) {
+  while (ticket.left() != 0 && place < ticket.workers()) {
     if (!ticket_.compare_exchange_weak(ticket.word, ticket.word - 1, std::memory_order_acq_rel,
                                        std::memory_order_acquire))
       continue;
@@ -111,7 +111,7 @@ bool WorkTeam::take(int place, std::uint32_t& part) {
   return false;
 }
 
-// ---- Assistants ----
+// ---- Workers ----
 
 bool WorkTeam::assist(int place) {
   std::uint32_t part = 0;
@@ -133,7 +133,7 @@ bool WorkTeam::assist(int place) {
 void WorkTeam::sleep(Seat& seat, int place) {
   seat.asleep.store(1, std::memory_order_seq_cst);
   const Ticket ticket{ticket_.load(std::memory_order_seq_cst)};
-  if ((ticket.left() != 0 && place < ticket.assistants()) || stopping_.load(std::memory_order_seq_cst))
+  if ((ticket.left() != 0 && place < ticket.workers()) || stopping_.load(std::memory_order_seq_cst))
     seat.asleep.store(0, std::memory_order_relaxed);
   else
     seat.asleep.wait(1, std::memory_order_seq_cst);

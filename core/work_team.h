@@ -1,9 +1,9 @@
-// Several threads for the memory work of one: a long copy or reduction is cut into parts, of which assistants take what
+// Several threads for the memory work of one: a long copy or reduction is cut into parts, of which workers take what
 // they come to before the thread that leads the team does.
 //
 // The team makes no threads. Whoever has some lets each of them call assist() in a loop, and sets the team for the
 // thread that leads it; copies and reductions of that thread (share_out()) then go to all of them, in this library and
-// in those above it. Nothing waits for an assistant that has not begun: one that sleeps, or rests, or was kept from its
+// in those above it. Nothing waits for a worker that has not begun: one that sleeps, or rests, or was kept from its
 // core, only lacks.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace plait {
 
 class WorkTeam {
  public:
-  static constexpr int most_assistants = 63;
+  static constexpr int most_workers = 63;
 
   WorkTeam() = default;
   WorkTeam(const WorkTeam&) = delete;
@@ -26,19 +26,19 @@ class WorkTeam {
 
   // ---- For any thread ----
 
-  // How many assistants there are, from place 0 on: those that call assist(), or are about to.
-  void set_assistants(int assistants);
+  // How many workers there are, from place 0 on: those that call assist(), or are about to.
+  void set_workers(int workers);
   // How many threads share the work from the next run on, the leader included.
   void set_threads(int threads) { wanted_.store(threads, std::memory_order_relaxed); }
   int threads() const;
-  // Assistants leave.
+  // Workers leave.
   void stop();
 
   // ---- For the leader: one thread at a time ----
 
   // task(part) once for each part of [0, parts), by any of the threads; returns when all are done. What the parts wrote
   // is the leader's then, and a later release store of it covers it, but for stores that a part has to order itself.
-  // Allocates nothing; a system call for each assistant that sleeps, and where an assistant is late with its last part.
+  // Allocates nothing; a system call for each worker that sleeps, and where a worker is late with its last part.
   template <class Task>
   void run(std::uint32_t parts, Task&& task) {
     using Bare = std::remove_reference_t<Task>;
@@ -46,24 +46,24 @@ class WorkTeam {
         parts, [](const void* bare, std::uint32_t part) { (*static_cast<const Bare*>(bare))(part); }, &task);
   }
 
-  // ---- For assistants ----
+  // ---- For workers ----
 
   // Does one part, or looks for one in vain for a while and sleeps until there may be some; false: the team was
   // stopped. A place belongs to one thread, from 0 on; a run takes the lowest ones.
   bool assist(int place);
 
-  // Of all runs, for tests and measurements: parts that assistants did.
+  // Of all runs, for tests and measurements: parts that workers did.
   std::uint64_t assisted() const { return assisted_.load(std::memory_order_relaxed); }
 
  private:
   using Call = void (*)(const void* task, std::uint32_t part);
-  // A run at hand, in one word: its number, how many assistants may take parts, and how many parts nobody has taken.
+  // A run at hand, in one word: its number, how many workers may take parts, and how many parts nobody has taken.
   struct Ticket {
-    static constexpr unsigned part_bits = 24, assistant_bits = 8;
+    static constexpr unsigned part_bits = 24, worker_bits = 8;
     static constexpr std::uint32_t most_parts = (1u << part_bits) - 1;
     std::uint64_t word;
     std::uint32_t left() const { return static_cast<std::uint32_t>(word & most_parts); }
-    int assistants() const { return static_cast<int>(word >> part_bits & ((1u << assistant_bits) - 1)); }
+    int workers() const { return static_cast<int>(word >> part_bits & ((1u << worker_bits) - 1)); }
   };
   struct alignas(64) Seat {
     std::atomic<std::uint32_t> asleep{0};
@@ -79,13 +79,13 @@ class WorkTeam {
   alignas(64) Call call_ = nullptr;
   const void* task_ = nullptr;
   std::uint32_t parts_ = 0, run_ = 0;
-  std::atomic<int> wanted_{1}, assistants_{0};
+  std::atomic<int> wanted_{1}, workers_{0};
   std::atomic<bool> stopping_{false};
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
-  alignas(64) std::atomic<std::uint32_t> done_{0};  // parts that assistants did, of the run at hand
+  alignas(64) std::atomic<std::uint32_t> done_{0};  // parts that workers did, of the run at hand
   std::atomic<bool> awaited_{false};                // the leader sleeps until more are
   std::atomic<std::uint64_t> assisted_{0};
-  std::array<Seat, most_assistants> seats_;
+  std::array<Seat, most_workers> seats_;
 };
 
 // The team that the calling thread leads, and uses for what it shares out; nullptr, as at first: none.
@@ -114,7 +114,7 @@ struct SharedWork {
   static constexpr std::size_t least_part_bytes = 64 * 1024;
   // One of more takes longer than the periods in which threads keep to their shares of cores.
   static constexpr std::size_t most_part_bytes = 512 * 1024;
-  // An assistant that comes late, or leaves early, is to lack for a part of its share only.
+  // A worker that comes late, or leaves early, is to lack for a part of its share only.
   static constexpr std::uint32_t parts_a_thread = 4;
 };
 

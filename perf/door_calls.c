@@ -1,4 +1,4 @@
-/* Times of calls, whatever door they take: for each case the slowest rank's time a call, as lines "collective bytes
+/* Times of calls, whatever binding they take: for each case the slowest rank's time a call, as lines "collective bytes
  * nanoseconds". Of the rounds the fastest tenth's slowest: what else runs on the machine only ever adds.
  *   mpirun -n N door_calls [most bytes] */
 #include <mpi.h>

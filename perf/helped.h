@@ -1,4 +1,4 @@
-// A work team whose assistants are threads, for the thread that makes it: for measurements and tests.
+// A work team whose workers are threads, for the thread that makes it: for measurements and tests.
 #pragma once
 
 #include <thread>
@@ -10,20 +10,20 @@ namespace plait::perf {
 
 class Helped {
  public:
-  explicit Helped(int assistants) {
-    for (int place = 0; place < assistants; ++place)
-      assistants_.emplace_back([this, place] {
+  explicit Helped(int workers) {
+    for (int place = 0; place < workers; ++place)
+      workers_.emplace_back([this, place] {
         while (team.assist(place)) {
         }
       });
-    team.set_assistants(assistants);
-    team.set_threads(1 + assistants);
+    team.set_workers(workers);
+    team.set_threads(1 + workers);
     set_own_team(&team);
   }
   ~Helped() {
     set_own_team(nullptr);
     team.stop();
-    for (std::thread& assistant : assistants_) assistant.join();
+    for (std::thread& worker : workers_) worker.join();
   }
   Helped(const Helped&) = delete;
   Helped& operator=(const Helped&) = delete;
@@ -31,7 +31,7 @@ class Helped {
   WorkTeam team;
 
  private:
-  std::vector<std::thread> assistants_;
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace plait::perf

@@ -26,7 +26,8 @@ int plait_allreduce_axes(const void* sendbuf, void* recvbuf, int count, MPI_Data
     MPI_Comm group = MPI_COMM_NULL;
     int error = plait::plugin::axes_group(comm, {ndims, dims, naxes, axes}, group);
     if (error != MPI_SUCCESS) return error;
-    error = PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, group);  // by name: the door's own, whatever the door
+    error = PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op,
+                           group);  // by name: the binding's own, whatever the binding
     return error == MPI_SUCCESS || group == comm ? error : plait::plugin::raise_error(comm, error);
   });
 }

@@ -120,7 +120,7 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
   const PairExchange::Problem problem =
       pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
   const Call first = PairExchange::first_call(problem);
-  const PreparedCall& prepared = team.schedules.find({.call = first, .way = planners_way});
+  const PreparedCall& prepared = team.schedules.find({.call = first, .candidate = planners_candidate});
   if (!prepared.accelerated) return {.reason = prepared.reason};
   if (begin_ns == 0 && team.trace != nullptr) begin_ns = monotonic_ns();
   note_call({.plan = prepared.plan, .channels = prepared.channels});
@@ -133,10 +133,10 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
 // A call in a trial, or one by which a settled class is watched.
 Outcome run_timed(Communicator& communicator, Request& request, CallShape shape, TrialClass& tried, bool measuring) {
   Team& team = *communicator.team;
-  const int way = tried.trial.way();
-  shape.way = way;
+  const int candidate = tried.trial.candidate();
+  shape.candidate = candidate;
   std::shared_ptr<const PreparedCall> prepared;
-  if (way != Trial::host) prepared = team.schedules.hold(shape);
+  if (candidate != Trial::host) prepared = team.schedules.hold(shape);
   if (const Status met = meet_for_timed_call(team, tried.trial); !met.ok()) [[unlikely]]
     return {.code = fail(communicator, met)};
   const std::uint64_t begin_ns = monotonic_ns();
@@ -158,7 +158,7 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
   const CallShape shape{.call = request.call,
                         .in_place = request.sharing != Sharing::none,
                         .displacements = request.displacements,
-                        .way = way_of(request)};
+                        .candidate = candidate_of(request)};
   const PreparedCall* prepared = &communicator.team->schedules.find(shape);
   if (prepared->too_long || (communicator.posts && communicator.team->short_calls_only)) [[unlikely]] {
     set_up_now(communicator, TeamExtent::all_calls);

@@ -27,9 +27,9 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
           .fast = fast_lengths(request.call.collective, *communicator.team->links.hierarchy)};
 }
 
-int way_of(const Request& request) {
+int candidate_of(const Request& request) {
   const bool rounds = request.reducer != nullptr && !request.reducer->exact;
-  return rounds && job().config.trial == TrialMode::exact ? planners_way : settled_way;
+  return rounds && job().config.trial == TrialMode::exact ? planners_candidate : settled_candidate;
 }
 
 // A chain of ranks lets the first ones run ahead: by measurement (docs/performance.md) it is left behind within a node

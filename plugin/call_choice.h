@@ -14,8 +14,8 @@ namespace plait::plugin {
 inline constexpr std::size_t usual_slot_bytes = slot_bytes(2);
 PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes);
 
-// By which way of a trial (CallShape::way) a request's call is planned; the same on all ranks.
-int way_of(const Request& request);
+// By which candidate of a trial (CallShape::candidate) a request's call is planned; the same on all ranks.
+int candidate_of(const Request& request);
 
 // Whether a scan is the host's where it is the faster one; the same on all ranks.
 bool scan_is_hosts(const Team& team, const Request& request);

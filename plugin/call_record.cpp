@@ -6,16 +6,16 @@
 #include "runtime/job/job.h"
 #include "runtime/record/node_counts.h"
 #include "runtime/team/team.h"
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
 
 // Whether peers can reach all of a call's data on this rank.
-bool in_arena(const Request& request) {
+bool in_shared_heap(const Request& request) {
   const auto reachable = [](const Region& region) {
-    return region.type == nullptr || region.bytes == 0 || (region.direct && Arena::contains(region.address));
+    return region.type == nullptr || region.bytes == 0 || (region.direct && SharedHeap::contains(region.address));
   };
   return reachable(request.input) && reachable(request.output);
 }
@@ -43,7 +43,7 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
   if (row != nullptr) row->add(payload, end_ns - begin_ns);
   if (row != nullptr && prepared.saved_nanoseconds != 0) note_saved(prepared.saved_nanoseconds);
   if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.team->connections.shm)
-    note_buffers(payload, in_arena(request));
+    note_buffers(payload, in_shared_heap(request));
   if (communicator.team->trace != nullptr)
     communicator.team->trace->add({.begin_ns = begin_ns,
                                    .end_ns = end_ns,

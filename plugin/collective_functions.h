@@ -1,10 +1,11 @@
-/* The collectives that the doors take, as a list for C, C++ and the assembler: a door defines, looks up or saves one
- * function for each. */
+/* The collectives that the bindings take, as a list for C, C++ and the assembler: a binding defines, looks up or saves
+ * one function for each. */
 #ifndef PLAIT_PLUGIN_COLLECTIVE_FUNCTIONS_H
 #define PLAIT_PLUGIN_COLLECTIVE_FUNCTIONS_H
 
-/* X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in plait::plugin::door.
- * Each has two more forms: MPI_Iname, and MPI_Name_init or, as an extension of MPI 3, MPIX_Name_init. */
+/* X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in
+ * plait::plugin::binding. Each has two more forms: MPI_Iname, and MPI_Name_init or, as an extension of MPI 3,
+ * MPIX_Name_init. */
 #define PLAIT_COLLECTIVES(X)                                                                                           \
   X(Barrier, barrier, (MPI_Comm comm), (comm))                                                                         \
   X(Bcast, bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),                               \

@@ -6,7 +6,7 @@
 #include "plugin/nonblocking.h"
 #include "plugin/request.h"
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 int barrier(MPI_Comm comm) { return enter(BarrierCall{}, comm); }
 
@@ -170,4 +170,4 @@ int iexscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_O
   return post(ExscanCall{send, receive, count, type, op}, comm, request);
 }
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

@@ -1,11 +1,11 @@
 // The accelerated collectives blocking and non-blocking, with MPI's own signatures. Each turns its arguments into a
-// Request, or hands the call to the host as it came. What the other ranks' doors decide is decided here from the same
-// facts (design rule 1).
+// Request, or hands the call to the host as it came. What the other ranks' bindings decide is decided here from the
+// same facts (design rule 1).
 #pragma once
 
 #include <mpi.h>
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 int barrier(MPI_Comm comm);
 int ibarrier(MPI_Comm comm, MPI_Request* request);
@@ -84,4 +84,4 @@ int exscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op
 int iexscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
             MPI_Request* request);
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

@@ -1,7 +1,8 @@
-// What becomes of each collective of MPI 3.1 in each door: docs/coverage.md is written from these tables
-// (coverage_table), and the tests conformance.coverage* hold them against what the doors do. No MPI here.
+// What becomes of each collective of MPI 3.1 in each binding: docs/coverage.md is written from these tables
+// (coverage_table), and the tests conformance.coverage* hold them against what the bindings do. No MPI here.
 //
-// A collective that joins PLAIT_COLLECTIVES changes its row by that alone. A form that a door learns is one line below.
+// A collective that joins PLAIT_COLLECTIVES changes its row by that alone. A form that a binding learns is one line
+// below.
 #pragma once
 
 #include <array>
@@ -15,32 +16,32 @@
 
 namespace plait::plugin::coverage {
 
-enum class Door { preload_openmpi, preload_mpich, component };
-inline constexpr std::array doors = {Door::preload_openmpi, Door::preload_mpich, Door::component};
-inline constexpr std::array<std::string_view, 3> door_names = {"`libplait.so`, Open MPI", "`libplait.so`, MPICH",
-                                                               "component of Open MPI"};
+enum class Binding { preload_openmpi, preload_mpich, component };
+inline constexpr std::array bindings = {Binding::preload_openmpi, Binding::preload_mpich, Binding::component};
+inline constexpr std::array<std::string_view, 3> binding_names = {"`libplait.so`, Open MPI", "`libplait.so`, MPICH",
+                                                                  "component of Open MPI"};
 
 enum class CallForm { blocking, nonblocking, persistent };
 inline constexpr std::array forms = {CallForm::blocking, CallForm::nonblocking, CallForm::persistent};
 
-// Why a door leaves a form of all collectives to the host; empty: it does not.
-struct FormOfDoor {
+// Why a binding leaves a form of all collectives to the host; empty: it does not.
+struct FormOfBinding {
   CallForm form;
-  Door door;
+  Binding binding;
   std::string_view host_because;
 };
 inline constexpr std::array form_table = {
-    FormOfDoor{CallForm::blocking, Door::preload_openmpi, ""},
-    FormOfDoor{CallForm::blocking, Door::preload_mpich, ""},
-    FormOfDoor{CallForm::blocking, Door::component, ""},
-    FormOfDoor{CallForm::nonblocking, Door::preload_openmpi, ""},
-    FormOfDoor{CallForm::nonblocking, Door::preload_mpich, ""},
-    FormOfDoor{CallForm::nonblocking, Door::component, ""},
-    FormOfDoor{CallForm::persistent, Door::preload_openmpi, ""},
-    FormOfDoor{CallForm::persistent, Door::preload_mpich, ""},
-    FormOfDoor{CallForm::persistent, Door::component, ""},
+    FormOfBinding{CallForm::blocking, Binding::preload_openmpi, ""},
+    FormOfBinding{CallForm::blocking, Binding::preload_mpich, ""},
+    FormOfBinding{CallForm::blocking, Binding::component, ""},
+    FormOfBinding{CallForm::nonblocking, Binding::preload_openmpi, ""},
+    FormOfBinding{CallForm::nonblocking, Binding::preload_mpich, ""},
+    FormOfBinding{CallForm::nonblocking, Binding::component, ""},
+    FormOfBinding{CallForm::persistent, Binding::preload_openmpi, ""},
+    FormOfBinding{CallForm::persistent, Binding::preload_mpich, ""},
+    FormOfBinding{CallForm::persistent, Binding::component, ""},
 };
-static_assert(form_table.size() == doors.size() * forms.size());
+static_assert(form_table.size() == bindings.size() * forms.size());
 
 // The collectives of MPI 3.1 in the order of its chapter 5, then those on neighbours (chapter 7).
 inline constexpr std::array<std::string_view, 22> mpi_collectives = {"Barrier",
@@ -66,7 +67,7 @@ inline constexpr std::array<std::string_view, 22> mpi_collectives = {"Barrier",
                                                                      "Neighbor_alltoallv",
                                                                      "Neighbor_alltoallw"};
 
-// Those that the doors take: both names, as MPI and as Collective have them.
+// Those that the bindings take: both names, as MPI and as Collective have them.
 struct Taken {
   std::string_view mpi_name, name;
 };
@@ -92,22 +93,22 @@ constexpr bool all_known() {
 }
 static_assert(all_known());
 
-// A collective that a door takes in some forms only.
+// A collective that a binding takes in some forms only.
 struct FormOfCollective {
   std::string_view mpi_name;
   CallForm form;
-  Door door;
+  Binding binding;
   std::string_view host_because;
 };
 inline constexpr std::array<FormOfCollective, 0> collective_table = {};
 
-// Why the host has all calls of a collective's form in a door; empty: it has not.
-constexpr std::string_view host_because(std::string_view mpi_name, CallForm form, Door door) {
-  if (!taken(mpi_name)) return "the doors do not take it";
+// Why the host has all calls of a collective's form in a binding; empty: it has not.
+constexpr std::string_view host_because(std::string_view mpi_name, CallForm form, Binding binding) {
+  if (!taken(mpi_name)) return "the bindings do not take it";
   for (const FormOfCollective& entry : collective_table)
-    if (entry.mpi_name == mpi_name && entry.form == form && entry.door == door) return entry.host_because;
-  for (const FormOfDoor& entry : form_table)
-    if (entry.form == form && entry.door == door) return entry.host_because;
+    if (entry.mpi_name == mpi_name && entry.form == form && entry.binding == binding) return entry.host_because;
+  for (const FormOfBinding& entry : form_table)
+    if (entry.form == form && entry.binding == binding) return entry.host_because;
   return "unknown";
 }
 

@@ -50,8 +50,8 @@ std::string exceptions_of(std::string_view mpi_name, CallForm form) {
 std::string row(std::string_view mpi_name, CallForm form, Notes& notes) {
   std::string line = "| `MPI_" + std::string(mpi_name) + "` | " + form_name(form);
   bool anywhere = false;
-  for (const Door door : doors) {
-    const std::string_view reason = host_because(mpi_name, form, door);
+  for (const Binding binding : bindings) {
+    const std::string_view reason = host_because(mpi_name, form, binding);
     anywhere |= reason.empty();
     line += reason.empty() ? " | accelerated" : " | host (" + notes.letter_of(reason) + ")";
   }
@@ -60,7 +60,7 @@ std::string row(std::string_view mpi_name, CallForm form, Notes& notes) {
 
 std::string table(Notes& notes) {
   std::string text = "| collective | form |";
-  for (const std::string_view door : door_names) text += " " + std::string(door) + " |";
+  for (const std::string_view binding : binding_names) text += " " + std::string(binding) + " |";
   text += " but not when |\n|---|---|---|---|---|---|\n";
   for (const std::string_view mpi_name : mpi_collectives)
     for (const CallForm form : forms)
@@ -81,7 +81,8 @@ std::string page() {
   const std::string rows = table(notes);
   return "# What is accelerated\n\n"
          "Written by `coverage_table --write docs/coverage.md` from `plugin/coverage.h`; do not edit. The tests\n"
-         "`conformance.coverage*` hold these tables against what the doors do. The collectives are those of MPI 3.1;\n"
+         "`conformance.coverage*` hold these tables against what the bindings do. The collectives are those of MPI "
+         "3.1;\n"
          "persistent forms are `MPIX_*_init` in Open MPI 4.1 and `MPI_*_init` in MPICH and MPI 4.\n\n" +
          rows + "\nWhy the host has all calls:\n\n" + notes.text() +
          "\nWhen a call of an accelerated form is the host's, in the words of `PLAIT_REPORT`:\n\n" + exception_list() +

@@ -5,7 +5,7 @@
 
 #include "plugin/errors.h"
 #include "plugin/type_runs.h"
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 
 namespace plait::plugin {
 namespace {
@@ -16,7 +16,7 @@ std::byte* moved(const std::byte* address, std::ptrdiff_t bytes) {
 }
 
 const DeviceDriver* device_at(const std::byte* address) {
-  return Arena::contains(address) ? nullptr : device_of(address);
+  return SharedHeap::contains(address) ? nullptr : device_of(address);
 }
 
 const DeviceDriver* device_under_parts(const std::byte* address, const Datatype& type) {

@@ -28,7 +28,7 @@ inline Communicator* serving(MPI_Comm comm) {
 }
 
 // Arguments are those of plugin/arguments.h. `communicator`: serving(comm). A part of
-// the doors' functions: another call and its saved registers show in the time of a small one.
+// the bindings' functions: another call and its saved registers show in the time of a small one.
 template <class Arguments>
 [[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm, Communicator* communicator) {
   const bool measuring = reporting();

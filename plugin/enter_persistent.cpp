@@ -1,6 +1,6 @@
 #include "plugin/enter_persistent.h"
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 namespace {
 
 // A program cannot name what its MPI library has not, but may find it here.
@@ -19,4 +19,4 @@ int call_host(Function function, All... all) {
 PLAIT_COLLECTIVES(PLAIT_DEFINE)
 #undef PLAIT_DEFINE
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

@@ -107,7 +107,7 @@ int make_persistent(OnHost&& on_host, MPI_Request* request, All... all) {
 
 }  // namespace plait::plugin
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 #define PLAIT_PARAMETERS(...) __VA_ARGS__
 #define PLAIT_DECLARE(Name, name, parameters, arguments) \
@@ -115,4 +115,4 @@ namespace plait::plugin::door {
 PLAIT_COLLECTIVES(PLAIT_DECLARE)
 #undef PLAIT_DECLARE
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

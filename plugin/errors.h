@@ -39,8 +39,8 @@ int guarded(MPI_Comm comm, Work&& work) {
   }
 }
 
-// The same for a collective call that came through a door: where the host raises what the door returns (Host), this
-// only gives the code.
+// The same for a collective call that came through a binding: where the host raises what the binding returns (Host),
+// this only gives the code.
 int raise_error_of_call(MPI_Comm comm, const Status& status);
 int raise_error_of_call(MPI_Comm comm, int code);
 

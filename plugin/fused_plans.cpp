@@ -16,7 +16,7 @@ std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shar
   auto made = std::make_shared<FusedPlans>();
   made->element_bytes = element_bytes;
   made->changes = schedules.changes();
-  const int way = job().config.trial == TrialMode::exact ? planners_way : settled_way;
+  const int candidate = job().config.trial == TrialMode::exact ? planners_candidate : settled_candidate;
   std::size_t most_bytes = 0, most_scratch = 0;
   for (const OverlapGroup& group : plan->groups) {
     const std::size_t bytes = group_bytes(*plan, group);
@@ -24,7 +24,7 @@ std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shar
     if (group.calls > 1 && bytes % element_bytes == 0) {
       const Call call{
           .collective = Collective::allreduce, .count = bytes / element_bytes, .element_bytes = element_bytes};
-      prepared = schedules.hold({.call = call, .in_place = true, .way = way});
+      prepared = schedules.hold({.call = call, .in_place = true, .candidate = candidate});
       if (!prepared->accelerated) prepared = nullptr;
     }
     made->needs_host.push_back(prepared != nullptr && uses_host(*prepared));

@@ -103,7 +103,8 @@ Fusion::~Fusion() {
 
 void Fusion::prepare(Consultation& consultation, std::size_t values) {
   const Call call{.collective = Collective::allreduce, .count = values, .element_bytes = sizeof(double)};
-  consultation.prepared = communicator_.team->schedules.hold({.call = call, .in_place = true, .way = planners_way});
+  consultation.prepared =
+      communicator_.team->schedules.hold({.call = call, .in_place = true, .candidate = planners_candidate});
   if (!consultation.prepared->accelerated) return;
   consultation.needs_host = uses_host(*consultation.prepared);
   const std::size_t bytes = WorkMemory::padded(values * sizeof(double));

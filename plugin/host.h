@@ -1,5 +1,5 @@
-// The MPI underneath, as the door reaches it. Its collectives, its memory and its start and end are reached only
-// through this table: by name they would come back to us, because the preload door defines both their MPI_ and their
+// The MPI underneath, as the binding reaches it. Its collectives, its memory and its start and end are reached only
+// through this table: by name they would come back to us, because the preload binding defines both their MPI_ and their
 // PMPI_ names. Every other function of MPI is called by its PMPI_ name.
 #pragma once
 
@@ -76,17 +76,18 @@ struct Host {
   int (*start_request)(Operation& operation) = nullptr;
   void (*complete_request)(Operation& operation) = nullptr;
   // The same for a persistent one, made once, inactive, and put into `persistence.handle`. Its starts come to
-  // door::start(), its end to request_freed(). nullptr: persistent receives.
+  // binding::start(), its end to request_freed(). nullptr: persistent receives.
   int (*make_persistent_request)(Operation& operation) = nullptr;
   void (*complete_persistent_request)(MPI_Request request, int error) = nullptr;
-  bool raises_errors = false;  // the host raises what a collective of plait::plugin::door returns; else the door does
+  bool raises_errors =
+      false;  // the host raises what a collective of plait::plugin::binding returns; else the binding does
 };
 
 namespace detail {
 extern constinit Host host;
 }
 
-// Precondition: the door has filled the table. It does so once, before its first call into the rest of plugin/.
+// Precondition: the binding has filled the table. It does so once, before its first call into the rest of plugin/.
 inline const Host& host() { return detail::host; }
 void install_host(const Host& host);
 

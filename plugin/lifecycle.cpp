@@ -125,7 +125,7 @@ void finish() {
   static_cast<void>(works(finish_persistent));
   free_all_communicators();
   free_idle_requests();
-  if (job().first_rank) static_cast<void>(works(write_lessons));
+  if (job().first_rank) static_cast<void>(works(write_tuning_records));
   MpiOob world = MpiOob::of_program(MPI_COMM_WORLD);
   if (job().reporting) static_cast<void>(works([&] { finish_report(world, job().config, plait_version()); }));
   if (job().tracing) static_cast<void>(works([&] { finish_trace(world, job().config); }));

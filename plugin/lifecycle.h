@@ -9,7 +9,7 @@
 
 namespace plait::plugin {
 
-// Entries "PLAIT_X=value" of a door's own, which stand before the environment's. Before the start.
+// Entries "PLAIT_X=value" of a binding's own, which stand before the environment's. Before the start.
 void prefer_settings(std::vector<std::string> entries);
 
 // The frame of MPI's life. The host's MPI_Init lies between the first two, and a failed one is taken back. The second

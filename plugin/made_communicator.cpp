@@ -80,7 +80,7 @@ void set_up_world() {
 
 }  // namespace plait::plugin
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 #define PLAIT_DEFINE(Name, name, parameters, arguments)                           \
   int name parameters {                                                           \
@@ -91,4 +91,4 @@ namespace plait::plugin::door {
 PLAIT_COMMUNICATORS(PLAIT_DEFINE)
 #undef PLAIT_DEFINE
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

@@ -18,10 +18,10 @@ void set_up_world();
 
 }  // namespace plait::plugin
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 #define PLAIT_DECLARE(Name, name, parameters, arguments) int name parameters;
 PLAIT_COMMUNICATORS(PLAIT_DECLARE)
 #undef PLAIT_DECLARE
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

@@ -184,7 +184,7 @@ void prepare_to_run(Operation& operation) {
   auto prepared = team.schedules.hold({.call = first,
                                        .in_place = request.sharing != Sharing::none,
                                        .displacements = request.displacements,
-                                       .way = pairs ? planners_way : way_of(request)});
+                                       .candidate = pairs ? planners_candidate : candidate_of(request)});
   if (!prepared->accelerated) {
     operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
     return;
@@ -259,7 +259,7 @@ void free_idle_requests() {
 
 }  // namespace plait::plugin
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 int wait(MPI_Request* request, MPI_Status* status) {
   if (request != nullptr) Fusion::note_wait_for(*request);
@@ -276,4 +276,4 @@ int wait(MPI_Request* request, MPI_Status* status) {
   return host().wait(request, status);
 }
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

@@ -40,10 +40,10 @@ int give_request(Operation& operation, MPI_Request* request);
 
 }  // namespace plait::plugin
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 // Waiting in the host costs more than the operation itself where that is small: a wait for this thread's latest one
 // begins with turns of our own.
 int wait(MPI_Request* request, MPI_Status* status);
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

@@ -74,7 +74,7 @@ struct Operation {
   // What the program holds, unless it is persistent. A generalized request that the host never saw complete is kept
   // when the operation is used again.
   MPI_Request handle = MPI_REQUEST_NULL;
-  void* door_request = nullptr;  // the door's own, always kept
+  void* binding_request = nullptr;  // the binding's own, always kept
   Persistence persistence;
   Membership membership;
 

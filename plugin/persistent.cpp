@@ -93,7 +93,7 @@ const char* make_space(Communicator& communicator) {
 // What the program will hold, and by which it will be found. Returns an MPI error code.
 int make_handle(Operation& operation) {
   try {
-    const int error = of_door() ? host().make_persistent_request(operation) : make_receive(operation.persistence);
+    const int error = of_binding() ? host().make_persistent_request(operation) : make_receive(operation.persistence);
     if (error != MPI_SUCCESS) return error;
     enlist(operation);
     return MPI_SUCCESS;
@@ -104,7 +104,7 @@ int make_handle(Operation& operation) {
 
 // Tells the host that the program's request is active now.
 int activate(Operation& operation, MPI_Request* request) {
-  if (of_door()) return MPI_SUCCESS;  // it knows
+  if (of_binding()) return MPI_SUCCESS;  // it knows
   if (const int error = start_receive(request); error != MPI_SUCCESS) return error;
   if (*request != operation.persistence.handle) rename(operation, *request);
   return MPI_SUCCESS;
@@ -113,7 +113,7 @@ int activate(Operation& operation, MPI_Request* request) {
 int start_one(Operation& operation, MPI_Request* request) {
   Persistence& persistence = operation.persistence;
   if (persistence.state.load(std::memory_order_acquire) != State::inactive)
-    return of_door() ? MPI_ERR_REQUEST : host().start(request);
+    return of_binding() ? MPI_ERR_REQUEST : host().start(request);
   Communicator& communicator = *operation.communicator;
   if (communicator.road == Road::broken)
     return raise_error(raising(communicator), communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER);
@@ -191,7 +191,7 @@ void finish_persistent() {
 
 }  // namespace plait::plugin
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 int start(MPI_Request* request) {
   Operation* operation = request != nullptr ? find(*request) : nullptr;
@@ -215,4 +215,4 @@ int request_free(MPI_Request* request) {
   return error;
 }
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

@@ -1,8 +1,8 @@
 // Persistent collectives (MPI 4.0, section 6.13; Open MPI 4.1 has them with the prefix MPIX_).
 //
 // Plan, types and memory are prepared once, where the request is made; a start only says that it was made
-// (start_order.h). A generalized request cannot be persistent: the program is given the door's own request (Host), or a
-// persistent receive (persistent_receive.h).
+// (start_order.h). A generalized request cannot be persistent: the program is given the binding's own request (Host),
+// or a persistent receive (persistent_receive.h).
 #pragma once
 
 #include <mpi.h>
@@ -24,7 +24,7 @@ void decline_request(PersistentSpace& space);
 // the host takes the call.
 int make_request(Operation& operation, PersistentSpace& space, MPI_Request* request);
 
-// For doors with requests of their own, of which the program frees one. Thread-safe.
+// For bindings with requests of their own, of which the program frees one. Thread-safe.
 void request_freed(MPI_Request handle);
 
 // Before MPI ends: forgets what the program has not freed.
@@ -32,11 +32,11 @@ void finish_persistent();
 
 }  // namespace plait::plugin
 
-namespace plait::plugin::door {
+namespace plait::plugin::binding {
 
 // The program's other requests go to the host: a look into a table, where there are persistent collectives at all.
 int start(MPI_Request* request);
 int startall(int count, MPI_Request requests[]);
 int request_free(MPI_Request* request);
 
-}  // namespace plait::plugin::door
+}  // namespace plait::plugin::binding

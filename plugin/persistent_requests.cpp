@@ -105,8 +105,8 @@ void take_down_abandoned() {
   }
 }
 
-// Whether the door has requests of its own for them.
-bool of_door() { return host().make_persistent_request != nullptr; }
+// Whether the binding has requests of its own for them.
+bool of_binding() { return host().make_persistent_request != nullptr; }
 
 // Returns what the operation ran on.
 std::shared_ptr<PersistentSpace> forget(Operation& operation) {
@@ -123,10 +123,10 @@ MPI_Comm raising(const Communicator& communicator) {
 
 // The handle of a request that the host frees with its error may soon be another one's.
 void conclude_start(Operation& operation) {
-  const bool failed = operation.error != MPI_SUCCESS, by_door = of_door();
-  const bool gone = failed && !by_door && error_frees_receive;
+  const bool failed = operation.error != MPI_SUCCESS, by_binding = of_binding();
+  const bool gone = failed && !by_binding && error_frees_receive;
   // The receive knows nothing of the collective's communicator, whose error handler is to be told.
-  if (failed && !by_door) {
+  if (failed && !by_binding) {
     raise_error(raising(*operation.communicator), operation.error);
     say_what_failed(operation.error);
   }
@@ -136,7 +136,7 @@ void conclude_start(Operation& operation) {
   State state = State::active;
   const bool kept = operation.persistence.state.compare_exchange_strong(state, State::inactive);
   operation.complete.store(true, std::memory_order_release);
-  if (by_door)
+  if (by_binding)
     host().complete_persistent_request(handle, error);
   else
     complete_receive(tag, failed);

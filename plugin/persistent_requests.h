@@ -27,8 +27,8 @@ std::shared_ptr<PersistentSpace> forget(Operation& operation);
 // Frees the spaces whose last request came to its end within progress(), which is no place for it.
 void take_down_abandoned();
 
-// Whether the door has requests of its own for them.
-bool of_door();
+// Whether the binding has requests of its own for them.
+bool of_binding();
 // Whose error handler is told.
 MPI_Comm raising(const Communicator& communicator);
 

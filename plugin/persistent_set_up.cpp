@@ -12,28 +12,28 @@
 namespace plait::plugin {
 namespace {
 
-Site site_of(const Hierarchy& hierarchy, int rank, bool shared_memory) {
-  Site site{.speakers = {}, .own = 0, .rank = rank, .ranks = 1};
+NodeLeaders leaders_of(const Hierarchy& hierarchy, int rank, bool shared_memory) {
+  NodeLeaders nodes{.leaders = {}, .own = 0, .rank = rank, .ranks = 1};
   if (!shared_memory) {
-    for (int other = 0; other < hierarchy.ranks(); ++other) site.speakers.push_back(other);
-    site.own = rank;
-    return site;
+    for (int other = 0; other < hierarchy.ranks(); ++other) nodes.leaders.push_back(other);
+    nodes.own = rank;
+    return nodes;
   }
-  for (int node = 0; node < hierarchy.nodes(); ++node) site.speakers.push_back(hierarchy.ranks_on_node(node).front());
-  site.own = hierarchy.node_of(rank);
-  site.ranks = static_cast<std::uint32_t>(hierarchy.ranks_on_node(site.own).size());
-  return site;
+  for (int node = 0; node < hierarchy.nodes(); ++node) nodes.leaders.push_back(hierarchy.ranks_on_node(node).front());
+  nodes.own = hierarchy.node_of(rank);
+  nodes.ranks = static_cast<std::uint32_t>(hierarchy.ranks_on_node(nodes.own).size());
+  return nodes;
 }
 
 Channel* first_network(const Connections& connections) {
   return connections.ucx != nullptr ? connections.ucx.get() : connections.mpi.get();
 }
 
-// The site's speaker makes it, the others attach.
-Status share_table(Communicator& communicator, SpaceConnections& space, const Site& site) {
+// The node's leader makes it, the others attach.
+Status share_table(Communicator& communicator, SpaceConnections& space, const NodeLeaders& nodes) {
   Oob& oob = *space.team->oob;
-  const bool first = site.speakers[static_cast<std::size_t>(site.own)] == site.rank;
-  Channel* channel = space.speech != nullptr ? first_network(space.speech->connections) : nullptr;
+  const bool first = nodes.leaders[static_cast<std::size_t>(nodes.own)] == nodes.rank;
+  Channel* channel = space.between_leaders != nullptr ? first_network(space.between_leaders->connections) : nullptr;
   SharedSegment table;
   SegmentOffer mine;  // of the table
   Status shared = attempt([&]() -> Status {
@@ -53,12 +53,12 @@ Status share_table(Communicator& communicator, SpaceConnections& space, const Si
   if (Status met = oob.gather_all(&mine, sizeof mine, offers.data(), "exchange their tables"); !met.ok()) return met;
   if (shared.ok())
     shared = attempt([&]() -> Status {
-      const SegmentOffer& offer = offers[static_cast<std::size_t>(site.speakers[static_cast<std::size_t>(site.own)])];
+      const SegmentOffer& offer = offers[static_cast<std::size_t>(nodes.leaders[static_cast<std::size_t>(nodes.own)])];
       Result<SharedSegment> segment = first ? std::move(table) : SharedSegment::attach(offer);
       if (!segment.ok()) return segment.status();
-      if (site.speakers.size() > 1 && channel == nullptr)
+      if (nodes.leaders.size() > 1 && channel == nullptr)
         return {Code::unavailable, "the nodes have no channel to agree over"};
-      space.order = std::make_unique<StartOrder>(site, std::move(*segment), channel);
+      space.order = std::make_unique<StartOrder>(nodes, std::move(*segment), channel);
       return {};
     });
   const std::array<int, 1> well = {shared.ok() ? 1 : 0};
@@ -76,19 +76,19 @@ Status connect(Communicator& communicator, SpaceConnections& space) {
   Result<std::unique_ptr<Team>> made = plait::plugin::connect_team(communicator, TeamExtent::all_calls, nullptr);
   if (!made.ok()) return made.status();
   Team& team = **made;
-  Site site;
+  NodeLeaders nodes;
   const Status placed = attempt([&]() -> Status {
-    site = site_of(team.planner.hierarchy(), communicator.rank, may_use(communicator.channels, "shm"));
+    nodes = leaders_of(team.planner.hierarchy(), communicator.rank, may_use(communicator.channels, "shm"));
     return {};
   });
   if (Status status = team.oob->go_on_together(placed); !status.ok()) return status;
-  if (site.speakers.size() > 1) {
-    auto speech = plait::plugin::connect_team(communicator, TeamExtent::short_calls, nullptr);
-    if (!speech.ok()) return speech.status();
-    space.speech = std::move(*speech);
+  if (nodes.leaders.size() > 1) {
+    auto between_leaders = plait::plugin::connect_team(communicator, TeamExtent::short_calls, nullptr);
+    if (!between_leaders.ok()) return between_leaders.status();
+    space.between_leaders = std::move(*between_leaders);
   }
   space.team = std::move(*made);
-  return share_table(communicator, space, site);
+  return share_table(communicator, space, nodes);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ PersistentSpace::PersistentSpace(const Communicator& user)
 void PersistentSpace::open(Result<SpaceConnections> made) noexcept {
   if (made.ok()) {
     communicator_.team = std::move(made->team);
-    speech_ = std::move(made->speech);
+    between_leaders_ = std::move(made->between_leaders);
     order_ = std::move(made->order);
     communicator_.road = Road::accelerated;
     return;
@@ -65,7 +65,7 @@ void PersistentSpace::announce(std::uint32_t slot) {
 Operation* PersistentSpace::next(bool may_call_host, bool& moved) {
   if (communicator_.road == Road::broken) return next_failed();
   auto slot = order_->next();
-  if (!slot && speech_ != nullptr && (may_call_host || speech_->connections.ucx != nullptr)) {
+  if (!slot && between_leaders_ != nullptr && (may_call_host || between_leaders_->connections.ucx != nullptr)) {
     const Result<bool> told = order_->progress();
     if (!told.ok()) {
       communicator_.operations.failure = told.status();

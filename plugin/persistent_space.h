@@ -23,7 +23,7 @@ namespace plait::plugin {
 // What connects its ranks (persistent_set_up.h).
 struct SpaceConnections {
   std::unique_ptr<Team> team;
-  std::unique_ptr<Team> speech;  // what speakers talk over; nullptr: there is one site
+  std::unique_ptr<Team> between_leaders;  // what leaders talk over; nullptr: there is one node
   std::unique_ptr<StartOrder> order;
 };
 
@@ -51,7 +51,7 @@ class PersistentSpace {
   // Once the space has failed: any that was started.
   Operation* next(bool may_call_host, bool& moved);
   // Whether starts are agreed on by messages.
-  bool between_nodes() const { return speech_ != nullptr; }
+  bool between_nodes() const { return between_leaders_ != nullptr; }
 
   // The other ranks of the node are to stop waiting: an operation has failed here.
   void note_failure() { order_->fail(); }
@@ -64,7 +64,7 @@ class PersistentSpace {
   void look_for_failures();
 
   Communicator communicator_;
-  std::unique_ptr<Team> speech_;  // what speakers talk over; nullptr: there is one site
+  std::unique_ptr<Team> between_leaders_;  // what leaders talk over; nullptr: there is one node
   std::unique_ptr<StartOrder> order_;
   std::vector<std::atomic<Operation*>> slots_;
   std::vector<std::atomic<bool>> announced_;  // by slot: and not yet run

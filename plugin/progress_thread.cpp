@@ -55,7 +55,7 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // Assistants, so that there are so many threads, this one included, as far as they have processing units. One thread
+  // Workers, so that there are so many threads, this one included, as far as they have processing units. One thread
   // at a time.
   void provide(int threads);
 
@@ -70,7 +70,7 @@ class ProgressThread {
   std::atomic<bool> stopping_{false};
   Duty duty_;  // of the thread alone
   WorkTeam team_;
-  std::vector<std::thread> assistants_;
+  std::vector<std::thread> workers_;
   std::thread thread_;  // last: it uses the others
 };
 
@@ -85,7 +85,7 @@ std::vector<int> usable_units() {
 }
 
 // To one processing unit of those that the program may use: the helper to the last, because programs fill them from the
-// first on, and its assistants to those before it.
+// first on, and its workers to those before it.
 void ProgressThread::pin(int place) const {
   const auto index = static_cast<std::size_t>(place);
   if (index >= units_.size()) return;
@@ -134,7 +134,7 @@ ProgressThread::~ProgressThread() {
   thread_.join();
   ProgressShare::instance().dismiss_team();
   team_.stop();
-  for (std::thread& assistant : assistants_) assistant.join();
+  for (std::thread& worker : workers_) worker.join();
 }
 
 void ProgressThread::run() {
@@ -168,7 +168,7 @@ void ProgressThread::sleep_until_posted() {
   helper_bell().sleep_unless([this] { return anything_posted() || stopping_.load(std::memory_order_seq_cst); });
 }
 
-// ---- Assistants ----
+// ---- Workers ----
 
 void ProgressThread::assist(int place) {
   pthread_setname_np(pthread_self(), ("plait-assist" + std::to_string(place)).c_str());
@@ -181,21 +181,21 @@ void ProgressThread::assist(int place) {
 
 int ProgressThread::most_threads() const {
   const std::size_t units = units_.empty() ? std::max(std::thread::hardware_concurrency(), 1u) : units_.size();
-  return static_cast<int>(std::min<std::size_t>(units, 1 + WorkTeam::most_assistants));
+  return static_cast<int>(std::min<std::size_t>(units, 1 + WorkTeam::most_workers));
 }
 
 void ProgressThread::provide(int threads) {
   const int wanted = std::min(threads, most_threads());
-  const auto started = [this] { return 1 + static_cast<int>(assistants_.size()); };
+  const auto started = [this] { return 1 + static_cast<int>(workers_.size()); };
   if (started() >= wanted) return;
   try {
-    while (started() < wanted) assistants_.emplace_back([this, place = started()] { assist(place); });
+    while (started() < wanted) workers_.emplace_back([this, place = started()] { assist(place); });
   } catch (const std::exception&) {  // no thread, or no memory for one
     std::array<char, 96> text{};
     std::snprintf(text.data(), text.size(), "only %d of %d helper threads could be started", started(), wanted);
     warn(text.data());
   }
-  team_.set_assistants(started() - 1);
+  team_.set_workers(started() - 1);
   ProgressShare::instance().set_threads(started(), &team_);
 }
 
@@ -216,7 +216,7 @@ class SignalsBlocked {
 };
 
 constinit std::atomic<ProgressThread*> helper{nullptr};
-constinit std::mutex changing;  // of the helper and its assistants
+constinit std::mutex changing;  // of the helper and its workers
 
 int most_threads_of(const OverlapPlan& plan) {
   int most = 1;
@@ -240,7 +240,7 @@ void start_progress_thread(const Config& config) {
   }
 }
 
-// Not held while the thread is joined: it may be about to provide assistants.
+// Not held while the thread is joined: it may be about to provide workers.
 void stop_progress_thread() {
   ProgressThread* thread = nullptr;
   {

@@ -4,7 +4,7 @@
 // data that the host must pack, wait for the program's own calls, and so does the last part of every operation, which
 // tells the program.
 //
-// Assistants help it with long copies and reductions (core/work_team.h), where a share of several threads is at hand:
+// Workers help it with long copies and reductions (core/work_team.h), where a share of several threads is at hand:
 // each on a processing unit of its own, as long as the program may use so many. They sleep while there are none.
 //
 // Each keeps to the share of its core that progress_share.h has at hand, whatever it does. While the program waits in
@@ -20,10 +20,10 @@ namespace plait::plugin {
 // Once, after MPI is initialised; does nothing unless it is wanted (job().helped). The thread sleeps while nothing
 // is posted.
 void start_progress_thread(const Config& config);
-// Before MPI ends. Waits for the end of the thread and of its assistants.
+// Before MPI ends. Waits for the end of the thread and of its workers.
 void stop_progress_thread();
 
-// Starts assistants for shares of so many threads, the helper included, or of a plan, where there is a helper. Blocks
+// Starts workers for shares of so many threads, the helper included, or of a plan, where there is a helper. Blocks
 // while threads are made. Thread-safe; any thread.
 void provide_helper_threads(int threads);
 void provide_helper_threads(const OverlapPlan& plan);

@@ -13,13 +13,13 @@
 #include "plait/plait.h"
 #include "plugin/errors.h"
 #include "plugin/host.h"
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 
 namespace plait::plugin {
 namespace {
 
-// A process maps the arenas of all ranks of its node: together no more than half of the 2^47 bytes that an address
-// space has.
+// A process maps the shared heaps of all ranks of its node: together no more than half of the 2^47 bytes that an
+// address space has.
 constexpr std::size_t mapped_bytes = std::size_t{1} << 46;
 
 constinit ForkRegistration fork_registration = pthread_atfork;
@@ -29,7 +29,7 @@ constinit ForkRegistration fork_registration = pthread_atfork;
 constexpr const char* alignment_key = "mpi_minimum_memory_alignment";  // MPI-4
 
 struct Wishes {
-  std::size_t alignment = Arena::page_bytes;
+  std::size_t alignment = SharedHeap::page_bytes;
   bool known = true;  // the info says nothing else
 };
 
@@ -49,9 +49,9 @@ Wishes read_wishes(MPI_Info info) {
 }
 
 // nullptr also where there is no memory to keep its record in.
-void* block_of(Arena& arena, std::size_t bytes, std::size_t alignment) noexcept {
+void* block_of(SharedHeap& shared_heap, std::size_t bytes, std::size_t alignment) noexcept {
   try {
-    return arena.allocate(bytes, alignment);
+    return shared_heap.allocate(bytes, alignment);
   } catch (const std::exception&) {
     return nullptr;
   }
@@ -64,7 +64,8 @@ void register_fork_by(ForkRegistration registration) { fork_registration = regis
 void start_shared_memory(const Config& config, int ranks_on_node) {
   if (config.shared == "none") return;
   const std::size_t share = mapped_bytes / static_cast<std::size_t>(std::max(ranks_on_node, 1));
-  const Status made = Arena::create({.bytes = config.arena_bytes, .most = share, .register_fork = fork_registration});
+  const Status made =
+      SharedHeap::create({.bytes = config.shared_heap_bytes, .most = share, .register_fork = fork_registration});
   if (made.ok()) return;
   const std::string text = "memory stays private: " + made.message();
   if (config.shared == "malloc")
@@ -73,20 +74,20 @@ void start_shared_memory(const Config& config, int ranks_on_node) {
     info(text);
 }
 
-// What the host must check, or knows better, goes to it: wrong arguments, other infos, a full arena.
-int door::alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
-  Arena* arena = Arena::instance();
-  if (arena == nullptr || size <= 0 || base == nullptr) return host().alloc_mem(size, info, base);
+// What the host must check, or knows better, goes to it: wrong arguments, other infos, a full shared heap.
+int binding::alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
+  SharedHeap* shared_heap = SharedHeap::instance();
+  if (shared_heap == nullptr || size <= 0 || base == nullptr) return host().alloc_mem(size, info, base);
   const Wishes wishes = read_wishes(info);
-  void* block = wishes.known ? block_of(*arena, static_cast<std::size_t>(size), wishes.alignment) : nullptr;
+  void* block = wishes.known ? block_of(*shared_heap, static_cast<std::size_t>(size), wishes.alignment) : nullptr;
   if (block == nullptr) return host().alloc_mem(size, info, base);
   std::memcpy(base, &block, sizeof block);
   return MPI_SUCCESS;
 }
 
-int door::free_mem(void* base) {
-  if (!Arena::contains(base)) return host().free_mem(base);
-  return Arena::release(base) ? MPI_SUCCESS : raise_error(MPI_COMM_WORLD, MPI_ERR_BASE);
+int binding::free_mem(void* base) {
+  if (!SharedHeap::contains(base)) return host().free_mem(base);
+  return SharedHeap::release(base) ? MPI_SUCCESS : raise_error(MPI_COMM_WORLD, MPI_ERR_BASE);
 }
 
 }  // namespace plait::plugin
@@ -94,17 +95,20 @@ int door::free_mem(void* base) {
 extern "C" {
 
 void* plait_alloc(size_t bytes) {
-  plait::tl::Arena* arena = plait::tl::Arena::instance();
-  void* block = arena == nullptr ? nullptr : plait::plugin::block_of(*arena, bytes, plait::tl::Arena::page_bytes);
+  plait::tl::SharedHeap* shared_heap = plait::tl::SharedHeap::instance();
+  void* block = shared_heap == nullptr
+                    ? nullptr
+                    : plait::plugin::block_of(*shared_heap, bytes, plait::tl::SharedHeap::page_bytes);
   if (block != nullptr) return block;
-  constexpr std::size_t page = plait::tl::Arena::page_bytes;
+  constexpr std::size_t page = plait::tl::SharedHeap::page_bytes;
   if (bytes > SIZE_MAX - page) return nullptr;
   return std::aligned_alloc(page, std::max((bytes + page - 1) / page, std::size_t{1}) * page);
 }
 
 void plait_free(void* block) {
-  if (!plait::tl::Arena::contains(block)) return std::free(block);
-  if (!plait::tl::Arena::release(block)) plait::warn("plait_free: not the start of a block of plait_alloc; ignored");
+  if (!plait::tl::SharedHeap::contains(block)) return std::free(block);
+  if (!plait::tl::SharedHeap::release(block))
+    plait::warn("plait_free: not the start of a block of plait_alloc; ignored");
 }
 
 }  // extern "C"

@@ -11,21 +11,21 @@
 
 #include "core/config.h"
 #include "plugin/layer.h"
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 
 namespace plait::plugin {
 
-// By whom the arena's handlers of fork() are registered, where it is not pthread_atfork(). Before the start.
+// By whom the shared heap's handlers of fork() are registered, where it is not pthread_atfork(). Before the start.
 void register_fork_by(ForkRegistration registration);
 
-// Makes this process's arena, unless the settings want none. Without it everything stays private: one warning where the
-// user asked for more. `ranks_on_node`: each of them may map the arenas of all others; 0: not known.
+// Makes this process's shared heap, unless the settings want none. Without it everything stays private: one warning
+// where the user asked for more. `ranks_on_node`: each of them may map the shared heaps of all others; 0: not known.
 void start_shared_memory(const Config& config, int ranks_on_node);
 
-namespace door {
+namespace binding {
 
 int alloc_mem(MPI_Aint size, MPI_Info info, void* base);
 int free_mem(void* base);
 
-}  // namespace door
+}  // namespace binding
 }  // namespace plait::plugin

@@ -31,8 +31,9 @@ struct Memory {
   const RunGrid* grids = nullptr;  // those that the spans name
 };
 
-// One send, recv, recv_reduce or group step in progress. The engine owns it, sets the first part before start() and
-// leaves it in place until the channel reports completion; the second part belongs to the channel meanwhile.
+// One send, recv, recv_reduce or shared-memory collective in progress. The engine owns it, sets the first part before
+// start() and leaves it in place until the channel reports completion; the second part belongs to the channel
+// meanwhile.
 struct Transfer {
   StepKind kind = StepKind::send;
   bool incoming_left = false;
@@ -42,11 +43,11 @@ struct Transfer {
   std::int32_t peer = -1;
   std::uint32_t step = 0;  // the engine's index
   std::uint64_t bytes = 0;
-  std::size_t element_bytes = 1;      // a message is cut only at multiples of it; the same on both sides
-  Memory memory;                      // source of a send, destination of a receive
-  Memory operand;                     // of recv_reduce; of a group step what this rank gives
-  const Reducer* reducer = nullptr;   // recv_reduce and group steps; may be null where nothing is combined
-  const BoundGroup* group = nullptr;  // of a group step, whose `memory` is what this rank gets
+  std::size_t element_bytes = 1;     // a message is cut only at multiples of it; the same on both sides
+  Memory memory;                     // source of a send, destination of a receive
+  Memory operand;                    // of recv_reduce; of a shared-memory collective what this rank gives
+  const Reducer* reducer = nullptr;  // recv_reduce and shared-memory collectives; may be null where nothing is combined
+  const BoundGroup* group = nullptr;  // of a shared-memory collective, whose `memory` is what this rank gets
 
   std::uint64_t progressed = 0;    // bytes handed on so far; the engine sets it to 0
   std::uint64_t mark = 0;          // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way
@@ -69,8 +70,8 @@ class Channel {
   virtual ChannelKind kind() const = 0;
 
   // Takes on a transfer. Starts to one peer in one direction are in message order: the k-th send meets the peer's k-th
-  // receive; so are group steps, of channels that can do them. A transfer may complete at once: then true. Does not
-  // block.
+  // receive; so are shared-memory collectives, of channels that can do them. A transfer may complete at once: then
+  // true. Does not block.
   virtual Result<bool> start(Transfer& transfer) = 0;
 
   // A glance: moves what can be moved now without waiting, at most about one fragment a peer, and appends the transfers

@@ -20,14 +20,14 @@ constexpr std::uint64_t local_piece_bytes = 128 * 1024;
 
 Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait)
     : channels_(channels),
-      courtesy_(wait),
+      wait_strategy_(wait),
       failure_(wait.failure),
       agree_on_reason_(wait.agree_on_reason),
       context_(wait.context) {}
 
 // False when another rank has failed.
 bool Engine::wait(bool may_progress_host) {
-  courtesy_.wait(channels_, may_progress_host);
+  wait_strategy_.wait(channels_, may_progress_host);
   return failure_ == nullptr || failure_->ok();
 }
 
@@ -35,7 +35,7 @@ Status Engine::run(const BoundSchedule& schedule, const Buffers& buffers, const 
   const Result<bool> complete = begin(schedule, buffers, reducer, trace);
   if (complete.ok() && *complete) return {};
   Status status = complete.ok() ? run_turns() : complete.status();
-  courtesy_.reset();
+  wait_strategy_.reset();
   if (status.ok()) return {};
   if (agree_on_reason_ != nullptr) status = agree_on_reason_(context_, status);
   give_up(status);
@@ -86,7 +86,7 @@ void Engine::give_up(const Status& cause) {
 
 void Engine::make_room(const BoundSchedule& schedule) {
   size_for(schedule);
-  courtesy_.make_room(schedule.lanes.size());
+  wait_strategy_.make_room(schedule.lanes.size());
   for (Channel* channel : channels_)
     if (channel != nullptr) channel->make_room(schedule, 0);
 }
@@ -117,17 +117,17 @@ void Engine::prepare() {
 }
 
 Status Engine::run_turns() {
-  courtesy_.reset();
+  wait_strategy_.reset();
   while (true) {
     const Result<Turn> made = turn();
     if (!made.ok()) return made.status();
     if (*made == Turn::complete) return {};
     if (*made == Turn::moved)
-      courtesy_.reset();
+      wait_strategy_.reset();
     else if (!wait(!drives_host()))
       return *failure_;
   }
-  courtesy_.reset();
+  wait_strategy_.reset();
   return {};
 }
 

@@ -7,9 +7,9 @@
 #include "core/status.h"
 #include "plan/lower/bound_schedule.h"
 #include "tl/channel.h"
-#include "tl/courtesy.h"
 #include "tl/layer.h"
 #include "tl/trace.h"
+#include "tl/wait_strategy.h"
 
 namespace plait::tl {
 
@@ -75,7 +75,7 @@ class Engine {
   Memory memory(SpanList list) const;
 
   std::array<Channel*, channel_kinds> channels_;
-  Courtesy courtesy_;
+  WaitStrategy wait_strategy_;
   const Status* failure_;  // of another rank, told by the host's progress
   Status (*agree_on_reason_)(void* context, const Status& cause) noexcept;
   void* context_;
@@ -95,7 +95,7 @@ class Engine {
   std::uint32_t remaining_ = 0;
   bool in_flight_ = false;  // some channel had transfers at the last glance
   bool moved_ = false;
-  bool alone_ = false;  // the schedule is a single message or group step: nothing to order
+  bool alone_ = false;  // the schedule is a single message or shared-memory collective: nothing to order
 };
 
 }  // namespace plait::tl

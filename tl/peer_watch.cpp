@@ -22,25 +22,25 @@ sockaddr_in address_of(std::uint32_t address, std::uint16_t port) {
 }
 
 // A refusal is an answer too. Failures of this host, such as no free port, say nothing of the peer.
-Knock::Answer meaning(int error) {
+ReachabilityProbe::Answer meaning(int error) {
   switch (error) {
     case EINPROGRESS:
     case EALREADY:
-      return Knock::Answer::none_yet;
+      return ReachabilityProbe::Answer::none_yet;
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ENETDOWN:
     case EHOSTDOWN:
     case ETIMEDOUT:
-      return Knock::Answer::unreachable;
+      return ReachabilityProbe::Answer::unreachable;
     default:
-      return Knock::Answer::alive;
+      return ReachabilityProbe::Answer::alive;
   }
 }
 
 }  // namespace
 
-KnockPort::KnockPort() : socket_(tcp_socket()) {
+ProbePort::ProbePort() : socket_(tcp_socket()) {
   sockaddr_in address = address_of(INADDR_ANY, 0);
   socklen_t bytes = sizeof address;
   if (socket_ < 0 || bind(socket_, reinterpret_cast<const sockaddr*>(&address), bytes) != 0 ||
@@ -49,36 +49,37 @@ KnockPort::KnockPort() : socket_(tcp_socket()) {
   number_ = ntohs(address.sin_port);
 }
 
-KnockPort::~KnockPort() {
+ProbePort::~ProbePort() {
   if (socket_ >= 0) close(socket_);
 }
 
-Knock::Knock(Knock&& other) noexcept : socket_(std::exchange(other.socket_, -1)), answer_(other.answer_) {}
+ReachabilityProbe::ReachabilityProbe(ReachabilityProbe&& other) noexcept
+    : socket_(std::exchange(other.socket_, -1)), answer_(other.answer_) {}
 
-Knock& Knock::operator=(Knock&& other) noexcept {
+ReachabilityProbe& ReachabilityProbe::operator=(ReachabilityProbe&& other) noexcept {
   std::swap(socket_, other.socket_);
   answer_ = other.answer_;
   return *this;
 }
 
-Knock::~Knock() {
+ReachabilityProbe::~ReachabilityProbe() {
   if (socket_ >= 0) close(socket_);
 }
 
-Knock Knock::at(std::uint32_t from, std::uint32_t to, std::uint16_t port) {
-  Knock knock;
-  knock.socket_ = tcp_socket();
+ReachabilityProbe ReachabilityProbe::at(std::uint32_t from, std::uint32_t to, std::uint16_t port) {
+  ReachabilityProbe probe;
+  probe.socket_ = tcp_socket();
   const sockaddr_in own = address_of(from, 0), peer = address_of(to, port);
-  if (knock.socket_ < 0 || bind(knock.socket_, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) {
-    knock.answer_ = Answer::alive;
-    return knock;
+  if (probe.socket_ < 0 || bind(probe.socket_, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) {
+    probe.answer_ = Answer::alive;
+    return probe;
   }
-  const int result = connect(knock.socket_, reinterpret_cast<const sockaddr*>(&peer), sizeof peer);
-  knock.answer_ = result == 0 ? Answer::alive : meaning(errno);
-  return knock;
+  const int result = connect(probe.socket_, reinterpret_cast<const sockaddr*>(&peer), sizeof peer);
+  probe.answer_ = result == 0 ? Answer::alive : meaning(errno);
+  return probe;
 }
 
-Knock::Answer Knock::answer() {
+ReachabilityProbe::Answer ReachabilityProbe::answer() {
   if (answer_ != Answer::none_yet) return answer_;
   pollfd waiting = {.fd = socket_, .events = POLLOUT, .revents = 0};
   if (poll(&waiting, 1, 0) <= 0) return answer_;

@@ -9,13 +9,13 @@
 
 namespace plait::tl {
 
-// A port of this process to which nobody listens and that nobody else can take, for others to knock at.
-class KnockPort {
+// A port of this process to which nobody listens and that nobody else can take, for others to probe.
+class ProbePort {
  public:
-  KnockPort();
-  KnockPort(const KnockPort&) = delete;
-  KnockPort& operator=(const KnockPort&) = delete;
-  ~KnockPort();
+  ProbePort();
+  ProbePort(const ProbePort&) = delete;
+  ProbePort& operator=(const ProbePort&) = delete;
+  ~ProbePort();
   std::uint16_t number() const { return number_; }  // 0: there is none
 
  private:
@@ -24,16 +24,16 @@ class KnockPort {
 };
 
 // One attempt to connect, in the background.
-class Knock {
+class ReachabilityProbe {
  public:
   enum class Answer { none_yet, alive, unreachable };
 
-  Knock() = default;
-  Knock(Knock&& other) noexcept;
-  Knock& operator=(Knock&& other) noexcept;
-  ~Knock();
+  ReachabilityProbe() = default;
+  ReachabilityProbe(ReachabilityProbe&& other) noexcept;
+  ReachabilityProbe& operator=(ReachabilityProbe&& other) noexcept;
+  ~ReachabilityProbe();
   // Does not block. `from`, `to`: IPv4 addresses in host order; `from` chooses the rail.
-  static Knock at(std::uint32_t from, std::uint32_t to, std::uint16_t port);
+  static ReachabilityProbe at(std::uint32_t from, std::uint32_t to, std::uint16_t port);
   // Does not block.
   Answer answer();
 

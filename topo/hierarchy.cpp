@@ -15,7 +15,7 @@ constexpr std::array kinds = {LevelKind::node, LevelKind::package, LevelKind::nu
 constexpr std::array<std::string_view, kinds.size() + 1> kind_names = {"switch", "node", "package", "numa",
                                                                        "l3",     "core", "rank"};
 
-// Ranks that are being split, level by level, into ever smaller groups of consecutive places.
+// Ranks that are being split, level by level, into ever smaller groups of consecutive vranks.
 // Within a group ranks ascend, so that the children's order of first appearance is that of their smallest ranks.
 class Grouping {
  public:
@@ -42,8 +42,8 @@ class Grouping {
     first = std::move(children);
   }
 
-  std::vector<int> order;  // place -> rank
-  std::vector<int> first;  // first place of each group of the innermost level so far
+  std::vector<int> order;  // vrank -> rank
+  std::vector<int> first;  // first vrank of each group of the innermost level so far
   std::vector<Level> levels;
 
  private:
@@ -68,11 +68,11 @@ class Grouping {
     std::sort(members_.begin(), members_.end(),
               [&](int a, int b) { return std::pair(key_of(a), a) < std::pair(key_of(b), b); });
     find_runs(key_of);
-    int place = begin;
+    int vrank = begin;
     for (const Run& run : runs_) {
-      children.push_back(place);
-      place = static_cast<int>(
-          std::copy(members_.begin() + run.begin, members_.begin() + run.end, order.begin() + place) - order.begin());
+      children.push_back(vrank);
+      vrank = static_cast<int>(
+          std::copy(members_.begin() + run.begin, members_.begin() + run.end, order.begin() + vrank) - order.begin());
     }
   }
 
@@ -198,12 +198,12 @@ Hierarchy Hierarchy::assemble(std::vector<int> order, std::vector<Level> levels,
   result.rank_at_ = std::move(order);
   result.node_first_ = std::move(node_first);
   result.node_first_.push_back(ranks);
-  result.place_of_.resize(result.rank_at_.size());
+  result.vrank_of_.resize(result.rank_at_.size());
   result.node_of_.resize(result.rank_at_.size());
   for (int node = 0; node < result.nodes(); ++node) {
-    for (int place = result.node_first_[node]; place < result.node_first_[node + 1]; ++place) {
-      const int rank = result.rank_at_[place];
-      result.place_of_[rank] = place;
+    for (int vrank = result.node_first_[node]; vrank < result.node_first_[node + 1]; ++vrank) {
+      const int rank = result.rank_at_[vrank];
+      result.vrank_of_[rank] = vrank;
       result.node_of_[rank] = node;
     }
   }

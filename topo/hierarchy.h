@@ -1,4 +1,4 @@
-// The levels that split a communicator, outermost first, and the place order of its ranks.
+// The levels that split a communicator, outermost first, and the vrank order of its ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,12 @@ namespace plait::topo {
 enum class LevelKind : std::uint8_t { leaf_switch, node, package, numa, l3, core, rank };
 std::string_view name(LevelKind kind);  // "switch", "node", ...
 
-// One level: how each group of the level above is split. Places are positions in place order, 0 .. ranks-1.
+// One level: how each group of the level above is split. Virtual ranks (vranks) are positions in that order, 0 ..
+// ranks-1.
 struct Level {
   LevelKind kind;
-  // First place of each group at this level, ascending, starting with 0. Every group of the level above is split at
-  // these places. At the innermost level each place is its own group.
+  // First vrank of each group at this level, ascending, starting with 0. Every group of the level above is split at
+  // these vranks. At the innermost level each vrank is its own group.
   std::vector<int> group_first;
   // Groups in each parent group, when it is the same for all parents; 0 when it differs.
   int cardinality = 0;
@@ -31,12 +32,12 @@ class Hierarchy {
  public:
   // `locations[r]` is rank r's. Ranks that nothing distinguishes further are split by a last level of kind `rank`,
   // in rank order. Within a group the children are ordered by their smallest rank, so that the result does not depend
-  // on how hosts happen to be numbered; rank 0 always has place 0.
+  // on how hosts happen to be numbered; rank 0 always has vrank 0.
   // A group is split at a level only when the level is known for all of its members; by switch, moreover, only when
   // the ranks of each node agree on theirs and some switch has several nodes.
   static Hierarchy from_locations(std::span<const Location> locations);
 
-  // A uniform hierarchy of these cardinalities (outermost first, ones dropped), rank = place. For tools and tests.
+  // A uniform hierarchy of these cardinalities (outermost first, ones dropped), rank = vrank. For tools and tests.
   // Kinds: node first, then package, numa, l3, core as far as they are needed, and `rank` for all that follow.
   static Hierarchy uniform_of(std::span<const int> cardinalities);
   // Two levels, node and rank, with the given number of ranks on each node.
@@ -46,15 +47,15 @@ class Hierarchy {
   std::span<const Level> levels() const { return levels_; }
   bool uniform() const;  // every level has one cardinality
 
-  int rank_at(int place) const { return rank_at_[place]; }
-  int place_of(int rank) const { return place_of_[rank]; }
+  int rank_at(int vrank) const { return rank_at_[vrank]; }
+  int vrank_of(int rank) const { return vrank_of_[rank]; }
 
-  // Index of the node that `rank` is on, 0 .. nodes()-1 in place order.
+  // Index of the node that `rank` is on, 0 .. nodes()-1 in vrank order.
   int node_of(int rank) const { return node_of_[rank]; }
   int nodes() const { return static_cast<int>(node_first_.size()) - 1; }
-  // First place of each node, ascending. Not the outermost level's where that is `switch`, or where there is one node.
+  // First vrank of each node, ascending. Not the outermost level's where that is `switch`, or where there is one node.
   std::span<const int> node_first() const { return std::span(node_first_).first(node_first_.size() - 1); }
-  // Ranks of one node, in place order.
+  // Ranks of one node, in vrank order.
   std::vector<int> ranks_on_node(int node) const;
 
   // "[4 node, 2 core]"; a non-uniform level as "3,2,1 rank", cut after 8 groups: "3,2,1,2,2,2,2,2,.. rank".
@@ -62,14 +63,14 @@ class Hierarchy {
   std::string describe() const;
 
  private:
-  // `order[place]` is a rank; `node_first` is the first place of each node.
+  // `order[vrank]` is a rank; `node_first` is the first vrank of each node.
   static Hierarchy assemble(std::vector<int> order, std::vector<Level> levels, std::vector<int> node_first);
 
   std::vector<Level> levels_;
-  std::vector<int> rank_at_;           // place -> rank
-  std::vector<int> place_of_;          // rank -> place
+  std::vector<int> rank_at_;           // vrank -> rank
+  std::vector<int> vrank_of_;          // rank -> vrank
   std::vector<int> node_of_;           // rank -> node index
-  std::vector<int> node_first_ = {0};  // node index -> first place; one more entry at the end: ranks()
+  std::vector<int> node_first_ = {0};  // node index -> first vrank; one more entry at the end: ranks()
 };
 
 }  // namespace plait::topo

@@ -13,7 +13,7 @@
 namespace plait::topo {
 
 struct CommunicatorShape {
-  Hierarchy hierarchy;  // rank = place
+  Hierarchy hierarchy;  // rank = vrank
   double siblings = 1;  // ranks of the job on a node, over those of the communicator
 };
 

@@ -42,7 +42,7 @@ class Attempt:
         preloaded = [self.built("yield_in_ucx.so")] if self.run.mpi == "mpich" else []
         if "SOAK_REFUSE" in values:
             preloaded.append(self.built("librefusals.so"))
-        if self.run.door == "preload" and not self.on_host:
+        if self.run.binding == "preload" and not self.on_host:
             preloaded.append(self.built("libplait.so"))
         if preloaded:
             values["LD_PRELOAD"] = ":".join(preloaded)
@@ -54,7 +54,7 @@ class Attempt:
         if self.run.mpi != "openmpi":
             return []
         pairs = [("btl_tcp_if_include", "eth0")]
-        if self.run.door == "component" and not self.on_host:
+        if self.run.binding == "component" and not self.on_host:
             folder = os.path.dirname(self.built("openmpi/mca_coll_plait.so"))
             pairs += [("mca_base_component_path", f"SYSTEM_DEFAULT:{folder}"), ("coll_plait_priority", "90")]
         return [word for key, value in pairs for word in ("--mca", key, value)]

@@ -41,7 +41,7 @@ class Run:
     counts: tuple   # ranks of each node
     rails: int
     mpi: str
-    door: str
+    binding: str
     settings: dict  # PLAIT_*
     program: dict   # soak_job's options
 
@@ -51,7 +51,7 @@ class Run:
         details = " ".join(f"{key}={value}" for key, value in self.details.items())
         program = " ".join(f"{key}={value}" for key, value in self.program.items())
         counts = ",".join(map(str, self.counts))
-        return (f"{self.fault} ({details}) on {counts} ranks, {self.rails} rails, {self.mpi} {self.door}, {program}, "
+        return (f"{self.fault} ({details}) on {counts} ranks, {self.rails} rails, {self.mpi} {self.binding}, {program}, "
                 f"{settings or 'default settings'}")
 
 
@@ -77,10 +77,10 @@ def draw(seed, number, names=()):
                "forms": chance.choice(forms),
                "memory": chance.choice(("private", "private", "mpi")),
                "errors": chance.choice(("fatal", "return", "abort"))}
-    door, settings = chance.choice(DOORS[mpi]), draw_settings(chance, fault.only_plait)
+    binding, settings = chance.choice(DOORS[mpi]), draw_settings(chance, fault.only_plait)
     if program["errors"] == "return":
         settings = {**settings, **ALWAYS_PLAIT}  # who leaves would let others wait in a call of the host's for ever
-    return Run(seed=str(seed), number=number, fault=fault.name, details=details, **shape, door=door, settings=settings,
+    return Run(seed=str(seed), number=number, fault=fault.name, details=details, **shape, binding=binding, settings=settings,
                program=program)
 
 

@@ -300,7 +300,7 @@ class NoSingleCopy(Fault):
 
 class Stranger(Fault):
     """UCX's listeners are spared, whose protocol is not ours: they have a range of ports, which the stranger leaves out."""
-    name, weight, what = "stranger", 6, "another user of a node knocks at all listeners of Plait's own"
+    name, weight, what = "stranger", 6, "another user of a node probes all listeners of Plait's own"
     nodes = (2, 3)
     mpis = ("openmpi",)
     ports = (20000, 29999)

@@ -1,4 +1,4 @@
-"""Who has no business with a job and knocks at its listeners all the same, until a SIGTERM: perf/soak runs it in a node.
+"""Who has no business with a job and probes its listeners all the same, until a SIGTERM: perf/soak runs it in a node.
 
   stranger.py TABLE SEED SPARED_FIRST SPARED_LAST
 

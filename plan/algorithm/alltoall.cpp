@@ -1,4 +1,4 @@
-// All-to-all. Pairwise: every rank sends its block for each other rank directly, nearest in the order of places first:
+// All-to-all. Pairwise: every rank sends its block for each other rank directly, nearest in the order of vranks first:
 // N-1 messages a rank. Leaders (the first of each node) collect what leaves their node, exchange one message a pair of
 // nodes, and hand out what arrives; members of a node exchange directly. For small messages: (n-1) network messages a
 // node instead of r*r*(n-1). Together: all ranks of the only node in one operation of their shared memory.
@@ -61,7 +61,7 @@ void exchange_between_leaders(Builder& builder, Nodes nodes, int chunk) {
     }
 }
 
-// What `find` says of each member of a node, as the pieces of a group step.
+// What `find` says of each member of a node, as the pieces of a shared-memory collective.
 template <class Find>
 std::vector<std::vector<BlockId>> pieces_of(const Semantics& semantics, const std::vector<int>& members, int chunk,
                                             Find&& find) {
@@ -78,7 +78,7 @@ void together_within(Builder& builder, const std::vector<int>& members, int chun
   builder.together({GroupKind::all_to_all, members, 0, pieces});
 }
 
-// The same in three group steps a node.
+// The same in three shared-memory collectives a node.
 void shared_leader_alltoall(Builder& builder, Nodes nodes, int chunk) {
   const Semantics& semantics = builder.semantics();
   for (std::size_t node = 0; node < nodes.size(); ++node) {
@@ -95,17 +95,17 @@ void shared_leader_alltoall(Builder& builder, Nodes nodes, int chunk) {
   }
 }
 
-// The ranks of each node in place order; the first is its leader.
+// The ranks of each node in vrank order; the first is its leader.
 std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
   std::vector<std::vector<int>> nodes;
   for (int node = 0; node < hierarchy.nodes(); ++node) nodes.push_back(hierarchy.ranks_on_node(node));
   return nodes;
 }
 
-std::vector<int> places_of(const Hierarchy& hierarchy) { return make_grid(hierarchy, GridKind::flat, -1).order; }
+std::vector<int> vranks_of(const Hierarchy& hierarchy) { return make_grid(hierarchy, GridKind::flat, -1).order; }
 
 void emit_pairwise(Builder& builder, const Hierarchy& hierarchy) {
-  const std::vector<int> order = places_of(hierarchy);
+  const std::vector<int> order = vranks_of(hierarchy);
   const std::vector<std::vector<int>> nodes = nodes_of(hierarchy);
   const Semantics& semantics = builder.semantics();
   std::vector<std::size_t> node_of(order.size());
@@ -115,8 +115,8 @@ void emit_pairwise(Builder& builder, const Hierarchy& hierarchy) {
     for (const auto& members : nodes)
       if (builder.shared_memory()) together_within(builder, members, chunk);
     for (std::size_t distance = 1; distance < order.size(); ++distance)
-      for (std::size_t place = 0; place < order.size(); ++place) {
-        const int from = order[place], to = order[(place + distance) % order.size()];
+      for (std::size_t vrank = 0; vrank < order.size(); ++vrank) {
+        const int from = order[vrank], to = order[(vrank + distance) % order.size()];
         const bool near = node_of[static_cast<std::size_t>(from)] == node_of[static_cast<std::size_t>(to)];
         if (!near || !builder.shared_memory())
           builder.move(from, to, blocks_of(semantics, {segment(semantics, from, to)}, chunk));
@@ -145,7 +145,7 @@ void emit_leaders(Builder& builder, const Hierarchy& hierarchy) {
   }
 }
 
-void emit_together(Builder& builder, const Hierarchy& hierarchy) { together_within(builder, places_of(hierarchy), 0); }
+void emit_together(Builder& builder, const Hierarchy& hierarchy) { together_within(builder, vranks_of(hierarchy), 0); }
 
 int most_ranks_on_a_node(const Hierarchy& hierarchy) {
   std::size_t most = 0;

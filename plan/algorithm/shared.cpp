@@ -1,5 +1,5 @@
-// One operation of all ranks of a node in their shared memory (GroupStep): each member writes once what it gives and
-// reads once what it gets; long vectors are reduced and copied in shares, all members at the same time
+// One operation of all ranks of a node in their shared memory (ShmCollective): each member writes once what it gives
+// and reads once what it gets; long vectors are reduced and copied in shares, all members at the same time
 // (tl/shm/node_group.h).
 #include <array>
 

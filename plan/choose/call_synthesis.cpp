@@ -16,15 +16,15 @@ constexpr double longest_message_bytes = 64 << 10;
 // Blocks times ranks.
 constexpr std::size_t most_cells = std::size_t{1} << 14;
 
-bool place_is_rank(const Hierarchy& hierarchy) {
+bool vrank_is_rank(const Hierarchy& hierarchy) {
   for (int rank = 0; rank < hierarchy.ranks(); ++rank)
-    if (hierarchy.place_of(rank) != rank) return false;
+    if (hierarchy.vrank_of(rank) != rank) return false;
   return true;
 }
 
-// All levels; but an operator that does not commute needs places in rank order, or else one level of all ranks.
+// All levels; but an operator that does not commute needs vranks in rank order, or else one level of all ranks.
 GridKind grid_for(const Call& call, const Hierarchy& hierarchy) {
-  return keeps_rank_order(call) && !place_is_rank(hierarchy) ? GridKind::rank_order : GridKind::full;
+  return keeps_rank_order(call) && !vrank_is_rank(hierarchy) ? GridKind::rank_order : GridKind::full;
 }
 
 // One level of all ranks, as the cost model sees it: the links are those of the outermost level.

@@ -56,7 +56,7 @@ Program program_in(std::string_view plan) {
   return program.ok() ? *program : Program();
 }
 
-// P²'s own rules say more exactly what is wrong with a reduction than the rules by level: which rank (by place), and
+// P²'s own rules say more exactly what is wrong with a reduction than the rules by level: which rank (by vrank), and
 // which chunk.
 Status explain(const Status& refusal, std::string_view plan, const CandidateContext& context) {
   std::vector<int> cardinalities;
@@ -158,7 +158,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, options.rails);
   append(key, options.siblings);
   append(key, options.table.get());
-  for (int place = 0; place < hierarchy.ranks(); ++place) append(key, hierarchy.rank_at(place));
+  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) append(key, hierarchy.rank_at(vrank));
   for (const Level& level : hierarchy.levels()) {
     append(key, level.kind);
     for (const int first : level.group_first) append(key, first);

@@ -166,7 +166,7 @@ class Binder {
     bound_.steps.push_back(bound);
   }
 
-  std::int32_t add_group(const GroupStep& step) {
+  std::int32_t add_group(const ShmCollective& step) {
     if (groups_ == bound_.groups.size()) bound_.groups.emplace_back();
     BoundGroup& group = bound_.groups[groups_];
     group.kind = step.kind;
@@ -221,7 +221,7 @@ class Binder {
   }
 
   void collect_lanes() {
-    // Group steps are a lane without a peer.
+    // Shared-memory collectives are a lane without a peer.
     using Key = std::tuple<ChannelKind, std::int8_t, std::int32_t, bool /* sends */, std::uint32_t /* step */>;
     std::vector<Key> keys;
     for (std::uint32_t i = 0; i < bound_.steps.size(); ++i) {

@@ -26,7 +26,7 @@ struct SpanList {
   std::uint32_t count = 0;
 };
 
-// A group step over bytes. The members' pieces follow each other in the order of the members.
+// A shared-memory collective over bytes. The members' pieces follow each other in the order of the members.
 struct BoundGroup {
   GroupKind kind = GroupKind::all_reduce;
   bool takes_own = true;
@@ -52,7 +52,8 @@ struct BoundStep {
   std::int32_t lane;    // send, recv, recv_reduce, group: index into BoundSchedule::lanes; -1 for local steps
 };
 
-// The sends to, or the receives from, one peer over one channel and rail, or the group steps: their order of starting.
+// The sends to, or the receives from, one peer over one channel and rail, or the shared-memory collectives: their order
+// of starting.
 struct Lane {
   SpanList steps;  // into BoundSchedule::lane_steps
 };

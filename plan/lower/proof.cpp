@@ -129,7 +129,7 @@ class RankProof {
   Status check_group(std::size_t index, const Step& step) const {
     if (step.group < 0 || static_cast<std::size_t>(step.group) >= schedule_.groups.size())
       return violation(rank_, index, "names no group");
-    const GroupStep& group = schedule_.groups[static_cast<std::size_t>(step.group)];
+    const ShmCollective& group = schedule_.groups[static_cast<std::size_t>(step.group)];
     if (!lies_within(group.members, schedule_.group_members) || !lies_within(group.blocks, schedule_.group_blocks) ||
         !lies_within(group.pieces, schedule_.group_pieces))
       return violation(rank_, index, "its group lies outside the schedule");
@@ -361,7 +361,7 @@ class Execution {
   }
   Lane& groups_of(int rank) { return states_[static_cast<std::size_t>(rank)].lanes[group_lane]; }
 
-  // All members' next group steps happen at once, when all have started theirs.
+  // All members' next shared-memory collectives happen at once, when all have started theirs.
   void meet_group(int rank) {
     while (true) {
       const Lane& own = groups_of(rank);
@@ -383,7 +383,7 @@ class Execution {
     for (const int member : view.members()) {
       steps.push_back(groups_of(member).steps[position]);
       if (!view.agrees_with(group_of(member, steps.back())))
-        return violation(member, steps.back(), "is not the group step of rank " + std::to_string(rank));
+        return violation(member, steps.back(), "is not the shared-memory collective of rank " + std::to_string(rank));
     }
     std::vector<std::unordered_map<BlockId, std::int32_t>> given(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i)

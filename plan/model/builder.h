@@ -48,9 +48,9 @@ class Builder {
   // Both directions at once: afterwards both hold the combination.
   void exchange(int one, int other, std::span<const BlockId> blocks);
 
-  // One group step of `members`, ranks of one node that talk over shm. `pieces`: of each member where has_pieces(); of
-  // an all_to_all one of each pair, giver * members + taker; else one, the whole vector. `root`: index among the
-  // members.
+  // One shared-memory collective of `members`, ranks of one node that talk over shm. `pieces`: of each member where
+  // has_pieces(); of an all_to_all one of each pair, giver * members + taker; else one, the whole vector. `root`: index
+  // among the members.
   struct GroupCall {
     GroupKind kind;
     std::span<const int> members;
@@ -108,15 +108,15 @@ class Builder {
   void add_receive(int rank, int from, std::span<const BlockId> blocks, int lowest_incoming, Arrival arrival);
   void add_copy(int rank, std::span<const BlockId> blocks);
 
-  // What one member of a group step gives and gets, and where that lies.
+  // What one member of a shared-memory collective gives and gets, and where that lies.
   struct GroupPart {
     std::vector<BlockId> gives, gets;
     std::vector<Holding> from, to;
     bool takes_own = true;
   };
   std::vector<std::size_t> combining_order(const GroupCall& call);
-  void add_group_steps(const GroupCall& call);
-  void add_group_step(const GroupCall& call, std::size_t member, const GroupPart& part);
+  void add_shm_collectives(const GroupCall& call);
+  void add_shm_collective(const GroupCall& call, std::size_t member, const GroupPart& part);
   std::vector<BlockId> given(const GroupCall& call, std::size_t member) const;
   std::vector<BlockId> taken(const GroupCall& call, std::size_t member, bool& takes_own);
   Holding taking_place(int rank, BlockId block, bool reduces);

@@ -1,4 +1,4 @@
-// Group steps: what each member gives and gets, and where that lies.
+// Shared-memory collectives: what each member gives and gets, and where that lies.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -97,7 +97,7 @@ Builder::Holding Builder::taking_place(int rank, BlockId block, bool reduces) {
 
 void Builder::together(const GroupCall& call) {
   if (call.members.size() < 2 || all_blocks(call).empty()) return;
-  if (!reduces(call.kind)) return add_group_steps(call);
+  if (!reduces(call.kind)) return add_shm_collectives(call);
   const std::vector<std::size_t> order = combining_order(call);
   std::vector<int> members;
   std::vector<std::vector<BlockId>> pieces;
@@ -106,11 +106,11 @@ void Builder::together(const GroupCall& call) {
     if (has_pieces(call.kind)) pieces.push_back(call.pieces[member]);
   }
   const auto root = static_cast<std::size_t>(std::find(order.begin(), order.end(), call.root) - order.begin());
-  if (has_pieces(call.kind)) return add_group_steps({call.kind, members, root, pieces});
-  add_group_steps({call.kind, members, root, call.pieces});
+  if (has_pieces(call.kind)) return add_shm_collectives({call.kind, members, root, pieces});
+  add_shm_collectives({call.kind, members, root, call.pieces});
 }
 
-void Builder::add_group_steps(const GroupCall& call) {
+void Builder::add_shm_collectives(const GroupCall& call) {
   // What members hold changes only when all have been asked what they give.
   std::vector<GroupPart> parts(call.members.size());
   std::vector<std::int32_t> lowest(semantics_.blocks(), std::numeric_limits<std::int32_t>::max());
@@ -130,14 +130,14 @@ void Builder::add_group_steps(const GroupCall& call) {
       part.to.push_back(place);
       holding(call.members[member], block) = place;
     }
-    add_group_step(call, member, part);
+    add_shm_collective(call, member, part);
   }
 }
 
-void Builder::add_group_step(const GroupCall& call, std::size_t member, const GroupPart& part) {
+void Builder::add_shm_collective(const GroupCall& call, std::size_t member, const GroupPart& part) {
   const int rank = call.members[member];
   Schedule& schedule = ranks_[static_cast<std::size_t>(rank)].schedule;
-  GroupStep group{.kind = call.kind, .root = static_cast<std::int32_t>(call.root), .takes_own = part.takes_own};
+  ShmCollective group{.kind = call.kind, .root = static_cast<std::int32_t>(call.root), .takes_own = part.takes_own};
   group.members.first = static_cast<std::uint32_t>(schedule.group_members.size());
   group.members.count = static_cast<std::uint32_t>(call.members.size());
   schedule.group_members.insert(schedule.group_members.end(), call.members.begin(), call.members.end());

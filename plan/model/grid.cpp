@@ -8,7 +8,7 @@ namespace plait::plan {
 
 namespace {
 
-// First places of the groups at each level of the grid, outermost first; the last level splits into single places.
+// First vranks of the groups at each level of the grid, outermost first; the last level splits into single vranks.
 std::vector<std::vector<int>> boundaries(const Hierarchy& hierarchy, GridKind kind) {
   std::vector<int> singles(static_cast<std::size_t>(hierarchy.ranks()));
   std::iota(singles.begin(), singles.end(), 0);
@@ -18,29 +18,29 @@ std::vector<std::vector<int>> boundaries(const Hierarchy& hierarchy, GridKind ki
   return result;
 }
 
-// Coordinate of each place at one level: its group's index within the parent's group.
+// Coordinate of each vrank at one level: its group's index within the parent's group.
 void number_children(const std::vector<int>& parents, const std::vector<int>& children,
-                     std::vector<std::vector<int>>& coordinate_of_place,
-                     std::vector<std::vector<int>>& children_of_place, std::vector<int>& counts) {
+                     std::vector<std::vector<int>>& coordinate_of_vrank,
+                     std::vector<std::vector<int>>& children_of_vrank, std::vector<int>& counts) {
   std::size_t parent = 0, child = 0;
   int index = 0;
-  for (int place = 0; place < static_cast<int>(coordinate_of_place.size()); ++place) {
-    if (child + 1 < children.size() && children[child + 1] == place) {
+  for (int vrank = 0; vrank < static_cast<int>(coordinate_of_vrank.size()); ++vrank) {
+    if (child + 1 < children.size() && children[child + 1] == vrank) {
       ++child;
       ++index;
     }
-    if (parent + 1 < parents.size() && parents[parent + 1] == place) {
+    if (parent + 1 < parents.size() && parents[parent + 1] == vrank) {
       ++parent;
       index = 0;
     }
-    coordinate_of_place[static_cast<std::size_t>(place)].push_back(index);
+    coordinate_of_vrank[static_cast<std::size_t>(vrank)].push_back(index);
     if (counts.size() <= parent) counts.push_back(0);
     counts[parent] = index + 1;
   }
   parent = 0;
-  for (int place = 0; place < static_cast<int>(coordinate_of_place.size()); ++place) {
-    if (parent + 1 < parents.size() && parents[parent + 1] == place) ++parent;
-    children_of_place[static_cast<std::size_t>(place)].push_back(counts[parent]);
+  for (int vrank = 0; vrank < static_cast<int>(coordinate_of_vrank.size()); ++vrank) {
+    if (parent + 1 < parents.size() && parents[parent + 1] == vrank) ++parent;
+    children_of_vrank[static_cast<std::size_t>(vrank)].push_back(counts[parent]);
   }
 }
 
@@ -76,24 +76,24 @@ void lead(Grid& grid, int leader) {
 Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader) {
   const std::vector<std::vector<int>> levels = boundaries(hierarchy, kind);
   assert(!levels.empty());
-  std::vector<std::vector<int>> coordinate_of_place(static_cast<std::size_t>(hierarchy.ranks()));
-  std::vector<std::vector<int>> children_of_place(coordinate_of_place.size());
+  std::vector<std::vector<int>> coordinate_of_vrank(static_cast<std::size_t>(hierarchy.ranks()));
+  std::vector<std::vector<int>> children_of_vrank(coordinate_of_vrank.size());
   Grid grid;
   grid.levels = static_cast<int>(levels.size());
   std::vector<int> parents = {0};
   for (const std::vector<int>& children : levels) {
     std::vector<int> counts;
-    number_children(parents, children, coordinate_of_place, children_of_place, counts);
+    number_children(parents, children, coordinate_of_vrank, children_of_vrank, counts);
     grid.cardinality.push_back(*std::max_element(counts.begin(), counts.end()));
     parents = children;
   }
-  grid.coordinate.resize(coordinate_of_place.size());
-  grid.children.resize(coordinate_of_place.size());
-  grid.order.resize(coordinate_of_place.size());
-  for (int place = 0; place < hierarchy.ranks(); ++place) {
-    const int rank = kind == GridKind::rank_order ? place : hierarchy.rank_at(place);
-    grid.coordinate[static_cast<std::size_t>(rank)] = coordinate_of_place[static_cast<std::size_t>(place)];
-    grid.children[static_cast<std::size_t>(rank)] = children_of_place[static_cast<std::size_t>(place)];
+  grid.coordinate.resize(coordinate_of_vrank.size());
+  grid.children.resize(coordinate_of_vrank.size());
+  grid.order.resize(coordinate_of_vrank.size());
+  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) {
+    const int rank = kind == GridKind::rank_order ? vrank : hierarchy.rank_at(vrank);
+    grid.coordinate[static_cast<std::size_t>(rank)] = coordinate_of_vrank[static_cast<std::size_t>(vrank)];
+    grid.children[static_cast<std::size_t>(rank)] = children_of_vrank[static_cast<std::size_t>(vrank)];
   }
   grid.first_in_node = first_level_in_node(hierarchy, levels);
   if (leader >= 0 && kind != GridKind::rank_order) lead(grid, leader);

@@ -9,7 +9,7 @@
 namespace plait::plan {
 
 enum class GridKind {
-  flat,        // one level: all ranks, in place order
+  flat,        // one level: all ranks, in vrank order
   rank_order,  // one level: all ranks, in rank order (for operators that do not commute)
   full,        // every level of the hierarchy
 };

@@ -1,4 +1,4 @@
-// One rank's group step, spelt out: its members, and the blocks that the rank gives and gets.
+// One rank's shared-memory collective, spelt out: its members, and the blocks that the rank gives and gets.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace plait::plan {
 class GroupView {
  public:
   // The lists of `group` lie within `schedule`, which must outlive the view.
-  GroupView(const Schedule& schedule, const GroupStep& group, int rank)
+  GroupView(const Schedule& schedule, const ShmCollective& group, int rank)
       : group_(&group),
         members_(std::span(schedule.group_members).subspan(group.members.first, group.members.count)),
         blocks_(std::span(schedule.group_blocks).subspan(group.blocks.first, group.blocks.count)),
@@ -101,7 +101,7 @@ class GroupView {
     return blocks;
   }
 
-  const GroupStep* group_;
+  const ShmCollective* group_;
   std::span<const std::int32_t> members_;
   std::span<const BlockId> blocks_;
   std::span<const std::uint32_t> pieces_;

@@ -24,13 +24,13 @@ enum class StepKind : std::uint8_t {
   recv_reduce,  // destination = incoming op operand, or operand op incoming (see incoming_left)
   copy,         // destination = source
   reduce,       // destination = source op operand
-  group,        // all ranks of a node in one operation of the channel (GroupStep): source is what this rank gives,
+  group,        // all ranks of a node in one operation of the channel (ShmCollective): source is what this rank gives,
                 // destination what it gets
 };
 std::string_view name(StepKind kind);
 inline bool is_local(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
 
-// What a group step does with the members' data. Members lie in the order in which operands are combined.
+// What a shared-memory collective does with the members' data. Members lie in the order in which operands are combined.
 enum class GroupKind : std::uint8_t {
   all_reduce,      // each gives all blocks and gets all
   reduce,          // each gives all blocks, the root gets them
@@ -64,7 +64,7 @@ struct RunList {
 };
 
 // An operation of several ranks of one node together. All of them list the same one, as their k-th.
-struct GroupStep {
+struct ShmCollective {
   GroupKind kind = GroupKind::all_reduce;
   std::int32_t root = 0;  // index among the members, of a rooted kind
   bool takes_own = true;  // all_gather, gather, scatter: this rank's own piece is brought to the destination as well
@@ -80,7 +80,7 @@ struct Step {
   bool incoming_left = false;              // recv_reduce: the incoming value is the operator's left operand
   std::int8_t rail = any_rail;             // of a message over the network: the rail that it is bound to
   std::int32_t peer = -1;                  // rank in the communicator
-  std::int32_t group = -1;                 // of a group step: index into Schedule::groups
+  std::int32_t group = -1;                 // of a shared-memory collective: index into Schedule::groups
   RunList source{};                        // send, copy, reduce
   RunList operand{};                       // recv_reduce, reduce
   RunList destination{};                   // recv, recv_reduce, copy, reduce
@@ -89,14 +89,14 @@ struct Step {
 };
 
 // Besides `after`, the sends to one peer over one channel and rail start in the order in which they are listed, and so
-// do the receives from it: the k-th send meets the k-th receive. Group steps start in their order as well. A step only
-// names earlier steps in `after`.
+// do the receives from it: the k-th send meets the k-th receive. Shared-memory collectives start in their order as
+// well. A step only names earlier steps in `after`.
 struct Schedule {
   std::vector<Step> steps;
   std::vector<CellRun> runs;
   std::vector<std::uint32_t> after;
   std::vector<BlockId> scratch;  // the block whose size each scratch cell has
-  std::vector<GroupStep> groups;
+  std::vector<ShmCollective> groups;
   std::vector<std::int32_t> group_members;
   std::vector<BlockId> group_blocks;
   std::vector<std::uint32_t> group_pieces;

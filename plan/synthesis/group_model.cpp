@@ -39,8 +39,8 @@ const LinkLevel& link_of(const Machine& machine, LevelKind kind, bool within_nod
   return network != machine.levels.rend() ? *network : machine.levels.front();
 }
 
-// The largest number of places in a group of the level.
-int most_places(const Level& level, int ranks) {
+// The largest number of vranks in a group of the level.
+int most_vranks(const Level& level, int ranks) {
   int most = 0;
   for (std::size_t group = 0; group < level.group_first.size(); ++group) {
     const int end = group + 1 < level.group_first.size() ? level.group_first[group + 1] : ranks;
@@ -83,7 +83,7 @@ GroupModel group_model(const Machine& machine, const Hierarchy& hierarchy, doubl
     within_node = within_node || (level.kind != LevelKind::node && model.levels.size() > 0 &&
                                   static_cast<int>(parent_first.size()) >= hierarchy.nodes());
     const bool outside = !within_node;
-    const double behind = most_places(level, hierarchy.ranks()) * (outside ? siblings : 1);
+    const double behind = most_vranks(level, hierarchy.ranks()) * (outside ? siblings : 1);
     if (level.cardinality == 0) model.uneven |= static_cast<std::uint8_t>(1u << model.levels.size());
     add_level(model, most_children(level, parent_first, hierarchy.ranks()), link_of(machine, level.kind, within_node),
               behind);

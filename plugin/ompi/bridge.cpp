@@ -110,7 +110,7 @@ inline Communicator* serving(plait_ompi_state& state, MPI_Comm comm) {
 }
 
 int start_request(Operation& operation) {
-  return plait_ompi_start_request(&operation, operation.communicator->handle, &operation.door_request,
+  return plait_ompi_start_request(&operation, operation.communicator->handle, &operation.binding_request,
                                   &operation.handle);
 }
 
@@ -201,12 +201,12 @@ void plait_ompi_release_operation(void* operation) {
   plait::plugin::give_back(static_cast<plait::plugin::Operation*>(operation));
 }
 
-int plait_ompi_start(MPI_Request request) { return plait::plugin::door::start(&request); }
+int plait_ompi_start(MPI_Request request) { return plait::plugin::binding::start(&request); }
 
 void plait_ompi_persistent_freed(MPI_Request request) { plait::plugin::request_freed(request); }
 
-#define PLAIT_DEFINE_DOOR(Name, name, parameters, arguments)                                                  \
-  int plait_ompi_door_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                                \
+#define PLAIT_DEFINE_BINDING(Name, name, parameters, arguments)                                               \
+  int plait_ompi_binding_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                             \
     plait::plugin::Communicator* communicator = nullptr;                                                      \
     try {                                                                                                     \
       communicator = plait::plugin::ompi::serving(*state, comm);                                              \
@@ -216,13 +216,13 @@ void plait_ompi_persistent_freed(MPI_Request request) { plait::plugin::request_f
     return plait::plugin::enter(plait::plugin::ompi::all_but_last<plait::plugin::ompi::Name> arguments, comm, \
                                 communicator);                                                                \
   }                                                                                                           \
-  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request) {                                  \
-    return plait::plugin::door::i##name(PLAIT_LIST arguments, request);                                       \
+  int plait_ompi_binding_i##name(PLAIT_LIST parameters, MPI_Request* request) {                               \
+    return plait::plugin::binding::i##name(PLAIT_LIST arguments, request);                                    \
   }                                                                                                           \
-  int plait_ompi_door_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) {             \
-    return plait::plugin::door::name##_init(PLAIT_LIST arguments, info, request);                             \
+  int plait_ompi_binding_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) {          \
+    return plait::plugin::binding::name##_init(PLAIT_LIST arguments, info, request);                          \
   }
-PLAIT_COLLECTIVES(PLAIT_DEFINE_DOOR)
-#undef PLAIT_DEFINE_DOOR
+PLAIT_COLLECTIVES(PLAIT_DEFINE_BINDING)
+#undef PLAIT_DEFINE_BINDING
 
 }  // extern "C"

@@ -47,13 +47,13 @@ struct plait_ompi_state {
   uint64_t generation; /* of all communicators' states: none was destroyed since */
 };
 
-/* The collectives of plait::plugin::door. An error that they return is still to be raised. */
-#define PLAIT_OMPI_DOOR(Name, name, parameters, arguments)                           \
-  int plait_ompi_door_##name(PLAIT_LIST parameters, struct plait_ompi_state* state); \
-  int plait_ompi_door_i##name(PLAIT_LIST parameters, MPI_Request* request);          \
-  int plait_ompi_door_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request);
-PLAIT_COLLECTIVES(PLAIT_OMPI_DOOR)
-#undef PLAIT_OMPI_DOOR
+/* The collectives of plait::plugin::binding. An error that they return is still to be raised. */
+#define PLAIT_OMPI_BINDING(Name, name, parameters, arguments)                           \
+  int plait_ompi_binding_##name(PLAIT_LIST parameters, struct plait_ompi_state* state); \
+  int plait_ompi_binding_i##name(PLAIT_LIST parameters, MPI_Request* request);          \
+  int plait_ompi_binding_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request);
+PLAIT_COLLECTIVES(PLAIT_OMPI_BINDING)
+#undef PLAIT_OMPI_BINDING
 
 /* The program finds an operation complete, which it lets go of next. */
 void plait_ompi_found_complete(const void* operation);

@@ -17,7 +17,7 @@ static _Thread_local bool within __attribute__((tls_model("initial-exec")));
     if (within || OMPI_COMM_IS_INVALID(comm))                                       \
       return module->below.name(PLAIT_LIST arguments, module->below.name##_module); \
     within = true;                                                                  \
-    const int code = plait_ompi_door_##name(PLAIT_LIST arguments, &module->state);  \
+    const int code = plait_ompi_binding_##name(PLAIT_LIST arguments, &module->state);  \
     within = false;                                                                 \
     return code;                                                                    \
   }
@@ -32,7 +32,7 @@ PLAIT_COLLECTIVES(PLAIT_OFFER)
     const plait_ompi_module_t* module = (const plait_ompi_module_t*)base;                                     \
     if (within || OMPI_COMM_IS_INVALID(comm) || !plait_ompi_called_by(&program, __builtin_return_address(0))) \
       return module->below.i##name(PLAIT_LIST arguments, request, module->below.i##name##_module);            \
-    return plait_ompi_door_i##name(PLAIT_LIST arguments, request);                                            \
+    return plait_ompi_binding_i##name(PLAIT_LIST arguments, request);                                            \
   }
 PLAIT_COLLECTIVES(PLAIT_OFFER_FORM)
 #undef PLAIT_OFFER_FORM
@@ -45,7 +45,7 @@ PLAIT_COLLECTIVES(PLAIT_OFFER_FORM)
     if (within || OMPI_COMM_IS_INVALID(comm))                                                                  \
       return module->below.name##_init(PLAIT_LIST arguments, info, request, module->below.name##_init_module); \
     within = true;                                                                                             \
-    const int code = plait_ompi_door_##name##_init(PLAIT_LIST arguments, info, request);                       \
+    const int code = plait_ompi_binding_##name##_init(PLAIT_LIST arguments, info, request);                       \
     within = false;                                                                                            \
     return code;                                                                                               \
   }

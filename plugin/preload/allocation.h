@@ -1,5 +1,5 @@
 // The C library's allocator, as libplait.so defines it: a jump to the next definition in the order of symbols, until
-// PLAIT_SHARED=malloc lets large blocks come from elsewhere: the arena of the implementation.
+// PLAIT_SHARED=malloc lets large blocks come from elsewhere: the shared heap of the implementation.
 #pragma once
 
 #include "plugin/preload/implementation.h"

@@ -27,7 +27,7 @@
 #include "plugin/preload/tools.h"
 #include "plugin/shared_memory.h"
 #include "runtime/job/job.h"
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 #include "tl/trace.h"
 
 namespace plait::plugin::preload {
@@ -39,36 +39,36 @@ namespace {
 
 constinit Surroundings behind;
 
-// ---- The arena's blocks for the process's allocator ----
+// ---- The shared heap's blocks for the process's allocator ----
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
-  Arena* arena = Arena::instance();
-  return arena == nullptr ? nullptr : arena->allocate(bytes, alignment);
+  SharedHeap* shared_heap = SharedHeap::instance();
+  return shared_heap == nullptr ? nullptr : shared_heap->allocate(bytes, alignment);
 }
 
 void* allocate_zeroed(std::size_t bytes) {
-  Arena* arena = Arena::instance();
-  return arena == nullptr ? nullptr : arena->allocate_zeroed(bytes);
+  SharedHeap* shared_heap = SharedHeap::instance();
+  return shared_heap == nullptr ? nullptr : shared_heap->allocate_zeroed(bytes);
 }
 
 void release(void* block) {
-  if (!Arena::release(block)) warn("free: a pointer that is not the start of a block is ignored");
+  if (!SharedHeap::release(block)) warn("free: a pointer that is not the start of a block is ignored");
 }
 
-// Without an arena it was said why.
+// Without a shared heap it was said why.
 void offer_blocks(bool share) {
-  if (Arena::instance() == nullptr) return;
-  behind.know_blocks({.begin = plait::tl::detail::arena_range.begin.load(),
-                      .bytes = plait::tl::detail::arena_range.bytes.load(),
+  if (SharedHeap::instance() == nullptr) return;
+  behind.know_blocks({.begin = plait::tl::detail::shared_heap_range.begin.load(),
+                      .bytes = plait::tl::detail::shared_heap_range.bytes.load(),
                       .allocate = allocate,
                       .allocate_zeroed = allocate_zeroed,
-                      .resize = Arena::resize,
+                      .resize = SharedHeap::resize,
                       .release = release,
-                      .usable_size = Arena::usable_size,
-                      .mapped_over = Arena::mapped_over,
-                      .owns_any = Arena::owns_any,
-                      .unmap = Arena::unmap,
-                      .drop = Arena::drop});
+                      .usable_size = SharedHeap::usable_size,
+                      .mapped_over = SharedHeap::mapped_over,
+                      .owns_any = SharedHeap::owns_any,
+                      .unmap = SharedHeap::unmap,
+                      .drop = SharedHeap::drop});
   if (share && !behind.share_allocations())
     warn("PLAIT_SHARED=malloc: the program has an allocator of its own; its memory stays private");
 }
@@ -119,17 +119,17 @@ namespace pmpi {
 #define PLAIT_FROM_FRAME(Name, name, parameters, arguments) constexpr auto name = preload::name;
 PLAIT_FRAME(PLAIT_FROM_FRAME)
 #undef PLAIT_FROM_FRAME
-#define PLAIT_FROM_DOOR(Name, name, parameters, arguments) constexpr auto name = door::name;
-PLAIT_MEMORY(PLAIT_FROM_DOOR)
-PLAIT_REQUESTS(PLAIT_FROM_DOOR)
-PLAIT_COMMUNICATORS(PLAIT_FROM_DOOR)
-PLAIT_COLLECTIVES(PLAIT_FROM_DOOR)
-#undef PLAIT_FROM_DOOR
-#define PLAIT_FROM_DOOR(Name, name, parameters, arguments) \
-  constexpr auto i##name = door::i##name;                  \
-  constexpr auto name##_init = door::name##_init;
-PLAIT_COLLECTIVES(PLAIT_FROM_DOOR)
-#undef PLAIT_FROM_DOOR
+#define PLAIT_FROM_BINDING(Name, name, parameters, arguments) constexpr auto name = binding::name;
+PLAIT_MEMORY(PLAIT_FROM_BINDING)
+PLAIT_REQUESTS(PLAIT_FROM_BINDING)
+PLAIT_COMMUNICATORS(PLAIT_FROM_BINDING)
+PLAIT_COLLECTIVES(PLAIT_FROM_BINDING)
+#undef PLAIT_FROM_BINDING
+#define PLAIT_FROM_BINDING(Name, name, parameters, arguments) \
+  constexpr auto i##name = binding::i##name;                  \
+  constexpr auto name##_init = binding::name##_init;
+PLAIT_COLLECTIVES(PLAIT_FROM_BINDING)
+#undef PLAIT_FROM_BINDING
 
 }  // namespace pmpi
 

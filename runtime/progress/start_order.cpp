@@ -5,32 +5,32 @@
 
 namespace plait::runtime {
 
-StartOrder::StartOrder(Site site, SharedSegment table, Channel* channel)
-    : site_(std::move(site)), memory_(std::move(table)), channel_(channel) {
-  const std::size_t sites = site_.speakers.size();
-  if (sites < 2 || !speaks()) return;
-  const std::size_t others = leads() ? sites - 1 : 1;
+StartOrder::StartOrder(NodeLeaders nodes, SharedSegment table, Channel* channel)
+    : nodes_(std::move(nodes)), memory_(std::move(table)), channel_(channel) {
+  const std::size_t count = nodes_.leaders.size();
+  if (count < 2 || !leads_node()) return;
+  const std::size_t others = leads_all() ? count - 1 : 1;
   for (std::size_t i = 0; i < others; ++i) {
     auto link = std::make_unique<Link>();
     link->buffers.base = {reinterpret_cast<std::byte*>(&link->out), reinterpret_cast<std::byte*>(&link->in), nullptr};
     link->spans = {BoundSpan{0, sizeof(Message), Space::input}, BoundSpan{0, sizeof(Message), Space::output}};
     link->send.kind = StepKind::send;
     link->receive.kind = StepKind::recv;
-    link->send.peer = link->receive.peer = site_.speakers[leads() ? i + 1 : 0];
+    link->send.peer = link->receive.peer = nodes_.leaders[leads_all() ? i + 1 : 0];
     link->unsent.reserve(most_persistent);
-    if (leads()) link->named.resize(most_persistent);
+    if (leads_all()) link->named.resize(most_persistent);
     links_.push_back(std::move(link));
   }
-  if (!leads()) return;
+  if (!leads_all()) return;
   started_here_.resize(most_persistent);
   complete_.reserve(most_persistent);
 }
 
 void StartOrder::announce(std::uint32_t slot) {
   StartTable& shared = table();
-  if (shared.started[slot].fetch_add(1, std::memory_order_acq_rel) + 1 < site_.ranks) return;
+  if (shared.started[slot].fetch_add(1, std::memory_order_acq_rel) + 1 < nodes_.ranks) return;
   shared.started[slot].store(0, std::memory_order_relaxed);
-  (site_.speakers.size() == 1 ? shared.everywhere : shared.here).append(slot);
+  (nodes_.leaders.size() == 1 ? shared.everywhere : shared.here).append(slot);
 }
 
 Result<bool> StartOrder::progress() {
@@ -66,7 +66,7 @@ bool StartOrder::all_sent() const {
 }
 
 void StartOrder::started_here(std::uint32_t slot) {
-  if (!leads()) {
+  if (!leads_all()) {
     Link& link = *links_.front();
     link.unsent.push_back(static_cast<std::uint16_t>(slot));
     ++link.awaited;
@@ -98,7 +98,7 @@ void StartOrder::look_whether_complete(std::uint32_t slot) {
 void StartOrder::hear(Link& link) {
   for (std::size_t i = 0; i < std::min<std::size_t>(link.in.count, Message::most); ++i) {
     const std::uint32_t slot = link.in.slots[i] % most_persistent;
-    if (leads()) {
+    if (leads_all()) {
       started_at(link, slot);
     } else {
       --link.awaited;

@@ -20,7 +20,7 @@ void note_single_copy(std::uint64_t kernel_from, std::uint64_t mapped_from);
 
 // Where large calls found their buffers: collectives of at least 64 KiB between ranks of one node.
 struct BufferCounts {
-  std::uint64_t shared_calls = 0, private_calls = 0;  // all of the call's buffers in the arena; not all
+  std::uint64_t shared_calls = 0, private_calls = 0;  // all of the call's buffers in the shared heap; not all
   std::uint64_t shared_bytes = 0, private_bytes = 0;  // as the report counts the bytes of a call
 };
 inline constexpr std::size_t large_call_bytes = std::size_t{64} << 10;

@@ -29,7 +29,7 @@
 //              "auto" is the first of these sentences
 //   "node"     what happened within nodes, an object with
 //     "segment_bytes", "largest_segment_bytes"  most bytes of shared segments at a time on any node; of one segment
-//     "arena_peak_bytes"  that a rank's blocks took of its arena (docs/memory.md)
+//     "shared_heap_peak_bytes"  that a rank's blocks took of its shared heap (docs/memory.md)
 //     "group_steps"  "at_once", "directly", "by_kernel", "in_stages": steps by their way, over all ranks
 //     "single_copy_from"  "kernel", "xpmem": bytes of a copy from which on these ways were taken; null: never
 //     "large_calls"  collectives of 64 KiB and more: "shared", "private", and their bytes; private where one of the

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/units.h"
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 
 namespace plait::runtime {
 namespace {
@@ -31,18 +31,18 @@ std::string shared_memory_advice(const BufferCounts& counts, const std::string& 
                      " collectives of 64 KiB and more within a node (" + format_bytes(counts.private_bytes) +
                      ") are private, so that their data is copied; ";
   if (shared == "malloc")
-    return text + "they were not allocated by malloc after MPI_Init, or there is no arena (docs/memory.md)";
+    return text + "they were not allocated by malloc after MPI_Init, or there is no shared heap (docs/memory.md)";
   return text + "PLAIT_SHARED=malloc would let the ranks reach them directly (docs/memory.md)";
 }
 
 json own_node_facts() {
   const BufferCounts buffers = buffer_counts();
-  const std::uint64_t peak = Arena::instance() == nullptr ? 0 : Arena::instance()->usage().peak_bytes;
+  const std::uint64_t peak = SharedHeap::instance() == nullptr ? 0 : SharedHeap::instance()->usage().peak_bytes;
   const GroupWays& ways = group_ways();
   const NodeCounts counts = node_counts();
   return {{"ways", {ways.at_once.load(), ways.directly.load(), ways.by_kernel.load(), ways.in_stages.load()}},
           {"buffers", {buffers.shared_calls, buffers.private_calls, buffers.shared_bytes, buffers.private_bytes}},
-          {"arena", peak},
+          {"shared_heap", peak},
           {"segments", {counts.segments_peak, counts.largest_segment}},
           {"single_copy", {counts.kernel_from, counts.mapped_from}}};
 }
@@ -58,7 +58,7 @@ void merge_node_facts(NodeReport& report, const json& facts, int node) {
   report.buffers.private_calls += buffers[1].get<std::uint64_t>();
   report.buffers.shared_bytes += buffers[2].get<std::uint64_t>();
   report.buffers.private_bytes += buffers[3].get<std::uint64_t>();
-  raise_to(report.arena_peak, facts["arena"]);
+  raise_to(report.shared_heap_peak, facts["shared_heap"]);
   report.segments[node] += facts["segments"][0].get<std::uint64_t>();
   raise_to(report.largest_segment, facts["segments"][1]);
   raise_to(report.sizes.kernel_from, facts["single_copy"][0]);
@@ -73,10 +73,10 @@ std::vector<std::string> node_report_lines(const NodeReport& report, const std::
   if (report.largest_segment > 0)
     line("memory: shared segments of at most " + format_bytes(largest_node(report)) + " on a node, the largest " +
          format_bytes(report.largest_segment));
-  if (report.arena_peak > 0)
-    line("memory: at most " + format_bytes(report.arena_peak) + " of a rank in blocks that peers can map");
+  if (report.shared_heap_peak > 0)
+    line("memory: at most " + format_bytes(report.shared_heap_peak) + " of a rank in blocks that peers can map");
   if (steps(report) > 0)
-    line("within nodes: group steps at once " + std::to_string(report.at_once) + ", directly " +
+    line("within nodes: shared-memory collectives at once " + std::to_string(report.at_once) + ", directly " +
          std::to_string(report.directly) + ", by the kernel " + std::to_string(report.by_kernel) + ", in stages " +
          std::to_string(report.in_stages) + " (all ranks)");
   if (report.sizes.known())
@@ -90,8 +90,8 @@ json node_report_json(const NodeReport& report, const std::string& shared) {
   const auto size = [](std::uint64_t from) { return from == never ? json() : json(from); };
   json object = {{"segment_bytes", largest_node(report)},
                  {"largest_segment_bytes", report.largest_segment},
-                 {"arena_peak_bytes", report.arena_peak},
-                 {"group_steps",
+                 {"shared_heap_peak_bytes", report.shared_heap_peak},
+                 {"shm_collectives",
                   {{"at_once", report.at_once},
                    {"directly", report.directly},
                    {"by_kernel", report.by_kernel},

@@ -1,4 +1,4 @@
-// What the report says of the traffic within nodes: the ways of group steps, buffers, shared memory.
+// What the report says of the traffic within nodes: the ways of shared-memory collectives, buffers, shared memory.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace plait::runtime {
 
 struct NodeReport {
-  std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0;  // group steps, over all ranks
+  std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0;  // shared-memory collectives, over all ranks
   BufferCounts buffers;                   // collectives, as the first rank of each communicator counted them
-  std::uint64_t arena_peak = 0;           // bytes, of the rank that has most
+  std::uint64_t shared_heap_peak = 0;     // bytes, of the rank that has most
   std::map<int, std::uint64_t> segments;  // most bytes at a time, by node
   std::uint64_t largest_segment = 0;      // bytes
   SingleCopySizes sizes;                  // the largest; not known: none was chosen

@@ -31,21 +31,21 @@ Status SetUp::gather_entries(const Entry& mine, std::vector<Entry>& entries) {
   return {};
 }
 
-bool SetUp::tells_lessons() const {
+bool SetUp::tells_tuning_records() const {
   bool known = false;
   const Status looked = attempt([&]() -> Status {
-    known = rank() == 0 && trials_wanted() && has_earlier_lessons();
+    known = rank() == 0 && trials_wanted() && has_earlier_tuning_records();
     return {};
   });
   return looked.ok() && known;
 }
 
 // What rank 0 has read: no other needs the file, and all know the same.
-Status SetUp::share_lessons() {
-  if (!lessons_told_) return {};
+Status SetUp::share_tuning_records() {
+  if (!tuning_records_told_) return {};
   std::string text;
   const Status found = attempt([&]() -> Status {
-    if (rank() == 0) text = lessons_text(earlier_lessons(shape_text(hierarchy_, siblings_)));
+    if (rank() == 0) text = tuning_records_text(earlier_tuning_records(shape_text(hierarchy_, siblings_)));
     return {};
   });
   if (!found.ok()) text.clear();
@@ -55,7 +55,7 @@ Status SetUp::share_lessons() {
   if (bytes == 0) return {};
   text.resize(static_cast<std::size_t>(bytes));
   if (Status met = oob().tell_all(text.data(), text.size(), what); !met.ok()) return met;
-  known_ = parse_lessons(text);
+  known_ = parse_tuning_records(text);
   return {};
 }
 

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t check_limit_ns = 5 * second_ns;
-constexpr std::uint64_t knock_limit_ns = second_ns;
+constexpr std::uint64_t probe_limit_ns = second_ns;
 // Besides one a connection. UCX ends the process where it cannot open what it needs.
 constexpr std::size_t worker_descriptors = 16;
 constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
@@ -50,7 +50,7 @@ struct OwnRails {
   std::map<std::uint64_t, std::shared_ptr<const UcxPeer>> peers;
   std::atomic<std::uint64_t> early_bytes{0};         // over sockets on the first rail, without its worker
   std::map<std::uint64_t, double> seconds_per_byte;  // by network, as far as measured
-  KnockPort knock_port;
+  ProbePort probe_port;
   std::uint64_t communicators = 0;
 };
 
@@ -90,7 +90,7 @@ OwnRails& own_rails() {
 struct RailNetwork::Entry {
   std::uint64_t process;
   std::uint64_t communicator;  // rank 0's counts
-  std::uint32_t knock_port;
+  std::uint32_t probe_port;
   std::uint32_t rails;
   std::array<std::uint64_t, most_rails> network;
   std::array<std::uint32_t, most_rails> address;
@@ -105,7 +105,7 @@ Result<std::vector<RailNetwork::Entry>> RailNetwork::exchange_entries(std::span<
     const std::scoped_lock lock(own.guard);
     mine.process = own.process;
     mine.communicator = new_identity(own);
-    mine.knock_port = own.knock_port.number();
+    mine.probe_port = own.probe_port.number();
     for (const Rail& rail : own.rails) {
       if (!ucp.ok()) break;
       mine.network[mine.rails] = hash_text(rail.network);
@@ -240,7 +240,7 @@ void RailNetwork::meet(std::span<const Entry> entries, std::span<const Location>
     auto peer = known != nullptr ? std::make_shared<UcxPeer>(*known) : std::make_shared<UcxPeer>();
     peer->process = entry.process;
     peer->host = locations[rank].hostname;
-    peer->knock_port = static_cast<std::uint16_t>(entry.knock_port);
+    peer->probe_port = static_cast<std::uint16_t>(entry.probe_port);
     for (std::size_t i = 0; i < networks_.size(); ++i) {
       if (knows(*peer, networks_[i])) continue;
       const auto place = std::ranges::find(entry.network, networks_[i]) - entry.network.begin();
@@ -265,15 +265,16 @@ bool RailNetwork::check_rail(std::size_t rail, TrialPartners partners) const {
   return trial_succeeds(*channel, *oob_, partners, check_limit_ns);
 }
 
-bool RailNetwork::knock_at(std::size_t rail, int peer) const {
+bool RailNetwork::probe_reaches(std::size_t rail, int peer) const {
   const UcxPeer& other = *peers_[static_cast<std::size_t>(peer)];
   const Rail& own = rails_[rail].worker->rail();
-  if (own.address == 0 || other.knock_port == 0) return false;
+  if (own.address == 0 || other.probe_port == 0) return false;
   const auto there = std::ranges::find(other.rails, rails_[rail].network, &UcxPeer::OnRail::network);
-  Knock knock = Knock::at(own.address, there->address, other.knock_port);
+  ReachabilityProbe probe = ReachabilityProbe::at(own.address, there->address, other.probe_port);
   const std::uint64_t begin = monotonic_ns();
-  while (knock.answer() == Knock::Answer::none_yet && monotonic_ns() - begin < knock_limit_ns) sched_yield();
-  return knock.answer() == Knock::Answer::alive;
+  while (probe.answer() == ReachabilityProbe::Answer::none_yet && monotonic_ns() - begin < probe_limit_ns)
+    sched_yield();
+  return probe.answer() == ReachabilityProbe::Answer::alive;
 }
 
 Status RailNetwork::check(TrialPartners partners) {
@@ -281,7 +282,7 @@ Status RailNetwork::check(TrialPartners partners) {
   mine[most_rails] = 1;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
     mine[rail] = check_rail(rail, partners) ? 1 : 0;
-    mine[most_rails] &= mine[rail] != 0 && knock_at(rail, partners.to) ? 1 : 0;
+    mine[most_rails] &= mine[rail] != 0 && probe_reaches(rail, partners.to) ? 1 : 0;
   }
   if (Status met = reduce_all(*oob_, mine, all, Op::min, "agree on rails that work"); !met.ok()) return met;
   peers_answer_ = all[most_rails] != 0;
@@ -408,7 +409,7 @@ std::optional<FirstRail> first_ethernet_rail() {
                    .bytes_sent = &own.early_bytes};
 }
 
-std::uint16_t own_knock_port() { return own_rails().knock_port.number(); }
+std::uint16_t own_probe_port() { return own_rails().probe_port.number(); }
 
 std::vector<RailTraffic> rail_traffic() {
   std::vector<RailTraffic> traffic;

@@ -57,7 +57,7 @@ class RailNetwork {
             const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const;
   Status check(TrialPartners partners);
   bool check_rail(std::size_t rail, TrialPartners partners) const;
-  bool knock_at(std::size_t rail, int peer) const;
+  bool probe_reaches(std::size_t rail, int peer) const;
   UcxChannelOptions options() const;
   std::size_t fastest() const;
 
@@ -83,7 +83,7 @@ struct FirstRail {
 std::optional<FirstRail> first_ethernet_rail();
 
 // At which others find out whether this process's host answers (tl/peer_watch.h); 0: there is none. Thread-safe.
-std::uint16_t own_knock_port();
+std::uint16_t own_probe_port();
 
 // What each rail of this process has carried, for the report: its name and the payload that it sent.
 struct RailTraffic {

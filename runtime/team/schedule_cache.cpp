@@ -78,7 +78,7 @@ bool ScheduleCache::has_class(const CallShape& shape) const {
 }
 
 bool ScheduleCache::same_class(const CallShape& a, const CallShape& b) const {
-  return a.call.root == b.call.root && a.in_place == b.in_place && a.way == b.way &&
+  return a.call.root == b.call.root && a.in_place == b.in_place && a.candidate == b.candidate &&
          a.call.commutative == b.call.commutative && a.call.collective == b.call.collective &&
          class_of_payload(payload_bytes(a.call, ranks_)) == class_of_payload(payload_bytes(b.call, ranks_));
 }
@@ -93,7 +93,7 @@ std::uint64_t ScheduleCache::hash(const CallShape& shape, bool by_class) const {
     value = mix(value, call.element_bytes);
   }
   value = mix(value, static_cast<std::uint64_t>(call.root) * 4 + (shape.in_place ? 2 : 0) + (call.commutative ? 1 : 0));
-  value = mix(value, static_cast<std::uint64_t>(shape.way));
+  value = mix(value, static_cast<std::uint64_t>(shape.candidate));
   for (const std::size_t* list : {call.counts, shape.displacements})
     for (int i = 0; list != nullptr && i < ranks_; ++i) value = mix(value, list[i]);
   return value;
@@ -172,20 +172,21 @@ std::shared_ptr<ScheduleCache::Entry> ScheduleCache::take_out(std::size_t slot) 
   return entry;
 }
 
-// Only a call in its settled way is known to have a trial.
+// Only a call in its settled candidate is known to have a trial.
 ScheduleCache::Decision ScheduleCache::decide(const CallShape& shape) {
   const Call& call = shape.call;
   Decision decision{.too_long = only_short_ && !is_short(call, ranks_)};
   if (decision.too_long) return decision;
   const Call planned = call_to_plan(call);
-  if (shape.way == settled_way) decision.tried = trials_.of(call);
+  if (shape.candidate == settled_candidate) decision.tried = trials_.of(call);
   if (decision.tried != nullptr) {
-    const int way = decision.tried->trial.taken();
-    decision.choice = way == Trial::host ? Choice{nullptr, plan::reasons::host_is_faster}
-                                         : trials_.choose(planned, *decision.tried, way);
+    const int candidate = decision.tried->trial.taken();
+    decision.choice = candidate == Trial::host ? Choice{nullptr, plan::reasons::host_is_faster}
+                                               : trials_.choose(planned, *decision.tried, candidate);
   } else {
-    decision.choice =
-        shape.way <= planners_way ? planner_.choose(planned) : trials_.choose(planned, *trials_.of(planned), shape.way);
+    decision.choice = shape.candidate <= planners_candidate
+                          ? planner_.choose(planned)
+                          : trials_.choose(planned, *trials_.of(planned), shape.candidate);
   }
   return decision;
 }
@@ -193,7 +194,7 @@ ScheduleCache::Decision ScheduleCache::decide(const CallShape& shape) {
 void ScheduleCache::fill(Entry& entry, const CallShape& shape, const Decision& decision) {
   entry.call = shape.call;
   entry.in_place = shape.in_place;
-  entry.way = shape.way;
+  entry.candidate = shape.candidate;
   entry.displaced = shape.displacements != nullptr;
   entry.schedule = nullptr;
   if (shape.call.counts != nullptr) {

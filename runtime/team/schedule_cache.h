@@ -16,7 +16,7 @@ namespace plait::runtime {
 
 // How a call is planned: as its trial was settled; as the planner alone chooses; or by the plan of that number in its
 // trial.
-inline constexpr int settled_way = -1, planners_way = 0;
+inline constexpr int settled_candidate = -1, planners_candidate = 0;
 
 // Everything that decides a bound schedule. `in_place` and `displacements` are local matters: they change where this
 // rank's bytes lie, never which plan runs. The call is named, not copied: a copy shows in the time of a small call.
@@ -24,7 +24,7 @@ struct CallShape {
   const Call& call;
   bool in_place = false;
   const std::size_t* displacements = nullptr;  // as in Placement, by rank; nullptr: dense
-  int way = settled_way;
+  int candidate = settled_candidate;
 };
 
 // Of the data of all ranks, where each has a part of its own; else of the vector.
@@ -38,7 +38,7 @@ struct PreparedCall {
   const char* plan = "host";  // interned, like the others
   const char* channels = "";
   const char* reason = "";      // of the host
-  TrialClass* tried = nullptr;  // in settled_way; nullptr: the class has no trial
+  TrialClass* tried = nullptr;  // in settled_candidate; nullptr: the class has no trial
   BoundSchedule schedule;
   std::uint64_t payload = 0;            // payload_bytes()
   std::uint64_t saved_nanoseconds = 0;  // against the host, as a table says
@@ -87,14 +87,14 @@ class ScheduleCache {
     Call call;  // its counts are those below
     bool in_place = false;
     bool displaced = false;
-    int way = settled_way;
+    int candidate = settled_candidate;
     std::vector<std::size_t> counts, displacements;
     std::uint64_t hash = 0;
     std::size_t bytes = 0;               // of memory, roughly
     bool by_class = false;               // serves all calls of its class: `call` is the latest
     const Schedule* schedule = nullptr;  // whose binding is `prepared.schedule`; the planner's
     PreparedCall prepared;
-    CallShape shape() const { return {call, in_place, displaced ? displacements.data() : nullptr, way}; }
+    CallShape shape() const { return {call, in_place, displaced ? displacements.data() : nullptr, candidate}; }
   };
   // Interned texts of a collective's last plan, so that the next call by it interns none.
   struct PlanNames {
@@ -108,7 +108,7 @@ class ScheduleCache {
 
   bool same(const CallShape& a, const CallShape& b) const {
     return a.call.count == b.call.count && a.call.element_bytes == b.call.element_bytes && a.call.root == b.call.root &&
-           a.in_place == b.in_place && a.way == b.way && a.call.commutative == b.call.commutative &&
+           a.in_place == b.in_place && a.candidate == b.candidate && a.call.commutative == b.call.commutative &&
            a.call.collective == b.call.collective && same_list(a.call.counts, b.call.counts) &&
            same_list(a.displacements, b.displacements);
   }

@@ -28,8 +28,8 @@
 #include "runtime/team/segment_share.h"
 #include "runtime/team/set_up_steps.h"
 #include "runtime/team/single_copy.h"
-#include "tl/shm/arena_buffers.h"
 #include "tl/shm/copy_probe.h"
+#include "tl/shm/shared_heap_buffers.h"
 #include "tl/shm/shm_channel.h"
 #include "tl/shm/xpmem_buffers.h"
 #include "tl/trace.h"
@@ -92,7 +92,7 @@ Status SetUp::meet() {
              .ranks_on_node = job().ranks_on_node,
              .mapped_bytes = mapped_segment_bytes() - (before_ != nullptr ? before_->connections.share.bytes() : 0),
              .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
-             .lessons = tells_lessons() ? 1u : 0u,
+             .tuning_records = tells_tuning_records() ? 1u : 0u,
              .listener = {}};
   if (short_) listen_early(mine.listener);
   std::vector<Entry> entries;
@@ -104,7 +104,7 @@ Status SetUp::meet() {
   }
   siblings_ = most_siblings(entries);
   token_ = entries.front().token;
-  lessons_told_ = entries.front().lessons != 0;
+  tuning_records_told_ = entries.front().tuning_records != 0;
   if (Status status = check_entries(); !status.ok()) return status;
   if (short_) take_listeners(entries);
   return {};
@@ -327,13 +327,13 @@ Status SetUp::open_shm(bool single_copy) {
   return {};
 }
 
-// On all ranks or on none, because the way of a group step depends on it.
+// On all ranks or on none, because the way of a shared-memory collective depends on it.
 Status SetUp::share_buffers(std::span<const Offer> offers) {
   const Status mapped = attempt([&]() -> Status {
     if (neighbours_.size() < 2) return {};
-    std::vector<ArenaOffer> arenas;
-    for (const int rank : neighbours_) arenas.push_back(offers[static_cast<std::size_t>(rank)].arena);
-    auto made = make_arena_buffers(arenas, own_index());
+    std::vector<SharedHeapOffer> shared_heaps;
+    for (const int rank : neighbours_) shared_heaps.push_back(offers[static_cast<std::size_t>(rank)].shared_heap);
+    auto made = make_shared_heap_buffers(shared_heaps, own_index());
     if (made.ok()) connections_.buffers = std::move(*made);
     return made.status();
   });
@@ -385,7 +385,7 @@ Status SetUp::share_memory() {
              .segment = {},
              .word_address = reinterpret_cast<std::uintptr_t>(&word),
              .word = word,
-             .arena = Arena::current_offer(),
+             .shared_heap = SharedHeap::current_offer(),
              .known = known_single_copy(),
              .probe_address = 0,
              .xpmem_segment = 0};
@@ -464,7 +464,7 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
   team = std::make_unique<Team>(failure_notice(), std::move(channels), std::move(hierarchy_), rank_, planner_options(),
                                 WaitSettings{.yield = yield, .move_operations_on = request_.move_operations_on});
   team->schedules.count_for(request_.grid);
-  // What is fastest over channels of its own is no lesson for others.
+  // What is fastest over channels of its own is no tuning record for others.
   if (request_.channels.empty())
     team->trials.start(shape_text(team->planner.hierarchy(), siblings_), std::move(known_));
   team->short_calls_only = short_;
@@ -508,7 +508,7 @@ Result<std::unique_ptr<Team>> SetUp::run() {
     if (Status status = connect_short(); !status.ok()) return status;
   if (!short_)
     if (Status status = connect_all(wanted_short); !status.ok()) return status;
-  if (Status status = share_lessons(); !status.ok()) return status;
+  if (Status status = share_tuning_records(); !status.ok()) return status;
   std::unique_ptr<Team> team;
   const Status finished = attempt([&]() -> Status {
     if (short_ && use_shm_)

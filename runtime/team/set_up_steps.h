@@ -16,8 +16,8 @@
 #include "runtime/team/sockets.h"
 #include "runtime/team/team.h"
 #include "runtime/team/team_request.h"
-#include "tl/shm/arena_buffers.h"
 #include "tl/shm/copy_probe.h"
+#include "tl/shm/shared_heap_buffers.h"
 #include "tl/shm/shm_channel.h"
 #include "tl/shm/xpmem_buffers.h"
 #include "topo/location.h"
@@ -37,8 +37,8 @@ struct Entry {
   std::uint64_t fingerprint;
   std::int64_t ranks_on_node;  // of the job; 0: not known
   std::uint64_t mapped_bytes;
-  std::uint64_t token;    // rank 0's tells this communicator from others, earlier ones included
-  std::uint64_t lessons;  // 1: this rank knows some, and would tell them as rank 0
+  std::uint64_t token;           // rank 0's tells this communicator from others, earlier ones included
+  std::uint64_t tuning_records;  // 1: this rank knows some, and would tell them as rank 0
   EarlyListener listener;
 };
 
@@ -48,7 +48,7 @@ struct Offer {
   SegmentOffer segment;  // of the node's first rank
   std::uint64_t word_address;
   std::uint64_t word;
-  ArenaOffer arena;
+  SharedHeapOffer shared_heap;
   SingleCopySizes known;        // from earlier communicators
   std::uint64_t probe_address;  // of a ProbeSource; 0: this rank has none
   std::int64_t xpmem_segment;   // 0: this rank has none
@@ -74,8 +74,8 @@ class SetUp {
   Status gather_entries(const Entry& mine, std::vector<Entry>& entries);
   Status failure_meanwhile();
   Status check_entries();
-  bool tells_lessons() const;
-  Status share_lessons();
+  bool tells_tuning_records() const;
+  Status share_tuning_records();
   Status choose_channels();
   void listen_early(EarlyListener& mine);
   void take_listeners(std::span<const Entry> entries);
@@ -121,11 +121,11 @@ class SetUp {
   bool use_sockets_ = false;                  // and nothing else between the ranks
   std::vector<Location> locations_;
   bool same_settings_ = true, affordable_ = true;
-  bool lessons_told_ = false;  // by rank 0
+  bool tuning_records_told_ = false;  // by rank 0
   double siblings_ = 1;
   std::uint64_t token_ = 0;
   Hierarchy hierarchy_;
-  std::vector<int> neighbours_;  // ranks of this node, in place order
+  std::vector<int> neighbours_;  // ranks of this node, in vrank order
   SharedSegment segment_;
   std::unique_ptr<ProbeSource> probe_source_;
   std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
@@ -134,8 +134,8 @@ class SetUp {
   bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
   std::optional<RailNetwork> rails_;  // where ucx is used
   Sockets sockets_;
-  std::vector<Lesson> known_;  // from earlier jobs, the same on all ranks
-  NetworkRates network_;       // zeros: there is no network
+  std::vector<TuningRecord> known_;  // from earlier jobs, the same on all ranks
+  NetworkRates network_;             // zeros: there is no network
 };
 
 }  // namespace plait::runtime

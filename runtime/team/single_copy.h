@@ -1,4 +1,5 @@
-// From which size on group steps between private buffers go without the stages: measured once in a process's life.
+// From which size on shared-memory collectives between private buffers go without the stages: measured once in a
+// process's life.
 #pragma once
 
 #include <cstddef>

@@ -22,13 +22,13 @@ Status listen_for(Sockets& sockets, ListenerEntry& mine, std::uint32_t address, 
   const Result<Endpoint> endpoint = endpoint_of(*made);
   if (!endpoint.ok()) return endpoint.status();
   mine.endpoint = *endpoint;
-  mine.knock_port = own_knock_port();
+  mine.probe_port = own_probe_port();
   sockets.listener = std::move(*made);
   return {};
 }
 
 void add_peer(Sockets& sockets, const ListenerEntry& entry, std::string host) {
-  sockets.peers.push_back({entry.endpoint, std::move(host), static_cast<std::uint16_t>(entry.knock_port)});
+  sockets.peers.push_back({entry.endpoint, std::move(host), static_cast<std::uint16_t>(entry.probe_port)});
 }
 
 Result<Sockets> open_sockets(Oob& oob, int rank, std::size_t distant, const RailNetwork& rails) {

@@ -18,7 +18,7 @@ namespace plait::runtime {
 // What a rank tells the others of its listener, over the host's messages: who can read those can be one of the ranks.
 struct ListenerEntry {
   Endpoint endpoint;  // port 0: it does not listen
-  std::uint32_t knock_port = 0;
+  std::uint32_t probe_port = 0;
   SharedKey key{};  // rank 0's counts: new for each communicator
 };
 

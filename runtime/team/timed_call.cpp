@@ -8,7 +8,7 @@ namespace plait::runtime {
 namespace {
 
 Status run_own(Team& team, const Call& call, const void* input, void* output, const Reducer* reducer) {
-  const PreparedCall& prepared = team.schedules.find({.call = call, .way = planners_way});
+  const PreparedCall& prepared = team.schedules.find({.call = call, .candidate = planners_candidate});
   if (!prepared.accelerated) return {Code::internal, "trial: no plan to agree by"};
   const BoundSchedule& schedule = prepared.schedule;
   Buffers buffers;

@@ -60,8 +60,8 @@ TrialPartners trial_partners(const Hierarchy& hierarchy, int rank) {
   int shift = 1;
   for (int node = 0; node < hierarchy.nodes() && hierarchy.nodes() > 1; ++node)
     shift = std::max(shift, static_cast<int>(hierarchy.ranks_on_node(node).size()));
-  const int ranks = hierarchy.ranks(), place = hierarchy.place_of(rank);
-  return {.to = hierarchy.rank_at((place + shift) % ranks), .from = hierarchy.rank_at((place + ranks - shift) % ranks)};
+  const int ranks = hierarchy.ranks(), vrank = hierarchy.vrank_of(rank);
+  return {.to = hierarchy.rank_at((vrank + shift) % ranks), .from = hierarchy.rank_at((vrank + ranks - shift) % ranks)};
 }
 
 void leave_trials(Oob& oob, TrialPartners partners) noexcept {

@@ -13,7 +13,7 @@ namespace plait::runtime {
 struct TrialPartners {
   int to = 0, from = 0;
 };
-// The rank whose place lies as far behind this one's as the largest node is large, which is on another node; and the
+// The rank whose vrank lies as far behind this one's as the largest node is large, which is on another node; and the
 // one that takes this rank for that.
 TrialPartners trial_partners(const Hierarchy& hierarchy, int rank);
 

@@ -26,7 +26,7 @@ constexpr double longest_seconds = 1e6;
 
 struct Learned {
   std::mutex guard;
-  std::vector<std::pair<std::string, std::vector<Lesson>>> shapes;
+  std::vector<std::pair<std::string, std::vector<TuningRecord>>> shapes;
 };
 
 Learned& learned() {
@@ -34,7 +34,7 @@ Learned& learned() {
   return *one;
 }
 
-// ---- Between lessons and a tuning table ----
+// ---- Between tuning records and a tuning table ----
 
 std::size_t class_from(int size_class) { return size_class == 0 ? 0 : std::size_t{1} << (size_class - 1); }
 std::size_t class_to(int size_class) { return std::size_t{1} << size_class; }
@@ -44,31 +44,33 @@ std::uint64_t nanoseconds(double seconds) { return static_cast<std::uint64_t>(st
 double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * nanosecond; }
 
 // A range that is no class of sizes was not written here.
-std::optional<Lesson> lesson_in(Collective collective, const TunedRange& range) {
+std::optional<TuningRecord> tuning_record_in(Collective collective, const TunedRange& range) {
   const int size_class = static_cast<int>(std::bit_width(range.from));
   const bool one_class = size_class < 63 && range.from == class_from(size_class) && range.to == class_to(size_class);
   const bool sane = range.seconds_from >= 0 && range.seconds_from < longest_seconds &&
                     range.host_seconds_from < longest_seconds && !range.plan.empty() &&
                     range.plan.size() <= longest_plan;
   if (!one_class || !sane) return std::nullopt;
-  return Lesson{collective, size_class, range.plan, nanoseconds(range.seconds_from),
-                nanoseconds(range.host_seconds_from)};
+  return TuningRecord{collective, size_class, range.plan, nanoseconds(range.seconds_from),
+                      nanoseconds(range.host_seconds_from)};
 }
 
-std::vector<Lesson> lessons_in(const TunedShape& shape) {
-  std::vector<Lesson> lessons;
+std::vector<TuningRecord> tuning_records_in(const TunedShape& shape) {
+  std::vector<TuningRecord> tuning_records;
   for (const TunedCollective& tuned : shape.collectives)
     for (const TunedRange& range : tuned.ranges)
-      if (std::optional<Lesson> lesson = lesson_in(tuned.collective, range)) lessons.push_back(std::move(*lesson));
-  return lessons;
+      if (std::optional<TuningRecord> tuning_record = tuning_record_in(tuned.collective, range))
+        tuning_records.push_back(std::move(*tuning_record));
+  return tuning_records;
 }
 
-TunedShape shape_of(const std::string& shape, const std::vector<Lesson>& lessons) {
+TunedShape shape_of(const std::string& shape, const std::vector<TuningRecord>& tuning_records) {
   std::map<Collective, std::map<std::size_t, TunedRange>> ranges;
-  for (const Lesson& lesson : lessons) {
-    const double own = seconds(lesson.nanoseconds), host = seconds(lesson.host_nanoseconds);
-    const std::size_t from = class_from(lesson.size_class);
-    ranges[lesson.collective][from] = {from, class_to(lesson.size_class), lesson.plan, own, own, host, host};
+  for (const TuningRecord& tuning_record : tuning_records) {
+    const double own = seconds(tuning_record.nanoseconds), host = seconds(tuning_record.host_nanoseconds);
+    const std::size_t from = class_from(tuning_record.size_class);
+    ranges[tuning_record.collective][from] = {
+        from, class_to(tuning_record.size_class), tuning_record.plan, own, own, host, host};
   }
   TunedShape tuned{.shape = shape, .collectives = {}};
   for (auto& [collective, by_size] : ranges) {
@@ -127,12 +129,12 @@ bool cached() {
 }
 
 // This job's shapes come first: the last ones of a file that grows too long are dropped.
-TuningTable merged(const std::vector<std::pair<std::string, std::vector<Lesson>>>& shapes, TuningTable found) {
+TuningTable merged(const std::vector<std::pair<std::string, std::vector<TuningRecord>>>& shapes, TuningTable found) {
   TuningTable table{.machine = "trials", .fingerprint = own_fingerprint(), .shapes = {}};
-  for (const auto& [shape, lessons] : shapes) {
+  for (const auto& [shape, tuning_records] : shapes) {
     const TunedShape* known = found.shape(shape);
-    std::vector<Lesson> all = known != nullptr ? lessons_in(*known) : std::vector<Lesson>();
-    all.insert(all.end(), lessons.begin(), lessons.end());
+    std::vector<TuningRecord> all = known != nullptr ? tuning_records_in(*known) : std::vector<TuningRecord>();
+    all.insert(all.end(), tuning_records.begin(), tuning_records.end());
     table.shapes.push_back(shape_of(shape, all));
   }
   for (TunedShape& other : found.shapes)
@@ -141,7 +143,7 @@ TuningTable merged(const std::vector<std::pair<std::string, std::vector<Lesson>>
   return table;
 }
 
-bool of_one_class(const Lesson& one, const Lesson& other) {
+bool of_one_class(const TuningRecord& one, const TuningRecord& other) {
   return one.collective == other.collective && one.size_class == other.size_class;
 }
 
@@ -155,65 +157,65 @@ bool take_number(std::string_view& text, Number& number) {
 
 }  // namespace
 
-void keep_lesson(const std::string& shape, const Lesson& lesson) {
-  if (lesson.plan.size() > longest_plan) return;
+void keep_tuning_record(const std::string& shape, const TuningRecord& tuning_record) {
+  if (tuning_record.plan.size() > longest_plan) return;
   const std::scoped_lock lock(learned().guard);
   auto& shapes = learned().shapes;
   auto found = std::ranges::find(shapes, shape, [](const auto& entry) { return entry.first; });
   if (found == shapes.end()) found = shapes.insert(shapes.end(), {shape, {}});
-  auto& lessons = found->second;
-  std::erase_if(lessons, [&](const Lesson& old) { return of_one_class(old, lesson); });
-  lessons.push_back(lesson);
+  auto& tuning_records = found->second;
+  std::erase_if(tuning_records, [&](const TuningRecord& old) { return of_one_class(old, tuning_record); });
+  tuning_records.push_back(tuning_record);
 }
 
-bool has_earlier_lessons() {
+bool has_earlier_tuning_records() {
   if (cached() && !earlier().shapes.empty()) return true;
   const std::scoped_lock lock(learned().guard);
   return !learned().shapes.empty();
 }
 
-std::vector<Lesson> earlier_lessons(const std::string& shape) {
+std::vector<TuningRecord> earlier_tuning_records(const std::string& shape) {
   const TunedShape* known = cached() ? earlier().shape(shape) : nullptr;
-  std::vector<Lesson> lessons = known != nullptr ? lessons_in(*known) : std::vector<Lesson>();
+  std::vector<TuningRecord> tuning_records = known != nullptr ? tuning_records_in(*known) : std::vector<TuningRecord>();
   const std::scoped_lock lock(learned().guard);
   for (const auto& [other, own] : learned().shapes) {
     if (other != shape) continue;
-    for (const Lesson& newer : own) {
-      std::erase_if(lessons, [&](const Lesson& old) { return of_one_class(old, newer); });
-      lessons.push_back(newer);
+    for (const TuningRecord& newer : own) {
+      std::erase_if(tuning_records, [&](const TuningRecord& old) { return of_one_class(old, newer); });
+      tuning_records.push_back(newer);
     }
   }
-  return lessons;
+  return tuning_records;
 }
 
-std::string lessons_text(const std::vector<Lesson>& lessons) {
+std::string tuning_records_text(const std::vector<TuningRecord>& tuning_records) {
   std::string text;
-  for (const Lesson& lesson : lessons)
-    text += std::to_string(static_cast<int>(lesson.collective)) + ' ' + std::to_string(lesson.size_class) + ' ' +
-            std::to_string(lesson.nanoseconds) + ' ' + std::to_string(lesson.host_nanoseconds) + ' ' + lesson.plan +
-            '\n';
+  for (const TuningRecord& tuning_record : tuning_records)
+    text += std::to_string(static_cast<int>(tuning_record.collective)) + ' ' +
+            std::to_string(tuning_record.size_class) + ' ' + std::to_string(tuning_record.nanoseconds) + ' ' +
+            std::to_string(tuning_record.host_nanoseconds) + ' ' + tuning_record.plan + '\n';
   return text;
 }
 
-std::vector<Lesson> parse_lessons(std::string_view text) {
-  std::vector<Lesson> lessons;
+std::vector<TuningRecord> parse_tuning_records(std::string_view text) {
+  std::vector<TuningRecord> tuning_records;
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     int collective = 0;
-    Lesson lesson{};
-    if (!take_number(line, collective) || !take_number(line, lesson.size_class) ||
-        !take_number(line, lesson.nanoseconds) || !take_number(line, lesson.host_nanoseconds) || collective < 0 ||
-        collective >= planned_collectives)
+    TuningRecord tuning_record{};
+    if (!take_number(line, collective) || !take_number(line, tuning_record.size_class) ||
+        !take_number(line, tuning_record.nanoseconds) || !take_number(line, tuning_record.host_nanoseconds) ||
+        collective < 0 || collective >= planned_collectives)
       continue;
-    lesson.collective = static_cast<Collective>(collective);
-    lesson.plan = line;
-    lessons.push_back(std::move(lesson));
+    tuning_record.collective = static_cast<Collective>(collective);
+    tuning_record.plan = line;
+    tuning_records.push_back(std::move(tuning_record));
   }
-  return lessons;
+  return tuning_records;
 }
 
-void write_lessons() {
+void write_tuning_records() {
   if (!cached()) return;
   const std::scoped_lock lock(learned().guard);
   if (learned().shapes.empty()) return;

@@ -6,15 +6,15 @@
 namespace plait::runtime {
 namespace {
 
-// A trial goes on in stages, after each of which the ranks bring their times together, and ways that are far behind are
-// left out. The first calls of all ways set up connections and touch memory, and do not count.
+// A trial goes on in stages, after each of which the ranks bring their times together, and candidates that are far
+// behind are left out. The first calls of all candidates set up connections and touch memory, and do not count.
 struct Stage {
-  std::size_t rounds;  // in each of which every way has one call
+  std::size_t rounds;  // in each of which every candidate has one call
   std::size_t uncounted;
-  double most_behind;  // times the fastest one's: slower ways are left out afterwards
+  double most_behind;  // times the fastest one's: slower candidates are left out afterwards
 };
 constexpr std::array<Stage, 3> stages = {{{3, 1, 4.0}, {4, 0, 1.25}, {8, 0, 1.0}}};
-static_assert(stages[2].rounds * Trial::most_ways <= Trial::most_samples);
+static_assert(stages[2].rounds * Trial::most_candidates <= Trial::most_samples);
 
 constexpr std::size_t samples_of_look = 5;
 constexpr std::uint32_t confirming_interval = 32;
@@ -35,15 +35,15 @@ double scaled(std::uint64_t nanoseconds, double factor) { return static_cast<dou
 
 }  // namespace
 
-Trial::Trial(int ways, int burst, std::uint32_t calls_before) : ways_(ways), burst_(burst) {
+Trial::Trial(int candidates, int burst, std::uint32_t calls_before) : candidates_(candidates), burst_(burst) {
   samples_.reserve(most_samples);
   begin();
   untimed_ = granted_ = calls_before + 1;
 }
 
-Trial::Trial(int ways, const Known& known, int burst)
-    : taken_(known.way),
-      ways_(ways),
+Trial::Trial(int candidates, const Known& known, int burst)
+    : taken_(known.candidate),
+      candidates_(candidates),
       burst_(burst),
       taken_nanoseconds_(known.taken_nanoseconds),
       host_nanoseconds_(known.host_nanoseconds) {
@@ -56,7 +56,7 @@ void Trial::begin() {
   open_ = true;
   slower_ = false;
   stage_ = 0;
-  left_.resize(static_cast<std::size_t>(ways_));
+  left_.resize(static_cast<std::size_t>(candidates_));
   std::iota(left_.begin(), left_.end(), host);
   for (auto& times : times_) times.clear();
   begin_stage();
@@ -68,11 +68,11 @@ void Trial::begin_stage() {
   untimed_ = granted_ = 1;
 }
 
-// Each round begins with the way after that which began the last one: a program that makes calls of several lengths in
-// turn gives all of them to each way.
-int Trial::way_of(std::size_t sample) const { return left_[(sample + sample / left_.size()) % left_.size()]; }
+// Each round begins with the candidate after that which began the last one: a program that makes calls of several
+// lengths in turn gives all of them to each candidate.
+int Trial::candidate_of(std::size_t sample) const { return left_[(sample + sample / left_.size()) % left_.size()]; }
 
-int Trial::way() const { return open_ ? way_of(samples_.size()) : taken_; }
+int Trial::candidate() const { return open_ ? candidate_of(samples_.size()) : taken_; }
 
 void Trial::note(std::uint64_t nanoseconds) {
   if (!open_) settled_calls_ += granted_;
@@ -96,8 +96,8 @@ bool Trial::conclude() {
 void Trial::conclude_stage() {
   const std::size_t first = stages[stage_].uncounted * left_.size();
   for (std::size_t i = first; i < samples_.size(); ++i)
-    times_[static_cast<std::size_t>(way_of(i))].push_back(samples_[i]);
-  drop_slow_ways();
+    times_[static_cast<std::size_t>(candidate_of(i))].push_back(samples_[i]);
+  drop_slow_candidates();
   ++stage_;
   if (stage_ < stages.size() && left_.size() > 1)
     begin_stage();
@@ -105,26 +105,27 @@ void Trial::conclude_stage() {
     settle();
 }
 
-// By the fastest of two calls in the first stage: a rank that lost its core in one of them is no reason to leave a way
-// out.
-std::uint64_t Trial::value_of(int way) const {
-  const auto& times = times_[static_cast<std::size_t>(way)];
+// By the fastest of two calls in the first stage: a rank that lost its core in one of them is no reason to leave a
+// candidate out.
+std::uint64_t Trial::value_of(int candidate) const {
+  const auto& times = times_[static_cast<std::size_t>(candidate)];
   return open_ && stage_ == 0 ? *std::ranges::min_element(times) : median(times);
 }
 
-void Trial::drop_slow_ways() {
+void Trial::drop_slow_candidates() {
   std::uint64_t best = value_of(left_.front());
-  for (const int way : left_) best = std::min(best, value_of(way));
+  for (const int candidate : left_) best = std::min(best, value_of(candidate));
   const double most = scaled(best, stages[stage_].most_behind);
-  if (stage_ + 1 < stages.size()) std::erase_if(left_, [&](int way) { return scaled(value_of(way), 1.0) > most; });
+  if (stage_ + 1 < stages.size())
+    std::erase_if(left_, [&](int candidate) { return scaled(value_of(candidate), 1.0) > most; });
 }
 
 // The host where no plan is faster.
 int Trial::fastest() const {
   int best = 0;
-  for (const int way : left_) {
-    if (way == host) continue;
-    if (best == 0 || scaled(value_of(way), 1.0) < scaled(value_of(best), clearly_faster)) best = way;
+  for (const int candidate : left_) {
+    if (candidate == host) continue;
+    if (best == 0 || scaled(value_of(candidate), 1.0) < scaled(value_of(best), clearly_faster)) best = candidate;
   }
   const bool host_left = left_.front() == host;
   return best != 0 && (!host_left || value_of(best) < value_of(host)) ? best : host;

@@ -1,5 +1,5 @@
-// Which of several ways the calls of a class should go: each is tried in turn, and what was the fastest is taken, until
-// it has become slower. A state machine without clock or messages: the caller times calls, and all ranks of the
+// Which of several candidates the calls of a class should go: each is tried in turn, and what was the fastest is taken,
+// until it has become slower. A state machine without clock or messages: the caller times calls, and all ranks of the
 // communicator bring their times together where it says so; everything else follows from the order of calls, so that
 // all ranks go the same way.
 #pragma once
@@ -14,29 +14,29 @@ namespace plait::runtime {
 // Times are in nanoseconds. Not thread-safe.
 class Trial {
  public:
-  static constexpr int host = 0;       // the other ways are plans, the best predicted first
-  static constexpr int most_ways = 4;  // the host and three plans
+  static constexpr int host = 0;             // the other candidates are plans, the best predicted first
+  static constexpr int most_candidates = 4;  // the host and three plans
   static constexpr int most_samples = 32;
   static constexpr std::uint32_t first_interval = 1024, longest_interval = 16384;  // calls between two looks
 
-  // To be tried after so many calls, which go by the best predicted plan. `ways`: 2 .. most_ways. `burst`: calls of one
-  // way in a row that make a sample.
-  explicit Trial(int ways, int burst = 1, std::uint32_t calls_before = 0);
-  // Known from before to be fastest by `way`. Nanoseconds of a call; 0 of the host: not known.
+  // To be tried after so many calls, which go by the best predicted plan. `candidates`: 2 .. most_candidates. `burst`:
+  // calls of one candidate in a row that make a sample.
+  explicit Trial(int candidates, int burst = 1, std::uint32_t calls_before = 0);
+  // Known from before to be fastest by `candidate`. Nanoseconds of a call; 0 of the host: not known.
   struct Known {
-    int way;
+    int candidate;
     std::uint64_t taken_nanoseconds, host_nanoseconds;
   };
-  Trial(int ways, const Known& known, int burst = 1);
+  Trial(int candidates, const Known& known, int burst = 1);
 
-  // Counts a call. False: it is to be timed, and goes way().
+  // Counts a call. False: it is to be timed, and takes candidate().
   bool passes() { return untimed_ != 0 && --untimed_ != 0; }
 
   bool open() const { return open_; }
-  // The way of calls that pass, and of those that are never timed: what was settled on; before that the best predicted
-  // plan.
+  // The candidate of calls that pass, and of those that are never timed: what was settled on; before that the best
+  // predicted plan.
   int taken() const { return taken_; }
-  int way() const;
+  int candidate() const;
   // Whether the next timed call is the first of a sample: the ranks have to meet before it.
   bool begins_sample() const { return in_burst_ == 0; }
 
@@ -45,7 +45,7 @@ class Trial {
   // Whether the ranks have to bring their samples together now, call for call the longest of all ranks.
   bool complete() const { return samples_.size() == wanted_ && in_burst_ == 0; }
   std::span<std::uint64_t> samples() { return samples_; }
-  // samples() are those of all ranks. Whether taken() is another way than before.
+  // samples() are those of all ranks. Whether taken() is another candidate than before.
   bool conclude();
 
   // What a call took when the trial was settled, the median; 0: not known.
@@ -61,11 +61,11 @@ class Trial {
   void begin_stage();
   void conclude_stage();
   void conclude_look();
-  void drop_slow_ways();
+  void drop_slow_candidates();
   void settle();
   int fastest() const;
-  int way_of(std::size_t sample) const;
-  std::uint64_t value_of(int way) const;
+  int candidate_of(std::size_t sample) const;
+  std::uint64_t value_of(int candidate) const;
   void watch_after(std::uint32_t calls);
   std::uint64_t saved_since_settled() const;
 
@@ -74,7 +74,7 @@ class Trial {
   bool open_ = false;
   bool slower_ = false;  // at the last look
   int taken_ = host + 1;
-  int ways_;
+  int candidates_;
   int burst_;
   int in_burst_ = 0;           // calls of the sample that is being taken
   std::uint64_t partial_ = 0;  // what they took
@@ -82,9 +82,9 @@ class Trial {
   std::size_t stage_ = 0;
   std::size_t wanted_ = 0;  // samples
   std::uint32_t interval_ = first_interval;
-  std::vector<int> left_;  // ways that may still be the fastest
+  std::vector<int> left_;  // candidates that may still be the fastest
   std::vector<std::uint64_t> samples_;
-  std::array<std::vector<std::uint64_t>, most_ways> times_;  // of all ranks, by way
+  std::array<std::vector<std::uint64_t>, most_candidates> times_;  // of all ranks, by candidate
   std::uint64_t taken_nanoseconds_ = 0, host_nanoseconds_ = 0;
   std::uint64_t settled_calls_ = 0;  // without those of the interval that is running
   std::uint64_t saved_ = 0;          // before the trial was opened again

@@ -55,7 +55,7 @@ const char* TrialClass::reason() const { return trial.open() ? reasons::trial : 
 
 Trials::~Trials() { clear(); }
 
-void Trials::start(std::string shape, std::vector<Lesson> known) {
+void Trials::start(std::string shape, std::vector<TuningRecord> known) {
   shape_ = std::move(shape);
   known_ = std::move(known);
   on_ = trials_wanted();
@@ -80,45 +80,46 @@ TrialClass* Trials::of(const Call& call) {
 
 std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
   std::vector<std::string> plans = planner_.rivals(call);
-  const std::size_t most = planner_.hierarchy().ranks() <= ranks_for_all_plans ? Trial::most_ways - 1 : 1;
+  const std::size_t most = planner_.hierarchy().ranks() <= ranks_for_all_plans ? Trial::most_candidates - 1 : 1;
   if (plans.size() > most) plans.resize(most);
   if (plans.empty()) return nullptr;
-  const int ways = static_cast<int>(plans.size()) + 1, burst = burst_of(key.collective, key.size_class);
-  if (const Lesson* known = lesson(key); known != nullptr) {
+  const int candidates = static_cast<int>(plans.size()) + 1, burst = burst_of(key.collective, key.size_class);
+  if (const TuningRecord* known = tuning_record(key); known != nullptr) {
     const auto plan = std::ranges::find(plans, known->plan);
-    const int way = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
-    if (way != Trial::host || known->plan == host_plan)
-      return std::make_unique<TrialClass>(
-          TrialClass{Trial(ways, {way, known->nanoseconds, known->host_nanoseconds}, burst), std::move(plans)});
+    const int candidate = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
+    if (candidate != Trial::host || known->plan == host_plan)
+      return std::make_unique<TrialClass>(TrialClass{
+          Trial(candidates, {candidate, known->nanoseconds, known->host_nanoseconds}, burst), std::move(plans)});
   }
   return std::make_unique<TrialClass>(
-      TrialClass{Trial(ways, burst, calls_before_trial(key.size_class)), std::move(plans)});
+      TrialClass{Trial(candidates, burst, calls_before_trial(key.size_class)), std::move(plans)});
 }
 
 // Tables, and so the cache, know only operators that commute.
-const Lesson* Trials::lesson(const Key& key) const {
+const TuningRecord* Trials::tuning_record(const Key& key) const {
   if (!key.commutative) return nullptr;
-  const auto found = std::ranges::find_if(known_, [&](const Lesson& known) {
+  const auto found = std::ranges::find_if(known_, [&](const TuningRecord& known) {
     return known.collective == key.collective && known.size_class == key.size_class;
   });
   return found != known_.end() ? &*found : nullptr;
 }
 
-Choice Trials::choose(const Call& call, const TrialClass& tried, int way) {
-  return planner_.choose(call, tried.plans[static_cast<std::size_t>(way - 1)]);
+Choice Trials::choose(const Call& call, const TrialClass& tried, int candidate) {
+  return planner_.choose(call, tried.plans[static_cast<std::size_t>(candidate - 1)]);
 }
 
 void Trials::note_settled(const TrialClass& settled) {
   if (shape_.empty() || settled.trial.open()) return;
   for (const auto& [key, tried] : classes_) {
     if (tried.get() != &settled || !key.commutative) continue;
-    const int way = settled.trial.taken();
-    keep_lesson(shape_,
-                {.collective = key.collective,
-                 .size_class = key.size_class,
-                 .plan = way == Trial::host ? std::string(host_plan) : settled.plans[static_cast<std::size_t>(way - 1)],
-                 .nanoseconds = settled.trial.taken_nanoseconds(),
-                 .host_nanoseconds = settled.trial.host_nanoseconds()});
+    const int candidate = settled.trial.taken();
+    keep_tuning_record(shape_,
+                       {.collective = key.collective,
+                        .size_class = key.size_class,
+                        .plan = candidate == Trial::host ? std::string(host_plan)
+                                                         : settled.plans[static_cast<std::size_t>(candidate - 1)],
+                        .nanoseconds = settled.trial.taken_nanoseconds(),
+                        .host_nanoseconds = settled.trial.host_nanoseconds()});
   }
 }
 

@@ -1,5 +1,5 @@
-// The trials of a communicator (docs/tuning.md), one a class of calls: which class a call belongs to, what its ways
-// are, and what is known from before.
+// The trials of a communicator (docs/tuning.md), one a class of calls: which class a call belongs to, what its
+// candidates are, and what is known from before.
 #pragma once
 
 #include <compare>
@@ -19,7 +19,7 @@ namespace plait::runtime {
 
 struct TrialClass {
   Trial trial;
-  std::vector<std::string> plans;  // by way, from the second one on
+  std::vector<std::string> plans;  // by candidate, from the second one on
   const char* reason() const;      // of a call that the host has
 };
 
@@ -33,12 +33,12 @@ class Trials {
   Trials& operator=(const Trials&) = delete;
 
   // `shape`: as in a tuning table. `known`: the same on all ranks.
-  void start(std::string shape, std::vector<Lesson> known);
+  void start(std::string shape, std::vector<TuningRecord> known);
 
   // That of a call's class; nullptr: it has no trial. Valid until clear().
   TrialClass* of(const Call& call);
-  // A plan of the class, for a call of it. `way`: not the host.
-  Choice choose(const Call& call, const TrialClass& tried, int way);
+  // A plan of the class, for a call of it. `candidate`: not the host.
+  Choice choose(const Call& call, const TrialClass& tried, int candidate);
   // After the ranks agreed on what the class's calls take.
   void note_settled(const TrialClass& settled);
   // The planner may answer differently from now on.
@@ -52,13 +52,13 @@ class Trials {
     auto operator<=>(const Key&) const = default;
   };
   std::unique_ptr<TrialClass> make(const Call& call, const Key& key);
-  const Lesson* lesson(const Key& key) const;
+  const TuningRecord* tuning_record(const Key& key) const;
 
   Planner& planner_;
   bool on_ = false;
   std::optional<bool> can_agree_;  // not known before the first class
   std::string shape_;
-  std::vector<Lesson> known_;
+  std::vector<TuningRecord> known_;
   std::map<Key, std::unique_ptr<TrialClass>> classes_;  // a null one: without a trial
 };
 

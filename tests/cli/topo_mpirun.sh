@@ -12,10 +12,10 @@ other=$("$mpiexec" -n 2 "$plait" topo --synthetic "core:4 pu:1") || fail "--synt
 has "$text" "job: 4 ranks on 1 node"
 has "$text" "MPI: "
 has "$json" '"mpi": "'
-has "$text" "place order: ranks 0-3"
+has "$text" "vrank order: ranks 0-3"
 has "$text" "machine of node 0"
 has "$json" '"ranks": 3'
-has "$json" '"place_order"'
+has "$json" '"vrank_order"'
 [ "$(printf '%s\n' "$text" | grep -c '^job:')" -eq 1 ] || fail "not one report: $text"
 [ "$(printf '%s\n' "$other" | grep -c '^Machine')" -eq 1 ] || fail "not one machine: $other"
 [ "$failures" -eq 0 ] && echo "ok"

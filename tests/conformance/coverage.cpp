@@ -1,5 +1,5 @@
 // Makes a call of every form of every collective and looks whether a plan of Plait's carried it, as plugin/coverage.h
-// says that it does in this door.
+// says that it does in this binding.
 //
 //   coverage preload|component      needs PLAIT_SETUP_CALLS=1 PLAIT_HOST=0, and at least 3 ranks
 #include <mpi.h>
@@ -127,12 +127,12 @@ std::string name_of(const Case& one, CallForm form) {
   return std::string(one.mpi_name) + ", " + words[static_cast<std::size_t>(form)];
 }
 
-int compare(Door door, MPI_Comm comm) {
+int compare(Binding binding, MPI_Comm comm) {
   int differing = 0;
   for (const Case& one : cases)
     for (const CallForm form : forms) {
       if (form == CallForm::persistent && one.init == nullptr) continue;
-      const bool expected = host_because(one.mpi_name, form, door).empty();
+      const bool expected = host_because(one.mpi_name, form, binding).empty();
       const bool carried = call(one, form, comm);
       if (carried == expected) continue;
       ++differing;
@@ -152,14 +152,14 @@ int main(int argc, char** argv) {
   prepare(ranks);
 #if defined(OPEN_MPI)
   const bool component = argc > 1 && std::strcmp(argv[1], "component") == 0;
-  const Door door = component ? Door::component : Door::preload_openmpi;
+  const Binding binding = component ? Binding::component : Binding::preload_openmpi;
 #else
-  const Door door = Door::preload_mpich;
+  const Binding binding = Binding::preload_mpich;
 #endif
   MPI_Comm ring = MPI_COMM_NULL;
   const int periodic = 1;
   MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &periodic, 0, &ring);
-  const int differing = compare(door, ring);
+  const int differing = compare(binding, ring);
   MPI_Comm_free(&ring);
   if (rank == 0) std::printf("coverage: %d of %zu collectives differ\n", differing, cases.size());
   MPI_Finalize();

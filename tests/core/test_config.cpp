@@ -61,7 +61,7 @@ TEST(Config, TakesEveryDefaultAsAValue) {
 TEST(Config, ReadsEachKnob) {
   const LoadedConfig loaded =
       load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
-            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_ARENA_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
+            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_SHARED_HEAP_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
             "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
             "PLAIT_SETUP_CALLS=0", "PLAIT_PROGRESS_THREADS=3", "PLAIT_HOST=off", "PLAIT_TRIAL=exact",
             "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
@@ -72,7 +72,7 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.plan, "ring");
   EXPECT_EQ(config.channels, (std::vector<std::string>{"mpi", "shm"}));
   EXPECT_EQ(config.shared, "malloc");
-  EXPECT_EQ(config.arena_bytes, std::size_t{2} << 30);
+  EXPECT_EQ(config.shared_heap_bytes, std::size_t{2} << 30);
   EXPECT_EQ(config.single_copy, "cma");
   EXPECT_EQ(config.single_copy_threshold, 16384u);
   EXPECT_EQ(config.segment_bytes, 64u << 20);
@@ -153,7 +153,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
   for (const std::string variable : {"PLAIT_DISABLE=maybe",
                                      "PLAIT_HOST=2",
                                      "PLAIT_SHARED=all",
-                                     "PLAIT_ARENA_BYTES=much",
+                                     "PLAIT_SHARED_HEAP_BYTES=much",
                                      "PLAIT_SINGLE_COPY=knem",
                                      "PLAIT_SINGLE_COPY=CMA",
                                      "PLAIT_SINGLE_COPY_THRESHOLD=big",
@@ -215,11 +215,11 @@ TEST(Config, ReadsTheProcessEnvironment) {
 TEST(Config, PreferredEntriesStandBeforeTheEnvironment) {
   ASSERT_EQ(::setenv("PLAIT_PLAN", "from the environment", 1), 0);
   ASSERT_EQ(::setenv("PLAIT_RAILS", "2", 1), 0);
-  const std::vector<std::string> preferred = {"PLAIT_PLAN=from the door", "PLAIT_SETUP_CALLS=7"};
+  const std::vector<std::string> preferred = {"PLAIT_PLAN=from the binding", "PLAIT_SETUP_CALLS=7"};
   const LoadedConfig loaded = load_config_from_process(preferred);
   ASSERT_EQ(::unsetenv("PLAIT_RAILS"), 0);
   ASSERT_EQ(::unsetenv("PLAIT_PLAN"), 0);
-  EXPECT_EQ(loaded.config.plan, "from the door");
+  EXPECT_EQ(loaded.config.plan, "from the binding");
   EXPECT_EQ(loaded.config.rails, "2");
   EXPECT_EQ(loaded.config.setup_calls, 7);
 }

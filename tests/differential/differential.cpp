@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/differential/binding.h"
 #include "tests/differential/cases.h"
 #include "tests/differential/completion.h"
 #include "tests/differential/device.h"
-#include "tests/differential/door.h"
 #include "tests/differential/extras.h"
 #include "tests/differential/options.h"
 #include "tests/differential/parties.h"

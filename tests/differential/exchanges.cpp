@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/differential/binding.h"
 #include "tests/differential/device.h"
-#include "tests/differential/door.h"
 #include "tests/differential/random.h"
 
 namespace plait::test {

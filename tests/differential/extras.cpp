@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/differential/door.h"
+#include "tests/differential/binding.h"
 #include "tests/differential/memory.h"
 #include "tests/differential/random.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "tests/differential/door.h"
+#include "tests/differential/binding.h"
 
 namespace plait::test {
 namespace {
@@ -521,8 +521,8 @@ constexpr bool host_moves_padding = false;
 constexpr bool host_moves_padding = true;
 #endif
 
-// Whether the call defines this byte, or must leave it alone: not so for padding in a reduction's elements, or where the
-// host does not move it, and for what MPI_IN_PLACE leaves behind the result of a reduce-scatter.
+// Whether the call defines this byte, or must leave it alone: not so for padding in a reduction's elements, or where
+// the host does not move it, and for what MPI_IN_PLACE leaves behind the result of a reduce-scatter.
 bool Trial::value_at(std::ptrdiff_t offset) const {
   const bool moves = test_.op == nullptr;
   if (moves && (host_moves_padding || test_.shape != Shape::plain || test_.basic->value_bytes.empty())) return true;

@@ -48,14 +48,14 @@ class Draws(unittest.TestCase):
             self.assertIn(nodes, fault.nodes, run)
             self.assertIn(run.mpi, fault.mpis, run)
             self.assertIn(run.rails, fault.rails, run)
-            self.assertTrue(run.mpi == "openmpi" or (nodes == 1 and run.door == "preload"), run)
+            self.assertTrue(run.mpi == "openmpi" or (nodes == 1 and run.binding == "preload"), run)
             ranks = [run.details.get("rank", 0), *run.details.get("ranks", ())]
             self.assertTrue(all(-1 <= rank < sum(run.counts) for rank in ranks), run)
             self.assertTrue(all(run.details.get(key, 0) < nodes for key in ("node", "from", "at")), run)
             self.assertLess(run.details.get("rail", 0), run.rails, run)
 
     def test_there_is_all_of_everything(self):
-        for values in ({run.mpi for run in RUNS}, {run.door for run in RUNS}, {len(run.counts) for run in RUNS},
+        for values in ({run.mpi for run in RUNS}, {run.binding for run in RUNS}, {len(run.counts) for run in RUNS},
                        {bool(run.settings) for run in RUNS}, {run.program["memory"] for run in RUNS}):
             self.assertGreater(len(values), 1)
 

@@ -25,7 +25,7 @@ inline std::vector<Candidate> all_candidates(Collective collective, const Hierar
     return candidates(sized_call(collective, true, 1), {.hierarchy = hierarchy, .machine = machine}, 4);
   const bool ordered = !commutative && reduces(collective);
   bool in_rank_order = true;
-  for (int rank = 0; rank < hierarchy.ranks(); ++rank) in_rank_order &= hierarchy.place_of(rank) == rank;
+  for (int rank = 0; rank < hierarchy.ranks(); ++rank) in_rank_order &= hierarchy.vrank_of(rank) == rank;
   const GridKind kind = ordered && !in_rank_order ? GridKind::rank_order : GridKind::full;
   const Grid grid = make_grid(hierarchy, kind, -1);
   const SynthesisTask task = task_of(collective, grid.levels, uneven_levels(grid), ordered);

@@ -77,8 +77,8 @@ class SimulatedJob {
     return step.kind == StepKind::send || !wires_[wire_to(r, step)].empty();
   }
 
-  // The group step that is the rank's next; nothing when it must wait for other steps.
-  std::optional<std::uint32_t> next_group_step(std::size_t r) const {
+  // The shared-memory collective that is the rank's next; nothing when it must wait for other steps.
+  std::optional<std::uint32_t> next_shm_collective(std::size_t r) const {
     const BoundSchedule& schedule = ranks_[r].schedule;
     for (std::size_t l = 0; l < schedule.lanes.size(); ++l) {
       const SpanList steps = schedule.lanes[l].steps;
@@ -91,7 +91,7 @@ class SimulatedJob {
 
   bool all_can_run(const BoundGroup& group) const {
     return std::all_of(group.members.begin(), group.members.end(), [&](std::int32_t member) {
-      return next_group_step(static_cast<std::size_t>(member)).has_value();
+      return next_shm_collective(static_cast<std::size_t>(member)).has_value();
     });
   }
 
@@ -101,7 +101,7 @@ class SimulatedJob {
     std::vector<std::vector<std::byte>> given;
     for (const std::int32_t member : group.members) {
       const auto r = static_cast<std::size_t>(member);
-      steps.push_back(*next_group_step(r));
+      steps.push_back(*next_shm_collective(r));
       given.push_back(gather(ranks_[r], ranks_[r].schedule.steps[steps.back()].source));
     }
     std::vector<std::byte> all = given.front();

@@ -102,7 +102,7 @@ TEST(Algorithms, ABroadcastOfANodeIsOneWhereSomeHaveTheData) {
   EXPECT_TRUE(prove(plan->semantics, plan->schedules, true).ok());
   for (const Schedule& schedule : plan->schedules) {
     ASSERT_EQ(schedule.groups.size(), 2u);  // one a chunk
-    for (const GroupStep& group : schedule.groups) {
+    for (const ShmCollective& group : schedule.groups) {
       EXPECT_EQ(group.kind, GroupKind::broadcast);
       EXPECT_EQ(group.members.count, 4u);
     }

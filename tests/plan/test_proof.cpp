@@ -114,7 +114,7 @@ TEST(Proof, RefusesAPeerThatIsNoRank) {
   EXPECT_NE(verdict(plan).find("no other rank"), std::string::npos) << verdict(plan);
 }
 
-// ---- Group steps ----
+// ---- Shared-memory collectives ----
 
 void expect_refused(const LoweredPlan& plan, const char* message, bool commutative = true) {
   const std::string said = verdict(plan, commutative);
@@ -159,13 +159,13 @@ TEST(ProofOfGroups, RefusesWrongMembers) {
 TEST(ProofOfGroups, RefusesMembersInAnotherOrder) {
   LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
   std::swap(plan.schedules[1].group_members[0], plan.schedules[1].group_members[1]);
-  expect_refused(plan, "is not the group step of rank");
+  expect_refused(plan, "is not the shared-memory collective of rank");
 }
 
 TEST(ProofOfGroups, RefusesAnotherRoot) {
   LoweredPlan plan = node_plan(Collective::reduce, "RD.1(shared)", 3);
   plan.schedules[1].groups[0].root = 2;
-  expect_refused(plan, "is not the group step of rank");
+  expect_refused(plan, "is not the shared-memory collective of rank");
   plan.schedules[1].groups[0].root = 3;
   expect_refused(plan, "rank 1 step 0: its group has no proper members");
 }
@@ -174,7 +174,7 @@ TEST(ProofOfGroups, RefusesAnotherKind) {
   LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
   plan.schedules[1].groups[0].kind = GroupKind::reduce;
   plan.schedules[1].groups[0].root = 1;  // who gives and gets the same
-  expect_refused(plan, "is not the group step of rank");
+  expect_refused(plan, "is not the shared-memory collective of rank");
 }
 
 TEST(ProofOfGroups, RefusesWrongPieces) {
@@ -215,7 +215,7 @@ TEST(ProofOfGroups, RefusesTwoStepsInAnotherOrderOnOneRank) {
   Schedule& schedule = plan.schedules[1];
   ASSERT_EQ(schedule.steps.size(), 2u);
   std::swap(schedule.steps[0], schedule.steps[1]);
-  expect_refused(plan, "is not the group step of rank");
+  expect_refused(plan, "is not the shared-memory collective of rank");
 }
 
 // Both have the block after the broadcast, and give it.
@@ -257,7 +257,7 @@ TEST(ProofOfGroups, RefusesTheWrongOrderOfOperands) {
 TEST(ProofOfGroups, RefusesAContributionTwice) {
   LoweredPlan plan = node_plan(Collective::allreduce, "RD.1(shared) BC.1(shared)", 2);
   for (Schedule& schedule : plan.schedules)
-    for (GroupStep& group : schedule.groups) group.kind = GroupKind::all_reduce;
+    for (ShmCollective& group : schedule.groups) group.kind = GroupKind::all_reduce;
   EXPECT_FALSE(verdict(plan).empty());
 }
 
@@ -314,7 +314,7 @@ TEST(ProofOfGroups, SurvivesRandomDamage) {
   for (int round = 0; round < 500; ++round) {
     LoweredPlan plan = node_plan(Collective::allreduce, "RS.1(shared) AG.1(shared)", 3, 2);
     Schedule& schedule = plan.schedules[pick(3)];
-    GroupStep& group = schedule.groups[pick(schedule.groups.size())];
+    ShmCollective& group = schedule.groups[pick(schedule.groups.size())];
     switch (round % 6) {
       case 0:
         group.kind = static_cast<GroupKind>(random() % 8);

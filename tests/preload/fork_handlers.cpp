@@ -1,8 +1,8 @@
-// fork() in a program with libraries that have handlers of their own, registered before Plait's arena is there and
-// after, while other threads allocate. All memory is as with the C library: the child has its own, as it was at the
+// fork() in a program with libraries that have handlers of their own, registered before Plait's shared heap is there
+// and after, while other threads allocate. All memory is as with the C library: the child has its own, as it was at the
 // fork.
-//   preload_fork_handlers FORKS arena|private LIBRARY      where blocks of 64 KiB and more are expected; to be loaded
-//   late
+//   preload_fork_handlers FORKS shared heap|private LIBRARY      where blocks of 64 KiB and more are expected; to be
+//   loaded late
 // Prints "right" on rank 0, and a line for each thing that is wrong.
 #include <dlfcn.h>
 #include <mpi.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "allocating_handlers.h"
-#include "in_arena.h"
+#include "in_shared_heap.h"
 
 namespace {
 
@@ -88,8 +88,9 @@ int main(int argc, char** argv) {
   }
   const auto start_late = reinterpret_cast<handlers_start_function*>(dlsym(late, "handlers_start_late"));
   const std::vector<const handlers_state*> libraries = {HANDLERS_START(), start_late()};
-  const bool arena = std::strcmp(argv[2], "arena") == 0;
-  for (const handlers_state* library : libraries) check((in_arena(library->block) != 0) == arena, "where the block is");
+  const bool shared_heap = std::strcmp(argv[2], "shared_heap") == 0;
+  for (const handlers_state* library : libraries)
+    check((in_shared_heap(library->block) != 0) == shared_heap, "where the block is");
 
   std::atomic<bool> stop{false};
   std::thread other([&] {

@@ -4,10 +4,10 @@ program fortran_allocate
   use iso_c_binding
   implicit none
   interface
-    integer(c_int) function in_arena(address) bind(c)
+    integer(c_int) function in_shared_heap(address) bind(c)
       import :: c_int, c_ptr
       type(c_ptr), value :: address
-    end function in_arena
+    end function in_shared_heap
   end interface
   real(8), allocatable, target :: large(:), small(:), grown(:)
   integer :: rank, ierror
@@ -18,7 +18,7 @@ program fortran_allocate
   large = 1.0d0
   small = 1.0d0
   grown = [small, large]
-  if (in_arena(c_loc(large)) == 1 .and. in_arena(c_loc(grown)) == 1 .and. in_arena(c_loc(small)) == 0 &
+  if (in_shared_heap(c_loc(large)) == 1 .and. in_shared_heap(c_loc(grown)) == 1 .and. in_shared_heap(c_loc(small)) == 0 &
       .and. sum(grown) == 100100.0d0) then
     if (rank == 0) print '(a)', 'right'
   else

@@ -1,7 +1,7 @@
 /* The helper thread keeps to its share of a core: PLAIT_PROGRESS_DUTY=0.2, then all of it by plait_set_progress_duty().
  * The program sleeps while long reductions are under way.
  *   progress_duty [assisted]
- * assisted: PLAIT_PROGRESS_THREADS=2; the assistant keeps to the share of its core as well. Prints "progress_duty:
+ * assisted: PLAIT_PROGRESS_THREADS=2; the worker keeps to the share of its core as well. Prints "progress_duty:
  * right".
  */
 #define _GNU_SOURCE
@@ -59,8 +59,8 @@ static double share_taken(void) {
   return share;
 }
 
-/* Neither takes more than a fifth, and the assistant takes something: of reductions in memory that the ranks share. */
-static void check_assistant(void) {
+/* Neither takes more than a fifth, and the worker takes something: of reductions in memory that the ranks share. */
+static void check_worker(void) {
   static MPI_Request requests[assisted_calls];
   static MPI_Status statuses[assisted_calls];
   float* data = NULL;
@@ -71,20 +71,20 @@ static void check_assistant(void) {
     MPI_Barrier(MPI_COMM_WORLD);
     for (int c = 0; c < assisted_calls; ++c)
       MPI_Iallreduce(MPI_IN_PLACE, data, elements, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[c]);
-    const double helper_ns = processor_ns("plait-progress"), assistant_ns = processor_ns("plait-assist1");
+    const double helper_ns = processor_ns("plait-progress"), worker_ns = processor_ns("plait-assist1");
     const double begin = MPI_Wtime();
-    check(assistant_ns >= 0, "no assistant was found", assistant_ns);
+    check(worker_ns >= 0, "no worker was found", worker_ns);
     usleep(window_us);
     const double window_ns = (MPI_Wtime() - begin) * 1e9;
     const double helper = (processor_ns("plait-progress") - helper_ns) / window_ns;
-    const double assistant = (processor_ns("plait-assist1") - assistant_ns) / window_ns;
+    const double worker = (processor_ns("plait-assist1") - worker_ns) / window_ns;
     MPI_Waitall(assisted_calls, requests, statuses);
     check(helper < 0.26, "the helper takes more than a fifth", helper);
-    check(assistant < 0.26, "the assistant takes more than a fifth", assistant);
-    const int mine = assistant > 0.01;
+    check(worker < 0.26, "the worker takes more than a fifth", worker);
+    const int mine = worker > 0.01;
     MPI_Allreduce(&mine, &worked, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   }
-  check(worked, "the assistant takes nothing", 0);
+  check(worked, "the worker takes nothing", 0);
   MPI_Free_mem(data);
 }
 
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   check(set_duty(0) == -1 && set_duty(101) == -1, "a share that is none was taken", 0);
   const int assisted = argc > 1 && strcmp(argv[1], "assisted") == 0;
-  if (assisted) check_assistant();
+  if (assisted) check_worker();
   int larger = assisted;
   for (int i = 0; i < tries && !larger; ++i) {
     const double small = share_taken();

@@ -1,4 +1,4 @@
-/* Assistants of the helper thread: there are as many as were asked for and the process has processing units for, each
+/* Workers of the helper thread: there are as many as were asked for and the process has processing units for, each
  * on one of its own, with signals blocked; they take part in long reductions, whose results are right; and they are
  * gone after MPI_Finalize. progress_threads THREADS [one|api] one: the process has one processing unit; api: THREADS
  * are asked for by plait_set_progress_threads(). Posts what overlap_threads.json has as a step. Prints
@@ -53,7 +53,7 @@ static int only_unit(int task) {
   return unit;
 }
 
-/* The helper thread, and its assistants by their numbers. Returns how many there are in all. */
+/* The helper thread, and its workers by their numbers. Returns how many there are in all. */
 static int look_at(struct Thread threads[most_threads]) {
   int found = 0;
   memset(threads, 0, most_threads * sizeof *threads);
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
     check(set_threads(1) == wanted && set_threads(wanted) == 1, "the number before is not the last one", wanted);
   }
   await_threads(expected);
-  /* How much of it the assistants do depends on what else the machine does: they may come late. */
+  /* How much of it the workers do depends on what else the machine does: they may come late. */
   struct Thread before[most_threads], after[most_threads];
   float(*in)[most_elements] = NULL, (*out)[most_elements] = NULL; /* where the ranks reach each other's */
   MPI_Alloc_mem(calls * sizeof *in, MPI_INFO_NULL, &in);
@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
     if (step < 5) mine = 0;
     MPI_Allreduce(&mine, &worked, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   }
-  check(worked, "an assistant did nothing", expected);
+  check(worked, "a worker did nothing", expected);
   MPI_Free_mem(in);
   MPI_Free_mem(out);
   MPI_Barrier(MPI_COMM_WORLD);

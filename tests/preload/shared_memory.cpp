@@ -1,5 +1,5 @@
 // The allocator's and MPI's functions for memory, in a program under mpirun.
-//   preload_shared_memory CASE arena|private      where blocks of 64 KiB and more are expected
+//   preload_shared_memory CASE shared heap|private      where blocks of 64 KiB and more are expected
 // Prints "right" on rank 0, and a line for each thing that is wrong.
 #include <malloc.h>
 #include <mpi.h>
@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "absurd_sizes.h"
-#include "in_arena.h"
+#include "in_shared_heap.h"
 #include "plait/plait.h"
 
 namespace {
@@ -32,7 +32,7 @@ namespace {
 constexpr std::size_t large = 65536, kibibyte = 1024, mebibyte = 1024 * 1024;
 
 std::atomic<int> failures{0};
-bool expects_arena = false;
+bool expects_shared_heap = false;
 
 void check(bool right, const char* what) {
   if (right) return;
@@ -44,7 +44,7 @@ void check(bool right, const char* what) {
 // A large block, and where it stands.
 void check_large(void* block, const char* what) {
   check(block != nullptr, what);
-  check(in_arena(block) == static_cast<int>(expects_arena), what);
+  check(in_shared_heap(block) == static_cast<int>(expects_shared_heap), what);
 }
 
 bool aligned(const void* block, std::size_t alignment) {
@@ -65,7 +65,7 @@ void large_and_small() {
   std::memset(block, 0xff, large);
   std::free(block);
   void* small = std::malloc(large - 1);
-  CHECK(in_arena(small) == 0);
+  CHECK(in_shared_heap(small) == 0);
   std::free(small);
   std::free(nullptr);
   CHECK(malloc_usable_size(nullptr) == 0);
@@ -225,8 +225,8 @@ void forked_child(std::vector<char>& before) {
   int bad = is_filled(before.data(), before.size(), 1) ? 0 : 1;
   std::fill(before.begin(), before.end(), 2);
   std::vector<char> after(mebibyte, 3);
-  bad |= in_arena(after.data()) == 0 ? 0 : 2;
-  bad |= in_arena(before.data()) == 0 ? 0 : 4;
+  bad |= in_shared_heap(after.data()) == 0 ? 0 : 2;
+  bad |= in_shared_heap(before.data()) == 0 ? 0 : 4;
   before.resize(4 * mebibyte, 4);
   bad |= before[0] == 2 && before[mebibyte] == 4 ? 0 : 8;
   before = {};
@@ -266,18 +266,18 @@ void processes() {
   CHECK(posix_spawn(&spawned, "/bin/sh", nullptr, nullptr, arguments, environ) == 0 && exit_status(spawned) == 5);
 }
 
-// ---- A small arena ----
+// ---- A small shared heap ----
 
-// With PLAIT_ARENA_BYTES=4M: what has no room there is the C library's.
+// With PLAIT_SHARED_HEAP_BYTES=4M: what has no room there is the C library's.
 void full() {
   std::vector<char*> blocks;
   int shared = 0;
   for (int i = 0; i < 64; ++i) {
     blocks.push_back(static_cast<char*>(std::malloc(256 * kibibyte)));
     std::memset(blocks.back(), i, 256 * kibibyte);
-    shared += in_arena(blocks.back());
+    shared += in_shared_heap(blocks.back());
   }
-  CHECK(shared == (expects_arena ? 16 : 0) || shared == (expects_arena ? 15 : 0));
+  CHECK(shared == (expects_shared_heap ? 16 : 0) || shared == (expects_shared_heap ? 15 : 0));
   for (int i = 0; i < 64; ++i) {
     char*& block = blocks[static_cast<std::size_t>(i)];
     block = static_cast<char*>(std::realloc(block, 300 * kibibyte));
@@ -331,7 +331,7 @@ void mappings() {
 
     CHECK(munmap(block + 200 * page, page) == 0);
     void* elsewhere = mmap(nullptr, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(elsewhere != block + 200 * page || !expects_arena);
+    CHECK(elsewhere != block + 200 * page || !expects_shared_heap);
     munmap(elsewhere, page);
     std::free(block);
 
@@ -351,11 +351,11 @@ void mpi_memory() {
   for (const MPI_Aint bytes : {1, 100, 65536, 10'000'000}) {
     char* block = nullptr;
     CHECK(MPI_Alloc_mem(bytes, MPI_INFO_NULL, &block) == MPI_SUCCESS);
-    CHECK(in_arena(block) == static_cast<int>(expects_arena));
+    CHECK(in_shared_heap(block) == static_cast<int>(expects_shared_heap));
     std::memset(block, 1, static_cast<std::size_t>(bytes));
     CHECK(MPI_Free_mem(block) == MPI_SUCCESS);
     block = static_cast<char*>(plait_alloc(static_cast<std::size_t>(bytes)));
-    CHECK(in_arena(block) == static_cast<int>(expects_arena) && aligned(block, 4096));
+    CHECK(in_shared_heap(block) == static_cast<int>(expects_shared_heap) && aligned(block, 4096));
     std::memset(block, 1, static_cast<std::size_t>(bytes));
     plait_free(block);
   }
@@ -365,17 +365,17 @@ void mpi_memory() {
   MPI_Info_set(info, "mpi_minimum_memory_alignment", "65536");
   void* block = nullptr;
   CHECK(MPI_Alloc_mem(100, info, &block) == MPI_SUCCESS);
-  CHECK(!expects_arena || (in_arena(block) == 1 && aligned(block, 65536)));
+  CHECK(!expects_shared_heap || (in_shared_heap(block) == 1 && aligned(block, 65536)));
   MPI_Free_mem(block);
   MPI_Info_set(info, "another_key", "1");
   CHECK(MPI_Alloc_mem(100, info, &block) == MPI_SUCCESS);
-  CHECK(in_arena(block) == 0);
+  CHECK(in_shared_heap(block) == 0);
   MPI_Free_mem(block);
   MPI_Info_free(&info);
 
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   CHECK(MPI_Alloc_mem(-1, MPI_INFO_NULL, &block) != MPI_SUCCESS);
-  if (!expects_arena) return;
+  if (!expects_shared_heap) return;
   MPI_Alloc_mem(mebibyte, MPI_INFO_NULL, &block);
   int error_class = MPI_SUCCESS;
   MPI_Error_class(MPI_Free_mem(static_cast<char*>(block) + 4096), &error_class);
@@ -401,10 +401,10 @@ int main(int argc, char** argv) {
                                                    {"mpi", mpi_memory},
                                                    {"absurd", absurd_sizes}};
   void* early = std::malloc(mebibyte);  // before MPI_Init: private
-  if (in_arena(early) != 0) ++failures;
+  if (in_shared_heap(early) != 0) ++failures;
   if (std::strcmp(argv[1], "absurd") == 0) absurd_sizes();
   MPI_Init(&argc, &argv);
-  expects_arena = std::strcmp(argv[2], "arena") == 0;
+  expects_shared_heap = std::strcmp(argv[2], "shared_heap") == 0;
   cases.at(argv[1])();
   std::free(early);
   int all = 0, mine = failures, rank = 0;

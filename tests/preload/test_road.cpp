@@ -401,7 +401,7 @@ const std::array<Kind, 11> kinds = {{
     {"reduce_scatter", [](Run& run) { call_reduce_scatter(run, false); }},
 }};
 
-// By point-to-point messages, which no door touches.
+// By point-to-point messages, which no binding touches.
 void compare_roads(Run& run, const std::string& plan) {
   std::array<char, 128> mine{}, first{};
   std::snprintf(mine.data(), mine.size(), "%s", plan.c_str());

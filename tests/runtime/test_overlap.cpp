@@ -93,7 +93,7 @@ TEST(DutyMeter, DoesNotSaveUpMoreThanAPeriod) {
 
 TEST(ProgressShare, IsTheLargestUnderWay) {
   WorkTeam team;
-  team.set_assistants(3);
+  team.set_workers(3);
   ProgressShare share;
   share.set_threads(4, &team);
   const auto at_hand = [&] { return CommunicationShare{team.threads(), share.duty()}; };
@@ -118,7 +118,7 @@ TEST(ProgressShare, IsTheLargestUnderWay) {
 
 TEST(ProgressShare, ThreadsThatThereAreHaveItAll) {
   WorkTeam team;
-  team.set_assistants(1);
+  team.set_workers(1);
   ProgressShare share;
   share.set_threads(2, &team);
   share.enter({4, 0.25});

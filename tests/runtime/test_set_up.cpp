@@ -54,7 +54,7 @@ TeamRequest request_of(int rank, const Shape& shape, TeamExtent extent) {
 }
 
 Status run(Team& team, const Call& call, const void* input, void* output, const Reducer* reducer) {
-  const PreparedCall& prepared = team.schedules.find({.call = call, .way = planners_way});
+  const PreparedCall& prepared = team.schedules.find({.call = call, .candidate = planners_candidate});
   if (!prepared.accelerated) return {Code::internal, std::string("not planned: ") + prepared.reason};
   std::vector<std::byte> scratch(prepared.schedule.scratch_bytes);
   Buffers buffers;
@@ -219,21 +219,22 @@ TEST_P(CallsOf, TellsAllWhyARankLeft) {
 
 // The ranks time calls, each by its own clock, and come to one verdict: by the slowest of them. `took`: what a
 // call takes on this rank, in nanoseconds, by the host or by a plan.
-std::string settle(Team& team, const std::function<std::uint64_t(bool host)>& took, int& settled_way) {
+std::string settle(Team& team, const std::function<std::uint64_t(bool host)>& took, int& taken) {
   const Call call = allreduce(64);
   for (int number = 0; number < 4000; ++number) {
     TrialClass* tried = team.schedules.find({.call = call}).tried;
     if (tried == nullptr) return "has no trial";
     if (tried->trial.passes()) {
       if (tried->trial.trials() > 0 && !tried->trial.open()) {
-        settled_way = tried->trial.taken();
+        taken = tried->trial.taken();
         return {};
       }
       continue;
     }
-    const int way = tried->trial.way();
+    const int candidate = tried->trial.candidate();
     if (Status met = meet_for_timed_call(team, tried->trial); !met.ok()) return met.message();
-    if (Status ended = end_timed_call(team, *tried, took(way == Trial::host)); !ended.ok()) return ended.message();
+    if (Status ended = end_timed_call(team, *tried, took(candidate == Trial::host)); !ended.ok())
+      return ended.message();
   }
   return "came to no verdict";
 }

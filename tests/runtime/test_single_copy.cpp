@@ -39,7 +39,7 @@ TEST(SingleCopy, XpmemHasToBeatBoth) {
 TEST(NodeReport, AddsUpByNode) {
   const nlohmann::json facts = {{"ways", {1, 2, 3, 4}},
                                 {"buffers", {0, 5, 0, 5 << 20}},
-                                {"arena", 1 << 20},
+                                {"shared_heap", 1 << 20},
                                 {"segments", {3 << 20, 2 << 20}},
                                 {"single_copy", {32768, never}}};
   NodeReport report;
@@ -54,7 +54,7 @@ TEST(NodeReport, AddsUpByNode) {
   EXPECT_NE(text.find("PLAIT_SHARED=malloc would"), std::string::npos) << text;
   const nlohmann::json object = node_report_json(report, "mpi");
   EXPECT_EQ(object["segment_bytes"], 6 << 20);
-  EXPECT_EQ(object["group_steps"]["by_kernel"], 9);
+  EXPECT_EQ(object["shm_collectives"]["by_kernel"], 9);
   EXPECT_EQ(object["large_calls"]["private"], 15);
   EXPECT_EQ(object["single_copy_from"]["kernel"], 32768);
   EXPECT_TRUE(object["single_copy_from"]["xpmem"].is_null());

@@ -30,12 +30,12 @@ class Job {
 
   int ranks() const { return hierarchy_.ranks(); }
 
-  Site site(int rank) const {
-    Site site{.speakers = {}, .own = hierarchy_.node_of(rank), .rank = rank, .ranks = 1};
+  NodeLeaders nodes(int rank) const {
+    NodeLeaders nodes{.leaders = {}, .own = hierarchy_.node_of(rank), .rank = rank, .ranks = 1};
     for (int node = 0; node < hierarchy_.nodes(); ++node)
-      site.speakers.push_back(hierarchy_.ranks_on_node(node).front());
-    site.ranks = static_cast<std::uint32_t>(hierarchy_.ranks_on_node(site.own).size());
-    return site;
+      nodes.leaders.push_back(hierarchy_.ranks_on_node(node).front());
+    nodes.ranks = static_cast<std::uint32_t>(hierarchy_.ranks_on_node(nodes.own).size());
+    return nodes;
   }
   SharedSegment table(int rank) {
     SharedSegment& shared = tables_[static_cast<std::size_t>(hierarchy_.node_of(rank))];
@@ -54,7 +54,7 @@ class Job {
 std::vector<std::uint32_t> run(Job& job, int rank, std::uint32_t slots, int starts, unsigned seed) {
   std::mt19937 random(seed + static_cast<unsigned>(rank) * 977);
   const std::unique_ptr<Channel> channel = job.channel(rank);
-  StartOrder order(job.site(rank), job.table(rank), channel.get());
+  StartOrder order(job.nodes(rank), job.table(rank), channel.get());
   std::vector<int> left(slots, starts);
   std::vector<std::uint32_t> idle, ran;
   for (std::uint32_t slot = 0; slot < slots; ++slot) idle.push_back(slot);
@@ -112,9 +112,9 @@ TEST(SlotList, GoesRound) {
   for (std::uint32_t slot = 0; slot < most_persistent; ++slot) EXPECT_EQ(list.next(position), slot);
 }
 
-TEST(StartOrder, AFailureIsSeenByTheWholeSite) {
+TEST(StartOrder, AFailureIsSeenOnTheWholeNode) {
   Job job({2});
-  StartOrder first(job.site(0), job.table(0), nullptr), second(job.site(1), job.table(1), nullptr);
+  StartOrder first(job.nodes(0), job.table(0), nullptr), second(job.nodes(1), job.table(1), nullptr);
   EXPECT_FALSE(second.failed());
   first.announce(3);
   EXPECT_FALSE(second.next().has_value());

@@ -11,12 +11,12 @@
 namespace plait::runtime {
 namespace {
 
-using Times = std::function<std::uint64_t(int way)>;
+using Times = std::function<std::uint64_t(int candidate)>;
 
 // One call as a rank makes it; where the trial has its samples, this rank's are those of all.
 void make_call(Trial& trial, const Times& nanoseconds) {
   if (trial.passes()) return;
-  trial.note(nanoseconds(trial.way()));
+  trial.note(nanoseconds(trial.candidate()));
   if (trial.complete()) trial.conclude();
 }
 
@@ -26,23 +26,23 @@ int calls_until_settled(Trial& trial, const Times& nanoseconds) {
   return calls;
 }
 
-Times constant(std::array<std::uint64_t, Trial::most_ways> times) {
-  return [times](int way) { return times[static_cast<std::size_t>(way)]; };
+Times constant(std::array<std::uint64_t, Trial::most_candidates> times) {
+  return [times](int candidate) { return times[static_cast<std::size_t>(candidate)]; };
 }
 
 void make_calls(Trial& trial, const Times& nanoseconds, int calls) {
   for (int call = 0; call < calls; ++call) make_call(trial, nanoseconds);
 }
 
-TEST(Trial, SettlesOnTheFastestWay) {
-  for (int fastest = 0; fastest < Trial::most_ways; ++fastest) {
-    std::array<std::uint64_t, Trial::most_ways> times{1000, 1000, 1000, 1000};
+TEST(Trial, SettlesOnTheFastestCandidate) {
+  for (int fastest = 0; fastest < Trial::most_candidates; ++fastest) {
+    std::array<std::uint64_t, Trial::most_candidates> times{1000, 1000, 1000, 1000};
     times[static_cast<std::size_t>(fastest)] = 700;
-    Trial trial(Trial::most_ways);
+    Trial trial(Trial::most_candidates);
     const int calls = calls_until_settled(trial, constant(times));
     EXPECT_EQ(trial.taken(), fastest);
     EXPECT_EQ(trial.taken_nanoseconds(), 700u);
-    EXPECT_LE(calls, 15 * Trial::most_ways);
+    EXPECT_LE(calls, 15 * Trial::most_candidates);
   }
 }
 
@@ -62,22 +62,22 @@ TEST(Trial, PrefersTheBestPredictedPlanToOnesThatAreHardlyFaster) {
   EXPECT_EQ(clearly.taken(), 2);
 }
 
-TEST(Trial, SlowWaysHaveFewCalls) {
+TEST(Trial, SlowCandidatesHaveFewCalls) {
   Trial trial(2);
   int of_host = 0;
-  calls_until_settled(trial, [&](int way) {
-    of_host += way == Trial::host ? 1 : 0;
-    return way == Trial::host ? 50'000 : 1000;
+  calls_until_settled(trial, [&](int candidate) {
+    of_host += candidate == Trial::host ? 1 : 0;
+    return candidate == Trial::host ? 50'000 : 1000;
   });
   EXPECT_EQ(of_host, 3);
 }
 
-TEST(Trial, TheFirstCallsOfAWayDoNotCount) {
-  std::array<int, Trial::most_ways> calls{};
+TEST(Trial, TheFirstCallsOfACandidateDoNotCount) {
+  std::array<int, Trial::most_candidates> calls{};
   Trial trial(3);
-  calls_until_settled(trial, [&](int way) {
-    const bool first = calls[static_cast<std::size_t>(way)]++ == 0;
-    return first ? 1'000'000u : way == 2 ? 500u : 600u;
+  calls_until_settled(trial, [&](int candidate) {
+    const bool first = calls[static_cast<std::size_t>(candidate)]++ == 0;
+    return first ? 1'000'000u : candidate == 2 ? 500u : 600u;
   });
   EXPECT_EQ(trial.taken(), 2);
 }
@@ -87,15 +87,15 @@ TEST(Trial, IsFairToProgramsThatAlternateBetweenSizes) {
   for (int period = 2; period <= 4; ++period) {
     Trial trial(3);
     int call = 0;
-    calls_until_settled(trial, [&](int way) {
+    calls_until_settled(trial, [&](int candidate) {
       const std::uint64_t length = call++ % period == 0 ? 1900 : 1000;
-      return length * (way == 2 ? 80 : 100);
+      return length * (candidate == 2 ? 80 : 100);
     });
     EXPECT_EQ(trial.taken(), 2) << "period " << period;
   }
 }
 
-TEST(Trial, OpensAgainWhenTheSettledWayHasBecomeSlower) {
+TEST(Trial, OpensAgainWhenTheSettledCandidateHasBecomeSlower) {
   Trial trial(2);
   calls_until_settled(trial, constant({1000, 500}));
   make_calls(trial, constant({1000, 590}), 100'000);
@@ -118,9 +118,9 @@ TEST(Trial, OneSlowLookIsNotEnough) {
 TEST(Trial, LooksLessAndLessOften) {
   Trial trial(2);
   int timed = 0;
-  const Times counting = [&](int way) {
+  const Times counting = [&](int candidate) {
     ++timed;
-    return way == Trial::host ? 1000u : 500u;
+    return candidate == Trial::host ? 1000u : 500u;
   };
   calls_until_settled(trial, counting);
   timed = 0;
@@ -144,7 +144,7 @@ TEST(Trial, BeginsAfterItsCallsBefore) {
 }
 
 TEST(Trial, WhatIsKnownIsNotTriedButWatched) {
-  Trial trial(3, {.way = 2, .taken_nanoseconds = 500, .host_nanoseconds = 0});
+  Trial trial(3, {.candidate = 2, .taken_nanoseconds = 500, .host_nanoseconds = 0});
   EXPECT_FALSE(trial.open());
   EXPECT_EQ(trial.taken(), 2);
   EXPECT_EQ(trial.saved_nanoseconds(), 0u);
@@ -154,7 +154,7 @@ TEST(Trial, WhatIsKnownIsNotTriedButWatched) {
 }
 
 TEST(Trial, WhatIsKnownSavesFromTheFirstCall) {
-  Trial trial(2, {.way = 1, .taken_nanoseconds = 400, .host_nanoseconds = 1000});
+  Trial trial(2, {.candidate = 1, .taken_nanoseconds = 400, .host_nanoseconds = 1000});
   make_calls(trial, constant({1000, 400}), 100);
   EXPECT_EQ(trial.saved_nanoseconds(), 100u * 600);
 }
@@ -175,10 +175,10 @@ TEST(Trial, CountsWhatItsCallsSaved) {
 TEST(Trial, ASampleMayBeOfSeveralCallsInARow) {
   Trial trial(2, 4);
   int call = 0, last = -1;
-  const int calls = calls_until_settled(trial, [&](int way) {
-    EXPECT_TRUE(call % 4 == 0 || way == last) << call;
-    last = way;
-    return (way == 1 ? 900u : 1000u) + (call++ % 4 == 0 ? 400 : 0);
+  const int calls = calls_until_settled(trial, [&](int candidate) {
+    EXPECT_TRUE(call % 4 == 0 || candidate == last) << call;
+    last = candidate;
+    return (candidate == 1 ? 900u : 1000u) + (call++ % 4 == 0 ? 400 : 0);
   });
   EXPECT_EQ(calls % 8, 0);
   EXPECT_EQ(trial.taken(), 1);
@@ -192,10 +192,10 @@ TEST_P(NoisyTrials, SettleOnTheFastestAndStayThere) {
   std::mt19937_64 random(GetParam());
   SCOPED_TRACE("seed " + std::to_string(GetParam()));
   const std::array<double, 3> usual = {1300, 1500, 1000};
-  const Times noisy = [&](int way) {
+  const Times noisy = [&](int candidate) {
     std::uniform_real_distribution<double> spread(0.95, 1.05), part(0, 1);
     const double late = part(random) < 0.05 ? 20'000 : 0;
-    return static_cast<std::uint64_t>(usual[static_cast<std::size_t>(way)] * spread(random) + late);
+    return static_cast<std::uint64_t>(usual[static_cast<std::size_t>(candidate)] * spread(random) + late);
   };
   Trial trial(3);
   EXPECT_LE(calls_until_settled(trial, noisy), 45);
@@ -207,10 +207,10 @@ TEST_P(NoisyTrials, SettleOnTheFastestAndStayThere) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, NoisyTrials, testing::Range(1u, 41u));
 
-TEST(Lessons, GoThroughTheirText) {
-  const std::vector<Lesson> lessons = {{Collective::allreduce, 4, "RS.1(shared) AG.1(shared) x8", 1234, 2000},
-                                       {Collective::barrier, 0, "host", 77, 77}};
-  const std::vector<Lesson> found = parse_lessons(lessons_text(lessons));
+TEST(TuningRecords, GoThroughTheirText) {
+  const std::vector<TuningRecord> tuning_records = {
+      {Collective::allreduce, 4, "RS.1(shared) AG.1(shared) x8", 1234, 2000}, {Collective::barrier, 0, "host", 77, 77}};
+  const std::vector<TuningRecord> found = parse_tuning_records(tuning_records_text(tuning_records));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].collective, Collective::allreduce);
   EXPECT_EQ(found[0].size_class, 4);
@@ -220,9 +220,9 @@ TEST(Lessons, GoThroughTheirText) {
   EXPECT_EQ(found[1].plan, "host");
 }
 
-TEST(Lessons, WhatIsNoLessonIsLeftOut) {
-  EXPECT_TRUE(parse_lessons("").empty());
-  EXPECT_TRUE(parse_lessons("3 4\n99 1 1 1 host\n-1 1 1 1 host\nx y z u host\n3 4 5 6\n3 4 5 host").empty());
+TEST(TuningRecords, WhatIsNoTuningRecordIsLeftOut) {
+  EXPECT_TRUE(parse_tuning_records("").empty());
+  EXPECT_TRUE(parse_tuning_records("3 4\n99 1 1 1 host\n-1 1 1 1 host\nx y z u host\n3 4 5 6\n3 4 5 host").empty());
 }
 
 }  // namespace

@@ -284,16 +284,16 @@ TEST(Engine, DrivesTheHostOnlyInLongerWaits) {
   }
 }
 
-TEST(Courtesy, NapsOnlyAfterMilliseconds) {
-  Courtesy courtesy({});
+TEST(WaitStrategy, NapsOnlyAfterMilliseconds) {
+  WaitStrategy wait_strategy({});
   const std::uint64_t begin = monotonic_ns();
   int glances = 0;
-  for (; monotonic_ns() - begin < 30'000'000; ++glances) courtesy.wait({}, false);
+  for (; monotonic_ns() - begin < 30'000'000; ++glances) wait_strategy.wait({}, false);
   EXPECT_GT(glances, 1000);
   std::uint64_t longest = 0;
   for (int i = 0; i < 300; ++i) {
     const std::uint64_t before = monotonic_ns();
-    courtesy.wait({}, false);
+    wait_strategy.wait({}, false);
     longest = std::max(longest, monotonic_ns() - before);
   }
   EXPECT_GE(longest, 50'000u) << "no nap in a long wait";

@@ -20,7 +20,7 @@
 namespace plait::tl {
 namespace {
 
-constexpr std::size_t bytes = 20'000;  // more than an area of the smallest boards
+constexpr std::size_t bytes = 20'000;  // more than an area of the smallest control blocks
 const std::string broken = "a buffer of rank";
 
 bool contains(const Status& status, const std::string& text) {
@@ -128,7 +128,7 @@ TEST(NodeFailures, ABufferThatIsNotFoundIsToldToAll) {
   EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0);
 }
 
-// Whichever is marked first, and on whichever board it stands.
+// Whichever is marked first, and on whichever control block it stands.
 TEST(NodeFailures, AReasonCountsForMoreThanHearsay) {
   constexpr int ranks = 3;
   for (const int knowing : {0, 1}) {
@@ -172,7 +172,7 @@ TEST(NodeFailures, TheEchoOfAnOwnFailureIsNobodyElses) {
 
 #if !defined(__SANITIZE_THREAD__)  // it does not follow forks of programs with threads
 // A rank that gives up although nothing of its own is under way here: the others wait in their rings, at both ends, and
-// in a group step.
+// in a shared-memory collective.
 TEST(NodeFailures, WhoeverWaitsForARankThatGaveUpIsTold) {
   constexpr int ranks = 4, failing = 0;
   const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
@@ -203,9 +203,9 @@ TEST(NodeFailures, TheEndOfAChannelIsNone) {
       Member member(std::move(segment), peers, rank, {});
       if (Status status = member.run(member.group(GroupKind::all_reduce)); !status.ok()) return status.message();
     }
-    const detail::BoardShape shape = detail::segment_shape(detail::least_segment_bytes(ranks), ranks).board;
-    const detail::Board board(data + static_cast<std::size_t>(rank) * shape.bytes(), shape);
-    return board.control().failure.first_failed == 0 ? std::string() : std::string("a failure is marked");
+    const detail::ControlShape shape = detail::segment_shape(detail::least_segment_bytes(ranks), ranks).control_block;
+    const detail::ControlBlock control_block(data + static_cast<std::size_t>(rank) * shape.bytes(), shape);
+    return control_block.control().failure.first_failed == 0 ? std::string() : std::string("a failure is marked");
   };
   EXPECT_EQ(run_threads(ranks, detail::least_segment_bytes(ranks), body), 0);
 }

@@ -1,6 +1,6 @@
-// Random group steps of all ranks of a node, the same on all of them for a seed: each rank's schedule and memory, and
-// the check of what it got against the plain definition of each kind. The operators do not commute, so that the order
-// of the members matters.
+// Random shared-memory collectives of all ranks of a node, the same on all of them for a seed: each rank's schedule and
+// memory, and the check of what it got against the plain definition of each kind. The operators do not commute, so that
+// the order of the members matters.
 #pragma once
 
 #include <sys/mman.h>
@@ -94,7 +94,7 @@ enum class Draws {
   through_shared  // only the longest broadcasts, in memory that the others share
 };
 
-// One call: one or several group steps, without order among them besides their own.
+// One call: one or several shared-memory collectives, without order among them besides their own.
 class GroupTraffic {
  public:
   // `sizes`: bytes of a vector, of all pieces together, or of one pair's, rounded down to elements.

@@ -8,8 +8,8 @@
 #include <span>
 #include <thread>
 
-#include "tl/courtesy.h"
 #include "tl/trace.h"
+#include "tl/wait_strategy.h"
 
 namespace plait::tl {
 namespace {
@@ -92,51 +92,51 @@ std::optional<std::uint64_t> half_in_line() {
   return sum;
 }
 
-void wait_for(Courtesy& courtesy, std::uint64_t ns) {
+void wait_for(WaitStrategy& wait_strategy, std::uint64_t ns) {
   std::array<Channel*, 1> channels{};
   const std::uint64_t until = monotonic_ns() + ns;
-  while (monotonic_ns() < until) courtesy.wait(channels, true);
+  while (monotonic_ns() < until) wait_strategy.wait(channels, true);
 }
 
 // Waits that are too short for a look at the clock.
-void wait_shortly(Courtesy& courtesy) {
+void wait_shortly(WaitStrategy& wait_strategy) {
   std::array<Channel*, 1> channels{};
-  for (int i = 0; i < 20; ++i) courtesy.wait(channels, true);
-  courtesy.reset();
+  for (int i = 0; i < 20; ++i) wait_strategy.wait(channels, true);
+  wait_strategy.reset();
 }
 
 // Where others have the cores a yield takes milliseconds.
 template <class Wait>
-bool comes_to(const Courtesy& courtesy, bool yields, Wait wait) {
+bool comes_to(const WaitStrategy& wait_strategy, bool yields, Wait wait) {
   const std::uint64_t until = monotonic_ns() + 60'000 * ms;
-  while (courtesy.yields() != yields && monotonic_ns() < until) wait();
-  return courtesy.yields() == yields;
+  while (wait_strategy.yields() != yields && monotonic_ns() < until) wait();
+  return wait_strategy.yields() == yields;
 }
 
-TEST(Courtesy, GivesWayToNeighboursAsLongAsTheyAreThere) {
+TEST(WaitStrategy, GivesWayToNeighboursAsLongAsTheyAreThere) {
   WaitPolicy policy;
   policy.time_in_line_ns = half_in_line;
   policy.sleep_after_ns = UINT64_MAX;
-  Courtesy courtesy(policy);
+  WaitStrategy wait_strategy(policy);
   crowded = false;
-  wait_for(courtesy, 100 * ms);
-  EXPECT_FALSE(courtesy.yields());
+  wait_for(wait_strategy, 100 * ms);
+  EXPECT_FALSE(wait_strategy.yields());
   crowded = true;
-  EXPECT_TRUE(comes_to(courtesy, true, [&] { wait_for(courtesy, 10 * ms); }));
-  for (int i = 0; i < 300; ++i) wait_shortly(courtesy);
-  EXPECT_TRUE(courtesy.yields());
+  EXPECT_TRUE(comes_to(wait_strategy, true, [&] { wait_for(wait_strategy, 10 * ms); }));
+  for (int i = 0; i < 300; ++i) wait_shortly(wait_strategy);
+  EXPECT_TRUE(wait_strategy.yields());
   crowded = false;
-  EXPECT_TRUE(comes_to(courtesy, false, [&] { wait_shortly(courtesy); }));
+  EXPECT_TRUE(comes_to(wait_strategy, false, [&] { wait_shortly(wait_strategy); }));
 }
 
-TEST(Courtesy, WhoYieldsBecauseOfItsOwnJobAsksNobody) {
+TEST(WaitStrategy, WhoYieldsBecauseOfItsOwnJobAsksNobody) {
   WaitPolicy policy{.yield = true};
   policy.time_in_line_ns = fake_reader;
   policy.sleep_after_ns = UINT64_MAX;
   readings = 0;
-  Courtesy courtesy(policy);
-  wait_for(courtesy, 60 * ms);
-  EXPECT_TRUE(courtesy.yields());
+  WaitStrategy wait_strategy(policy);
+  wait_for(wait_strategy, 60 * ms);
+  EXPECT_TRUE(wait_strategy.yields());
   EXPECT_EQ(readings, 0);
 }
 

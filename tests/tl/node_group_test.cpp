@@ -1,5 +1,5 @@
-// Group steps of a node's ranks, in all their ways, drawn at random and run in a row without a barrier in between;
-// results are compared with the plain definition of each kind.
+// Shared-memory collectives of a node's ranks, in all their ways, drawn at random and run in a row without a barrier in
+// between; results are compared with the plain definition of each kind.
 //
 // --gtest_random_seed replays the draws.
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ struct GroupJob {
   int calls = calls_of_a_job;
   std::uint32_t first_round = 0;
   bool small = false;  // small ones only: many in a row
-  int assistants = 0;  // of each rank, and steps that are long enough for them
+  int workers = 0;     // of each rank, and steps that are long enough for them
   Draws draws = Draws::anything;
 };
 
@@ -64,8 +64,8 @@ std::vector<std::size_t> sizes_for(const GroupJob& job) {
   std::vector<std::size_t> sizes = {0, 1, 7, 8, 55, 56, 57, 64};
   if (job.draws == Draws::from_first) return {8, 56, 57, 500};
   if (job.small) return sizes;
-  if (job.assistants > 0) return {300'001, std::size_t{1} << 20, (std::size_t{1} << 21) + 77};
-  const detail::BoardShape shape = detail::segment_shape(job.segment_bytes, job.ranks).board;
+  if (job.workers > 0) return {300'001, std::size_t{1} << 20, (std::size_t{1} << 21) + 77};
+  const detail::ControlShape shape = detail::segment_shape(job.segment_bytes, job.ranks).control_block;
   const std::size_t area = shape.area_bytes, stage = shape.stage_bytes;
   for (const std::size_t size : {area, stage, stage * static_cast<std::size_t>(job.ranks)})
     for (const std::size_t near : {size - 1, size, size + 1})
@@ -82,9 +82,10 @@ struct Outcome {
 };
 
 void stand_at(const GroupJob& job, const SharedSegment& segment, int rank) {
-  const detail::BoardShape shape = detail::segment_shape(job.segment_bytes, job.ranks).board;
-  const detail::Board board(segment.data() + static_cast<std::size_t>(rank) * shape.bytes(), shape);
-  board.control().copied_in = board.control().reduced = board.control().copied_out = job.first_round;
+  const detail::ControlShape shape = detail::segment_shape(job.segment_bytes, job.ranks).control_block;
+  const detail::ControlBlock control_block(segment.data() + static_cast<std::size_t>(rank) * shape.bytes(), shape);
+  control_block.control().copied_in = control_block.control().reduced = control_block.control().copied_out =
+      job.first_round;
 }
 
 Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std::vector<ShmPeer>& peers,
@@ -99,7 +100,7 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
   if (!channel.ok()) return {channel.status().message()};
   Engine engine({channel->get(), nullptr}, {.yield = true});
   std::optional<perf::Helped> helped;
-  if (job.assistants > 0) helped.emplace(job.assistants);
+  if (job.workers > 0) helped.emplace(job.workers);
   const std::vector<std::size_t> sizes = sizes_for(job);
   Random own(test::derive(job.seed, static_cast<std::uint64_t>(rank), 99));
   Outcome outcome;
@@ -174,7 +175,7 @@ int run_in_processes(const GroupJob& job) {
 
 constexpr int rank_counts[] = {2, 3, 4, 5, 7, 8, 13};
 
-class GroupSteps : public testing::TestWithParam<int> {
+class ShmCollectives : public testing::TestWithParam<int> {
  protected:
   GroupJob job(const Means& means, std::uint64_t salt, std::size_t segment_bytes) const {
     return {.seed = test::derive(seed(), salt, static_cast<std::uint64_t>(GetParam())),
@@ -186,12 +187,12 @@ class GroupSteps : public testing::TestWithParam<int> {
   std::size_t usual() const { return SharedSegment::default_bytes(GetParam()); }
 };
 
-TEST_P(GroupSteps, InStages) {
+TEST_P(ShmCollectives, InStages) {
   EXPECT_EQ(run_in_threads(job(only_stages, 1, least())), 0);
   EXPECT_EQ(run_in_threads(job(only_stages, 2, usual())), 0);
 }
 
-TEST_P(GroupSteps, BetweenSharedBuffers) {
+TEST_P(ShmCollectives, BetweenSharedBuffers) {
   std::size_t found = 0;
   EXPECT_EQ(run_in_threads(job(shared_buffers, 3, least()), &found), 0);
   EXPECT_GT(found, 0u);
@@ -199,13 +200,13 @@ TEST_P(GroupSteps, BetweenSharedBuffers) {
 }
 
 // Threads of one process may read its memory through the kernel as well.
-TEST_P(GroupSteps, ByTheKernelAndAnyWay) {
+TEST_P(ShmCollectives, ByTheKernelAndAnyWay) {
   EXPECT_EQ(run_in_threads(job(by_kernel, 5, least())), 0);
   EXPECT_EQ(run_in_threads(job(long_by_kernel, 6, usual())), 0);
   EXPECT_EQ(run_in_threads(job(everything, 7, usual())), 0);
 }
 
-TEST_P(GroupSteps, InSegmentsOfAnySize) {
+TEST_P(ShmCollectives, InSegmentsOfAnySize) {
   Random random(test::derive(seed(), static_cast<std::uint64_t>(GetParam()), 8));
   for (const std::uint64_t salt : {8u, 9u, 10u}) {
     GroupJob any = job(salt == 8 ? everything : only_stages, salt, least() + random.below(2 * least()));
@@ -215,21 +216,21 @@ TEST_P(GroupSteps, InSegmentsOfAnySize) {
 }
 
 // It runs ahead until no slot or area is free.
-TEST_P(GroupSteps, ARootThatWaitsForNobody) {
+TEST_P(ShmCollectives, ARootThatWaitsForNobody) {
   GroupJob ahead = job(only_stages, 16, usual());
   ahead.calls = 10 * calls_of_a_job;
   ahead.draws = Draws::from_first;  // which the others follow late
   EXPECT_EQ(run_in_threads(ahead), 0);
 }
 
-TEST_P(GroupSteps, ManySmallOnesInARow) {
+TEST_P(ShmCollectives, ManySmallOnesInARow) {
   GroupJob many = job(shared_buffers, 11, usual());
   many.calls = 10 * calls_of_a_job;
   many.small = true;
   EXPECT_EQ(run_in_threads(many), 0);
 }
 
-TEST_P(GroupSteps, RoundsMayWrapAround) {
+TEST_P(ShmCollectives, RoundsMayWrapAround) {
   GroupJob late = job(only_stages, 12, least());
   late.first_round = ~std::uint32_t{0} - 40;
   EXPECT_EQ(run_in_threads(late), 0);
@@ -239,7 +240,7 @@ TEST_P(GroupSteps, RoundsMayWrapAround) {
 }
 
 // Two threads a rank on its copies and reductions.
-TEST(HelpedGroupSteps, AnyWay) {
+TEST(HelpedShmCollectives, AnyWay) {
   std::uint64_t salt = 20;
   std::size_t assisted = 0;
   for (const int ranks : {2, 3})
@@ -248,24 +249,24 @@ TEST(HelpedGroupSteps, AnyWay) {
                             .ranks = ranks,
                             .means = means,
                             .segment_bytes = SharedSegment::default_bytes(ranks),
-                            .assistants = 1};
+                            .workers = 1};
       EXPECT_EQ(run_in_threads(helped, nullptr, &assisted), 0) << describe(helped);
     }
   EXPECT_GT(assisted, 0u);
 }
 
 #if !defined(__SANITIZE_THREAD__)
-TEST_P(GroupSteps, BetweenProcesses) {
+TEST_P(ShmCollectives, BetweenProcesses) {
   EXPECT_EQ(run_in_processes(job(only_stages, 13, least())), 0);
   EXPECT_EQ(run_in_processes(job(everything, 14, usual())), 0);
   EXPECT_EQ(run_in_processes(job(by_kernel, 15, usual())), 0);
 }
 #endif
 
-INSTANTIATE_TEST_SUITE_P(Ranks, GroupSteps, testing::ValuesIn(rank_counts));
+INSTANTIATE_TEST_SUITE_P(Ranks, ShmCollectives, testing::ValuesIn(rank_counts));
 
 // A process that is gone: an error that names the rank, here and from then on; no wrong result.
-TEST(GroupStepFailures, AFailedCopyByTheKernelIsSaid) {
+TEST(ShmCollectiveFailures, AFailedCopyByTheKernelIsSaid) {
   const int gone = fork();
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
@@ -294,7 +295,7 @@ TEST(GroupStepFailures, AFailedCopyByTheKernelIsSaid) {
 }
 
 // A step of fewer ranks than the node has would meet another one of the rest.
-TEST(GroupStepFailures, AStepOfFewerRanksIsRefused) {
+TEST(ShmCollectiveFailures, AStepOfFewerRanksIsRefused) {
   auto segment = SharedSegment::create(detail::least_segment_bytes(3));
   ASSERT_TRUE(segment.ok());
   const std::vector<ShmPeer> peers = {{0, getpid()}, {1, getpid()}, {2, getpid()}};
@@ -306,7 +307,7 @@ TEST(GroupStepFailures, AStepOfFewerRanksIsRefused) {
                 {{0, 8, Space::input}}, {});
   std::byte memory[8]{};
   const Status status = engine.run(builder.build(), {{memory, memory, memory}}, nullptr, nullptr);
-  EXPECT_EQ(status.message(), "shm: a group step of 2 ranks on a node of 3");
+  EXPECT_EQ(status.message(), "shm: a shared-memory collective of 2 ranks on a node of 3");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sets of an arena's pages, against a set of numbers.
+// Sets of a shared heap's pages, against a set of numbers.
 #include "tl/shm/page_set.h"
 
 #include <gtest/gtest.h>

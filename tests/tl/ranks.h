@@ -23,8 +23,9 @@ namespace plait::tl {
 
 // A segment whose rings have `pair_bytes` each.
 inline std::size_t segment_for(int ranks, std::size_t pair_bytes) {
-  const std::size_t rings = detail::pair_count(ranks) * pair_bytes, boards = static_cast<std::size_t>(ranks);
-  return rings + std::clamp(rings, boards * detail::least_board_bytes, boards * detail::generous_board_bytes);
+  const std::size_t rings = detail::pair_count(ranks) * pair_bytes, control_blocks = static_cast<std::size_t>(ranks);
+  return rings + std::clamp(rings, control_blocks * detail::least_control_bytes,
+                            control_blocks * detail::generous_control_bytes);
 }
 
 // Threads that stand for the ranks of a hierarchy, in one piece of memory: a channel among the ranks of each node, and

@@ -113,7 +113,7 @@ TEST(SharedSegment, AttachesToNothingButWhatWasOffered) {
   EXPECT_TRUE(contains(attached.status(), "is not the segment that was offered")) << attached.status().message();
 }
 
-// What a rank writes lies on its node: its board, and the rings to the others.
+// What a rank writes lies on its node: its control block, and the rings to the others.
 TEST(SharedSegment, IsPlacedByItsWriters) {
   constexpr int ranks = 3;
   const int numa[ranks] = {1, -1, 0};
@@ -128,8 +128,8 @@ TEST(SharedSegment, IsPlacedByItsWriters) {
   };
   constexpr std::size_t page = 4096;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    EXPECT_EQ(node_of(rank * shape.board.bytes() + page), numa[rank]);
-    EXPECT_EQ(node_of((rank + 1) * shape.board.bytes() - page), numa[rank]);
+    EXPECT_EQ(node_of(rank * shape.control_block.bytes() + page), numa[rank]);
+    EXPECT_EQ(node_of((rank + 1) * shape.control_block.bytes() - page), numa[rank]);
     for (std::size_t to = 0; to < ranks; ++to) {
       if (to == rank) continue;
       const std::size_t ring = detail::ring_offset(shape, ranks, rank, to);

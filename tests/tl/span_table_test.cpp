@@ -1,4 +1,4 @@
-// The table of an arena's pages against a plain array of who owns each page.
+// The table of a shared heap's pages against a plain array of who owns each page.
 #include "tl/shm/span_table.h"
 
 #include <gtest/gtest.h>

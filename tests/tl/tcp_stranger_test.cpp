@@ -339,14 +339,14 @@ TEST_F(TcpStranger, AFullQueueIsNoCutLink) {
   ASSERT_TRUE(listener.ok());
   ASSERT_EQ(listen(listener->descriptor(), 1), 0);
   const Endpoint there = *endpoint_of(*listener);
-  const KnockPort knock_port;
+  const ProbePort probe_port;
   std::vector<Socket> strangers;
   for (int count = 0; count < 4; ++count) {
     Result<Opened> one = connect_to(loopback, there);
     ASSERT_EQ(one.value().outcome, Opening::made);
     strangers.push_back(std::move(one->socket));
   }
-  detail::Attempt rank(0, 2, {.from = loopback, .to = there, .knock_port = knock_port.number()}, key);
+  detail::Attempt rank(0, 2, {.from = loopback, .to = there, .probe_port = probe_port.number()}, key);
   const auto begin = steady_clock::now();
   while (steady_clock::now() - begin < milliseconds(8500)) {
     ASSERT_TRUE(rank.advance().ok());

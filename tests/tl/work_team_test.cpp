@@ -41,8 +41,8 @@ Bytes random_bytes(std::mt19937_64& random, std::size_t bytes) {
 // ---- Runs ----
 
 TEST(WorkTeam, EveryPartIsDoneOnce) {
-  for (const int assistants : {0, 1, 2, 3}) {
-    perf::Helped helped(assistants);
+  for (const int workers : {0, 1, 2, 3}) {
+    perf::Helped helped(workers);
     for (int round = 0; round < rounds; ++round) {
       const auto parts = static_cast<std::uint32_t>(round % 23);  // none, one, fewer and more than there are threads
       std::array<int, 23> done{};                                 // not atomic: a run's end covers what its parts wrote
@@ -54,22 +54,22 @@ TEST(WorkTeam, EveryPartIsDoneOnce) {
 }
 
 // A part that waits for another one ends only where two threads run them.
-TEST(WorkTeam, AssistantsWorkBesideTheLeader) {
-  for (const int assistants : {1, 3}) {
-    perf::Helped helped(assistants);
+TEST(WorkTeam, WorkersWorkBesideTheLeader) {
+  for (const int workers : {1, 3}) {
+    perf::Helped helped(workers);
     for (int round = 0; round < 20; ++round) {
       std::atomic<int> begun{0};
       const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-      helped.team.run(static_cast<std::uint32_t>(1 + assistants), [&](std::uint32_t) {
+      helped.team.run(static_cast<std::uint32_t>(1 + workers), [&](std::uint32_t) {
         ++begun;
-        while (begun < 1 + assistants && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+        while (begun < 1 + workers && std::chrono::steady_clock::now() < until) std::this_thread::yield();
       });
-      ASSERT_EQ(begun, 1 + assistants);
-      ASSERT_LT(std::chrono::steady_clock::now(), until) << "an assistant did not come";
+      ASSERT_EQ(begun, 1 + workers);
+      ASSERT_LT(std::chrono::steady_clock::now(), until) << "a worker did not come";
       // Long enough to sleep, or not.
       if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(round % 3));
     }
-    EXPECT_EQ(helped.team.assisted(), 20u * static_cast<unsigned>(assistants));
+    EXPECT_EQ(helped.team.assisted(), 20u * static_cast<unsigned>(workers));
   }
 }
 
@@ -92,10 +92,10 @@ TEST(WorkTeam, TheLeaderSleepsWhileAPartIsLate) {
   }
 }
 
-// Assistants that are announced and do not come only lack.
-TEST(WorkTeam, NobodyWaitsForAnAssistantThatHasNotBegun) {
+// Workers that are announced and do not come only lack.
+TEST(WorkTeam, NobodyWaitsForAWorkerThatHasNotBegun) {
   WorkTeam team;
-  team.set_assistants(3);
+  team.set_workers(3);
   team.set_threads(4);
   EXPECT_EQ(team.threads(), 4);
   int done = 0;
@@ -185,8 +185,8 @@ std::vector<std::size_t> lengths(std::size_t element) {
 
 TEST(SharedOut, CopiesAreRight) {
   std::mt19937_64 random(1);
-  for (const int assistants : {0, 1, 2}) {
-    perf::Helped helped(assistants);
+  for (const int workers : {0, 1, 2}) {
+    perf::Helped helped(workers);
     for (const std::size_t bytes : lengths(1))
       for (const std::size_t offset : {0, 1, 24}) {
         const Bytes from = random_bytes(random, bytes + 100);
@@ -194,7 +194,7 @@ TEST(SharedOut, CopiesAreRight) {
         std::memcpy(expected.data() + offset, from.data() + 3, bytes);
         shared_copy(copied.data() + offset, from.data() + 3, bytes);
         detail::stream(streamed.data() + offset, from.data() + 3, bytes);
-        ASSERT_TRUE(copied == expected && streamed == expected) << bytes << " bytes, " << assistants << " assistants";
+        ASSERT_TRUE(copied == expected && streamed == expected) << bytes << " bytes, " << workers << " workers";
       }
   }
 }

@@ -81,7 +81,7 @@ TEST_F(Xpmem, SmallBuffersHaveNoName) {
   EXPECT_TRUE(buffers->name(memory.data(), 1000).has_value());
 }
 
-// Of one buffer only: what the arena knows.
+// Of one buffer only: what the shared heap knows.
 class OneBuffer final : public PeerBuffers {
  public:
   explicit OneBuffer(std::byte* address) : address_(address) {}
@@ -94,7 +94,7 @@ class OneBuffer final : public PeerBuffers {
   std::byte* address_;
 };
 
-TEST_F(Xpmem, ArenasComeFirst) {
+TEST_F(Xpmem, SharedHeapsComeFirst) {
   std::vector<std::byte> shared(100), unshared(100);
   const auto joined = join_buffers(std::make_unique<OneBuffer>(shared.data()), connect());
   EXPECT_EQ(joined->find(1, joined->name(shared.data(), 100).value() + 3, 5), shared.data() + 3);

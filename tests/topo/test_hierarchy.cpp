@@ -36,7 +36,7 @@ Hierarchy of(const std::vector<Location>& locations) { return Hierarchy::from_lo
 
 std::vector<int> order_of(const Hierarchy& hierarchy) {
   std::vector<int> order;
-  for (int place = 0; place < hierarchy.ranks(); ++place) order.push_back(hierarchy.rank_at(place));
+  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) order.push_back(hierarchy.rank_at(vrank));
   return order;
 }
 
@@ -228,18 +228,18 @@ void expect_permutation(const Hierarchy& hierarchy) {
   std::iota(expected.begin(), expected.end(), 0);
   EXPECT_EQ(sorted, expected);
   EXPECT_EQ(hierarchy.rank_at(0), 0);
-  for (int place = 0; place < hierarchy.ranks(); ++place) {
-    EXPECT_EQ(hierarchy.place_of(hierarchy.rank_at(place)), place);
+  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) {
+    EXPECT_EQ(hierarchy.vrank_of(hierarchy.rank_at(vrank)), vrank);
   }
 }
 
 int smallest_rank(const Hierarchy& hierarchy, int begin, int end) {
   int smallest = hierarchy.ranks();
-  for (int place = begin; place < end; ++place) smallest = std::min(smallest, hierarchy.rank_at(place));
+  for (int vrank = begin; vrank < end; ++vrank) smallest = std::min(smallest, hierarchy.rank_at(vrank));
   return smallest;
 }
 
-// Children of [begin, end) at `level`: first places, in order.
+// Children of [begin, end) at `level`: first vranks, in order.
 std::vector<int> children_of(const Level& level, int begin, int end) {
   const auto from = std::lower_bound(level.group_first.begin(), level.group_first.end(), begin);
   return {from, std::lower_bound(from, level.group_first.end(), end)};
@@ -281,7 +281,7 @@ void expect_well_formed(const Hierarchy& hierarchy) {
     expect_level_splits(hierarchy, parents, level);
     parents = level.group_first;
   }
-  EXPECT_EQ(static_cast<int>(parents.size()), hierarchy.ranks()) << "at the innermost level each place is a group";
+  EXPECT_EQ(static_cast<int>(parents.size()), hierarchy.ranks()) << "at the innermost level each vrank is a group";
 }
 
 // Ranks of one group at a level agree on that level's index wherever the group above was split by it.
@@ -354,8 +354,8 @@ TEST(HierarchyProperty, BySlotByNodeAndRandomNumberingGiveTheSameLevels) {
       EXPECT_EQ(hierarchy.levels()[level].group_first, expected.levels()[level].group_first);
     }
     // Place order puts the same cores side by side, whatever the ranks are called.
-    for (int place = 0; place + 1 < 32; place += 2) {
-      const Location &a = locations[hierarchy.rank_at(place)], &b = locations[hierarchy.rank_at(place + 1)];
+    for (int vrank = 0; vrank + 1 < 32; vrank += 2) {
+      const Location &a = locations[hierarchy.rank_at(vrank)], &b = locations[hierarchy.rank_at(vrank + 1)];
       EXPECT_EQ(std::tuple(a.host, a.l3), std::tuple(b.host, b.l3));
     }
   }

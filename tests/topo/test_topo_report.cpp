@@ -105,20 +105,20 @@ TEST(TopoReport, Job) {
   const auto locations = by_node(2, 4);
   EXPECT_EQ(tuner::job_text(Hierarchy::from_locations(locations), locations),
             "job: 4 ranks on 2 nodes, hierarchy [2 node, 2 core], uniform\n"
-            "place order: ranks 0 2 1 3\n"
+            "vrank order: ranks 0 2 1 3\n"
             "node 0, host alpha: ranks 0 2\n"
-            "  rank 0 at place 0: package 0, NUMA node 0, L3 0, core 0\n"
-            "  rank 2 at place 1: package 0, NUMA node 0, L3 0, core 1\n"
+            "  rank 0 at vrank 0: package 0, NUMA node 0, L3 0, core 0\n"
+            "  rank 2 at vrank 1: package 0, NUMA node 0, L3 0, core 1\n"
             "node 1, host beta: ranks 1 3\n"
-            "  rank 1 at place 2: package 0, NUMA node 0, L3 0, core 0\n"
-            "  rank 3 at place 3: package 0, NUMA node 0, L3 0, core 1\n");
+            "  rank 1 at vrank 2: package 0, NUMA node 0, L3 0, core 0\n"
+            "  rank 3 at vrank 3: package 0, NUMA node 0, L3 0, core 1\n");
 }
 
 TEST(TopoReport, JobJson) {
   auto locations = by_node(2, 4);
   locations[3].core = -1;
   const auto json = tuner::job_json(Hierarchy::from_locations(locations), locations);
-  EXPECT_EQ(json.at("place_order"), nlohmann::ordered_json({0, 2, 1, 3}));
+  EXPECT_EQ(json.at("vrank_order"), nlohmann::ordered_json({0, 2, 1, 3}));
   EXPECT_EQ(json.at("uniform"), false);
   EXPECT_EQ(json.at("levels")[0].at("cardinality"), 2);
   EXPECT_TRUE(json.at("levels")[1].at("cardinality").is_null());

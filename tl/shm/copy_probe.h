@@ -1,4 +1,5 @@
-// What private data costs on its way between two ranks of a node: for the choice among the ways of a group step.
+// What private data costs on its way between two ranks of a node: for the choice among the ways of a shared-memory
+// collective.
 #pragma once
 
 #include <array>

@@ -6,9 +6,10 @@
 
 namespace plait::tl::detail {
 
-FailureMarks::FailureMarks(const std::vector<Board>& boards, const std::vector<int>& ranks, std::size_t self)
+FailureMarks::FailureMarks(const std::vector<ControlBlock>& control_blocks, const std::vector<int>& ranks,
+                           std::size_t self)
     : ranks_(ranks), self_(self) {
-  for (const Board& board : boards) marks_.push_back(&board.control().failure);
+  for (const ControlBlock& control_block : control_blocks) marks_.push_back(&control_block.control().failure);
 }
 
 void FailureMarks::set(const Status& cause) {

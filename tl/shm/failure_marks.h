@@ -1,11 +1,11 @@
-// Tells the ranks of a node that one of them has failed, through marks on the boards (tl/shm/board.h).
+// Tells the ranks of a node that one of them has failed, through marks on the control blocks (tl/shm/control_block.h).
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
 #include "core/status.h"
-#include "tl/shm/board.h"
+#include "tl/shm/control_block.h"
 
 namespace plait::tl::detail {
 
@@ -13,8 +13,8 @@ namespace plait::tl::detail {
 class FailureMarks {
  public:
   FailureMarks() = default;
-  // By local index: the boards, and the ranks in the communicator.
-  FailureMarks(const std::vector<Board>& boards, const std::vector<int>& ranks, std::size_t self);
+  // By local index: the control blocks, and the ranks in the communicator.
+  FailureMarks(const std::vector<ControlBlock>& control_blocks, const std::vector<int>& ranks, std::size_t self);
 
   // This rank has failed because of `cause`, or after the failure that look() has found. The first call counts.
   void set(const Status& cause);

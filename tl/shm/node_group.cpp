@@ -20,7 +20,7 @@ void full_fence() { __sync_synchronize(); }
 }  // namespace
 
 NodeGroup::NodeGroup(NodeGroupOptions options)
-    : boards_(std::move(options.boards)),
+    : control_blocks_(std::move(options.control_blocks)),
       shape_(options.shape),
       self_(options.self),
       index_of_rank_(options.index_of_rank),
@@ -31,13 +31,13 @@ NodeGroup::NodeGroup(NodeGroupOptions options)
       failures_(options.failures),
       bells_(options.bells),
       operation_(own_control().finished.load(std::memory_order_relaxed)),
-      finished_(boards_.size(), operation_),
-      announcements_(boards_.size()),
-      sources_(boards_.size()),
-      results_(boards_.size()),
+      finished_(control_blocks_.size(), operation_),
+      announcements_(control_blocks_.size()),
+      sources_(control_blocks_.size()),
+      results_(control_blocks_.size()),
       first_round_(own_control().copied_in.load(std::memory_order_relaxed)),
       end_round_(first_round_) {
-  locals_.reserve(boards_.size());
+  locals_.reserve(control_blocks_.size());
 }
 
 Result<bool> NodeGroup::start(Transfer& transfer) {
@@ -46,9 +46,9 @@ Result<bool> NodeGroup::start(Transfer& transfer) {
     waiting_.push(transfer);
     return false;
   }
-  if (transfer.group->members.size() != boards_.size())
-    return {Code::internal, "shm: a group step of " + std::to_string(transfer.group->members.size()) +
-                                " ranks on a node of " + std::to_string(boards_.size())};
+  if (transfer.group->members.size() != control_blocks_.size())
+    return {Code::internal, "shm: a shared-memory collective of " + std::to_string(transfer.group->members.size()) +
+                                " ranks on a node of " + std::to_string(control_blocks_.size())};
   const bool done = begin(transfer);
   if (!failure_.ok()) return failure_;
   if (done) current_ = nullptr;
@@ -76,13 +76,13 @@ void NodeGroup::forget() {
   if (std::exchange(current_, nullptr) == nullptr || !published_ || way_ == Way::at_once || way_ == Way::in_stages)
     return;
   full_fence();  // pairs with begin_work()
-  for (std::size_t local = 0; local < boards_.size(); ++local)
+  for (std::size_t local = 0; local < control_blocks_.size(); ++local)
     if (local != self_) wait_for_process(processes_[local].process, [&] { return !at_work(local); });
 }
 
 // It can only be this operation's work: no other begins without this rank. Who has failed as well has ended it.
 bool NodeGroup::at_work(std::size_t local) const {
-  return boards_[local].control().at_work.load(std::memory_order_acquire) != 0 && !failures_->is_set(local);
+  return control_blocks_[local].control().at_work.load(std::memory_order_acquire) != 0 && !failures_->is_set(local);
 }
 
 // To be asked after announcing and before touching memory of others: who has failed by then may have returned it to the
@@ -199,7 +199,7 @@ void NodeGroup::copy_own_piece() {
 bool NodeGroup::fits_slot() const {
   std::uint64_t most = 0;
   for (std::size_t member = 0; member < members(); ++member) most = std::max(most, given_bytes(member));
-  if (Board::fits_slot(most)) return true;
+  if (ControlBlock::fits_slot(most)) return true;
   if (group_->kind == GroupKind::all_reduce && most * members() > most_reduced_at_once) return false;
   return most <= shape_.area_bytes;
 }
@@ -207,9 +207,9 @@ bool NodeGroup::fits_slot() const {
 bool NodeGroup::run_at_once(bool& moved) {
   if (!published_) {
     if (gives()) {
-      if (!slot_is_free(Board::fits_slot(given_bytes(me())) ? board_slots : board_areas)) return false;
+      if (!slot_is_free(ControlBlock::fits_slot(given_bytes(me())) ? control_slots : control_areas)) return false;
       const auto bytes = static_cast<std::size_t>(given_bytes(me()));
-      copy_out(current_->operand, 0, boards_[self_].content(operation_, bytes), bytes);
+      copy_out(current_->operand, 0, control_blocks_[self_].content(operation_, bytes), bytes);
       publish();
     }
     published_ = moved = true;
@@ -221,15 +221,15 @@ bool NodeGroup::run_at_once(bool& moved) {
   return moved = true;
 }
 
-void NodeGroup::publish() { tell(boards_[self_].slot(operation_).sequence, operation_ + 1); }
+void NodeGroup::publish() { tell(control_blocks_[self_].slot(operation_).sequence, operation_ + 1); }
 
 // Everybody has finished the operation that used the slot or the area, of `available` ones, before.
 bool NodeGroup::slot_is_free(std::uint32_t available) {
   if (operation_ < available) return true;
   const std::uint64_t wanted = operation_ + 1 - available;
-  for (std::size_t local = 0; local < boards_.size(); ++local) {
+  for (std::size_t local = 0; local < control_blocks_.size(); ++local) {
     if (finished_[local] >= wanted || local == self_) continue;
-    finished_[local] = boards_[local].control().finished.load(std::memory_order_acquire);
+    finished_[local] = control_blocks_[local].control().finished.load(std::memory_order_acquire);
     if (finished_[local] < wanted) return false;
   }
   return true;
@@ -238,7 +238,7 @@ bool NodeGroup::slot_is_free(std::uint32_t available) {
 void NodeGroup::take_at_once() {
   const Memory& to = current_->memory;
   const auto content = [this](std::size_t member) {
-    return board(member).content(operation_, static_cast<std::size_t>(given_bytes(member)));
+    return control_block(member).content(operation_, static_cast<std::size_t>(given_bytes(member)));
   };
   switch (group_->kind) {
     case GroupKind::all_reduce:

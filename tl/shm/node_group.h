@@ -1,4 +1,4 @@
-// Group steps of the ranks of one node, over their boards (tl/shm/board.h).
+// Shared-memory collectives of the ranks of one node, over their control blocks (tl/shm/control_block.h).
 //
 // A step takes one of four ways, the same on all ranks:
 //  - at once: what each member gives fits into its slot. It is written there, and read by those who need it. One write
@@ -20,7 +20,7 @@
 #include "core/aligned_bytes.h"
 #include "core/status.h"
 #include "tl/channel.h"
-#include "tl/shm/board.h"
+#include "tl/shm/control_block.h"
 #include "tl/shm/failure_marks.h"
 #include "tl/shm/kernel_copy.h"
 #include "tl/shm/peer_buffers.h"
@@ -28,28 +28,28 @@
 namespace plait::tl::detail {
 
 // Steps by the way that they took.
-struct GroupSteps {
+struct ShmCollectives {
   std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0;
 };
 
 // What connects the members; the same on all of them. Lists are by local index.
 struct NodeGroupOptions {
-  std::vector<Board> boards;
-  BoardShape shape;
+  std::vector<ControlBlock> control_blocks;
+  ControlShape shape;
   std::size_t self = 0;
   const std::vector<std::int32_t>* index_of_rank = nullptr;  // not owned
   const PeerBuffers* buffers = nullptr;                      // nullptr: no direct way. Not owned
   std::vector<RemoteProcess> processes;
   std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of one copy from a member from which on the kernel does it
   bool crowded = false;                           // the members share cores
-  FailureMarks* failures = nullptr;               // of the boards. Not owned
+  FailureMarks* failures = nullptr;               // of the control blocks. Not owned
   const Doorbells* bells = nullptr;               // not owned
 };
 
 class NodeGroup {
  public:
   NodeGroup() = default;
-  // Counts on from where its own board stands, which is 0 on a fresh one.
+  // Counts on from where its own control block stands, which is 0 on a fresh one.
   explicit NodeGroup(NodeGroupOptions options);
 
   // True when the step is complete. Does not block. After a failure every call fails.
@@ -60,7 +60,7 @@ class NodeGroup {
   // After a failure that this rank has marked. Others may be at work on its memory: waits until they are not any more,
   // or are gone.
   void forget();
-  const GroupSteps& steps() const { return steps_; }
+  const ShmCollectives& steps() const { return steps_; }
 
  private:
   enum class Way : std::uint8_t { at_once, announced, collecting, leaving, in_stages };
@@ -95,8 +95,8 @@ class NodeGroup {
   std::size_t me() const { return static_cast<std::size_t>(group_->self); }
   std::size_t root() const { return static_cast<std::size_t>(group_->root); }
   bool is_root() const { return group_->root == group_->self; }
-  const Board& board(std::size_t member) const { return boards_[locals_[member]]; }
-  BoardControl& own_control() const { return boards_[self_].control(); }
+  const ControlBlock& control_block(std::size_t member) const { return control_blocks_[locals_[member]]; }
+  ControlCounters& own_control() const { return control_blocks_[self_].control(); }
   std::uint64_t piece_offset(std::size_t member) const { return group_->piece_offsets[member]; }
   std::uint64_t piece_bytes(std::size_t member) const { return piece_offset(member + 1) - piece_offset(member); }
   // All members but this one, beginning with the next: no member's memory is the first that all read.
@@ -123,7 +123,8 @@ class NodeGroup {
   bool all_arrived(Wanted&& wanted) {
     for (; arrived_ < members(); ++arrived_) {
       if (arrived_ == me() || !wanted(arrived_)) continue;
-      if (board(arrived_).slot(operation_).sequence.load(std::memory_order_acquire) != operation_ + 1) return false;
+      if (control_block(arrived_).slot(operation_).sequence.load(std::memory_order_acquire) != operation_ + 1)
+        return false;
       finished_[locals_[arrived_]] = operation_;  // who has begun this operation has finished those before
     }
     return true;
@@ -190,15 +191,15 @@ class NodeGroup {
   bool run_stages(bool& moved);
   bool run_one_part();
   bool can_copy_out() const;
-  bool all_reached(std::atomic<std::uint32_t> BoardControl::*counter, std::uint32_t wanted, bool only_givers) const;
+  bool all_reached(std::atomic<std::uint32_t> ControlCounters::*counter, std::uint32_t wanted, bool only_givers) const;
   Part part(std::uint32_t round, std::size_t owner) const;
   std::uint64_t given_offset(std::size_t taker) const;
   void copy_in_round(std::uint32_t round);
   void reduce_round(std::uint32_t round);
   void copy_out_round(std::uint32_t round);
 
-  std::vector<Board> boards_;
-  BoardShape shape_;
+  std::vector<ControlBlock> control_blocks_;
+  ControlShape shape_;
   std::size_t self_ = 0;
   const std::vector<std::int32_t>* index_of_rank_ = nullptr;
   const PeerBuffers* buffers_ = nullptr;
@@ -222,7 +223,7 @@ class NodeGroup {
   std::vector<std::byte*> results_;
   AlignedBytes fetched_;  // pieces of the others' memory
   Status failure_;        // of a copy by the kernel, or of finding a member's buffer
-  GroupSteps steps_;
+  ShmCollectives steps_;
 
   std::uint32_t first_round_ = 0, end_round_ = 0;               // of the current or next operation in stages
   std::uint32_t copied_in_ = 0, reduced_ = 0, copied_out_ = 0;  // own rounds

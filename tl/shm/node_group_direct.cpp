@@ -1,4 +1,4 @@
-// Group steps between buffers that all members can reach.
+// Shared-memory collectives between buffers that all members can reach.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -90,7 +90,7 @@ bool NodeGroup::run_announced(bool& moved) {
     return kernel_pays() && allows_kernel(member, buffers);
   };
   if (!published_) {
-    if (!slot_is_free(board_slots)) return false;
+    if (!slot_is_free(control_slots)) return false;
     announce();
     moved = true;
     if (!direct(me(), announcements_[me()]) && !by_kernel(me(), announcements_[me()])) {
@@ -102,7 +102,7 @@ bool NodeGroup::run_announced(bool& moved) {
   moved = true;
   for (std::size_t member = 0; member < members(); ++member)
     if (member != me())
-      std::memcpy(&announcements_[member], board(member).slot(operation_).payload, sizeof(Announcement));
+      std::memcpy(&announcements_[member], control_block(member).slot(operation_).payload, sizeof(Announcement));
   if (all_allow(direct)) {
     if (!begin_work()) return false;
     ++steps_.directly;
@@ -119,7 +119,7 @@ bool NodeGroup::run_announced(bool& moved) {
 
 void NodeGroup::announce() {
   Announcement& own = announcements_[me()] = own_announcement();
-  std::memcpy(boards_[self_].slot(operation_).payload, &own, sizeof own);
+  std::memcpy(control_blocks_[self_].slot(operation_).payload, &own, sizeof own);
   publish();
   published_ = true;
 }
@@ -136,7 +136,7 @@ bool NodeGroup::run_leaving(bool& moved) {
   for (; arrived_ < members(); ++arrived_) {
     if (arrived_ == me()) continue;
     std::uint64_t& known = finished_[locals_[arrived_]];
-    known = board(arrived_).control().finished.load(std::memory_order_acquire);
+    known = control_block(arrived_).control().finished.load(std::memory_order_acquire);
     if (known < operation_) return false;
   }
   return moved = true;

@@ -1,4 +1,5 @@
-// Group steps between private buffers, of which the kernel copies what a member needs (cross-memory attach).
+// Shared-memory collectives between private buffers, of which the kernel copies what a member needs (cross-memory
+// attach).
 #include <algorithm>
 #include <cstring>
 
@@ -94,7 +95,7 @@ bool NodeGroup::run_by_kernel(bool& moved) {
 }
 
 bool NodeGroup::run_collecting(bool& moved) {
-  if (!all_reached(&BoardControl::reduced, end_round_, false)) return false;
+  if (!all_reached(&ControlCounters::reduced, end_round_, false)) return false;
   moved = true;
   first_round_ = end_round_;
   if (!begin_work()) return false;

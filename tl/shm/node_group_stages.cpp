@@ -1,4 +1,4 @@
-// Group steps through the stages: for buffers that not all members can reach.
+// Shared-memory collectives through the stages: for buffers that not all members can reach.
 #include <algorithm>
 
 #include "tl/memory.h"
@@ -63,17 +63,17 @@ void NodeGroup::begin_stages() {
 }
 
 void NodeGroup::tell_rounds() {
-  BoardControl& control = own_control();
+  ControlCounters& control = own_control();
   tell(control.copied_in, copied_in_);
   tell(control.reduced, reduced_);
   tell(control.copied_out, copied_out_);
 }
 
-bool NodeGroup::all_reached(std::atomic<std::uint32_t> BoardControl::*counter, std::uint32_t wanted,
+bool NodeGroup::all_reached(std::atomic<std::uint32_t> ControlCounters::*counter, std::uint32_t wanted,
                             bool only_givers) const {
   for (std::size_t member = 0; member < members(); ++member) {
     if (member == me() || (only_givers && !takes_from(member))) continue;
-    if (!reached((board(member).control().*counter).load(std::memory_order_acquire), wanted)) return false;
+    if (!reached((control_block(member).control().*counter).load(std::memory_order_acquire), wanted)) return false;
   }
   return true;
 }
@@ -88,19 +88,20 @@ bool NodeGroup::run_stages(bool& moved) {
 
 // The most advanced work first, so that others need not wait for it. False when nothing can be done now.
 bool NodeGroup::run_one_part() {
-  BoardControl& control = own_control();
+  ControlCounters& control = own_control();
   if (copies_out() && copied_out_ != end_round_ && can_copy_out()) {
     copy_out_round(copied_out_ - first_round_);
     tell(control.copied_out, ++copied_out_);
     return true;
   }
-  if (reduced_ != end_round_ && reduced_ != copied_in_ && all_reached(&BoardControl::copied_in, reduced_ + 1, false)) {
+  if (reduced_ != end_round_ && reduced_ != copied_in_ &&
+      all_reached(&ControlCounters::copied_in, reduced_ + 1, false)) {
     reduce_round(reduced_ - first_round_);
     tell(control.reduced, ++reduced_);
     if (!copies_out()) tell(control.copied_out, copied_out_ = reduced_);
     return true;
   }
-  if (copied_in_ != end_round_ && all_reached(&BoardControl::copied_out, copied_in_ + 1 - board_stages, false)) {
+  if (copied_in_ != end_round_ && all_reached(&ControlCounters::copied_out, copied_in_ + 1 - control_stages, false)) {
     copy_in_round(copied_in_ - first_round_);
     tell(control.copied_in, ++copied_in_);
     return true;
@@ -109,8 +110,8 @@ bool NodeGroup::run_one_part() {
 }
 
 bool NodeGroup::can_copy_out() const {
-  if (!has_reduction()) return all_reached(&BoardControl::copied_in, copied_out_ + 1, true);
-  return copied_out_ != reduced_ && all_reached(&BoardControl::reduced, copied_out_ + 1, false);
+  if (!has_reduction()) return all_reached(&ControlCounters::copied_in, copied_out_ + 1, true);
+  return copied_out_ != reduced_ && all_reached(&ControlCounters::reduced, copied_out_ + 1, false);
 }
 
 // What round `round` brings to the member `owner` (cut by taker), is its share to reduce (vectors), or comes from it
@@ -142,7 +143,7 @@ std::uint64_t NodeGroup::given_offset(std::size_t taker) const {
 }
 
 void NodeGroup::copy_in_round(std::uint32_t round) {
-  std::byte* stage = boards_[self_].stage(first_round_ + round);
+  std::byte* stage = control_blocks_[self_].stage(first_round_ + round);
   const auto fill = [&](const Part& part, std::uint64_t offset) {
     if (part.bytes == 0) return;
     if (part.bytes >= stream_from)
@@ -174,10 +175,11 @@ void NodeGroup::reduce_round(std::uint32_t round) {
     if (keeps) run = std::min(run, result.contiguous());
     const auto bytes = static_cast<std::size_t>(run);
     for (std::size_t member = 0; member < members(); ++member)
-      sources_[member] = member == me() ? source.data() : board(member).stage(first_round_ + round) + own.at + done;
+      sources_[member] =
+          member == me() ? source.data() : control_block(member).stage(first_round_ + round) + own.at + done;
     std::size_t results = 0;
     if (keeps) results_[results++] = result.data();
-    if (shows) results_[results++] = boards_[self_].stage(first_round_ + round) + own.at + done;
+    if (shows) results_[results++] = control_blocks_[self_].stage(first_round_ + round) + own.at + done;
     reduce_sources(results, bytes, current_->past_caches && !shows);
     source.advance(bytes);
     if (keeps) result.advance(bytes);
@@ -193,7 +195,7 @@ bool NodeGroup::shows_result() const {
 void NodeGroup::copy_out_round(std::uint32_t round) {
   for_others([&](std::size_t member) {
     if (!has_reduction() && !takes_from(member)) return;
-    const std::byte* stage = board(member).stage(first_round_ + round);
+    const std::byte* stage = control_block(member).stage(first_round_ + round);
     const Part theirs = part(round, cut_by_taker() ? me() : member);
     if (theirs.bytes == 0) return;
     std::uint64_t offset = theirs.offset;

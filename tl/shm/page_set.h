@@ -1,5 +1,5 @@
-// A set of an arena's pages: a bit for each. Looks may be taken while another thread changes the set; changes need a
-// lock around them. Makes no system call after create().
+// A set of a shared heap's pages: a bit for each. Looks may be taken while another thread changes the set; changes need
+// a lock around them. Makes no system call after create().
 #pragma once
 
 #include <atomic>

@@ -83,7 +83,8 @@ std::vector<PlacedRange> detail::placed_ranges(std::byte* segment, std::size_t b
   };
   std::vector<PlacedRange> ranges;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    ranges.push_back(pages(rank * shape.board.bytes(), (rank + 1) * shape.board.bytes(), numa_of_rank[rank]));
+    ranges.push_back(
+        pages(rank * shape.control_block.bytes(), (rank + 1) * shape.control_block.bytes(), numa_of_rank[rank]));
     const std::size_t rings = ring_offset(shape, ranks, rank, rank == 0 ? 1 : 0);
     ranges.push_back(pages(rings, rings + (ranks - 1) * shape.ring.bytes(), numa_of_rank[rank]));
   }
@@ -92,7 +93,7 @@ std::vector<PlacedRange> detail::placed_ranges(std::byte* segment, std::size_t b
 
 std::size_t SharedSegment::default_bytes(int ranks) {
   const std::size_t generous = detail::pair_count(ranks) * detail::generous_pair_bytes +
-                               static_cast<std::size_t>(ranks) * detail::generous_board_bytes;
+                               static_cast<std::size_t>(ranks) * detail::generous_control_bytes;
   const std::size_t bound = (std::size_t{4} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{64} << 10);
   const std::size_t least = detail::least_segment_bytes(ranks);
   const std::size_t bytes = std::max(std::min(generous, bound), least);
@@ -101,9 +102,9 @@ std::size_t SharedSegment::default_bytes(int ranks) {
 
 std::size_t SharedSegment::least_bytes(int ranks, std::size_t payload) {
   constexpr std::size_t ring_slots = 4, ring_area = 1024;
-  const std::size_t board = detail::least_board_bytes + 2 * std::size_t{detail::board_areas} * payload;
+  const std::size_t control_block = detail::least_control_bytes + 2 * std::size_t{detail::control_areas} * payload;
   const std::size_t pair = sizeof(detail::RingControl) + ring_slots * (sizeof(detail::Slot) + ring_area);
-  const std::size_t bytes = 2 * static_cast<std::size_t>(ranks) * board + detail::pair_count(ranks) * pair;
+  const std::size_t bytes = 2 * static_cast<std::size_t>(ranks) * control_block + detail::pair_count(ranks) * pair;
   return std::min((bytes + 4095) / 4096 * 4096, default_bytes(ranks));
 }
 

@@ -83,7 +83,7 @@ class ShmChannel final : public Channel {
     options.index_of_rank = &index_of_rank_;
     std::vector<int> ranks;
     for (const detail::RemoteProcess& process : options.processes) ranks.push_back(process.rank);
-    failures_ = detail::FailureMarks(options.boards, ranks, options.self);
+    failures_ = detail::FailureMarks(options.control_blocks, ranks, options.self);
     options.failures = &failures_;
     group_ = detail::NodeGroup(std::move(options));
   }
@@ -199,7 +199,7 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
                                                   int communicator_ranks, ShmChannelOptions options) {
   const std::size_t ranks = peers.size();
   const detail::SegmentShape shape = detail::segment_shape(segment.bytes(), static_cast<int>(ranks));
-  if (shape.ring.slots == 0 || shape.board.stage_bytes == 0)
+  if (shape.ring.slots == 0 || shape.control_block.stage_bytes == 0)
     return {Code::invalid, "shm: a segment of " + std::to_string(segment.bytes()) + " bytes is too small for " +
                                std::to_string(ranks) + " ranks, which need " +
                                std::to_string(detail::least_segment_bytes(static_cast<int>(ranks)))};
@@ -209,11 +209,11 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
         options.single_copy_threshold != 0 ? options.single_copy_threshold : built_in_single_copy_threshold(shape.ring);
   const std::size_t me = static_cast<std::size_t>(self);
   auto channel = std::make_unique<ShmChannel>(std::move(segment), ranks, communicator_ranks, peers[me].rank);
-  std::vector<detail::Board> boards;
+  std::vector<detail::ControlBlock> control_blocks;
   std::vector<detail::Doorbell*> bells;
   for (std::size_t local = 0; local < ranks; ++local) {
-    boards.emplace_back(channel->data() + local * shape.board.bytes(), shape.board);
-    bells.push_back(&boards.back().control().bell);
+    control_blocks.emplace_back(channel->data() + local * shape.control_block.bytes(), shape.control_block);
+    bells.push_back(&control_blocks.back().control().bell);
   }
   channel->hang_bells(std::move(bells), me);
   for (std::size_t peer = 0; peer < ranks; ++peer) {
@@ -232,10 +232,10 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
     channel->connect(peer, peers[peer].rank, detail::RingWriter(ring(me, peer)), detail::RingReader(ring(peer, me)));
   }
   detail::NodeGroupOptions group;
-  group.shape = shape.board;
+  group.shape = shape.control_block;
   group.self = me;
   group.buffers = options.buffers;
-  group.boards = std::move(boards);
+  group.control_blocks = std::move(control_blocks);
   group.bells = &channel->bells();
   for (const ShmPeer& peer : peers) group.processes.push_back({peer.process, peer.rank});
   group.crowded = options.crowded;
@@ -245,10 +245,10 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
 }
 
 std::span<std::byte> stage_memory(const SharedSegment& segment, int ranks, int self) {
-  const detail::BoardShape shape = detail::segment_shape(segment.bytes(), ranks).board;
+  const detail::ControlShape shape = detail::segment_shape(segment.bytes(), ranks).control_block;
   if (shape.stage_bytes == 0) return {};
-  std::byte* board = segment.data() + static_cast<std::size_t>(self) * shape.bytes();
-  return {board + shape.stages_offset(), detail::board_stages * shape.stage_bytes};
+  std::byte* control_block = segment.data() + static_cast<std::size_t>(self) * shape.bytes();
+  return {control_block + shape.stages_offset(), detail::control_stages * shape.stage_bytes};
 }
 
 }  // namespace plait::tl

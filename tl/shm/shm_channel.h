@@ -30,7 +30,8 @@ class SharedSegment {
   // Bytes for `ranks` local ranks: 2 MiB for two, at most 4 MiB + 64 KiB a rank (beyond some 170 ranks a node: what
   // make_shm_channel needs, 384 bytes for each ordered pair and 37 KiB for each rank).
   static std::size_t default_bytes(int ranks);
-  // Bytes that do as well where no message, and no rank's part of a group step, is longer than `payload`; never more.
+  // Bytes that do as well where no message, and no rank's part of a shared-memory collective, is longer than `payload`;
+  // never more.
   static std::size_t least_bytes(int ranks, std::size_t payload);
 
   // Unnamed, in /dev/shm, readable by this user only, all its pages reserved. `numa_of_rank`, by local index, are the
@@ -62,7 +63,7 @@ class SharedSegment {
   bool owned_ = false;
 };
 
-// Group steps by the way that they took (tl/shm/node_group.h), over all channels of a process.
+// Shared-memory collectives by the way that they took (tl/shm/node_group.h), over all channels of a process.
 struct GroupWays {
   std::atomic<std::uint64_t> at_once{0}, directly{0}, by_kernel{0}, in_stages{0};
 };
@@ -71,12 +72,14 @@ struct ShmChannelOptions {
   bool single_copy = false;               // process_vm_readv works between all local ranks (agreed)
   std::size_t single_copy_threshold = 0;  // bytes from which on it is offered; 0: built-in, by the size of the slots
   bool crowded = false;                   // ranks outnumber cores (agreed)
-  // Bytes that a member of a group step copies from one other at a time (a piece, or its share of a vector), from which
-  // on group steps take the single copy; by default never.
+  // Bytes that a member of a shared-memory collective copies from one other at a time (a piece, or its share of a
+  // vector), from which on shared-memory collectives take the single copy; by default never.
   std::size_t group_single_copy_from = ~std::size_t{0};
-  // How group steps reach other ranks' buffers; nullptr: not at all, on all ranks. Not owned, outlives the channel.
+  // How shared-memory collectives reach other ranks' buffers; nullptr: not at all, on all ranks. Not owned, outlives
+  // the channel.
   const PeerBuffers* buffers = nullptr;
-  GroupWays* ways = nullptr;  // where group steps are counted when the channel ends. Not owned, outlives the channel
+  GroupWays* ways =
+      nullptr;  // where shared-memory collectives are counted when the channel ends. Not owned, outlives the channel
 };
 
 struct ShmPeer {
@@ -84,7 +87,7 @@ struct ShmPeer {
   int process;  // its process id, as seen from here
 };
 
-// `peers` are the node's ranks in place order, the same on all of them; `self` is this process's index among them.
+// `peers` are the node's ranks in vrank order, the same on all of them; `self` is this process's index among them.
 // The segment's creator must have left it zeroed. Takes over the segment.
 Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::span<const ShmPeer> peers, int self,
                                                   int communicator_ranks, ShmChannelOptions options);

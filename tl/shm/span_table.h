@@ -1,4 +1,4 @@
-// Which pages of an arena are in use: a two-level segregated fit (M. Masmano et al., "TLSF: a new dynamic memory
+// Which pages of a shared heap are in use: a two-level segregated fit (M. Masmano et al., "TLSF: a new dynamic memory
 // allocator for real-time systems", ECRTS 2004) over page numbers. It never touches the pages, and its own memory lies
 // apart from them.
 //

@@ -17,25 +17,25 @@ constexpr std::uint64_t end_of_addresses = (std::uint64_t{1} << 47) - 4096;
 
 class JoinedBuffers final : public PeerBuffers {
  public:
-  JoinedBuffers(std::unique_ptr<PeerBuffers> arenas, std::unique_ptr<XpmemBuffers> others)
-      : arenas_(std::move(arenas)), others_(std::move(others)) {}
+  JoinedBuffers(std::unique_ptr<PeerBuffers> shared_heaps, std::unique_ptr<XpmemBuffers> others)
+      : shared_heaps_(std::move(shared_heaps)), others_(std::move(others)) {}
 
   std::optional<std::uint64_t> name(const std::byte* address, std::size_t bytes) const override {
-    if (arenas_ != nullptr)
-      if (const auto found = arenas_->name(address, bytes)) return found;
+    if (shared_heaps_ != nullptr)
+      if (const auto found = shared_heaps_->name(address, bytes)) return found;
     const auto found = others_->name(address, bytes);
     return found ? std::optional(*found | other) : std::nullopt;
   }
 
   std::byte* find(std::size_t peer, std::uint64_t name, std::size_t bytes) const override {
     if ((name & other) != 0) return others_->find(peer, name & ~other, bytes);
-    return arenas_ != nullptr ? arenas_->find(peer, name, bytes) : nullptr;
+    return shared_heaps_ != nullptr ? shared_heaps_->find(peer, name, bytes) : nullptr;
   }
 
  private:
   static constexpr std::uint64_t other = std::uint64_t{1} << 63;  // beyond all offsets and addresses
 
-  std::unique_ptr<PeerBuffers> arenas_;
+  std::unique_ptr<PeerBuffers> shared_heaps_;
   std::unique_ptr<XpmemBuffers> others_;
 };
 
@@ -97,8 +97,9 @@ XpmemBuffers::Window* XpmemBuffers::attach(Peer& peer, std::uint64_t begin, std:
   return &window;
 }
 
-std::unique_ptr<PeerBuffers> join_buffers(std::unique_ptr<PeerBuffers> arenas, std::unique_ptr<XpmemBuffers> others) {
-  return std::make_unique<JoinedBuffers>(std::move(arenas), std::move(others));
+std::unique_ptr<PeerBuffers> join_buffers(std::unique_ptr<PeerBuffers> shared_heaps,
+                                          std::unique_ptr<XpmemBuffers> others) {
+  return std::make_unique<JoinedBuffers>(std::move(shared_heaps), std::move(others));
 }
 
 }  // namespace plait::tl

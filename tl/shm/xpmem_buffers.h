@@ -60,7 +60,8 @@ class XpmemBuffers final : public PeerBuffers {
   std::uint64_t least_bytes_ = 0;
 };
 
-// Both together: what lies in an arena by way of the arena. `arenas` may be nullptr.
-std::unique_ptr<PeerBuffers> join_buffers(std::unique_ptr<PeerBuffers> arenas, std::unique_ptr<XpmemBuffers> others);
+// Both together: what lies in a shared heap by way of the shared heap. `shared_heaps` may be nullptr.
+std::unique_ptr<PeerBuffers> join_buffers(std::unique_ptr<PeerBuffers> shared_heaps,
+                                          std::unique_ptr<XpmemBuffers> others);
 
 }  // namespace plait::tl

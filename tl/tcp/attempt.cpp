@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t millisecond_ns = 1'000'000, second_ns = 1000 * millisecond_ns;
 constexpr std::uint64_t unreachable_limit_ns = 10 * second_ns;
 constexpr std::uint64_t shortage_limit_ns = 60 * second_ns;
-constexpr std::uint64_t knock_limit_ns = 5 * second_ns;
+constexpr std::uint64_t probe_limit_ns = 5 * second_ns;
 constexpr int most_doublings = 8;  // of a pause of a millisecond
 
 Status unreachable(const std::string& cause) { return {Code::peer_failed, cause}; }
@@ -98,7 +98,7 @@ Status Attempt::try_later(int error, std::uint64_t limit_ns) {
 void Attempt::try_again(std::uint64_t pause_ns) {
   socket_ = Socket();
   watch_ = {};
-  knock_.reset();
+  probe_.reset();
   next_ns_ = monotonic_ns() + pause_ns;
   ++tries_;
 }
@@ -116,25 +116,25 @@ bool Attempt::arm(WakeUp& wake_up) const {
 
 Status Attempt::look_at_link() {
   if (!socket_.open() || !watch_.cut(socket_)) return {};
-  return unanswered(socket_).connecting ? knock() : host_unreachable();
+  return unanswered(socket_).connecting ? probe() : host_unreachable();
 }
 
 // A host answers no attempt to connect where it is cut off, or where strangers have taken all places in the kernel's
 // queue; then it still answers at a port at which nobody listens.
-Status Attempt::knock() {
-  constexpr int lost_without_knock = 4;  // a doubling later: where nobody can be asked
-  if (way_.knock_port == 0) return unanswered(socket_).attempts < lost_without_knock ? Status() : host_unreachable();
-  if (!knock_) {
-    knock_ = Knock::at(way_.from, way_.to.address, way_.knock_port);
-    knocked_ns_ = monotonic_ns();
+Status Attempt::probe() {
+  constexpr int lost_without_probe = 4;  // a doubling later: where nobody can be asked
+  if (way_.probe_port == 0) return unanswered(socket_).attempts < lost_without_probe ? Status() : host_unreachable();
+  if (!probe_) {
+    probe_ = ReachabilityProbe::at(way_.from, way_.to.address, way_.probe_port);
+    probed_ns_ = monotonic_ns();
   }
-  switch (knock_->answer()) {
-    case Knock::Answer::alive:
+  switch (probe_->answer()) {
+    case ReachabilityProbe::Answer::alive:
       try_again(0);
       return {};
-    case Knock::Answer::none_yet:
-      return monotonic_ns() - knocked_ns_ < knock_limit_ns ? Status() : host_unreachable();
-    case Knock::Answer::unreachable:
+    case ReachabilityProbe::Answer::none_yet:
+      return monotonic_ns() - probed_ns_ < probe_limit_ns ? Status() : host_unreachable();
+    case ReachabilityProbe::Answer::unreachable:
       break;
   }
   return host_unreachable();

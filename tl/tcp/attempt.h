@@ -17,7 +17,7 @@ namespace plait::tl::detail {
 struct Way {
   std::uint32_t from = 0;        // IPv4 address in host order
   Endpoint to;                   // of its listener
-  std::uint16_t knock_port = 0;  // peer_watch.h; 0: none
+  std::uint16_t probe_port = 0;  // peer_watch.h; 0: none
 };
 
 // Not thread-safe.
@@ -44,7 +44,7 @@ class Attempt {
   Result<bool> ended(int error);
   Status try_later(int error, std::uint64_t limit_ns);
   void try_again(std::uint64_t pause_ns);
-  Status knock();
+  Status probe();
 
   SharedKey key_;
   Way way_;
@@ -54,8 +54,8 @@ class Attempt {
   Parcel<Challenge> challenge_;
   Parcel<Acceptance> acceptance_;
   LinkWatch watch_;
-  std::optional<Knock> knock_;
-  std::uint64_t knocked_ns_ = 0;
+  std::optional<ReachabilityProbe> probe_;
+  std::uint64_t probed_ns_ = 0;
   std::uint64_t next_ns_ = 0;           // not before
   std::uint64_t failing_since_ns_ = 0;  // 0: not
   int tries_ = 0;

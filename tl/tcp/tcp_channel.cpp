@@ -68,7 +68,7 @@ Status TcpChannel::ensure_connected(std::int32_t peer) {
   const TcpPeer& other = peers_[static_cast<std::size_t>(peer)];
   const detail::Way way{.from = peers_[static_cast<std::size_t>(options_.rank)].endpoint.address,
                         .to = other.endpoint,
-                        .knock_port = other.knock_port};
+                        .probe_port = other.probe_port};
   attempts_.emplace_back(options_.rank, peer, way, options_.key);
   const Result<bool> begun = attempts_.back().advance();
   if (begun.ok()) return {};

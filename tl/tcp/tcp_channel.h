@@ -22,7 +22,7 @@ namespace plait::tl {
 struct TcpPeer {
   Endpoint endpoint;             // of its listener
   std::string host;              // for people
-  std::uint16_t knock_port = 0;  // of its process (peer_watch.h); 0: none
+  std::uint16_t probe_port = 0;  // of its process (peer_watch.h); 0: none
 };
 
 struct TcpChannelOptions {

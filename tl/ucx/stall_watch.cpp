@@ -9,7 +9,7 @@ namespace plait::tl {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
-constexpr std::uint64_t knock_every_ns = 2 * second_ns;
+constexpr std::uint64_t probe_every_ns = 2 * second_ns;
 // A kernel repeats its attempt after 1, 3 and 7 s: four in a row are lost on a cut link, not on a busy one.
 constexpr std::uint64_t silence_limit_ns = 10 * second_ns;
 // A link that comes and goes, as when its other end is plugged in anew or a switch starts its port, is back by then.
@@ -21,11 +21,11 @@ constexpr std::size_t most_suspects = 32;
 Status StallWatch::look(std::span<const Awaited> awaited) {
   const std::uint64_t now = monotonic_ns();
   if (Status status = check_links(awaited, now); !status.ok()) return status;
-  if (!knocks_) return {};
+  if (!probes_) return {};
   std::erase_if(suspects_,
                 [&](const Suspect& one) { return std::ranges::find(awaited, one.awaited) == awaited.end(); });
   for (const Awaited& one : awaited)
-    if (Status status = knock_at(one, now); !status.ok()) return status;
+    if (Status status = probe_peer(one, now); !status.ok()) return status;
   return {};
 }
 
@@ -49,28 +49,28 @@ Status StallWatch::check_links(std::span<const Awaited> awaited, std::uint64_t n
 StallWatch::Suspect& StallWatch::suspect(const Awaited& awaited, std::uint64_t now) {
   const auto found = std::ranges::find(suspects_, awaited, &Suspect::awaited);
   if (found != suspects_.end()) return *found;
-  suspects_.push_back({.awaited = awaited, .knock = knock(awaited), .knocked_ns = now, .alive_ns = now});
+  suspects_.push_back({.awaited = awaited, .probe = probe(awaited), .probed_ns = now, .alive_ns = now});
   return suspects_.back();
 }
 
-Knock StallWatch::knock(const Awaited& awaited) const {
+ReachabilityProbe StallWatch::probe(const Awaited& awaited) const {
   const UcxRail& rail = rails_[static_cast<std::size_t>(awaited.rail)];
   const UcxPeer& peer = *peers_[static_cast<std::size_t>(awaited.peer)];
   const auto there = std::ranges::find(peer.rails, rail.network, &UcxPeer::OnRail::network);
-  return Knock::at(rail.worker->rail().address, there->address, peer.knock_port);
+  return ReachabilityProbe::at(rail.worker->rail().address, there->address, peer.probe_port);
 }
 
-Status StallWatch::knock_at(const Awaited& awaited, std::uint64_t now) {
+Status StallWatch::probe_peer(const Awaited& awaited, std::uint64_t now) {
   const Rail& rail = rails_[static_cast<std::size_t>(awaited.rail)].worker->rail();
   if (rail.address == 0 || (suspects_.size() >= most_suspects &&
                             std::ranges::find(suspects_, awaited, &Suspect::awaited) == suspects_.end()))
     return {};
   Suspect& one = suspect(awaited, now);
-  const Knock::Answer answer = one.knock.answer();
-  if (answer == Knock::Answer::alive) one.alive_ns = now;
-  if (answer != Knock::Answer::none_yet && now - one.knocked_ns > knock_every_ns) {
-    one.knock = knock(awaited);
-    one.knocked_ns = now;
+  const ReachabilityProbe::Answer answer = one.probe.answer();
+  if (answer == ReachabilityProbe::Answer::alive) one.alive_ns = now;
+  if (answer != ReachabilityProbe::Answer::none_yet && now - one.probed_ns > probe_every_ns) {
+    one.probe = probe(awaited);
+    one.probed_ns = now;
   }
   if (now - one.alive_ns < silence_limit_ns) return {};
   return failure(awaited, "its host cannot be reached over this rail");

@@ -23,9 +23,9 @@ struct Awaited {
 // Not thread-safe.
 class StallWatch {
  public:
-  // `knocks`: whether peers may be knocked at. Not owned: both must outlive it.
-  StallWatch(std::span<const UcxRail> rails, std::span<const std::shared_ptr<const UcxPeer>> peers, bool knocks)
-      : rails_(rails), peers_(peers), knocks_(knocks) {}
+  // `probes`: whether peers may be probed. Not owned: both must outlive it.
+  StallWatch(std::span<const UcxRail> rails, std::span<const std::shared_ptr<const UcxPeer>> peers, bool probes)
+      : rails_(rails), peers_(peers), probes_(probes) {}
 
   void moved() {
     if (!clock_.moved()) return;
@@ -40,19 +40,19 @@ class StallWatch {
  private:
   struct Suspect {
     Awaited awaited;
-    Knock knock;
-    std::uint64_t knocked_ns = 0;
+    ReachabilityProbe probe;
+    std::uint64_t probed_ns = 0;
     std::uint64_t alive_ns = 0;  // when it answered last, or was first suspected
   };
   Status check_links(std::span<const Awaited> awaited, std::uint64_t now);
-  Status knock_at(const Awaited& awaited, std::uint64_t now);
+  Status probe_peer(const Awaited& awaited, std::uint64_t now);
   Suspect& suspect(const Awaited& awaited, std::uint64_t now);
-  Knock knock(const Awaited& awaited) const;
+  ReachabilityProbe probe(const Awaited& awaited) const;
   Status failure(const Awaited& awaited, const char* what) const;
 
   std::span<const UcxRail> rails_;
   std::span<const std::shared_ptr<const UcxPeer>> peers_;
-  bool knocks_;
+  bool probes_;
   StallClock clock_;
   std::vector<Suspect> suspects_;
   std::array<std::uint64_t, most_rails> down_since_ns_{};  // the links; 0: up, or not looked at

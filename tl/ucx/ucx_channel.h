@@ -27,7 +27,7 @@ struct UcxChannelOptions {
   int window = 8;                       // fragments' bytes under way to or from one peer over one rail
   std::size_t deal_from = 1024;         // shorter messages take the fastest rail
   std::size_t stripe_from = 32 * 1024;  // longer ones are cut over all rails
-  bool peers_answer = false;            // all ranks saw that knocking works (peer_watch.h)
+  bool peers_answer = false;            // all ranks saw that probing works (peer_watch.h)
   // How long a channel that gives up waits for its own sends to leave, before it cuts the connections that hold them.
   std::uint64_t patience_ns = 5'000'000'000;
 };

@@ -18,7 +18,7 @@ struct UcxPeer {
   };
   std::uint64_t process = 0;  // a number that no other process of the job has
   std::string host;           // for people
-  std::uint16_t knock_port = 0;
+  std::uint16_t probe_port = 0;
   std::vector<OnRail> rails;
 };
 

@@ -103,9 +103,9 @@ std::string hex(HostId host) {
   return text;
 }
 
-std::vector<int> place_order(const Hierarchy& hierarchy) {
+std::vector<int> vrank_order(const Hierarchy& hierarchy) {
   std::vector<int> order(static_cast<std::size_t>(hierarchy.ranks()));
-  for (int place = 0; place < hierarchy.ranks(); ++place) order[place] = hierarchy.rank_at(place);
+  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) order[vrank] = hierarchy.rank_at(vrank);
   return order;
 }
 
@@ -116,14 +116,14 @@ std::string node_text(const Hierarchy& hierarchy, std::span<const Location> loca
   text += (ranks.size() == 1 ? "rank " : "ranks ") + ranges_text(ranks) + '\n';
   if (hierarchy.ranks() > most_ranks_listed) return text;
   for (const int rank : ranks) {
-    text += "  rank " + std::to_string(rank) + " at place " + std::to_string(hierarchy.place_of(rank)) + ": " +
+    text += "  rank " + std::to_string(rank) + " at vrank " + std::to_string(hierarchy.vrank_of(rank)) + ": " +
             binding_text(locations[rank]) + '\n';
   }
   return text;
 }
 
 Json rank_json(const Hierarchy& hierarchy, const Location& location, int rank) {
-  Json json = {{"rank", rank}, {"place", hierarchy.place_of(rank)}, {"node", hierarchy.node_of(rank)}};
+  Json json = {{"rank", rank}, {"vrank", hierarchy.vrank_of(rank)}, {"node", hierarchy.node_of(rank)}};
   json.update(binding_json(location));
   return json;
 }
@@ -242,7 +242,7 @@ std::string job_text(const Hierarchy& hierarchy, std::span<const Location> locat
   std::string text = "job: " + plural(hierarchy.ranks(), "rank", "ranks") + " on " +
                      plural(hierarchy.nodes(), "node", "nodes") + ", hierarchy " + hierarchy.describe() +
                      (hierarchy.uniform() ? ", uniform\n" : ", not uniform\n");
-  text += "place order: ranks " + ranges_text(place_order(hierarchy)) + '\n';
+  text += "vrank order: ranks " + ranges_text(vrank_order(hierarchy)) + '\n';
   for (int node = 0; node < hierarchy.nodes(); ++node) text += node_text(hierarchy, locations, node);
   return text;
 }
@@ -262,7 +262,7 @@ Json job_json(const Hierarchy& hierarchy, std::span<const Location> locations) {
     nodes.push_back({{"hostname", location.hostname}, {"host_id", hex(location.host)}, {"ranks", members}});
   }
   return {{"ranks", hierarchy.ranks()},   {"hierarchy", hierarchy.describe()},     {"uniform", hierarchy.uniform()},
-          {"levels", std::move(levels)},  {"place_order", place_order(hierarchy)}, {"nodes", std::move(nodes)},
+          {"levels", std::move(levels)},  {"vrank_order", vrank_order(hierarchy)}, {"nodes", std::move(nodes)},
           {"locations", std::move(ranks)}};
 }
 

@@ -30,7 +30,7 @@ nlohmann::ordered_json rails_json(std::span<const Rail> rails);
 std::string binding_text(const Location& location);
 nlohmann::ordered_json binding_json(const Location& location);
 
-// The ranks of a job, its levels and place order. `locations[r]` is rank r's.
+// The ranks of a job, its levels and vrank order. `locations[r]` is rank r's.
 std::string job_text(const Hierarchy& hierarchy, std::span<const Location> locations);
 nlohmann::ordered_json job_json(const Hierarchy& hierarchy, std::span<const Location> locations);
 

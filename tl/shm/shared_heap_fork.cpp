@@ -1,4 +1,4 @@
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,13 +14,13 @@ thread_local constinit bool detail::thread_is_forking __attribute__((tls_model("
 
 namespace {
 
-constexpr std::size_t page = Arena::page_bytes;
+constexpr std::size_t page = SharedHeap::page_bytes;
 
-// What the next fork's child will have in the arena's place; only between the handlers.
+// What the next fork's child will have in the shared heap's place; only between the handlers.
 constinit std::byte* copy = nullptr;
 
 // Other threads may be writing to their blocks meanwhile, as when the kernel copies the rest of the process. So the
-// kernel copies here as well, out of the arena's file, where there is one.
+// kernel copies here as well, out of the shared heap's file, where there is one.
 void copy_bytes(int descriptor, const std::byte* base, std::size_t from, std::size_t to) {
   while (descriptor >= 0 && from < to) {
     const ssize_t done = pread(descriptor, copy + from, to - from, static_cast<off_t>(from));
@@ -70,12 +70,12 @@ bool map_instead(std::byte* at, std::size_t offset, std::size_t bytes, int descr
 
 // The child cannot go on with memory that it shares with its parent.
 [[noreturn]] void give_up_child() {
-  constexpr char message[] = "plait: error: fork: no room for the child's copy of the arena\n";
+  constexpr char message[] = "plait: error: fork: no room for the child's copy of the shared heap\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
   _exit(127);
 }
 
-// Visits the runs of a span's pages that are the arena's own: from and to which byte.
+// Visits the runs of a span's pages that are the shared heap's own: from and to which byte.
 template <class Visit>
 void for_own_runs(const PageSet& foreign, Span span, Visit&& visit) {
   for (Span run = foreign.run_outside(span, span.first); run.pages > 0;
@@ -85,57 +85,58 @@ void for_own_runs(const PageSet& foreign, Span span, Visit&& visit) {
 
 }  // namespace
 
-void ArenaFork::prepare() {
-  Arena& arena = *Arena::the_arena_;
-  arena.guard_.lock();
+void SharedHeapFork::prepare() {
+  SharedHeap& shared_heap = *SharedHeap::the_shared_heap_;
+  shared_heap.guard_.lock();
   detail::thread_is_forking = true;
-  if (arena.private_ || arena.spans_.used_pages() == 0) return;
+  if (shared_heap.private_ || shared_heap.spans_.used_pages() == 0) return;
   const int error = errno;
-  const std::size_t bytes = arena.offer_.bytes;
+  const std::size_t bytes = shared_heap.offer_.bytes;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory != MAP_FAILED) {
     copy = static_cast<std::byte*>(memory);
-    const int descriptor = arena.file();
-    for (Span span = arena.spans_.next_used(0); span.pages > 0; span = arena.spans_.next_used(span.first + span.pages))
-      for_own_runs(arena.foreign_, span,
-                   [&](std::size_t from, std::size_t to) { copy_span(descriptor, arena.base_, from, to); });
+    const int descriptor = shared_heap.file();
+    for (Span span = shared_heap.spans_.next_used(0); span.pages > 0;
+         span = shared_heap.spans_.next_used(span.first + span.pages))
+      for_own_runs(shared_heap.foreign_, span,
+                   [&](std::size_t from, std::size_t to) { copy_span(descriptor, shared_heap.base_, from, to); });
   }
   errno = error;
 }
 
-void ArenaFork::parent() {
-  Arena& arena = *Arena::the_arena_;
+void SharedHeapFork::parent() {
+  SharedHeap& shared_heap = *SharedHeap::the_shared_heap_;
   const int error = errno;
-  if (copy != nullptr) munmap(copy, arena.offer_.bytes);
+  if (copy != nullptr) munmap(copy, shared_heap.offer_.bytes);
   copy = nullptr;
   errno = error;
   detail::thread_is_forking = false;
-  arena.guard_.unlock();
+  shared_heap.guard_.unlock();
 }
 
-void ArenaFork::child() {
-  Arena& arena = *Arena::the_arena_;
+void SharedHeapFork::child() {
+  SharedHeap& shared_heap = *SharedHeap::the_shared_heap_;
   const int error = errno;
-  if (!arena.private_) {
-    const int descriptor = arena.file();
-    const bool has_blocks = arena.spans_.used_pages() > 0;
-    const Span all{.first = 0, .pages = arena.spans_.pages()};
-    for_own_runs(arena.foreign_, all, [&](std::size_t from, std::size_t to) {
-      const bool moved = copy != nullptr && move_memory(copy + from, arena.base_ + from, to - from);
-      if (!moved && !map_instead(arena.base_ + from, from, to - from, descriptor, has_blocks)) give_up_child();
+  if (!shared_heap.private_) {
+    const int descriptor = shared_heap.file();
+    const bool has_blocks = shared_heap.spans_.used_pages() > 0;
+    const Span all{.first = 0, .pages = shared_heap.spans_.pages()};
+    for_own_runs(shared_heap.foreign_, all, [&](std::size_t from, std::size_t to) {
+      const bool moved = copy != nullptr && move_memory(copy + from, shared_heap.base_ + from, to - from);
+      if (!moved && !map_instead(shared_heap.base_ + from, from, to - from, descriptor, has_blocks)) give_up_child();
     });
-    for (Span left = arena.foreign_.run_inside(all, 0); copy != nullptr && left.pages > 0;
-         left = arena.foreign_.run_inside(all, left.first + left.pages))
+    for (Span left = shared_heap.foreign_.run_inside(all, 0); copy != nullptr && left.pages > 0;
+         left = shared_heap.foreign_.run_inside(all, left.first + left.pages))
       munmap(copy + std::size_t{left.first} * page, std::size_t{left.pages} * page);
     if (descriptor >= 0) close(descriptor);
-    arena.private_ = true;
-    arena.open_pages_ = arena.spans_.pages();
-    Arena::instance_.store(nullptr, std::memory_order_release);
+    shared_heap.private_ = true;
+    shared_heap.open_pages_ = shared_heap.spans_.pages();
+    SharedHeap::instance_.store(nullptr, std::memory_order_release);
     copy = nullptr;
   }
   errno = error;
   detail::thread_is_forking = false;
-  arena.guard_.unlock();
+  shared_heap.guard_.unlock();
 }
 
 }  // namespace plait::tl

@@ -1,4 +1,4 @@
-#include "tests/differential/door.h"
+#include "tests/differential/binding.h"
 
 #include <dlfcn.h>
 #include <mpi.h>
@@ -14,32 +14,32 @@ Function* find(const char* symbol) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, symbol));
 }
 
-struct Door {
+struct Binding {
   decltype(&plait_set_enabled) set_enabled = find<decltype(plait_set_enabled)>("plait_set_enabled");
   decltype(&plait_last_plan) plan = find<decltype(plait_last_plan)>("plait_last_plan");
   decltype(&plait_last_channels) channels = find<decltype(plait_last_channels)>("plait_last_channels");
 };
 
-const Door& door() {
-  static const Door found;
+const Binding& binding() {
+  static const Binding found;
   return found;
 }
 
 }  // namespace
 
-bool plait_present() { return door().set_enabled && door().plan && door().channels; }
+bool plait_present() { return binding().set_enabled && binding().plan && binding().channels; }
 
 void enable_plait(bool enabled, MPI_Comm own) {
   if (!plait_present()) return;
-  door().set_enabled(enabled ? 1 : 0);
+  binding().set_enabled(enabled ? 1 : 0);
   if (!enabled) return;
   const int one = 1;
   int sum = 0;
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, own);
 }
 
-const char* last_plan() { return plait_present() ? door().plan() : ""; }
+const char* last_plan() { return plait_present() ? binding().plan() : ""; }
 
-const char* last_channels() { return plait_present() ? door().channels() : ""; }
+const char* last_channels() { return plait_present() ? binding().channels() : ""; }
 
 }  // namespace plait::test

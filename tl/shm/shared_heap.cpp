@@ -1,11 +1,11 @@
-// The process's arena: its file in memory, and what of freed memory is kept for the next block.
+// The process's shared heap: its file in memory, and what of freed memory is kept for the next block.
 //
 // Freed pages stay with the process while they are likely to be used again, so that a loop that allocates and frees
 // makes no system calls and no page faults. Two bounds hold for them:
 //   - blocks and kept pages together never exceed what the blocks alone once were (and a little), so that the memory's
 //     high-water is that of the program: before it would rise on account of kept pages, they go back;
 //   - they are at most a quarter of that peak, so that a program that has become small gives its memory back.
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,13 +20,13 @@
 #include <new>
 #include <string>
 
-#include "tl/shm/arena_lock.h"
+#include "tl/shm/shared_heap_lock.h"
 
 namespace plait::tl {
 
-constinit detail::ArenaRange detail::arena_range;
-constinit std::atomic<Arena*> Arena::instance_{nullptr};
-constinit Arena* Arena::the_arena_ = nullptr;
+constinit detail::SharedHeapRange detail::shared_heap_range;
+constinit std::atomic<SharedHeap*> SharedHeap::instance_{nullptr};
+constinit SharedHeap* SharedHeap::the_shared_heap_ = nullptr;
 
 namespace {
 
@@ -34,7 +34,7 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20;
 // The file's and the mapping's huge pages are then the same ones.
 constexpr std::size_t base_alignment = 2 * mebibyte;
 constexpr std::uint32_t pages_of(std::size_t bytes) {
-  return static_cast<std::uint32_t>((bytes + Arena::page_bytes - 1) / Arena::page_bytes);
+  return static_cast<std::uint32_t>((bytes + SharedHeap::page_bytes - 1) / SharedHeap::page_bytes);
 }
 
 // Kept pages: at least this may be kept whatever the peak, ...
@@ -47,15 +47,15 @@ constexpr std::uint32_t slack_step_pages = pages_of(mebibyte / 8);
 // ... up to this and an eighth of the peak.
 constexpr std::uint32_t most_slack_pages = pages_of(4 * mebibyte);
 
-// The arena is opened for use in steps of at least this.
+// The shared heap is opened for use in steps of at least this.
 constexpr std::uint32_t least_opened_pages = pages_of(64 * mebibyte);
 
 constexpr std::uint32_t no_page = ~std::uint32_t{0};
 
-alignas(Arena) std::byte storage[sizeof(Arena)];
+alignas(SharedHeap) std::byte storage[sizeof(SharedHeap)];
 
 Status unavailable(const std::string& what, int error) {
-  return {Code::unavailable, "arena: " + what + ": " + std::strerror(error)};
+  return {Code::unavailable, "shared heap: " + what + ": " + std::strerror(error)};
 }
 
 std::size_t memory_bytes() {
@@ -70,12 +70,12 @@ std::size_t limit(int resource) {
 }
 
 // Where address space is rationed most of it stays the program's; a file beyond the limit would raise SIGXFSZ.
-std::size_t fitting_bytes(const Arena::Size& wanted) {
+std::size_t fitting_bytes(const SharedHeap::Size& wanted) {
   constexpr std::size_t most = std::size_t{1} << 43;  // page numbers have 32 bits
   std::size_t bytes =
       std::min({wanted.bytes == 0 ? memory_bytes() : wanted.bytes, wanted.most, limit(RLIMIT_FSIZE), most});
   if (const std::size_t space = limit(RLIMIT_AS); space != ~std::size_t{0}) bytes = std::min(bytes, space / 8);
-  return bytes / Arena::page_bytes * Arena::page_bytes;
+  return bytes / SharedHeap::page_bytes * SharedHeap::page_bytes;
 }
 
 // Under strict accounting malloc fails where an untouched page of a file would end the job by SIGBUS.
@@ -124,54 +124,54 @@ std::byte* map_file(int file, std::size_t bytes) {
 
 // ---- Its making ----
 
-Status Arena::create(const Size& wanted) {
+Status SharedHeap::create(const Size& wanted) {
   static constinit std::mutex creating;
   const std::scoped_lock lock(creating);
-  if (the_arena_ != nullptr) return {};
+  if (the_shared_heap_ != nullptr) return {};
   if (strict_accounting())
-    return {Code::unavailable, "arena: not under strict accounting of memory (vm.overcommit_memory 2)"};
+    return {Code::unavailable, "shared heap: not under strict accounting of memory (vm.overcommit_memory 2)"};
   const std::size_t bytes = fitting_bytes(wanted);
-  if (bytes == 0) return {Code::unavailable, "arena: the limits leave no room for it"};
+  if (bytes == 0) return {Code::unavailable, "shared heap: the limits leave no room for it"};
   const int file = open_file(bytes);
   if (file < 0) return unavailable("making a file in memory of " + std::to_string(bytes) + " bytes", errno);
   std::byte* base = map_file(file, bytes);
   struct stat found {};
-  auto* arena = new (storage) Arena;
-  arena->slack_pages_ = first_slack_pages;
-  if (base == nullptr || fstat(file, &found) != 0 || !arena->spans_.create(pages_of(bytes)) ||
-      !arena->foreign_.create(pages_of(bytes))) {
+  auto* shared_heap = new (storage) SharedHeap;
+  shared_heap->slack_pages_ = first_slack_pages;
+  if (base == nullptr || fstat(file, &found) != 0 || !shared_heap->spans_.create(pages_of(bytes)) ||
+      !shared_heap->foreign_.create(pages_of(bytes))) {
     const int error = errno;
     if (base != nullptr) munmap(base, bytes);
     close(file);
-    arena->~Arena();
+    shared_heap->~SharedHeap();
     return unavailable("mapping " + std::to_string(bytes) + " bytes", error);
   }
-  arena->base_ = base;
-  arena->offer_ = {
+  shared_heap->base_ = base;
+  shared_heap->offer_ = {
       .process = getpid(), .descriptor = file, .bytes = bytes, .device = found.st_dev, .inode = found.st_ino};
-  the_arena_ = arena;
-  detail::arena_range.begin.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_relaxed);
-  detail::arena_range.bytes.store(bytes, std::memory_order_release);
-  wanted.register_fork(ArenaFork::prepare, ArenaFork::parent, ArenaFork::child);
-  instance_.store(arena, std::memory_order_release);
+  the_shared_heap_ = shared_heap;
+  detail::shared_heap_range.begin.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_relaxed);
+  detail::shared_heap_range.bytes.store(bytes, std::memory_order_release);
+  wanted.register_fork(SharedHeapFork::prepare, SharedHeapFork::parent, SharedHeapFork::child);
+  instance_.store(shared_heap, std::memory_order_release);
   return {};
 }
 
 // ---- Blocks ----
 
-void* Arena::allocate(std::size_t bytes, std::size_t alignment) { return take(bytes, alignment).address; }
+void* SharedHeap::allocate(std::size_t bytes, std::size_t alignment) { return take(bytes, alignment).address; }
 
-void* Arena::allocate_zeroed(std::size_t bytes) {
+void* SharedHeap::allocate_zeroed(std::size_t bytes) {
   const Block block = take(bytes, page_bytes);
   if (block.address != nullptr && !block.zeroed) std::memset(block.address, 0, bytes);
   return block.address;
 }
 
-Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
+SharedHeap::Block SharedHeap::take(std::size_t bytes, std::size_t alignment) {
   if (bytes > offer_.bytes || alignment > base_alignment) return {};
   const std::uint32_t pages = pages_of(bytes);
   const std::uint32_t alignment_pages = std::max(pages_of(alignment), 1u);
-  ArenaLock lock(guard_);
+  SharedHeapLock lock(guard_);
   Span span = find_span(lock, pages, alignment_pages);
   // What the program has taken among free pages is never handed out: the span stays used.
   while (span.pages > 0 && foreign_.holds_any(span)) span = find_span(lock, pages, alignment_pages);
@@ -188,7 +188,7 @@ Arena::Block Arena::take(std::size_t bytes, std::size_t alignment) {
   return {.address = address_of(span.first), .zeroed = span.clean};
 }
 
-Span Arena::find_span(ArenaLock& lock, std::uint32_t pages, std::uint32_t alignment_pages) {
+Span SharedHeap::find_span(SharedHeapLock& lock, std::uint32_t pages, std::uint32_t alignment_pages) {
   const Span span = spans_.allocate(pages, alignment_pages);
   if (span.pages > 0 || spans_.dirty_pages() == 0) return span;
   // Dirty and clean neighbours are not one span: there may be room once all are clean.
@@ -197,7 +197,7 @@ Span Arena::find_span(ArenaLock& lock, std::uint32_t pages, std::uint32_t alignm
 }
 
 // Whether the span may be touched now.
-bool Arena::open_up(const Span& span) {
+bool SharedHeap::open_up(const Span& span) {
   const std::uint32_t end = span.first + span.pages;
   if (end <= open_pages_) return true;
   const std::uint64_t generous = std::uint64_t{open_pages_} + std::max(least_opened_pages, open_pages_ / 4);
@@ -208,80 +208,80 @@ bool Arena::open_up(const Span& span) {
   return true;
 }
 
-bool Arena::release(void* block) {
-  Arena& arena = *the_arena_;
+bool SharedHeap::release(void* block) {
+  SharedHeap& shared_heap = *the_shared_heap_;
   const int error = errno;
-  ArenaLock lock(arena.guard_);
-  const std::uint32_t first = arena.page_of(block);
-  const std::uint32_t pages = first == no_page ? 0 : arena.spans_.used_at(first);
+  SharedHeapLock lock(shared_heap.guard_);
+  const std::uint32_t first = shared_heap.page_of(block);
+  const std::uint32_t pages = first == no_page ? 0 : shared_heap.spans_.used_at(first);
   if (pages == 0) return false;
   const Span span{.first = first, .pages = pages};
   // A block that cannot be had back stays used for ever.
-  if (!arena.foreign_.holds_any(span) || arena.take_back(lock, span)) {
-    arena.spans_.release(first);
-    arena.trim(lock);
+  if (!shared_heap.foreign_.holds_any(span) || shared_heap.take_back(lock, span)) {
+    shared_heap.spans_.release(first);
+    shared_heap.trim(lock);
   }
   errno = error;
   return true;
 }
 
-std::size_t Arena::usable_size(const void* block) {
-  const Arena& arena = *the_arena_;
-  const ArenaLock lock(arena.guard_);
-  const std::uint32_t first = arena.page_of(block);
-  return first == no_page ? 0 : std::size_t{arena.spans_.used_at(first)} * page_bytes;
+std::size_t SharedHeap::usable_size(const void* block) {
+  const SharedHeap& shared_heap = *the_shared_heap_;
+  const SharedHeapLock lock(shared_heap.guard_);
+  const std::uint32_t first = shared_heap.page_of(block);
+  return first == no_page ? 0 : std::size_t{shared_heap.spans_.used_at(first)} * page_bytes;
 }
 
-bool Arena::resize(void* block, std::size_t bytes) {
-  Arena& arena = *the_arena_;
-  if (bytes > arena.offer_.bytes) return false;
-  ArenaLock lock(arena.guard_);
-  const std::uint32_t first = arena.page_of(block);
-  if (first == no_page || arena.spans_.used_at(first) == 0) return false;
-  const std::uint32_t had = arena.spans_.used_at(first);
-  if (arena.foreign_.holds_any({.first = first, .pages = had})) return false;
-  if (!arena.spans_.resize(first, pages_of(bytes))) return false;
-  const Span span{.first = first, .pages = arena.spans_.used_at(first)};
-  if (arena.foreign_.holds_any(span) || !arena.open_up(span)) {
-    arena.spans_.resize(first, had);
+bool SharedHeap::resize(void* block, std::size_t bytes) {
+  SharedHeap& shared_heap = *the_shared_heap_;
+  if (bytes > shared_heap.offer_.bytes) return false;
+  SharedHeapLock lock(shared_heap.guard_);
+  const std::uint32_t first = shared_heap.page_of(block);
+  if (first == no_page || shared_heap.spans_.used_at(first) == 0) return false;
+  const std::uint32_t had = shared_heap.spans_.used_at(first);
+  if (shared_heap.foreign_.holds_any({.first = first, .pages = had})) return false;
+  if (!shared_heap.spans_.resize(first, pages_of(bytes))) return false;
+  const Span span{.first = first, .pages = shared_heap.spans_.used_at(first)};
+  if (shared_heap.foreign_.holds_any(span) || !shared_heap.open_up(span)) {
+    shared_heap.spans_.resize(first, had);
     return false;
   }
-  arena.peak_pages_ = std::max(arena.peak_pages_, arena.spans_.used_pages());
-  arena.trim(lock);
+  shared_heap.peak_pages_ = std::max(shared_heap.peak_pages_, shared_heap.spans_.used_pages());
+  shared_heap.trim(lock);
   return true;
 }
 
-ArenaUsage Arena::usage() const {
-  const ArenaLock lock(guard_);
+SharedHeapUsage SharedHeap::usage() const {
+  const SharedHeapLock lock(guard_);
   return {.bytes_in_use = std::size_t{spans_.used_pages()} * page_bytes,
           .peak_bytes = std::size_t{peak_pages_} * page_bytes,
           .cached_bytes = std::size_t{spans_.dirty_pages()} * page_bytes,
           .blocks = spans_.used_spans()};
 }
 
-std::uint32_t Arena::page_of(const void* address) const {
+std::uint32_t SharedHeap::page_of(const void* address) const {
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_);
   return offset < offer_.bytes && offset % page_bytes == 0 ? static_cast<std::uint32_t>(offset / page_bytes) : no_page;
 }
 
 // ---- Memory back to the system ----
 
-std::uint32_t Arena::most_kept_pages() const { return std::max(least_kept_pages, peak_pages_ / 4); }
+std::uint32_t SharedHeap::most_kept_pages() const { return std::max(least_kept_pages, peak_pages_ / 4); }
 
 // What may be kept now that blocks took new memory.
-std::uint32_t Arena::allowed_dirty_pages() const {
+std::uint32_t SharedHeap::allowed_dirty_pages() const {
   const std::uint32_t below_peak = peak_pages_ - spans_.used_pages();
   return std::min(most_kept_pages(), below_peak + slack_pages_ + peak_pages_ / 64);
 }
 
 // Rarely, and then some more than needed: a program that frees much in small pieces would else come here with each.
-void Arena::trim(ArenaLock& lock) {
+void SharedHeap::trim(SharedHeapLock& lock) {
   const std::uint32_t most = most_kept_pages();
   if (spans_.dirty_pages() > most) give_back(lock, most - most / 4);
 }
 
 // The lock is not held during the system calls.
-void Arena::give_back(ArenaLock& lock, std::uint32_t most_dirty_pages) {
+void SharedHeap::give_back(SharedHeapLock& lock, std::uint32_t most_dirty_pages) {
   while (can_discard_ && spans_.dirty_pages() > most_dirty_pages) {
     const Span span = spans_.take_dirty(spans_.dirty_pages() - most_dirty_pages);
     lock.unlock();
@@ -298,7 +298,7 @@ void Arena::give_back(ArenaLock& lock, std::uint32_t most_dirty_pages) {
 
 // madvise() before the hole is made: libraries that register memory with a network card watch for it. It refuses memory
 // that the program has locked.
-bool Arena::discard(Span span) const {
+bool SharedHeap::discard(Span span) const {
   const detail::OwnCalls own;
   for (Span run = foreign_.run_outside(span, span.first); run.pages > 0;
        run = foreign_.run_outside(span, run.first + run.pages)) {

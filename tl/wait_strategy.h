@@ -37,9 +37,9 @@ struct WaitPolicy {
 };
 
 // Not thread-safe.
-class Courtesy {
+class WaitStrategy {
  public:
-  explicit Courtesy(const WaitPolicy& policy) : policy_(policy), neighbours_(policy.time_in_line_ns) {}
+  explicit WaitStrategy(const WaitPolicy& policy) : policy_(policy), neighbours_(policy.time_in_line_ns) {}
 
   // For sleeps that await so many peers.
   void make_room(std::size_t peers) { wake_up_.descriptors.reserve(peers + own_descriptors); }

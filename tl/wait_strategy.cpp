@@ -1,4 +1,4 @@
-#include "tl/courtesy.h"
+#include "tl/wait_strategy.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -38,7 +38,7 @@ void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t value, const times
 
 }  // namespace
 
-void Courtesy::wait(std::span<Channel* const> channels, bool may_progress_host) {
+void WaitStrategy::wait(std::span<Channel* const> channels, bool may_progress_host) {
   if (resting_) return rest(channels);
   ++glances_;
   const std::uint32_t every = may_progress_host ? host_progress_every : clock_every;
@@ -53,12 +53,12 @@ void Courtesy::wait(std::span<Channel* const> channels, bool may_progress_host) 
 }
 
 // Waits beside neighbours may all be short: none of them comes to a look at the clock.
-void Courtesy::give_way() {
+void WaitStrategy::give_way() {
   sched_yield();
   if (!policy_.yield && ++yields_ % yields_a_look == 0) neighbours_.look(monotonic_ns());
 }
 
-void Courtesy::look_at_clock() {
+void WaitStrategy::look_at_clock() {
   const std::uint64_t now = monotonic_ns();
   if (!policy_.yield) neighbours_.look(now);
   if (glances_ == clock_every)
@@ -68,7 +68,7 @@ void Courtesy::look_at_clock() {
 }
 
 // In turn: arms, so that what comes from now on wakes, and sleeps, if the glance in between found nothing.
-void Courtesy::rest(std::span<Channel* const> channels) {
+void WaitStrategy::rest(std::span<Channel* const> channels) {
   if (!armed_) {
     for (int step = 0; policy_.host_progress != nullptr && step < policy_.host_steps; ++step)
       policy_.host_progress(policy_.context);
@@ -82,7 +82,7 @@ void Courtesy::rest(std::span<Channel* const> channels) {
   glances_ -= host_progress_every;
 }
 
-void Courtesy::arm(std::span<Channel* const> channels) {
+void WaitStrategy::arm(std::span<Channel* const> channels) {
   wake_up_.descriptors.clear();
   wake_up_.word = nullptr;
   wake_up_.busy = false;
@@ -93,7 +93,7 @@ void Courtesy::arm(std::span<Channel* const> channels) {
   if (wake_up_.descriptors.empty() && wake_up_.word == nullptr) all_wake_ = false;
 }
 
-void Courtesy::sleep() {
+void WaitStrategy::sleep() {
   if (wake_up_.busy) return;
   const bool on_descriptors = !wake_up_.descriptors.empty();
   const bool whole = all_wake_ && !(on_descriptors && wake_up_.word != nullptr);
@@ -112,7 +112,7 @@ void Courtesy::sleep() {
     nanosleep(&duration, nullptr);
 }
 
-void Courtesy::leave_rest() {
+void WaitStrategy::leave_rest() {
   resting_ = armed_ = false;
   for (Channel* channel : channels_)
     if (channel != nullptr) channel->disarm();

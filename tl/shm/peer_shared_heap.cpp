@@ -1,4 +1,4 @@
-// Other processes' arenas in this one, each mapped once.
+// Other processes' shared heaps in this one, each mapped once.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,17 +14,17 @@
 #include <utility>
 
 #include "core/immortal.h"
-#include "tl/shm/arena.h"
+#include "tl/shm/shared_heap.h"
 
 namespace plait::tl {
 namespace {
 
 Status unavailable(const std::string& what, int error) {
-  return {Code::unavailable, "arena: " + what + ": " + std::strerror(error)};
+  return {Code::unavailable, "shared heap: " + what + ": " + std::strerror(error)};
 }
 
 // Precondition: offer.bytes > 0. The peer may be gone and its process id another's, or its descriptor closed.
-Result<int> open_peer(const ArenaOffer& offer) {
+Result<int> open_peer(const SharedHeapOffer& offer) {
   const std::string path = "/proc/" + std::to_string(offer.process) + "/fd/" + std::to_string(offer.descriptor);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return unavailable("opening " + path, errno);
@@ -33,20 +33,20 @@ Result<int> open_peer(const ArenaOffer& offer) {
                      static_cast<std::uint64_t>(found.st_size) == offer.bytes;
   if (right) return file;
   close(file);
-  return {Code::unavailable, "arena: " + path + " is not the arena that was offered"};
+  return {Code::unavailable, "shared heap: " + path + " is not the shared heap that was offered"};
 }
 
 }  // namespace
 
 // Pages are entered in pieces of this many bytes, and remembered with a bit for each.
-struct PeerArena::Mapping {
+struct PeerSharedHeap::Mapping {
   static constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 16;
 
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;
   std::mutex opening;
   std::atomic<std::uint64_t> open_bytes{0};  // from the start: may be touched
-  bool own = false;                          // this process's arena, mapped already
+  bool own = false;                          // this process's shared heap, mapped already
   std::unique_ptr<std::atomic<std::uint64_t>[]> entered;
 
   // true the first time for each piece.
@@ -75,7 +75,7 @@ Registry& registry() {
 }
 
 // Children of fork() do not want it, and core files need it only once, from its owner.
-Result<std::byte*> map_peer(const ArenaOffer& offer) {
+Result<std::byte*> map_peer(const SharedHeapOffer& offer) {
   const Result<int> file = open_peer(offer);
   if (!file.ok()) return file.status();
   void* mapped = mmap(nullptr, offer.bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, *file, 0);
@@ -92,19 +92,19 @@ Result<std::byte*> map_peer(const ArenaOffer& offer) {
 
 }  // namespace
 
-Result<PeerArena> PeerArena::attach(const ArenaOffer& offer) {
-  if (offer.bytes == 0) return {Code::unavailable, "arena: the process has none"};
+Result<PeerSharedHeap> PeerSharedHeap::attach(const SharedHeapOffer& offer) {
+  if (offer.bytes == 0) return {Code::unavailable, "shared heap: the process has none"};
   Registry& known = registry();
   const std::scoped_lock lock(known.guard);
   std::weak_ptr<void>& entry = known.mappings[{offer.device, offer.inode}];
-  PeerArena peer;
+  PeerSharedHeap peer;
   peer.mapping_ = std::static_pointer_cast<Mapping>(entry.lock());
   if (peer.mapping_ == nullptr) {
     auto made = std::make_shared<Mapping>();
     made->bytes = offer.bytes;
-    made->own = Arena::current_offer() == offer;
+    made->own = SharedHeap::current_offer() == offer;
     if (made->own) {
-      made->base = Arena::instance()->base_;
+      made->base = SharedHeap::instance()->base_;
       made->open_bytes = offer.bytes;
     } else {
       const Result<std::byte*> mapped = map_peer(offer);
@@ -121,8 +121,9 @@ Result<PeerArena> PeerArena::attach(const ArenaOffer& offer) {
   return peer;
 }
 
-// Opened in steps of at least 64 MiB. Not all at once: mlockall() would fill the node's memory with the arena's pages.
-std::byte* PeerArena::open_up(std::uint64_t offset, std::uint64_t bytes) const {
+// Opened in steps of at least 64 MiB. Not all at once: mlockall() would fill the node's memory with the shared heap's
+// pages.
+std::byte* PeerSharedHeap::open_up(std::uint64_t offset, std::uint64_t bytes) const {
   Mapping& mapping = *mapping_;
   if (offset > mapping.bytes || bytes > mapping.bytes - offset) return nullptr;
   const std::scoped_lock lock(mapping.opening);
@@ -138,7 +139,7 @@ std::byte* PeerArena::open_up(std::uint64_t offset, std::uint64_t bytes) const {
 
 // Only pages of the range are entered: entering one that its owner has not touched makes it. What else a piece has is
 // entered by the processor's faults. So it is where the kernel cannot do it (before Linux 5.14).
-void PeerArena::ensure_mapped(std::uint64_t offset, std::uint64_t bytes) const {
+void PeerSharedHeap::ensure_mapped(std::uint64_t offset, std::uint64_t bytes) const {
   Mapping& mapping = *mapping_;
   if (mapping.own || bytes == 0) return;
   constexpr std::uint64_t piece = Mapping::piece_bytes;
@@ -151,7 +152,7 @@ void PeerArena::ensure_mapped(std::uint64_t offset, std::uint64_t bytes) const {
       ++i;
       continue;
     }
-    const std::uint64_t begin = std::max(first * piece, offset / Arena::page_bytes * Arena::page_bytes);
+    const std::uint64_t begin = std::max(first * piece, offset / SharedHeap::page_bytes * SharedHeap::page_bytes);
     const std::uint64_t stop = std::min(i * piece, offset + bytes);
     madvise(base_ + begin, stop - begin, MADV_POPULATE_WRITE);
   }

@@ -1,6 +1,6 @@
-// The process's arena and its mapping by other processes. One arena a process: GoogleTest's discovery runs each test in
-// a process of its own.
-#include "tl/shm/arena.h"
+// The process's shared heap and its mapping by other processes. One shared heap a process: GoogleTest's discovery runs
+// each test in a process of its own.
+#include "tl/shm/shared_heap.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,10 +26,10 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-Arena& make(std::size_t bytes = 0) {
-  const Status made = Arena::create({.bytes = bytes});
+SharedHeap& make(std::size_t bytes = 0) {
+  const Status made = SharedHeap::create({.bytes = bytes});
   EXPECT_TRUE(made.ok()) << made.message();
-  return *Arena::instance();
+  return *SharedHeap::instance();
 }
 
 // Runs `body` in a child; its exit status. A sanitizer's handler of a wrong access stays in the parent.
@@ -56,25 +56,25 @@ std::size_t status_bytes(const char* field) {
   return kibibytes * 1024;
 }
 
-TEST(Arena, IsNotThereBeforeItIsMade) {
-  EXPECT_EQ(Arena::instance(), nullptr);
-  EXPECT_EQ(Arena::current_offer().bytes, 0u);
+TEST(SharedHeap, IsNotThereBeforeItIsMade) {
+  EXPECT_EQ(SharedHeap::instance(), nullptr);
+  EXPECT_EQ(SharedHeap::current_offer().bytes, 0u);
   int here = 0;
-  EXPECT_FALSE(Arena::contains(&here));
-  EXPECT_FALSE(Arena::contains(nullptr));
-  EXPECT_FALSE(Arena::offset_of(&here, sizeof here).has_value());
+  EXPECT_FALSE(SharedHeap::contains(&here));
+  EXPECT_FALSE(SharedHeap::contains(nullptr));
+  EXPECT_FALSE(SharedHeap::offset_of(&here, sizeof here).has_value());
 }
 
-TEST(Arena, GivesAlignedBlocksThatDoNotOverlap) {
-  Arena& arena = make(64 * mebibyte);
+TEST(SharedHeap, GivesAlignedBlocksThatDoNotOverlap) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
   std::vector<std::pair<std::byte*, std::size_t>> blocks;
   for (const std::size_t bytes : {1ul, 4096ul, 65536ul, 65537ul, 1'000'000ul, 5ul * mebibyte}) {
-    auto* block = static_cast<std::byte*>(arena.allocate(bytes, bytes == 65537 ? 1u << 16 : 64));
+    auto* block = static_cast<std::byte*>(shared_heap.allocate(bytes, bytes == 65537 ? 1u << 16 : 64));
     ASSERT_NE(block, nullptr);
-    EXPECT_TRUE(Arena::contains(block));
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % Arena::page_bytes, 0u);
-    EXPECT_GE(Arena::usable_size(block), bytes);
-    blocks.emplace_back(block, Arena::usable_size(block));
+    EXPECT_TRUE(SharedHeap::contains(block));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % SharedHeap::page_bytes, 0u);
+    EXPECT_GE(SharedHeap::usable_size(block), bytes);
+    blocks.emplace_back(block, SharedHeap::usable_size(block));
   }
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks[3].first) % (1u << 16), 0u);
   std::sort(blocks.begin(), blocks.end());
@@ -82,86 +82,86 @@ TEST(Arena, GivesAlignedBlocksThatDoNotOverlap) {
     EXPECT_LE(blocks[i - 1].first + blocks[i - 1].second, blocks[i].first);
 }
 
-TEST(Arena, SaysNoWhenItIsFullAndServesAgainWhenBlocksWereFreed) {
-  Arena& arena = make(4 * mebibyte);
+TEST(SharedHeap, SaysNoWhenItIsFullAndServesAgainWhenBlocksWereFreed) {
+  SharedHeap& shared_heap = make(4 * mebibyte);
   std::vector<void*> blocks;
-  while (void* block = arena.allocate(256 * 1024)) blocks.push_back(block);
+  while (void* block = shared_heap.allocate(256 * 1024)) blocks.push_back(block);
   EXPECT_EQ(blocks.size(), 16u);
-  EXPECT_EQ(arena.allocate(8 * mebibyte), nullptr);
-  EXPECT_EQ(arena.allocate(~std::size_t{0}), nullptr);
-  for (void* block : blocks) EXPECT_TRUE(Arena::release(block));
-  EXPECT_NE(arena.allocate(4 * mebibyte), nullptr);
+  EXPECT_EQ(shared_heap.allocate(8 * mebibyte), nullptr);
+  EXPECT_EQ(shared_heap.allocate(~std::size_t{0}), nullptr);
+  for (void* block : blocks) EXPECT_TRUE(SharedHeap::release(block));
+  EXPECT_NE(shared_heap.allocate(4 * mebibyte), nullptr);
 }
 
-TEST(Arena, JoinsKeptAndReturnedMemoryForALargeBlock) {
-  Arena& arena = make(8 * mebibyte);
-  void* first = arena.allocate(5 * mebibyte);  // the other 3 MiB stay clean
-  EXPECT_TRUE(Arena::release(first));
-  EXPECT_NE(arena.allocate(8 * mebibyte), nullptr);
+TEST(SharedHeap, JoinsKeptAndReturnedMemoryForALargeBlock) {
+  SharedHeap& shared_heap = make(8 * mebibyte);
+  void* first = shared_heap.allocate(5 * mebibyte);  // the other 3 MiB stay clean
+  EXPECT_TRUE(SharedHeap::release(first));
+  EXPECT_NE(shared_heap.allocate(8 * mebibyte), nullptr);
 }
 
-TEST(Arena, RefusesWhatIsNoBlock) {
-  Arena& arena = make(4 * mebibyte);
-  auto* block = static_cast<std::byte*>(arena.allocate(128 * 1024));
-  EXPECT_FALSE(Arena::release(block + 1));
-  EXPECT_FALSE(Arena::release(block + Arena::page_bytes));
-  EXPECT_EQ(Arena::usable_size(block + Arena::page_bytes), 0u);
-  EXPECT_TRUE(Arena::release(block));
-  EXPECT_FALSE(Arena::release(block));
+TEST(SharedHeap, RefusesWhatIsNoBlock) {
+  SharedHeap& shared_heap = make(4 * mebibyte);
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(128 * 1024));
+  EXPECT_FALSE(SharedHeap::release(block + 1));
+  EXPECT_FALSE(SharedHeap::release(block + SharedHeap::page_bytes));
+  EXPECT_EQ(SharedHeap::usable_size(block + SharedHeap::page_bytes), 0u);
+  EXPECT_TRUE(SharedHeap::release(block));
+  EXPECT_FALSE(SharedHeap::release(block));
 }
 
-TEST(Arena, ZeroesWhatWasUsedBefore) {
-  Arena& arena = make(4 * mebibyte);
-  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+TEST(SharedHeap, ZeroesWhatWasUsedBefore) {
+  SharedHeap& shared_heap = make(4 * mebibyte);
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(mebibyte));
   std::memset(block, 0xa5, mebibyte);
-  EXPECT_TRUE(Arena::release(block));
-  auto* again = static_cast<std::byte*>(arena.allocate_zeroed(mebibyte));
+  EXPECT_TRUE(SharedHeap::release(block));
+  auto* again = static_cast<std::byte*>(shared_heap.allocate_zeroed(mebibyte));
   EXPECT_EQ(again, block);
   EXPECT_TRUE(std::all_of(again, again + mebibyte, [](std::byte b) { return b == std::byte{0}; }));
 }
 
-TEST(Arena, KnowsWhereARangeLies) {
-  Arena& arena = make(4 * mebibyte);
-  auto* block = static_cast<std::byte*>(arena.allocate(4 * mebibyte));
+TEST(SharedHeap, KnowsWhereARangeLies) {
+  SharedHeap& shared_heap = make(4 * mebibyte);
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(4 * mebibyte));
   ASSERT_NE(block, nullptr);
-  EXPECT_EQ(Arena::offset_of(block, 4 * mebibyte), 0u);
-  EXPECT_EQ(Arena::offset_of(block + 100, 4 * mebibyte - 100), 100u);
-  EXPECT_FALSE(Arena::offset_of(block + 100, 4 * mebibyte).has_value());
-  EXPECT_FALSE(Arena::offset_of(block - 1, 1).has_value());
-  EXPECT_FALSE(Arena::offset_of(block, ~std::size_t{0}).has_value());
+  EXPECT_EQ(SharedHeap::offset_of(block, 4 * mebibyte), 0u);
+  EXPECT_EQ(SharedHeap::offset_of(block + 100, 4 * mebibyte - 100), 100u);
+  EXPECT_FALSE(SharedHeap::offset_of(block + 100, 4 * mebibyte).has_value());
+  EXPECT_FALSE(SharedHeap::offset_of(block - 1, 1).has_value());
+  EXPECT_FALSE(SharedHeap::offset_of(block, ~std::size_t{0}).has_value());
 }
 
-TEST(Arena, KeepsItsHighWaterAtTheProgramsAndGivesBackWhatIsFreed) {
-  Arena& arena = make();
+TEST(SharedHeap, KeepsItsHighWaterAtTheProgramsAndGivesBackWhatIsFreed) {
+  SharedHeap& shared_heap = make();
   constexpr std::size_t bytes = 16 * mebibyte;
   std::vector<void*> blocks;
   for (int i = 0; i < 16; ++i) {
-    blocks.push_back(arena.allocate(bytes));
+    blocks.push_back(shared_heap.allocate(bytes));
     std::memset(blocks.back(), 1, bytes);
   }
   const std::size_t peak = status_bytes("RssShmem");
   EXPECT_GE(peak, 16 * bytes);
   // Other sizes than those freed, so that little fits: still no more than the peak, a 64th and what five refusals add.
-  for (int i = 0; i < 8; ++i) Arena::release(blocks[static_cast<std::size_t>(2 * i)]);
+  for (int i = 0; i < 8; ++i) SharedHeap::release(blocks[static_cast<std::size_t>(2 * i)]);
   for (int i = 0; i < 6; ++i) {
-    void* block = arena.allocate(bytes + mebibyte * 3);
+    void* block = shared_heap.allocate(bytes + mebibyte * 3);
     std::memset(block, 1, bytes + mebibyte * 3);
     blocks.push_back(block);
     EXPECT_LE(status_bytes("RssShmem"), peak + peak / 64 + 2 * mebibyte);
   }
-  for (void* block : blocks) Arena::release(block);
+  for (void* block : blocks) SharedHeap::release(block);
   EXPECT_LE(status_bytes("RssShmem"), peak / 3);
-  EXPECT_EQ(arena.usage().bytes_in_use, 0u);
+  EXPECT_EQ(shared_heap.usage().bytes_in_use, 0u);
 }
 
 #if !defined(__SANITIZE_THREAD__)  // whose own memory grows with every access
-TEST(Arena, AllocatesAndFreesInALoopWithoutPageFaults) {
-  Arena& arena = make();
+TEST(SharedHeap, AllocatesAndFreesInALoopWithoutPageFaults) {
+  SharedHeap& shared_heap = make();
   const auto cycle = [&] {
     for (const std::size_t bytes : {100'000ul, 300'000ul, 5'000'000ul}) {
-      void* block = arena.allocate(bytes);
+      void* block = shared_heap.allocate(bytes);
       std::memset(block, 1, bytes);
-      Arena::release(block);
+      SharedHeap::release(block);
     }
   };
   cycle();
@@ -173,7 +173,7 @@ TEST(Arena, AllocatesAndFreesInALoopWithoutPageFaults) {
 }
 #endif
 
-TEST(Arena, ThreadsKeepTheirOwnContents) {
+TEST(SharedHeap, ThreadsKeepTheirOwnContents) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   make(64 * mebibyte);
@@ -185,8 +185,9 @@ TEST(Arena, ThreadsKeepTheirOwnContents) {
       if (blocks.size() < 8 && random() % 2 == 0) {
         const std::size_t bytes = 1 + random() % (2 * mebibyte);
         const bool zeroed = random() % 2 == 0;
-        Arena& arena = *Arena::instance();
-        auto* block = static_cast<unsigned char*>(zeroed ? arena.allocate_zeroed(bytes) : arena.allocate(bytes));
+        SharedHeap& shared_heap = *SharedHeap::instance();
+        auto* block =
+            static_cast<unsigned char*>(zeroed ? shared_heap.allocate_zeroed(bytes) : shared_heap.allocate(bytes));
         if (block == nullptr) continue;
         if (zeroed && (block[0] != 0 || block[bytes / 2] != 0 || block[bytes - 1] != 0)) ++wrong;
         const auto mark = static_cast<unsigned char>(thread * 16 + random() % 16);
@@ -197,52 +198,54 @@ TEST(Arena, ThreadsKeepTheirOwnContents) {
         const auto [block, bytes] = *chosen;
         if (block[0] / 16 != static_cast<int>(thread) || block[bytes / 2] != block[0] || block[bytes - 1] != block[0])
           ++wrong;
-        if (!Arena::release(block)) ++wrong;
+        if (!SharedHeap::release(block)) ++wrong;
         blocks.erase(chosen);
       }
     }
-    for (const auto& [block, bytes] : blocks) Arena::release(block);
+    for (const auto& [block, bytes] : blocks) SharedHeap::release(block);
   };
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 6; ++i) threads.emplace_back(work, i);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(Arena::instance()->usage().bytes_in_use, 0u);
-  EXPECT_NE(Arena::instance()->allocate(64 * mebibyte), nullptr);  // all in one piece again
+  EXPECT_EQ(SharedHeap::instance()->usage().bytes_in_use, 0u);
+  EXPECT_NE(SharedHeap::instance()->allocate(64 * mebibyte), nullptr);  // all in one piece again
 }
 
-TEST(Arena, TakesNoMemoryWhenTheProgramLocksAllOfItsOwn) {
-  Arena& arena = make();
-  auto* block = static_cast<unsigned char*>(arena.allocate(mebibyte));
+TEST(SharedHeap, TakesNoMemoryWhenTheProgramLocksAllOfItsOwn) {
+  SharedHeap& shared_heap = make();
+  auto* block = static_cast<unsigned char*>(shared_heap.allocate(mebibyte));
   if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) GTEST_SKIP() << "mlockall is not permitted";
   EXPECT_LE(status_bytes("RssShmem"), 70 * mebibyte);
   std::memset(block, 1, mebibyte);
-  EXPECT_TRUE(Arena::release(block));
-  auto* large = static_cast<unsigned char*>(arena.allocate(100 * mebibyte));
+  EXPECT_TRUE(SharedHeap::release(block));
+  auto* large = static_cast<unsigned char*>(shared_heap.allocate(100 * mebibyte));
   std::memset(large, 1, 100 * mebibyte);
-  EXPECT_TRUE(Arena::release(large));
-  EXPECT_LE(arena.usage().cached_bytes, 40 * mebibyte);
+  EXPECT_TRUE(SharedHeap::release(large));
+  EXPECT_LE(shared_heap.usage().cached_bytes, 40 * mebibyte);
   munlockall();
 }
 
 // ---- fork() ----
 
-TEST(ArenaFork, ChildAndParentWriteApart) {
-  Arena& arena = make(256 * mebibyte);
-  auto* block = static_cast<unsigned char*>(arena.allocate(mebibyte));
-  auto* untouched = static_cast<unsigned char*>(arena.allocate(mebibyte));
+TEST(SharedHeapFork, ChildAndParentWriteApart) {
+  SharedHeap& shared_heap = make(256 * mebibyte);
+  auto* block = static_cast<unsigned char*>(shared_heap.allocate(mebibyte));
+  auto* untouched = static_cast<unsigned char*>(shared_heap.allocate(mebibyte));
   std::memset(block, 1, mebibyte);
   int to_child[2], to_parent[2];
   ASSERT_EQ(pipe(to_child) + pipe(to_parent), 0);
   const pid_t child = fork();
   char token = 0;
   if (child == 0) {
-    int bad = Arena::instance() != nullptr || Arena::current_offer().bytes != 0 || !Arena::contains(block) ? 1 : 0;
+    int bad =
+        SharedHeap::instance() != nullptr || SharedHeap::current_offer().bytes != 0 || !SharedHeap::contains(block) ? 1
+                                                                                                                    : 0;
     block[5] = 7;
     bad |= write(to_parent[1], &token, 1) == 1 && read(to_child[0], &token, 1) == 1 ? 0 : 2;
     for (std::size_t i = 0; i < mebibyte; ++i) bad |= block[i] == (i == 5 ? 7 : 1) ? 0 : 4;
     bad |= untouched[1000] == 0 ? 0 : 8;
-    bad |= Arena::release(block) && !Arena::release(block) ? 0 : 16;
+    bad |= SharedHeap::release(block) && !SharedHeap::release(block) ? 0 : 16;
     _exit(bad);
   }
   EXPECT_EQ(read(to_parent[0], &token, 1), 1);
@@ -254,19 +257,19 @@ TEST(ArenaFork, ChildAndParentWriteApart) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(block[mebibyte - 1], 3);
-  EXPECT_NE(arena.allocate(mebibyte), nullptr);
+  EXPECT_NE(shared_heap.allocate(mebibyte), nullptr);
 }
 
-TEST(ArenaFork, GrandchildrenHaveTheirOwn) {
-  Arena& arena = make(64 * mebibyte);
-  auto* block = static_cast<unsigned char*>(arena.allocate(mebibyte));
+TEST(SharedHeapFork, GrandchildrenHaveTheirOwn) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
+  auto* block = static_cast<unsigned char*>(shared_heap.allocate(mebibyte));
   block[0] = 1;
   const int result = in_child([&] {
     block[0] = 2;
     const int inner = in_child([&] {
       const int bad = block[0] == 2 ? 0 : 1;
       block[0] = 3;
-      return bad | (Arena::release(block) ? 0 : 2);
+      return bad | (SharedHeap::release(block) ? 0 : 2);
     });
     return inner != 0 || block[0] != 2 ? 4 + inner : 0;
   });
@@ -274,23 +277,23 @@ TEST(ArenaFork, GrandchildrenHaveTheirOwn) {
   EXPECT_EQ(block[0], 1);
 }
 
-TEST(ArenaFork, WhileOtherThreadsAllocate) {
+TEST(SharedHeapFork, WhileOtherThreadsAllocate) {
   make(256 * mebibyte);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i)
     threads.emplace_back([&] {
       while (!stop) {
-        void* block = Arena::instance()->allocate(3 * mebibyte);
+        void* block = SharedHeap::instance()->allocate(3 * mebibyte);
         if (block == nullptr) continue;
         std::memset(block, 1, 65536);
-        Arena::release(block);
+        SharedHeap::release(block);
       }
     });
-  auto* block = static_cast<unsigned char*>(Arena::instance()->allocate(mebibyte));
+  auto* block = static_cast<unsigned char*>(SharedHeap::instance()->allocate(mebibyte));
   block[0] = 42;
   for (int i = 0; i < 100; ++i) {
-    const int result = in_child([&] { return block[0] == 42 && Arena::release(block) ? 0 : 1; });
+    const int result = in_child([&] { return block[0] == 42 && SharedHeap::release(block) ? 0 : 1; });
     ASSERT_EQ(result, 0) << "fork " << i;
   }
   stop = true;
@@ -305,7 +308,7 @@ class ProgramFile {
   explicit ProgramFile(std::size_t pages) : pages_(pages) {
     descriptor_ = memfd_create("program", 0);
     for (std::size_t page = 0; page < pages; ++page) {
-      const std::string content(Arena::page_bytes, static_cast<char>(1 + page % 100));
+      const std::string content(SharedHeap::page_bytes, static_cast<char>(1 + page % 100));
       EXPECT_EQ(pwrite(descriptor_, content.data(), content.size(), static_cast<off_t>(page * content.size())),
                 static_cast<ssize_t>(content.size()));
     }
@@ -314,17 +317,17 @@ class ProgramFile {
   int descriptor() const { return descriptor_; }
   bool is_intact() const {
     for (std::size_t page = 0; page < pages_; ++page) {
-      std::string content(Arena::page_bytes, '\0');
+      std::string content(SharedHeap::page_bytes, '\0');
       if (pread(descriptor_, content.data(), content.size(), static_cast<off_t>(page * content.size())) < 0)
         return false;
-      if (content != std::string(Arena::page_bytes, static_cast<char>(1 + page % 100))) return false;
+      if (content != std::string(SharedHeap::page_bytes, static_cast<char>(1 + page % 100))) return false;
     }
     return true;
   }
-  // Over memory of the arena, as a program that the preloaded library sees.
+  // Over memory of the shared heap, as a program that the preloaded library sees.
   void map_over(void* address, std::size_t bytes) const {
     ASSERT_EQ(mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_, 0), address);
-    Arena::mapped_over(address, bytes);
+    SharedHeap::mapped_over(address, bytes);
   }
 
  private:
@@ -332,7 +335,7 @@ class ProgramFile {
   int descriptor_;
 };
 
-constexpr std::size_t page = Arena::page_bytes;
+constexpr std::size_t page = SharedHeap::page_bytes;
 
 bool all_are(const std::byte* begin, std::size_t bytes, unsigned value) {
   return std::all_of(begin, begin + bytes, [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
@@ -341,23 +344,23 @@ bool all_are(const std::byte* begin, std::size_t bytes, unsigned value) {
 // More than is kept of freed memory.
 constexpr std::size_t large_bytes = 80 * mebibyte;
 
-TEST(ArenaDescriptor, OfAnotherFileIsLeftAlone) {
-  Arena& arena = make();
+TEST(SharedHeapDescriptor, OfAnotherFileIsLeftAlone) {
+  SharedHeap& shared_heap = make();
   const ProgramFile file(large_bytes / page);
-  auto* block = static_cast<std::byte*>(arena.allocate(large_bytes));
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(large_bytes));
   std::memset(block, 1, large_bytes);
   if (mlock(block, page) != 0) GTEST_SKIP() << "mlock is not permitted";  // madvise() refuses such memory
   // As a program that closes all descriptors and opens files of its own.
-  ASSERT_EQ(dup2(file.descriptor(), arena.offer().descriptor), arena.offer().descriptor);
-  EXPECT_TRUE(Arena::release(block));
+  ASSERT_EQ(dup2(file.descriptor(), shared_heap.offer().descriptor), shared_heap.offer().descriptor);
+  EXPECT_TRUE(SharedHeap::release(block));
   EXPECT_TRUE(file.is_intact());
-  auto* again = static_cast<std::byte*>(arena.allocate_zeroed(large_bytes));
+  auto* again = static_cast<std::byte*>(shared_heap.allocate_zeroed(large_bytes));
   ASSERT_NE(again, nullptr);
   EXPECT_TRUE(all_are(again, large_bytes, 0));
   EXPECT_EQ(in_child([&] { return all_are(again, large_bytes, 0) ? 0 : 1; }), 0);
   std::memset(again, 2, large_bytes);
   int drop_result = -1;
-  EXPECT_TRUE(Arena::drop(again, 2 * page, MADV_DONTNEED, drop_result));
+  EXPECT_TRUE(SharedHeap::drop(again, 2 * page, MADV_DONTNEED, drop_result));
   EXPECT_EQ(drop_result, 0);
   EXPECT_TRUE(all_are(again, 2 * page, 0));
   EXPECT_TRUE(all_are(again + 2 * page, page, 2));
@@ -365,114 +368,114 @@ TEST(ArenaDescriptor, OfAnotherFileIsLeftAlone) {
 }
 
 // The child's memory cannot be a view of what the number is now.
-TEST(ArenaDescriptor, OfAnotherFileIsNotMappedByAChild) {
-  Arena& arena = make(64 * mebibyte);
+TEST(SharedHeapDescriptor, OfAnotherFileIsNotMappedByAChild) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
   const ProgramFile file(4);
-  ASSERT_EQ(dup2(file.descriptor(), arena.offer().descriptor), arena.offer().descriptor);
-  const auto* begin = reinterpret_cast<std::byte*>(detail::arena_range.begin.load());
+  ASSERT_EQ(dup2(file.descriptor(), shared_heap.offer().descriptor), shared_heap.offer().descriptor);
+  const auto* begin = reinterpret_cast<std::byte*>(detail::shared_heap_range.begin.load());
   EXPECT_EQ(in_child([&] { return all_are(begin, page, 0) ? 0 : 1; }), 0);
-  EXPECT_EQ(fcntl(arena.offer().descriptor, F_GETFD), 0);
+  EXPECT_EQ(fcntl(shared_heap.offer().descriptor, F_GETFD), 0);
 }
 
-TEST(ArenaMappings, PagesThatTheProgramMapsOverAreNotShared) {
-  Arena& arena = make(64 * mebibyte);
+TEST(SharedHeapMappings, PagesThatTheProgramMapsOverAreNotShared) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
   const ProgramFile file(2);
-  auto* block = static_cast<std::byte*>(arena.allocate(8 * page));
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(8 * page));
   std::memset(block, 7, 8 * page);
-  ASSERT_TRUE(Arena::offset_of(block, 8 * page).has_value());
+  ASSERT_TRUE(SharedHeap::offset_of(block, 8 * page).has_value());
   file.map_over(block + 3 * page, 2 * page);
-  EXPECT_FALSE(Arena::offset_of(block, 8 * page).has_value());
-  EXPECT_FALSE(Arena::offset_of(block + 3 * page, 1).has_value());
-  EXPECT_FALSE(Arena::offset_of(block + 5 * page - 1, 2).has_value());
-  EXPECT_TRUE(Arena::offset_of(block, 3 * page).has_value());
-  EXPECT_TRUE(Arena::offset_of(block + 5 * page, 3 * page).has_value());
-  EXPECT_TRUE(Arena::offset_of(block + 3 * page, 0).has_value());
-  EXPECT_TRUE(Arena::owns_any(block, 4 * page));
-  EXPECT_FALSE(Arena::owns_any(block + 3 * page, 2 * page));
-  EXPECT_FALSE(Arena::resize(block, 12 * page));
-  EXPECT_FALSE(Arena::resize(block, 2 * page));
+  EXPECT_FALSE(SharedHeap::offset_of(block, 8 * page).has_value());
+  EXPECT_FALSE(SharedHeap::offset_of(block + 3 * page, 1).has_value());
+  EXPECT_FALSE(SharedHeap::offset_of(block + 5 * page - 1, 2).has_value());
+  EXPECT_TRUE(SharedHeap::offset_of(block, 3 * page).has_value());
+  EXPECT_TRUE(SharedHeap::offset_of(block + 5 * page, 3 * page).has_value());
+  EXPECT_TRUE(SharedHeap::offset_of(block + 3 * page, 0).has_value());
+  EXPECT_TRUE(SharedHeap::owns_any(block, 4 * page));
+  EXPECT_FALSE(SharedHeap::owns_any(block + 3 * page, 2 * page));
+  EXPECT_FALSE(SharedHeap::resize(block, 12 * page));
+  EXPECT_FALSE(SharedHeap::resize(block, 2 * page));
 }
 
 // As the C library unmaps a block with all that lies there.
-TEST(ArenaMappings, AReleasedBlockIsTheArenasAgain) {
-  Arena& arena = make(large_bytes);  // so that the next block is the same
+TEST(SharedHeapMappings, AReleasedBlockIsTheSharedHeapsAgain) {
+  SharedHeap& shared_heap = make(large_bytes);  // so that the next block is the same
   const ProgramFile file(4);
-  auto* block = static_cast<std::byte*>(arena.allocate(large_bytes));
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(large_bytes));
   std::memset(block, 7, large_bytes);
   file.map_over(block + page, 4 * page);
-  EXPECT_TRUE(Arena::release(block));  // and given back to the system
+  EXPECT_TRUE(SharedHeap::release(block));  // and given back to the system
   EXPECT_TRUE(file.is_intact());
-  auto* again = static_cast<std::byte*>(arena.allocate_zeroed(large_bytes));
+  auto* again = static_cast<std::byte*>(shared_heap.allocate_zeroed(large_bytes));
   ASSERT_EQ(again, block);
   EXPECT_TRUE(all_are(again, 8 * page, 0));
   std::memset(again, 9, 8 * page);
   EXPECT_TRUE(file.is_intact());
-  EXPECT_TRUE(Arena::offset_of(again, large_bytes).has_value());
-  const ArenaOffer offer = arena.offer();
-  const std::uint64_t offset = *Arena::offset_of(again, large_bytes);
+  EXPECT_TRUE(SharedHeap::offset_of(again, large_bytes).has_value());
+  const SharedHeapOffer offer = shared_heap.offer();
+  const std::uint64_t offset = *SharedHeap::offset_of(again, large_bytes);
   EXPECT_EQ(in_child([&] {
-              const Result<PeerArena> peer = PeerArena::attach(offer);
+              const Result<PeerSharedHeap> peer = PeerSharedHeap::attach(offer);
               return peer.ok() && all_are(peer.value().at(offset, 8 * page), 8 * page, 9) ? 0 : 1;
             }),
             0);
 }
 
-TEST(ArenaMappings, ABlockThatCannotBeHadBackStaysUsed) {
-  Arena& arena = make(64 * mebibyte);
+TEST(SharedHeapMappings, ABlockThatCannotBeHadBackStaysUsed) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
   const ProgramFile file(2), other(1);
-  void* block = arena.allocate(mebibyte);
+  void* block = shared_heap.allocate(mebibyte);
   file.map_over(block, page);
-  ASSERT_EQ(dup2(other.descriptor(), arena.offer().descriptor), arena.offer().descriptor);
-  EXPECT_TRUE(Arena::release(block));
-  for (int i = 0; i < 100; ++i) EXPECT_NE(arena.allocate(mebibyte / 2), block);
+  ASSERT_EQ(dup2(other.descriptor(), shared_heap.offer().descriptor), shared_heap.offer().descriptor);
+  EXPECT_TRUE(SharedHeap::release(block));
+  for (int i = 0; i < 100; ++i) EXPECT_NE(shared_heap.allocate(mebibyte / 2), block);
   EXPECT_TRUE(file.is_intact());
 }
 
-TEST(ArenaMappings, FreePagesThatTheProgramTakesAreNeverHandedOut) {
-  Arena& arena = make(64 * mebibyte);
+TEST(SharedHeapMappings, FreePagesThatTheProgramTakesAreNeverHandedOut) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
   const ProgramFile file(1);
-  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
-  EXPECT_TRUE(Arena::release(block));
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(mebibyte));
+  EXPECT_TRUE(SharedHeap::release(block));
   file.map_over(block + 5 * page, page);
-  while (auto* other = static_cast<std::byte*>(arena.allocate(256 * 1024))) {
+  while (auto* other = static_cast<std::byte*>(shared_heap.allocate(256 * 1024))) {
     EXPECT_TRUE(other + 256 * 1024 <= block + 5 * page || other > block + 5 * page);
     std::memset(other, 3, 256 * 1024);
   }
   EXPECT_TRUE(file.is_intact());
 }
 
-TEST(ArenaMappings, UnmappedPagesStayTheArenas) {
-  Arena& arena = make(64 * mebibyte);
-  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+TEST(SharedHeapMappings, UnmappedPagesStayTheSharedHeaps) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(mebibyte));
   std::memset(block, 7, mebibyte);
   int result = -1;
-  ASSERT_TRUE(Arena::unmap(block + 16 * page, 4 * page - 1, result));
+  ASSERT_TRUE(SharedHeap::unmap(block + 16 * page, 4 * page - 1, result));
   EXPECT_EQ(result, 0);
-  EXPECT_FALSE(Arena::offset_of(block, mebibyte).has_value());
+  EXPECT_FALSE(SharedHeap::offset_of(block, mebibyte).has_value());
   EXPECT_EQ(in_child([&] { return block[18 * page] == std::byte{7} ? 0 : 1; }), 1000 + SIGSEGV);
   for (int i = 0; i < 100; ++i) {
     void* other = mmap(nullptr, 4 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    EXPECT_FALSE(Arena::contains(other));
+    EXPECT_FALSE(SharedHeap::contains(other));
   }
-  EXPECT_FALSE(Arena::unmap(block + 1, page, result));  // the system's to refuse
-  EXPECT_FALSE(Arena::unmap(block, 0, result));
-  EXPECT_TRUE(Arena::release(block));
-  auto* again = static_cast<std::byte*>(arena.allocate(mebibyte));
+  EXPECT_FALSE(SharedHeap::unmap(block + 1, page, result));  // the system's to refuse
+  EXPECT_FALSE(SharedHeap::unmap(block, 0, result));
+  EXPECT_TRUE(SharedHeap::release(block));
+  auto* again = static_cast<std::byte*>(shared_heap.allocate(mebibyte));
   ASSERT_EQ(again, block);
   std::memset(again, 1, mebibyte);
-  EXPECT_TRUE(Arena::offset_of(again, mebibyte).has_value());
+  EXPECT_TRUE(SharedHeap::offset_of(again, mebibyte).has_value());
 }
 
 // What an allocator of the program's expects, which keeps its own memory in a block.
-TEST(ArenaMappings, DroppedPagesReadAsZeros) {
-  Arena& arena = make(64 * mebibyte);
+TEST(SharedHeapMappings, DroppedPagesReadAsZeros) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
   const ProgramFile file(1);
-  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(mebibyte));
   std::memset(block, 7, mebibyte);
   file.map_over(block + 10 * page, page);
   const std::size_t before = status_bytes("RssShmem");
   int result = -1;
-  ASSERT_TRUE(Arena::drop(block + 2 * page, 200 * page, MADV_DONTNEED, result));
+  ASSERT_TRUE(SharedHeap::drop(block + 2 * page, 200 * page, MADV_DONTNEED, result));
   EXPECT_EQ(result, 0);
   EXPECT_LE(status_bytes("RssShmem") + 190 * page, before);
   EXPECT_TRUE(all_are(block, 2 * page, 7));
@@ -480,21 +483,21 @@ TEST(ArenaMappings, DroppedPagesReadAsZeros) {
   EXPECT_TRUE(all_are(block + 10 * page, page, 1));
   EXPECT_TRUE(all_are(block + 11 * page, 191 * page, 0));
   EXPECT_TRUE(all_are(block + 202 * page, page, 7));
-  EXPECT_TRUE(Arena::offset_of(block + 11 * page, 100 * page).has_value());  // peers see zeros as well
-  EXPECT_FALSE(Arena::drop(block + 1, page, MADV_DONTNEED, result));         // the system's to refuse
+  EXPECT_TRUE(SharedHeap::offset_of(block + 11 * page, 100 * page).has_value());  // peers see zeros as well
+  EXPECT_FALSE(SharedHeap::drop(block + 1, page, MADV_DONTNEED, result));         // the system's to refuse
 }
 
-TEST(ArenaMappings, AChildHasWhatTheProgramMapped) {
-  Arena& arena = make(64 * mebibyte);
+TEST(SharedHeapMappings, AChildHasWhatTheProgramMapped) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
   const ProgramFile file(2);
-  auto* block = static_cast<std::byte*>(arena.allocate(mebibyte));
+  auto* block = static_cast<std::byte*>(shared_heap.allocate(mebibyte));
   std::memset(block, 7, mebibyte);
   file.map_over(block + 3 * page, 2 * page);
   const int result = in_child([&] {
     int bad = all_are(block, 3 * page, 7) && all_are(block + 5 * page, mebibyte - 5 * page, 7) ? 0 : 1;
     bad |= all_are(block + 3 * page, page, 1) && all_are(block + 4 * page, page, 2) ? 0 : 2;
     std::memset(block, 8, 3 * page);
-    return bad | (Arena::release(block) ? 0 : 4);
+    return bad | (SharedHeap::release(block) ? 0 : 4);
   });
   EXPECT_EQ(result, 0);
   EXPECT_TRUE(all_are(block, 3 * page, 7));
@@ -503,15 +506,15 @@ TEST(ArenaMappings, AChildHasWhatTheProgramMapped) {
 
 // ---- Peers ----
 
-TEST(PeerArena, WritesIntoTheOwnersMemory) {
-  Arena& arena = make(64 * mebibyte);
-  auto* block = static_cast<unsigned char*>(arena.allocate(mebibyte));
+TEST(PeerSharedHeap, WritesIntoTheOwnersMemory) {
+  SharedHeap& shared_heap = make(64 * mebibyte);
+  auto* block = static_cast<unsigned char*>(shared_heap.allocate(mebibyte));
   block[10] = 1;
-  const ArenaOffer offer = arena.offer();
-  const std::uint64_t offset = *Arena::offset_of(block, mebibyte);
+  const SharedHeapOffer offer = shared_heap.offer();
+  const std::uint64_t offset = *SharedHeap::offset_of(block, mebibyte);
   const int result = in_child([&] {
-    const Result<PeerArena> first = PeerArena::attach(offer);
-    const Result<PeerArena> second = PeerArena::attach(offer);
+    const Result<PeerSharedHeap> first = PeerSharedHeap::attach(offer);
+    const Result<PeerSharedHeap> second = PeerSharedHeap::attach(offer);
     if (!first.ok() || !second.ok()) return 1;
     std::byte* there = first.value().at(offset, mebibyte);
     if (there == nullptr || there != second.value().at(offset, mebibyte)) return 2;
@@ -526,30 +529,30 @@ TEST(PeerArena, WritesIntoTheOwnersMemory) {
   EXPECT_EQ(block[11], 2);
 }
 
-TEST(PeerArena, OfThisProcessIsItsOwnMemory) {
-  Arena& arena = make(4 * mebibyte);
-  void* block = arena.allocate(100);
-  const Result<PeerArena> own = PeerArena::attach(arena.offer());
+TEST(PeerSharedHeap, OfThisProcessIsItsOwnMemory) {
+  SharedHeap& shared_heap = make(4 * mebibyte);
+  void* block = shared_heap.allocate(100);
+  const Result<PeerSharedHeap> own = PeerSharedHeap::attach(shared_heap.offer());
   ASSERT_TRUE(own.ok());
-  EXPECT_EQ(own.value().at(*Arena::offset_of(block, 100), 100), block);
+  EXPECT_EQ(own.value().at(*SharedHeap::offset_of(block, 100), 100), block);
 }
 
-TEST(PeerArena, RefusesWhatWasNotOffered) {
-  Arena& arena = make(4 * mebibyte);
-  ArenaOffer offer = arena.offer();
-  const auto refused = [](const ArenaOffer& wrong) {
+TEST(PeerSharedHeap, RefusesWhatWasNotOffered) {
+  SharedHeap& shared_heap = make(4 * mebibyte);
+  SharedHeapOffer offer = shared_heap.offer();
+  const auto refused = [](const SharedHeapOffer& wrong) {
     return in_child([&] {
-      const Result<PeerArena> peer = PeerArena::attach(wrong);
+      const Result<PeerSharedHeap> peer = PeerSharedHeap::attach(wrong);
       return !peer.ok() && peer.status().code() == Code::unavailable ? 0 : 1;
     });
   };
   EXPECT_EQ(refused({}), 0);
   offer.inode += 1;
   EXPECT_EQ(refused(offer), 0);
-  offer = arena.offer();
+  offer = shared_heap.offer();
   offer.bytes *= 2;
   EXPECT_EQ(refused(offer), 0);
-  offer = arena.offer();
+  offer = shared_heap.offer();
   offer.descriptor = 9999;
   EXPECT_EQ(refused(offer), 0);
 }

@@ -1,10 +1,10 @@
-#include "in_arena.h"
+#include "in_shared_heap.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-int in_arena(const void* address) {
+int in_shared_heap(const void* address) {
   char line[512];
   int found = 0;
   FILE* maps = fopen("/proc/self/maps", "r");
