@@ -10,7 +10,7 @@ FAULTS = {fault.name: fault for fault in (
     faults.NoMemory(), faults.RailFor1s(), faults.RailFor30s(), faults.RailForGood(), faults.NoSingleCopy(),
     faults.Stranger())}
 FORMS = ("blocking", "blocking", "blocking,nonblocking", "persistent", "blocking,nonblocking,persistent")
-DOORS = {"openmpi": ("preload", "preload", "preload", "component"), "mpich": ("preload",)}
+BINDINGS = {"openmpi": ("preload", "preload", "preload", "component"), "mpich": ("preload",)}
 # Ranks of each node, by the number of nodes.
 PLACES = {1: ((2,), (3,), (4,), (4,), (5,), (8,)),
           2: ((2, 2), (1, 2), (3, 1), (1, 1)),
@@ -77,7 +77,7 @@ def draw(seed, number, names=()):
                "forms": chance.choice(forms),
                "memory": chance.choice(("private", "private", "mpi")),
                "errors": chance.choice(("fatal", "return", "abort"))}
-    binding, settings = chance.choice(DOORS[mpi]), draw_settings(chance, fault.only_plait)
+    binding, settings = chance.choice(BINDINGS[mpi]), draw_settings(chance, fault.only_plait)
     if program["errors"] == "return":
         settings = {**settings, **ALWAYS_PLAIT}  # who leaves would let others wait in a call of the host's for ever
     return Run(seed=str(seed), number=number, fault=fault.name, details=details, **shape, binding=binding, settings=settings,
