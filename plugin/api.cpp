@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "plugin/layer.h"
-#include "plugin/progress_thread.h"
+#include "runtime/progress/progress_thread.h"
 #include "runtime/job/job.h"
 #include "runtime/progress/progress_share.h"
 

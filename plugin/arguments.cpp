@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "plugin/device_data.h"
+#include "plugin/call_space.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
 #include "plugin/predefined_types.h"
 #include "plugin/types.h"
+#include "runtime/execution/device_data.h"
 #include "runtime/job/reasons.h"
 
 namespace plait::plugin {
@@ -69,8 +70,8 @@ struct Elements {
 // `segments` times the arguments' data, which is the request's input or output. False when the host must check them.
 bool describe(Request& request, Region& region, const Elements& elements, int segments = 1) {
   if (elements.count < 0) return false;
-  Lists& lists = *request.lists;
-  const Datatype* type = find_datatype(elements.type, &region == &request.input ? lists.input_type : lists.output_type);
+  CallSpace& space = space_of(request);
+  const Datatype* type = find_datatype(elements.type, &region == &request.input ? space.input_type : space.output_type);
   if (type == nullptr) return false;
   const std::size_t count = static_cast<std::size_t>(elements.count) * static_cast<std::size_t>(segments);
   move_all(region, elements.address, count, *type);
@@ -126,15 +127,17 @@ const char* combine(Request& request, const Datatype& type, MPI_Op op) {
   if (PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) return wrong;
   request.call.commutative = commutative != 0;
   request.call.element_bytes = type.size;
-  request.user.start(op, type, request.lists->operands);
-  request.reducer = &request.user.reducer();
+  CallSpace& space = space_of(request);
+  space.user.start(op, type, space.operands);
+  request.user = &space.user;
+  request.reducer = &space.user.reducer();
   return eligible;
 }
 
 void place(const Request& request, Region& region, const void* address, std::size_t count, const Datatype& type) {
   move_all(region, address, count, type);
   region.bytes = count * request.call.element_bytes;
-  region.direct = type.contiguous || request.reducer != &request.user.reducer();
+  region.direct = type.contiguous || request.user == nullptr;
 }
 
 struct Lengths {

@@ -6,9 +6,10 @@
 
 #include <tuple>
 
-#include "plugin/communicator.h"
 #include "plugin/host.h"
-#include "plugin/request.h"
+#include "plugin/layer.h"
+#include "runtime/execution/communicator.h"
+#include "runtime/execution/request.h"
 
 namespace plait::plugin {
 

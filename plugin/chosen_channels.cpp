@@ -21,7 +21,7 @@
 namespace plait::plugin {
 namespace {
 
-std::string refusal(const Communicator& communicator, const std::string& channels, bool named) {
+std::string refusal(const MpiCommunicator& communicator, const std::string& channels, bool named) {
   if (!named) return "\"" + channels + "\": expected a list of shm, tcp, ucx and mpi";
   const bool connected = communicator.road != Road::waiting || communicator.persistent != nullptr;
   return connected ? "the communicator is connected already" : std::string();
@@ -31,7 +31,7 @@ std::string refusal(const Communicator& communicator, const std::string& channel
 
 int choose_channels(MPI_Comm comm, const char* channels) {
   if (phase() == Phase::before && host().allreduce != nullptr) start_late();
-  Communicator* communicator = phase() == Phase::open ? find_communicator(comm) : nullptr;
+  MpiCommunicator* communicator = phase() == Phase::open ? find_communicator(comm) : nullptr;
   if (communicator == nullptr) return MPI_SUCCESS;
   if (communicator->inter) return MPI_ERR_ARG;
   std::vector<std::string> chosen;

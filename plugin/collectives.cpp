@@ -4,7 +4,7 @@
 #include "plugin/enter.h"
 #include "plugin/enter_nonblocking.h"
 #include "plugin/nonblocking.h"
-#include "plugin/request.h"
+#include "runtime/execution/request.h"
 
 namespace plait::plugin::binding {
 

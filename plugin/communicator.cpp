@@ -4,13 +4,15 @@
 #include <cstddef>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "core/intern.h"
 #include "core/log.h"
 #include "plan/choose/planner.h"
 #include "plan/synthesis/process_grid.h"
-#include "plugin/layer.h"
-#include "plugin/pair_exchange.h"
+#include "plugin/connect.h"
+#include "plugin/errors.h"
+#include "plugin/progress.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "runtime/team/team.h"
@@ -92,7 +94,7 @@ const char* grid_text(MPI_Comm comm, int ranks) {
 
 }  // namespace
 
-Communicator::Communicator(MPI_Comm comm) : handle(comm) {
+MpiCommunicator::MpiCommunicator(MPI_Comm comm) : Communicator(own_progress()), handle(comm) {
   int is_inter = 0;
   PMPI_Comm_test_inter(comm, &is_inter);
   PMPI_Comm_size(comm, &ranks);
@@ -110,11 +112,19 @@ Communicator::Communicator(MPI_Comm comm) : handle(comm) {
     host_reason = reason;
     road = Road::host;
   } else {
-    reserve(lists, static_cast<std::size_t>(ranks));
+    reserve(space, static_cast<std::size_t>(ranks));
   }
   if (!inter && ranks > 1 && reporting()) grid = grid_text(comm, ranks);
 }
 
-Communicator::~Communicator() = default;
+MpiCommunicator::~MpiCommunicator() = default;
+
+Result<std::unique_ptr<Team>> MpiCommunicator::connect(TeamExtent extent, std::unique_ptr<Team> before) noexcept {
+  return connect_team({.comm = handle, .channels = channels, .grid = grid}, extent, std::move(before));
+}
+
+void MpiCommunicator::decline_set_up() noexcept { plugin::decline_set_up(handle); }
+
+int MpiCommunicator::raise(int code) { return raise_error_of_call(handle, code); }
 
 }  // namespace plait::plugin

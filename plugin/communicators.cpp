@@ -4,8 +4,8 @@
 #include <mutex>
 #include <new>
 
-#include "plugin/persistent_space.h"
-#include "plugin/progress.h"
+#include "runtime/progress/persistent_space.h"
+#include "runtime/progress/progress.h"
 
 namespace plait::plugin {
 
@@ -19,15 +19,15 @@ constinit int keyval = MPI_KEYVAL_INVALID;
 // All that are alive, for the end of the job. The lock is never held across a call into MPI.
 struct Registry {
   std::mutex guard;
-  Communicator* first = nullptr;
+  MpiCommunicator* first = nullptr;
 
-  void add(Communicator& communicator) {
+  void add(MpiCommunicator& communicator) {
     const std::scoped_lock lock(guard);
     communicator.next = first;
     if (first != nullptr) first->previous = &communicator;
     first = &communicator;
   }
-  void remove(Communicator& communicator) {
+  void remove(MpiCommunicator& communicator) {
     const std::scoped_lock lock(guard);
     if (communicator.next != nullptr) communicator.next->previous = communicator.previous;
     if (communicator.previous != nullptr)
@@ -41,22 +41,22 @@ constinit Registry registry;
 // For a communicator's state when there is no memory for one: the other ranks have theirs, and a rank without would
 // leave its calls to the host alone. It is enough for a moment's lack.
 struct Spare {
-  alignas(Communicator) std::array<std::byte, sizeof(Communicator)> room;
+  alignas(MpiCommunicator) std::array<std::byte, sizeof(MpiCommunicator)> room;
   std::atomic<bool> used{false};
 };
 constinit Spare spare{};
 
-Communicator* new_communicator(MPI_Comm handle) {
-  void* room = ::operator new(sizeof(Communicator), std::nothrow);
+MpiCommunicator* new_communicator(MPI_Comm handle) {
+  void* room = ::operator new(sizeof(MpiCommunicator), std::nothrow);
   if (room == nullptr) {
     if (spare.used.exchange(true)) throw std::bad_alloc();
     room = spare.room.data();
   }
-  return new (room) Communicator(handle);  // which throws nothing
+  return new (room) MpiCommunicator(handle);  // which throws nothing
 }
 
-void delete_communicator(Communicator* communicator) {
-  communicator->~Communicator();
+void delete_communicator(MpiCommunicator* communicator) {
+  communicator->~MpiCommunicator();
   if (reinterpret_cast<std::byte*>(communicator) == spare.room.data())
     spare.used = false;
   else
@@ -64,18 +64,18 @@ void delete_communicator(Communicator* communicator) {
 }
 
 int destroy_communicator(MPI_Comm, int, void* value, void*) {
-  auto* communicator = static_cast<Communicator*>(value);
-  retire(*communicator);
+  auto* communicator = static_cast<MpiCommunicator*>(value);
+  communicator->progress.retire(*communicator);
   // Its requests outlive it.
-  if (communicator->persistent != nullptr) communicator->persistent->communicator().handle = MPI_COMM_NULL;
+  if (communicator->persistent != nullptr) mpi_of(communicator->persistent->communicator()).handle = MPI_COMM_NULL;
   registry.remove(*communicator);
   detail::communicator_generation.fetch_add(1, std::memory_order_acq_rel);
   delete_communicator(communicator);
   return MPI_SUCCESS;
 }
 
-Communicator* make_communicator(MPI_Comm handle) {
-  Communicator* communicator = new_communicator(handle);
+MpiCommunicator* make_communicator(MPI_Comm handle) {
+  MpiCommunicator* communicator = new_communicator(handle);
   registry.add(*communicator);
   if (PMPI_Comm_set_attr(handle, keyval, communicator) == MPI_SUCCESS) return communicator;
   destroy_communicator(handle, keyval, communicator, nullptr);
@@ -102,13 +102,13 @@ void free_all_communicators() {
   }
 }
 
-Communicator* detail::find_communicator_slowly(MPI_Comm handle) {
+MpiCommunicator* detail::find_communicator_slowly(MPI_Comm handle) {
   if (handle == MPI_COMM_NULL) return nullptr;
   const std::uint64_t generation = communicator_generation.load(std::memory_order_acquire);
   void* value = nullptr;
   int found = 0;
   if (PMPI_Comm_get_attr(handle, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
-  auto* communicator = found != 0 ? static_cast<Communicator*>(value) : make_communicator(handle);
+  auto* communicator = found != 0 ? static_cast<MpiCommunicator*>(value) : make_communicator(handle);
   if (communicator != nullptr)
     communicator_cache.line[CommunicatorCache::index(handle)] = {handle, communicator, generation};
   return communicator;

@@ -26,7 +26,7 @@ namespace detail {
 struct CommunicatorCache {
   struct Line {
     MPI_Comm handle;
-    Communicator* communicator;
+    MpiCommunicator* communicator;
     std::uint64_t generation;
   };
   static constexpr std::size_t lines = 8;
@@ -39,14 +39,14 @@ struct CommunicatorCache {
 extern thread_local constinit CommunicatorCache communicator_cache __attribute__((tls_model("initial-exec")));
 extern constinit std::atomic<std::uint64_t> communicator_generation;
 
-Communicator* find_communicator_slowly(MPI_Comm handle);
+MpiCommunicator* find_communicator_slowly(MPI_Comm handle);
 
 }  // namespace detail
 
 // The state of a communicator, made at the first call; nullptr for MPI_COMM_NULL and for handles on which the host
 // keeps no attribute: those calls are the host's. Throws where there is no memory for it. A few nanoseconds for
 // communicators used lately.
-inline Communicator* find_communicator(MPI_Comm handle) {
+inline MpiCommunicator* find_communicator(MPI_Comm handle) {
   const auto& line = detail::communicator_cache.line[detail::CommunicatorCache::index(handle)];
   if (line.handle == handle && line.generation == detail::communicator_generation.load(std::memory_order_acquire))
       [[likely]]

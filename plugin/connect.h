@@ -1,23 +1,31 @@
 // Sets up the team of one of the program's communicators, over the host's messages.
 #pragma once
 
+#include <mpi.h>
+
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/status.h"
-#include "plugin/communicator.h"
 #include "plugin/layer.h"
 #include "runtime/team/set_up.h"
 #include "runtime/team/team.h"
 
 namespace plait::plugin {
 
-// Collective over the communicator, with the same extent on all ranks; blocks. `before` is what the communicator has so
-// far, or nullptr. All ranks succeed or all fail.
-Result<std::unique_ptr<Team>> connect_team(const Communicator& communicator, TeamExtent extent,
+// One of the program's.
+struct Connecting {
+  MPI_Comm comm;
+  const std::vector<std::string>& channels;  // that may be used; empty: those of PLAIT_CHANNELS
+  const char* grid;                          // interned
+};
+
+// Communicator::connect().
+Result<std::unique_ptr<Team>> connect_team(const Connecting& connecting, TeamExtent extent,
                                            std::unique_ptr<Team> before) noexcept;
 
-// For a rank that cannot, while the others call connect_team() with nothing before: they fail at once. Needs no memory
-// of ours.
-void decline_set_up(const Communicator& communicator) noexcept;
+// Communicator::decline_set_up().
+void decline_set_up(MPI_Comm comm) noexcept;
 
 }  // namespace plait::plugin

@@ -117,7 +117,8 @@ MaybeRun run_of_parts(const Datatype& measured, const TypeContents& contents) {
 
 Datatype facts_of(MPI_Datatype type) {
   if (const Datatype* known = find_predefined(type)) return *known;
-  Datatype measured{.handle = type};
+  Datatype measured;
+  measured.handle = type;
   measure(measured);
   return measured;
 }

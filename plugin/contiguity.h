@@ -15,11 +15,6 @@ namespace plait::plugin {
 bool is_contiguous(MPI_Datatype type);
 bool is_contiguous(const Datatype& measured);  // whose sizes, extents and bounds are known already
 
-// Bytes one after the other; from the address that the program names.
-struct ByteRun {
-  std::ptrdiff_t begin = 0;
-  std::size_t bytes = 0;
-};
 // The data of one element, where they lie in memory as they are packed; nullopt: they do not.
 std::optional<ByteRun> run_of(const Datatype& measured);
 

@@ -6,19 +6,14 @@
 #include <cstddef>
 
 #include "core/reduction.h"
+#include "plugin/layer.h"
+#include "runtime/execution/layout.h"
 
 namespace plait::plugin {
 
 // Facts of one committed datatype. Predefined ones live for ever, others until the user frees the type.
-struct Datatype {
+struct Datatype : Layout {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  std::size_t size = 0;       // bytes of data
-  std::ptrdiff_t extent = 0;  // bytes from one element to the next
-  std::ptrdiff_t lower_bound = 0;
-  std::ptrdiff_t true_lower_bound = 0;
-  std::size_t true_extent = 0;
-  bool contiguous = false;  // any number of elements lies in memory exactly as it is packed
-  bool gapless = false;     // an element lies in memory as it is packed, from its true lower bound on
   bool predefined = false;
   bool by_message = false;  // MPI_Pack would not keep all of its bytes
   bool long_reals = false;  // of a predefined type: made of 16-byte reals

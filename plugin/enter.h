@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <exception>
 
-#include "plugin/blocking.h"
-#include "plugin/call_record.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
+#include "plugin/host_call.h"
 #include "plugin/layer.h"
+#include "plugin/leave_call.h"
 #include "plugin/lifecycle.h"
-#include "plugin/request.h"
+#include "runtime/call/blocking.h"
+#include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "tl/trace.h"
@@ -21,7 +22,7 @@ namespace plait::plugin {
 
 // Where calls are taken: the communicator's state, else nullptr. Throws where memory is short: the other ranks may have
 // theirs.
-inline Communicator* serving(MPI_Comm comm) {
+inline MpiCommunicator* serving(MPI_Comm comm) {
   if (phase() == Phase::before) [[unlikely]]
     start_late();
   return accepting() ? find_communicator(comm) : nullptr;
@@ -30,7 +31,7 @@ inline Communicator* serving(MPI_Comm comm) {
 // Arguments are those of plugin/arguments.h. `communicator`: serving(comm). A part of
 // the bindings' functions: another call and its saved registers show in the time of a small one.
 template <class Arguments>
-[[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm, Communicator* communicator) {
+[[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm, MpiCommunicator* communicator) {
   const bool measuring = reporting();
   const bool hopeless = communicator == nullptr || communicator->road == Road::host;
   if (hopeless && !measuring) {
@@ -40,7 +41,7 @@ template <class Arguments>
   const std::uint64_t begin_ns = measuring ? monotonic_ns() : 0;
   Request request;
   request.call.collective = Arguments::collective;
-  if (communicator != nullptr) request.lists = &communicator->lists;
+  if (communicator != nullptr) request.lists = &communicator->space;
   const char* reason = nullptr;
   const bool readable = communicator != nullptr && !communicator->inter;  // else the arguments mean something else
   try {
@@ -67,7 +68,7 @@ template <class Arguments>
 
 template <class Arguments>
 [[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm) {
-  Communicator* communicator = nullptr;
+  MpiCommunicator* communicator = nullptr;
   try {
     communicator = serving(comm);
   } catch (const std::exception& exception) {

@@ -7,15 +7,15 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/blocking.h"
-#include "plugin/call_record.h"
+#include "runtime/call/blocking.h"
+#include "plugin/host_call.h"
 #include "plugin/communicator.h"
 #include "plugin/enter.h"
 #include "plugin/errors.h"
 #include "plugin/layer.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
-#include "plugin/request.h"
+#include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 #include "tl/trace.h"
 
@@ -23,8 +23,8 @@ namespace plait::plugin {
 
 // The call as the program made it, counted for the report. `operation` may be nullptr: nobody looked at the call.
 template <class Arguments>
-int post_on_host(const Arguments& arguments, MPI_Comm comm, MPI_Request* request, const Communicator* communicator,
-                 const Operation* operation) {
+int post_on_host(const Arguments& arguments, MPI_Comm comm, MPI_Request* request, const MpiCommunicator* communicator,
+                 const MpiOperation* operation) {
   note_host_call();
   const std::uint64_t begin_ns = reporting() ? monotonic_ns() : 0;
   const int code = arguments.on_host(comm, request);
@@ -42,8 +42,8 @@ int post_on_host(const Arguments& arguments, MPI_Comm comm, MPI_Request* request
 
 template <class Arguments>
 int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
-  Communicator* communicator = nullptr;
-  Operation* made = nullptr;
+  MpiCommunicator* communicator = nullptr;
+  MpiOperation* made = nullptr;
   try {
     communicator = request != nullptr ? serving(comm) : nullptr;
     if (communicator != nullptr && communicator->road != Road::host) {
@@ -57,7 +57,7 @@ int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
       return leave_call(comm, communicator, exception);
   }
   if (made == nullptr) return post_on_host(arguments, comm, request, communicator, nullptr);
-  Operation& operation = *made;
+  MpiOperation& operation = *made;
   const Admission admission = admit(operation);
   if (admission == Admission::taken) return give_request(operation, request);
   int code = operation.error;

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "plugin/arguments.h"
-#include "plugin/blocking.h"
-#include "plugin/call_record.h"
+#include "runtime/call/blocking.h"
+#include "plugin/host_call.h"
 #include "plugin/collective_functions.h"
 #include "plugin/communicator.h"
 #include "plugin/enter.h"
@@ -20,7 +20,7 @@
 #include "plugin/layer.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
-#include "plugin/request.h"
+#include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "tl/trace.h"
@@ -49,8 +49,8 @@ Call without_communicator(const Tuple& all, std::index_sequence<index...>) {
 
 // nullptr where memory is short.
 template <class Arguments>
-Operation* take_prepared(const Arguments& arguments, Communicator& communicator) noexcept {
-  Operation* operation = nullptr;
+MpiOperation* take_prepared(const Arguments& arguments, MpiCommunicator& communicator) noexcept {
+  MpiOperation* operation = nullptr;
   try {
     operation = take_operation(communicator, Arguments::collective);
     operation->reason = arguments.prepare(communicator, operation->request);
@@ -71,7 +71,7 @@ int make_persistent(OnHost&& on_host, MPI_Request* request, All... all) {
       detail::without_communicator<Arguments>(passed, std::make_index_sequence<sizeof...(All) - 1>());
   const std::uint64_t begin_ns = reporting() ? monotonic_ns() : 0;
   const char* reason = nullptr;
-  Communicator* communicator = nullptr;
+  MpiCommunicator* communicator = nullptr;
   PersistentSpace* space = nullptr;
   try {
     communicator = request != nullptr ? serving(comm) : nullptr;
@@ -79,7 +79,7 @@ int make_persistent(OnHost&& on_host, MPI_Request* request, All... all) {
   } catch (const std::exception& exception) {
     return leave_call(comm, communicator, exception);
   }
-  Operation* operation = nullptr;
+  MpiOperation* operation = nullptr;
   if (space != nullptr) {
     operation = take_prepared(arguments, *communicator);
     reason = reasons::no_persistent_memory;

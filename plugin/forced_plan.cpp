@@ -9,7 +9,7 @@
 #include "core/log.h"
 #include "core/text_hash.h"
 #include "plan/choose/plan_file.h"
-#include "plugin/blocking.h"
+#include "runtime/call/blocking.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/errors.h"
@@ -17,7 +17,7 @@
 #include "plugin/layer.h"
 #include "plugin/lifecycle.h"
 #include "plugin/progress.h"
-#include "plugin/request.h"
+#include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin {
@@ -31,7 +31,7 @@ struct Verdict {
 };
 
 // Collective. False when the host failed at it.
-bool agree(const Communicator& communicator, const Status& mine, const std::string& plan, Verdict& verdict) {
+bool agree(const MpiCommunicator& communicator, const Status& mine, const std::string& plan, Verdict& verdict) {
   const std::int64_t print = fingerprint(plan);
   const std::array<std::int64_t, 3> own = {mine.ok() ? communicator.ranks : communicator.rank, print, -print};
   std::array<std::int64_t, 3> lowest{};
@@ -45,7 +45,7 @@ int refuse(const std::string& reason, bool prints) {
   return MPI_ERR_ARG;
 }
 
-int force_on_accelerated(Communicator& communicator, const char* wanted) {
+int force_on_accelerated(MpiCommunicator& communicator, const char* wanted) {
   Planner& planner = communicator.team->planner;
   std::string plan;
   const Status mine = attempt([&]() -> Status {
@@ -78,14 +78,14 @@ int force_on_accelerated(Communicator& communicator, const char* wanted) {
 
 int force_plan(MPI_Comm comm, const char* plan) {
   if (phase() == Phase::before && host().allreduce != nullptr) start_late();
-  Communicator* communicator = phase() == Phase::open ? find_communicator(comm) : nullptr;
+  MpiCommunicator* communicator = phase() == Phase::open ? find_communicator(comm) : nullptr;
   if (communicator == nullptr) {
     if (*plan == '\0') return MPI_SUCCESS;
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     return refuse("Plait does not run in this job", rank == 0);
   }
-  drain(*communicator);
+  communicator->progress.drain(*communicator);
   const bool short_only = communicator->road == Road::accelerated && communicator->team->short_calls_only;
   if (communicator->road == Road::waiting || short_only) set_up_now(*communicator, TeamExtent::all_calls);
   if (communicator->road == Road::broken) return raise_error(comm, communicator->error);

@@ -16,11 +16,12 @@ int HeldTypes::hold(Request& request) {
 }
 
 // Not MPI_Type_dup: that calls the program's attribute copy functions.
-int HeldTypes::hold(const Datatype*& type) {
+int HeldTypes::hold(const Layout*& layout) {
+  const auto* type = static_cast<const Datatype*>(layout);
   if (type == nullptr || type->predefined) return MPI_SUCCESS;
   for (const Held& held : held_)
     if (held.handle == type->handle) {
-      type = held.type;
+      layout = held.type;
       return MPI_SUCCESS;
     }
   held_.reserve(held_.size() + 1);  // so that no duplicate is lost
@@ -31,7 +32,7 @@ int HeldTypes::hold(const Datatype*& type) {
   held_.push_back({type->handle, duplicate, nullptr});
   held_.back().type = find_datatype(duplicate);
   if (held_.back().type == nullptr) return MPI_ERR_OTHER;
-  type = held_.back().type;
+  layout = held_.back().type;
   return MPI_SUCCESS;
 }
 

@@ -6,7 +6,9 @@
 
 #include <vector>
 
-#include "plugin/request.h"
+#include "plugin/datatype.h"
+#include "plugin/layer.h"
+#include "runtime/execution/request.h"
 
 namespace plait::plugin {
 
@@ -18,7 +20,7 @@ class HeldTypes {
   void release();
 
  private:
-  int hold(const Datatype*& type);
+  int hold(const Layout*& layout);
 
   struct Held {
     MPI_Datatype handle, duplicate;

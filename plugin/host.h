@@ -17,7 +17,7 @@
 
 namespace plait::plugin {
 
-struct Operation;  // operation.h
+struct MpiOperation;  // operation.h
 
 struct Host {
   decltype(&MPI_Init) init = nullptr;
@@ -73,11 +73,11 @@ struct Host {
   decltype(&MPI_Wait) wait = nullptr;
   // The request that the program gets for an operation: made and put into its `handle`, and told of the operation's end
   // and `error`, after which the operation may be gone. nullptr: generalized requests.
-  int (*start_request)(Operation& operation) = nullptr;
-  void (*complete_request)(Operation& operation) = nullptr;
+  int (*start_request)(MpiOperation& operation) = nullptr;
+  void (*complete_request)(MpiOperation& operation) = nullptr;
   // The same for a persistent one, made once, inactive, and put into `persistence.handle`. Its starts come to
   // binding::start(), its end to request_freed(). nullptr: persistent receives.
-  int (*make_persistent_request)(Operation& operation) = nullptr;
+  int (*make_persistent_request)(MpiOperation& operation) = nullptr;
   void (*complete_persistent_request)(MPI_Request request, int error) = nullptr;
   bool raises_errors =
       false;  // the host raises what a collective of plait::plugin::binding returns; else the binding does

@@ -1,6 +1,4 @@
 #include "plugin/layout.h"
-#include "core/work_team.h"
-#include "plugin/device_data.h"
 #include "plugin/host.h"
 #include "plugin/predefined_types.h"
 #include "plugin/type_contents.h"
@@ -93,32 +91,6 @@ bool keeps_packed_reals() {
   return packed[value] == std::byte{0x5A} && packed[real + value] == std::byte{0x5A};
 }
 
-// ---- Segments ----
-
-template <class Move>
-int for_each_segment(const Region& region, Move&& move) {
-  if (region.segment_displacements == nullptr) return move(region.address, region.count, std::size_t{0});
-  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
-  std::size_t offset = 0;
-  for (int segment = 0; segment < region.segments; ++segment) {
-    const auto count = static_cast<std::size_t>(region.segment_counts[segment]);
-    std::byte* address = region.address + region.type->extent * region.segment_displacements[segment];
-    if (count > 0)
-      if (const int error = move(address, count, offset); error != MPI_SUCCESS) return error;
-    offset += count * element;
-  }
-  return MPI_SUCCESS;
-}
-
-DeviceData device_data(const Region& region, std::byte* address, std::size_t count) {
-  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
-  return {.driver = region.device,
-          .address = address,
-          .count = count,
-          .type = region.type,
-          .element_bytes = region.direct ? element : 0};
-}
-
 }  // namespace
 
 bool packing_loses_reals() { return !packing_keeps_reals; }
@@ -179,26 +151,6 @@ int unpack_elements(std::byte* address, std::size_t count, const Datatype& type,
     done += now;
   }
   return MPI_SUCCESS;
-}
-
-int pack(const Region& region, std::byte* packed) {
-  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
-  return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
-    if (region.device != nullptr) return from_device(device_data(region, address, count), packed + offset);
-    if (!region.direct) return pack_elements(address, count, *region.type, packed + offset);
-    shared_copy(packed + offset, address, count * element);
-    return MPI_SUCCESS;
-  });
-}
-
-int unpack(const Region& region, const std::byte* packed) {
-  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
-  return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
-    if (region.device != nullptr) return to_device(device_data(region, address, count), packed + offset);
-    if (!region.direct) return unpack_elements(address, count, *region.type, packed + offset);
-    shared_copy(address, packed + offset, count * element);
-    return MPI_SUCCESS;
-  });
 }
 
 MPI_Comm quiet_communicator() { return quiet; }

@@ -15,15 +15,17 @@
 #include "plugin/layout.h"
 #include "plugin/left_requests.h"
 #include "plugin/made_communicator.h"
+#include "plugin/mpi_caller.h"
 #include "plugin/mpi_oob.h"
 #include "plugin/nonblocking.h"
 #include "plugin/persistent.h"
-#include "plugin/progress_thread.h"
+#include "plugin/progress.h"
 #include "plugin/reshard.h"
 #include "plugin/shared_memory.h"
 #include "plugin/types.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
+#include "runtime/progress/progress_thread.h"
 #include "runtime/report/job_report.h"
 #include "runtime/report/trace_file.h"
 #include "runtime/trial/learned.h"
@@ -40,6 +42,7 @@ constexpr std::uint64_t longest_settling_ns = 10'000'000'000;
 
 // What the calls stand on.
 void open_layers(Job& job) {
+  install_caller(mpi_caller());
   job.helped = job.config.progress == "thread" || job.overlaps();
   runtime::detail::threaded.store(job.concurrent || job.helped, std::memory_order_relaxed);
   if (job.overlaps()) OverlapCounts::instance().start();
@@ -79,7 +82,7 @@ bool start(const Attendance* attendance) {
   const bool off = *job().off_reason != '\0';
   runtime::detail::reporting.store(job().reporting, std::memory_order_relaxed);
   runtime::detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
-  if (!off) start_progress_thread(job().config);
+  if (!off) start_progress_thread(own_progress(), job().config);
   return true;
 }
 

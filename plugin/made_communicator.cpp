@@ -4,12 +4,12 @@
 #include <atomic>
 #include <exception>
 
-#include "plugin/blocking.h"
+#include "runtime/call/blocking.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
-#include "plugin/request.h"
+#include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin {
@@ -24,12 +24,12 @@ constexpr int most_made = 8;
 
 bool at_once() { return job().config.setup_calls == 0; }
 
-void set_up_if_waiting(Communicator& communicator) {
+void set_up_if_waiting(MpiCommunicator& communicator) {
   if (communicator.road == Road::waiting) set_up_now(communicator, TeamExtent::all_calls);
 }
 
 // The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.
-bool only_posts(const Communicator& communicator) {
+bool only_posts(const MpiCommunicator& communicator) {
   if (communicator.only_posts) return communicator.made_of_it < most_made;
   return communicator.road == Road::waiting && communicator.posted_calls == communicator.eligible_calls &&
          communicator.posted_calls >= std::max(1, job().config.setup_calls);
@@ -39,7 +39,7 @@ bool only_posts(const Communicator& communicator) {
 void set_up_made(MPI_Comm from, MPI_Comm made) {
   const bool posted = any_waiting_post.load(std::memory_order_relaxed);
   if (!accepting() || (!posted && !at_once())) return;
-  Communicator* parent = posted ? find_communicator(from) : nullptr;
+  MpiCommunicator* parent = posted ? find_communicator(from) : nullptr;
   const bool inherits = parent != nullptr && only_posts(*parent);
   if (inherits) {
     parent->only_posts = true;
@@ -47,7 +47,7 @@ void set_up_made(MPI_Comm from, MPI_Comm made) {
     set_up_if_waiting(*parent);
   }
   if (made == MPI_COMM_NULL || (!inherits && !at_once())) return;
-  Communicator* child = find_communicator(made);
+  MpiCommunicator* child = find_communicator(made);
   if (child == nullptr) return;
   child->only_posts = inherits;
   child->made_of_it = most_made - 1;
@@ -64,7 +64,7 @@ void look_at_made(MPI_Comm from, MPI_Comm made) noexcept {
 
 }  // namespace
 
-void note_waiting_post(Communicator& communicator) {
+void note_waiting_post(MpiCommunicator& communicator) {
   ++communicator.eligible_calls;
   ++communicator.posted_calls;
   any_waiting_post.store(true, std::memory_order_relaxed);
@@ -73,7 +73,7 @@ void note_waiting_post(Communicator& communicator) {
 void set_up_world() {
   if (!accepting() || !at_once()) return;
   try {
-    if (Communicator* world = find_communicator(MPI_COMM_WORLD); world != nullptr) set_up_if_waiting(*world);
+    if (MpiCommunicator* world = find_communicator(MPI_COMM_WORLD); world != nullptr) set_up_if_waiting(*world);
   } catch (const std::exception&) {  // its first call will say so
   }
 }

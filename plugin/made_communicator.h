@@ -8,10 +8,10 @@
 
 namespace plait::plugin {
 
-struct Communicator;
+struct MpiCommunicator;
 
 // A call that does not block, on a communicator that is not set up.
-void note_waiting_post(Communicator& communicator);
+void note_waiting_post(MpiCommunicator& communicator);
 
 // At the end of MPI_Init: sets up MPI_COMM_WORLD where PLAIT_SETUP_CALLS is 0. Collective then; blocks.
 void set_up_world();

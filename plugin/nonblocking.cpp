@@ -4,10 +4,9 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/call_choice.h"
-#include "plugin/completion.h"
+#include "runtime/execution/call_choice.h"
 #include "plugin/errors.h"
-#include "plugin/fusion.h"
+#include "runtime/fusion/fusion.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
 #include "plugin/made_communicator.h"
@@ -23,12 +22,12 @@ namespace {
 
 // What this thread posted last, for wait(). The program frees it only by completing its request.
 struct Latest {
-  Operation* operation = nullptr;
+  MpiOperation* operation = nullptr;
   MPI_Request handle{};
 };
 thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
 
-bool calls_host(const Operation& operation) {
+bool calls_host(const MpiOperation& operation) {
   const Request& request = operation.request;
   if (by_pairs(request.call.collective)) {
     const Links& links = operation.communicator->team->links;
@@ -45,14 +44,14 @@ bool is_hosts(const Team& team, const Request& request) {
   return request.call.collective == Collective::gatherv && job().config.host_when_faster;
 }
 
-Admission admit_accelerated(Operation& operation) {
+Admission admit_accelerated(MpiOperation& operation) {
   prepare_to_run(operation);
   if (operation.request.call.collective == Collective::allreduce)
     if (Fusion* fusion = fusion_of(*operation.communicator); fusion != nullptr) fusion->enlist(operation);
   if (operation.prepared == nullptr) return Admission::host;
   operation.error = operation.types.hold(operation.request);
   if (operation.error == MPI_SUCCESS) return Admission::taken;
-  leave_out(*operation.communicator, operation.error);
+  own_progress().leave_out(*operation.communicator, operation.error);
   return Admission::failed;
 }
 
@@ -63,7 +62,7 @@ void note_post(Communicator& communicator) {
   if (communicator.road == Road::waiting) note_waiting_post(communicator);
 }
 
-Admission admit_by_road(Operation& operation) {
+Admission admit_by_road(MpiOperation& operation) {
   Communicator& communicator = *operation.communicator;
   note_post(communicator);
   switch (communicator.road) {
@@ -81,24 +80,27 @@ Admission admit_by_road(Operation& operation) {
   }
 }
 
+// MPI's requests are pointers or integers.
+RequestKey key_of(MPI_Request request) { return (RequestKey)request; }
+
 // ---- The functions of a generalized request ----
 
 // Called in the program's thread that finds the request complete.
 int query(void* state, MPI_Status* status) {
-  Fusion::note_found_complete(*static_cast<const Operation*>(state));
+  Fusion::note_found_complete(*static_cast<const MpiOperation*>(state));
   PMPI_Status_set_elements(status, MPI_BYTE, 0);
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_ANY_SOURCE;
   status->MPI_TAG = MPI_ANY_TAG;
-  return static_cast<Operation*>(state)->error;
+  return static_cast<MpiOperation*>(state)->error;
 }
 
 // MPICH calls it from MPI_Request_free, even before the end.
 int release(void* state) {
-  auto* operation = static_cast<Operation*>(state);
+  auto* operation = static_cast<MpiOperation*>(state);
   if (latest.operation == operation) latest = {};
   operation->handle = MPI_REQUEST_NULL;
-  operation->abandoned = !told(*operation);
+  operation->abandoned = !own_progress().told(*operation);
   if (!operation->abandoned) give_back(operation);
   return MPI_SUCCESS;
 }
@@ -108,7 +110,7 @@ int cancel(void*, int) { return MPI_SUCCESS; }
 
 #if defined(OPEN_MPI)
 
-int start_generalized_request(Operation& operation) {
+int start_generalized_request(MpiOperation& operation) {
   return PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
 }
 
@@ -121,35 +123,36 @@ int poll(void*, MPI_Status*) {
 
 int wait_for_all(int count, void** states, double, MPI_Status*) {
   for (int i = 0; i < count; ++i)
-    while (!told(*static_cast<Operation*>(states[i]))) progress_of_both();
+    while (!own_progress().told(*static_cast<MpiOperation*>(states[i]))) progress_of_both();
   return MPI_SUCCESS;
 }
 
 // One without a function that waits ends the job in MPICH 4.0's MPI_Waitall, when MPI_REQUEST_NULL stands beside it and
 // it is not complete yet.
-int start_generalized_request(Operation& operation) {
+int start_generalized_request(MpiOperation& operation) {
   return PMPIX_Grequest_start(query, release, cancel, poll, wait_for_all, &operation, &operation.handle);
 }
 
 #endif
 
-int start_request(Operation& operation) {
+int start_request(MpiOperation& operation) {
   if (host().start_request != nullptr) return host().start_request(operation);
   if (operation.handle != MPI_REQUEST_NULL) return MPI_SUCCESS;
   return start_generalized_request(operation);
 }
 
 // A persistent request is the host's to complete; it finds that done already.
-void await_start(const Operation& operation) {
+void await_start(const MpiOperation& operation) {
   constexpr int most_turns = 256;
-  for (int turns = 0; turns < most_turns && !operation.complete.load(std::memory_order_acquire); ++turns) progress();
+  for (int turns = 0; turns < most_turns && !operation.complete.load(std::memory_order_acquire); ++turns)
+    own_progress().progress();
 }
 
 // Whether the request of the operation is done with, without the host.
-bool wait_without_host(Operation& operation, MPI_Status* status) {
-  if (!complete_untold(operation)) return false;
+bool wait_without_host(MpiOperation& operation, MPI_Status* status) {
+  if (!own_progress().complete_untold(operation)) return false;
   if (operation.error != MPI_SUCCESS) {
-    complete_request(operation);
+    operation.tell();
     return false;
   }
   if (status != MPI_STATUS_IGNORE) query(&operation, status);
@@ -159,15 +162,15 @@ bool wait_without_host(Operation& operation, MPI_Status* status) {
 
 }  // namespace
 
-const char* why_host(const Operation& operation) {
+const char* why_host(const MpiOperation& operation) {
   if (operation.reason != nullptr) return operation.reason;
   if (!host_drives_progress()) return reasons::no_progress_hook;
   // The program may free its operator before the end, and only the host can keep it alive.
-  if (operation.request.reducer == &operation.request.user.reducer()) return reasons::user_operator_posted;
+  if (operation.request.user != nullptr) return reasons::user_operator_posted;
   return nullptr;
 }
 
-void prepare_to_run(Operation& operation) {
+void prepare_to_run(MpiOperation& operation) {
   const Request& request = operation.request;
   Team& team = *operation.communicator->team;
   const bool pairs = by_pairs(request.call.collective);
@@ -199,52 +202,52 @@ bool post_stays_with_host(Communicator& communicator) noexcept {
   return communicator.road == Road::waiting || communicator.road == Road::host;
 }
 
-void note_latest(Operation& operation, MPI_Request handle) { latest = {&operation, handle}; }
+void note_latest(MpiOperation& operation, MPI_Request handle) { latest = {&operation, handle}; }
 
 namespace {
 
-Admission decide(Operation& operation) {
+Admission decide(MpiOperation& operation) {
   operation.reason = why_host(operation);
   if (operation.reason != nullptr) return Admission::host;
   try {
     return admit_by_road(operation);
   } catch (const std::exception& exception) {
     operation.error = error_code(status_of(exception));
-    leave_out(*operation.communicator, operation.error);
+    own_progress().leave_out(*operation.communicator, operation.error);
     return Admission::failed;
   }
 }
 
 }  // namespace
 
-Admission admit(Operation& operation) {
+Admission admit(MpiOperation& operation) {
   const Admission admission = decide(operation);
   const bool counted = job().overlaps() && operation.request.call.collective == Collective::allreduce;
   if (counted && admission == Admission::host) OverlapCounts::instance().count_alone(operation.reason);
   return admission;
 }
 
-int give_request(Operation& operation, MPI_Request* request) {
+int give_request(MpiOperation& operation, MPI_Request* request) {
   if (const int error = start_request(operation); error != MPI_SUCCESS) {
-    leave_out(*operation.communicator, error);
+    own_progress().leave_out(*operation.communicator, error);
     give_back(&operation);
     return error;
   }
   // The operation may be complete, and its request of another thread's, before this returns.
   note_latest(operation, operation.handle);
   *request = operation.handle;
-  Fusion* fusion = operation.membership.enlisted ? operation.communicator->fusion.get() : nullptr;
-  if (fusion != nullptr) fusion->note_request(operation.handle, operation.membership.number);
-  hand_over(operation);
+  Fusion* fusion = operation.membership.enlisted ? fusion_of(*operation.communicator) : nullptr;
+  if (fusion != nullptr) fusion->note_request(key_of(operation.handle), operation.membership.number);
+  own_progress().hand_over(operation);
   if (fusion != nullptr) fusion->note_posted();
   return MPI_SUCCESS;
 }
 
 void free_idle_requests() {
   if (!waits_come_here()) return;
-  progress();  // one may be complete whose request, which the program has freed, does not know
-  for (Operation* operation = take_idle_operations(); operation != nullptr;) {
-    Operation* next = operation->next;
+  own_progress().progress();  // one may be complete whose request, which the program has freed, does not know
+  for (MpiOperation* operation = take_idle_operations(); operation != nullptr;) {
+    auto* next = static_cast<MpiOperation*>(operation->next);
     MPI_Request handle = operation->handle;
     if (handle == MPI_REQUEST_NULL) {
       give_back(operation);
@@ -262,9 +265,9 @@ void free_idle_requests() {
 namespace plait::plugin::binding {
 
 int wait(MPI_Request* request, MPI_Status* status) {
-  if (request != nullptr) Fusion::note_wait_for(*request);
+  if (request != nullptr) Fusion::note_wait_for(key_of(*request));
   if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
-    Operation& operation = *std::exchange(latest, {}).operation;
+    MpiOperation& operation = *std::exchange(latest, {}).operation;
     // Another thread may have waited for it, and it may be in use again.
     const bool same = operation.handle == *request;
     if (operation.persistence.handle == *request) await_start(operation);

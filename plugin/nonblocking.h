@@ -1,5 +1,5 @@
 // Non-blocking collectives. The program gets a real request of the host's, which works with all of MPI's functions for
-// requests; behind it stands an Operation.
+// requests; behind it stands an MpiOperation.
 //
 // They run on what a blocking call has set up: a set-up takes all ranks, and a call that must return whatever the
 // others do cannot wait for it. Until then they are the host's, and count as calls that make the set-up worth while.
@@ -18,25 +18,25 @@ enum class Admission : std::uint8_t {
   taken,   // runs here
   failed,  // `operation.error`
 };
-Admission admit(Operation& operation);
+Admission admit(MpiOperation& operation);
 
 // Why an operation is the host's whatever the communicator's state; nullptr: it need not be. The same on all ranks.
-const char* why_host(const Operation& operation);
+const char* why_host(const MpiOperation& operation);
 
 // Finds the plan, on a communicator that is set up; without `prepared` afterwards the host has the call, for `reason`.
-void prepare_to_run(Operation& operation);
+void prepare_to_run(MpiOperation& operation);
 
 // stay_with_host(), of a call that does not block.
 bool post_stays_with_host(Communicator& communicator) noexcept;
 
 // What wait() of this thread expects next. `handle`: what the program holds.
-void note_latest(Operation& operation, MPI_Request handle);
+void note_latest(MpiOperation& operation, MPI_Request handle);
 
 // Before MPI ends: what was kept for operations to come.
 void free_idle_requests();
 
 // Makes the program's request and hands the operation over; returns an MPI error code, after which it is gone.
-int give_request(Operation& operation, MPI_Request* request);
+int give_request(MpiOperation& operation, MPI_Request* request);
 
 }  // namespace plait::plugin
 

@@ -2,13 +2,12 @@
 
 #include <mutex>
 #include <utility>
+
+#include "plugin/host.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {
-
-// What a large operation worked in is not kept.
-constexpr std::size_t most_bytes_kept = 64 * 1024;
 
 struct Pool {
   std::mutex guard;
@@ -20,49 +19,44 @@ struct Pool {
 };
 constinit Pool pool;
 
-// Members but those that keep their memory.
-void clear(Operation& operation) {
-  operation.types.release();
-  operation.request = {};
-  operation.reason = nullptr;
-  operation.persistence.space.reset();
-  operation.persistence.handle = MPI_REQUEST_NULL;
-  operation.persistence.state.store(Persistence::State::inactive, std::memory_order_relaxed);
-  operation.membership = {};
-  operation.prepared.reset();
-  operation.execution = {};
-  operation.laid_out = operation.running = operation.failed = operation.needs_host = operation.abandoned = false;
-  operation.complete.store(false, std::memory_order_relaxed);
-  operation.begin_ns = 0;
-  operation.error = MPI_SUCCESS;
-  operation.next = nullptr;
-  if (operation.memory.bytes() > most_bytes_kept) operation.memory = WorkMemory();
-  if (operation.pairs != nullptr && operation.pairs->bytes() > most_bytes_kept) operation.pairs.reset();
-}
-
 }  // namespace
 
-Operation* take_operation(Communicator& communicator, Collective collective) {
-  Operation* operation = nullptr;
+void MpiOperation::tell() noexcept {
+  if (space != nullptr)
+    persistence.conclude_start(*this);
+  else if (abandoned)
+    give_back(this);
+  else if (host().complete_request != nullptr)
+    host().complete_request(*this);
+  else
+    PMPI_Grequest_complete(handle);
+}
+
+MpiOperation* take_operation(Communicator& communicator, Collective collective) {
+  Operation* taken = nullptr;
   {
     const auto lock = pool.lock();
-    operation = pool.first;
-    if (operation != nullptr) pool.first = operation->next;
+    taken = pool.first;
+    if (taken != nullptr) pool.first = taken->next;
   }
-  if (operation == nullptr) operation = new Operation;
+  MpiOperation* operation = taken != nullptr ? &mpi_of(*taken) : new MpiOperation;
   operation->next = nullptr;
   operation->communicator = &communicator;
   operation->request.call.collective = collective;
-  operation->request.lists = &operation->lists;
+  operation->request.lists = &operation->space_of_call;
   return operation;
 }
 
-Operation* take_idle_operations() {
+MpiOperation* take_idle_operations() {
   const auto lock = pool.lock();
-  return std::exchange(pool.first, nullptr);
+  return static_cast<MpiOperation*>(std::exchange(pool.first, nullptr));
 }
 
-void give_back(Operation* operation) {
+void give_back(MpiOperation* operation) {
+  operation->types.release();
+  operation->persistence.handle = MPI_REQUEST_NULL;
+  operation->persistence.state.store(Persistence::State::inactive, std::memory_order_relaxed);
+  operation->abandoned = false;
   clear(*operation);
   const auto lock = pool.lock();
   operation->next = pool.first;

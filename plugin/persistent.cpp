@@ -12,8 +12,8 @@
 #include "plugin/nonblocking.h"
 #include "plugin/persistent_receive.h"
 #include "plugin/persistent_requests.h"
-#include "plugin/persistent_set_up.h"
-#include "plugin/persistent_space.h"
+#include "runtime/progress/persistent_set_up.h"
+#include "runtime/progress/persistent_space.h"
 #include "plugin/progress.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
@@ -25,7 +25,7 @@ namespace {
 using State = Persistence::State;
 
 // The program has freed the request, perhaps before the end.
-void let_go(Operation& operation) {
+void let_go(MpiOperation& operation) {
   State state = State::active;
   if (!operation.persistence.state.compare_exchange_strong(state, State::freed)) forget(operation);
   take_down_abandoned();
@@ -37,13 +37,13 @@ void let_go(Operation& operation) {
 constexpr std::uint64_t least_bytes_between_nodes = 32 * 1024;
 
 // The same on all ranks.
-bool too_short(const Operation& operation) {
-  return job().config.host_when_faster && operation.persistence.space->between_nodes() &&
+bool too_short(const MpiOperation& operation) {
+  return job().config.host_when_faster && operation.space->between_nodes() &&
          operation.prepared->payload < least_bytes_between_nodes;
 }
 
 // False, with a reason, where the host must take the call.
-bool prepare(Operation& operation) {
+bool prepare(MpiOperation& operation) {
   try {
     operation.reason = why_host(operation);
     if (operation.reason != nullptr) return false;
@@ -66,15 +66,17 @@ bool prepare(Operation& operation) {
 }
 
 // All ranks make it or none does: then it says why.
-const char* make_space(Communicator& communicator) {
+const char* make_space(MpiCommunicator& communicator) {
   std::shared_ptr<PersistentSpace> made;
   bool driven = false;
   try {
     driven = host_drives_progress();
     take_down_abandoned();
     // Off the list of progress() before it goes.
-    made = {new PersistentSpace(communicator), [](PersistentSpace* space) {
-              remove_space(*space);
+    auto stand_in = std::make_unique<MpiCommunicator>(communicator.handle);
+    stand_in->channels = communicator.channels;
+    made = {new PersistentSpace(std::move(stand_in)), [](PersistentSpace* space) {
+              own_progress().remove_space(*space);
               delete space;
             }};
   } catch (const std::exception&) {
@@ -85,13 +87,13 @@ const char* make_space(Communicator& communicator) {
     return reasons::no_persistent_memory;
   if (!driven) return reasons::no_progress_hook;
   made->open(connect_space(made->communicator()));
-  if (made->communicator().road == Road::accelerated) add_space(*made);
+  if (made->communicator().road == Road::accelerated) own_progress().add_space(*made);
   communicator.persistent = std::move(made);
   return nullptr;
 }
 
 // What the program will hold, and by which it will be found. Returns an MPI error code.
-int make_handle(Operation& operation) {
+int make_handle(MpiOperation& operation) {
   try {
     const int error = of_binding() ? host().make_persistent_request(operation) : make_receive(operation.persistence);
     if (error != MPI_SUCCESS) return error;
@@ -103,14 +105,14 @@ int make_handle(Operation& operation) {
 }
 
 // Tells the host that the program's request is active now.
-int activate(Operation& operation, MPI_Request* request) {
+int activate(MpiOperation& operation, MPI_Request* request) {
   if (of_binding()) return MPI_SUCCESS;  // it knows
   if (const int error = start_receive(request); error != MPI_SUCCESS) return error;
   if (*request != operation.persistence.handle) rename(operation, *request);
   return MPI_SUCCESS;
 }
 
-int start_one(Operation& operation, MPI_Request* request) {
+int start_one(MpiOperation& operation, MPI_Request* request) {
   Persistence& persistence = operation.persistence;
   if (persistence.state.load(std::memory_order_acquire) != State::inactive)
     return of_binding() ? MPI_ERR_REQUEST : host().start(request);
@@ -125,13 +127,13 @@ int start_one(Operation& operation, MPI_Request* request) {
   persistence.state.store(State::active, std::memory_order_relaxed);
   note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
   note_latest(operation, persistence.handle);
-  hand_over_start(operation);
+  own_progress().hand_over_start(operation);
   return MPI_SUCCESS;
 }
 
 }  // namespace
 
-PersistentSpace* persistent_space(Communicator& communicator, const char*& reason) {
+PersistentSpace* persistent_space(MpiCommunicator& communicator, const char*& reason) {
   reason = communicator.host_reason;
   if (communicator.inter || communicator.ranks == 1) return nullptr;
   if (communicator.road == Road::host) return nullptr;
@@ -145,22 +147,23 @@ PersistentSpace* persistent_space(Communicator& communicator, const char*& reaso
 
 void decline_request(PersistentSpace& space) { static_cast<void>(space.take_slot(nullptr, false)); }
 
-int make_request(Operation& operation, PersistentSpace& space, MPI_Request* request) {
+int make_request(MpiOperation& operation, PersistentSpace& space, MPI_Request* request) {
   Persistence& persistence = operation.persistence;
-  persistence.space = operation.communicator->persistent;
+  operation.space = operation.communicator->persistent;
+  persistence.conclude_start = conclude_start;
   operation.communicator = &space.communicator();
   const bool wanted = operation.reason == nullptr && prepare(operation);
   const auto slot = space.take_slot(&operation, wanted);
   if (!slot) {
     if (operation.reason == nullptr) operation.reason = reasons::no_persistent_slot;
-    persistence.space.reset();
+    operation.space.reset();
     return MPI_SUCCESS;
   }
-  persistence.slot = *slot;
+  operation.slot = *slot;
   operation.reason = nullptr;
   const int error = make_handle(operation);
   if (error != MPI_SUCCESS) {
-    leave_out(space.communicator(), error);
+    own_progress().leave_out(space.communicator(), error);
     space.note_failure();
     forget(operation);
     return error;
@@ -171,21 +174,21 @@ int make_request(Operation& operation, PersistentSpace& space, MPI_Request* requ
 }
 
 void request_freed(MPI_Request handle) {
-  Operation* operation = find(handle);
+  MpiOperation* operation = find(handle);
   if (operation == nullptr) return;
   strike_out(handle);
   let_go(*operation);
 }
 
 void finish_persistent() {
-  progress();  // what the helper thread has left
-  const std::vector<Operation*> left = take_all();
+  own_progress().progress();  // what the helper thread has left
+  const std::vector<MpiOperation*> left = take_all();
   std::vector<std::shared_ptr<PersistentSpace>> spaces;
-  for (Operation* operation : left)
+  for (MpiOperation* operation : left)
     if (operation->persistence.state.load() == State::inactive)
       forget(*operation);
     else
-      spaces.push_back(operation->persistence.space);  // it is still among those that progress() moves on
+      spaces.push_back(operation->space);  // it is still among those that progress() moves on
   take_down_abandoned();
 }
 
@@ -194,7 +197,7 @@ void finish_persistent() {
 namespace plait::plugin::binding {
 
 int start(MPI_Request* request) {
-  Operation* operation = request != nullptr ? find(*request) : nullptr;
+  MpiOperation* operation = request != nullptr ? find(*request) : nullptr;
   return operation != nullptr ? start_one(*operation, request) : host().start(request);
 }
 
@@ -207,7 +210,7 @@ int startall(int count, MPI_Request requests[]) {
 }
 
 int request_free(MPI_Request* request) {
-  Operation* operation = request != nullptr ? find(*request) : nullptr;
+  MpiOperation* operation = request != nullptr ? find(*request) : nullptr;
   if (operation == nullptr) return host().request_free(request);
   strike_out(operation->persistence.handle);
   const int error = host().request_free(request);

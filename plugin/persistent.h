@@ -14,7 +14,7 @@ namespace plait::plugin {
 
 // Where the persistent collectives of a communicator run; nullptr: on the host, for `reason`. Collective and blocking
 // at the first call.
-PersistentSpace* persistent_space(Communicator& communicator, const char*& reason);
+PersistentSpace* persistent_space(MpiCommunicator& communicator, const char*& reason);
 
 // For a rank that has no memory to take part in one that the others may make. Collective; blocks.
 void decline_request(PersistentSpace& space);
@@ -22,7 +22,7 @@ void decline_request(PersistentSpace& space);
 // Makes the program's request for what was prepared. Collective; blocks. `operation.reason` says why the host must take
 // the call, and becomes nullptr where it need not: then the result is MPI's error code. The operation is gone unless
 // the host takes the call.
-int make_request(Operation& operation, PersistentSpace& space, MPI_Request* request);
+int make_request(MpiOperation& operation, PersistentSpace& space, MPI_Request* request);
 
 // For bindings with requests of their own, of which the program frees one. Thread-safe.
 void request_freed(MPI_Request handle);

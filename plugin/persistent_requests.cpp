@@ -14,7 +14,7 @@
 #include "plugin/host.h"
 #include "plugin/layer.h"
 #include "plugin/persistent_receive.h"
-#include "plugin/persistent_space.h"
+#include "runtime/progress/persistent_space.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin {
@@ -25,7 +25,7 @@ using State = Persistence::State;
 // All that the program holds, by handle. The lock is never held across a call into MPI.
 struct Registry {
   std::mutex guard;
-  std::unordered_map<MPI_Request, Operation*> by_handle;
+  std::unordered_map<MPI_Request, MpiOperation*> by_handle;
   // Whose last request came to its end within progress(), which is no place to take it down.
   std::vector<std::shared_ptr<PersistentSpace>> abandoned;
 
@@ -70,14 +70,14 @@ void say_what_failed(int error) {
 
 bool any_persistent() { return alive.load(std::memory_order_acquire) != 0; }
 
-Operation* find(MPI_Request handle) {
+MpiOperation* find(MPI_Request handle) {
   if (alive.load(std::memory_order_acquire) == 0) return nullptr;
   const auto lock = registry().lock();
   const auto found = registry().by_handle.find(handle);
   return found != registry().by_handle.end() ? found->second : nullptr;
 }
 
-void enlist(Operation& operation) {
+void enlist(MpiOperation& operation) {
   const auto lock = registry().lock();
   registry().by_handle.emplace(operation.persistence.handle, &operation);
   // One place for each that may end within progress(), where nothing may be in want of memory.
@@ -86,7 +86,7 @@ void enlist(Operation& operation) {
 }
 
 // The host has started it under another handle. Needs no memory.
-void rename(Operation& operation, MPI_Request handle) {
+void rename(MpiOperation& operation, MPI_Request handle) {
   const auto lock = registry().lock();
   auto entry = registry().by_handle.extract(operation.persistence.handle);
   operation.persistence.handle = handle;
@@ -109,20 +109,21 @@ void take_down_abandoned() {
 bool of_binding() { return host().make_persistent_request != nullptr; }
 
 // Returns what the operation ran on.
-std::shared_ptr<PersistentSpace> forget(Operation& operation) {
-  std::shared_ptr<PersistentSpace> space = std::move(operation.persistence.space);
-  space->give_slot_back(operation.persistence.slot);
+std::shared_ptr<PersistentSpace> forget(MpiOperation& operation) {
+  std::shared_ptr<PersistentSpace> space = std::move(operation.space);
+  space->give_slot_back(operation.slot);
   if (operation.persistence.tag != 0) give_tag_back(std::exchange(operation.persistence.tag, 0));
   give_back(&operation);
   return space;
 }
 
 MPI_Comm raising(const Communicator& communicator) {
-  return communicator.handle != MPI_COMM_NULL ? communicator.handle : MPI_COMM_WORLD;
+  const MPI_Comm comm = mpi_of(communicator).handle;
+  return comm != MPI_COMM_NULL ? comm : MPI_COMM_WORLD;
 }
 
 // The handle of a request that the host frees with its error may soon be another one's.
-void conclude_start(Operation& operation) {
+void conclude_start(MpiOperation& operation) {
   const bool failed = operation.error != MPI_SUCCESS, by_binding = of_binding();
   const bool gone = failed && !by_binding && error_frees_receive;
   // The receive knows nothing of the collective's communicator, whose error handler is to be told.
@@ -146,8 +147,8 @@ void conclude_start(Operation& operation) {
   registry().abandoned.push_back(std::move(space));
 }
 
-std::vector<Operation*> take_all() {
-  std::vector<Operation*> left;
+std::vector<MpiOperation*> take_all() {
+  std::vector<MpiOperation*> left;
   const auto lock = registry().lock();
   for (const auto& [handle, operation] : registry().by_handle) left.push_back(operation);
   registry().by_handle.clear();

@@ -13,17 +13,17 @@ namespace plait::plugin {
 // Whether there are any: a look.
 bool any_persistent();
 // nullptr: it is none of these.
-Operation* find(MPI_Request handle);
+MpiOperation* find(MPI_Request handle);
 // By `operation.persistence.handle`. Throws where memory is short.
-void enlist(Operation& operation);
+void enlist(MpiOperation& operation);
 // The host has started it under another handle. Needs no memory.
-void rename(Operation& operation, MPI_Request handle);
+void rename(MpiOperation& operation, MPI_Request handle);
 void strike_out(MPI_Request handle);
 // Before MPI ends: all of them, which are nobody's afterwards.
-std::vector<Operation*> take_all();
+std::vector<MpiOperation*> take_all();
 
 // Gives the operation back; returns what it ran on.
-std::shared_ptr<PersistentSpace> forget(Operation& operation);
+std::shared_ptr<PersistentSpace> forget(MpiOperation& operation);
 // Frees the spaces whose last request came to its end within progress(), which is no place for it.
 void take_down_abandoned();
 
@@ -33,6 +33,6 @@ bool of_binding();
 MPI_Comm raising(const Communicator& communicator);
 
 // Called by progress() when the operation has come to an end: completes what the program holds.
-void conclude_start(Operation& operation);
+void conclude_start(MpiOperation& operation);
 
 }  // namespace plait::plugin

@@ -29,6 +29,7 @@ std::ptrdiff_t line_below(std::ptrdiff_t bound) {
 
 void UserReduction::start(MPI_Op op, const Datatype& type, AlignedBytes& operands) {
   op_ = op;
+  error_ = MPI_SUCCESS;
   type_ = &type;
   operands_ = &operands;
   // Elements that run backwards in memory are taken one by one.

@@ -8,6 +8,8 @@
 #include "core/aligned_bytes.h"
 #include "core/reduction.h"
 #include "plugin/datatype.h"
+#include "plugin/layer.h"
+#include "runtime/execution/request.h"
 
 namespace plait::plugin {
 
@@ -17,16 +19,16 @@ namespace plait::plugin {
 // The operator may rely on the alignment that the host's operands have, as code for 16-byte elements does (__float128,
 // SSE). It runs on data wherever that lies, in a slot of the shared segment or in another rank's buffer; operands that
 // lie where none of the host's would are copied first.
-class UserReduction {
+class UserReduction final : public UserOperator {
  public:
   // `operands` is memory to work in, kept by the caller from call to call. Must stay at its address while `reducer()`
   // is in use.
   void start(MPI_Op op, const Datatype& type, AlignedBytes& operands);
   // Before operands are combined; throws where memory is short. Not a part of start(), so that a rank that lacks memory
   // does so where the others can learn of it.
-  void make_room() const;
+  void make_room() const override;
   const Reducer& reducer() const { return reducer_; }
-  int error() const { return error_; }  // the host's first error, MPI_SUCCESS if there was none
+  int error() const override { return error_; }
 
  private:
   static void apply(const Reducer& self, void* result, const void* left, const void* right, std::size_t count);

@@ -15,15 +15,15 @@
 #include "plan/reshard/report.h"
 #include "plugin/connect.h"
 #include "plugin/contiguity.h"
-#include "plugin/device_data.h"
+#include "runtime/execution/device_data.h"
 #include "plugin/errors.h"
-#include "plugin/execution.h"
+#include "runtime/execution/execution.h"
 #include "plugin/host.h"
 #include "plugin/layout.h"
 #include "plugin/mpi_oob.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
-#include "plugin/pack_error.h"
+#include "runtime/execution/caller.h"
 #include "plugin/predefined_types.h"
 #include "plugin/progress.h"
 #include "runtime/job/job.h"
@@ -275,7 +275,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(MPI_Comm comm, con
   if (made->communicator_ != nullptr) {
     std::string found;
     if (status.ok()) status = attempt([&] { return made->plan(found); });
-    const Communicator& own = *made->communicator_;
+    const MpiCommunicator& own = *made->communicator_;
     status = agree_if_possible(*made->members_, own.rank, own.ranks, status, [&] {
       return std::vector<Said>{{"plan", found}};
     });
@@ -318,7 +318,7 @@ Status Resharding::connect(int rank) {
   renumber(task_.source, members);
   renumber(task_.destination, members);
   const Status known = attempt([&]() -> Status {
-    communicator_ = std::make_unique<Communicator>(handle);
+    communicator_ = std::make_unique<MpiCommunicator>(handle);
     return {};
   });
   if (Status status = members_->go_on_together(known); !status.ok()) {
@@ -326,7 +326,7 @@ Status Resharding::connect(int rank) {
     return status;
   }
   if (communicator_->ranks == 1) return {};
-  Result<std::unique_ptr<Team>> made = connect_team(*communicator_, TeamExtent::all_calls, nullptr);
+  Result<std::unique_ptr<Team>> made = communicator_->connect(TeamExtent::all_calls, nullptr);
   if (!made.ok()) return made.status();
   communicator_->team = std::move(*made);
   communicator_->road = Road::accelerated;
@@ -372,7 +372,7 @@ Resharding::~Resharding() {
     const std::scoped_lock lock(reshardings().guard);
     std::erase(reshardings().all, this);
   }
-  if (communicator_ != nullptr && communicator_->team != nullptr) retire(*communicator_);
+  if (communicator_ != nullptr && communicator_->team != nullptr) own_progress().retire(*communicator_);
 }
 
 // Memory that the processor must not touch is copied to `memory` and back.
@@ -413,7 +413,7 @@ int Resharding::execute(const void* source, void* destination) {
   if (communicator_ == nullptr) return MPI_SUCCESS;
   note_call({.plan = prepared_->plan, .channels = prepared_->channels});
   if (communicator_->team == nullptr) return run_alone(source, destination);
-  drain(*communicator_);
+  own_progress().drain(*communicator_);
   if (communicator_->road == Road::broken) return raise_error(comm_, communicator_->error);
   Team& team = *communicator_->team;
   const std::uint64_t begin_ns = team.trace != nullptr ? monotonic_ns() : 0;
@@ -438,7 +438,7 @@ int Resharding::start(const void* source, void* destination, MPI_Request* reques
     return error == MPI_SUCCESS ? complete_at_once(request) : error;
   }
   if (communicator_->road == Road::broken) return raise_error(comm_, communicator_->error);
-  Operation* operation = take_operation(*communicator_, Collective::reshard);
+  MpiOperation* operation = take_operation(*communicator_, Collective::reshard);
   if (const char* reason = why_host(*operation); reason != nullptr) {
     give_back(operation);
     return raise_error(comm_, Status(Code::unsupported, std::string("plait_reshard_start: ") + reason));

@@ -14,8 +14,8 @@
 #include "plugin/communicator.h"
 #include "plugin/layer.h"
 #include "plugin/mpi_oob.h"
-#include "plugin/request.h"
-#include "plugin/staging.h"
+#include "runtime/execution/request.h"
+#include "runtime/execution/staging.h"
 #include "runtime/job/work_memory.h"
 #include "runtime/team/schedule_cache.h"
 #include "tl/engine.h"
@@ -79,7 +79,7 @@ class Resharding {
   reshard::Box source_box_, destination_box_;
   std::string description_;
   std::unique_ptr<MpiOob> members_;             // the ranks of both meshes; none elsewhere
-  std::unique_ptr<Communicator> communicator_;  // over them; nullptr: this rank has no part
+  std::unique_ptr<MpiCommunicator> communicator_;  // over them; nullptr: this rank has no part
   std::shared_ptr<PreparedCall> prepared_;
   WorkMemory memory_, device_memory_;  // the latter for copies of data in memory of a device
   std::byte* scratch_ = nullptr;

@@ -13,19 +13,18 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "plugin/arguments.h"
-#include "plugin/blocking.h"
+#include "runtime/call/blocking.h"
 #include "plugin/collectives.h"
 #include "plugin/communicator.h"
-#include "plugin/completion.h"
 #include "plugin/enter.h"
 #include "plugin/enter_persistent.h"
-#include "plugin/fusion.h"
+#include "runtime/fusion/fusion.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
 #include "plugin/lifecycle.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
-#include "plugin/request.h"
+#include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin::ompi {
@@ -92,32 +91,32 @@ template <class Arguments, class... Values>
 }
 
 // A module's communicator is always the same one; whether its state still stands, the generation tells.
-Communicator* serving_slowly(plait_ompi_state& state, MPI_Comm comm) {
+MpiCommunicator* serving_slowly(plait_ompi_state& state, MPI_Comm comm) {
   const std::uint64_t generation = detail::communicator_generation.load(std::memory_order_acquire);
-  Communicator* communicator = plait::plugin::serving(comm);
+  MpiCommunicator* communicator = plait::plugin::serving(comm);
   if (communicator == nullptr) return nullptr;
   std::atomic_ref(state.communicator).store(communicator, std::memory_order_relaxed);
   std::atomic_ref(state.generation).store(generation, std::memory_order_release);
   return communicator;
 }
 
-inline Communicator* serving(plait_ompi_state& state, MPI_Comm comm) {
+inline MpiCommunicator* serving(plait_ompi_state& state, MPI_Comm comm) {
   const bool known = std::atomic_ref(state.generation).load(std::memory_order_acquire) ==
                      detail::communicator_generation.load(std::memory_order_acquire);
   if (!known || !accepting()) [[unlikely]]
     return serving_slowly(state, comm);
-  return static_cast<Communicator*>(std::atomic_ref(state.communicator).load(std::memory_order_relaxed));
+  return static_cast<MpiCommunicator*>(std::atomic_ref(state.communicator).load(std::memory_order_relaxed));
 }
 
-int start_request(Operation& operation) {
-  return plait_ompi_start_request(&operation, operation.communicator->handle, &operation.binding_request,
+int start_request(MpiOperation& operation) {
+  return plait_ompi_start_request(&operation, comm_of(operation), &operation.binding_request,
                                   &operation.handle);
 }
 
-void complete_request(Operation& operation) { plait_ompi_complete_request(operation.handle, operation.error); }
+void complete_request(MpiOperation& operation) { plait_ompi_complete_request(operation.handle, operation.error); }
 
-int make_persistent_request(Operation& operation) {
-  return plait_ompi_make_persistent(operation.communicator->handle, &operation.persistence.handle);
+int make_persistent_request(MpiOperation& operation) {
+  return plait_ompi_make_persistent(comm_of(operation), &operation.persistence.handle);
 }
 
 void install_host_functions() {
@@ -194,11 +193,11 @@ void plait_ompi_open(void) {
 void plait_ompi_finish(void) { plait::plugin::finish(); }
 
 void plait_ompi_found_complete(const void* operation) {
-  plait::plugin::Fusion::note_found_complete(*static_cast<const plait::plugin::Operation*>(operation));
+  plait::plugin::Fusion::note_found_complete(*static_cast<const plait::plugin::MpiOperation*>(operation));
 }
 
 void plait_ompi_release_operation(void* operation) {
-  plait::plugin::give_back(static_cast<plait::plugin::Operation*>(operation));
+  plait::plugin::give_back(static_cast<plait::plugin::MpiOperation*>(operation));
 }
 
 int plait_ompi_start(MPI_Request request) { return plait::plugin::binding::start(&request); }
@@ -207,7 +206,7 @@ void plait_ompi_persistent_freed(MPI_Request request) { plait::plugin::request_f
 
 #define PLAIT_DEFINE_BINDING(Name, name, parameters, arguments)                                               \
   int plait_ompi_binding_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                             \
-    plait::plugin::Communicator* communicator = nullptr;                                                      \
+    plait::plugin::MpiCommunicator* communicator = nullptr;                                                      \
     try {                                                                                                     \
       communicator = plait::plugin::ompi::serving(*state, comm);                                              \
     } catch (const std::exception& exception) {                                                               \

@@ -1,0 +1,24 @@
+// How a call is planned, and whether the host is known to be faster at it, by what is the same on all ranks.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/execution/communicator.h"
+#include "runtime/execution/pair_exchange.h"
+#include "runtime/execution/request.h"
+#include "runtime/layer.h"
+#include "runtime/team/team.h"
+
+namespace plait::runtime {
+
+// Slots of exchanges by pairs whose ranks have not agreed on another size.
+inline constexpr std::size_t usual_slot_bytes = slot_bytes(2);
+PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes);
+
+// By which candidate of a trial (CallShape::candidate) a request's call is planned; the same on all ranks.
+int candidate_of(const Request& request);
+
+// Whether a scan is the host's where it is the faster one; the same on all ranks.
+bool scan_is_hosts(const Team& team, const Request& request);
+
+}  // namespace plait::runtime

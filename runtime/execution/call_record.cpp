@@ -1,0 +1,52 @@
+#include "runtime/execution/call_record.h"
+
+#include "runtime/job/job.h"
+#include "runtime/record/node_counts.h"
+#include "runtime/team/team.h"
+#include "tl/shm/shared_heap.h"
+#include "tl/trace.h"
+
+namespace plait::runtime {
+namespace {
+
+// Whether peers can reach all of a call's data on this rank.
+bool in_shared_heap(const Request& request) {
+  const auto reachable = [](const Region& region) {
+    return region.type == nullptr || region.bytes == 0 || (region.direct && SharedHeap::contains(region.address));
+  };
+  return reachable(request.input) && reachable(request.output);
+}
+
+}  // namespace
+
+// What an exchange by pairs moves differs from rank to rank, so that the ranks' rows would not be the same.
+ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form) {
+  if (prepared.row == nullptr) return nullptr;
+  return &report_row({.collective = request.call.collective,
+                      .ranks = communicator.ranks,
+                      .size_class = by_pairs(request.call.collective) ? -1 : size_class(prepared.payload),
+                      .plan = prepared.plan,
+                      .channels = prepared.channels,
+                      .reason = prepared.reason,
+                      .form = form,
+                      .grid = communicator.grid});
+}
+
+void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,
+            std::uint64_t begin_ns) {
+  const std::uint64_t end_ns = monotonic_ns();
+  const bool pairs = by_pairs(request.call.collective);
+  const std::uint64_t payload = pairs ? request.call.count : prepared.payload;
+  if (row != nullptr) row->add(payload, end_ns - begin_ns);
+  if (row != nullptr && prepared.saved_nanoseconds != 0) note_saved(prepared.saved_nanoseconds);
+  if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.team->connections.shm)
+    note_buffers(payload, in_shared_heap(request));
+  if (communicator.team->trace != nullptr)
+    communicator.team->trace->add({.begin_ns = begin_ns,
+                                   .end_ns = end_ns,
+                                   .bytes = payload,
+                                   .plan = prepared.plan,
+                                   .collective = request.call.collective});
+}
+
+}  // namespace plait::runtime

@@ -1,0 +1,50 @@
+// A call on its way through the engine, once it is clear that it runs here: its data is packed, its schedule runs, its
+// results are unpacked. A blocking call is run to its end; non-blocking and persistent ones, reshardings and exchanges
+// by pairs, whatever their form, are the same started and moved on.
+#pragma once
+
+#include "core/status.h"
+#include "plan/lower/bound_schedule.h"
+#include "runtime/execution/pair_exchange.h"
+#include "runtime/execution/request.h"
+#include "runtime/execution/staging.h"
+#include "runtime/layer.h"
+#include "runtime/team/team.h"
+
+namespace plait::runtime {
+
+struct Execution {
+  const BoundSchedule* schedule = nullptr;  // what runs, or runs first; the caller's
+  Staging staging;                          // where the data of one schedule is
+  PairExchange* pairs = nullptr;            // of an exchange by pairs, which has taken it; nullptr: one schedule
+  bool at_rest = false;                     // of an exchange by pairs: its second part runs
+  int error = 0;                            // of the data, where that is why it failed: a code of the caller's
+};
+
+// First of all. False where the data cannot be packed: for `error`. May throw std::bad_alloc.
+inline bool pack(const Request& request, Execution& execution) {
+  execution.error =
+      execution.pairs == nullptr ? stage_in(request, execution.staging) : execution.pairs->begin(*execution.schedule);
+  return execution.error == 0;
+}
+
+Status run_pairs(Team& team, Execution& execution);
+
+// Blocks until the schedule is through. May throw std::bad_alloc. In the header for the sake of short calls.
+inline Status run(Team& team, const Request& request, Execution& execution) {
+  return execution.pairs != nullptr
+             ? run_pairs(team, execution)
+             : team.engine.run(*execution.schedule, execution.staging.buffers, request.reducer, begin_trace(team));
+}
+
+// The same without blocking: true when all is through; after false progress() is called until it says so or fails.
+// What fails is told to the other ranks before the channels are closed, where the thread may call the host.
+Result<bool> start(Team& team, const Request& request, Execution& execution, bool may_call_host);
+Result<bool> progress(Team& team, Execution& execution, bool may_call_host);
+
+// After the end: unpacks. Returns a code of the caller's; may throw std::bad_alloc.
+inline int finish(const Request& request, Execution& execution) {
+  return execution.pairs == nullptr ? stage_out(request, execution.staging) : execution.pairs->end();
+}
+
+}  // namespace plait::runtime

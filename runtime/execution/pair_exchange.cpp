@@ -1,0 +1,271 @@
+#include "runtime/execution/pair_exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/execution/caller.h"
+#include "runtime/execution/device_data.h"
+
+namespace plait::runtime {
+namespace {
+
+std::size_t padded(std::size_t bytes) {
+  return (bytes + WorkMemory::alignment - 1) / WorkMemory::alignment * WorkMemory::alignment;
+}
+
+// A slot begins with the length of the data, and what its sender wishes: a class of slots, or the host.
+constexpr int class_bits = 7, wish_bits = 8;
+
+void write_header(std::byte* slot, std::uint64_t bytes, Wish wish) {
+  const std::uint64_t wished = static_cast<std::uint64_t>(wish.slot_class) | (wish.host ? 1u << class_bits : 0u);
+  const std::uint64_t header = bytes << wish_bits | wished;
+  std::memcpy(slot, &header, sizeof header);
+}
+
+Wish wish_in(std::uint64_t header) {
+  const auto slot_class = static_cast<int>(header & ((1u << class_bits) - 1));
+  return {.slot_class = std::min(slot_class, slot_classes - 1), .host = (header >> class_bits & 1) != 0};
+}
+
+std::uint64_t read_header(const std::byte* slot) {
+  std::uint64_t header = 0;
+  std::memcpy(&header, slot, sizeof header);
+  return header;
+}
+
+// Whether the data can be used where it lies.
+bool is_direct(const Piece& piece) {
+  return piece.type != nullptr && piece.type->contiguous && piece.device == nullptr;
+}
+
+DeviceData device_data(const Piece& piece, std::size_t count) {
+  return {.driver = piece.device, .address = piece.address, .count = count, .type = piece.type};
+}
+
+int pack_piece(const Piece& piece, std::byte* packed) {
+  if (piece.bytes == 0) return 0;
+  if (piece.device != nullptr) return from_device(device_data(piece, piece.count), packed);
+  if (!is_direct(piece)) return caller().pack(piece.address, piece.count, *piece.type, packed);
+  std::memcpy(packed, piece.address, piece.bytes);
+  return 0;
+}
+
+// As much of what came as there is room for, in whole elements.
+int unpack_piece(const Piece& piece, const std::byte* packed, std::uint64_t bytes) {
+  const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece.bytes));
+  if (room == 0) return 0;
+  const std::size_t elements = room / piece.type->size;
+  if (piece.device != nullptr) return to_device(device_data(piece, elements), packed);
+  if (!is_direct(piece)) return caller().unpack(piece.address, elements, *piece.type, packed);
+  std::memcpy(piece.address, packed, room);
+  return 0;
+}
+
+}  // namespace
+
+Call PairExchange::first_call(const Problem& problem) {
+  Call call{.collective = Collective::alltoall, .root = 0, .count = problem.slot_bytes};
+  if (problem.collective == Collective::gatherv) call.collective = Collective::gather;
+  if (problem.collective == Collective::scatterv) call.collective = Collective::scatter;
+  if (rooted(problem.collective)) call.root = problem.root;
+  return call;
+}
+
+int PairExchange::begin(const BoundSchedule& first) {
+  const Problem& problem = problem_;
+  const bool at_root = problem.rank == problem.root;
+  const Side all{.first = 0, .count = problem.ranks}, one{.first = problem.root, .count = 1};
+  out_ = in_ = all;
+  if (problem.collective == Collective::gatherv) {
+    out_ = one;
+    in_ = at_root ? all : Side{};
+  } else if (problem.collective == Collective::scatterv) {
+    out_ = at_root ? all : Side{};
+    in_ = one;
+  }
+  lay_out(first);
+  return fill_slots();
+}
+
+void PairExchange::lay_out(const BoundSchedule& first) {
+  const std::size_t out_bytes = padded(static_cast<std::size_t>(out_.count) * problem_.slot_bytes);
+  const std::size_t in_bytes = padded(static_cast<std::size_t>(in_.count) * problem_.slot_bytes);
+  const std::size_t scratch_bytes = padded(first.scratch_bytes);
+  std::size_t packed_bytes = 0;
+  for (int rank = out_.first; rank < out_.first + out_.count; ++rank) {
+    const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];
+    if (rank != problem_.rank && !fits(piece.bytes) && !is_direct(piece)) packed_bytes += padded(piece.bytes);
+  }
+  std::byte* work = memory_.reserve(out_bytes + in_bytes + scratch_bytes + packed_bytes);
+  out_.slots = work;
+  in_.slots = work + out_bytes;
+  buffers_.base = {out_.slots, in_.slots, work + out_bytes + in_bytes};
+  std::byte* packed = work + out_bytes + in_bytes + scratch_bytes;
+  long_sends_.assign(static_cast<std::size_t>(problem_.ranks), nullptr);
+  for (int rank = out_.first; rank < out_.first + out_.count; ++rank) {
+    const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];
+    if (rank == problem_.rank || fits(piece.bytes)) continue;
+    long_sends_[static_cast<std::size_t>(rank)] = is_direct(piece) ? piece.address : packed;
+    if (!is_direct(piece)) packed += padded(piece.bytes);
+  }
+}
+
+int PairExchange::fill_slots() {
+  Wish wish;
+  if (out_.count == problem_.ranks) {
+    lengths_.clear();
+    for (const Piece& piece : *problem_.sends) lengths_.push_back(piece.bytes);
+    wish = wish_for(lengths_, problem_.rank, problem_.fast);
+  }
+  for (int rank = out_.first; rank < out_.first + out_.count; ++rank) {
+    const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];
+    std::byte* here = slot(out_, rank);
+    write_header(here, rank == problem_.rank ? 0 : piece.bytes, wish);
+    if (rank == problem_.rank) continue;
+    int error = 0;
+    if (fits(piece.bytes))
+      error = pack_piece(piece, here + slot_header_bytes);
+    else if (!is_direct(piece))
+      error = pack_piece(piece, const_cast<std::byte*>(long_sends_[static_cast<std::size_t>(rank)]));
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+void PairExchange::read_slots() {
+  arrivals_.assign(static_cast<std::size_t>(problem_.ranks), {});
+  wishes_ = {};
+  for (int rank = in_.first; rank < in_.first + in_.count; ++rank) {
+    const std::byte* here = slot(in_, rank);
+    const std::uint64_t header = read_header(here);
+    wishes_.add(wish_in(header));
+    if (rank != problem_.rank)
+      arrivals_[static_cast<std::size_t>(rank)] = {header >> wish_bits, here + slot_header_bytes};
+  }
+}
+
+// What comes as a message of its own goes straight to its place where it fits there as it is.
+void PairExchange::place_late_arrivals() {
+  std::size_t staged = 0;
+  const auto goes_straight = [this](int rank, const Arrival& arrival) {
+    const Piece& piece = (*problem_.receives)[static_cast<std::size_t>(rank)];
+    return is_direct(piece) && arrival.bytes <= piece.bytes;
+  };
+  for (int rank = 0; rank < problem_.ranks; ++rank) {
+    const Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
+    if (!fits(arrival.bytes) && !goes_straight(rank, arrival)) staged += padded(arrival.bytes);
+  }
+  const std::byte* next = staged > 0 ? late_memory_.reserve(staged) : nullptr;
+  for (int rank = 0; rank < problem_.ranks; ++rank) {
+    Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
+    if (fits(arrival.bytes)) continue;
+    arrival.packed = goes_straight(rank, arrival) ? nullptr : next;
+    if (arrival.packed != nullptr) next += padded(arrival.bytes);
+  }
+}
+
+const std::byte* PairExchange::landing(int source) const {
+  const Arrival& arrival = arrivals_[static_cast<std::size_t>(source)];
+  return arrival.packed != nullptr ? arrival.packed : (*problem_.receives)[static_cast<std::size_t>(source)].address;
+}
+
+// Spans count from the lowest address of their side.
+void PairExchange::take_bases() {
+  std::uintptr_t lowest_source = ~std::uintptr_t{0}, lowest_landing = ~std::uintptr_t{0};
+  for (int rank = 0; rank < problem_.ranks; ++rank) {
+    if (const std::byte* from = long_sends_[static_cast<std::size_t>(rank)]; from != nullptr)
+      lowest_source = std::min(lowest_source, reinterpret_cast<std::uintptr_t>(from));
+    if (!fits(arrivals_[static_cast<std::size_t>(rank)].bytes))
+      lowest_landing = std::min(lowest_landing, reinterpret_cast<std::uintptr_t>(landing(rank)));
+  }
+  buffers_.base = {reinterpret_cast<std::byte*>(lowest_source), reinterpret_cast<std::byte*>(lowest_landing), nullptr};
+}
+
+BoundSpan PairExchange::span(Space space, const std::byte* address, std::uint64_t bytes) const {
+  const auto base = reinterpret_cast<std::uintptr_t>(buffers_.at(space));
+  return {reinterpret_cast<std::uintptr_t>(address) - base, bytes, space};
+}
+
+const BoundSchedule* PairExchange::rest(const Links& links) {
+  read_slots();
+  place_late_arrivals();
+  rest_.steps.clear();
+  rest_.spans.clear();
+  rest_.lanes.clear();
+  rest_.lane_steps.clear();
+  rest_.output_bytes = 0;
+  rest_.channels_used = 0;
+  take_bases();
+  // Each rank begins with its neighbours, so that no rank is everybody's first.
+  for (int distance = 1; distance < problem_.ranks; ++distance) {
+    const int to = (problem_.rank + distance) % problem_.ranks;
+    if (const std::byte* from = long_sends_[static_cast<std::size_t>(to)]; from != nullptr)
+      add_message(StepKind::send, links.between(problem_.rank, to), to,
+                  span(Space::input, from, (*problem_.sends)[static_cast<std::size_t>(to)].bytes));
+    const int source = (problem_.rank + problem_.ranks - distance) % problem_.ranks;
+    const Arrival& arrival = arrivals_[static_cast<std::size_t>(source)];
+    if (fits(arrival.bytes)) continue;
+    add_message(StepKind::recv, links.between(problem_.rank, source), source,
+                span(Space::output, landing(source), arrival.bytes));
+    rest_.output_bytes += arrival.bytes;
+  }
+  return rest_.steps.empty() ? nullptr : &rest_;
+}
+
+// Nothing has to wait for anything else: each message is a step and a lane of its own.
+void PairExchange::add_message(StepKind kind, ChannelKind channel, int peer, BoundSpan span) {
+  const auto index = static_cast<std::uint32_t>(rest_.steps.size());
+  rest_.spans.push_back(span);
+  BoundStep step{.kind = kind,
+                 .channel = channel,
+                 .incoming_left = false,
+                 .rail = any_rail,
+                 .peer = peer,
+                 .group = -1,
+                 .predecessors = 0,
+                 .successors = {},
+                 .source = {},
+                 .operand = {},
+                 .destination = {},
+                 .bytes = span.bytes,
+                 .lane = static_cast<std::int32_t>(index)};
+  (kind == StepKind::send ? step.source : step.destination) = {index, 1};
+  rest_.steps.push_back(step);
+  rest_.lanes.push_back({{index, 1}});
+  rest_.lane_steps.push_back(index);
+  rest_.channels_used |= 1u << static_cast<unsigned>(channel);
+}
+
+int PairExchange::exchange_with_self() {
+  const auto self = static_cast<std::size_t>(problem_.rank);
+  const Piece& from = (*problem_.sends)[self];
+  const Piece& to = (*problem_.receives)[self];
+  if (from.bytes == 0) return 0;
+  int error = 0;
+  if (is_direct(from)) {
+    error = unpack_piece(to, from.address, from.bytes);
+  } else {
+    std::byte* packed = late_memory_.reserve(from.bytes);
+    error = pack_piece(from, packed);
+    if (error == 0) error = unpack_piece(to, packed, from.bytes);
+  }
+  return error == 0 && from.bytes > to.bytes ? caller().truncated : error;
+}
+
+int PairExchange::end() {
+  int first_error = 0;
+  const auto note = [&first_error](int error) {
+    if (first_error == 0) first_error = error;
+  };
+  for (int rank = in_.first; rank < in_.first + in_.count; ++rank) {
+    if (rank == problem_.rank) continue;
+    const Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
+    const Piece& piece = (*problem_.receives)[static_cast<std::size_t>(rank)];
+    if (arrival.packed != nullptr) note(unpack_piece(piece, arrival.packed, arrival.bytes));
+    if (arrival.bytes > piece.bytes) note(caller().truncated);
+  }
+  note(exchange_with_self());  // last: it may use the memory of late arrivals
+  return first_error;
+}
+
+}  // namespace plait::runtime

@@ -1,0 +1,56 @@
+#include "runtime/execution/region.h"
+
+#include "core/work_team.h"
+#include "runtime/execution/caller.h"
+#include "runtime/execution/device_data.h"
+
+namespace plait::runtime {
+namespace {
+
+template <class Move>
+int for_each_segment(const Region& region, Move&& move) {
+  if (region.segment_displacements == nullptr) return move(region.address, region.count, std::size_t{0});
+  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
+  std::size_t offset = 0;
+  for (int segment = 0; segment < region.segments; ++segment) {
+    const auto count = static_cast<std::size_t>(region.segment_counts[segment]);
+    std::byte* address = region.address + region.type->extent * region.segment_displacements[segment];
+    if (count > 0)
+      if (const int code = move(address, count, offset); code != 0) return code;
+    offset += count * element;
+  }
+  return 0;
+}
+
+DeviceData device_data(const Region& region, std::byte* address, std::size_t count) {
+  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
+  return {.driver = region.device,
+          .address = address,
+          .count = count,
+          .type = region.type,
+          .element_bytes = region.direct ? element : 0};
+}
+
+}  // namespace
+
+int pack(const Region& region, std::byte* packed) {
+  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
+  return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
+    if (region.device != nullptr) return from_device(device_data(region, address, count), packed + offset);
+    if (!region.direct) return caller().pack(address, count, *region.type, packed + offset);
+    shared_copy(packed + offset, address, count * element);
+    return 0;
+  });
+}
+
+int unpack(const Region& region, const std::byte* packed) {
+  const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
+  return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
+    if (region.device != nullptr) return to_device(device_data(region, address, count), packed + offset);
+    if (!region.direct) return caller().unpack(address, count, *region.type, packed + offset);
+    shared_copy(address, packed + offset, count * element);
+    return 0;
+  });
+}
+
+}  // namespace plait::runtime

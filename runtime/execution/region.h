@@ -1,0 +1,37 @@
+// Between the caller's layout and the packed form in which data travels.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/execution/layout.h"
+#include "runtime/layer.h"
+
+namespace plait::tl {
+class DeviceDriver;
+}
+
+namespace plait::runtime {
+
+// One side of a call in this rank's memory.
+struct Region {
+  std::byte* address = nullptr;  // as the caller gave it; may be null, where the layout holds addresses itself
+  std::size_t count = 0;         // elements of `type`, over all segments
+  const Layout* type = nullptr;  // nullptr: this rank has no such side
+  // Segments that lie apart (allgatherv): elements, and first element in extents, by rank. Not owned.
+  const int* segment_counts = nullptr;
+  const int* segment_displacements = nullptr;
+  int segments = 0;
+  std::size_t bytes = 0;                     // in the form in which the data travels
+  bool direct = false;                       // memory has that form already (but for the segments' displacements)
+  const tl::DeviceDriver* device = nullptr;  // of memory that the processor must not touch
+
+  // Whether the data must go through other memory.
+  bool staged() const { return type != nullptr && (!direct || device != nullptr); }
+};
+
+// Between `region` and `packed`, which has region.bytes. Both return a code of the caller's, and may throw
+// std::bad_alloc.
+int pack(const Region& region, std::byte* packed);
+int unpack(const Region& region, const std::byte* packed);
+
+}  // namespace plait::runtime

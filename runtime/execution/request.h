@@ -1,0 +1,50 @@
+// One collective call on its way from the program to the engine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/reduction.h"
+#include "plan/model/collective.h"
+#include "runtime/execution/lists.h"
+#include "runtime/execution/region.h"
+#include "runtime/layer.h"
+
+namespace plait::runtime {
+
+// Which side's memory holds the other one's (MPI_IN_PLACE).
+enum class Sharing : std::uint8_t { none, input_in_output, output_in_input };
+
+// What becomes of the segments that a scan's ranks have brought together.
+enum class Prefix : std::uint8_t { none, inclusive, exclusive };
+
+// An operator of the program's own, which the caller runs behind the request's reducer.
+class UserOperator {
+ public:
+  // Before operands are combined; throws where memory is short.
+  virtual void make_room() const = 0;
+  // The first error of the operator's: a code of the caller's; 0: there was none.
+  virtual int error() const = 0;
+
+ protected:
+  ~UserOperator() = default;
+};
+
+struct Request {
+  Call call;
+  Region input, output;
+  Sharing sharing = Sharing::none;
+  std::size_t own_offset = 0;  // packed bytes before this rank's segment in the side that holds the other
+  bool copy_input = false;     // the output overwrites the input in another order than it is read
+  const std::size_t* displacements = nullptr;  // as in CallShape
+  const Reducer* reducer = nullptr;
+  const UserOperator* user = nullptr;  // that `reducer` runs; nullptr: it is one of core's kernels
+  // A scan runs as an allgather, of whose segments each rank then combines those of lower ranks. Its input is packed by
+  // itself, whatever it shares with the output.
+  Prefix prefix = Prefix::none;
+  Lists* lists = nullptr;  // where the call's lists are kept; outlives the call
+
+  int user_error() const { return user != nullptr ? user->error() : 0; }
+};
+
+}  // namespace plait::runtime

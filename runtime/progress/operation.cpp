@@ -1,0 +1,29 @@
+#include "runtime/progress/operation.h"
+
+namespace plait::runtime {
+namespace {
+
+// What a large operation worked in is not kept.
+constexpr std::size_t most_bytes_kept = 64 * 1024;
+
+}  // namespace
+
+Operation::~Operation() = default;
+
+void clear(Operation& operation) {
+  operation.request = {};
+  operation.reason = nullptr;
+  operation.space.reset();
+  operation.membership = {};
+  operation.prepared.reset();
+  operation.execution = {};
+  operation.laid_out = operation.running = operation.failed = operation.needs_host = false;
+  operation.complete.store(false, std::memory_order_relaxed);
+  operation.begin_ns = 0;
+  operation.error = 0;
+  operation.next = nullptr;
+  if (operation.memory.bytes() > most_bytes_kept) operation.memory = WorkMemory();
+  if (operation.pairs != nullptr && operation.pairs->bytes() > most_bytes_kept) operation.pairs.reset();
+}
+
+}  // namespace plait::runtime

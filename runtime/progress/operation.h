@@ -1,0 +1,53 @@
+// A non-blocking collective that Plait has taken on, from its posting until the program has let go of its request.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "runtime/execution/communicator.h"
+#include "runtime/execution/execution.h"
+#include "runtime/execution/pair_exchange.h"
+#include "runtime/execution/request.h"
+#include "runtime/job/work_memory.h"
+#include "runtime/layer.h"
+#include "runtime/progress/membership.h"
+#include "runtime/team/schedule_cache.h"
+
+namespace plait::runtime {
+
+struct Operation {
+  virtual ~Operation();
+
+  // Tells the program's request that the operation is complete. The operation may be gone afterwards. Throws nothing.
+  virtual void tell() noexcept = 0;
+
+  Communicator* communicator = nullptr;
+  Request request;
+  const char* reason = nullptr;  // why it is not eligible; nullptr: it is
+
+  std::shared_ptr<PersistentSpace> space;  // of a persistent one; nullptr: it is not persistent
+  std::uint32_t slot = 0;                  // in its space, the same on all ranks
+  Membership membership;
+
+  // Once it is clear that it runs here.
+  std::shared_ptr<const PreparedCall> prepared;
+  Execution execution;
+  bool laid_out = false;                // its staging was made beforehand: of persistent operations and reshardings
+  std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
+  WorkMemory memory;
+  bool running = false;
+  bool failed = false;      // for OperationQueue::failure
+  bool needs_host = false;  // some part of it calls the host: only a thread that may do so moves it on
+
+  std::atomic<bool> complete{false};  // its request is about to be told, or is
+
+  std::uint64_t begin_ns = 0;  // of the call; 0: nobody measures
+  int error = 0;               // a code of the caller's
+  Operation* next = nullptr;   // in the one list that it is in
+};
+
+// Back to what it was when it was made, but for memory that is worth keeping.
+void clear(Operation& operation);
+
+}  // namespace plait::runtime
