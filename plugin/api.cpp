@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "plugin/layer.h"
-#include "runtime/progress/progress_thread.h"
 #include "runtime/job/job.h"
 #include "runtime/progress/progress_share.h"
+#include "runtime/progress/progress_thread.h"
 
 #ifndef PLAIT_VERSION
 #error "the build defines PLAIT_VERSION"

@@ -34,7 +34,7 @@ constexpr std::size_t max_element_bytes = 4096;  // slots and chunks hold many e
 
 // Data that is only moved: it travels as the bytes of its type signature. Sets a fresh region in place: copies of it
 // show in the time of a small call.
-void move_all(Region& region, const void* address, std::size_t count, const Datatype& type) {
+void move_all(Region& region, const void* address, std::size_t count, const Layout& type) {
   region.address = static_cast<std::byte*>(const_cast<void*>(address));
   region.count = count;
   region.type = &type;
@@ -134,7 +134,7 @@ const char* combine(Request& request, const Datatype& type, MPI_Op op) {
   return eligible;
 }
 
-void place(const Request& request, Region& region, const void* address, std::size_t count, const Datatype& type) {
+void place(const Request& request, Region& region, const void* address, std::size_t count, const Layout& type) {
   move_all(region, address, count, type);
   region.bytes = count * request.call.element_bytes;
   region.direct = type.contiguous || request.user == nullptr;

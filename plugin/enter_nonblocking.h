@@ -7,14 +7,14 @@
 #include <exception>
 #include <utility>
 
-#include "runtime/call/blocking.h"
-#include "plugin/host_call.h"
 #include "plugin/communicator.h"
 #include "plugin/enter.h"
 #include "plugin/errors.h"
+#include "plugin/host_call.h"
 #include "plugin/layer.h"
 #include "plugin/nonblocking.h"
 #include "plugin/operation.h"
+#include "runtime/call/blocking.h"
 #include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 #include "tl/trace.h"

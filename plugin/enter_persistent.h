@@ -11,15 +11,15 @@
 #include <utility>
 
 #include "plugin/arguments.h"
-#include "runtime/call/blocking.h"
-#include "plugin/host_call.h"
 #include "plugin/collective_functions.h"
 #include "plugin/communicator.h"
 #include "plugin/enter.h"
 #include "plugin/host.h"
+#include "plugin/host_call.h"
 #include "plugin/layer.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
+#include "runtime/call/blocking.h"
 #include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <exception>
 
-#include "runtime/call/blocking.h"
 #include "plugin/communicator.h"
 #include "plugin/communicators.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
+#include "runtime/call/blocking.h"
 #include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 
@@ -64,7 +64,7 @@ void look_at_made(MPI_Comm from, MPI_Comm made) noexcept {
 
 }  // namespace
 
-void note_waiting_post(MpiCommunicator& communicator) {
+void note_waiting_post(Communicator& communicator) {
   ++communicator.eligible_calls;
   ++communicator.posted_calls;
   any_waiting_post.store(true, std::memory_order_relaxed);

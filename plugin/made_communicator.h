@@ -5,13 +5,13 @@
 #include <mpi.h>
 
 #include "plugin/collective_functions.h"
+#include "plugin/layer.h"
+#include "runtime/execution/communicator.h"
 
 namespace plait::plugin {
 
-struct MpiCommunicator;
-
 // A call that does not block, on a communicator that is not set up.
-void note_waiting_post(MpiCommunicator& communicator);
+void note_waiting_post(Communicator& communicator);
 
 // At the end of MPI_Init: sets up MPI_COMM_WORLD where PLAIT_SETUP_CALLS is 0. Collective then; blocks.
 void set_up_world();

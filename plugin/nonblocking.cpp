@@ -4,13 +4,13 @@
 #include <exception>
 #include <utility>
 
-#include "runtime/execution/call_choice.h"
 #include "plugin/errors.h"
-#include "runtime/fusion/fusion.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
 #include "plugin/made_communicator.h"
 #include "plugin/progress.h"
+#include "runtime/execution/call_choice.h"
+#include "runtime/fusion/fusion.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"

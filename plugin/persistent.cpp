@@ -12,11 +12,11 @@
 #include "plugin/nonblocking.h"
 #include "plugin/persistent_receive.h"
 #include "plugin/persistent_requests.h"
-#include "runtime/progress/persistent_set_up.h"
-#include "runtime/progress/persistent_space.h"
 #include "plugin/progress.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
+#include "runtime/progress/persistent_set_up.h"
+#include "runtime/progress/persistent_space.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {

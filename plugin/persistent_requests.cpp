@@ -14,8 +14,8 @@
 #include "plugin/host.h"
 #include "plugin/layer.h"
 #include "plugin/persistent_receive.h"
-#include "runtime/progress/persistent_space.h"
 #include "runtime/job/job.h"
+#include "runtime/progress/persistent_space.h"
 
 namespace plait::plugin {
 namespace {

@@ -78,7 +78,7 @@ class Resharding {
   reshard::Options options_;
   reshard::Box source_box_, destination_box_;
   std::string description_;
-  std::unique_ptr<MpiOob> members_;             // the ranks of both meshes; none elsewhere
+  std::unique_ptr<MpiOob> members_;                // the ranks of both meshes; none elsewhere
   std::unique_ptr<MpiCommunicator> communicator_;  // over them; nullptr: this rank has no part
   std::shared_ptr<PreparedCall> prepared_;
   WorkMemory memory_, device_memory_;  // the latter for copies of data in memory of a device

@@ -36,7 +36,8 @@ bool committed(MPI_Datatype type) {
 // False where it is not committed.
 bool learn(MPI_Datatype handle, Datatype& type) {
   if (!committed(handle)) return false;
-  type = {.handle = handle};
+  type = {};
+  type.handle = handle;
   measure(type);
   try {
     type.gapless = run_of(type).has_value();

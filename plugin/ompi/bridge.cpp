@@ -13,18 +13,18 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "plugin/arguments.h"
-#include "runtime/call/blocking.h"
 #include "plugin/collectives.h"
 #include "plugin/communicator.h"
 #include "plugin/enter.h"
 #include "plugin/enter_persistent.h"
-#include "runtime/fusion/fusion.h"
 #include "plugin/host.h"
 #include "plugin/layer.h"
 #include "plugin/lifecycle.h"
 #include "plugin/operation.h"
 #include "plugin/persistent.h"
+#include "runtime/call/blocking.h"
 #include "runtime/execution/request.h"
+#include "runtime/fusion/fusion.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin::ompi {
@@ -109,8 +109,7 @@ inline MpiCommunicator* serving(plait_ompi_state& state, MPI_Comm comm) {
 }
 
 int start_request(MpiOperation& operation) {
-  return plait_ompi_start_request(&operation, comm_of(operation), &operation.binding_request,
-                                  &operation.handle);
+  return plait_ompi_start_request(&operation, comm_of(operation), &operation.binding_request, &operation.handle);
 }
 
 void complete_request(MpiOperation& operation) { plait_ompi_complete_request(operation.handle, operation.error); }
@@ -206,7 +205,7 @@ void plait_ompi_persistent_freed(MPI_Request request) { plait::plugin::request_f
 
 #define PLAIT_DEFINE_BINDING(Name, name, parameters, arguments)                                               \
   int plait_ompi_binding_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                             \
-    plait::plugin::MpiCommunicator* communicator = nullptr;                                                      \
+    plait::plugin::MpiCommunicator* communicator = nullptr;                                                   \
     try {                                                                                                     \
       communicator = plait::plugin::ompi::serving(*state, comm);                                              \
     } catch (const std::exception& exception) {                                                               \

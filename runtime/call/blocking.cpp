@@ -5,9 +5,9 @@
 #include <new>
 #include <string>
 
+#include "core/attempt.h"
 #include "core/intern.h"
 #include "core/log.h"
-#include "core/attempt.h"
 #include "runtime/execution/call_choice.h"
 #include "runtime/execution/call_record.h"
 #include "runtime/execution/caller.h"
@@ -48,7 +48,9 @@ void end_timed(Communicator& communicator, TrialClass& tried, std::uint64_t nano
   if (!status.ok()) break_off(communicator, status, caller().code_of(status));
 }
 
-int fail(Communicator& communicator, const Status& status) { return fail(communicator, status, caller().code_of(status)); }
+int fail(Communicator& communicator, const Status& status) {
+  return fail(communicator, status, caller().code_of(status));
+}
 
 // Without what is done with its results. Returns what the call is to return.
 inline int run_through(Communicator& communicator, const Request& request, Execution& execution) {
@@ -108,8 +110,7 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
   if (communicator.team->short_calls_only) [[unlikely]] {
     set_up_now(communicator, TeamExtent::all_calls);
     if (communicator.road == Road::host) return {.reason = communicator.host_reason};
-    if (communicator.road == Road::broken)
-      return {.code = communicator.raise(communicator.error)};
+    if (communicator.road == Road::broken) return {.code = communicator.raise(communicator.error)};
   }
   Team& team = *communicator.team;
   SlotSize* size = slot_size_of(team, request.call.collective);
@@ -160,8 +161,7 @@ Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t
   if (prepared->too_long || (communicator.posts && communicator.team->short_calls_only)) [[unlikely]] {
     set_up_now(communicator, TeamExtent::all_calls);
     if (communicator.road == Road::host) return {.reason = communicator.host_reason};
-    if (communicator.road == Road::broken)
-      return {.code = communicator.raise(communicator.error)};
+    if (communicator.road == Road::broken) return {.code = communicator.raise(communicator.error)};
     prepared = &communicator.team->schedules.find(shape);
   }
   if (prepared->tried != nullptr && !prepared->tried->trial.passes()) [[unlikely]]

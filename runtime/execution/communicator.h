@@ -81,8 +81,9 @@ struct Communicator {
 
   std::unique_ptr<PairExchange> pairs;  // of the blocking calls, of which one runs at a time; nullptr: none yet
   OperationQueue operations;
-  std::unique_ptr<Grouping> grouping;           // of its non-blocking calls; nullptr: they run one by one
-  std::shared_ptr<PersistentSpace> persistent;  // of its persistent collectives, which may outlive it; nullptr: none yet
+  std::unique_ptr<Grouping> grouping;  // of its non-blocking calls; nullptr: they run one by one
+  std::shared_ptr<PersistentSpace>
+      persistent;  // of its persistent collectives, which may outlive it; nullptr: none yet
 };
 
 }  // namespace plait::runtime

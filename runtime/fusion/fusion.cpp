@@ -417,8 +417,7 @@ Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
   std::byte* packed = run_->buffers.base[0];
   operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    if (const int error = pack(input_of(operation->request), packed); error != 0)
-      return fail(pack_error(error));
+    if (const int error = pack(input_of(operation->request), packed); error != 0) return fail(pack_error(error));
     packed += bytes_of(*operation);
   }
   const Result<bool> complete = communicator_.team->engine.start(run_->groups[run_group_]->schedule, run_->buffers,
@@ -434,8 +433,7 @@ Fusion::Turn Fusion::end_run(OperationQueue& queue) {
   const std::byte* packed = run_->buffers.base[0];
   Operation* operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    if (const int error = unpack(operation->request.output, packed); error != 0)
-      return fail(pack_error(error));
+    if (const int error = unpack(operation->request.output, packed); error != 0) return fail(pack_error(error));
     packed += bytes_of(*operation);
     operation->execution.staging = {};
     operation->membership.plan = prepared.plan;

@@ -17,12 +17,12 @@
 
 #include "core/status.h"
 #include "plan/overlap/overlap_plan.h"
+#include "runtime/execution/grouping.h"
 #include "runtime/fusion/fused_plans.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/fusion/overlap_learner.h"
 #include "runtime/fusion/step_matcher.h"
 #include "runtime/layer.h"
-#include "runtime/execution/grouping.h"
 #include "runtime/progress/operation.h"
 
 namespace plait::runtime {

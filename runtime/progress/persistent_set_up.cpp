@@ -7,6 +7,7 @@
 #include "core/attempt.h"
 #include "core/log.h"
 #include "runtime/oob/oob.h"
+#include "runtime/team/team_request.h"
 
 namespace plait::runtime {
 namespace {

@@ -351,8 +351,7 @@ void Progress::leave_out(Communicator& communicator, int error) {
   while (!enter()) sched_yield();
   if (communicator.road == Road::accelerated || communicator.road == Road::waiting) {
     communicator.error = error;
-    break_road(communicator,
-               attempt([] { return Status(Code::unavailable, "a rank could not take part in a call"); }));
+    break_road(communicator, attempt([] { return Status(Code::unavailable, "a rank could not take part in a call"); }));
     if (communicator.team != nullptr) communicator.team->give_up(communicator.operations.failure);
   }
   leave();

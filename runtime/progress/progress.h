@@ -9,8 +9,8 @@
 #include <atomic>
 
 #include "runtime/execution/communicator.h"
-#include "runtime/layer.h"
 #include "runtime/execution/grouping.h"
+#include "runtime/layer.h"
 #include "runtime/progress/host_turns.h"
 #include "runtime/progress/mailbox.h"
 #include "runtime/progress/operation.h"
@@ -85,7 +85,7 @@ class Progress {
   int turn(bool may_call_host) noexcept;
 
   const Surroundings surroundings_;
-  std::atomic<int> posted_{0};      // operations that are not complete
+  std::atomic<int> posted_{0};     // operations that are not complete
   std::atomic<bool> busy_{false};  // some thread runs progress(), or this one is within it
   // It may come to its end without its request being told: during its posting, and while a wait of ours waits for it.
   // When it has, it counts as posted until somebody waits for it or the next turn tells its request.

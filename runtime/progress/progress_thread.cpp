@@ -67,7 +67,7 @@ class ProgressThread {
   int most_threads() const;
   bool program_progresses() const;
 
-  Progress& progress_;  // that it turns
+  Progress& progress_;            // that it turns
   const std::vector<int> units_;  // that the program may use, ascending
   std::atomic<bool> stopping_{false};
   Duty duty_;  // of the thread alone
@@ -166,7 +166,8 @@ void ProgressThread::run() {
 }
 
 void ProgressThread::sleep_until_posted() {
-  helper_bell().sleep_unless([this] { return progress_.anything_posted() || stopping_.load(std::memory_order_seq_cst); });
+  helper_bell().sleep_unless(
+      [this] { return progress_.anything_posted() || stopping_.load(std::memory_order_seq_cst); });
 }
 
 // ---- Workers ----

@@ -9,7 +9,8 @@ namespace plait::runtime {
 // Sends are complete at once; receives wait in the order in which they were started.
 class MemoryChannel final : public Channel {
  public:
-  MemoryChannel(MemoryNetwork& network, int rank) : network_(network), rank_(rank) {}
+  MemoryChannel(MemoryNetwork& network, int rank, std::uint64_t context)
+      : network_(network), rank_(rank), context_(context) {}
   ChannelKind kind() const override { return ChannelKind::mpi; }
   int active() const override { return active_; }
 
@@ -54,12 +55,12 @@ class MemoryChannel final : public Channel {
     MemoryNetwork::Box& box = *network_.boxes_[static_cast<std::size_t>(transfer.peer)];
     const std::scoped_lock lock(box.guard);
     message.looks_left = std::uniform_int_distribution<int>(0, network_.most_delay_)(box.random);
-    box.from[rank_].push_back(std::move(message));
+    box.from[{context_, rank_}].push_back(std::move(message));
   }
   Result<bool> receive(int peer, Transfer& transfer) {
     MemoryNetwork::Box& box = *network_.boxes_[static_cast<std::size_t>(rank_)];
     std::unique_lock lock(box.guard);
-    auto& queue = box.from[peer];
+    auto& queue = box.from[{context_, peer}];
     if (queue.empty()) {
       lock.unlock();
       if (Status status = reachable(peer); !status.ok()) return status;
@@ -81,12 +82,13 @@ class MemoryChannel final : public Channel {
 
   MemoryNetwork& network_;
   const int rank_;
+  const std::uint64_t context_;
   std::map<int, std::deque<Transfer*>> receives_;  // by sender
   int active_ = 0;
 };
 
 MemoryNetwork::MemoryNetwork(int ranks, std::uint64_t seed, int most_delay)
-    : most_delay_(most_delay), gone_(static_cast<std::size_t>(ranks)) {
+    : most_delay_(most_delay), gone_(static_cast<std::size_t>(ranks)), contexts_(static_cast<std::size_t>(ranks)) {
   std::seed_seq seeds{seed};
   std::vector<std::uint32_t> own(static_cast<std::size_t>(ranks));
   seeds.generate(own.begin(), own.end());
@@ -96,7 +98,9 @@ MemoryNetwork::MemoryNetwork(int ranks, std::uint64_t seed, int most_delay)
   }
 }
 
-std::unique_ptr<Channel> MemoryNetwork::channel(int rank) { return std::make_unique<MemoryChannel>(*this, rank); }
+std::unique_ptr<Channel> MemoryNetwork::channel(int rank, std::uint64_t context) {
+  return std::make_unique<MemoryChannel>(*this, rank, context);
+}
 
 void MemoryNetwork::cut_off(int rank) { gone_[static_cast<std::size_t>(rank)].store(true); }
 

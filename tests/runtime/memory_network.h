@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "runtime/oob/host_messages.h"
@@ -22,7 +23,10 @@ class MemoryNetwork {
   // A message is found after up to `most_delay` looks in vain.
   MemoryNetwork(int ranks, std::uint64_t seed, int most_delay);
 
-  std::unique_ptr<Channel> channel(int rank);
+  // Messages meet within a context: what is sent in one is never received in another.
+  std::unique_ptr<Channel> channel(int rank, std::uint64_t context);
+  // A new one of that rank's: the same on all ranks that take them in the same order.
+  std::uint64_t take_context(int rank) { return contexts_[static_cast<std::size_t>(rank)]++; }
   // That rank is gone: who waits for it hears so.
   void cut_off(int rank);
 
@@ -34,19 +38,21 @@ class MemoryNetwork {
   };
   struct Box {  // of one receiver
     std::mutex guard;
-    std::map<int, std::deque<Message>> from;  // by sender
+    std::map<std::pair<std::uint64_t, int>, std::deque<Message>> from;  // by context and sender
     std::mt19937_64 random;
   };
 
   int most_delay_;
   std::vector<std::unique_ptr<Box>> boxes_;
   std::vector<std::atomic<bool>> gone_;
+  std::vector<std::uint64_t> contexts_;  // by rank, taken so far: each of its rank's thread
 };
 
 class MemoryMessages final : public HostMessages {
  public:
-  MemoryMessages(MemoryNetwork& network, int rank) : network_(network), rank_(rank) {}
-  std::unique_ptr<Channel> make_channel() override { return network_.channel(rank_); }
+  MemoryMessages(MemoryNetwork& network, int rank)
+      : network_(network), rank_(rank), context_(network.take_context(rank)) {}
+  std::unique_ptr<Channel> make_channel() override { return network_.channel(rank_, context_); }
   // As of a network at which a byte takes a nanosecond.
   RateMeter meter() override;
   double way(const RateTrial&, int) override { return 1e-6; }
@@ -54,6 +60,7 @@ class MemoryMessages final : public HostMessages {
  private:
   MemoryNetwork& network_;
   int rank_;
+  std::uint64_t context_;
 };
 
 }  // namespace plait::runtime

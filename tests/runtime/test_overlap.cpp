@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "runtime/fusion/overlap_counts.h"
-#include "runtime/progress/host_turns.h"
 #include "runtime/fusion/step_matcher.h"
+#include "runtime/progress/host_turns.h"
 #include "runtime/progress/progress_share.h"
 
 namespace plait::runtime {

@@ -15,43 +15,10 @@
 #include "runtime/team/set_up.h"
 #include "runtime/team/timed_call.h"
 #include "tests/runtime/in_process_oob.h"
+#include "tests/runtime/process.h"
 
 namespace plait::runtime {
 namespace {
-
-// What the ranks of a job have in common, while a test runs.
-class Process {
- public:
-  explicit Process(int ranks) {
-    job_.config.channels = {"mpi"};
-    job_.config.host_when_faster = false;
-    job_.config.trial = TrialMode::none;
-    job_.ranks_on_machine = ranks;
-    detail::job = &job_;
-  }
-  ~Process() { detail::job = nullptr; }
-  Config& config() { return job_.config; }
-
- private:
-  Job job_;
-};
-
-struct Shape {
-  int ranks, on_node;
-};
-
-// Consecutive ranks share a node.
-TeamRequest request_of(int rank, const Shape& shape, TeamExtent extent) {
-  Location location;
-  location.host = {1, static_cast<std::uint64_t>(rank / shape.on_node) + 1};
-  location.machine = 1;
-  location.cores_allowed = 1;
-  location.process = rank + 1;
-  TeamRequest request;
-  request.extent = extent;
-  request.location = location;
-  return request;
-}
 
 Status run(Team& team, const Call& call, const void* input, void* output, const Reducer* reducer) {
   const PreparedCall& prepared = team.schedules.find({.call = call, .candidate = planners_candidate});
@@ -83,17 +50,17 @@ std::string sum_ranks(Team& team, int rank, int ranks, std::size_t count) {
   return {};
 }
 
+// The job's messages are late by a seed that the test prints where it fails.
 class SetUpOf : public testing::TestWithParam<Shape> {
  protected:
-  // The job's messages are late by a seed that the test prints where it fails.
-  static constexpr std::uint64_t seed = 20261123;
+  const std::uint64_t seed = test_seed();
+  const testing::ScopedTrace trace{__FILE__, __LINE__, "seed " + std::to_string(seed)};
 };
 
 class CallsOf : public SetUpOf {};   // by no more ranks than plans are made for
 class TrialsOf : public SetUpOf {};  // likewise, tried
 
 TEST_P(SetUpOf, ConnectsAllRanks) {
-  SCOPED_TRACE("seed " + std::to_string(seed));
   const Shape shape = GetParam();
   Process process(shape.ranks);
   InProcessJob job(shape.ranks);
@@ -189,7 +156,6 @@ TEST_P(CallsOf, ReplacesNothingOnceARankHasFailed) {
 // A rank that leaves in the midst of calls: no other waits for it for ever, and all hear why.
 TEST_P(CallsOf, TellsAllWhyARankLeft) {
   const Shape shape = GetParam();
-  SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   Process process(shape.ranks);
   for (int round = 0; round < 3; ++round) {
@@ -241,7 +207,6 @@ std::string settle(Team& team, const std::function<std::uint64_t(bool host)>& to
 
 TEST_P(TrialsOf, SettlesATrialAlikeOnAllRanks) {
   const Shape shape = GetParam();
-  SCOPED_TRACE("seed " + std::to_string(seed));
   Process process(shape.ranks);
   process.config().trial = TrialMode::all;
   process.config().trial_after = 2;
@@ -269,10 +234,6 @@ TEST_P(TrialsOf, SettlesATrialAlikeOnAllRanks) {
       EXPECT_EQ(way == Trial::host, host_is_faster);
     }
   }
-}
-
-std::string name_of(const testing::TestParamInfo<Shape>& shape) {
-  return std::to_string(shape.param.ranks) + "In" + std::to_string(shape.param.on_node);
 }
 
 constexpr Shape many{1024, 64};
