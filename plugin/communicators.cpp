@@ -14,10 +14,10 @@ constinit std::atomic<std::uint64_t> detail::communicator_generation{1};
 
 namespace {
 
-constinit int keyval = MPI_KEYVAL_INVALID;
+constinit int state_keyval = MPI_KEYVAL_INVALID;
 
 // All that are alive, for the end of the job. The lock is never held across a call into MPI.
-struct Registry {
+struct EveryCommunicator {
   std::mutex guard;
   MpiCommunicator* first = nullptr;
 
@@ -36,7 +36,7 @@ struct Registry {
       first = communicator.next;
   }
 };
-constinit Registry registry;
+constinit EveryCommunicator every_communicator;
 
 // For a communicator's state when there is no memory for one: the other ranks have theirs, and a rank without would
 // leave its calls to the host alone. It is enough for a moment's lack.
@@ -68,7 +68,7 @@ int destroy_communicator(MPI_Comm, int, void* value, void*) {
   communicator->progress.retire(*communicator);
   // Its requests outlive it.
   if (communicator->persistent != nullptr) mpi_of(communicator->persistent->communicator()).handle = MPI_COMM_NULL;
-  registry.remove(*communicator);
+  every_communicator.remove(*communicator);
   detail::communicator_generation.fetch_add(1, std::memory_order_acq_rel);
   delete_communicator(communicator);
   return MPI_SUCCESS;
@@ -76,29 +76,31 @@ int destroy_communicator(MPI_Comm, int, void* value, void*) {
 
 MpiCommunicator* make_communicator(MPI_Comm handle) {
   MpiCommunicator* communicator = new_communicator(handle);
-  registry.add(*communicator);
-  if (PMPI_Comm_set_attr(handle, keyval, communicator) == MPI_SUCCESS) return communicator;
-  destroy_communicator(handle, keyval, communicator, nullptr);
+  every_communicator.add(*communicator);
+  if (PMPI_Comm_set_attr(handle, state_keyval, communicator) == MPI_SUCCESS) return communicator;
+  destroy_communicator(handle, state_keyval, communicator, nullptr);
   return nullptr;
 }
 
 }  // namespace
 
-void start_communicators() { PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, destroy_communicator, &keyval, nullptr); }
+void start_communicators() {
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, destroy_communicator, &state_keyval, nullptr);
+}
 
 void stop_communicators() {
-  if (keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&keyval);
+  if (state_keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&state_keyval);
 }
 
 void free_all_communicators() {
   while (true) {
     MPI_Comm handle = MPI_COMM_NULL;
     {
-      const std::scoped_lock lock(registry.guard);
-      if (registry.first == nullptr) return;
-      handle = registry.first->handle;
+      const std::scoped_lock lock(every_communicator.guard);
+      if (every_communicator.first == nullptr) return;
+      handle = every_communicator.first->handle;
     }
-    if (PMPI_Comm_delete_attr(handle, keyval) != MPI_SUCCESS) return;
+    if (PMPI_Comm_delete_attr(handle, state_keyval) != MPI_SUCCESS) return;
   }
 }
 
@@ -107,7 +109,7 @@ MpiCommunicator* detail::find_communicator_slowly(MPI_Comm handle) {
   const std::uint64_t generation = communicator_generation.load(std::memory_order_acquire);
   void* value = nullptr;
   int found = 0;
-  if (PMPI_Comm_get_attr(handle, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+  if (PMPI_Comm_get_attr(handle, state_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   auto* communicator = found != 0 ? static_cast<MpiCommunicator*>(value) : make_communicator(handle);
   if (communicator != nullptr)
     communicator_cache.line[CommunicatorCache::index(handle)] = {handle, communicator, generation};

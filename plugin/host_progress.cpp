@@ -38,13 +38,13 @@ using WorkerProgress = unsigned (*)(void*);
 constexpr const char* symbol = "ucp_worker_progress";
 
 WorkerProgress worker_progress = nullptr;
-int (*own_progress)() = nullptr;
+int (*turn_of_ours)() = nullptr;
 bool called = false;
 
 unsigned progress_of_both(void* worker) {
   called = true;
   const unsigned moved = worker_progress(worker);
-  return moved + static_cast<unsigned>(own_progress());
+  return moved + static_cast<unsigned>(turn_of_ours());
 }
 
 // What the host calls: a preloaded library's stands before UCX's own, and UCX may be out of the global scope.
@@ -77,7 +77,7 @@ bool join_host_progress(int (*progress)()) {
   void* found = find_in_ucx();
   if (found == nullptr || job().any_concurrent) return false;
   worker_progress = reinterpret_cast<WorkerProgress>(found);
-  own_progress = progress;
+  turn_of_ours = progress;
   const void* const inside = reinterpret_cast<const void*>(host().init);
   if (!replace_imported_function(inside, symbol, reinterpret_cast<const void*>(&progress_of_both))) return false;
   if (tried_out()) return true;
