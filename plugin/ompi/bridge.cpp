@@ -12,16 +12,16 @@
 
 #include "core/config.h"
 #include "core/log.h"
-#include "plugin/arguments.h"
-#include "plugin/collectives.h"
-#include "plugin/communicator.h"
-#include "plugin/enter.h"
-#include "plugin/enter_persistent.h"
-#include "plugin/host.h"
+#include "plugin/mpi/call/arguments.h"
+#include "plugin/mpi/call/collectives.h"
+#include "plugin/mpi/communicator/communicator.h"
+#include "plugin/mpi/call/enter.h"
+#include "plugin/mpi/call/enter_persistent.h"
+#include "plugin/mpi/host/host.h"
 #include "plugin/layer.h"
-#include "plugin/lifecycle.h"
-#include "plugin/operation.h"
-#include "plugin/persistent.h"
+#include "plugin/mpi/call/lifecycle.h"
+#include "plugin/mpi/request/operation.h"
+#include "plugin/mpi/request/persistent.h"
 #include "runtime/call/blocking.h"
 #include "runtime/execution/request.h"
 #include "runtime/fusion/fusion.h"
@@ -63,7 +63,7 @@ const void* library_of(const void* address) {
   return dladdr(address, &found) != 0 ? found.dli_fbase : nullptr;
 }
 
-// The arguments of plugin/arguments.h by MPI's names.
+// The arguments of plugin/mpi/call/arguments.h by MPI's names.
 using Barrier = BarrierCall;
 using Bcast = BcastCall;
 using Reduce = ReduceCall;

@@ -2,7 +2,7 @@
 #ifndef PLAIT_PLUGIN_OMPI_MODULE_H
 #define PLAIT_PLUGIN_OMPI_MODULE_H
 
-#include "plugin/collective_functions.h"
+#include "plugin/lists/collective_functions.h"
 #include "plugin/ompi/bridge.h"
 #include "plugin/ompi/interface.h"
 

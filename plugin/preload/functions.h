@@ -3,7 +3,7 @@
 // reads it.
 #pragma once
 
-#include "plugin/collective_functions.h"
+#include "plugin/lists/collective_functions.h"
 
 // X(Name, name, parameters, arguments), as in PLAIT_COLLECTIVES.
 #define PLAIT_FRAME(X)                                                                \

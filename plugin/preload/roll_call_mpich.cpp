@@ -16,8 +16,8 @@
 #include "core/environment.h"
 #include "core/log.h"
 #include "plait/plait.h"
-#include "plugin/host.h"
-#include "plugin/imported_function.h"
+#include "plugin/mpi/host/host.h"
+#include "plugin/mpi/host/imported_function.h"
 #include "plugin/preload/pmi_store.h"
 #include "plugin/preload/roll_call.h"
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "plugin/contiguity.h"
-#include "plugin/type_runs.h"
-#include "plugin/types.h"
+#include "plugin/mpi/types/contiguity.h"
+#include "plugin/mpi/types/type_runs.h"
+#include "plugin/mpi/types/types.h"
 #include "tests/differential/random.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Run by three ranks: what a rank hears of failures. A rank that merely saw another one's connection cut tells so; the
 // reason of the rank that cut it counts for more, whichever comes first.
-#include "plugin/failure_notice.h"
+#include "plugin/mpi/oob/failure_notice.h"
 
 #include <mpi.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "plugin/left_requests.h"
+#include "plugin/mpi/oob/left_requests.h"
 
 namespace {
 

@@ -1,9 +1,0 @@
-#include "plugin/host.h"
-
-namespace plait::plugin {
-
-constinit Host detail::host;
-
-void install_host(const Host& host) { detail::host = host; }
-
-}  // namespace plait::plugin

@@ -1,0 +1,80 @@
+// The way of every blocking call, from the program into Plait or to the host.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <exception>
+
+#include "plugin/mpi/communicator/communicator.h"
+#include "plugin/mpi/communicator/communicators.h"
+#include "plugin/mpi/host/host_call.h"
+#include "plugin/layer.h"
+#include "plugin/mpi/communicator/leave_call.h"
+#include "plugin/mpi/call/lifecycle.h"
+#include "runtime/call/blocking.h"
+#include "runtime/execution/request.h"
+#include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
+#include "tl/trace.h"
+
+namespace plait::plugin {
+
+// Where calls are taken: the communicator's state, else nullptr. Throws where memory is short: the other ranks may have
+// theirs.
+inline MpiCommunicator* serving(MPI_Comm comm) {
+  if (phase() == Phase::before) [[unlikely]]
+    start_late();
+  return accepting() ? find_communicator(comm) : nullptr;
+}
+
+// Arguments are those of plugin/mpi/call/arguments.h. `communicator`: serving(comm). A part of
+// the bindings' functions: another call and its saved registers show in the time of a small one.
+template <class Arguments>
+[[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm, MpiCommunicator* communicator) {
+  const bool measuring = reporting();
+  const bool hopeless = communicator == nullptr || communicator->road == Road::host;
+  if (hopeless && !measuring) {
+    note_host_call();
+    return arguments.on_host(comm);
+  }
+  const std::uint64_t begin_ns = measuring ? monotonic_ns() : 0;
+  Request request;
+  request.call.collective = Arguments::collective;
+  if (communicator != nullptr) request.lists = &communicator->space;
+  const char* reason = nullptr;
+  const bool readable = communicator != nullptr && !communicator->inter;  // else the arguments mean something else
+  try {
+    if (readable) reason = arguments.prepare(*communicator, request);
+  } catch (const std::exception& exception) {
+    if (!stay_with_host(*communicator)) return leave_call(comm, communicator, exception);
+    reason = plugin::reasons::no_memory;
+  }
+  if (hopeless) {
+    if (communicator != nullptr) reason = communicator->host_reason;
+  } else if (reason == nullptr) {
+    const Outcome outcome = accelerate(*communicator, request, begin_ns);
+    if (outcome.reason == nullptr) return outcome.code;
+    reason = outcome.reason;
+  }
+  note_host_call();
+  const int code = arguments.on_host(comm);
+  if (communicator != nullptr && communicator->timed.tried != nullptr) [[unlikely]]
+    end_host_call(*communicator);
+  if (measuring)
+    count_host_call({Arguments::collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
+  return code;
+}
+
+template <class Arguments>
+[[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm) {
+  MpiCommunicator* communicator = nullptr;
+  try {
+    communicator = serving(comm);
+  } catch (const std::exception& exception) {
+    return leave_call(comm, nullptr, exception);
+  }
+  return enter(arguments, comm, communicator);
+}
+
+}  // namespace plait::plugin

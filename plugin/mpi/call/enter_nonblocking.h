@@ -1,0 +1,72 @@
+// The way of every non-blocking call, from the program into Plait or to the host.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+#include "plugin/mpi/communicator/communicator.h"
+#include "plugin/mpi/call/enter.h"
+#include "plugin/mpi/host/errors.h"
+#include "plugin/mpi/host/host_call.h"
+#include "plugin/layer.h"
+#include "plugin/mpi/request/nonblocking.h"
+#include "plugin/mpi/request/operation.h"
+#include "runtime/call/blocking.h"
+#include "runtime/execution/request.h"
+#include "runtime/job/job.h"
+#include "tl/trace.h"
+
+namespace plait::plugin {
+
+// The call as the program made it, counted for the report. `operation` may be nullptr: nobody looked at the call.
+template <class Arguments>
+int post_on_host(const Arguments& arguments, MPI_Comm comm, MPI_Request* request, const MpiCommunicator* communicator,
+                 const MpiOperation* operation) {
+  note_host_call();
+  const std::uint64_t begin_ns = reporting() ? monotonic_ns() : 0;
+  const int code = arguments.on_host(comm, request);
+  if (begin_ns == 0) return code;
+  const char* reason = communicator != nullptr ? communicator->host_reason : nullptr;
+  count_host_call({.collective = Arguments::collective,
+                   .comm = comm,
+                   .communicator = communicator,
+                   .call = operation != nullptr ? &operation->request.call : nullptr,
+                   .reason = operation != nullptr ? operation->reason : reason,
+                   .form = Form::nonblocking},
+                  begin_ns);
+  return code;
+}
+
+template <class Arguments>
+int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
+  MpiCommunicator* communicator = nullptr;
+  MpiOperation* made = nullptr;
+  try {
+    communicator = request != nullptr ? serving(comm) : nullptr;
+    if (communicator != nullptr && communicator->road != Road::host) {
+      made = take_operation(*communicator, Arguments::collective);
+      made->begin_ns = reporting() ? monotonic_ns() : 0;
+      made->reason = arguments.prepare(*communicator, made->request);
+    }
+  } catch (const std::exception& exception) {
+    if (made != nullptr) give_back(std::exchange(made, nullptr));
+    if (communicator == nullptr || !post_stays_with_host(*communicator))
+      return leave_call(comm, communicator, exception);
+  }
+  if (made == nullptr) return post_on_host(arguments, comm, request, communicator, nullptr);
+  MpiOperation& operation = *made;
+  const Admission admission = admit(operation);
+  if (admission == Admission::taken) return give_request(operation, request);
+  int code = operation.error;
+  if (admission == Admission::failed)
+    code = raise_error_of_call(comm, code);
+  else
+    code = post_on_host(arguments, comm, request, communicator, &operation);
+  give_back(&operation);
+  return code;
+}
+
+}  // namespace plait::plugin

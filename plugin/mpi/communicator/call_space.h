@@ -1,0 +1,22 @@
+// What a collective call's arguments are read into, kept from call to call so that it keeps its memory.
+#pragma once
+
+#include "core/aligned_bytes.h"
+#include "plugin/mpi/types/datatype.h"
+#include "plugin/layer.h"
+#include "plugin/mpi/types/reduction.h"
+#include "runtime/execution/lists.h"
+#include "runtime/execution/request.h"
+
+namespace plait::plugin {
+
+struct CallSpace : Lists {
+  Datatype input_type, output_type;  // of a single call
+  UserReduction user;
+  AlignedBytes operands;  // of `user`
+};
+
+// Where a request of ours has its lists.
+inline CallSpace& space_of(const Request& request) { return static_cast<CallSpace&>(*request.lists); }
+
+}  // namespace plait::plugin

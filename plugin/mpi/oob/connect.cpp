@@ -1,0 +1,58 @@
+#include "plugin/mpi/oob/connect.h"
+
+#include <mpi.h>
+
+#include <array>
+#include <exception>
+#include <utility>
+
+#include "core/attempt.h"
+#include "plugin/mpi/oob/mpi_oob.h"
+#include "plugin/mpi/host/progress.h"
+
+namespace plait::plugin {
+namespace {
+
+TeamRequest request_for(const Connecting& connecting, TeamExtent extent) {
+  std::array<char, MPI_MAX_OBJECT_NAME> name{};
+  int length = 0;
+  PMPI_Comm_get_name(connecting.comm, name.data(), &length);
+  return {.extent = extent,
+          .channels = connecting.channels,
+          .grid = connecting.grid,
+          .name = length > 0 ? name.data() : "",
+          .move_operations_on = [] { own_progress().progress(); },
+          .location = {}};
+}
+
+// For a rank that lacks the memory to say what it wants.
+Status leave(const Connecting& connecting, Team* before, const std::exception& exception) noexcept {
+  const Status cause = status_of(exception);
+  if (before == nullptr) {
+    decline_set_up(connecting.comm);
+    return cause;
+  }
+  before->give_up(cause);
+  return {Code::peer_failed, "out of memory"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Team>> connect_team(const Connecting& connecting, TeamExtent extent,
+                                           std::unique_ptr<Team> before) noexcept {
+  std::unique_ptr<MpiOob> oob;
+  TeamRequest request;
+  try {
+    request = request_for(connecting, extent);
+    if (before == nullptr) oob = std::make_unique<MpiOob>(MPI_COMM_NULL);
+  } catch (const std::exception& exception) {
+    return leave(connecting, before.get(), exception);
+  }
+  if (oob != nullptr)
+    if (Status made = oob->make_own(connecting.comm); !made.ok()) return made;
+  return set_up(std::move(request), std::move(oob), std::move(before));
+}
+
+void decline_set_up(MPI_Comm comm) noexcept { decline_mpi_oob(comm); }
+
+}  // namespace plait::plugin

@@ -1,0 +1,282 @@
+#include "plugin/mpi/request/nonblocking.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "plugin/mpi/host/errors.h"
+#include "plugin/mpi/host/host.h"
+#include "plugin/layer.h"
+#include "plugin/mpi/communicator/made_communicator.h"
+#include "plugin/mpi/host/progress.h"
+#include "runtime/execution/call_choice.h"
+#include "runtime/fusion/fusion.h"
+#include "runtime/fusion/overlap_counts.h"
+#include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
+#include "runtime/team/team.h"
+#include "tl/trace.h"
+
+namespace plait::plugin {
+namespace {
+
+// What this thread posted last, for wait(). The program frees it only by completing its request.
+struct Latest {
+  MpiOperation* operation = nullptr;
+  MPI_Request handle{};
+};
+thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
+
+bool calls_host(const MpiOperation& operation) {
+  const Request& request = operation.request;
+  if (by_pairs(request.call.collective)) {
+    const Links& links = operation.communicator->team->links;
+    const auto packed = [](const Piece& piece) { return piece.type != nullptr && !piece.type->contiguous; };
+    return links.network == ChannelKind::mpi || std::ranges::any_of(request.lists->sends, packed);
+  }
+  const bool packed = request.input.type != nullptr && !request.input.direct;
+  return packed || uses_host(*operation.prepared);
+}
+
+// As for the blocking calls, but for what those learn of lengths.
+bool is_hosts(const Team& team, const Request& request) {
+  if (request.prefix != Prefix::none) return scan_is_hosts(team, request);
+  return request.call.collective == Collective::gatherv && job().config.host_when_faster;
+}
+
+Admission admit_accelerated(MpiOperation& operation) {
+  prepare_to_run(operation);
+  if (operation.request.call.collective == Collective::allreduce)
+    if (Fusion* fusion = fusion_of(*operation.communicator); fusion != nullptr) fusion->enlist(operation);
+  if (operation.prepared == nullptr) return Admission::host;
+  operation.error = operation.types.hold(operation.request);
+  if (operation.error == MPI_SUCCESS) return Admission::taken;
+  own_progress().leave_out(*operation.communicator, operation.error);
+  return Admission::failed;
+}
+
+// While the communicator waits to be set up it is an eligible call, too.
+void note_post(Communicator& communicator) {
+  communicator.posts = true;
+  communicator.made_of_it = 0;
+  if (communicator.road == Road::waiting) note_waiting_post(communicator);
+}
+
+Admission admit_by_road(MpiOperation& operation) {
+  Communicator& communicator = *operation.communicator;
+  note_post(communicator);
+  switch (communicator.road) {
+    case Road::accelerated:
+      return admit_accelerated(operation);
+    case Road::broken:
+      operation.error = communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER;
+      return Admission::failed;
+    case Road::waiting:
+      operation.reason = reasons::not_set_up_by_blocking;
+      return Admission::host;
+    default:
+      operation.reason = communicator.host_reason;
+      return Admission::host;
+  }
+}
+
+// MPI's requests are pointers or integers.
+RequestKey key_of(MPI_Request request) { return (RequestKey)request; }
+
+// ---- The functions of a generalized request ----
+
+// Called in the program's thread that finds the request complete.
+int query(void* state, MPI_Status* status) {
+  Fusion::note_found_complete(*static_cast<const MpiOperation*>(state));
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_ANY_SOURCE;
+  status->MPI_TAG = MPI_ANY_TAG;
+  return static_cast<MpiOperation*>(state)->error;
+}
+
+// MPICH calls it from MPI_Request_free, even before the end.
+int release(void* state) {
+  auto* operation = static_cast<MpiOperation*>(state);
+  if (latest.operation == operation) latest = {};
+  operation->handle = MPI_REQUEST_NULL;
+  operation->abandoned = !own_progress().told(*operation);
+  if (!operation->abandoned) give_back(operation);
+  return MPI_SUCCESS;
+}
+
+// Collectives cannot be cancelled.
+int cancel(void*, int) { return MPI_SUCCESS; }
+
+#if defined(OPEN_MPI)
+
+int start_generalized_request(MpiOperation& operation) {
+  return PMPI_Grequest_start(query, release, cancel, &operation, &operation.handle);
+}
+
+#else
+
+int poll(void*, MPI_Status*) {
+  progress_of_both();
+  return MPI_SUCCESS;
+}
+
+int wait_for_all(int count, void** states, double, MPI_Status*) {
+  for (int i = 0; i < count; ++i)
+    while (!own_progress().told(*static_cast<MpiOperation*>(states[i]))) progress_of_both();
+  return MPI_SUCCESS;
+}
+
+// One without a function that waits ends the job in MPICH 4.0's MPI_Waitall, when MPI_REQUEST_NULL stands beside it and
+// it is not complete yet.
+int start_generalized_request(MpiOperation& operation) {
+  return PMPIX_Grequest_start(query, release, cancel, poll, wait_for_all, &operation, &operation.handle);
+}
+
+#endif
+
+int start_request(MpiOperation& operation) {
+  if (host().start_request != nullptr) return host().start_request(operation);
+  if (operation.handle != MPI_REQUEST_NULL) return MPI_SUCCESS;
+  return start_generalized_request(operation);
+}
+
+// A persistent request is the host's to complete; it finds that done already.
+void await_start(const MpiOperation& operation) {
+  constexpr int most_turns = 256;
+  for (int turns = 0; turns < most_turns && !operation.complete.load(std::memory_order_acquire); ++turns)
+    own_progress().progress();
+}
+
+// Whether the request of the operation is done with, without the host.
+bool wait_without_host(MpiOperation& operation, MPI_Status* status) {
+  if (!own_progress().complete_untold(operation)) return false;
+  if (operation.error != MPI_SUCCESS) {
+    operation.tell();
+    return false;
+  }
+  if (status != MPI_STATUS_IGNORE) query(&operation, status);
+  give_back(&operation);
+  return true;
+}
+
+}  // namespace
+
+const char* why_host(const MpiOperation& operation) {
+  if (operation.reason != nullptr) return operation.reason;
+  if (!host_drives_progress()) return reasons::no_progress_hook;
+  // The program may free its operator before the end, and only the host can keep it alive.
+  if (operation.request.user != nullptr) return reasons::user_operator_posted;
+  return nullptr;
+}
+
+void prepare_to_run(MpiOperation& operation) {
+  const Request& request = operation.request;
+  Team& team = *operation.communicator->team;
+  const bool pairs = by_pairs(request.call.collective);
+  if (is_hosts(team, request)) {
+    operation.reason = plan::reasons::host_is_faster;
+    return;
+  }
+  if (pairs && team.short_calls_only) {
+    operation.reason = reasons::short_set_up;
+    return;
+  }
+  const Call first =
+      pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
+  auto prepared = team.schedules.hold({.call = first,
+                                       .in_place = request.sharing != Sharing::none,
+                                       .displacements = request.displacements,
+                                       .candidate = pairs ? planners_candidate : candidate_of(request)});
+  if (!prepared->accelerated) {
+    operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
+    return;
+  }
+  operation.prepared = std::move(prepared);
+  operation.needs_host = calls_host(operation);
+  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
+}
+
+bool post_stays_with_host(Communicator& communicator) noexcept {
+  if (communicator.road == Road::waiting) note_post(communicator);
+  return communicator.road == Road::waiting || communicator.road == Road::host;
+}
+
+void note_latest(MpiOperation& operation, MPI_Request handle) { latest = {&operation, handle}; }
+
+namespace {
+
+Admission decide(MpiOperation& operation) {
+  operation.reason = why_host(operation);
+  if (operation.reason != nullptr) return Admission::host;
+  try {
+    return admit_by_road(operation);
+  } catch (const std::exception& exception) {
+    operation.error = error_code(status_of(exception));
+    own_progress().leave_out(*operation.communicator, operation.error);
+    return Admission::failed;
+  }
+}
+
+}  // namespace
+
+Admission admit(MpiOperation& operation) {
+  const Admission admission = decide(operation);
+  const bool counted = job().overlaps() && operation.request.call.collective == Collective::allreduce;
+  if (counted && admission == Admission::host) OverlapCounts::instance().count_alone(operation.reason);
+  return admission;
+}
+
+int give_request(MpiOperation& operation, MPI_Request* request) {
+  if (const int error = start_request(operation); error != MPI_SUCCESS) {
+    own_progress().leave_out(*operation.communicator, error);
+    give_back(&operation);
+    return error;
+  }
+  // The operation may be complete, and its request of another thread's, before this returns.
+  note_latest(operation, operation.handle);
+  *request = operation.handle;
+  Fusion* fusion = operation.membership.enlisted ? fusion_of(*operation.communicator) : nullptr;
+  if (fusion != nullptr) fusion->note_request(key_of(operation.handle), operation.membership.number);
+  own_progress().hand_over(operation);
+  if (fusion != nullptr) fusion->note_posted();
+  return MPI_SUCCESS;
+}
+
+void free_idle_requests() {
+  if (!waits_come_here()) return;
+  own_progress().progress();  // one may be complete whose request, which the program has freed, does not know
+  for (MpiOperation* operation = take_idle_operations(); operation != nullptr;) {
+    auto* next = static_cast<MpiOperation*>(operation->next);
+    MPI_Request handle = operation->handle;
+    if (handle == MPI_REQUEST_NULL) {
+      give_back(operation);
+    } else {
+      operation->complete.store(true, std::memory_order_relaxed);
+      PMPI_Grequest_complete(handle);
+      PMPI_Request_free(&handle);  // releases the operation
+    }
+    operation = next;
+  }
+}
+
+}  // namespace plait::plugin
+
+namespace plait::plugin::binding {
+
+int wait(MPI_Request* request, MPI_Status* status) {
+  if (request != nullptr) Fusion::note_wait_for(key_of(*request));
+  if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
+    MpiOperation& operation = *std::exchange(latest, {}).operation;
+    // Another thread may have waited for it, and it may be in use again.
+    const bool same = operation.handle == *request;
+    if (operation.persistence.handle == *request) await_start(operation);
+    if (same && wait_without_host(operation, status)) {
+      *request = MPI_REQUEST_NULL;
+      return MPI_SUCCESS;
+    }
+  }
+  return host().wait(request, status);
+}
+
+}  // namespace plait::plugin::binding

@@ -1,0 +1,23 @@
+#include "plugin/mpi/types/datatype.h"
+
+namespace plait::plugin {
+
+void measure(Datatype& type) {
+  MPI_Count size = 0;
+  MPI_Aint lower_bound = 0, extent = 0, true_extent = 0, true_lower_bound = 0;
+  PMPI_Type_size_x(type.handle, &size);
+  PMPI_Type_get_extent(type.handle, &lower_bound, &extent);
+  PMPI_Type_get_true_extent(type.handle, &true_lower_bound, &true_extent);
+  type.size = size > 0 ? static_cast<std::size_t>(size) : 0;
+  type.extent = extent;
+  type.lower_bound = lower_bound;
+  type.true_lower_bound = true_lower_bound;
+  type.true_extent = true_extent > 0 ? static_cast<std::size_t>(true_extent) : 0;
+}
+
+bool fills_its_extent(const Datatype& measured) {
+  return measured.lower_bound == 0 && measured.true_lower_bound == 0 &&
+         measured.extent == static_cast<std::ptrdiff_t>(measured.true_extent) && measured.size == measured.true_extent;
+}
+
+}  // namespace plait::plugin
