@@ -3,9 +3,12 @@
 #ifndef PLAIT_PLUGIN_COLLECTIVE_FUNCTIONS_H
 #define PLAIT_PLUGIN_COLLECTIVE_FUNCTIONS_H
 
-/* X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its place in Host and in
- * plait::plugin::binding. Each has two more forms: MPI_Iname, and MPI_Name_init or, as an extension of MPI 3,
- * MPIX_Name_init. */
+/* Takes the brackets off a list of parameters or arguments: other forms of a collective have the same and some more. */
+#define PLAIT_LIST(...) __VA_ARGS__
+
+/* X(Name, name, parameters, arguments): MPI_Name and PMPI_Name; `name` is its Collective, its place in Host, in
+ * plait::plugin::binding and in plait::plugin::arguments, which reads the arguments. Each has two more forms:
+ * MPI_Iname, and MPI_Name_init or, as an extension of MPI 3, MPIX_Name_init. */
 #define PLAIT_COLLECTIVES(X)                                                                                           \
   X(Barrier, barrier, (MPI_Comm comm), (comm))                                                                         \
   X(Bcast, bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),                               \

@@ -12,14 +12,13 @@
 
 #include "core/config.h"
 #include "core/log.h"
+#include "plugin/layer.h"
 #include "plugin/mpi/call/arguments.h"
 #include "plugin/mpi/call/collectives.h"
-#include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/call/enter.h"
-#include "plugin/mpi/call/enter_persistent.h"
-#include "plugin/mpi/host/host.h"
-#include "plugin/layer.h"
 #include "plugin/mpi/call/lifecycle.h"
+#include "plugin/mpi/communicator/communicator.h"
+#include "plugin/mpi/host/host.h"
 #include "plugin/mpi/request/operation.h"
 #include "plugin/mpi/request/persistent.h"
 #include "runtime/call/blocking.h"
@@ -61,33 +60,6 @@ const std::vector<Variable>& variables() {
 const void* library_of(const void* address) {
   Dl_info found{};
   return dladdr(address, &found) != 0 ? found.dli_fbase : nullptr;
-}
-
-// The arguments of plugin/mpi/call/arguments.h by MPI's names.
-using Barrier = BarrierCall;
-using Bcast = BcastCall;
-using Reduce = ReduceCall;
-using Allreduce = AllreduceCall;
-using Allgather = AllgatherCall;
-using Allgatherv = AllgathervCall;
-using Gather = GatherCall;
-using Scatter = ScatterCall;
-using Alltoall = AlltoallCall;
-using Reduce_scatter_block = ReduceScatterBlockCall;
-using Reduce_scatter = ReduceScatterCall;
-using Alltoallv = AlltoallvCall;
-using Alltoallw = AlltoallwCall;
-using Gatherv = GathervCall;
-using Scatterv = ScattervCall;
-using Scan = ScanCall;
-using Exscan = ExscanCall;
-
-// Of MPI's arguments, whose last is the communicator.
-template <class Arguments, class... Values>
-[[gnu::always_inline]] inline Arguments all_but_last(Values... values) {
-  const std::tuple<Values...> all(values...);
-  return [&]<std::size_t... index>(std::index_sequence<index...>) { return Arguments{std::get<index>(all)...}; }
-  (std::make_index_sequence<sizeof...(Values) - 1>());
 }
 
 // A module's communicator is always the same one; whether its state still stands, the generation tells.
@@ -203,22 +175,22 @@ int plait_ompi_start(MPI_Request request) { return plait::plugin::binding::start
 
 void plait_ompi_persistent_freed(MPI_Request request) { plait::plugin::request_freed(request); }
 
-#define PLAIT_DEFINE_BINDING(Name, name, parameters, arguments)                                               \
-  int plait_ompi_binding_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                             \
-    plait::plugin::MpiCommunicator* communicator = nullptr;                                                   \
-    try {                                                                                                     \
-      communicator = plait::plugin::ompi::serving(*state, comm);                                              \
-    } catch (const std::exception& exception) {                                                               \
-      return plait::plugin::leave_call(comm, nullptr, exception);                                             \
-    }                                                                                                         \
-    return plait::plugin::enter(plait::plugin::ompi::all_but_last<plait::plugin::ompi::Name> arguments, comm, \
-                                communicator);                                                                \
-  }                                                                                                           \
-  int plait_ompi_binding_i##name(PLAIT_LIST parameters, MPI_Request* request) {                               \
-    return plait::plugin::binding::i##name(PLAIT_LIST arguments, request);                                    \
-  }                                                                                                           \
-  int plait_ompi_binding_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) {          \
-    return plait::plugin::binding::name##_init(PLAIT_LIST arguments, info, request);                          \
+#define PLAIT_DEFINE_BINDING(Name, name, parameters, arguments)                                      \
+  int plait_ompi_binding_##name(PLAIT_LIST parameters, plait_ompi_state* state) {                    \
+    plait::plugin::MpiCommunicator* communicator = nullptr;                                          \
+    try {                                                                                            \
+      communicator = plait::plugin::ompi::serving(*state, comm);                                     \
+    } catch (const std::exception& exception) {                                                      \
+      return plait::plugin::leave_call(comm, nullptr, exception);                                    \
+    }                                                                                                \
+    const auto on_host = [&](MPI_Comm) { return plait::plugin::host().name arguments; };             \
+    return plait::plugin::enter(PLAIT_CALL(name, arguments, on_host), comm, communicator);           \
+  }                                                                                                  \
+  int plait_ompi_binding_i##name(PLAIT_LIST parameters, MPI_Request* request) {                      \
+    return plait::plugin::binding::i##name(PLAIT_LIST arguments, request);                           \
+  }                                                                                                  \
+  int plait_ompi_binding_##name##_init(PLAIT_LIST parameters, MPI_Info info, MPI_Request* request) { \
+    return plait::plugin::binding::name##_init(PLAIT_LIST arguments, info, request);                 \
   }
 PLAIT_COLLECTIVES(PLAIT_DEFINE_BINDING)
 #undef PLAIT_DEFINE_BINDING

@@ -10,7 +10,6 @@
 #include "plugin/lists/collective_functions.h"
 
 /* Parameter lists of PLAIT_COLLECTIVES with one more at their end. */
-#define PLAIT_LIST(...) __VA_ARGS__
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,8 +32,8 @@ bool plait_ompi_preloaded(void);
 /* One line on standard error. */
 void plait_ompi_warn(const char* text);
 
-/* The frame of MPI's life (plugin/mpi/call/lifecycle.h). Until plait_ompi_open() every call is the host's. `values` are those of
- * the first `count` variables in their order; they stand before the environment's. */
+/* The frame of MPI's life (plugin/mpi/call/lifecycle.h). Until plait_ompi_open() every call is the host's. `values` are
+ * those of the first `count` variables in their order; they stand before the environment's. */
 void plait_ompi_begin(const char* const values[], size_t count);
 /* Collective over MPI_COMM_WORLD; the host's collectives work. */
 void plait_ompi_open(void);

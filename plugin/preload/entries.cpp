@@ -14,18 +14,17 @@
 
 #include "core/log.h"
 #include "plait/plait_mpi.h"
-#include "plugin/mpi/call/collectives.h"
-#include "plugin/mpi/call/enter_persistent.h"
-#include "plugin/mpi/host/host.h"
 #include "plugin/layer.h"
+#include "plugin/mpi/call/collectives.h"
 #include "plugin/mpi/call/lifecycle.h"
 #include "plugin/mpi/communicator/made_communicator.h"
+#include "plugin/mpi/host/host.h"
+#include "plugin/mpi/host/shared_memory.h"
 #include "plugin/mpi/request/nonblocking.h"
 #include "plugin/mpi/request/persistent.h"
 #include "plugin/preload/implementation.h"
 #include "plugin/preload/roll_call.h"
 #include "plugin/preload/tools.h"
-#include "plugin/mpi/host/shared_memory.h"
 #include "runtime/job/job.h"
 #include "tl/shm/shared_heap.h"
 #include "tl/trace.h"
@@ -143,12 +142,12 @@ namespace mpi {
   }
 #define PLAIT_DEFINE(Name, name, parameters, arguments) \
   PLAIT_DEFINE_NAMED(MPI_##Name, name, Function::Name, parameters, arguments)
-#define PLAIT_DEFINE_FORMS(Name, name, parameters, arguments)                                                   \
-  PLAIT_DEFINE_NAMED(MPI_I##name, i##name, Function::I##name, (PLAIT_LISTED parameters, MPI_Request * request), \
-                     (PLAIT_LISTED arguments, request))                                                         \
-  PLAIT_DEFINE_NAMED(PLAIT_PERSISTENT(Name), name##_init, Function::Name##_init,                                \
-                     (PLAIT_LISTED parameters, MPI_Info info, MPI_Request * request),                           \
-                     (PLAIT_LISTED arguments, info, request))
+#define PLAIT_DEFINE_FORMS(Name, name, parameters, arguments)                                                 \
+  PLAIT_DEFINE_NAMED(MPI_I##name, i##name, Function::I##name, (PLAIT_LIST parameters, MPI_Request * request), \
+                     (PLAIT_LIST arguments, request))                                                         \
+  PLAIT_DEFINE_NAMED(PLAIT_PERSISTENT(Name), name##_init, Function::Name##_init,                              \
+                     (PLAIT_LIST parameters, MPI_Info info, MPI_Request * request),                           \
+                     (PLAIT_LIST arguments, info, request))
 PLAIT_INTERPOSED(PLAIT_DEFINE)
 PLAIT_COLLECTIVES(PLAIT_DEFINE_FORMS)
 #undef PLAIT_DEFINE_FORMS

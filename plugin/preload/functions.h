@@ -24,9 +24,6 @@
 
 #define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_MEMORY(X) PLAIT_REQUESTS(X) PLAIT_COMMUNICATORS(X) PLAIT_COLLECTIVES(X)
 
-// The other forms of the collectives have the same parameters and some more.
-#define PLAIT_LISTED(...) __VA_ARGS__
-
 // X(name): plait_name of plait/plait.h and plait/plait_mpi.h.
 #define PLAIT_API_FUNCTIONS(X) \
   X(version)                   \

@@ -44,14 +44,13 @@ struct Case {
   void (*init)(MPI_Comm comm, MPI_Request* request);  // nullptr: MPI 3.1 has none, and nothing is said about it
 };
 
-#define PLAIT_LISTED(...) __VA_ARGS__
 #define PLAIT_TWO_FORMS(Name, name, arguments)                                           \
-  .mpi_name = #Name, .block = [](MPI_Comm comm) { MPI_##Name(PLAIT_LISTED arguments); }, \
-  .post = [](MPI_Comm comm, MPI_Request* request) { MPI_I##name(PLAIT_LISTED arguments, request); }
+  .mpi_name = #Name, .block = [](MPI_Comm comm) { MPI_##Name(PLAIT_LIST arguments); }, \
+  .post = [](MPI_Comm comm, MPI_Request* request) { MPI_I##name(PLAIT_LIST arguments, request); }
 #define PLAIT_CASE(Name, name, arguments)                                                     \
   Case {                                                                                      \
     PLAIT_TWO_FORMS(Name, name, arguments), .init = [](MPI_Comm comm, MPI_Request* request) { \
-      PLAIT_PERSISTENT(Name)(PLAIT_LISTED arguments, MPI_INFO_NULL, request);                 \
+      PLAIT_PERSISTENT(Name)(PLAIT_LIST arguments, MPI_INFO_NULL, request);                 \
     }                                                                                         \
   }
 #define PLAIT_NEIGHBOURS(Name, name, arguments) \

@@ -10,12 +10,12 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "core/text_hash.h"
+#include "plugin/layer.h"
+#include "plugin/mpi/call/lifecycle.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/communicator/communicators.h"
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/layer.h"
-#include "plugin/mpi/call/lifecycle.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin {

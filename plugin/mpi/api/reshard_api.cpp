@@ -3,10 +3,10 @@
 #include <string>
 
 #include "plait/plait_mpi.h"
-#include "plugin/mpi/host/errors.h"
-#include "plugin/mpi/host/host.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/call/lifecycle.h"
+#include "plugin/mpi/host/errors.h"
+#include "plugin/mpi/host/host.h"
 #include "plugin/mpi/request/reshard.h"
 #include "runtime/job/job.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "plugin/layer.h"
 #include "plugin/mpi/communicator/call_space.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/layer.h"
 #include "plugin/mpi/types/predefined_types.h"
 #include "plugin/mpi/types/types.h"
 #include "runtime/execution/device_data.h"
@@ -451,80 +451,104 @@ const char* prepare_prefix(const Communicator& communicator, Request& request, c
 
 }  // namespace
 
-const char* BarrierCall::prepare(const Communicator&, Request&) const { return eligible; }
+namespace arguments {
 
-const char* BcastCall::prepare(const Communicator& communicator, Request& request) const {
+const char* barrier(MPI_Comm, const Communicator&, Request&) { return eligible; }
+
+const char* bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm, const Communicator& communicator,
+                  Request& request) {
   return prepare_bcast(communicator, request, {buffer, count, type}, root);
 }
 
-const char* ReduceCall::prepare(const Communicator& communicator, Request& request) const {
+const char* reduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm,
+                   const Communicator& communicator, Request& request) {
   if (!is_rank(root, communicator)) return wrong;
   request.call.root = root;
   const bool at_root = communicator.rank == root;
   return prepare_vector(request, {send, at_root ? receive : nullptr, type, op}, count, at_root);
 }
 
-const char* AllreduceCall::prepare(const Communicator&, Request& request) const {
+const char* allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm,
+                      const Communicator&, Request& request) {
   return prepare_vector(request, {send, receive, type, op}, count, true);
 }
 
-const char* AllgatherCall::prepare(const Communicator& communicator, Request& request) const {
+const char* allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count,
+                      MPI_Datatype type, MPI_Comm, const Communicator& communicator, Request& request) {
   return prepare_allgather(communicator, request, {send, send_count, send_type}, {receive, count, type});
 }
 
-const char* AllgathervCall::prepare(const Communicator& communicator, Request& request) const {
+const char* allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],
+                       const int displacements[], MPI_Datatype type, MPI_Comm, const Communicator& communicator,
+                       Request& request) {
   return prepare_allgatherv(communicator, request, {send, send_count, send_type},
                             {receive, counts, displacements, type});
 }
 
-const char* GatherCall::prepare(const Communicator& communicator, Request& request) const {
+const char* gather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count,
+                   MPI_Datatype type, int root, MPI_Comm, const Communicator& communicator, Request& request) {
   return prepare_gather(communicator, request, {send, send_count, send_type}, {receive, count, type}, root);
 }
 
-const char* ScatterCall::prepare(const Communicator& communicator, Request& request) const {
+const char* scatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count,
+                    MPI_Datatype type, int root, MPI_Comm, const Communicator& communicator, Request& request) {
   return prepare_scatter(communicator, request, {send, send_count, send_type}, {receive, count, type}, root);
 }
 
-const char* AlltoallCall::prepare(const Communicator& communicator, Request& request) const {
+const char* alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int count,
+                     MPI_Datatype type, MPI_Comm, const Communicator& communicator, Request& request) {
   return prepare_alltoall(communicator, request, {send, send_count, send_type}, {receive, count, type});
 }
 
-const char* ReduceScatterBlockCall::prepare(const Communicator& communicator, Request& request) const {
+const char* reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm,
+                                 const Communicator& communicator, Request& request) {
   return prepare_shares(communicator, request, {send, receive, type, op}, count);
 }
 
-const char* ReduceScatterCall::prepare(const Communicator& communicator, Request& request) const {
+const char* reduce_scatter(const void* send, void* receive, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm,
+                           const Communicator& communicator, Request& request) {
   return prepare_uneven_shares(communicator, request, {send, receive, type, op}, counts);
 }
 
-const char* AlltoallvCall::prepare(const Communicator& communicator, Request& request) const {
+const char* alltoallv(const void* send, const int send_counts[], const int send_displacements[], MPI_Datatype send_type,
+                      void* receive, const int counts[], const int displacements[], MPI_Datatype type, MPI_Comm,
+                      const Communicator& communicator, Request& request) {
   return prepare_exchange(communicator, request, {send, send_counts, send_displacements, send_type},
                           {receive, counts, displacements, type});
 }
 
-const char* AlltoallwCall::prepare(const Communicator& communicator, Request& request) const {
+const char* alltoallw(const void* send, const int send_counts[], const int send_displacements[],
+                      const MPI_Datatype send_types[], void* receive, const int counts[], const int displacements[],
+                      const MPI_Datatype types[], MPI_Comm, const Communicator& communicator, Request& request) {
   if (send == MPI_IN_PLACE) return in_place_exchange;
   if (send_types == nullptr || types == nullptr) return wrong;
   return prepare_exchange(communicator, request, {send, send_counts, send_displacements, MPI_DATATYPE_NULL, send_types},
                           {receive, counts, displacements, MPI_DATATYPE_NULL, types});
 }
 
-const char* GathervCall::prepare(const Communicator& communicator, Request& request) const {
+const char* gatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],
+                    const int displacements[], MPI_Datatype type, int root, MPI_Comm, const Communicator& communicator,
+                    Request& request) {
   return prepare_rooted_exchange(communicator, request, root, {receive, counts, displacements, type},
                                  {send, send_count, send_type}, true);
 }
 
-const char* ScattervCall::prepare(const Communicator& communicator, Request& request) const {
+const char* scatterv(const void* send, const int counts[], const int displacements[], MPI_Datatype send_type,
+                     void* receive, int count, MPI_Datatype type, int root, MPI_Comm, const Communicator& communicator,
+                     Request& request) {
   return prepare_rooted_exchange(communicator, request, root, {send, counts, displacements, send_type},
                                  {receive, count, type}, false);
 }
 
-const char* ScanCall::prepare(const Communicator& communicator, Request& request) const {
+const char* scan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm,
+                 const Communicator& communicator, Request& request) {
   return prepare_prefix(communicator, request, {send, receive, type, op}, count, Prefix::inclusive);
 }
 
-const char* ExscanCall::prepare(const Communicator& communicator, Request& request) const {
+const char* exscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm,
+                   const Communicator& communicator, Request& request) {
   return prepare_prefix(communicator, request, {send, receive, type, op}, count, Prefix::exclusive);
 }
 
+}  // namespace arguments
 }  // namespace plait::plugin

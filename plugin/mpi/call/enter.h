@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <exception>
 
+#include "plugin/layer.h"
+#include "plugin/mpi/call/lifecycle.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/communicator/communicators.h"
-#include "plugin/mpi/host/host_call.h"
-#include "plugin/layer.h"
 #include "plugin/mpi/communicator/leave_call.h"
-#include "plugin/mpi/call/lifecycle.h"
+#include "plugin/mpi/host/host_call.h"
 #include "runtime/call/blocking.h"
 #include "runtime/execution/request.h"
 #include "runtime/job/job.h"

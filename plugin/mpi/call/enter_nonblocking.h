@@ -7,11 +7,11 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/mpi/communicator/communicator.h"
+#include "plugin/layer.h"
 #include "plugin/mpi/call/enter.h"
+#include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/host/host_call.h"
-#include "plugin/layer.h"
 #include "plugin/mpi/request/nonblocking.h"
 #include "plugin/mpi/request/operation.h"
 #include "runtime/call/blocking.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/aligned_bytes.h"
-#include "plugin/mpi/types/datatype.h"
 #include "plugin/layer.h"
+#include "plugin/mpi/types/datatype.h"
 #include "plugin/mpi/types/reduction.h"
 #include "runtime/execution/lists.h"
 #include "runtime/execution/request.h"

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "core/status.h"
-#include "plugin/mpi/communicator/call_space.h"
 #include "plugin/layer.h"
+#include "plugin/mpi/communicator/call_space.h"
 #include "runtime/execution/communicator.h"
 
 namespace plait::plugin {

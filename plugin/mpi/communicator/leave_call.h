@@ -5,8 +5,8 @@
 
 #include <exception>
 
-#include "plugin/mpi/communicator/communicator.h"
 #include "plugin/layer.h"
+#include "plugin/mpi/communicator/communicator.h"
 
 namespace plait::plugin {
 

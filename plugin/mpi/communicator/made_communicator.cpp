@@ -4,10 +4,10 @@
 #include <atomic>
 #include <exception>
 
+#include "plugin/layer.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/communicator/communicators.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/layer.h"
 #include "runtime/call/blocking.h"
 #include "runtime/execution/request.h"
 #include "runtime/job/job.h"

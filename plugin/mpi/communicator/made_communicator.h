@@ -4,8 +4,8 @@
 
 #include <mpi.h>
 
-#include "plugin/lists/collective_functions.h"
 #include "plugin/layer.h"
+#include "plugin/lists/collective_functions.h"
 #include "runtime/execution/communicator.h"
 
 namespace plait::plugin {

@@ -25,43 +25,12 @@ struct Host {
   decltype(&MPI_Finalize) finalize = nullptr;
   decltype(&MPI_Alloc_mem) alloc_mem = nullptr;
   decltype(&MPI_Free_mem) free_mem = nullptr;
-  decltype(&MPI_Barrier) barrier = nullptr;
-  decltype(&MPI_Bcast) bcast = nullptr;
-  decltype(&MPI_Reduce) reduce = nullptr;
-  decltype(&MPI_Allreduce) allreduce = nullptr;
-  decltype(&MPI_Allgather) allgather = nullptr;
-  decltype(&MPI_Allgatherv) allgatherv = nullptr;
-  decltype(&MPI_Gather) gather = nullptr;
-  decltype(&MPI_Scatter) scatter = nullptr;
-  decltype(&MPI_Alltoall) alltoall = nullptr;
-  decltype(&MPI_Reduce_scatter_block) reduce_scatter_block = nullptr;
-  decltype(&MPI_Reduce_scatter) reduce_scatter = nullptr;
-  decltype(&MPI_Alltoallv) alltoallv = nullptr;
-  decltype(&MPI_Alltoallw) alltoallw = nullptr;
-  decltype(&MPI_Gatherv) gatherv = nullptr;
-  decltype(&MPI_Scatterv) scatterv = nullptr;
-  decltype(&MPI_Scan) scan = nullptr;
-  decltype(&MPI_Exscan) exscan = nullptr;
-  // The non-blocking forms.
-  decltype(&MPI_Ibarrier) ibarrier = nullptr;
-  decltype(&MPI_Ibcast) ibcast = nullptr;
-  decltype(&MPI_Ireduce) ireduce = nullptr;
-  decltype(&MPI_Iallreduce) iallreduce = nullptr;
-  decltype(&MPI_Iallgather) iallgather = nullptr;
-  decltype(&MPI_Iallgatherv) iallgatherv = nullptr;
-  decltype(&MPI_Igather) igather = nullptr;
-  decltype(&MPI_Iscatter) iscatter = nullptr;
-  decltype(&MPI_Ialltoall) ialltoall = nullptr;
-  decltype(&MPI_Ireduce_scatter_block) ireduce_scatter_block = nullptr;
-  decltype(&MPI_Ireduce_scatter) ireduce_scatter = nullptr;
-  decltype(&MPI_Ialltoallv) ialltoallv = nullptr;
-  decltype(&MPI_Ialltoallw) ialltoallw = nullptr;
-  decltype(&MPI_Igatherv) igatherv = nullptr;
-  decltype(&MPI_Iscatterv) iscatterv = nullptr;
-  decltype(&MPI_Iscan) iscan = nullptr;
-  decltype(&MPI_Iexscan) iexscan = nullptr;
-  // The persistent forms; nullptr where the host has none, which no program can call then.
-#define PLAIT_MEMBER(Name, name, parameters, arguments) decltype(&PLAIT_PERSISTENT(Name)) name##_init = nullptr;
+  // The collectives in their three forms; a persistent one is nullptr where the host has none, which no program can
+  // call then.
+#define PLAIT_MEMBER(Name, name, parameters, arguments) \
+  decltype(&MPI_##Name) name = nullptr;                 \
+  decltype(&MPI_I##name) i##name = nullptr;             \
+  decltype(&PLAIT_PERSISTENT(Name)) name##_init = nullptr;
   PLAIT_COLLECTIVES(PLAIT_MEMBER)
 #undef PLAIT_MEMBER
 #define PLAIT_MEMBER(Name, name, parameters, arguments) decltype(&MPI_##Name) name = nullptr;

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/attempt.h"
-#include "plugin/mpi/oob/mpi_oob.h"
 #include "plugin/mpi/host/progress.h"
+#include "plugin/mpi/oob/mpi_oob.h"
 
 namespace plait::plugin {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "core/attempt.h"
 #include "plugin/mpi/host/errors.h"
-#include "plugin/mpi/oob/failure_notice.h"
 #include "plugin/mpi/host/host.h"
+#include "plugin/mpi/oob/failure_notice.h"
 #include "plugin/mpi/oob/left_requests.h"
 #include "runtime/job/job.h"
 

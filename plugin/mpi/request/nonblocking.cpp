@@ -4,10 +4,10 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/mpi/host/errors.h"
-#include "plugin/mpi/host/host.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/communicator/made_communicator.h"
+#include "plugin/mpi/host/errors.h"
+#include "plugin/mpi/host/host.h"
 #include "plugin/mpi/host/progress.h"
 #include "runtime/execution/call_choice.h"
 #include "runtime/fusion/fusion.h"

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstdint>
 
+#include "plugin/layer.h"
 #include "plugin/mpi/communicator/call_space.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/types/held_types.h"
-#include "plugin/layer.h"
 #include "runtime/progress/operation.h"
 
 namespace plait::plugin {

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/layer.h"
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/layer.h"
-#include "plugin/mpi/types/layout.h"
+#include "plugin/mpi/host/progress.h"
 #include "plugin/mpi/request/nonblocking.h"
 #include "plugin/mpi/request/persistent_receive.h"
 #include "plugin/mpi/request/persistent_requests.h"
-#include "plugin/mpi/host/progress.h"
+#include "plugin/mpi/types/layout.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "runtime/progress/persistent_set_up.h"

@@ -6,8 +6,8 @@
 
 #include "core/immortal.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/mpi/types/layout.h"
 #include "plugin/mpi/request/operation.h"
+#include "plugin/mpi/types/layout.h"
 
 namespace plait::plugin {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "core/immortal.h"
 #include "core/log.h"
+#include "plugin/layer.h"
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/layer.h"
 #include "plugin/mpi/request/persistent_receive.h"
 #include "runtime/job/job.h"
 #include "runtime/progress/persistent_space.h"

@@ -11,8 +11,8 @@
 
 #include "core/status.h"
 #include "plan/reshard/plan.h"
-#include "plugin/mpi/communicator/communicator.h"
 #include "plugin/layer.h"
+#include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/oob/mpi_oob.h"
 #include "runtime/execution/request.h"
 #include "runtime/execution/staging.h"

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "plugin/mpi/types/datatype.h"
 #include "plugin/layer.h"
+#include "plugin/mpi/types/datatype.h"
 #include "runtime/execution/request.h"
 
 namespace plait::plugin {

@@ -7,8 +7,8 @@
 
 #include "core/aligned_bytes.h"
 #include "core/reduction.h"
-#include "plugin/mpi/types/datatype.h"
 #include "plugin/layer.h"
+#include "plugin/mpi/types/datatype.h"
 #include "runtime/execution/request.h"
 
 namespace plait::plugin {

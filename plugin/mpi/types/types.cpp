@@ -6,8 +6,8 @@
 #include <mutex>
 #include <new>
 
-#include "plugin/mpi/types/contiguity.h"
 #include "plugin/mpi/host/handle_hash.h"
+#include "plugin/mpi/types/contiguity.h"
 #include "plugin/mpi/types/layout.h"
 #include "plugin/mpi/types/predefined_types.h"
 
