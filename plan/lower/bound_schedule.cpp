@@ -32,7 +32,8 @@ class Binder {
     bound_.channels_used = 0;
     if (placement_.places != nullptr) bound_.grids = placement_.places->grids;
     place_scratch();
-    const bool keep_empty = sizes_.all_empty();
+    // Of blocks with places of their own a rank may know the sizes of its own alone: others may have data.
+    const bool keep_empty = placement_.places == nullptr && sizes_.all_empty();
     bound_.steps.reserve(schedule_.steps.size());
     for (const Step& step : schedule_.steps) add_step(step, keep_empty);
     bound_.groups.resize(groups_);

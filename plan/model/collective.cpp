@@ -10,11 +10,29 @@ namespace plait::plan {
 
 namespace {
 
-constexpr std::array<std::string_view, static_cast<std::size_t>(Collective::count_)> names = {
-    "barrier",        "bcast",     "reduce",    "allreduce", "allgather",
-    "allgatherv",     "gather",    "scatter",   "alltoall",  "reduce_scatter_block",
-    "reduce_scatter", "alltoallv", "alltoallw", "gatherv",   "scatterv",
-    "scan",           "exscan",    "reshard"};
+constexpr std::array<std::string_view, static_cast<std::size_t>(Collective::count_)> names = {"barrier",
+                                                                                              "bcast",
+                                                                                              "reduce",
+                                                                                              "allreduce",
+                                                                                              "allgather",
+                                                                                              "allgatherv",
+                                                                                              "gather",
+                                                                                              "scatter",
+                                                                                              "alltoall",
+                                                                                              "reduce_scatter_block",
+                                                                                              "reduce_scatter",
+                                                                                              "alltoallv",
+                                                                                              "alltoallw",
+                                                                                              "gatherv",
+                                                                                              "scatterv",
+                                                                                              "scan",
+                                                                                              "exscan",
+                                                                                              "neighbor_allgather",
+                                                                                              "neighbor_allgatherv",
+                                                                                              "neighbor_alltoall",
+                                                                                              "neighbor_alltoallv",
+                                                                                              "neighbor_alltoallw",
+                                                                                              "reshard"};
 
 bool chooses_segments(Collective collective) {
   return collective == Collective::barrier || collective == Collective::bcast || collective == Collective::reduce ||

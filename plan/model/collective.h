@@ -31,6 +31,12 @@ enum class Collective : std::uint8_t {
   scatterv,
   scan,
   exscan,
+  // On the neighbours that a communicator's topology gives each rank (plan/neighbor).
+  neighbor_allgather,
+  neighbor_allgatherv,
+  neighbor_alltoall,
+  neighbor_alltoallv,
+  neighbor_alltoallw,
   reshard,  // none of MPI's (plan/reshard)
   count_,
 };
@@ -41,6 +47,11 @@ inline bool planned(Collective collective) { return static_cast<int>(collective)
 inline bool by_pairs(Collective collective) {
   return collective >= Collective::alltoallv && collective <= Collective::scatterv;
 }
+inline bool on_neighbors(Collective collective) {
+  return collective >= Collective::neighbor_allgather && collective <= Collective::neighbor_alltoallw;
+}
+// Each rank's data are pieces of lengths of their own.
+inline bool lies_in_pieces(Collective collective) { return by_pairs(collective) || on_neighbors(collective); }
 
 std::string_view name(Collective collective);  // "allreduce"
 std::optional<Collective> collective_named(std::string_view name);
@@ -52,7 +63,8 @@ struct Call {
   Collective collective = Collective::barrier;
   int root = 0;  // of a rooted collective
   // Elements: of the vector (bcast, reduce, allreduce), of one rank's contribution (allgather, gather), of one rank's
-  // share (scatter, reduce_scatter_block), of one pair's message (alltoall). 0 for barrier.
+  // share (scatter, reduce_scatter_block), of one pair's message (alltoall, neighbor_alltoall; and
+  // of neighbor_allgather). 0 for barrier.
   std::size_t count = 0;
   // allgatherv and reduce_scatter: elements of each rank's segment, by rank; empty for the others. Not owned.
   const std::size_t* counts = nullptr;
@@ -66,7 +78,7 @@ std::size_t payload_bytes(const Call& call, int ranks);
 
 using BlockId = std::uint32_t;
 
-// Which blocks each rank has and gets, where no rule says so (reshard).
+// Which blocks each rank has and gets, where no rule says so (reshardings, exchanges of neighbours).
 struct BlockOwners {
   BlockId blocks = 0;
   std::vector<std::vector<BlockId>> inputs, outputs;  // by rank, ascending
@@ -91,7 +103,7 @@ class Semantics {
  public:
   // `segments` matters only for the collectives whose plan chooses it.
   Semantics(Collective collective, int ranks, int root, int segments, int chunks);
-  // Collective::reshard; one chunk.
+  // Collective::reshard, whatever it is that says who has what; one chunk.
   explicit Semantics(std::shared_ptr<const BlockOwners> owners);
 
   Collective collective() const { return collective_; }

@@ -63,7 +63,27 @@
   X(Scan, scan, (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),             \
     (send, receive, count, type, op, comm))                                                                            \
   X(Exscan, exscan, (const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),         \
-    (send, receive, count, type, op, comm))
+    (send, receive, count, type, op, comm))                                                                            \
+  X(Neighbor_allgather, neighbor_allgather,                                                                            \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,            \
+     MPI_Comm comm),                                                                                                   \
+    (send, send_count, send_type, receive, count, type, comm))                                                         \
+  X(Neighbor_allgatherv, neighbor_allgatherv,                                                                          \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],                      \
+     const int displacements[], MPI_Datatype type, MPI_Comm comm),                                                     \
+    (send, send_count, send_type, receive, counts, displacements, type, comm))                                         \
+  X(Neighbor_alltoall, neighbor_alltoall,                                                                              \
+    (const void* send, int send_count, MPI_Datatype send_type, void* receive, int count, MPI_Datatype type,            \
+     MPI_Comm comm),                                                                                                   \
+    (send, send_count, send_type, receive, count, type, comm))                                                         \
+  X(Neighbor_alltoallv, neighbor_alltoallv,                                                                            \
+    (const void* send, const int send_counts[], const int send_displacements[], MPI_Datatype send_type, void* receive, \
+     const int counts[], const int displacements[], MPI_Datatype type, MPI_Comm comm),                                 \
+    (send, send_counts, send_displacements, send_type, receive, counts, displacements, type, comm))                    \
+  X(Neighbor_alltoallw, neighbor_alltoallw,                                                                            \
+    (const void* send, const int send_counts[], const MPI_Aint send_displacements[], const MPI_Datatype send_types[],  \
+     void* receive, const int counts[], const MPI_Aint displacements[], const MPI_Datatype types[], MPI_Comm comm),    \
+    (send, send_counts, send_displacements, send_types, receive, counts, displacements, types, comm))
 
 /* X(Name, name, parameters, arguments), as above: what makes a communicator of some or all ranks of another one, whose
  * ranks all make the call and may block in it. */

@@ -7,13 +7,14 @@
 #include "plugin/ompi/interface.h"
 
 /* The functions of the components below, each with its module, which is retained. NULL: none offered it. */
+#define PLAIT_OMPI_FUNCTION(name) __typeof__(((mca_coll_base_comm_coll_t*)0)->coll_##name)
 struct plait_ompi_below {
 #define PLAIT_OMPI_SAVED(Name, name, parameters, arguments) \
-  mca_coll_base_module_##name##_fn_t name;                  \
+  PLAIT_OMPI_FUNCTION(name) name;                           \
   mca_coll_base_module_t* name##_module;                    \
-  mca_coll_base_module_i##name##_fn_t i##name;              \
+  PLAIT_OMPI_FUNCTION(i##name) i##name;                     \
   mca_coll_base_module_t* i##name##_module;                 \
-  mca_coll_base_module_##name##_init_fn_t name##_init;      \
+  PLAIT_OMPI_FUNCTION(name##_init) name##_init;             \
   mca_coll_base_module_t* name##_init_module;
   PLAIT_COLLECTIVES(PLAIT_OMPI_SAVED)
 #undef PLAIT_OMPI_SAVED

@@ -73,7 +73,7 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
 }
 
 TeamExtent extent_for(const Communicator& communicator, const Call& call) {
-  if (by_pairs(call.collective)) return TeamExtent::all_calls;  // how long they are no rank knows
+  if (lies_in_pieces(call.collective)) return TeamExtent::all_calls;  // how long they are no rank knows
   return is_short(call, communicator.ranks) && !communicator.posts ? TeamExtent::short_calls : TeamExtent::all_calls;
 }
 
@@ -90,7 +90,7 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
   Team& team = *communicator.team;
   if (communicator.pairs == nullptr) communicator.pairs = std::make_unique<PairExchange>();
   communicator.pairs->take(problem);
-  Execution execution{.schedule = &prepared.schedule, .staging = {}, .pairs = communicator.pairs.get()};
+  Execution execution{.schedule = &prepared.schedule, .staging = {}, .exchange = communicator.pairs.get()};
   if (const int code = run_through(communicator, request, execution); code != 0) [[unlikely]]
     return code;
   if (SlotSize* size = slot_size_of(team, request.call.collective); size != nullptr)
@@ -126,6 +126,34 @@ Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t
   if (begin_ns != 0)
     record(communicator, request, prepared, row_of(communicator, request, prepared, Form::blocking), begin_ns);
   return {.code = code};
+}
+
+// ---- Neighbours ----
+
+// A call's pieces are in the order that its communicator's set-up found: the call that sets it up is the host's.
+Outcome run_with_neighbors(Communicator& communicator, Request& request, bool just_set_up, std::uint64_t begin_ns) {
+  if (communicator.team->short_calls_only) [[unlikely]] {
+    set_up_now(communicator, TeamExtent::all_calls);
+    if (communicator.road == Road::host) return {.reason = communicator.host_reason};
+    if (communicator.road == Road::broken) return {.code = communicator.raise(communicator.error)};
+    just_set_up = true;
+  }
+  if (just_set_up) return {.reason = reasons::not_set_up};
+  Team& team = *communicator.team;
+  if (team.neighborhood == nullptr) return {.reason = reasons::no_neighborhood};
+  if (communicator.neighbors == nullptr) communicator.neighbors = std::make_unique<NeighborExchange>();
+  communicator.neighbors->take(request);
+  const std::shared_ptr<const PreparedCall> prepared = team.neighborhood->find(communicator.neighbors->shape());
+  if (!prepared->accelerated) return {.reason = prepared->reason};
+  if (begin_ns == 0 && team.trace != nullptr) begin_ns = monotonic_ns();
+  note_call({.plan = prepared->plan, .channels = prepared->channels});
+  Execution execution{.schedule = &prepared->schedule, .staging = {}, .exchange = communicator.neighbors.get()};
+  if (const int code = run_through(communicator, request, execution); code != 0) [[unlikely]]
+    return {.code = code};
+  const int error = finish(request, execution);
+  if (begin_ns != 0)
+    record(communicator, request, *prepared, row_of(communicator, request, *prepared, Form::blocking), begin_ns);
+  return {.code = error == 0 ? error : communicator.raise(error)};
 }
 
 // A call in a trial, or one by which a settled class is watched.
@@ -208,15 +236,18 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
     // Left behind where an error handler of the program did not return: other ranks have counted that call.
     if (communicator.timed.tried != nullptr) [[unlikely]]
       end_host_call(communicator);
+    bool just_set_up = false;
     if (communicator.road == Road::waiting) [[unlikely]] {
       if (++communicator.eligible_calls < job().config.setup_calls) return {.reason = reasons::not_set_up};
       set_up_now(communicator, extent_for(communicator, request.call));
+      just_set_up = true;
     }
     if (communicator.road == Road::host) [[unlikely]]
       return {.reason = communicator.host_reason};
     if (communicator.road == Road::broken) [[unlikely]]
       return {.code = communicator.raise(communicator.error)};
     if (by_pairs(request.call.collective)) return run_by_pairs(communicator, request, begin_ns);
+    if (on_neighbors(request.call.collective)) return run_with_neighbors(communicator, request, just_set_up, begin_ns);
     return run_prepared(communicator, request, begin_ns);
   } catch (const std::exception& exception) {
     failure = status_of(exception);

@@ -19,12 +19,13 @@ bool in_shared_heap(const Request& request) {
 
 }  // namespace
 
-// What an exchange by pairs moves differs from rank to rank, so that the ranks' rows would not be the same.
+// What an exchange moves differs from rank to rank, so that the ranks' rows would not be the same.
 ReportRow* row_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared, Form form) {
-  if (prepared.row == nullptr) return nullptr;
+  const bool counted = on_neighbors(request.call.collective) ? reporting() : prepared.row != nullptr;
+  if (!counted) return nullptr;
   return &report_row({.collective = request.call.collective,
                       .ranks = communicator.ranks,
-                      .size_class = by_pairs(request.call.collective) ? -1 : size_class(prepared.payload),
+                      .size_class = lies_in_pieces(request.call.collective) ? -1 : size_class(prepared.payload),
                       .plan = prepared.plan,
                       .channels = prepared.channels,
                       .reason = prepared.reason,
@@ -35,7 +36,7 @@ ReportRow* row_of(const Communicator& communicator, const Request& request, cons
 void record(Communicator& communicator, const Request& request, const PreparedCall& prepared, ReportRow* row,
             std::uint64_t begin_ns) {
   const std::uint64_t end_ns = monotonic_ns();
-  const bool pairs = by_pairs(request.call.collective);
+  const bool pairs = lies_in_pieces(request.call.collective);
   const std::uint64_t payload = pairs ? request.call.count : prepared.payload;
   if (row != nullptr) row->add(payload, end_ns - begin_ns);
   if (row != nullptr && prepared.saved_nanoseconds != 0) note_saved(prepared.saved_nanoseconds);

@@ -10,6 +10,7 @@
 
 #include "core/status.h"
 #include "runtime/execution/grouping.h"
+#include "runtime/execution/neighbor_exchange.h"
 #include "runtime/execution/pair_exchange.h"
 #include "runtime/layer.h"
 #include "runtime/team/extent.h"
@@ -79,7 +80,8 @@ struct Communicator {
 
   TimedCall timed;  // what the host is to take next
 
-  std::unique_ptr<PairExchange> pairs;  // of the blocking calls, of which one runs at a time; nullptr: none yet
+  std::unique_ptr<PairExchange> pairs;          // of the blocking calls, of which one runs at a time; nullptr: none yet
+  std::unique_ptr<NeighborExchange> neighbors;  // likewise
   OperationQueue operations;
   std::unique_ptr<Grouping> grouping;  // of its non-blocking calls; nullptr: they run one by one
   std::shared_ptr<PersistentSpace>

@@ -8,18 +8,18 @@ namespace plait::runtime {
 namespace {
 
 const Buffers& buffers_of(const Execution& execution) {
-  return execution.pairs == nullptr ? execution.staging.buffers : execution.pairs->buffers();
+  return execution.exchange == nullptr ? execution.staging.buffers : execution.exchange->buffers();
 }
 
 const Reducer* reducer_of(const Request& request, const Execution& execution) {
-  return execution.pairs == nullptr ? request.reducer : nullptr;
+  return execution.exchange == nullptr ? request.reducer : nullptr;
 }
 
-// An exchange by pairs whose first part is through goes on with what is left, once.
+// An exchange whose first schedule is through goes on with what is left, once.
 const BoundSchedule* rest_of(const Team& team, Execution& execution) {
-  if (execution.pairs == nullptr || execution.at_rest) return nullptr;
+  if (execution.exchange == nullptr || execution.at_rest) return nullptr;
   execution.at_rest = true;
-  return execution.pairs->rest(team.links);
+  return execution.exchange->rest(team.links);
 }
 
 Result<bool> unless_failed(Team& team, Result<bool> complete, bool may_call_host) {
@@ -36,7 +36,7 @@ Result<bool> go_on(Team& team, Execution& execution, Result<bool> complete) {
 
 }  // namespace
 
-Status run_pairs(Team& team, Execution& execution) {
+Status run_exchange(Team& team, Execution& execution) {
   Status status = team.engine.run(*execution.schedule, buffers_of(execution), nullptr, begin_trace(team));
   if (!status.ok()) [[unlikely]]
     return status;

@@ -5,7 +5,7 @@
 
 #include "core/status.h"
 #include "plan/lower/bound_schedule.h"
-#include "runtime/execution/pair_exchange.h"
+#include "runtime/execution/exchange.h"
 #include "runtime/execution/request.h"
 #include "runtime/execution/staging.h"
 #include "runtime/layer.h"
@@ -16,24 +16,24 @@ namespace plait::runtime {
 struct Execution {
   const BoundSchedule* schedule = nullptr;  // what runs, or runs first; the caller's
   Staging staging;                          // where the data of one schedule is
-  PairExchange* pairs = nullptr;            // of an exchange by pairs, which has taken it; nullptr: one schedule
-  bool at_rest = false;                     // of an exchange by pairs: its second part runs
+  Exchange* exchange = nullptr;             // of data in pieces, which has taken them; nullptr: they lie in regions
+  bool at_rest = false;                     // of an exchange: what comes after its first schedule runs
   int error = 0;                            // of the data, where that is why it failed: a code of the caller's
 };
 
 // First of all. False where the data cannot be packed: for `error`. May throw std::bad_alloc.
 inline bool pack(const Request& request, Execution& execution) {
-  execution.error =
-      execution.pairs == nullptr ? stage_in(request, execution.staging) : execution.pairs->begin(*execution.schedule);
+  execution.error = execution.exchange == nullptr ? stage_in(request, execution.staging)
+                                                  : execution.exchange->begin(*execution.schedule);
   return execution.error == 0;
 }
 
-Status run_pairs(Team& team, Execution& execution);
+Status run_exchange(Team& team, Execution& execution);
 
 // Blocks until the schedule is through. May throw std::bad_alloc. In the header for the sake of short calls.
 inline Status run(Team& team, const Request& request, Execution& execution) {
-  return execution.pairs != nullptr
-             ? run_pairs(team, execution)
+  return execution.exchange != nullptr
+             ? run_exchange(team, execution)
              : team.engine.run(*execution.schedule, execution.staging.buffers, request.reducer, begin_trace(team));
 }
 
@@ -44,7 +44,7 @@ Result<bool> progress(Team& team, Execution& execution, bool may_call_host);
 
 // After the end: unpacks. Returns a code of the caller's; may throw std::bad_alloc.
 inline int finish(const Request& request, Execution& execution) {
-  return execution.pairs == nullptr ? stage_out(request, execution.staging) : execution.pairs->end();
+  return execution.exchange == nullptr ? stage_out(request, execution.staging) : execution.exchange->end();
 }
 
 }  // namespace plait::runtime

@@ -4,14 +4,9 @@
 #include <cstring>
 
 #include "runtime/execution/caller.h"
-#include "runtime/execution/device_data.h"
 
 namespace plait::runtime {
 namespace {
-
-std::size_t padded(std::size_t bytes) {
-  return (bytes + WorkMemory::alignment - 1) / WorkMemory::alignment * WorkMemory::alignment;
-}
 
 // A slot begins with the length of the data, and what its sender wishes: a class of slots, or the host.
 constexpr int class_bits = 7, wish_bits = 8;
@@ -31,34 +26,6 @@ std::uint64_t read_header(const std::byte* slot) {
   std::uint64_t header = 0;
   std::memcpy(&header, slot, sizeof header);
   return header;
-}
-
-// Whether the data can be used where it lies.
-bool is_direct(const Piece& piece) {
-  return piece.type != nullptr && piece.type->contiguous && piece.device == nullptr;
-}
-
-DeviceData device_data(const Piece& piece, std::size_t count) {
-  return {.driver = piece.device, .address = piece.address, .count = count, .type = piece.type};
-}
-
-int pack_piece(const Piece& piece, std::byte* packed) {
-  if (piece.bytes == 0) return 0;
-  if (piece.device != nullptr) return from_device(device_data(piece, piece.count), packed);
-  if (!is_direct(piece)) return caller().pack(piece.address, piece.count, *piece.type, packed);
-  std::memcpy(packed, piece.address, piece.bytes);
-  return 0;
-}
-
-// As much of what came as there is room for, in whole elements.
-int unpack_piece(const Piece& piece, const std::byte* packed, std::uint64_t bytes) {
-  const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece.bytes));
-  if (room == 0) return 0;
-  const std::size_t elements = room / piece.type->size;
-  if (piece.device != nullptr) return to_device(device_data(piece, elements), packed);
-  if (!is_direct(piece)) return caller().unpack(piece.address, elements, *piece.type, packed);
-  std::memcpy(piece.address, packed, room);
-  return 0;
 }
 
 }  // namespace
@@ -88,13 +55,14 @@ int PairExchange::begin(const BoundSchedule& first) {
 }
 
 void PairExchange::lay_out(const BoundSchedule& first) {
-  const std::size_t out_bytes = padded(static_cast<std::size_t>(out_.count) * problem_.slot_bytes);
-  const std::size_t in_bytes = padded(static_cast<std::size_t>(in_.count) * problem_.slot_bytes);
-  const std::size_t scratch_bytes = padded(first.scratch_bytes);
+  const std::size_t out_bytes = WorkMemory::padded(static_cast<std::size_t>(out_.count) * problem_.slot_bytes);
+  const std::size_t in_bytes = WorkMemory::padded(static_cast<std::size_t>(in_.count) * problem_.slot_bytes);
+  const std::size_t scratch_bytes = WorkMemory::padded(first.scratch_bytes);
   std::size_t packed_bytes = 0;
   for (int rank = out_.first; rank < out_.first + out_.count; ++rank) {
     const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];
-    if (rank != problem_.rank && !fits(piece.bytes) && !is_direct(piece)) packed_bytes += padded(piece.bytes);
+    if (rank != problem_.rank && !fits(piece.bytes) && !is_direct(piece))
+      packed_bytes += WorkMemory::padded(piece.bytes);
   }
   std::byte* work = memory_.reserve(out_bytes + in_bytes + scratch_bytes + packed_bytes);
   out_.slots = work;
@@ -106,7 +74,7 @@ void PairExchange::lay_out(const BoundSchedule& first) {
     const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];
     if (rank == problem_.rank || fits(piece.bytes)) continue;
     long_sends_[static_cast<std::size_t>(rank)] = is_direct(piece) ? piece.address : packed;
-    if (!is_direct(piece)) packed += padded(piece.bytes);
+    if (!is_direct(piece)) packed += WorkMemory::padded(piece.bytes);
   }
 }
 
@@ -153,14 +121,14 @@ void PairExchange::place_late_arrivals() {
   };
   for (int rank = 0; rank < problem_.ranks; ++rank) {
     const Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
-    if (!fits(arrival.bytes) && !goes_straight(rank, arrival)) staged += padded(arrival.bytes);
+    if (!fits(arrival.bytes) && !goes_straight(rank, arrival)) staged += WorkMemory::padded(arrival.bytes);
   }
   const std::byte* next = staged > 0 ? late_memory_.reserve(staged) : nullptr;
   for (int rank = 0; rank < problem_.ranks; ++rank) {
     Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
     if (fits(arrival.bytes)) continue;
     arrival.packed = goes_straight(rank, arrival) ? nullptr : next;
-    if (arrival.packed != nullptr) next += padded(arrival.bytes);
+    if (arrival.packed != nullptr) next += WorkMemory::padded(arrival.bytes);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "plan/lower/bound_schedule.h"
+#include "runtime/execution/exchange.h"
 #include "runtime/execution/piece.h"
 #include "runtime/job/work_memory.h"
 #include "runtime/layer.h"
@@ -26,8 +27,8 @@
 
 namespace plait::runtime {
 
-// One call at a time; keeps its memory from call to call.
-class PairExchange {
+// One call at a time.
+class PairExchange final : public Exchange {
  public:
   struct Problem {
     Collective collective = Collective::alltoallv;
@@ -44,15 +45,10 @@ class PairExchange {
 
   // What is to be done. Before all else of a call.
   void take(const Problem& problem) { problem_ = problem; }
-  // Packs what is given. Returns a code of the caller's; throws std::bad_alloc.
-  int begin(const BoundSchedule& first);
-  const Buffers& buffers() const { return buffers_; }
-  // After the first part: what else is to be run, with buffers(), or nullptr. May throw std::bad_alloc.
-  const BoundSchedule* rest(const Links& links);
-  // After the last part: unpacks. Returns a code of the caller's.
-  int end();
-
-  std::size_t bytes() const { return memory_.bytes() + late_memory_.bytes(); }  // of memory that it keeps
+  int begin(const BoundSchedule& first) override;
+  const BoundSchedule* rest(const Links& links) override;
+  int end() override;
+  std::size_t bytes() const override { return memory_.bytes() + late_memory_.bytes(); }
 
   // What the ranks wished in this call (SlotSize::learn). After the first part.
   const Wishes& wishes() const { return wishes_; }
@@ -90,7 +86,6 @@ class PairExchange {
   std::vector<Arrival> arrivals_;             // by rank
   Wishes wishes_;
   BoundSchedule rest_;
-  Buffers buffers_;
 };
 
 }  // namespace plait::runtime

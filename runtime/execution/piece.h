@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "runtime/execution/layout.h"
 #include "runtime/layer.h"
@@ -19,5 +20,15 @@ struct Piece {
   std::size_t bytes = 0;                     // packed
   const tl::DeviceDriver* device = nullptr;  // as of a Region
 };
+
+// Whether the data can be used where it lies.
+inline bool is_direct(const Piece& piece) {
+  return piece.type != nullptr && piece.type->contiguous && piece.device == nullptr;
+}
+
+// Both return a code of the caller's.
+int pack_piece(const Piece& piece, std::byte* packed);
+// As much of `bytes` that came as there is room for, in whole elements.
+int unpack_piece(const Piece& piece, const std::byte* packed, std::uint64_t bytes);
 
 }  // namespace plait::runtime

@@ -42,6 +42,7 @@ struct Request {
   // A scan runs as an allgather, of whose segments each rank then combines those of lower ranks. Its input is packed by
   // itself, whatever it shares with the output.
   Prefix prefix = Prefix::none;
+  bool posted = false;     // the call does not block
   Lists* lists = nullptr;  // where the call's lists are kept; outlives the call
 
   int user_error() const { return user != nullptr ? user->error() : 0; }

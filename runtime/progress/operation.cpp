@@ -24,6 +24,7 @@ void clear(Operation& operation) {
   operation.next = nullptr;
   if (operation.memory.bytes() > most_bytes_kept) operation.memory = WorkMemory();
   if (operation.pairs != nullptr && operation.pairs->bytes() > most_bytes_kept) operation.pairs.reset();
+  if (operation.neighbors != nullptr && operation.neighbors->bytes() > most_bytes_kept) operation.neighbors.reset();
 }
 
 }  // namespace plait::runtime

@@ -7,6 +7,7 @@
 
 #include "runtime/execution/communicator.h"
 #include "runtime/execution/execution.h"
+#include "runtime/execution/neighbor_exchange.h"
 #include "runtime/execution/pair_exchange.h"
 #include "runtime/execution/request.h"
 #include "runtime/job/work_memory.h"
@@ -35,6 +36,7 @@ struct Operation {
   Execution execution;
   bool laid_out = false;                // its staging was made beforehand: of persistent operations and reshardings
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
+  std::unique_ptr<NeighborExchange> neighbors;  // likewise; has taken a call that is prepared
   WorkMemory memory;
   bool running = false;
   bool failed = false;      // for OperationQueue::failure

@@ -42,8 +42,10 @@ void prepare_execution(Operation& operation) {
   execution.schedule = &operation.prepared->schedule;
   if (by_pairs(operation.request.call.collective)) {
     if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
-    execution.pairs = operation.pairs.get();
+    execution.exchange = operation.pairs.get();
     operation.pairs->take(pair_problem(*operation.communicator, operation.request, usual_slot_bytes));
+  } else if (on_neighbors(operation.request.call.collective)) {
+    execution.exchange = operation.neighbors.get();
   } else if (!operation.laid_out) {
     execution.staging = lay_out(operation.request, *execution.schedule, operation.memory);
   }

@@ -499,6 +499,22 @@ Status SetUp::connect_all(bool again) {
   return use_shm_ ? share_memory() : Status();
 }
 
+// Lists that do not fit together are the host's to complain of; all else is set up.
+Status SetUp::meet_neighbors(Team& team) {
+  Result<plan::neighbor::Graph> graph = gather_graph(oob(), *request_.neighbors);
+  if (!graph.ok() && graph.status().code() != Code::invalid) return graph.status();
+  return agree(attempt([&]() -> Status {
+                 if (!graph.ok()) return {};
+                 Neighborhood::Surroundings surroundings{.rank = rank_, .node_of = {}, .roads = {}};
+                 for (int rank = 0; rank < ranks_; ++rank)
+                   surroundings.node_of.push_back(team.planner.hierarchy().node_of(rank));
+                 surroundings.roads = {team.links.shared_memory, team.links.network};
+                 team.neighborhood = std::make_unique<Neighborhood>(std::move(*graph), std::move(surroundings));
+                 return {};
+               }),
+               "a rank could not take in its neighbours");
+}
+
 Result<std::unique_ptr<Team>> SetUp::run() {
   const bool wanted_short = short_;
   if (Status status = meet(); !status.ok()) return status;
@@ -516,6 +532,8 @@ Result<std::unique_ptr<Team>> SetUp::run() {
     return finish(team);
   });
   if (Status status = agree(finished, "a rank could not be set up"); !status.ok()) return status;
+  if (!short_ && request_.neighbors)
+    if (Status status = meet_neighbors(*team); !status.ok()) return status;
   team->oob = std::move(oob_);
   return team;
 }

@@ -102,6 +102,7 @@ class SetUp {
   std::size_t own_index() const;
   Status open_shm(bool single_copy);
   Status finish(std::unique_ptr<Team>& team);
+  Status meet_neighbors(Team& team);
   std::unique_ptr<CommunicatorTrace> make_trace() const;
   bool yields() const;
   PlannerOptions planner_options() const;

@@ -12,6 +12,7 @@
 #include "runtime/oob/failure_notice.h"
 #include "runtime/oob/oob.h"
 #include "runtime/record/call_trace.h"
+#include "runtime/team/neighborhood.h"
 #include "runtime/team/schedule_cache.h"
 #include "runtime/team/segment_share.h"
 #include "runtime/team/slot_size.h"
@@ -83,9 +84,10 @@ struct Team {
   Trials trials;
   ScheduleCache schedules;
   WorkMemory memory;
-  SlotSize to_all, from_root;                // of alltoallv and alltoallw, and of scatterv
-  bool short_calls_only = false;             // set up as TeamExtent::short_calls says
-  std::unique_ptr<CommunicatorTrace> trace;  // nullptr: off
+  SlotSize to_all, from_root;                  // of alltoallv and alltoallw, and of scatterv
+  std::unique_ptr<Neighborhood> neighborhood;  // nullptr: it has no topology, or none that fits together
+  bool short_calls_only = false;               // set up as TeamExtent::short_calls says
+  std::unique_ptr<CommunicatorTrace> trace;    // nullptr: off
 };
 
 // At the begin of a schedule's run: where its steps are recorded, or nullptr.

@@ -8,18 +8,20 @@
 
 #include "runtime/layer.h"
 #include "runtime/team/extent.h"
+#include "runtime/team/neighborhood.h"
 #include "topo/location.h"
 
 namespace plait::runtime {
 
-// The same on all of them but for the location.
+// The same on all of them but for the location and the neighbours.
 struct TeamRequest {
   TeamExtent extent = TeamExtent::all_calls;
-  std::vector<std::string> channels;     // that may be used; empty: those of PLAIT_CHANNELS
-  const char* grid = "";                 // interned: ReportKey::grid
-  std::string name;                      // for the trace; empty: none
-  void (*move_operations_on)() = [] {};  // what else this process is to do while it waits
-  std::optional<Location> location;      // where this rank is said to be; else where its process runs
+  std::vector<std::string> channels;       // that may be used; empty: those of PLAIT_CHANNELS
+  const char* grid = "";                   // interned: ReportKey::grid
+  std::string name;                        // for the trace; empty: none
+  void (*move_operations_on)() = [] {};    // what else this process is to do while it waits
+  std::optional<NeighborLists> neighbors;  // of a communicator that has a topology: on all ranks
+  std::optional<Location> location;        // where this rank is said to be; else where its process runs
 };
 
 // Whether the list names it, or PLAIT_CHANNELS where the list is empty.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "plugin/layer.h"
+#include "plugin/mpi/call/pieces.h"
 #include "plugin/mpi/communicator/call_space.h"
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/types/predefined_types.h"
@@ -353,54 +354,6 @@ const char* prepare_allgatherv(const Communicator& communicator, Request& reques
 }
 
 // ---- Pieces of lengths that only pairs of ranks know ----
-
-// What one rank has for, or wants from, another. False when the host must check it.
-bool take_piece(Piece& piece, std::byte* address, int count, MPI_Datatype handle) {
-  piece = {};
-  if (count < 0) return false;
-  if (count == 0) return true;
-  const Datatype* type = find_datatype(handle);
-  if (type == nullptr || address == MPI_IN_PLACE) return false;
-  piece = {.address = address,
-           .count = static_cast<std::size_t>(count),
-           .type = type,
-           .bytes = static_cast<std::size_t>(count) * type->size};
-  if (address == nullptr && type->contiguous && piece.bytes != 0) return false;
-  if (piece.bytes != 0) piece.device = device_under(address, *type);
-  return true;
-}
-
-struct Pieces {
-  const void* address;
-  const int* counts;
-  const int* displacements;
-  MPI_Datatype type;
-  const MPI_Datatype* types = nullptr;  // alltoallw: of each piece, whose displacements are in bytes
-};
-
-bool take_pieces(std::vector<Piece>& pieces, const Pieces& side, int ranks) {
-  if (side.counts == nullptr || side.displacements == nullptr) return false;
-  const Datatype* common = side.types == nullptr ? find_datatype(side.type) : nullptr;
-  if (side.types == nullptr && common == nullptr) return false;
-  pieces.resize(static_cast<std::size_t>(ranks));
-  auto* base = static_cast<std::byte*>(const_cast<void*>(side.address));
-  const std::ptrdiff_t unit = common != nullptr ? common->extent : 1;
-  for (int rank = 0; rank < ranks; ++rank) {
-    // MPI_BOTTOM is a null address, to which displacements may be added all the same.
-    auto* address =
-        reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(base) + unit * side.displacements[rank]);
-    const MPI_Datatype type = common != nullptr ? side.type : side.types[rank];
-    if (!take_piece(pieces[static_cast<std::size_t>(rank)], address, side.counts[rank], type)) return false;
-  }
-  return true;
-}
-
-// For the report: the bytes that this rank gives and gets.
-void count_pieces(Request& request) {
-  request.call.count = 0;
-  for (const std::vector<Piece>* pieces : {&request.lists->sends, &request.lists->receives})
-    for (const Piece& piece : *pieces) request.call.count += piece.bytes;
-}
 
 const char* prepare_exchange(const Communicator& communicator, Request& request, const Pieces& send,
                              const Pieces& receive) {

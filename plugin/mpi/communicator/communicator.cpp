@@ -120,7 +120,8 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm) : Communicator(own_progress()), 
 MpiCommunicator::~MpiCommunicator() = default;
 
 Result<std::unique_ptr<Team>> MpiCommunicator::connect(TeamExtent extent, std::unique_ptr<Team> before) noexcept {
-  return connect_team({.comm = handle, .channels = channels, .grid = grid}, extent, std::move(before));
+  return connect_team({.comm = handle, .channels = channels, .grid = grid, .neighbors = neighbors}, extent,
+                      std::move(before));
 }
 
 void MpiCommunicator::decline_set_up() noexcept { plugin::decline_set_up(handle); }

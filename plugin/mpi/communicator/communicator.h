@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/communicator/call_space.h"
+#include "plugin/mpi/oob/neighbors.h"
 #include "runtime/execution/communicator.h"
 
 namespace plait::plugin {
@@ -22,7 +23,8 @@ struct MpiCommunicator final : Communicator {
   int raise(int code) override;
 
   MPI_Comm handle;
-  CallSpace space;  // of the blocking calls, of which one runs at a time
+  Neighbors neighbors;  // once it is set up, if it has a topology
+  CallSpace space;      // of the blocking calls, of which one runs at a time
 
   MpiCommunicator* next = nullptr;  // in the list of all
   MpiCommunicator* previous = nullptr;

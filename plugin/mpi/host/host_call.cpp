@@ -24,7 +24,7 @@ void add_host_call(const HostCall& call, std::uint64_t begin_ns) {
   if (reason == nullptr) reason = phase() == Phase::off ? job().off_reason : "turned off by plait_set_enabled";
   report_row({.collective = call.collective,
               .ranks = ranks,
-              .size_class = by_pairs(call.collective) ? -1 : size_class(bytes),
+              .size_class = lies_in_pieces(call.collective) ? -1 : size_class(bytes),
               .plan = "host",
               .channels = "",
               .reason = reason,

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "core/attempt.h"
@@ -17,11 +18,17 @@ TeamRequest request_for(const Connecting& connecting, TeamExtent extent) {
   std::array<char, MPI_MAX_OBJECT_NAME> name{};
   int length = 0;
   PMPI_Comm_get_name(connecting.comm, name.data(), &length);
+  std::optional<NeighborLists> neighbors;
+  if (has_topology(connecting.comm)) {
+    connecting.neighbors = read_neighbors(connecting.comm);
+    neighbors = connecting.neighbors.lists;
+  }
   return {.extent = extent,
           .channels = connecting.channels,
           .grid = connecting.grid,
           .name = length > 0 ? name.data() : "",
           .move_operations_on = [] { own_progress().progress(); },
+          .neighbors = std::move(neighbors),
           .location = {}};
 }
 
@@ -50,7 +57,11 @@ Result<std::unique_ptr<Team>> connect_team(const Connecting& connecting, TeamExt
   }
   if (oob != nullptr)
     if (Status made = oob->make_own(connecting.comm); !made.ok()) return made;
-  return set_up(std::move(request), std::move(oob), std::move(before));
+  Result<std::unique_ptr<Team>> made = set_up(std::move(request), std::move(oob), std::move(before));
+  if (made.ok() && (*made)->neighborhood != nullptr && (*made)->neighborhood->has_parallel_edges())
+    if (Status status = pair_edges_as_host(connecting.comm, connecting.neighbors, *(*made)->oob); !status.ok())
+      return status;
+  return made;
 }
 
 void decline_set_up(MPI_Comm comm) noexcept { decline_mpi_oob(comm); }

@@ -9,6 +9,7 @@
 
 #include "core/status.h"
 #include "plugin/layer.h"
+#include "plugin/mpi/oob/neighbors.h"
 #include "runtime/team/set_up.h"
 #include "runtime/team/team.h"
 
@@ -19,6 +20,7 @@ struct Connecting {
   MPI_Comm comm;
   const std::vector<std::string>& channels;  // that may be used; empty: those of PLAIT_CHANNELS
   const char* grid;                          // interned
+  Neighbors& neighbors;                      // taken from its topology, if it has one
 };
 
 // Communicator::connect().

@@ -29,7 +29,7 @@ thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
 
 bool calls_host(const MpiOperation& operation) {
   const Request& request = operation.request;
-  if (by_pairs(request.call.collective)) {
+  if (lies_in_pieces(request.call.collective)) {
     const Links& links = operation.communicator->team->links;
     const auto packed = [](const Piece& piece) { return piece.type != nullptr && !piece.type->contiguous; };
     return links.network == ChannelKind::mpi || std::ranges::any_of(request.lists->sends, packed);
@@ -170,9 +170,39 @@ const char* why_host(const MpiOperation& operation) {
   return nullptr;
 }
 
+namespace {
+
+// The plan of an operation among neighbours, or why it has none.
+std::shared_ptr<const PreparedCall> prepare_among_neighbors(MpiOperation& operation) {
+  Team& team = *operation.communicator->team;
+  auto none = [](const char* reason) {
+    auto prepared = std::make_shared<PreparedCall>();
+    prepared->reason = reason;
+    return prepared;
+  };
+  if (team.neighborhood == nullptr)
+    return none(team.short_calls_only ? reasons::short_set_up : reasons::no_neighborhood);
+  if (operation.neighbors == nullptr) operation.neighbors = std::make_unique<NeighborExchange>();
+  operation.neighbors->take(operation.request);
+  return team.neighborhood->find(operation.neighbors->shape());
+}
+
+void take(MpiOperation& operation, std::shared_ptr<const PreparedCall> prepared) {
+  if (!prepared->accelerated) {
+    operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
+    return;
+  }
+  operation.prepared = std::move(prepared);
+  operation.needs_host = calls_host(operation);
+  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
+}
+
+}  // namespace
+
 void prepare_to_run(MpiOperation& operation) {
   const Request& request = operation.request;
   Team& team = *operation.communicator->team;
+  if (on_neighbors(request.call.collective)) return take(operation, prepare_among_neighbors(operation));
   const bool pairs = by_pairs(request.call.collective);
   if (is_hosts(team, request)) {
     operation.reason = plan::reasons::host_is_faster;
@@ -184,17 +214,10 @@ void prepare_to_run(MpiOperation& operation) {
   }
   const Call first =
       pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
-  auto prepared = team.schedules.hold({.call = first,
+  take(operation, team.schedules.hold({.call = first,
                                        .in_place = request.sharing != Sharing::none,
                                        .displacements = request.displacements,
-                                       .candidate = pairs ? planners_candidate : candidate_of(request)});
-  if (!prepared->accelerated) {
-    operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
-    return;
-  }
-  operation.prepared = std::move(prepared);
-  operation.needs_host = calls_host(operation);
-  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
+                                       .candidate = pairs ? planners_candidate : candidate_of(request)}));
 }
 
 bool post_stays_with_host(Communicator& communicator) noexcept {

@@ -44,6 +44,7 @@ MpiOperation* take_operation(Communicator& communicator, Collective collective) 
   operation->communicator = &communicator;
   operation->request.call.collective = collective;
   operation->request.lists = &operation->space_of_call;
+  operation->request.posted = true;
   return operation;
 }
 

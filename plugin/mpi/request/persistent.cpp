@@ -53,7 +53,7 @@ bool prepare(MpiOperation& operation) {
       operation.reason = reasons::too_short_to_order;
       return false;
     }
-    if (!by_pairs(operation.request.call.collective)) {
+    if (!lies_in_pieces(operation.request.call.collective)) {
       operation.execution.staging = lay_out(operation.request, operation.prepared->schedule, operation.memory);
       operation.laid_out = true;
     }

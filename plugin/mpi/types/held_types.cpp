@@ -8,7 +8,7 @@ namespace plait::plugin {
 int HeldTypes::hold(Request& request) {
   for (Region* region : {&request.input, &request.output})
     if (const int error = hold(region->type); error != MPI_SUCCESS) return error;
-  if (!by_pairs(request.call.collective)) return MPI_SUCCESS;
+  if (!lies_in_pieces(request.call.collective)) return MPI_SUCCESS;
   for (std::vector<Piece>* pieces : {&request.lists->sends, &request.lists->receives})
     for (Piece& piece : *pieces)
       if (const int error = hold(piece.type); error != MPI_SUCCESS) return error;

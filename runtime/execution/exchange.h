@@ -1,0 +1,33 @@
+// A run of a call whose data lie in pieces (lists.h), in the hands of Execution: what it packs before, runs, and
+// unpacks after.
+#pragma once
+
+#include <cstddef>
+
+#include "plan/lower/bound_schedule.h"
+#include "runtime/layer.h"
+#include "runtime/team/team.h"
+#include "tl/channel.h"
+
+namespace plait::runtime {
+
+// Keeps its memory from call to call.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Packs what is given, for the schedule that runs first. Returns a code of the caller's; throws std::bad_alloc.
+  virtual int begin(const BoundSchedule& first) = 0;
+  // After the first schedule: what else is to be run, with buffers(), or nullptr. May throw std::bad_alloc.
+  virtual const BoundSchedule* rest(const Links&) { return nullptr; }
+  // After the last one: unpacks. Returns a code of the caller's.
+  virtual int end() = 0;
+
+  const Buffers& buffers() const { return buffers_; }
+  virtual std::size_t bytes() const = 0;  // of memory that it keeps
+
+ protected:
+  Buffers buffers_;
+};
+
+}  // namespace plait::runtime
