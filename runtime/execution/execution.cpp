@@ -19,7 +19,7 @@ const Reducer* reducer_of(const Request& request, const Execution& execution) {
 const BoundSchedule* rest_of(const Team& team, Execution& execution) {
   if (execution.pairs == nullptr || execution.at_rest) return nullptr;
   execution.at_rest = true;
-  return execution.pairs->rest(team.links);
+  return execution.pairs->rest(team.routes());
 }
 
 Result<bool> unless_failed(Team& team, Result<bool> complete, bool may_call_host) {

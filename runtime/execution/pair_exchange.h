@@ -48,7 +48,7 @@ class PairExchange {
   int begin(const BoundSchedule& first);
   const Buffers& buffers() const { return buffers_; }
   // After the first part: what else is to be run, with buffers(), or nullptr. May throw std::bad_alloc.
-  const BoundSchedule* rest(const Links& links);
+  const BoundSchedule* rest(const Routes& routes);
   // After the last part: unpacks. Returns a code of the caller's.
   int end();
 

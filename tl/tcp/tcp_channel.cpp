@@ -21,7 +21,7 @@ class TcpChannel final : public Channel {
     busy_.reserve(peers_.size());
   }
 
-  ChannelKind kind() const override { return ChannelKind::ucx; }
+  ChannelKind kind() const override { return ChannelKind::tcp; }
   int active() const override { return active_; }
   Result<bool> start(Transfer& transfer) override;
   Result<bool> progress(std::vector<Transfer*>& completed) override;
