@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/channel_kind.h"
 #include "core/environment.h"
 #include "core/units.h"
 
@@ -73,7 +74,6 @@ bool set_text(std::string& field, std::string_view text) {
 
 constexpr std::array<std::string_view, 4> single_copy_modes = {"auto", "cma", "xpmem", "none"};
 constexpr std::array<std::string_view, 3> shared_modes = {"mpi", "malloc", "none"};
-constexpr std::array<std::string_view, 4> channel_names = {"shm", "tcp", "ucx", "mpi"};
 
 bool set_single_copy(Config& config, std::string_view text) {
   if (std::ranges::find(single_copy_modes, text) == single_copy_modes.end()) return false;
@@ -158,11 +158,10 @@ constexpr auto table = std::to_array<Entry>({
       "another machine is ignored. Empty: none."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.table, v); }},
-    {{"PLAIT_CHANNELS", "list", "shm,tcp,ucx,mpi",
-      "The channels that may be used, separated by commas: shm, tcp, ucx, mpi. Between nodes ucx is taken where it "
-      "works on "
-      "all ranks, else mpi."},
-     "a list, separated by commas, of shm, tcp, ucx, mpi",
+    {{"PLAIT_CHANNELS", "list", all_channel_names,
+      "The channels that may be used, separated by commas, of" PLAIT_SPACED_CHANNEL_NAMES
+      ". Between nodes ucx is taken where it works on all ranks, else mpi."},
+     "a list, separated by commas, of" PLAIT_SPACED_CHANNEL_NAMES,
      set_channels},
     {{"PLAIT_RAILS", "list", "all",
       "The rails that ucx may use: their names as plait topo shows them, separated by commas, or how many, or all."},
@@ -406,7 +405,7 @@ std::vector<std::string> parse_channels(std::string_view text) {
   while (true) {
     const std::size_t comma = text.find(',');
     const std::string_view channel = text.substr(0, comma);
-    if (std::ranges::find(channel_names, channel) == channel_names.end()) return {};
+    if (!channel_named(channel)) return {};
     if (std::ranges::find(channels, channel) == channels.end()) channels.emplace_back(channel);
     if (comma == std::string_view::npos) return channels;
     text.remove_prefix(comma + 1);

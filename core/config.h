@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/channel_kind.h"
+
 namespace plait {
 
 struct Knob {
@@ -25,6 +27,9 @@ std::span<const Knob> knobs();
 // order in which operands are combined.
 enum class TrialMode : std::uint8_t { none, all, exact };
 
+// "shm,tcp" as PLAIT_CHANNELS takes it, each once; empty where that is no list of channels.
+std::vector<std::string> parse_channels(std::string_view text);
+
 // The effective values, as typed fields, one for each knob.
 struct Config {
   bool disable = false;     // PLAIT_DISABLE
@@ -33,8 +38,8 @@ struct Config {
   std::string trace_path;   // PLAIT_TRACE; empty: off
   std::string plan;         // PLAIT_PLAN: forced where it applies; empty: choose
   std::string table;        // PLAIT_TABLE: a tuning table's file; empty: none
-  std::vector<std::string> channels = {"shm", "tcp", "ucx", "mpi"};  // PLAIT_CHANNELS: those allowed
-  std::string rails = "all";                                         // PLAIT_RAILS: names, a number, or all
+  std::vector<std::string> channels = parse_channels(all_channel_names);  // PLAIT_CHANNELS: those allowed
+  std::string rails = "all";                                              // PLAIT_RAILS: names, a number, or all
   std::string ucx_transports;             // PLAIT_UCX_TLS: as UCX_TLS; empty: by the kind of the rail
   std::string single_copy = "auto";       // PLAIT_SINGLE_COPY: auto | cma | xpmem | none
   std::size_t single_copy_threshold = 0;  // PLAIT_SINGLE_COPY_THRESHOLD (bytes); 0: measured
@@ -55,9 +60,6 @@ struct Config {
   std::string cache_folder;               // $XDG_CACHE_HOME/plait, else $HOME/.cache/plait; empty: none
   int verbosity = 1;                      // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug
 };
-
-// "shm,tcp" as PLAIT_CHANNELS takes it, each once; empty where that is no list of channels.
-std::vector<std::string> parse_channels(std::string_view text);
 
 struct LoadedConfig {
   Config config;

@@ -79,7 +79,7 @@ void add_crossing(Crossing& sum, const LoweredPlan& plan, const std::vector<int>
 std::string cell(Collective collective, const char* program, const Placements& placements) {
   const Hierarchy hierarchy = Hierarchy::uniform_of(std::vector<int>{placements.ranks});
   const Candidate candidate{.name = program, .program = *parse_program(program)};
-  const auto plan = lower(candidate, collective, 0, true, hierarchy, true);
+  const auto plan = lower(candidate, collective, 0, true, hierarchy);
   if (!plan.ok()) return "-";
   Crossing sum;
   for (const std::vector<int>& switches : placements.switches) add_crossing(sum, *plan, switch_of(switches));

@@ -125,7 +125,7 @@ class Process {
 
   // The best batch's seconds a call of the slower rank; the same on both.
   double measure(Channel& channel, const BoundSchedule& schedule, std::size_t bytes) {
-    Engine engine({&channel, nullptr}, {});
+    Engine engine(by_kind({&channel}), {});
     const Reducer reducer = make_reducer(Op::sum, Element::f32);
     const Buffers buffers{{input_.data(), output_.data(), nullptr}};
     constexpr int batches = 60;

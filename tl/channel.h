@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -107,5 +108,13 @@ class Channel {
   // Whether a peer's abandon() is known here, to a rank that waits for something else: peer_failed, with its cause.
   virtual Status peer_failure() { return {}; }
 };
+
+// By ChannelKind, those of one communicator; nullptr: no schedule uses it. Not owned.
+using Channels = std::array<Channel*, channel_kinds>;
+inline Channels by_kind(std::initializer_list<Channel*> channels) {
+  Channels made{};
+  for (Channel* channel : channels) made[index_of(channel->kind())] = channel;
+  return made;
+}
 
 }  // namespace plait::tl

@@ -18,16 +18,22 @@ constexpr std::uint64_t local_piece_bytes = 128 * 1024;
 
 }  // namespace
 
-Engine::Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait)
+Engine::Engine(const Channels& channels, WaitPolicy wait)
     : channels_(channels),
       wait_strategy_(wait),
       failure_(wait.failure),
       agree_on_reason_(wait.agree_on_reason),
-      context_(wait.context) {}
+      context_(wait.context) {
+  for (std::size_t kind = 0; kind < channels.size(); ++kind) {
+    if (channels[kind] == nullptr) continue;
+    present_[present_count_++] = channels[kind];
+    if (all_channel_traits[kind].needs_host) over_host_ = channels[kind];
+  }
+}
 
 // False when another rank has failed.
 bool Engine::wait(bool may_progress_host) {
-  wait_strategy_.wait(channels_, may_progress_host);
+  wait_strategy_.wait(present(), may_progress_host);
   return failure_ == nullptr || failure_->ok();
 }
 
@@ -78,17 +84,15 @@ void Engine::take_on(const BoundSchedule& schedule, const Buffers& buffers, cons
 
 // Within a node a rank that is stopped may be waited for: the network's peers come first.
 void Engine::give_up(const Status& cause) {
-  for (Channel* channel : channels_)
-    if (channel != nullptr) channel->announce_failure(cause);
-  for (auto channel = channels_.rbegin(); channel != channels_.rend(); ++channel)
-    if (*channel != nullptr) (*channel)->abandon(cause);
+  const std::span<Channel* const> channels = present();
+  for (Channel* channel : channels) channel->announce_failure(cause);
+  for (auto channel = channels.rbegin(); channel != channels.rend(); ++channel) (*channel)->abandon(cause);
 }
 
 void Engine::make_room(const BoundSchedule& schedule) {
   size_for(schedule);
   wait_strategy_.make_room(schedule.lanes.size());
-  for (Channel* channel : channels_)
-    if (channel != nullptr) channel->make_room(schedule, 0);
+  for (Channel* channel : present()) channel->make_room(schedule, 0);
 }
 
 void Engine::size_for(const BoundSchedule& schedule) {
@@ -131,11 +135,8 @@ Status Engine::run_turns() {
   return {};
 }
 
-// Whether the channels call the host's progress themselves.
-bool Engine::drives_host() const {
-  const Channel* mpi = channels_[static_cast<std::size_t>(ChannelKind::mpi)];
-  return mpi != nullptr && mpi->active() > 0;
-}
+// Whether a channel calls the host's progress itself.
+bool Engine::drives_host() const { return over_host_ != nullptr && over_host_->active() > 0; }
 
 // What can start is started, one piece of local work is done, and every channel gets a glance.
 Result<Engine::Turn> Engine::turn() {
@@ -156,7 +157,7 @@ Result<Engine::Turn> Engine::turn() {
 Result<bool> Engine::start_alone() {
   if (transfers_.empty()) prepare();
   Transfer& transfer = transfers_.front();
-  Channel* channel = channels_[static_cast<std::size_t>(schedule_->steps.front().channel)];
+  Channel* channel = channels_[index_of(schedule_->steps.front().channel)];
   if (channel == nullptr) return absent_channel(0);
   fill(transfer, 0);
   transfer.last_of_lane = true;
@@ -164,7 +165,7 @@ Result<bool> Engine::start_alone() {
 }
 
 Result<Engine::Turn> Engine::turn_alone() {
-  Channel* channel = channels_[static_cast<std::size_t>(schedule_->steps.front().channel)];
+  Channel* channel = channels_[index_of(schedule_->steps.front().channel)];
   completed_.clear();
   const Result<bool> moved = channel->progress(completed_);
   if (!moved.ok()) return moved.status();
@@ -202,7 +203,7 @@ void Engine::fill(Transfer& transfer, std::uint32_t index) const {
 
 Status Engine::start_step(std::uint32_t index) {
   const BoundStep& step = schedule_->steps[index];
-  Channel* channel = channels_[static_cast<std::size_t>(step.channel)];
+  Channel* channel = channels_[index_of(step.channel)];
   if (channel == nullptr) return absent_channel(index);
   Transfer& transfer = transfers_[index];
   fill(transfer, index);
@@ -243,8 +244,8 @@ void Engine::run_local_piece() {
 Result<bool> Engine::glance() {
   bool moved = false;
   in_flight_ = false;
-  for (Channel* channel : channels_) {
-    if (channel == nullptr || channel->active() == 0) continue;
+  for (Channel* channel : present()) {
+    if (channel->active() == 0) continue;
     in_flight_ = true;
     completed_.clear();
     Result<bool> progress = channel->progress(completed_);

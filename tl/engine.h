@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/status.h"
@@ -17,8 +18,7 @@ namespace plait::tl {
 // After the first run of a schedule of some size, runs of no larger schedules allocate nothing.
 class Engine {
  public:
-  // `channels[k]` serves ChannelKind k and may be null when no schedule uses it. Not owned.
-  Engine(std::array<Channel*, channel_kinds> channels, WaitPolicy wait);
+  Engine(const Channels& channels, WaitPolicy wait);
 
   // Blocks until every step is complete. On an error the transfers are abandoned and the first error is returned, or
   // the reason that `WaitPolicy::agree_on_reason` knows for it.
@@ -74,7 +74,12 @@ class Engine {
   void record(std::uint32_t step);
   Memory memory(SpanList list) const;
 
-  std::array<Channel*, channel_kinds> channels_;
+  std::span<Channel* const> present() const { return {present_.data(), present_count_}; }
+
+  Channels channels_;
+  Channels present_{};  // the first `present_count_`: those that there are, in their order
+  std::size_t present_count_ = 0;
+  const Channel* over_host_ = nullptr;  // the one of them that calls the host MPI
   WaitStrategy wait_strategy_;
   const Status* failure_;  // of another rank, told by the host's progress
   Status (*agree_on_reason_)(void* context, const Status& cause) noexcept;

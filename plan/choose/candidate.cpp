@@ -189,9 +189,10 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
 }
 
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
-                          const Hierarchy& hierarchy, bool shared_memory, ChannelKind network) {
+                          const Hierarchy& hierarchy, const Routes& routes) {
   const bool in_order = !commutative && reduces(collective);
-  const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1, shared_memory);
+  const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1,
+                            routes.shared_memory().has_value());
   const Result<int> segments =
       candidate.exchange != nullptr ? Result<int>(1) : segments_needed(candidate.program, grid, collective, in_order);
   if (!segments.ok()) return segments.status();
@@ -200,15 +201,18 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
     return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
                                          std::to_string(hierarchy.ranks()) + " ranks into too many blocks");
   const Semantics semantics(collective, hierarchy.ranks(), root, *segments, candidate.chunks);
-  std::vector<int> node_of;
-  for (int rank = 0; rank < hierarchy.ranks(); ++rank) node_of.push_back(hierarchy.node_of(rank));
-  Builder builder(semantics, node_of, shared_memory, network);
+  Builder builder(semantics, routes);
   builder.bind_chunks(candidate.rails);
   if (candidate.exchange != nullptr)
     candidate.exchange->emit(builder, hierarchy);
   else
     lower_program(candidate.program, grid, in_order, builder);
   return builder.finish();
+}
+
+Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
+                          const Hierarchy& hierarchy) {
+  return lower(candidate, collective, root, commutative, hierarchy, usual_routes(hierarchy));
 }
 
 }  // namespace plait::plan

@@ -12,6 +12,7 @@
 #include "plan/model/grid.h"
 #include "plan/model/layer.h"
 #include "plan/model/machine.h"
+#include "plan/model/routes.h"
 #include "topo/hierarchy.h"
 
 namespace plait::plan {
@@ -37,6 +38,9 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
 
 // All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
-                          const Hierarchy& hierarchy, bool shared_memory, ChannelKind network = ChannelKind::mpi);
+                          const Hierarchy& hierarchy, const Routes& routes);
+// Over the usual_routes().
+Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
+                          const Hierarchy& hierarchy);
 
 }  // namespace plait::plan

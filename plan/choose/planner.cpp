@@ -77,7 +77,7 @@ Status check_plan(std::string_view plan, const Call& call, const CandidateContex
   const Result<Candidate> named = named_candidate(plan, call, context);
   if (!named.ok())
     return call.collective == Collective::allreduce ? explain(named.status(), plan, context) : named.status();
-  const Result<LoweredPlan> lowered = lower(*named, call.collective, call.root, true, context.hierarchy, true);
+  const Result<LoweredPlan> lowered = lower(*named, call.collective, call.root, true, context.hierarchy);
   return lowered.ok() ? prove(lowered->semantics, lowered->schedules, true) : lowered.status();
 }
 
@@ -153,8 +153,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, rank);
   append(key, options.chunk_bytes);
   append(key, options.host_when_faster);
-  append(key, options.shared_memory);
-  append(key, options.network);
+  options.routes->append_key(key);
   append(key, options.rails);
   append(key, options.siblings);
   append(key, options.table.get());
@@ -217,7 +216,8 @@ struct Planner::Implementation {
     if (options.warns && (store == nullptr || store->is_new_warning(text))) warn(text);
   }
   CandidateContext context() const {
-    return {hierarchy, options.machine, options.siblings, options.chunk_bytes, options.rails, options.shared_memory};
+    return {hierarchy,           options.machine, options.siblings,
+            options.chunk_bytes, options.rails,   options.routes->shared_memory().has_value()};
   }
   bool host_is_faster(const Call& call) const;
   Status check(const std::string& plan) const;
@@ -341,8 +341,7 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
   const int root = rooted(call.collective) ? call.root : 0;
   const Shelf::PlanKey key{call.collective, root, call.commutative, candidate.name};
   if (const auto found = shelf->plans.find(key); found != shelf->plans.end()) return found->second.get();
-  Result<LoweredPlan> lowered =
-      lower(candidate, call.collective, root, call.commutative, hierarchy, options.shared_memory, options.network);
+  Result<LoweredPlan> lowered = lower(candidate, call.collective, root, call.commutative, hierarchy, *options.routes);
   const Status status =
       lowered.ok() ? prove(lowered->semantics, lowered->schedules, call.commutative) : lowered.status();
   if (!status.ok()) {
@@ -362,6 +361,7 @@ Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStor
     : implementation_(std::make_unique<Implementation>(Implementation{
           std::move(hierarchy), rank, std::move(options), store != nullptr ? store->implementation_.get() : nullptr})) {
   Implementation& planner = *implementation_;
+  if (!planner.options.routes) planner.options.routes = usual_routes(planner.hierarchy);
   planner.take_shelf();
   if (const TuningTable* table = planner.options.table.get(); table != nullptr)
     planner.tuned = table->shape(shape_text(planner.hierarchy, planner.options.siblings));
@@ -391,6 +391,7 @@ void Planner::force(std::string plan) {
 }
 
 const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
+const Routes& Planner::routes() const { return *implementation_->options.routes; }
 const Machine& Planner::machine() const { return implementation_->options.machine; }
 
 }  // namespace plait::plan

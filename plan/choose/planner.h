@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "plan/model/collective.h"
 #include "plan/model/layer.h"
 #include "plan/model/machine.h"
+#include "plan/model/routes.h"
 #include "plan/model/schedule.h"
 #include "topo/hierarchy.h"
 
@@ -39,11 +41,10 @@ struct PlannerOptions {
   std::shared_ptr<const TuningTable> table = {};
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   bool host_when_faster = true;
-  bool warns = true;          // tells the user of a forced plan that does not exist; one process of a job should
-  bool shared_memory = true;  // a shm channel connects the ranks of each node
-  ChannelKind network = ChannelKind::mpi;  // what connects all others
-  int rails = 0;                           // of the network, where plans may be bound to them
-  double siblings = 1;  // ranks of the job on a node, over those of this communicator: they share the NIC
+  bool warns = true;  // tells the user of a forced plan that does not exist; one process of a job should
+  std::optional<Routes> routes = {};  // between the ranks; none: usual_routes()
+  int rails = 0;                      // of the network, where plans may be bound to them
+  double siblings = 1;                // ranks of the job on a node, over those of this communicator: they share the NIC
   Machine machine = default_machine();
 };
 
@@ -107,6 +108,7 @@ class Planner {
   void force(std::string plan);
 
   const Hierarchy& hierarchy() const;
+  const Routes& routes() const;
   const Machine& machine() const;
 
  private:

@@ -29,7 +29,7 @@ class Binder {
     empty_lists();
     bound_.input_bytes = bound_.output_bytes = 0;
     bound_.element_bytes = placement_.element_bytes;
-    bound_.channels_used = 0;
+    bound_.channels_used = {};
     if (placement_.places != nullptr) bound_.grids = placement_.places->grids;
     place_scratch();
     // Of blocks with places of their own a rank may know the sizes of its own alone: others may have data.
@@ -229,7 +229,7 @@ class Binder {
       const BoundStep& step = bound_.steps[i];
       if (is_local(step.kind)) continue;
       keys.emplace_back(step.channel, step.rail, step.peer, step.kind == StepKind::send, i);
-      bound_.channels_used |= 1U << static_cast<unsigned>(step.channel);
+      bound_.channels_used.add(step.channel);
     }
     std::ranges::sort(keys);
     const auto same_lane = [](const Key& a, const Key& b) {

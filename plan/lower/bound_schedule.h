@@ -69,8 +69,8 @@ struct BoundSchedule {
   std::uint64_t scratch_bytes = 0;
   std::uint64_t input_bytes = 0;  // from the buffer's base to the end of the last byte touched
   std::uint64_t output_bytes = 0;
-  std::size_t element_bytes = 1;    // messages are cut only at multiples of it
-  std::uint32_t channels_used = 0;  // bit k: ChannelKind k
+  std::size_t element_bytes = 1;  // messages are cut only at multiples of it
+  ChannelSet channels_used;
 };
 
 // `rank` is whose schedule it is. Adjacent spans are merged; messages of no bytes are dropped on both sides (except

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <string>
+#include <utility>
 
 namespace plait::plan {
 
-Builder::Builder(const Semantics& semantics, std::span<const int> node_of, bool shared_memory, ChannelKind network)
-    : semantics_(semantics),
-      node_of_(node_of.begin(), node_of.end()),
-      shared_memory_(shared_memory),
-      network_(network) {
+Builder::Builder(const Semantics& semantics, Routes routes) : semantics_(semantics), routes_(std::move(routes)) {
   ranks_.resize(static_cast<std::size_t>(semantics_.ranks()));
   for (int rank = 0; rank < semantics_.ranks(); ++rank) {
     RankState& state = ranks_[static_cast<std::size_t>(rank)];
@@ -23,13 +20,8 @@ Builder::Builder(const Semantics& semantics, std::span<const int> node_of, bool 
   }
 }
 
-ChannelKind Builder::route(int from, int to) const {
-  const bool same_node = node_of_[static_cast<std::size_t>(from)] == node_of_[static_cast<std::size_t>(to)];
-  return same_node && shared_memory_ ? ChannelKind::shm : network_;
-}
-
 std::int8_t Builder::rail_of(ChannelKind channel, BlockId block) const {
-  if (rails_.empty() || channel != ChannelKind::ucx) return any_rail;
+  if (rails_.empty() || !traits(channel).rails) return any_rail;
   return rails_[block % static_cast<BlockId>(semantics_.chunks()) % rails_.size()];
 }
 
@@ -118,7 +110,7 @@ RunList Builder::append_runs(int rank, std::span<const BlockId> blocks, const st
 }
 
 void Builder::add_send(int rank, int to, std::span<const BlockId> blocks, const std::vector<Holding>& from) {
-  Step step{.kind = StepKind::send, .channel = route(rank, to), .peer = to};
+  Step step{.kind = StepKind::send, .channel = routes_.between(rank, to), .peer = to};
   step.rail = rail_of(step.channel, blocks.front());
   step.source = append_runs(rank, blocks, from);
   finish_step(rank, step, from, {});
@@ -139,7 +131,8 @@ Builder::Holding Builder::combining_place(int rank, BlockId block, Arrival arriv
 
 void Builder::add_receive(int rank, int from, std::span<const BlockId> blocks, int lowest_incoming, Arrival arrival) {
   const bool reduce = arrival != Arrival::overwrite;
-  Step step{.kind = reduce ? StepKind::recv_reduce : StepKind::recv, .channel = route(rank, from), .peer = from};
+  Step step{
+      .kind = reduce ? StepKind::recv_reduce : StepKind::recv, .channel = routes_.between(rank, from), .peer = from};
   step.rail = rail_of(step.channel, blocks.front());
   std::vector<Holding> operands, destinations;
   for (const BlockId block : blocks) {
@@ -212,7 +205,7 @@ void Builder::finish_step(int rank, Step step, const std::vector<Holding>& read,
   pending_after_.clear();
   for (const Holding& where : read) reads(rank, where);
   for (const Holding& where : written) writes(rank, where);
-  if (!last_sends_.empty() && step.kind == StepKind::send && step.channel == network_) order_send(rank, step);
+  if (!last_sends_.empty() && step.kind == StepKind::send && traits(step.channel).crosses_nodes) order_send(rank, step);
   std::sort(pending_after_.begin(), pending_after_.end());
   pending_after_.erase(std::unique(pending_after_.begin(), pending_after_.end()), pending_after_.end());
 

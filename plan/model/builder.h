@@ -12,6 +12,7 @@
 
 #include "core/status.h"
 #include "plan/model/collective.h"
+#include "plan/model/routes.h"
 #include "plan/model/schedule.h"
 
 namespace plait::plan {
@@ -24,9 +25,7 @@ struct LoweredPlan {
 
 class Builder {
  public:
-  // `node_of[r]`: ranks of one node talk over shm when `shared_memory`, all others over `network`.
-  Builder(const Semantics& semantics, std::span<const int> node_of, bool shared_memory,
-          ChannelKind network = ChannelKind::mpi);
+  Builder(const Semantics& semantics, Routes routes);
 
   // Binds what crosses the network to rails: the messages of chunk c to rails[c mod size]. Empty: bound to none. Call
   // it before the first message.
@@ -37,7 +36,8 @@ class Builder {
   void keep_order_of_sends() { last_sends_.resize(ranks_.size()); }
 
   const Semantics& semantics() const { return semantics_; }
-  bool shared_memory() const { return shared_memory_; }
+  // Whether the ranks of each node can do a collective together().
+  bool shared_memory() const { return routes_.shared_memory().has_value(); }
 
   // One message with `from`'s values of `blocks`, in that order; `to` holds them afterwards, and `from` still does.
   void move(int from, int to, std::span<const BlockId> blocks);
@@ -48,9 +48,9 @@ class Builder {
   // Both directions at once: afterwards both hold the combination.
   void exchange(int one, int other, std::span<const BlockId> blocks);
 
-  // One shared-memory collective of `members`, ranks of one node that talk over shm. `pieces`: of each member where
-  // has_pieces(); of an all_to_all one of each pair, giver * members + taker; else one, the whole vector. `root`: index
-  // among the members.
+  // One shared-memory collective of `members`, ranks of one node that have shared memory. `pieces`: of each member
+  // where has_pieces(); of an all_to_all one of each pair, giver * members + taker; else one, the whole vector. `root`:
+  // index among the members.
   struct GroupCall {
     GroupKind kind;
     std::span<const int> members;
@@ -94,7 +94,6 @@ class Builder {
 
   enum class Arrival { overwrite, combine, combine_elsewhere };
 
-  ChannelKind route(int from, int to) const;
   std::int8_t rail_of(ChannelKind channel, BlockId block) const;
   Holding& holding(int rank, BlockId block) { return ranks_[static_cast<std::size_t>(rank)].holdings[block]; }
   std::uint32_t storage_of(int rank, Space space, std::uint32_t cell) const;
@@ -129,9 +128,7 @@ class Builder {
   void record_accesses(int rank, const std::vector<Holding>& read, const std::vector<Holding>& written);
 
   Semantics semantics_;
-  std::vector<int> node_of_;
-  bool shared_memory_;
-  ChannelKind network_;
+  Routes routes_;
   std::vector<std::int8_t> rails_;
   std::vector<RankState> ranks_;
   std::vector<Reader> reader_pool_;

@@ -150,7 +150,7 @@ void Builder::add_shm_collective(const GroupCall& call, std::size_t member, cons
   append(schedule.group_blocks, call.kind == GroupKind::all_to_all ? part.gives : all_blocks(call));
   group.blocks.count = static_cast<std::uint32_t>(schedule.group_blocks.size()) - group.blocks.first;
 
-  Step step{.kind = StepKind::group, .channel = ChannelKind::shm};
+  Step step{.kind = StepKind::group, .channel = *routes_.shared_memory()};
   step.group = static_cast<std::int32_t>(schedule.groups.size());
   schedule.groups.push_back(group);
   step.source = append_runs(rank, part.gives, part.from);

@@ -4,11 +4,6 @@
 
 namespace plait::plan {
 
-std::string_view name(ChannelKind kind) {
-  constexpr std::array<std::string_view, channel_kinds> names = {"shm", "ucx", "mpi"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
 std::string_view name(StepKind kind) {
   constexpr std::array<std::string_view, 6> names = {"send", "recv", "recv_reduce", "copy", "reduce", "group"};
   return names[static_cast<std::size_t>(kind)];

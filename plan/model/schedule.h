@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "core/channel_kind.h"
 #include "plan/model/collective.h"
 
 namespace plait::plan {
 
 enum class Space : std::uint8_t { input, output, scratch };
-enum class ChannelKind : std::uint8_t { shm, ucx, mpi };
-inline constexpr int channel_kinds = 3;
-std::string_view name(ChannelKind kind);
 
 // Rails are numbered as the ranks agreed on them; a message bound to none is dealt out over all by the channel.
 inline constexpr std::int8_t any_rail = -1;

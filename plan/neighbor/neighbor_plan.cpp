@@ -135,9 +135,9 @@ bool has_parallel_edges(const Graph& graph) {
 }
 
 Result<LoweredPlan> lower(const Graph& graph, Payload payload, Way way, std::span<const int> node_of,
-                          const Roads& roads) {
+                          const Routes& routes) {
   const Layout layout = lay_out(graph, payload);
-  Builder builder(Semantics(layout.owners), node_of, roads.shared_memory, roads.network);
+  Builder builder(Semantics(layout.owners), routes);
   if (way == Way::direct)
     move_directly(builder, layout.edges, graph.ranks());
   else

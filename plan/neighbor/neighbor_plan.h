@@ -16,6 +16,7 @@
 
 #include "core/status.h"
 #include "plan/model/builder.h"
+#include "plan/model/routes.h"
 #include "plan/model/schedule.h"
 
 namespace plait::plan::neighbor {
@@ -39,17 +40,11 @@ enum class Payload : std::uint8_t { of_edge, of_source };
 enum class Way : std::uint8_t { direct, by_nodes };
 std::string_view name(Way way);
 
-// What connects the ranks.
-struct Roads {
-  bool shared_memory = true;  // of each node's
-  ChannelKind network = ChannelKind::mpi;
-};
-
 // All ranks' schedules; prove() them before their first run. Of a Payload::of_edge a block is an edge: a rank's input
 // cells are its edges ordered by destination, its output cells those ordered by source, edges of one pair in their
 // order. Of a Payload::of_source a rank has as many blocks, all of them its data, as it has edges to one rank at most.
 // Precondition: check().
 Result<LoweredPlan> lower(const Graph& graph, Payload payload, Way way, std::span<const int> node_of,
-                          const Roads& roads);
+                          const Routes& routes);
 
 }  // namespace plait::plan::neighbor

@@ -187,9 +187,9 @@ std::vector<BlockPlaces::Cell> side_of(const Plan& plan, const Box& local, std::
 
 }  // namespace
 
-Result<LoweredPlan> lower(const Plan& plan, std::span<const int> host_of, const Roads& roads) {
+Result<LoweredPlan> lower(const Plan& plan, std::span<const int> host_of, Routes routes) {
   const Semantics semantics(owners_of(plan, host_of.size()));
-  Builder builder(semantics, host_of, roads.shared_memory, roads.network);
+  Builder builder(semantics, std::move(routes));
   builder.keep_order_of_sends();
   Lowering(plan, host_of, builder).run();
   return builder.finish();

@@ -6,19 +6,14 @@
 #include "core/status.h"
 #include "plan/lower/bound_schedule.h"
 #include "plan/model/builder.h"
+#include "plan/model/routes.h"
 #include "plan/reshard/plan.h"
 
 namespace plait::plan::reshard {
 
-// What connects the ranks.
-struct Roads {
-  bool shared_memory = true;  // of each host's
-  ChannelKind network = ChannelKind::mpi;
-};
-
 // All ranks' schedules; prove() them before their first run. A block is a chunk of a unit task: equal shares of its
 // elements in row-major order. Fails where a rank would not get what it wants, which would be a defect.
-Result<LoweredPlan> lower(const Plan& plan, std::span<const int> host_of, const Roads& roads);
+Result<LoweredPlan> lower(const Plan& plan, std::span<const int> host_of, Routes routes);
 
 // Where the blocks lie in `rank`'s buffers: its shards of the source and of the destination, dense and row-major.
 BlockPlaces places_of(const Task& task, const Plan& plan, const Semantics& semantics, int rank);

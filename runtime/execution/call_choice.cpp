@@ -23,7 +23,7 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
           .sends = &request.lists->sends,
           .receives = &request.lists->receives,
           .slot_bytes = slot_bytes,
-          .fast = fast_lengths(request.call.collective, *communicator.team->links.hierarchy)};
+          .fast = fast_lengths(request.call.collective, communicator.team->planner.hierarchy())};
 }
 
 int candidate_of(const Request& request) {
@@ -36,7 +36,7 @@ int candidate_of(const Request& request) {
 bool scan_is_hosts(const Team& team, const Request& request) {
   constexpr std::size_t shortest = 512, longest = 8 * 1024;
   if (!job().config.host_when_faster) return false;
-  return team.links.hierarchy->nodes() > 1 || request.input.bytes < shortest || request.input.bytes > longest;
+  return team.planner.hierarchy().nodes() > 1 || request.input.bytes < shortest || request.input.bytes > longest;
 }
 
 }  // namespace plait::runtime

@@ -40,7 +40,7 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
   const std::uint64_t payload = pairs ? request.call.count : prepared.payload;
   if (row != nullptr) row->add(payload, end_ns - begin_ns);
   if (row != nullptr && prepared.saved_nanoseconds != 0) note_saved(prepared.saved_nanoseconds);
-  if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.team->connections.shm)
+  if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.team->routes().shared_memory())
     note_buffers(payload, in_shared_heap(request));
   if (communicator.team->trace != nullptr)
     communicator.team->trace->add({.begin_ns = begin_ns,

@@ -1,12 +1,12 @@
-// Data of a call in memory of a device (tl/device_memory.h): the processor works on copies. Where a rank's data lie is
-// its own affair; the others never know it (design rule 1).
+// Data of a call in memory of a device (tl/device/device_memory.h): the processor works on copies. Where a rank's data
+// lie is its own affair; the others never know it (design rule 1).
 #pragma once
 
 #include <cstddef>
 
 #include "runtime/execution/layout.h"
 #include "runtime/layer.h"
-#include "tl/device_memory.h"
+#include "tl/device/device_memory.h"
 
 namespace plait::runtime {
 

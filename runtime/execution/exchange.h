@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "plan/lower/bound_schedule.h"
+#include "plan/model/routes.h"
 #include "runtime/layer.h"
-#include "runtime/team/team.h"
 #include "tl/channel.h"
 
 namespace plait::runtime {
@@ -19,7 +19,7 @@ class Exchange {
   // Packs what is given, for the schedule that runs first. Returns a code of the caller's; throws std::bad_alloc.
   virtual int begin(const BoundSchedule& first) = 0;
   // After the first schedule: what else is to be run, with buffers(), or nullptr. May throw std::bad_alloc.
-  virtual const BoundSchedule* rest(const Links&) { return nullptr; }
+  virtual const BoundSchedule* rest(const Routes&) { return nullptr; }
   // After the last one: unpacks. Returns a code of the caller's.
   virtual int end() = 0;
 

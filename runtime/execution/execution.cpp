@@ -19,7 +19,7 @@ const Reducer* reducer_of(const Request& request, const Execution& execution) {
 const BoundSchedule* rest_of(const Team& team, Execution& execution) {
   if (execution.exchange == nullptr || execution.at_rest) return nullptr;
   execution.at_rest = true;
-  return execution.exchange->rest(team.links);
+  return execution.exchange->rest(team.routes());
 }
 
 Result<bool> unless_failed(Team& team, Result<bool> complete, bool may_call_host) {

@@ -154,7 +154,7 @@ BoundSpan PairExchange::span(Space space, const std::byte* address, std::uint64_
   return {reinterpret_cast<std::uintptr_t>(address) - base, bytes, space};
 }
 
-const BoundSchedule* PairExchange::rest(const Links& links) {
+const BoundSchedule* PairExchange::rest(const Routes& routes) {
   read_slots();
   place_late_arrivals();
   rest_.steps.clear();
@@ -162,18 +162,18 @@ const BoundSchedule* PairExchange::rest(const Links& links) {
   rest_.lanes.clear();
   rest_.lane_steps.clear();
   rest_.output_bytes = 0;
-  rest_.channels_used = 0;
+  rest_.channels_used = {};
   take_bases();
   // Each rank begins with its neighbours, so that no rank is everybody's first.
   for (int distance = 1; distance < problem_.ranks; ++distance) {
     const int to = (problem_.rank + distance) % problem_.ranks;
     if (const std::byte* from = long_sends_[static_cast<std::size_t>(to)]; from != nullptr)
-      add_message(StepKind::send, links.between(problem_.rank, to), to,
+      add_message(StepKind::send, routes.between(problem_.rank, to), to,
                   span(Space::input, from, (*problem_.sends)[static_cast<std::size_t>(to)].bytes));
     const int source = (problem_.rank + problem_.ranks - distance) % problem_.ranks;
     const Arrival& arrival = arrivals_[static_cast<std::size_t>(source)];
     if (fits(arrival.bytes)) continue;
-    add_message(StepKind::recv, links.between(problem_.rank, source), source,
+    add_message(StepKind::recv, routes.between(problem_.rank, source), source,
                 span(Space::output, landing(source), arrival.bytes));
     rest_.output_bytes += arrival.bytes;
   }
@@ -201,7 +201,7 @@ void PairExchange::add_message(StepKind kind, ChannelKind channel, int peer, Bou
   rest_.steps.push_back(step);
   rest_.lanes.push_back({{index, 1}});
   rest_.lane_steps.push_back(index);
-  rest_.channels_used |= 1u << static_cast<unsigned>(channel);
+  rest_.channels_used.add(channel);
 }
 
 int PairExchange::exchange_with_self() {

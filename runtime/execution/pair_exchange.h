@@ -46,7 +46,7 @@ class PairExchange final : public Exchange {
   // What is to be done. Before all else of a call.
   void take(const Problem& problem) { problem_ = problem; }
   int begin(const BoundSchedule& first) override;
-  const BoundSchedule* rest(const Links& links) override;
+  const BoundSchedule* rest(const Routes& routes) override;
   int end() override;
   std::size_t bytes() const override { return memory_.bytes() + late_memory_.bytes(); }
 

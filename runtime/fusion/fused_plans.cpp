@@ -7,9 +7,7 @@
 
 namespace plait::runtime {
 
-bool uses_host(const PreparedCall& prepared) {
-  return (prepared.schedule.channels_used & std::uint32_t{1} << static_cast<unsigned>(ChannelKind::mpi)) != 0;
-}
+bool uses_host(const PreparedCall& prepared) { return prepared.schedule.channels_used.any(&ChannelTraits::needs_host); }
 
 std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shared_ptr<const OverlapPlan> plan,
                                              std::size_t element_bytes) {

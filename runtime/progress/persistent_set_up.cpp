@@ -7,14 +7,13 @@
 #include "core/attempt.h"
 #include "core/log.h"
 #include "runtime/oob/oob.h"
-#include "runtime/team/team_request.h"
 
 namespace plait::runtime {
 namespace {
 
-NodeLeaders leaders_of(const Hierarchy& hierarchy, int rank, bool shared_memory) {
+NodeLeaders leaders_of(const Hierarchy& hierarchy, int rank, bool share_segment) {
   NodeLeaders nodes{.leaders = {}, .own = 0, .rank = rank, .ranks = 1};
-  if (!shared_memory) {
+  if (!share_segment) {
     for (int other = 0; other < hierarchy.ranks(); ++other) nodes.leaders.push_back(other);
     nodes.own = rank;
     return nodes;
@@ -25,15 +24,13 @@ NodeLeaders leaders_of(const Hierarchy& hierarchy, int rank, bool shared_memory)
   return nodes;
 }
 
-Channel* first_network(const Connections& connections) {
-  return connections.ucx != nullptr ? connections.ucx.get() : connections.mpi.get();
-}
+Channel* network_of(const Team& team) { return team.connections.of(team.routes().beyond()); }
 
 // The node's leader makes it, the others attach.
 Status share_table(Communicator& communicator, SpaceConnections& space, const NodeLeaders& nodes) {
   Oob& oob = *space.team->oob;
   const bool first = nodes.leaders[static_cast<std::size_t>(nodes.own)] == nodes.rank;
-  Channel* channel = space.between_leaders != nullptr ? first_network(space.between_leaders->connections) : nullptr;
+  Channel* channel = space.between_leaders != nullptr ? network_of(*space.between_leaders) : nullptr;
   SharedSegment table;
   SegmentOffer mine;  // of the table
   Status shared = attempt([&]() -> Status {
@@ -78,7 +75,7 @@ Status connect(Communicator& communicator, SpaceConnections& space) {
   Team& team = **made;
   NodeLeaders nodes;
   const Status placed = attempt([&]() -> Status {
-    nodes = leaders_of(team.planner.hierarchy(), communicator.rank, may_use(communicator.channels, "shm"));
+    nodes = leaders_of(team.planner.hierarchy(), communicator.rank, team.routes().kinds().any(&ChannelTraits::segment));
     return {};
   });
   if (Status status = team.oob->go_on_together(placed); !status.ok()) return status;

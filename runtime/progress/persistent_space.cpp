@@ -63,7 +63,8 @@ void PersistentSpace::announce(std::uint32_t slot) {
 Operation* PersistentSpace::next(bool may_call_host, bool& moved) {
   if (communicator_->road == Road::broken) return next_failed();
   auto slot = order_->next();
-  if (!slot && between_leaders_ != nullptr && (may_call_host || between_leaders_->connections.ucx != nullptr)) {
+  if (!slot && between_leaders_ != nullptr &&
+      (may_call_host || !traits(between_leaders_->routes().beyond()).needs_host)) {
     const Result<bool> told = order_->progress();
     if (!told.ok()) {
       communicator_->operations.failure = told.status();

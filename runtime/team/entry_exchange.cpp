@@ -17,7 +17,7 @@ namespace plait::runtime {
 Status SetUp::failure_meanwhile() {
   before_->look_at_notice();
   if (!before_->notice->heard().ok()) return before_->notice->heard();
-  return before_->connections.shm != nullptr ? before_->connections.shm->peer_failure() : Status();
+  return before_->connections.peer_failure();
 }
 
 Status SetUp::gather_entries(const Entry& mine, std::vector<Entry>& entries) {

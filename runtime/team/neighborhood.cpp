@@ -44,13 +44,6 @@ BlockPlaces places_of(const NeighborShape& shape, const Semantics& semantics, in
   return places;
 }
 
-const char* channels_text(std::uint32_t used) {
-  std::string names;
-  for (int kind = 0; kind < channel_kinds; ++kind)
-    if ((used >> kind & 1u) != 0) names.append(names.empty() ? "" : ",").append(name(static_cast<ChannelKind>(kind)));
-  return intern(names);
-}
-
 std::vector<std::int32_t> flat(const NeighborLists& lists, std::size_t length) {
   std::vector<std::int32_t> all(lists.destinations.begin(), lists.destinations.end());
   all.insert(all.end(), lists.sources.begin(), lists.sources.end());
@@ -105,7 +98,8 @@ const Neighborhood::Plan& Neighborhood::plan(Payload payload, Way way) {
   std::unique_ptr<Plan>& plan = plans_[static_cast<std::size_t>(payload) * 2 + static_cast<std::size_t>(way)];
   if (plan != nullptr) return *plan;
   auto made = std::make_unique<Plan>();
-  Result<LoweredPlan> lowered = plan::neighbor::lower(graph_, payload, way, surroundings_.node_of, surroundings_.roads);
+  Result<LoweredPlan> lowered =
+      plan::neighbor::lower(graph_, payload, way, surroundings_.node_of, surroundings_.routes);
   made->status = lowered.ok() ? prove(lowered->semantics, lowered->schedules, true) : lowered.status();
   if (made->status.ok())
     made->lowered = std::move(*lowered);
@@ -128,7 +122,7 @@ std::shared_ptr<const PreparedCall> Neighborhood::prepare(const NeighborShape& s
        {.element_bytes = 1, .places = &places}, prepared->schedule);
   prepared->accelerated = true;
   prepared->plan = intern("neighbours " + std::string(plan::neighbor::name(way)));
-  prepared->channels = channels_text(prepared->schedule.channels_used);
+  prepared->channels = intern(names(prepared->schedule.channels_used));
   return prepared;
 }
 

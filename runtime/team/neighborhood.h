@@ -41,7 +41,7 @@ class Neighborhood {
   struct Surroundings {
     int rank = 0;
     std::vector<int> node_of;  // by rank
-    plan::neighbor::Roads roads;
+    Routes routes;
   };
   Neighborhood(plan::neighbor::Graph graph, Surroundings surroundings)
       : graph_(std::move(graph)), surroundings_(std::move(surroundings)) {}

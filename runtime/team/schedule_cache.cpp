@@ -20,13 +20,6 @@ std::size_t bytes_of(const std::vector<T>& values) {
   return values.capacity() * sizeof(T);
 }
 
-std::string channel_names(std::uint32_t used) {
-  std::string names;
-  for (int kind = 0; kind < channel_kinds; ++kind)
-    if ((used >> kind & 1u) != 0) names.append(names.empty() ? "" : ",").append(name(static_cast<ChannelKind>(kind)));
-  return names;
-}
-
 // Whether a call's count is that of one rank's part.
 bool counts_parts(Collective collective) {
   switch (collective) {
@@ -242,11 +235,11 @@ void ScheduleCache::bind_to_call(Entry& entry, const ReadyPlan& plan) {
 }
 
 const ScheduleCache::PlanNames& ScheduleCache::names_of(const ReadyPlan& plan, Collective collective,
-                                                        std::uint32_t channels_used) {
-  PlanNames& names = names_[static_cast<std::size_t>(collective)];
-  if (names.of != &plan || names.channels_used != channels_used)
-    names = {&plan, channels_used, intern(plan.name), intern(channel_names(channels_used))};
-  return names;
+                                                        ChannelSet channels_used) {
+  PlanNames& known = names_[static_cast<std::size_t>(collective)];
+  if (known.of != &plan || known.channels_used != channels_used)
+    known = {&plan, channels_used, intern(plan.name), intern(names(channels_used))};
+  return known;
 }
 
 void ScheduleCache::store(std::size_t slot, std::shared_ptr<Entry> entry) {

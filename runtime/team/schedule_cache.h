@@ -99,7 +99,7 @@ class ScheduleCache {
   // Interned texts of a collective's last plan, so that the next call by it interns none.
   struct PlanNames {
     const ReadyPlan* of = nullptr;
-    std::uint32_t channels_used = 0;
+    ChannelSet channels_used;
     const char* plan = "";
     const char* channels = "";
   };
@@ -136,7 +136,7 @@ class ScheduleCache {
   Decision decide(const CallShape& shape);
   void fill(Entry& entry, const CallShape& shape, const Decision& decision);
   void bind_to_call(Entry& entry, const ReadyPlan& plan);
-  const PlanNames& names_of(const ReadyPlan& plan, Collective collective, std::uint32_t channels_used);
+  const PlanNames& names_of(const ReadyPlan& plan, Collective collective, ChannelSet channels_used);
   void store(std::size_t slot, std::shared_ptr<Entry> entry);
   void forget(std::size_t slot);
   void forget_all();

@@ -120,18 +120,21 @@ Status SetUp::check_entries() {
 
 Status SetUp::choose_channels() {
   const bool neighbours = hierarchy_.nodes() < ranks_;
-  use_shm_ = may_use("shm") && neighbours;
-  const bool network = hierarchy_.nodes() > 1 || !use_shm_;
-  use_ucx_ = may_use("ucx") && network;
-  use_mpi_ = may_use("mpi") && network && oob().messages() != nullptr;
-  if (!use_ucx_ && !use_mpi_ && network)
-    return {Code::unsupported, "PLAIT_CHANNELS names no channel between the ranks"};
-  if (use_shm_ && !affordable_) return {Code::unavailable, "enough shared memory is in use by other communicators"};
+  used_ = {};
+  if (may_use(ChannelKind::shm) && neighbours) used_.add(ChannelKind::shm);
+  if (hierarchy_.nodes() > 1 || used_.empty()) {
+    if (may_use(ChannelKind::ucx)) used_.add(ChannelKind::ucx);
+    if (may_use(ChannelKind::mpi) && oob().messages() != nullptr) used_.add(ChannelKind::mpi);
+    if (!used_.any(&ChannelTraits::crosses_nodes))
+      return {Code::unsupported, "PLAIT_CHANNELS names no channel between the ranks"};
+  }
+  if (uses(ChannelKind::shm) && !affordable_)
+    return {Code::unavailable, "enough shared memory is in use by other communicators"};
   return {};
 }
 
 Status SetUp::look_at_network() {
-  if (use_ucx_)
+  if (uses(ChannelKind::ucx))
     if (Status status = connect_rails(); !status.ok()) return status;
   if (hierarchy_.nodes() > 1) {
     Result<NetworkRates> measured =
@@ -146,12 +149,12 @@ Status SetUp::look_at_network() {
   }
   if (!rails_) return {};
   if (Status status = rails_->agree_on_weights(); !status.ok()) return status;
-  return may_use("tcp") ? open_listeners() : Status();
+  return may_use(ChannelKind::tcp) ? open_listeners() : Status();
 }
 
 // Connections are only to ranks that shared memory does not reach.
 Status SetUp::open_listeners() {
-  const std::size_t near = use_shm_ ? neighbours_.size() : 1;
+  const std::size_t near = uses(ChannelKind::shm) ? neighbours_.size() : 1;
   Result<Sockets> opened = open_sockets(oob(), rank_, static_cast<std::size_t>(ranks_) - near, *rails_);
   if (!opened.ok()) return opened.status();
   sockets_ = std::move(*opened);
@@ -163,23 +166,23 @@ Status SetUp::connect_rails() {
   Result<RailNetwork> connected = RailNetwork::connect(oob(), hierarchy_, locations_);
   if (connected.ok()) {
     rails_ = std::move(*connected);
-    use_mpi_ = false;
+    used_.remove(ChannelKind::mpi);
     debug("set-up: rails " + rails_->names());
     return {};
   }
   debug("set-up: " + connected.status().message());
   if (connected.status().code() == Code::peer_failed) oob().abandon();  // leave_trials()
-  use_ucx_ = false;
-  return use_mpi_ && connected.status().code() == Code::unavailable ? Status() : connected.status();
+  used_.remove(ChannelKind::ucx);
+  return uses(ChannelKind::mpi) && connected.status().code() == Code::unavailable ? Status() : connected.status();
 }
 
 // One has broken since its check. False where there are none, or nothing else.
 bool SetUp::leave_rails() {
-  if (!rails_ || !may_use("mpi") || oob().messages() == nullptr) return false;
+  if (!rails_ || !may_use(ChannelKind::mpi) || oob().messages() == nullptr) return false;
   if (job().first_rank) warn("ucx: the rates of the rails " + rails_->names() + " cannot be measured: left out");
   rails_.reset();
-  use_ucx_ = false;
-  use_mpi_ = true;
+  used_.remove(ChannelKind::ucx);
+  used_.add(ChannelKind::mpi);
   return true;
 }
 
@@ -323,7 +326,7 @@ Status SetUp::open_shm(bool single_copy) {
                         .buffers = connections_.buffers.get(),
                         .ways = &group_ways()});
   if (!channel.ok()) return channel.status();
-  connections_.shm = std::move(*channel);
+  connections_.take(std::move(*channel));
   return {};
 }
 
@@ -417,6 +420,18 @@ bool SetUp::yields() const {
   return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
 }
 
+// The first that crosses nodes is all that there is between them; on one node with shared memory there is none.
+Routes SetUp::routes() const {
+  std::optional<ChannelKind> near, beyond;
+  for (const ChannelKind kind : all_channel_kinds) {
+    if (!uses(kind)) continue;
+    std::optional<ChannelKind>& place = traits(kind).crosses_nodes ? beyond : near;
+    if (!place) place = kind;
+  }
+  if (!near) return Routes(*beyond);
+  return beyond ? routes_by_node(hierarchy_, *near, *beyond) : Routes(*near);
+}
+
 PlannerOptions SetUp::planner_options() const {
   const Config& config = job().config;
   PlannerOptions options;
@@ -424,11 +439,10 @@ PlannerOptions SetUp::planner_options() const {
   options.table = job().table;
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
-  options.shared_memory = use_shm_;
-  options.network = rails_ || use_sockets_ ? ChannelKind::ucx : ChannelKind::mpi;
+  options.routes = routes();
   options.siblings = siblings_;
   options.warns = job().first_rank;
-  options.rails = rails_ ? rails_->rails() : options.network == ChannelKind::ucx ? 1 : 0;
+  options.rails = rails_ ? rails_->rails() : traits(options.routes->beyond()).rails ? 1 : 0;
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
   if (network_.way > 0) options.machine.levels.front().latency = network_.way;
   if (network_.across_switches > 0) {
@@ -444,20 +458,13 @@ PlannerOptions SetUp::planner_options() const {
 
 // The oob stays out of what this may throw away: it is needed for the agreement afterwards.
 Status SetUp::finish(std::unique_ptr<Team>& team) {
-  if (rails_) connections_.ucx = rails_->make_channel();
-  if (use_sockets_) connections_.ucx = std::move(short_channel_);
-  if (rails_ && !sockets_.peers.empty()) {
-    connections_.ucx = with_sockets(sockets_, rank_, *rails_, std::move(connections_.ucx));
-  }
+  if (uses(ChannelKind::tcp)) connections_.take(std::move(short_channel_));
+  if (uses(ChannelKind::ucx))
+    connections_.take(sockets_.peers.empty() ? rails_->make_channel()
+                                             : with_sockets(sockets_, rank_, *rails_, rails_->make_channel()));
+  if (uses(ChannelKind::mpi)) connections_.take(oob().messages()->make_channel());
   connections_.descriptors = std::move(sockets_.descriptors);
-  if (use_mpi_) connections_.mpi = oob().messages()->make_channel();
-  Connections channels;
-  channels.share = std::move(connections_.share);
-  channels.descriptors = std::move(connections_.descriptors);
-  channels.buffers = std::move(connections_.buffers);
-  channels.shm = std::move(connections_.shm);
-  channels.ucx = std::move(connections_.ucx);
-  channels.mpi = std::move(connections_.mpi);
+  Connections channels = std::move(connections_);
   const bool yield = yields();
   debug("set-up: " + std::to_string(ranks_) + " ranks " + hierarchy_.describe() + ", siblings " +
         std::to_string(siblings_) + (short_ ? ", for short calls" : ""));
@@ -476,9 +483,9 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
 // Those whose waits the shared memory does not end.
 std::unique_ptr<FailureNotice> SetUp::failure_notice() const {
   std::vector<int> others;
-  const int node = hierarchy_.node_of(rank_);
+  const Routes routes = this->routes();
   for (int rank = 0; rank < ranks_; ++rank)
-    if (rank != rank_ && (!use_shm_ || hierarchy_.node_of(rank) != node)) others.push_back(rank);
+    if (rank != rank_ && !traits(routes.between(rank_, rank)).segment) others.push_back(rank);
   return oob().make_notice(token_, std::move(others));
 }
 
@@ -496,7 +503,7 @@ Status SetUp::connect_all(bool again) {
     if (Status status = meet(); !status.ok()) return status;
   }
   if (Status status = look_at_network(); !status.ok()) return status;
-  return use_shm_ ? share_memory() : Status();
+  return uses(ChannelKind::shm) ? share_memory() : Status();
 }
 
 // Lists that do not fit together are the host's to complain of; all else is set up.
@@ -505,10 +512,9 @@ Status SetUp::meet_neighbors(Team& team) {
   if (!graph.ok() && graph.status().code() != Code::invalid) return graph.status();
   return agree(attempt([&]() -> Status {
                  if (!graph.ok()) return {};
-                 Neighborhood::Surroundings surroundings{.rank = rank_, .node_of = {}, .roads = {}};
+                 Neighborhood::Surroundings surroundings{.rank = rank_, .node_of = {}, .routes = team.routes()};
                  for (int rank = 0; rank < ranks_; ++rank)
                    surroundings.node_of.push_back(team.planner.hierarchy().node_of(rank));
-                 surroundings.roads = {team.links.shared_memory, team.links.network};
                  team.neighborhood = std::make_unique<Neighborhood>(std::move(*graph), std::move(surroundings));
                  return {};
                }),
@@ -527,7 +533,7 @@ Result<std::unique_ptr<Team>> SetUp::run() {
   if (Status status = share_tuning_records(); !status.ok()) return status;
   std::unique_ptr<Team> team;
   const Status finished = attempt([&]() -> Status {
-    if (short_ && use_shm_)
+    if (short_ && uses(ChannelKind::shm))
       if (Status status = open_shm(false); !status.ok()) return status;
     return finish(team);
   });

@@ -63,7 +63,8 @@ class SetUp {
   Status leave(const std::exception& exception) noexcept;
 
  private:
-  bool may_use(std::string_view channel) const { return runtime::may_use(request_.channels, channel); }
+  bool may_use(ChannelKind channel) const { return runtime::may_use(request_.channels, channel); }
+  bool uses(ChannelKind channel) const { return used_.has(channel); }
   Oob& oob() const { return *oob_; }
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
@@ -105,6 +106,7 @@ class SetUp {
   Status meet_neighbors(Team& team);
   std::unique_ptr<CommunicatorTrace> make_trace() const;
   bool yields() const;
+  Routes routes() const;
   PlannerOptions planner_options() const;
   std::unique_ptr<FailureNotice> failure_notice() const;
 
@@ -119,7 +121,6 @@ class SetUp {
   std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces
   std::optional<FirstRail> first_rail_;       // of a short set-up
   std::unique_ptr<Channel> short_channel_;    // over sockets alone
-  bool use_sockets_ = false;                  // and nothing else between the ranks
   std::vector<Location> locations_;
   bool same_settings_ = true, affordable_ = true;
   bool tuning_records_told_ = false;  // by rank 0
@@ -132,7 +133,9 @@ class SetUp {
   std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
   SingleCopySizes sizes_;
   bool reachable_ = false;  // by XPMEM: on all ranks
-  bool use_shm_ = false, use_ucx_ = false, use_mpi_ = false;
+  // What connects the ranks, as far as it is decided: at the end one within the nodes, and one between them. tcp is
+  // here where sockets are all that there is, not where they take the short messages of ucx.
+  ChannelSet used_;
   std::optional<RailNetwork> rails_;  // where ucx is used
   Sockets sockets_;
   std::vector<TuningRecord> known_;  // from earlier jobs, the same on all ranks

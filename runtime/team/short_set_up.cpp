@@ -29,7 +29,7 @@ bool one_node() {
 
 // Which ranks are on other nodes is not known yet, so that all are counted.
 void SetUp::listen_early(EarlyListener& mine) {
-  if (!may_use("ucx") || !may_use("tcp") || one_node() || sockets_failed.load()) return;
+  if (!may_use(ChannelKind::ucx) || !may_use(ChannelKind::tcp) || one_node() || sockets_failed.load()) return;
   const Status listening = attempt([&]() -> Status {
     first_rail_ = first_ethernet_rail();
     if (!first_rail_) return {Code::unavailable, "tcp: the first rail is no Ethernet interface"};
@@ -53,21 +53,22 @@ bool SetUp::sockets_reach_all(std::span<const Entry> entries) const {
 
 // From the entries, which all ranks have: they decide alike.
 void SetUp::take_listeners(std::span<const Entry> entries) {
-  use_sockets_ = use_ucx_ && sockets_reach_all(entries);
-  if (use_ucx_ && !use_sockets_) short_ = false;
-  if (!use_sockets_) {
+  if (!uses(ChannelKind::ucx) || !sockets_reach_all(entries)) {
+    if (uses(ChannelKind::ucx)) short_ = false;
     sockets_ = {};
     return;
   }
+  used_.remove(ChannelKind::ucx);
+  used_.add(ChannelKind::tcp);
   sockets_.key = entries.front().listener.entry.key;
   for (const Entry& entry : entries) add_peer(sockets_, entry.listener.entry, entry.location.hostname);
 }
 
 // A rank without a segment takes part in the trial nevertheless: others would wait for its message to no end.
 Status SetUp::attach_short(std::span<const Offer> offers, const Status& offered) {
-  const Status reached = use_sockets_ ? check_sockets() : Status();
+  const Status reached = uses(ChannelKind::tcp) ? check_sockets() : Status();
   if (!offered.ok()) return offered;
-  const Status taken = use_shm_ ? take_segment(offers) : Status();
+  const Status taken = uses(ChannelKind::shm) ? take_segment(offers) : Status();
   return taken.ok() ? reached : taken;
 }
 
@@ -86,18 +87,18 @@ Status SetUp::connect_short() {
   Offer mine{};
   std::vector<Offer> offers;
   Status offered;
-  if (use_shm_)
+  if (uses(ChannelKind::shm))
     if (Status status = exchange_offers(mine, offers, offered); !status.ok()) return status;
   const Status attached = attempt([&] { return attach_short(offers, offered); });
   bool connected = attached.ok(), unused = true;
   if (!attached.ok()) debug("set-up for short calls: " + attached.message());
   if (Status met = lowest(connected, unused); !met.ok()) return met;
   if (connected) {
-    use_mpi_ = use_mpi_ && !use_sockets_;
+    if (uses(ChannelKind::tcp)) used_.remove(ChannelKind::mpi);
     sizes_ = {never, never};
     return {};
   }
-  short_ = use_sockets_ = false;
+  short_ = false;
   short_channel_.reset();
   sockets_ = {};
   segment_ = {};

@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "runtime/oob/oob.h"
+#include "tl/split_channel.h"
 
 namespace plait::runtime {
 namespace {

@@ -26,24 +26,35 @@ Status agree(void* context, const Status& cause) noexcept {
 
 }  // namespace
 
+Channels Connections::all() const {
+  Channels all{};
+  for (std::size_t kind = 0; kind < channels.size(); ++kind) all[kind] = channels[kind].get();
+  return all;
+}
+
+Status Connections::peer_failure() const {
+  for (const auto& channel : channels) {
+    if (channel == nullptr || !traits(channel->kind()).segment) continue;
+    if (Status failure = channel->peer_failure(); !failure.ok()) return failure;
+  }
+  return {};
+}
+
 Team::Team(std::unique_ptr<FailureNotice> told, Connections made, Hierarchy hierarchy, int rank, PlannerOptions options,
            WaitSettings waits)
     : notice(std::move(told)),
       connections(std::move(made)),
       move_operations_on(waits.move_operations_on),
-      links{.shared_memory = options.shared_memory, .network = options.network},
       planner(std::move(hierarchy), rank, std::move(options), &job().plans),
-      engine({connections.shm.get(), connections.ucx.get(), connections.mpi.get()}, {.yield = waits.yield,
-                                                                                     .host_progress = move_on,
-                                                                                     .context = this,
-                                                                                     .failure = &notice->heard(),
-                                                                                     .agree_on_reason = agree}),
+      engine(connections.all(), {.yield = waits.yield,
+                                 .host_progress = move_on,
+                                 .context = this,
+                                 .failure = &notice->heard(),
+                                 .agree_on_reason = agree}),
       trials(planner),
       schedules(planner, trials, rank, planner.hierarchy().ranks()),
       to_all(planner.hierarchy().ranks()),
-      from_root(planner.hierarchy().ranks()) {
-  links.hierarchy = &planner.hierarchy();
-}
+      from_root(planner.hierarchy().ranks()) {}
 
 namespace {
 
@@ -52,12 +63,10 @@ Status first_reason(Team& team, const Status& failure) {
   if (failure.code() != Code::peer_left) return failure;
   const std::uint64_t wait_ns = std::exchange(team.awaited_reason, true) ? 0 : longest_ns;
   const std::uint64_t until = monotonic_ns() + wait_ns;
-  Channel* const shm = team.connections.shm.get();
   while (true) {
     team.look_at_notice();
     if (const Status& heard = team.notice->heard(); heard.code() == Code::peer_failed) return heard;
-    if (Status marked = shm != nullptr ? shm->peer_failure() : Status(); marked.code() == Code::peer_failed)
-      return marked;
+    if (Status marked = team.connections.peer_failure(); marked.code() == Code::peer_failed) return marked;
     if (monotonic_ns() >= until) return failure;
     sched_yield();
   }
@@ -105,9 +114,8 @@ void Team::tell(const Status& cause) noexcept {
 
 bool Team::known_to_others() noexcept {
   if (notice->heard().code() == Code::peer_failed) return true;
-  Channel* const shm = connections.shm.get();
   try {
-    return shm != nullptr && shm->peer_failure().code() == Code::peer_failed;
+    return connections.peer_failure().code() == Code::peer_failed;
   } catch (const std::exception&) {  // no memory for its text: there is one
     return true;
   }

@@ -2,6 +2,7 @@
 // failure is told.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -27,26 +28,23 @@ namespace plait::runtime {
 struct Connections {
   SegmentShare share;
   DescriptorShare descriptors;
-  std::unique_ptr<PeerBuffers> buffers;  // nullptr: the ranks do not reach each other's buffers
-  std::unique_ptr<Channel> shm;          // nullptr: not used
-  std::unique_ptr<Channel> ucx;
-  std::unique_ptr<Channel> mpi;
+  std::unique_ptr<PeerBuffers> buffers;                          // nullptr: the ranks do not reach each other's buffers
+  std::array<std::unique_ptr<Channel>, channel_kinds> channels;  // by ChannelKind; nullptr: not used
+
+  void take(std::unique_ptr<Channel> channel) {
+    std::unique_ptr<Channel>& slot = channels[index_of(channel->kind())];
+    slot = std::move(channel);
+  }
+  Channel* of(ChannelKind kind) const { return channels[index_of(kind)].get(); }
+  Channels all() const;
+  // What a rank that shares memory with this one says there of its failure.
+  Status peer_failure() const;
 };
 
 // How the engine waits.
 struct WaitSettings {
   bool yield = false;  // its processing unit is not its own
   void (*move_operations_on)() = nullptr;
-};
-
-// Which channel connects two ranks.
-struct Links {
-  const Hierarchy* hierarchy = nullptr;
-  bool shared_memory = false;
-  ChannelKind network = ChannelKind::mpi;
-  ChannelKind between(int a, int b) const {
-    return shared_memory && hierarchy->node_of(a) == hierarchy->node_of(b) ? ChannelKind::shm : network;
-  }
 };
 
 struct Team {
@@ -72,13 +70,13 @@ struct Team {
   // Tells the other ranks, and the user where no rank has said it to this one.
   void tell(const Status& cause) noexcept;
   bool known_to_others() noexcept;
+  const Routes& routes() const { return planner.routes(); }
 
   std::unique_ptr<Oob> oob;               // of these ranks alone
   std::unique_ptr<FailureNotice> notice;  // by way of the oob
   Connections connections;
   void (*move_operations_on)();  // what else this process is to do while the engine waits
   bool awaited_reason = false;   // once is enough: then nothing runs any more
-  Links links;
   Planner planner;
   Engine engine;
   Trials trials;

@@ -6,9 +6,9 @@
 
 namespace plait::runtime {
 
-bool may_use(const std::vector<std::string>& channels, std::string_view channel) {
+bool may_use(const std::vector<std::string>& channels, ChannelKind channel) {
   const auto& named = channels.empty() ? job().config.channels : channels;
-  return std::ranges::find(named, channel) != named.end();
+  return std::ranges::find(named, name(channel)) != named.end();
 }
 
 }  // namespace plait::runtime

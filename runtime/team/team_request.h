@@ -3,9 +3,9 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/channel_kind.h"
 #include "runtime/layer.h"
 #include "runtime/team/extent.h"
 #include "runtime/team/neighborhood.h"
@@ -25,6 +25,6 @@ struct TeamRequest {
 };
 
 // Whether the list names it, or PLAIT_CHANNELS where the list is empty.
-bool may_use(const std::vector<std::string>& channels, std::string_view channel);
+bool may_use(const std::vector<std::string>& channels, ChannelKind channel);
 
 }  // namespace plait::runtime

@@ -32,7 +32,7 @@ void check_candidate(std::uint8_t drawn, std::string_view input) {
   const auto candidate = named_candidate(input, call, {.hierarchy = hierarchy, .machine = machine});
   // Every chunk is a block, and the proof is quadratic in them.
   if (!candidate.ok() || candidate->chunks > 64 || candidate->program.instructions.size() > 12) return;
-  const auto plan = lower(*candidate, call.collective, call.root, call.commutative, hierarchy, true);
+  const auto plan = lower(*candidate, call.collective, call.root, call.commutative, hierarchy);
   if (plan.ok())
     fuzz::require(prove(plan->semantics, plan->schedules, call.commutative).ok(), "what is lowered is right");
 }

@@ -27,7 +27,7 @@ LoweredPlan plan_of(const Algorithm& algorithm, Instruct what, int members) {
   const std::vector<int> shape = {members};
   const Hierarchy hierarchy = algorithm.needs_whole_node ? Hierarchy::nodes_of(shape) : Hierarchy::uniform_of(shape);
   const Candidate candidate{.name = "test", .program = {{{what, 0, 0, &algorithm}}}, .chunks = 2};
-  auto plan = lower(candidate, collective_of(what), 0, true, hierarchy, true);
+  auto plan = lower(candidate, collective_of(what), 0, true, hierarchy);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return std::move(plan).value();
 }
@@ -64,8 +64,7 @@ TEST(Algorithms, AreRefusedWhereTheyDoNotFit) {
       const auto what = static_cast<Instruct>(kind);
       if (algorithm->fits(what, 7) || algorithm->needs_whole_node) continue;
       const Candidate candidate{.name = "test", .program = {{{what, 0, 0, algorithm}}}};
-      const auto plan =
-          lower(candidate, collective_of(what), 0, true, Hierarchy::uniform_of(std::vector<int>{7}), true);
+      const auto plan = lower(candidate, collective_of(what), 0, true, Hierarchy::uniform_of(std::vector<int>{7}));
       ASSERT_FALSE(plan.ok()) << name(what) << " " << algorithm->name;
       EXPECT_NE(plan.status().message().find("cannot be done by '" + std::string(algorithm->name) + "'"),
                 std::string::npos)
@@ -97,7 +96,7 @@ TEST(Algorithms, TheDefaultFitsGroupsOfAnySize) {
 TEST(Algorithms, ABroadcastOfANodeIsOneWhereSomeHaveTheData) {
   const Hierarchy hierarchy = Hierarchy::uniform_of(std::vector<int>{2, 2, 2});
   const Candidate candidate{.name = "test", .program = *parse_program("AR.3 RD.2 AR.1 BC.23(shared)"), .chunks = 2};
-  const auto plan = lower(candidate, Collective::allreduce, 0, true, hierarchy, true);
+  const auto plan = lower(candidate, Collective::allreduce, 0, true, hierarchy);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_TRUE(prove(plan->semantics, plan->schedules, true).ok());
   for (const Schedule& schedule : plan->schedules) {

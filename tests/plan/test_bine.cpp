@@ -17,7 +17,7 @@ namespace {
 
 LoweredPlan one_level(Collective collective, const char* program, int members, int root = 0, int chunks = 1) {
   const Candidate candidate{.name = program, .program = *parse_program(program), .chunks = chunks};
-  auto plan = lower(candidate, collective, root, true, Hierarchy::uniform_of(std::vector<int>{members}), true);
+  auto plan = lower(candidate, collective, root, true, Hierarchy::uniform_of(std::vector<int>{members}));
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return std::move(plan).value();
 }
@@ -148,7 +148,7 @@ TEST(Bine, CostsWhatItsMessagesTake) {
         const auto candidate =
             named_candidate(program + std::string(" x1"), call, {.hierarchy = hierarchy, .machine = machine});
         ASSERT_TRUE(candidate.ok()) << candidate.status().message();
-        const auto plan = lower(*candidate, collective, 0, true, hierarchy, true);
+        const auto plan = lower(*candidate, collective, 0, true, hierarchy);
         ASSERT_TRUE(plan.ok()) << plan.status().message();
         const double ratio =
             candidate->seconds / predict_seconds({plan->schedules, &plan->semantics, &hierarchy}, call, machine);
@@ -160,8 +160,7 @@ TEST(Bine, CostsWhatItsMessagesTake) {
 // Why there is none: sums that overlap are put together in other orders.
 TEST(Bine, AnAllReduceOfWholeVectorsWouldGiveOtherBits) {
   constexpr int ranks = 8;
-  const std::vector<int> node_of = {0, 1, 2, 3, 4, 5, 6, 7};
-  Builder builder(Semantics(Collective::allreduce, ranks, 0, 1, 1), node_of, false);
+  Builder builder(Semantics(Collective::allreduce, ranks, 0, 1, 1), Routes(ChannelKind::mpi));
   for (int stage = 0; 1 << stage < ranks; ++stage)
     for (int rank = 0; rank < ranks; rank += 2)
       builder.exchange(rank, papers_partner(rank, stage, ranks), std::vector<BlockId>{0});

@@ -12,8 +12,7 @@ void check(Problem problem, const Candidate& candidate, const Hierarchy& hierarc
   if (!problem.counts.empty()) problem.call.counts = problem.counts.data();
   SCOPED_TRACE(std::string(name(problem.call.collective)) + " " + candidate.name + " on " + hierarchy.describe() +
                " count " + std::to_string(problem.call.count) + " root " + std::to_string(problem.call.root));
-  const auto plan =
-      lower(candidate, problem.call.collective, problem.call.root, problem.call.commutative, hierarchy, true);
+  const auto plan = lower(candidate, problem.call.collective, problem.call.root, problem.call.commutative, hierarchy);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   std::vector<SimulatedRank> ranks;
   for (int r = 0; r < problem.ranks; ++r) ranks.push_back(make_rank(problem, *plan, r));
@@ -51,7 +50,7 @@ TEST(BoundSchedule, EveryProgramGivesTheRightNumbers) {
 // All that the engine reads, in numbers.
 std::vector<std::uint64_t> numbers(const BoundSchedule& bound) {
   std::vector<std::uint64_t> all = {bound.scratch_bytes, bound.input_bytes, bound.output_bytes, bound.element_bytes,
-                                    bound.channels_used};
+                                    bound.channels_used.bits()};
   const auto add = [&](auto... values) { (all.push_back(static_cast<std::uint64_t>(values)), ...); };
   for (const BoundSpan& span : bound.spans) add(span.offset, span.bytes, span.space);
   for (const BoundStep& step : bound.steps) {
@@ -74,7 +73,7 @@ std::vector<std::uint64_t> numbers(const BoundSchedule& bound) {
 // How many plans' schedules grow with the data; of those, rebind() is bind().
 int check_growth(const Problem& problem, const Candidate& candidate, const Hierarchy& hierarchy, const Call& longer) {
   const Call& call = problem.call;
-  const auto plan = lower(candidate, call.collective, call.root, call.commutative, hierarchy, true);
+  const auto plan = lower(candidate, call.collective, call.root, call.commutative, hierarchy);
   if (!plan.ok() || !grows_evenly(plan->semantics)) return 0;
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (const bool in_place : {false, true}) {

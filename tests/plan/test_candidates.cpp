@@ -22,7 +22,7 @@ void expect_proven(const Hierarchy& hierarchy, const std::vector<Candidate>& fou
                    bool commutative, int root) {
   EXPECT_FALSE(found.empty()) << name(collective) << " on " << hierarchy.describe();
   for (const Candidate& candidate : found) {
-    const auto plan = lower(candidate, collective, root, commutative, hierarchy, true);
+    const auto plan = lower(candidate, collective, root, commutative, hierarchy);
     ASSERT_TRUE(plan.ok()) << name(collective) << " " << candidate.name << " on " << hierarchy.describe() << ": "
                            << plan.status().message();
     const Status status = prove(plan->semantics, plan->schedules, commutative);

@@ -44,7 +44,7 @@ TEST(GridOnSwitches, EveryCandidateIsProven) {
       const int root = rooted(collective) ? hierarchy.ranks() - 1 : 0;
       for (const Candidate& candidate : all_candidates(collective, hierarchy, true, 4, 50, 2, random)) {
         SCOPED_TRACE(std::string(name(collective)) + " " + candidate.name + " on " + hierarchy.describe());
-        const auto plan = lower(candidate, collective, root, true, hierarchy, true);
+        const auto plan = lower(candidate, collective, root, true, hierarchy);
         ASSERT_TRUE(plan.ok()) << plan.status().message();
         const Status status = prove(plan->semantics, plan->schedules, true);
         EXPECT_TRUE(status.ok()) << status.message();

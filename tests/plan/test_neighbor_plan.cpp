@@ -42,7 +42,8 @@ std::vector<int> nodes_of(int ranks, int per_node) {
 }
 
 LoweredPlan proven(const Graph& graph, Payload payload, Way way, const std::vector<int>& node_of, bool shared) {
-  Result<LoweredPlan> lowered = lower(graph, payload, way, node_of, {.shared_memory = shared});
+  Result<LoweredPlan> lowered = lower(graph, payload, way, node_of,
+                                      shared ? routes_by_node(node_of, ChannelKind::shm, ChannelKind::mpi) : Routes());
   EXPECT_TRUE(lowered.ok()) << lowered.status().message();
   const Status status = prove(lowered->semantics, lowered->schedules, true);
   EXPECT_TRUE(status.ok()) << status.message();

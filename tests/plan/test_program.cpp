@@ -54,7 +54,7 @@ TEST(Program, ValidityFollowsTheRules) {
                                          {"AR.3", false},
                                          {"BC.1 AR.12", false}}) {
     const Candidate candidate{.name = "test", .program = *parse_program(c.program), .chunks = 2};
-    const auto plan = lower(candidate, Collective::allreduce, 0, true, hierarchy, true);
+    const auto plan = lower(candidate, Collective::allreduce, 0, true, hierarchy);
     const bool valid = plan.ok() && prove(plan->semantics, plan->schedules, true).ok();
     EXPECT_EQ(valid, c.valid) << c.program << ": " << plan.status().message();
   }

@@ -12,7 +12,7 @@ namespace {
 LoweredPlan plan_for(Collective collective, const char* program_text, int ranks, int chunks = 1) {
   const std::vector<int> shape = {ranks};
   const Candidate candidate{.name = "test", .program = *parse_program(program_text), .chunks = chunks};
-  auto plan = lower(candidate, collective, 0, true, Hierarchy::uniform_of(shape), true);
+  auto plan = lower(candidate, collective, 0, true, Hierarchy::uniform_of(shape));
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return std::move(plan).value();
 }
@@ -124,7 +124,7 @@ void expect_refused(const LoweredPlan& plan, const char* message, bool commutati
 // All ranks on one node.
 LoweredPlan node_plan(Collective collective, const char* program_text, int ranks, int chunks = 1, int root = 0) {
   const Candidate candidate{.name = "test", .program = *parse_program(program_text), .chunks = chunks};
-  auto plan = lower(candidate, collective, root, true, Hierarchy::nodes_of(std::vector<int>{ranks}), true);
+  auto plan = lower(candidate, collective, root, true, Hierarchy::nodes_of(std::vector<int>{ranks}));
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(verdict(*plan), "");
   return std::move(plan).value();

@@ -153,7 +153,7 @@ TEST(LevelModel, AgreesWithTheSimulationOfItsSchedules) {
       for (const std::size_t bytes : {std::size_t{8}, std::size_t{8} << 10, std::size_t{1} << 20}) {
         const Call call{.collective = collective, .count = bytes};
         for (const Candidate& candidate : candidates(call, {.hierarchy = hierarchy, .machine = machine}, 3)) {
-          const auto lowered = lower(candidate, collective, 0, true, hierarchy, true);
+          const auto lowered = lower(candidate, collective, 0, true, hierarchy);
           ASSERT_TRUE(lowered.ok());
           const double simulated =
               predict_seconds({lowered->schedules, &lowered->semantics, &hierarchy}, call, machine);

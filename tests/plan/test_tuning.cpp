@@ -304,7 +304,7 @@ TEST(Tuner, ItsPlansAreTakenAndProven) {
         const Call call{.collective = collective, .count = range.from};
         const auto candidate = named_candidate(range.plan, call, context);
         ASSERT_TRUE(candidate.ok()) << range.plan << ": " << candidate.status().message();
-        const auto lowered = lower(*candidate, collective, 0, true, shape->hierarchy, true);
+        const auto lowered = lower(*candidate, collective, 0, true, shape->hierarchy);
         ASSERT_TRUE(lowered.ok()) << range.plan << ": " << lowered.status().message();
         EXPECT_TRUE(prove(lowered->semantics, lowered->schedules, true).ok()) << range.plan;
       }

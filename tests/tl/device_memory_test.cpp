@@ -1,6 +1,6 @@
 // What an address is, in processes with and without a driver, and copies by it. The driver is the fake one, loaded in
 // the course of the test as a program would.
-#include "tl/device_memory.h"
+#include "tl/device/device_memory.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -157,7 +157,7 @@ TEST(Engine, KeepsTheOrderUnderAnyTiming) {
     const std::uint32_t steps = 1 + random() % 60;
     const BoundSchedule schedule = random_schedule(random, steps);
     FakeChannel channel(seed, seed % 4 == 0 ? 0 : 20);
-    Engine engine({&channel, nullptr}, {});
+    Engine engine(by_kind({&channel}), {});
     CallMemory memory(steps);
     const Reducer reducer = byte_sum();
     StepTrace trace(steps);
@@ -184,7 +184,7 @@ TEST(Engine, RepeatedRunsDoNotAllocate) {
   }
   const BoundSchedule schedule = builder.build();
   FakeChannel channel(7, 5);
-  Engine engine({&channel, nullptr}, {});
+  Engine engine(by_kind({&channel}), {});
   CallMemory memory(20);
   ASSERT_TRUE(engine.run(schedule, memory.buffers, nullptr, nullptr).ok());
   const std::size_t before = allocations();
@@ -199,7 +199,7 @@ TEST(Engine, LongLocalStepsAreWhole) {
   const std::uint32_t copied = builder.copy({{0, bytes, Space::output}}, {{0, bytes, Space::input}});
   builder.reduce({{0, bytes, Space::output}}, {{0, bytes, Space::output}}, {{0, bytes, Space::input}}, {copied});
   const BoundSchedule schedule = builder.build();
-  Engine engine({nullptr, nullptr}, {});
+  Engine engine(Channels(), {});
   const Reducer reducer = byte_sum();
   ASSERT_TRUE(engine.run(schedule, memory.buffers, &reducer, nullptr).ok());
   EXPECT_TRUE(std::all_of(memory.output.begin(), memory.output.end(), [](std::byte b) { return b == std::byte{20}; }));
@@ -217,7 +217,7 @@ TEST(Engine, ReturnsTheFirstErrorAndAbandons) {
   for (const bool at_start : {true, false}) {
     FakeChannel channel(3, 50);
     (at_start ? channel.fail_start_at : channel.fail_progress_at) = 2;
-    Engine engine({&channel, nullptr}, {});
+    Engine engine(by_kind({&channel}), {});
     const Status status = engine.run(schedule, memory.buffers, nullptr, nullptr);
     EXPECT_EQ(status.code(), Code::peer_failed);
     EXPECT_EQ(status.message(), at_start ? "start failed" : "progress failed");
@@ -239,7 +239,7 @@ TEST(Engine, TellsTheReasonWhileItsChannelsAreOpen) {
       const bool open = static_cast<FakeChannel*>(context)->abandoned == 0;
       return Status(Code::peer_failed, (open ? "open, " : "closed, ") + cause.message());
     };
-    Engine engine({&channel, nullptr}, policy);
+    Engine engine(by_kind({&channel}), policy);
     const Status status = engine.run(schedule, memory.buffers, nullptr, nullptr);
     EXPECT_EQ(status.message(), at_start ? "open, start failed" : "open, progress failed");
     EXPECT_EQ(channel.abandoned, 1);
@@ -248,7 +248,7 @@ TEST(Engine, TellsTheReasonWhileItsChannelsAreOpen) {
 
 TEST(Engine, RefusesWhatCannotRun) {
   CallMemory memory(4);
-  Engine engine({nullptr, nullptr}, {});
+  Engine engine(Channels(), {});
   ScheduleBuilder builder(1);
   builder.send(shm, 1, {byte_at(Space::input, 0)});
   EXPECT_EQ(engine.run(builder.build(), memory.buffers, nullptr, nullptr).code(), Code::internal);

@@ -149,9 +149,9 @@ class Job {
     auto near = memory_.within_node(memory, rank, options), far = memory_.among_all(memory, rank);
     for (const auto* made : {&near, &far})
       if (!made->ok()) give_up(made->status().message());
-    std::array<Channel*, channel_kinds> channels{};
-    channels[static_cast<std::size_t>(ChannelKind::shm)] = near->get();
-    channels[static_cast<std::size_t>(ChannelKind::mpi)] = far->get();
+    Channels channels{};
+    channels[index_of(ChannelKind::shm)] = near->get();
+    channels[index_of(ChannelKind::mpi)] = far->get();
     Engine engine(channels, {.yield = true});
     for (std::size_t first = 0; first < programs_.size(); first += batch_.size()) {
       const std::size_t mine = first + static_cast<std::size_t>(rank);
@@ -177,7 +177,7 @@ class Job {
                        .vector_elements = lengths[random.below(std::size(lengths))],
                        .in_place = index % 2 == 1};
     draw_vectors(trial, ranks(), random);
-    auto plan = lower(trial.candidate, Collective::allreduce, 0, true, hierarchy_, true);
+    auto plan = lower(trial.candidate, Collective::allreduce, 0, true, hierarchy_);
     const Status status = plan.ok() ? prove(plan->semantics, plan->schedules, true) : plan.status();
     if (status.ok())
       trial.plan = std::move(*plan);

@@ -60,9 +60,7 @@ class Member {
     return engine().run(schedule, {{input_.data(), output_.data(), nullptr}}, &reducer, nullptr);
   }
   Engine& engine() {
-    if (engine_ == nullptr)
-      engine_ =
-          std::make_unique<Engine>(std::array<Channel*, channel_kinds>{channel_.get()}, WaitPolicy{.yield = true});
+    if (engine_ == nullptr) engine_ = std::make_unique<Engine>(by_kind({channel_.get()}), WaitPolicy{.yield = true});
     return *engine_;
   }
 

@@ -35,7 +35,7 @@ void run_traffic(MPI_Comm communicator, int rank, int ranks) {
   };
   for (const Case& test : cases) {
     const std::unique_ptr<Channel> channel = make_mpi_channel(communicator, test.options);
-    Engine engine({nullptr, nullptr, channel.get()}, {.yield = true});
+    Engine engine(by_kind({channel.get()}), {.yield = true});
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       Traffic traffic({.seed = seed,
                        .ranks = ranks,

@@ -98,7 +98,7 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
   auto channel =
       make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, job.ranks, options);
   if (!channel.ok()) return {channel.status().message()};
-  Engine engine({channel->get(), nullptr}, {.yield = true});
+  Engine engine(by_kind({channel->get()}), {.yield = true});
   std::optional<perf::Helped> helped;
   if (job.workers > 0) helped.emplace(job.workers);
   const std::vector<std::size_t> sizes = sizes_for(job);
@@ -276,7 +276,7 @@ TEST(ShmCollectiveFailures, AFailedCopyByTheKernelIsSaid) {
         for (ShmPeer& peer : peers) peer.process = gone;
         auto channel =
             make_shm_channel(std::move(segment), peers, rank, 3, {.single_copy = true, .group_single_copy_from = 1});
-        Engine engine({channel->get(), nullptr}, {.yield = true});
+        Engine engine(by_kind({channel->get()}), {.yield = true});
         std::vector<std::byte> from(20000), to(20000);
         const Buffers buffers{{from.data(), to.data(), nullptr}};
         const Reducer reducer = make_reducer(Op::sum, Element::u32);
@@ -301,7 +301,7 @@ TEST(ShmCollectiveFailures, AStepOfFewerRanksIsRefused) {
   const std::vector<ShmPeer> peers = {{0, getpid()}, {1, getpid()}, {2, getpid()}};
   auto channel = make_shm_channel(std::move(*segment), peers, 0, 3, {});
   ASSERT_TRUE(channel.ok());
-  Engine engine({channel->get(), nullptr}, {.yield = true});
+  Engine engine(by_kind({channel->get()}), {.yield = true});
   ScheduleBuilder builder(1);
   builder.group({.kind = GroupKind::broadcast, .members = {0, 1}, .bytes = 8, .piece_offsets = {}},
                 {{0, 8, Space::input}}, {});

@@ -117,7 +117,7 @@ class ScheduleBuilder {
     const auto key = std::pair{std::pair{kind == StepKind::send, channel}, peer};
     step.lane = lane_of_.try_emplace(key, static_cast<std::int32_t>(lane_of_.size())).first->second;
     lane_steps_.resize(lane_of_.size());
-    schedule_.channels_used |= 1u << static_cast<unsigned>(channel);
+    schedule_.channels_used.add(channel);
     return step;
   }
   std::uint32_t add(const BoundStep& step, const Steps& after) {

@@ -57,7 +57,7 @@ class ShmTraffic : public testing::TestWithParam<Case> {
     return [test = GetParam()](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) -> std::string {
       auto channel = make_shm_channel(std::move(segment), peers, rank, test.ranks, test.options);
       if (!channel.ok()) return channel.status().message();
-      Engine engine({channel->get(), nullptr}, {.yield = true});
+      Engine engine(by_kind({channel->get()}), {.yield = true});
       for (std::uint64_t seed = 1; seed <= 4; ++seed) {
         Traffic traffic({.seed = seed,
                          .ranks = test.ranks,

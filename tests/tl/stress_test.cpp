@@ -164,7 +164,7 @@ class Job {
     const Candidate candidate = draw_candidate(made.problem, hierarchy, engine);
     made.name = std::string(name(collective)) + " " + candidate.name + " on " + hierarchy.describe() + " root " +
                 std::to_string(made.problem.call.root) + " count " + std::to_string(made.problem.call.count);
-    auto plan = lower(candidate, collective, made.problem.call.root, commutative, hierarchy, true);
+    auto plan = lower(candidate, collective, made.problem.call.root, commutative, hierarchy);
     ASSERT_TRUE(plan.ok()) << made.name << ": " << plan.status().message();
     const Status proof = prove(plan->semantics, plan->schedules, commutative);
     ASSERT_TRUE(proof.ok()) << made.name << ": " << proof.message();
@@ -204,7 +204,7 @@ class Job {
     Membership made;
     if (!self) return made;
     made.buffers = std::make_unique<ThreadBuffers>(random.next(), random.one_in(2) ? 0 : 3);
-    std::array<Channel*, channel_kinds> channels{};
+    Channels channels{};
     const bool late = random.one_in(2);
     for (const ChannelKind kind : {ChannelKind::shm, ChannelKind::mpi}) {
       const auto k = static_cast<std::size_t>(kind);

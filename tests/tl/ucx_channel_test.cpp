@@ -598,7 +598,7 @@ TEST_F(RealUcx, RandomTrafficBetweenThreads) {
     std::vector<std::string> problems(ranks);
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&, rank] {
-        Engine engine({nullptr, &job.channel(rank), nullptr}, {.yield = true});
+        Engine engine(by_kind({&job.channel(rank)}), {.yield = true});
         for (std::uint64_t seed = 1; seed <= 6 && problems[static_cast<std::size_t>(rank)].empty(); ++seed) {
           Traffic traffic({.seed = seed,
                            .ranks = ranks,
@@ -688,7 +688,7 @@ TEST_F(RealUcx, TheEndOfACommunicatorLeavesOthersAlone) {
       std::ranges::fill(out.storage, other);
       if (std::ranges::count(received, other) > 0) problem = "memory that its owner had back was sent";
       if (monotonic_ns() - begin > 4 * second_ns) problem += " told late";
-      Engine engine({nullptr, &going_on, nullptr}, {.yield = true});
+      Engine engine(by_kind({&going_on}), {.yield = true});
       for (std::uint64_t seed = 1; seed <= 3; ++seed)
         problem += Traffic({.seed = seed + 10 * static_cast<std::uint64_t>(round),
                             .ranks = 2,
@@ -720,7 +720,7 @@ TEST_F(RealUcx, ASleeperIsWokenAtOnce) {
     WaitPolicy policy{.yield = true};
     policy.sleep_after_ns = 100'000;
     policy.shortest_sleep_ns = policy.longest_sleep_ns = 2'000'000'000;
-    Engine engine({nullptr, &job.channel(rank), nullptr}, policy);
+    Engine engine(by_kind({&job.channel(rank)}), policy);
     std::uint64_t sent = 0, got = 0;
     Buffers buffers{{reinterpret_cast<std::byte*>(&sent), reinterpret_cast<std::byte*>(&got), nullptr}};
     ScheduleBuilder sends(8), receives(8);

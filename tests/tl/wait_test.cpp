@@ -83,7 +83,7 @@ class End {
 
   ChannelKind kind_;
   int ranks_, self_;
-  std::array<Channel*, channel_kinds> channels_{};
+  Channels channels_{};
   std::unique_ptr<Engine> engine_;
 };
 
@@ -211,7 +211,7 @@ TEST(Wait, SocketsWake) {
   const auto body = [&](int rank) {
     auto channel =
         make_tcp_channel(std::move(listeners[static_cast<std::size_t>(rank)]), peers, {.rank = rank, .rail = "lo"});
-    End end(channel.get(), ChannelKind::ucx, rank, ranks, deep_sleep());
+    End end(channel.get(), ChannelKind::tcp, rank, ranks, deep_sleep());
     Status& mine = status[static_cast<std::size_t>(rank)];
     for (int round = 0; round < 30 && mine.ok(); ++round) {
       if (rank == 2) {

@@ -36,9 +36,4 @@ struct TcpChannelOptions {
 // `listener` is what this rank's entry in `peers` (by rank) names. Not thread-safe. Nothing is connected yet.
 std::unique_ptr<Channel> make_tcp_channel(Socket listener, std::vector<TcpPeer> peers, TcpChannelOptions options);
 
-// Messages of at most `short_bytes` go over `short_messages`, longer ones over `long_messages`, whose kind this channel
-// has. Both sides know a message's length, so that they agree.
-std::unique_ptr<Channel> make_split_channel(std::unique_ptr<Channel> short_messages,
-                                            std::unique_ptr<Channel> long_messages, std::uint64_t short_bytes);
-
 }  // namespace plait::tl

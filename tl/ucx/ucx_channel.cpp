@@ -1,7 +1,5 @@
 #include "tl/ucx/ucx_channel.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -9,9 +7,9 @@
 #include "tl/memory.h"
 #include "tl/room.h"
 #include "tl/staging_pool.h"
-#include "tl/trace.h"
-#include "tl/ucx/farewell.h"
+#include "tl/ucx/channel_end.h"
 #include "tl/ucx/message_tag.h"
+#include "tl/ucx/rail_state.h"
 #include "tl/ucx/stall_watch.h"
 
 namespace plait::tl {
@@ -32,34 +30,6 @@ constexpr std::uint64_t surely_buffered = 4096;
 // moved something counts as so many of them: what is sent to a peer that has given up fills its memory.
 constexpr std::uint32_t listen_every = 256, fruitful_glance = 16;
 
-// A rank that gives up stays to take what its peers have under way to it, until they have given up as well: theirs is
-// in its way out then, too. Those that compute, or have come to the end of their schedule, are not waited for.
-constexpr std::uint64_t linger_ns = 100'000'000;
-// Until what was cut is over.
-constexpr std::uint64_t after_cut_ns = 1'000'000'000;
-
-// One part of a message under way on a rail.
-struct Piece {
-  Transfer* transfer;
-  std::int32_t peer;  // the transfer's: it is gone when a channel is destroyed in the middle of it
-  bool sends;
-  void* request;
-  std::uint64_t offset;
-  std::size_t bytes;
-  StagingPool::Buffer staging;  // empty: in place
-  bool confirmed = false;       // a send that is complete when the peer has taken it
-  std::uint32_t generation = 0;
-};
-
-// What of a lane goes over one rail: it walks the lane's messages on its own.
-struct Stream {
-  Transfer* current = nullptr;  // the first message of which it has still to post something
-  std::uint64_t posted = 0;     // bytes of its share of that message
-  int pieces = 0;               // under way
-  std::uint64_t bytes = 0;      // of these
-  bool held = false;            // until the connection is ready
-};
-
 // The messages to or from one peer with one binding, in order.
 struct Lane {
   Transfer* tail = nullptr;
@@ -67,17 +37,11 @@ struct Lane {
   std::uint64_t* dealt = nullptr;  // by rail: bytes of the messages that were dealt out whole
 };
 
-// Not known to have failed.
-bool alive(const UcxEndpoint& endpoint) {
-  return endpoint.handle != nullptr && endpoint.failure.load(std::memory_order_relaxed) == UCS_OK;
+std::vector<RailState> rail_states(const std::vector<UcxRail>& rails, std::size_t ranks) {
+  std::vector<RailState> states;
+  for (const UcxRail& rail : rails) states.push_back({rail, std::vector<UcxEndpoint*>(ranks), {}, {}});
+  return states;
 }
-
-struct RailState {
-  UcxRail rail;
-  std::vector<UcxEndpoint*> endpoints;  // by rank; nullptr: not connected yet
-  std::vector<Piece> pieces;
-  std::vector<Stream*> held;
-};
 
 class UcxChannel final : public Channel {
  public:
@@ -133,11 +97,6 @@ class UcxChannel final : public Channel {
   Status failure(const Transfer& transfer, std::size_t rail, Code code, const std::string& what) const;
   Status failure(const Transfer& transfer, std::size_t rail, int status) const;
   Status listen();
-  void cancel_receives();
-  bool settle();
-  bool all_gave_up();
-  void cut_off();
-  void let_go();
 
   UcxChannelOptions options_;
   std::vector<std::shared_ptr<const UcxPeer>> peers_;  // by rank
@@ -151,22 +110,25 @@ class UcxChannel final : public Channel {
   std::vector<Awaited> awaited_;
   StallWatch watch_;
   StagingPool staging_;
-  Farewells farewells_;
+  ChannelEnd end_;
   std::uint32_t glances_ = 0;  // since it listened
   int active_ = 0;
   int unconfirmed_ = 0;   // peers to whom UCX may hold bytes back; with one rail only
   bool stalled_ = false;  // a peer, or a rail, was found to be out of reach
-  bool announced_ = false, abandoned_ = false;
+  bool abandoned_ = false;
 };
 
 UcxChannel::UcxChannel(std::vector<UcxRail> rails, std::vector<std::shared_ptr<const UcxPeer>> peers,
                        UcxChannelOptions options)
     : options_(std::move(options)),
       peers_(std::move(peers)),
+      rails_(rail_states(rails, peers_.size())),
       watched_(std::move(rails)),
       watch_(watched_, peers_, options_.peers_answer),
-      farewells_(options_.communicator, options_.rank, peers_.size(), watched_.size()) {
-  for (const UcxRail& rail : watched_) rails_.push_back({rail, std::vector<UcxEndpoint*>(ranks()), {}, {}});
+      end_(rails_, {.communicator = options_.communicator,
+                    .rank = options_.rank,
+                    .ranks = peers_.size(),
+                    .patience_ns = options_.patience_ns}) {
   options_.weights.resize(watched_.size(), 1.0);
   options_.fragment_bytes = std::max<std::size_t>(options_.fragment_bytes, 1);
   options_.window = std::max(options_.window, 1);
@@ -436,9 +398,9 @@ Status UcxChannel::listen() {
     RailWorker& worker = *state.rail.worker;
     const auto turn = worker.lock();
     worker.progress();
-    farewells_.listen(worker);
+    end_.listen(worker);
   }
-  return farewells_.heard();
+  return end_.heard();
 }
 
 // Other threads of this process may take what arrives here while they look after their own: then this one wakes only
@@ -548,111 +510,14 @@ Status UcxChannel::look_at_stall() {
 
 // ---- Giving up ----
 
-// The connections are those of other communicators as well, and stay. A connection that is not ready has carried
-// nothing yet: its peer hears of the failure from elsewhere.
-void UcxChannel::announce_failure(const Status& cause) {
-  if (std::exchange(announced_, true)) return;
-  farewells_.compose(cause);
-  for (RailState& state : rails_) {
-    RailWorker& worker = *state.rail.worker;
-    const auto turn = worker.lock();
-    for (UcxEndpoint* endpoint : state.endpoints)
-      if (endpoint != nullptr && worker.ready(*endpoint) && alive(*endpoint)) farewells_.say(worker, *endpoint);
-  }
-}
+void UcxChannel::announce_failure(const Status& cause) { end_.announce(cause); }
 
-// Receives are cancelled, but those that have begun to arrive; sends cannot be. So both are waited for, as long as the
-// peers can be expected to take them: nothing is to be written to memory that the program has back, and nobody is to
-// get the bytes of memory that is used for something else. What is left then goes with its connection.
 void UcxChannel::abandon(const Status& cause) {
   if (abandoned_) return;
   abandoned_ = true;
-  announce_failure(cause);
-  cancel_receives();
-  const std::uint64_t begin = monotonic_ns(), patience = stalled_ ? linger_ns : options_.patience_ns;
-  while (true) {
-    const bool over = settle();
-    const std::uint64_t waited = monotonic_ns() - begin;
-    if (over && (waited >= linger_ns || all_gave_up())) break;
-    if (!over && waited >= patience) {
-      cut_off();
-      break;
-    }
-    sched_yield();
-  }
-  let_go();
+  end_.come_to(cause, stalled_);
   std::ranges::fill(streams_, Stream{});
   active_ = unconfirmed_ = 0;
-}
-
-void UcxChannel::cancel_receives() {
-  for (RailState& state : rails_) {
-    RailWorker& worker = *state.rail.worker;
-    const auto turn = worker.lock();
-    state.held.clear();
-    for (const Piece& piece : state.pieces)
-      if (!piece.sends) worker.ucp().request_cancel(worker.worker(), piece.request);
-  }
-}
-
-// A glance. True when nothing of this channel's is under way any more. A peer that has given up takes no message, and
-// so confirms none: what has left this process ahead of the farewell is over all the same.
-bool UcxChannel::settle() {
-  bool over = true;
-  for (RailState& state : rails_) {
-    RailWorker& worker = *state.rail.worker;
-    const auto turn = worker.lock();
-    worker.progress();
-    const bool told = farewells_.all_left(worker);
-    std::erase_if(state.pieces, [&](const Piece& piece) {
-      const bool left = piece.confirmed && farewells_.left(*state.endpoints[static_cast<std::size_t>(piece.peer)]);
-      if (!left && worker.ucp().request_check_status(piece.request) == UCS_INPROGRESS) return false;
-      worker.ucp().request_free(piece.request);
-      return true;
-    });
-    over &= state.pieces.empty() && told;
-    farewells_.listen(worker);
-  }
-  return over;
-}
-
-// All to whom this channel is connected, and who are still there.
-bool UcxChannel::all_gave_up() {
-  for (RailState& state : rails_) {
-    const auto turn = state.rail.worker->lock();
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      UcxEndpoint* endpoint = state.endpoints[rank];
-      if (endpoint == nullptr || farewells_.heard_from(rank)) continue;
-      if (state.rail.worker->ready(*endpoint) && alive(*endpoint)) return false;
-    }
-  }
-  return true;
-}
-
-// The last resort: a peer does not take what was sent to it. Whatever else goes over those connections fails with it.
-void UcxChannel::cut_off() {
-  for (RailState& state : rails_) {
-    RailWorker& worker = *state.rail.worker;
-    const auto turn = worker.lock();
-    for (const Piece& piece : state.pieces)
-      worker.close(*state.endpoints[static_cast<std::size_t>(piece.peer)], UCS_ERR_TIMED_OUT);
-  }
-  const std::uint64_t until = monotonic_ns() + after_cut_ns;
-  while (!settle() && monotonic_ns() < until) sched_yield();
-}
-
-// A receive over a connection that was cut may never be complete, but nothing comes for it either.
-void UcxChannel::let_go() {
-  for (RailState& state : rails_) {
-    RailWorker& worker = *state.rail.worker;
-    const auto turn = worker.lock();
-    for (Piece& piece : state.pieces) {
-      worker.ucp().request_free(piece.request);
-      static_cast<void>(piece.staging.release());  // UCX may still use it
-    }
-    state.pieces.clear();
-    farewells_.forget(worker);
-  }
 }
 
 }  // namespace

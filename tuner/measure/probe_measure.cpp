@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/channel_kind.h"
 #include "plait/plait.h"
 #include "tuner/measure/collective_calls.h"
 #include "tuner/measure/group_calls.h"
@@ -298,11 +299,14 @@ class Probe {
     return {};
   }
 
-  // Those that can connect two ranks of the level by themselves; tcp carries only short messages of what ucx connects.
+  // Those that can connect two ranks of the level by themselves.
   std::vector<std::string> channels_alone(const Level& level) const {
     std::vector<std::string> channels;
-    for (const std::string& channel : options_.channels)
-      if (channel != "tcp" && (channel != "shm" || !crosses_nodes(level))) channels.push_back(channel);
+    for (const std::string& channel : options_.channels) {
+      const std::optional<ChannelKind> kind = channel_named(channel);
+      if (kind && traits(*kind).any_length && (traits(*kind).crosses_nodes || !crosses_nodes(level)))
+        channels.push_back(channel);
+    }
     return channels;
   }
 

@@ -6,10 +6,12 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "core/channel_kind.h"
 #include "core/units.h"
 
 namespace plait::tuner {
@@ -288,7 +290,9 @@ Result<MeasuredCall> measured_call(std::string_view trace, const TraceQuestion& 
 
 StepPlace place_of(const MeasuredStep& step) {
   if (step.kind == "copy" || step.kind == "reduce") return StepPlace::own;
-  return step.kind == "group" || step.channel == "shm" ? StepPlace::node : StepPlace::network;
+  if (step.kind == "group") return StepPlace::node;
+  const std::optional<ChannelKind> channel = channel_named(step.channel);
+  return channel && !traits(*channel).crosses_nodes ? StepPlace::node : StepPlace::network;
 }
 
 std::string_view text(StepPlace place) {

@@ -18,7 +18,7 @@ inline constexpr std::size_t longest_trace_file = std::size_t{256} << 20;
 struct MeasuredStep {
   double begin = 0, end = 0;
   std::string kind;     // "send", "recv_reduce", "group": as name(StepKind)
-  std::string channel;  // of messages: "shm", "ucx", "mpi"; else empty
+  std::string channel;  // of messages: "shm", "tcp", "ucx", "mpi"; else empty
   std::size_t bytes = 0;
   int peer = -1;  // rank in the communicator
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/attempt.h"
+#include "core/channel_kind.h"
 #include "core/config.h"
 #include "core/log.h"
 #include "core/text_hash.h"
@@ -22,7 +23,7 @@ namespace plait::plugin {
 namespace {
 
 std::string refusal(const MpiCommunicator& communicator, const std::string& channels, bool named) {
-  if (!named) return "\"" + channels + "\": expected a list of shm, tcp, ucx and mpi";
+  if (!named) return "\"" + channels + "\": expected a list of" PLAIT_SPACED_CHANNEL_NAMES;
   const bool connected = communicator.road != Road::waiting || communicator.persistent != nullptr;
   return connected ? "the communicator is connected already" : std::string();
 }

@@ -29,7 +29,7 @@
 #include "runtime/report/job_report.h"
 #include "runtime/report/trace_file.h"
 #include "runtime/trial/learned.h"
-#include "tl/device_memory.h"
+#include "tl/device/device_memory.h"
 #include "tl/shm/doorbell.h"
 
 namespace plait::plugin {

@@ -30,9 +30,9 @@ thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
 bool calls_host(const MpiOperation& operation) {
   const Request& request = operation.request;
   if (lies_in_pieces(request.call.collective)) {
-    const Links& links = operation.communicator->team->links;
     const auto packed = [](const Piece& piece) { return piece.type != nullptr && !piece.type->contiguous; };
-    return links.network == ChannelKind::mpi || std::ranges::any_of(request.lists->sends, packed);
+    return operation.communicator->team->routes().need_host() || std::ranges::any_of(request.lists->sends, packed) ||
+           std::ranges::any_of(request.lists->receives, packed);
   }
   const bool packed = request.input.type != nullptr && !request.input.direct;
   return packed || uses_host(*operation.prepared);

@@ -224,13 +224,6 @@ int complete_at_once(MPI_Request* request) {
   return PMPI_Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, quiet_communicator(), request);
 }
 
-const char* channels_text(std::uint32_t used) {
-  std::string names;
-  for (int kind = 0; kind < channel_kinds; ++kind)
-    if ((used >> kind & 1u) != 0) names.append(names.empty() ? "" : ",").append(name(static_cast<ChannelKind>(kind)));
-  return intern(names);
-}
-
 }  // namespace
 
 Result<reshard::Options> parse_reshard_options(const std::string& text) {
@@ -337,17 +330,17 @@ Status Resharding::plan(std::string& found) {
   const bool alone = communicator_->team == nullptr;
   const int ranks = communicator_->ranks, rank = communicator_->rank;
   std::vector<int> host_of(static_cast<std::size_t>(ranks));
-  reshard::Roads roads;
+  Routes routes;
   options_.links = reshard::links_of(default_machine());
   if (!alone) {
     const Team& team = *communicator_->team;
     for (int r = 0; r < ranks; ++r) host_of[static_cast<std::size_t>(r)] = team.planner.hierarchy().node_of(r);
-    roads = {team.links.shared_memory, team.links.network};
+    routes = team.routes();
     options_.links = reshard::links_of(team.planner.machine());
   }
   const Result<reshard::Plan> planned = reshard::make_plan(task_, host_of, options_);
   if (!planned.ok()) return planned.status();
-  const Result<LoweredPlan> lowered = reshard::lower(*planned, host_of, roads);
+  const Result<LoweredPlan> lowered = reshard::lower(*planned, host_of, std::move(routes));
   if (!lowered.ok()) return lowered.status();
   if (Status proven = prove(lowered->semantics, lowered->schedules, true); !proven.ok()) return proven;
   const BlockPlaces places = reshard::places_of(task_, *planned, lowered->semantics, rank);
@@ -357,9 +350,9 @@ Status Resharding::plan(std::string& found) {
        {.element_bytes = task_.element_bytes, .places = &places}, prepared_->schedule);
   prepared_->plan =
       intern("reshard " + std::string(name(options_.strategy)) + " " + std::string(name(options_.scheduler)));
-  prepared_->channels = channels_text(prepared_->schedule.channels_used);
+  prepared_->channels = intern(names(prepared_->schedule.channels_used));
   for (const reshard::UnitTask& task : planned->unit.tasks) prepared_->payload += task.bytes;
-  calls_host_ = (prepared_->schedule.channels_used >> static_cast<unsigned>(ChannelKind::mpi) & 1u) != 0;
+  calls_host_ = prepared_->schedule.channels_used.any(&ChannelTraits::needs_host);
   (alone ? alone_ : communicator_->team->engine).make_room(prepared_->schedule);
   if (prepared_->schedule.scratch_bytes > 0) scratch_ = memory_.reserve(prepared_->schedule.scratch_bytes);
   description_ = reshard::summary_json(*planned);

@@ -31,6 +31,10 @@ std::vector<std::byte> gather(const Task& task, const std::vector<std::byte>& te
   return part;
 }
 
+Routes routes(const std::vector<int>& host_of, bool shared_memory) {
+  return shared_memory ? routes_by_node(host_of, ChannelKind::shm, ChannelKind::ucx) : Routes(ChannelKind::ucx);
+}
+
 std::vector<std::byte> random_tensor(const Task& task, Random& random) {
   std::size_t bytes = task.element_bytes;
   for (const std::int64_t length : task.shape) bytes *= static_cast<std::size_t>(length);
@@ -112,7 +116,7 @@ TEST(Resharding, ArrivesInVeryThinColumns) {
                  std::string(name(options.strategy)));
     const auto plan = make_plan(task, host_of, options);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    const auto lowered = lower(*plan, host_of, {draw(random, 0, 3) > 0, ChannelKind::ucx});
+    const auto lowered = lower(*plan, host_of, routes(host_of, draw(random, 0, 3) > 0));
     ASSERT_TRUE(lowered.ok()) << lowered.status().message();
     const Status proven = prove(lowered->semantics, lowered->schedules, true);
     ASSERT_TRUE(proven.ok()) << proven.message();
@@ -137,7 +141,7 @@ TEST(Resharding, KeepsNoEntryForARun) {
     for (int rank = 0; rank < 16; ++rank) host_of.push_back(rank / 4);
     const auto plan = make_plan(task, host_of, {});
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    const auto lowered = lower(*plan, host_of, {});
+    const auto lowered = lower(*plan, host_of, routes(host_of, true));
     for (int rank = 0; rank < 16; ++rank) {
       const BlockPlaces places = places_of(task, *plan, lowered->semantics, rank);
       EXPECT_EQ(places.input.size() + places.output.size(),
@@ -170,7 +174,7 @@ TEST(Resharding, IsProvenAndArrivesWithEveryStrategyAndScheduler) {
         const auto plan = make_plan(task, host_of, options);
         ASSERT_TRUE(plan.ok()) << plan.status().message();
         const bool shared = draw(random, 0, 3) > 0;
-        const auto lowered = lower(*plan, host_of, {shared, ChannelKind::ucx});
+        const auto lowered = lower(*plan, host_of, routes(host_of, shared));
         ASSERT_TRUE(lowered.ok()) << lowered.status().message();
         const Status proven = prove(lowered->semantics, lowered->schedules, true);
         ASSERT_TRUE(proven.ok()) << proven.message();
@@ -194,7 +198,7 @@ TEST(Resharding, IsRefusedByTheProofWhereABlockIsWrong) {
   const Task task = whole_to_halves();
   const std::vector<int> host_of = {0, 0, 1, 1};
   const auto plan = make_plan(task, host_of, {});
-  const auto lowered = lower(*plan, host_of, {});
+  const auto lowered = lower(*plan, host_of, routes(host_of, true));
   ASSERT_TRUE(prove(lowered->semantics, lowered->schedules, true).ok());
   auto lost = lowered->schedules;
   for (Schedule& schedule : lost)
@@ -232,7 +236,7 @@ TEST(Resharding, EntersEachHostOnce) {
     options.strategy = strategy;
     options.chunks = 12;
     const auto plan = make_plan(task, host_of, options);
-    const auto lowered = lower(*plan, host_of, {true, ChannelKind::ucx});
+    const auto lowered = lower(*plan, host_of, routes(host_of, true));
     return network_bytes(task, *plan, *lowered);
   };
   EXPECT_EQ(crossing(Strategy::broadcast), 3u * 6000);
@@ -248,7 +252,7 @@ TEST(Resharding, StaysWithinAHostThatHasAHolder) {
   const auto plan = make_plan(task, host_of, {});
   EXPECT_TRUE(plan->legs.empty());
   EXPECT_EQ(plan->lower_bound, 0);
-  const auto lowered = lower(*plan, host_of, {true, ChannelKind::ucx});
+  const auto lowered = lower(*plan, host_of, routes(host_of, true));
   EXPECT_EQ(network_bytes(task, *plan, *lowered), 0u);
 }
 

@@ -1,4 +1,4 @@
-#include "tl/device_memory.h"
+#include "tl/device/device_memory.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -76,7 +76,8 @@ const DeviceDriver* look_for(const Kind& kind) {
   if (driver == nullptr) {
     dlclose(library);
     warn(std::string(search.path.data()) +
-         " lacks functions that Plait asks for: memory of its devices would be taken for the host's; set PLAIT_DISABLE=1");
+         " lacks functions that Plait asks for: memory of its devices would be taken for the host's; set "
+         "PLAIT_DISABLE=1");
   } else {
     debug(std::string("device memory: ") + driver->name() + " is loaded");
   }
