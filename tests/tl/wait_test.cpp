@@ -59,15 +59,15 @@ class End {
   }
   Status all_gather() {
     const auto ranks = static_cast<std::size_t>(ranks_);
-    BoundGroup group;
-    group.kind = GroupKind::all_gather;
-    group.self = self_;
-    group.bytes = 8 * ranks;
-    for (std::size_t rank = 0; rank <= ranks; ++rank) group.piece_offsets.push_back(8 * rank);
-    for (int rank = 0; rank < ranks_; ++rank) group.members.push_back(rank);
-    group.takes_own = true;
+    BoundShmCollective collective;
+    collective.kind = ShmCollectiveKind::all_gather;
+    collective.self = self_;
+    collective.bytes = 8 * ranks;
+    for (std::size_t rank = 0; rank <= ranks; ++rank) collective.piece_offsets.push_back(8 * rank);
+    for (int rank = 0; rank < ranks_; ++rank) collective.members.push_back(rank);
+    collective.takes_own = true;
     ScheduleBuilder builder(8);
-    builder.group(group, {{0, 8, Space::input}}, {{0, 8 * ranks, Space::output}});
+    builder.collective(collective, {{0, 8, Space::input}}, {{0, 8 * ranks, Space::output}});
     return run(builder.build());
   }
 
@@ -101,11 +101,11 @@ std::uint64_t thread_cpu_ns() {
 }
 
 // Rank 0 is late each time; rank 1 says in `lateness` how long after rank 0's call its own ended.
-std::string one_waits(End& end, int rank, int rounds, std::vector<std::uint64_t>& lateness, bool group) {
+std::string one_waits(End& end, int rank, int rounds, std::vector<std::uint64_t>& lateness, bool collective) {
   for (int round = 0; round < rounds; ++round) {
     if (rank == 0) std::this_thread::sleep_for(milliseconds(6));
     end.given = monotonic_ns();
-    Status status = group ? end.all_gather() : end.message(rank == 0, 1 - rank);
+    Status status = collective ? end.all_gather() : end.message(rank == 0, 1 - rank);
     if (!status.ok()) return status.message();
     if (rank == 1) lateness.push_back(monotonic_ns() - end.got[0]);
     if (status = end.message(rank == 1, 1 - rank); !status.ok()) return status.message();
@@ -113,21 +113,21 @@ std::string one_waits(End& end, int rank, int rounds, std::vector<std::uint64_t>
   return {};
 }
 
-std::string woken_within_node(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, bool group) {
+std::string woken_within_node(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, bool collective) {
   auto channel = make_shm_channel(std::move(segment), peers, rank, static_cast<int>(peers.size()), {});
   if (!channel.ok()) return channel.status().message();
   End end(channel->get(), ChannelKind::shm, rank, static_cast<int>(peers.size()), deep_sleep());
   std::vector<std::uint64_t> lateness;
-  const std::string problem = one_waits(end, rank, 40, lateness, group);
+  const std::string problem = one_waits(end, rank, 40, lateness, collective);
   if (!problem.empty() || rank == 0) return problem;
   const std::uint64_t typical = undisturbed(lateness);
   return typical < 1'000'000 ? "" : "woken after " + std::to_string(typical / 1000) + " us";
 }
 
 TEST(Wait, ASleeperWithinTheNodeIsWokenAtOnce) {
-  for (const bool group : {false, true}) {
-    const auto body = [group](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
-      return woken_within_node(rank, std::move(segment), peers, group);
+  for (const bool collective : {false, true}) {
+    const auto body = [collective](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+      return woken_within_node(rank, std::move(segment), peers, collective);
     };
     EXPECT_EQ(run_processes(2, segment_bytes, body), 0);
     EXPECT_EQ(run_threads(2, segment_bytes, body), 0);

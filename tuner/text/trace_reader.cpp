@@ -288,7 +288,7 @@ Result<MeasuredCall> measured_call(std::string_view trace, const TraceQuestion& 
 
 StepPlace place_of(const MeasuredStep& step) {
   if (step.kind == "copy" || step.kind == "reduce") return StepPlace::own;
-  return step.kind == "group" || step.channel == "shm" ? StepPlace::node : StepPlace::network;
+  return step.kind == "shm_collective" || step.channel == "shm" ? StepPlace::node : StepPlace::network;
 }
 
 std::string_view text(StepPlace place) {
