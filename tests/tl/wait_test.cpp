@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/tl/own_time.h"
 #include "tests/tl/ranks.h"
 #include "tests/tl/schedule_builder.h"
 #include "tl/engine.h"
@@ -88,7 +89,7 @@ class End {
   std::unique_ptr<Engine> engine_;
 };
 
-// The tenth part are sooner: other processes may have the cores for milliseconds. Who naps is never so soon.
+// The tenth part are sooner, whoever else had the cores. Who naps is never so soon.
 std::uint64_t undisturbed(std::vector<std::uint64_t> lateness) {
   std::ranges::sort(lateness);
   return lateness[lateness.size() / 10];
@@ -104,10 +105,11 @@ std::uint64_t thread_cpu_ns() {
 std::string one_waits(End& end, int rank, int rounds, std::vector<std::uint64_t>& lateness, bool collective) {
   for (int round = 0; round < rounds; ++round) {
     if (rank == 0) std::this_thread::sleep_for(milliseconds(6));
+    const OwnTime time;
     end.given = monotonic_ns();
     Status status = collective ? end.all_gather() : end.message(rank == 0, 1 - rank);
     if (!status.ok()) return status.message();
-    if (rank == 1) lateness.push_back(monotonic_ns() - end.got[0]);
+    if (rank == 1) lateness.push_back(time.ns_since(end.got[0]));
     if (status = end.message(rank == 1, 1 - rank); !status.ok()) return status.message();
   }
   return {};
@@ -134,7 +136,7 @@ TEST(Wait, ASleeperWithinTheNodeIsWokenAtOnce) {
   }
 }
 
-// Delays around the moment at which the others fall asleep. A lost wake-up costs 20 s, of which the test has not many.
+// Delays around the moment at which the others fall asleep. A lost wake-up costs a round 20 s.
 std::string random_delays(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, int rounds) {
   const int ranks = static_cast<int>(peers.size());
   auto channel = make_shm_channel(std::move(segment), peers, rank, ranks, {});
@@ -143,9 +145,8 @@ std::string random_delays(int rank, SharedSegment segment, const std::vector<Shm
   policy.sleep_after_ns = 0;
   End end(channel->get(), ChannelKind::shm, rank, ranks, policy);
   std::mt19937 random(static_cast<unsigned>(rank) + 1);
-  const std::uint64_t begin = monotonic_ns();
   for (int round = 0; round < rounds; ++round) {
-    const std::uint64_t until = monotonic_ns() + random() % 500'000;
+    const std::uint64_t begin = monotonic_ns(), until = begin + random() % 500'000;
     if (random() % 2 == 0) std::this_thread::sleep_for(microseconds(random() % 500));
     while (random() % 4 == 0 && monotonic_ns() < until) sched_yield();
     end.given = static_cast<std::uint64_t>(round * ranks + rank);
@@ -158,7 +159,7 @@ std::string random_delays(int rank, SharedSegment segment, const std::vector<Shm
     for (int other = 0; other < ranks && round % 3 != 0; ++other)
       if (end.got[static_cast<std::size_t>(other)] != static_cast<std::uint64_t>(round * ranks + other))
         return "wrong data in round " + std::to_string(round);
-    if (monotonic_ns() - begin > 15 * second_ns) return "a wake-up was lost by round " + std::to_string(round);
+    if (monotonic_ns() - begin > 15 * second_ns) return "a wake-up was lost in round " + std::to_string(round);
   }
   return {};
 }
@@ -197,9 +198,10 @@ std::string wait_long(int rank, SharedSegment segment, const std::vector<ShmPeer
   policy.context = &wait.host_calls;
   End end(channel->get(), ChannelKind::shm, rank, 2, policy);
   if (rank == 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-  const std::uint64_t begin = monotonic_ns(), burnt = thread_cpu_ns(), in_line = time_in_line_ns().value_or(0);
+  const OwnTime time;
+  const std::uint64_t begin = monotonic_ns(), burnt = thread_cpu_ns();
   const Status status = end.message(rank == 0, 1 - rank);
-  wait.in_line_ns = time_in_line_ns().value_or(0) - in_line;
+  wait.in_line_ns = time.in_line_ns();
   wait.burnt_ns = thread_cpu_ns() - burnt;
   wait.whole_ns = monotonic_ns() - begin;
   return status.message();
@@ -241,8 +243,9 @@ TEST(Wait, SocketsWake) {
     Status& mine = status[static_cast<std::size_t>(rank)];
     for (int round = 0; round < 30 && mine.ok(); ++round) {
       if (rank == 2) {
+        const OwnTime time;
         mine = end.two_receives(0, 1);
-        lateness.push_back(monotonic_ns() - std::max(end.got[0], end.got[1]));
+        lateness.push_back(time.ns_since(std::max(end.got[0], end.got[1])));
         for (const int peer : {0, 1})
           if (mine.ok()) mine = end.message(true, peer);
         continue;
