@@ -113,12 +113,12 @@ bool WorkTeam::take(int place, std::uint32_t& part) {
 
 // ---- Workers ----
 
-bool WorkTeam::assist(int place) {
+bool WorkTeam::work(int place) {
   std::uint32_t part = 0;
   for (int looks = 0; looks < patience; ++looks) {
     if (take(place, part)) {
       call_(task_, part);
-      assisted_.fetch_add(1, std::memory_order_relaxed);
+      by_workers_.fetch_add(1, std::memory_order_relaxed);
       done_.fetch_add(1, std::memory_order_seq_cst);
       if (awaited_.load(std::memory_order_seq_cst)) done_.notify_one();
       return true;

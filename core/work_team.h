@@ -1,7 +1,7 @@
 // Several threads for the memory work of one: a long copy or reduction is cut into parts, of which workers take what
 // they come to before the thread that leads the team does.
 //
-// The team makes no threads. Whoever has some lets each of them call assist() in a loop, and sets the team for the
+// The team makes no threads. Whoever has some lets each of them call work() in a loop, and sets the team for the
 // thread that leads it; copies and reductions of that thread (share_out()) then go to all of them, in this library and
 // in those above it. Nothing waits for a worker that has not begun: one that sleeps, or rests, or was kept from its
 // core, only lacks.
@@ -26,7 +26,7 @@ class WorkTeam {
 
   // ---- For any thread ----
 
-  // How many workers there are, from place 0 on: those that call assist(), or are about to.
+  // How many workers there are, from place 0 on: those that call work(), or are about to.
   void set_workers(int workers);
   // How many threads share the work from the next run on, the leader included.
   void set_threads(int threads) { wanted_.store(threads, std::memory_order_relaxed); }
@@ -50,10 +50,10 @@ class WorkTeam {
 
   // Does one part, or looks for one in vain for a while and sleeps until there may be some; false: the team was
   // stopped. A place belongs to one thread, from 0 on; a run takes the lowest ones.
-  bool assist(int place);
+  bool work(int place);
 
   // Of all runs, for tests and measurements: parts that workers did.
-  std::uint64_t assisted() const { return assisted_.load(std::memory_order_relaxed); }
+  std::uint64_t by_workers() const { return by_workers_.load(std::memory_order_relaxed); }
 
  private:
   using Call = void (*)(const void* task, std::uint32_t part);
@@ -84,7 +84,7 @@ class WorkTeam {
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   alignas(64) std::atomic<std::uint32_t> done_{0};  // parts that workers did, of the run at hand
   std::atomic<bool> awaited_{false};                // the leader sleeps until more are
-  std::atomic<std::uint64_t> assisted_{0};
+  std::atomic<std::uint64_t> by_workers_{0};
   std::array<Seat, most_workers> seats_;
 };
 

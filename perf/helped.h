@@ -13,7 +13,7 @@ class Helped {
   explicit Helped(int workers) {
     for (int place = 0; place < workers; ++place)
       workers_.emplace_back([this, place] {
-        while (team.assist(place)) {
+        while (team.work(place)) {
         }
       });
     team.set_workers(workers);

@@ -48,7 +48,8 @@ struct Transfer {
   Memory memory;                     // source of a send, destination of a receive
   Memory operand;                    // of recv_reduce; of a shared-memory collective what this rank gives
   const Reducer* reducer = nullptr;  // recv_reduce and shared-memory collectives; may be null where nothing is combined
-  const BoundGroup* group = nullptr;  // of a shared-memory collective, whose `memory` is what this rank gets
+  const BoundShmCollective* collective =
+      nullptr;  // of a shared-memory collective, whose `memory` is what this rank gets
 
   std::uint64_t progressed = 0;    // bytes handed on so far; the engine sets it to 0
   std::uint64_t mark = 0;          // shm: the slot whose draining completes a single copy; mpi, ucx: pieces under way

@@ -194,8 +194,9 @@ void Engine::fill(Transfer& transfer, std::uint32_t index) const {
   transfer.bytes = step.bytes;
   transfer.element_bytes = schedule_->element_bytes;
   transfer.memory = memory(step.kind == StepKind::send ? step.source : step.destination);
-  transfer.operand = memory(step.kind == StepKind::group ? step.source : step.operand);
-  transfer.group = step.group < 0 ? nullptr : &schedule_->groups[static_cast<std::size_t>(step.group)];
+  transfer.operand = memory(step.kind == StepKind::shm_collective ? step.source : step.operand);
+  transfer.collective =
+      step.collective < 0 ? nullptr : &schedule_->collectives[static_cast<std::size_t>(step.collective)];
   transfer.reducer = reducer_;
   transfer.progressed = 0;
   transfer.next = nullptr;

@@ -28,7 +28,7 @@ Room room_of(const BoundSchedule& schedule, ChannelKind channel, std::uint64_t l
     for (std::uint32_t i = 0; i < lane.steps.count; ++i) {
       const BoundStep& step = schedule.steps[schedule.lane_steps[lane.steps.first + i]];
       const bool too_short = longer_than > 0 && step.bytes <= longer_than;
-      if (step.channel != channel || step.kind == StepKind::group || too_short) continue;
+      if (step.channel != channel || step.kind == StepKind::shm_collective || too_short) continue;
       const std::uint64_t cut = std::max<std::uint64_t>((step.bytes + limits.piece_bytes - 1) / limits.piece_bytes, 1);
       pieces += cut;
       if (is_staged(schedule, step)) staged += cut;

@@ -75,7 +75,7 @@ void together_within(Builder& builder, const std::vector<int>& members, int chun
   for (const int from : members)
     for (const int to : members)
       pieces.push_back(blocks_of(builder.semantics(), {segment(builder.semantics(), from, to)}, chunk));
-  builder.together({GroupKind::all_to_all, members, 0, pieces});
+  builder.together({ShmCollectiveKind::all_to_all, members, 0, pieces});
 }
 
 // The same in three shared-memory collectives a node.
@@ -84,14 +84,14 @@ void shared_leader_alltoall(Builder& builder, Nodes nodes, int chunk) {
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     const auto given =
         pieces_of(semantics, nodes[node], chunk, [&](int rank) { return leaving(semantics, rank, nodes, node); });
-    builder.together({GroupKind::gather, nodes[node], 0, given});
+    builder.together({ShmCollectiveKind::gather, nodes[node], 0, given});
   }
   exchange_between_leaders(builder, nodes, chunk);
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     together_within(builder, nodes[node], chunk);
     const auto taken =
         pieces_of(semantics, nodes[node], chunk, [&](int rank) { return arriving(semantics, rank, nodes, node); });
-    builder.together({GroupKind::scatter, nodes[node], 0, taken});
+    builder.together({ShmCollectiveKind::scatter, nodes[node], 0, taken});
   }
 }
 

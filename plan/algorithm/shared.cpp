@@ -1,6 +1,6 @@
 // One operation of all ranks of a node in their shared memory (ShmCollective): each member writes once what it gives
 // and reads once what it gets; long vectors are reduced and copied in shares, all members at the same time
-// (tl/shm/node_group.h).
+// (tl/shm/node_collectives.h).
 #include <array>
 
 #include "plan/algorithm/algorithm.h"
@@ -14,15 +14,16 @@ namespace {
 // In multiples of a message's overhead: writing one's own line, and reading another rank's.
 constexpr double group_line_written = 0.3, group_line_read = 0.1;
 
-GroupKind kind_of(Instruct what) {
-  constexpr std::array kinds = {GroupKind::all_reduce, GroupKind::reduce_scatter, GroupKind::all_gather,
-                                GroupKind::reduce,     GroupKind::broadcast,      GroupKind::gather,
-                                GroupKind::scatter};
+ShmCollectiveKind kind_of(Instruct what) {
+  constexpr std::array kinds = {ShmCollectiveKind::all_reduce, ShmCollectiveKind::reduce_scatter,
+                                ShmCollectiveKind::all_gather, ShmCollectiveKind::reduce,
+                                ShmCollectiveKind::broadcast,  ShmCollectiveKind::gather,
+                                ShmCollectiveKind::scatter};
   return kinds[static_cast<std::size_t>(what)];
 }
 
 void emit_shared(Builder& builder, const GroupWork& work) {
-  const GroupKind kind = kind_of(work.what);
+  const ShmCollectiveKind kind = kind_of(work.what);
   const Pieces parts = has_pieces(kind) ? work.pieces : Pieces(&work.segments, 1);
   for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk) {
     std::vector<std::vector<BlockId>> blocks;

@@ -36,13 +36,13 @@ class Binder {
     const bool keep_empty = placement_.places == nullptr && sizes_.all_empty();
     bound_.steps.reserve(schedule_.steps.size());
     for (const Step& step : schedule_.steps) add_step(step, keep_empty);
-    bound_.groups.resize(groups_);
+    bound_.collectives.resize(collectives_);
     link_successors();
     collect_lanes();
   }
 
  private:
-  // Not the groups: each takes the place of a former one and so its memory.
+  // Not the collectives: each takes the place of a former one and so its memory.
   void empty_lists() {
     bound_.steps.clear();
     bound_.spans.clear();
@@ -145,21 +145,23 @@ class Binder {
   }
 
   void add_step(const Step& step, bool keep_empty) {
-    BoundStep bound{.kind = step.kind,
-                    .channel = step.channel,
-                    .incoming_left = step.incoming_left,
-                    .rail = step.rail,
-                    .peer = step.peer,
-                    .group = step.group < 0 ? -1 : add_group(schedule_.groups[static_cast<std::size_t>(step.group)]),
-                    .predecessors = step.after.count,
-                    .successors = {},
-                    .source = add_spans(step.source),
-                    .operand = add_spans(step.operand),
-                    .destination = add_spans(step.destination),
-                    .bytes = 0,
-                    .lane = -1};
-    if (step.kind == StepKind::group)
-      bound.bytes = bound_.groups[static_cast<std::size_t>(bound.group)].bytes;
+    BoundStep bound{
+        .kind = step.kind,
+        .channel = step.channel,
+        .incoming_left = step.incoming_left,
+        .rail = step.rail,
+        .peer = step.peer,
+        .collective =
+            step.collective < 0 ? -1 : add_collective(schedule_.collectives[static_cast<std::size_t>(step.collective)]),
+        .predecessors = step.after.count,
+        .successors = {},
+        .source = add_spans(step.source),
+        .operand = add_spans(step.operand),
+        .destination = add_spans(step.destination),
+        .bytes = 0,
+        .lane = -1};
+    if (step.kind == StepKind::shm_collective)
+      bound.bytes = bound_.collectives[static_cast<std::size_t>(bound.collective)].bytes;
     else
       bound.bytes =
           total(step.kind == StepKind::send || step.kind == StepKind::copy ? bound.source : bound.destination);
@@ -167,42 +169,43 @@ class Binder {
     bound_.steps.push_back(bound);
   }
 
-  std::int32_t add_group(const ShmCollective& step) {
-    if (groups_ == bound_.groups.size()) bound_.groups.emplace_back();
-    BoundGroup& group = bound_.groups[groups_];
-    group.kind = step.kind;
-    group.takes_own = step.takes_own;
-    group.lower_only = false;
-    group.root = step.root;
-    const auto members = schedule_.group_members.begin() + step.members.first;
-    group.members.assign(members, members + step.members.count);
-    group.self = static_cast<std::int32_t>(std::ranges::find(group.members, rank_) - group.members.begin());
-    group.bytes = 0;
-    group.piece_offsets.clear();
+  std::int32_t add_collective(const ShmCollective& step) {
+    if (collectives_ == bound_.collectives.size()) bound_.collectives.emplace_back();
+    BoundShmCollective& collective = bound_.collectives[collectives_];
+    collective.kind = step.kind;
+    collective.takes_own = step.takes_own;
+    collective.lower_only = false;
+    collective.root = step.root;
+    const auto members = schedule_.collective_members.begin() + step.members.first;
+    collective.members.assign(members, members + step.members.count);
+    collective.self =
+        static_cast<std::int32_t>(std::ranges::find(collective.members, rank_) - collective.members.begin());
+    collective.bytes = 0;
+    collective.piece_offsets.clear();
     std::uint32_t next = step.blocks.first;
     const auto take = [&](std::uint32_t blocks) {
       for (const std::uint32_t end = next + blocks; next < end; ++next)
-        group.bytes += sizes_.bytes(schedule_.group_blocks[next]);
+        collective.bytes += sizes_.bytes(schedule_.collective_blocks[next]);
     };
-    if (step.kind == GroupKind::all_to_all) {
+    if (step.kind == ShmCollectiveKind::all_to_all) {
       take(step.blocks.count / step.members.count);
     } else if (has_pieces(step.kind)) {
       for (std::uint32_t i = 0; i < step.pieces.count; ++i) {
-        group.piece_offsets.push_back(group.bytes);
-        take(schedule_.group_pieces[step.pieces.first + i]);
+        collective.piece_offsets.push_back(collective.bytes);
+        take(schedule_.collective_pieces[step.pieces.first + i]);
       }
-      group.piece_offsets.push_back(group.bytes);
+      collective.piece_offsets.push_back(collective.bytes);
     } else {
       take(step.blocks.count);
     }
-    return static_cast<std::int32_t>(groups_++);
+    return static_cast<std::int32_t>(collectives_++);
   }
 
   // A step that moves nothing stays as a local step of no bytes, because others may be ordered by it.
   static void make_no_op(BoundStep& step) {
     step.kind = StepKind::copy;
     step.peer = -1;
-    step.group = -1;
+    step.collective = -1;
     step.source = step.operand = step.destination = {};
     step.bytes = 0;
   }
@@ -252,7 +255,7 @@ class Binder {
   BlockSizes sizes_;
   std::vector<std::uint64_t> scratch_offsets_;
   BoundSchedule& bound_;
-  std::size_t groups_ = 0;
+  std::size_t collectives_ = 0;
 };
 
 }  // namespace
@@ -285,9 +288,9 @@ void rebind(const Schedule& schedule, const Growth& growth, BoundSchedule& bound
     grow(span.bytes);
   }
   for (BoundStep& step : bound.steps) grow(step.bytes);
-  for (BoundGroup& group : bound.groups) {
-    grow(group.bytes);
-    for (std::uint64_t& offset : group.piece_offsets) grow(offset);
+  for (BoundShmCollective& collective : bound.collectives) {
+    grow(collective.bytes);
+    for (std::uint64_t& offset : collective.piece_offsets) grow(offset);
   }
   grow(bound.input_bytes);
   grow(bound.output_bytes);

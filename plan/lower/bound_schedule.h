@@ -27,8 +27,8 @@ struct SpanList {
 };
 
 // A shared-memory collective over bytes. The members' pieces follow each other in the order of the members.
-struct BoundGroup {
-  GroupKind kind = GroupKind::all_reduce;
+struct BoundShmCollective {
+  ShmCollectiveKind kind = ShmCollectiveKind::all_reduce;
   bool takes_own = true;
   bool lower_only = false;            // of an all_gather that is done at once: a member gets only what lower ranks give
   std::int32_t root = 0;              // index among the members
@@ -44,12 +44,12 @@ struct BoundStep {
   bool incoming_left;
   std::int8_t rail;
   std::int32_t peer;
-  std::int32_t group;          // index into BoundSchedule::groups; -1
+  std::int32_t collective;     // index into BoundSchedule::collectives; -1
   std::uint32_t predecessors;  // steps that must complete before this one starts
   SpanList successors;         // into BoundSchedule::successors: steps that wait for this one
   SpanList source, operand, destination;
   std::uint64_t bytes;  // of the message, or of the copy
-  std::int32_t lane;    // send, recv, recv_reduce, group: index into BoundSchedule::lanes; -1 for local steps
+  std::int32_t lane;    // send, recv, recv_reduce, collective: index into BoundSchedule::lanes; -1 for local steps
 };
 
 // The sends to, or the receives from, one peer over one channel and rail, or the shared-memory collectives: their order
@@ -65,7 +65,7 @@ struct BoundSchedule {
   std::vector<std::uint32_t> successors;
   std::vector<Lane> lanes;
   std::vector<std::uint32_t> lane_steps;
-  std::vector<BoundGroup> groups;
+  std::vector<BoundShmCollective> collectives;
   std::uint64_t scratch_bytes = 0;
   std::uint64_t input_bytes = 0;  // from the buffer's base to the end of the last byte touched
   std::uint64_t output_bytes = 0;

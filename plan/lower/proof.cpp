@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "plan/model/contribution_sets.h"
-#include "plan/model/group_view.h"
+#include "plan/model/shm_collective_view.h"
 
 namespace plait::plan {
 
@@ -22,7 +22,7 @@ Status violation(int rank, std::size_t step, const std::string& what) {
   return {Code::invalid, "proof: " + at(rank, step) + what};
 }
 
-bool is_message(StepKind kind) { return !is_local(kind) && kind != StepKind::group; }
+bool is_message(StepKind kind) { return !is_local(kind) && kind != StepKind::shm_collective; }
 
 struct Cell {
   Space space;
@@ -115,8 +115,8 @@ class RankProof {
         return violation(rank_, index, "waits for a step that is not earlier");
     for (const RunList list : {step.source, step.operand, step.destination})
       if (Status status = check_bounds(index, list); !status.ok()) return status;
-    if (step.kind == StepKind::group)
-      if (Status status = check_group(index, step); !status.ok()) return status;
+    if (step.kind == StepKind::shm_collective)
+      if (Status status = check_collective(index, step); !status.ok()) return status;
     return check_operands(index, step);
   }
 
@@ -126,19 +126,21 @@ class RankProof {
   }
 
   // Who takes part, and that the blocks it gives and gets are those of its kind.
-  Status check_group(std::size_t index, const Step& step) const {
-    if (step.group < 0 || static_cast<std::size_t>(step.group) >= schedule_.groups.size())
-      return violation(rank_, index, "names no group");
-    const ShmCollective& group = schedule_.groups[static_cast<std::size_t>(step.group)];
-    if (!lies_within(group.members, schedule_.group_members) || !lies_within(group.blocks, schedule_.group_blocks) ||
-        !lies_within(group.pieces, schedule_.group_pieces))
-      return violation(rank_, index, "its group lies outside the schedule");
-    const GroupView view(schedule_, group, rank_);
-    if (!view.members_are_ranks(semantics_.ranks())) return violation(rank_, index, "its group has no proper members");
-    if (!view.pieces_fit()) return violation(rank_, index, "its group's pieces are not its blocks");
-    if (blocks_of(step.source) != view.given()) return violation(rank_, index, "does not give its group's blocks");
-    if (group.kind != GroupKind::all_to_all && blocks_of(step.destination) != view.taken())
-      return violation(rank_, index, "does not get its group's blocks");
+  Status check_collective(std::size_t index, const Step& step) const {
+    if (step.collective < 0 || static_cast<std::size_t>(step.collective) >= schedule_.collectives.size())
+      return violation(rank_, index, "names no collective");
+    const ShmCollective& collective = schedule_.collectives[static_cast<std::size_t>(step.collective)];
+    if (!lies_within(collective.members, schedule_.collective_members) ||
+        !lies_within(collective.blocks, schedule_.collective_blocks) ||
+        !lies_within(collective.pieces, schedule_.collective_pieces))
+      return violation(rank_, index, "its collective lies outside the schedule");
+    const ShmCollectiveView view(schedule_, collective, rank_);
+    if (!view.members_are_ranks(semantics_.ranks()))
+      return violation(rank_, index, "its collective has no proper members");
+    if (!view.pieces_fit()) return violation(rank_, index, "its collective's pieces are not its blocks");
+    if (blocks_of(step.source) != view.given()) return violation(rank_, index, "does not give its collective's blocks");
+    if (collective.kind != ShmCollectiveKind::all_to_all && blocks_of(step.destination) != view.taken())
+      return violation(rank_, index, "does not get its collective's blocks");
     return {};
   }
 
@@ -175,8 +177,8 @@ class RankProof {
     const bool has_source = step.kind == StepKind::send || step.kind == StepKind::copy || step.kind == StepKind::reduce;
     const bool has_operand = step.kind == StepKind::recv_reduce || step.kind == StepKind::reduce;
     const bool has_destination = step.kind != StepKind::send;
-    const bool group = step.kind == StepKind::group;
-    if (!group &&
+    const bool collective = step.kind == StepKind::shm_collective;
+    if (!collective &&
         (has_source == source.empty() || has_operand == operand.empty() || has_destination == destination.empty()))
       return violation(rank_, index, "lacks an operand or has one too many");
     std::vector<Position> written;
@@ -189,7 +191,7 @@ class RankProof {
     if (std::ranges::adjacent_find(written, {}, &Position::memory) != written.end())
       return violation(rank_, index, "writes a cell twice");
     for (const auto* read : {&source, &operand})
-      if (has_destination && !group && !read->empty())
+      if (has_destination && !collective && !read->empty())
         if (Status status = check_read(index, *read, destination, written); !status.ok()) return status;
     return {};
   }
@@ -276,7 +278,7 @@ class Execution {
 
  private:
   using LaneKey = std::tuple<ChannelKind, std::int8_t /* rail */, int /* peer */, bool /* the sending side */>;
-  static constexpr LaneKey group_lane{ChannelKind::shm, any_rail, -1, false};
+  static constexpr LaneKey collective_lane{ChannelKind::shm, any_rail, -1, false};
 
   struct Lane {
     std::vector<std::size_t> steps;
@@ -318,9 +320,9 @@ class Execution {
       for (std::uint32_t k = 0; k < step.after.count; ++k)
         state.waiting[proof.schedule().after[step.after.first + k]].push_back(i);
       if (is_local(step.kind)) continue;
-      const bool group = step.kind == StepKind::group;
-      Lane& lane =
-          state.lanes[group ? group_lane : LaneKey(step.channel, step.rail, step.peer, step.kind == StepKind::send)];
+      const bool collective = step.kind == StepKind::shm_collective;
+      Lane& lane = state.lanes[collective ? collective_lane
+                                          : LaneKey(step.channel, step.rail, step.peer, step.kind == StepKind::send)];
       lane.steps.push_back(i);
       state.lane_of[i] = &lane;
     }
@@ -328,7 +330,7 @@ class Execution {
 
   void connect_lanes(int rank) {
     for (auto& [key, lane] : states_[static_cast<std::size_t>(rank)].lanes) {
-      if (key == group_lane) continue;
+      if (key == collective_lane) continue;
       const auto [channel, rail, peer, sends] = key;
       lane.other_side = &states_[static_cast<std::size_t>(peer)].lanes[{channel, rail, rank, !sends}];
     }
@@ -343,8 +345,8 @@ class Execution {
     }
     Lane& lane = *states_[static_cast<std::size_t>(rank)].lane_of[index];
     advance(states_[static_cast<std::size_t>(rank)], lane);
-    if (step.kind == StepKind::group)
-      meet_group(rank);
+    if (step.kind == StepKind::shm_collective)
+      meet_collective(rank);
     else if (step.kind == StepKind::send)
       meet(lane, step.peer, *lane.other_side);
     else
@@ -355,34 +357,34 @@ class Execution {
     while (lane.started < lane.steps.size() && state.offered[lane.steps[lane.started]]) ++lane.started;
   }
 
-  GroupView group_of(int rank, std::size_t index) const {
+  ShmCollectiveView collective_of(int rank, std::size_t index) const {
     const Schedule& schedule = ranks_[static_cast<std::size_t>(rank)].schedule();
-    return {schedule, schedule.groups[static_cast<std::size_t>(schedule.steps[index].group)], rank};
+    return {schedule, schedule.collectives[static_cast<std::size_t>(schedule.steps[index].collective)], rank};
   }
-  Lane& groups_of(int rank) { return states_[static_cast<std::size_t>(rank)].lanes[group_lane]; }
+  Lane& collectives_of(int rank) { return states_[static_cast<std::size_t>(rank)].lanes[collective_lane]; }
 
   // All members' next shared-memory collectives happen at once, when all have started theirs.
-  void meet_group(int rank) {
+  void meet_collective(int rank) {
     while (true) {
-      const Lane& own = groups_of(rank);
+      const Lane& own = collectives_of(rank);
       if (own.met == own.started) return;
-      const auto members = group_of(rank, own.steps[own.met]).members();
+      const auto members = collective_of(rank, own.steps[own.met]).members();
       for (const int member : members) {
-        const Lane& other = groups_of(member);
+        const Lane& other = collectives_of(member);
         if (other.met == other.started || other.met != own.met) return;
       }
       runnable_.push_back({rank, own.steps[own.met]});  // executing it completes all members' steps
-      for (const int member : members) ++groups_of(member).met;
+      for (const int member : members) ++collectives_of(member).met;
     }
   }
 
-  Status execute_group(int rank, std::size_t index) {
-    const std::size_t position = groups_of(rank).position_of(index);
-    const GroupView view = group_of(rank, index);
+  Status execute_collective(int rank, std::size_t index) {
+    const std::size_t position = collectives_of(rank).position_of(index);
+    const ShmCollectiveView view = collective_of(rank, index);
     std::vector<std::size_t> steps;
     for (const int member : view.members()) {
-      steps.push_back(groups_of(member).steps[position]);
-      if (!view.agrees_with(group_of(member, steps.back())))
+      steps.push_back(collectives_of(member).steps[position]);
+      if (!view.agrees_with(collective_of(member, steps.back())))
         return violation(member, steps.back(), "is not the shared-memory collective of rank " + std::to_string(rank));
     }
     std::vector<std::unordered_map<BlockId, std::int32_t>> given(steps.size());
@@ -405,7 +407,7 @@ class Execution {
   }
 
   // What the member `taker` gets: the combination of all, or what exactly one member gives.
-  Status take(const GroupView& view, const std::vector<std::unordered_map<BlockId, std::int32_t>>& given,
+  Status take(const ShmCollectiveView& view, const std::vector<std::unordered_map<BlockId, std::int32_t>>& given,
               std::size_t taker, std::size_t index) {
     const int rank = view.members()[taker];
     const RankProof& proof = ranks_[static_cast<std::size_t>(rank)];
@@ -434,19 +436,19 @@ class Execution {
   }
 
   // Of an all_to_all: the pieces arrive in the order of the members.
-  Status check_order_of_pieces(const GroupView& view, std::size_t taker, std::size_t index) {
-    if (view.kind() != GroupKind::all_to_all) return {};
+  Status check_order_of_pieces(const ShmCollectiveView& view, std::size_t taker, std::size_t index) {
+    if (view.kind() != ShmCollectiveKind::all_to_all) return {};
     const int rank = view.members()[taker];
-    const std::size_t position = groups_of(rank).position_of(index);
+    const std::size_t position = collectives_of(rank).position_of(index);
     std::vector<BlockId> expected;
     for (const int giver : view.members()) {
-      const GroupView row = group_of(giver, groups_of(giver).steps[position]);
+      const ShmCollectiveView row = collective_of(giver, collectives_of(giver).steps[position]);
       const std::size_t piece = row.blocks().size() / view.members().size();
       for (std::size_t i = 0; i < piece; ++i) expected.push_back(row.blocks()[taker * piece + i]);
     }
     const RankProof& proof = ranks_[static_cast<std::size_t>(rank)];
     if (proof.blocks_of(proof.step(index).destination) == expected) return {};
-    return violation(rank, index, "does not get its group's blocks");
+    return violation(rank, index, "does not get its collective's blocks");
   }
 
   void meet(Lane& out, int receiver, Lane& in) {
@@ -459,7 +461,7 @@ class Execution {
 
   Status execute(int rank, std::size_t index) {
     const Step& step = ranks_[static_cast<std::size_t>(rank)].step(index);
-    if (step.kind == StepKind::group) return execute_group(rank, index);
+    if (step.kind == StepKind::shm_collective) return execute_collective(rank, index);
     if (is_local(step.kind)) {
       if (Status status = deliver(rank, index, rank, index); !status.ok()) return status;
       complete(rank, index);
@@ -551,9 +553,9 @@ class Execution {
     for (const auto& [key, lane] : state.lanes)
       if (lane.met < lane.steps.size())
         return violation(rank, lane.steps[lane.met],
-                         key == group_lane ? "waits for ever for its group"
-                                           : "waits for ever for rank " + std::to_string(std::get<2>(key)) +
-                                                 (std::get<3>(key) ? " to receive" : " to send"));
+                         key == collective_lane ? "waits for ever for its collective"
+                                                : "waits for ever for rank " + std::to_string(std::get<2>(key)) +
+                                                      (std::get<3>(key) ? " to receive" : " to send"));
     return {Code::invalid, "proof: rank " + std::to_string(rank) + " never finishes"};
   }
 

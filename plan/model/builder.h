@@ -51,13 +51,13 @@ class Builder {
   // One shared-memory collective of `members`, ranks of one node that have shared memory. `pieces`: of each member
   // where has_pieces(); of an all_to_all one of each pair, giver * members + taker; else one, the whole vector. `root`:
   // index among the members.
-  struct GroupCall {
-    GroupKind kind;
+  struct ShmCollectiveCall {
+    ShmCollectiveKind kind;
     std::span<const int> members;
     std::size_t root = 0;
     std::span<const std::vector<BlockId>> pieces;
   };
-  void together(const GroupCall& call);
+  void together(const ShmCollectiveCall& call);
 
   // Brings every result to its output cell. Fails when a rank never got one.
   Result<LoweredPlan> finish();
@@ -108,16 +108,16 @@ class Builder {
   void add_copy(int rank, std::span<const BlockId> blocks);
 
   // What one member of a shared-memory collective gives and gets, and where that lies.
-  struct GroupPart {
+  struct ShmCollectivePart {
     std::vector<BlockId> gives, gets;
     std::vector<Holding> from, to;
     bool takes_own = true;
   };
-  std::vector<std::size_t> combining_order(const GroupCall& call);
-  void add_shm_collectives(const GroupCall& call);
-  void add_shm_collective(const GroupCall& call, std::size_t member, const GroupPart& part);
-  std::vector<BlockId> given(const GroupCall& call, std::size_t member) const;
-  std::vector<BlockId> taken(const GroupCall& call, std::size_t member, bool& takes_own);
+  std::vector<std::size_t> combining_order(const ShmCollectiveCall& call);
+  void add_shm_collectives(const ShmCollectiveCall& call);
+  void add_shm_collective(const ShmCollectiveCall& call, std::size_t member, const ShmCollectivePart& part);
+  std::vector<BlockId> given(const ShmCollectiveCall& call, std::size_t member) const;
+  std::vector<BlockId> taken(const ShmCollectiveCall& call, std::size_t member, bool& takes_own);
   Holding taking_place(int rank, BlockId block, bool reduces);
 
   void reads(int rank, const Holding& where);

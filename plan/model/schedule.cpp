@@ -5,11 +5,11 @@
 namespace plait::plan {
 
 std::string_view name(StepKind kind) {
-  constexpr std::array<std::string_view, 6> names = {"send", "recv", "recv_reduce", "copy", "reduce", "group"};
+  constexpr std::array<std::string_view, 6> names = {"send", "recv", "recv_reduce", "copy", "reduce", "shm_collective"};
   return names[static_cast<std::size_t>(kind)];
 }
 
-std::string_view name(GroupKind kind) {
+std::string_view name(ShmCollectiveKind kind) {
   constexpr std::array<std::string_view, 8> names = {"all_reduce", "reduce", "reduce_scatter", "broadcast",
                                                      "all_gather", "gather", "scatter",        "all_to_all"};
   return names[static_cast<std::size_t>(kind)];
@@ -37,7 +37,8 @@ std::string describe(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     text += std::to_string(i) + " " + std::string(name(step.kind));
-    if (step.group >= 0) text += " " + std::string(name(schedule.groups[static_cast<std::size_t>(step.group)].kind));
+    if (step.collective >= 0)
+      text += " " + std::string(name(schedule.collectives[static_cast<std::size_t>(step.collective)].kind));
     if (step.peer >= 0) text += " " + std::string(name(step.channel)) + " rank " + std::to_string(step.peer);
     if (step.rail != any_rail) text += " rail " + std::to_string(step.rail);
     if (step.source.count > 0) text += " from" + describe(schedule, step.source);

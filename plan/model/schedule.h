@@ -17,19 +17,19 @@ inline constexpr std::int8_t any_rail = -1;
 inline constexpr int most_rails = 8;
 
 enum class StepKind : std::uint8_t {
-  send,         // source -> peer
-  recv,         // peer -> destination
-  recv_reduce,  // destination = incoming op operand, or operand op incoming (see incoming_left)
-  copy,         // destination = source
-  reduce,       // destination = source op operand
-  group,        // all ranks of a node in one operation of the channel (ShmCollective): source is what this rank gives,
-                // destination what it gets
+  send,            // source -> peer
+  recv,            // peer -> destination
+  recv_reduce,     // destination = incoming op operand, or operand op incoming (see incoming_left)
+  copy,            // destination = source
+  reduce,          // destination = source op operand
+  shm_collective,  // all ranks of a node in one operation of the channel (ShmCollective): source is what this rank
+                   // gives, destination what it gets
 };
 std::string_view name(StepKind kind);
 inline bool is_local(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
 
 // What a shared-memory collective does with the members' data. Members lie in the order in which operands are combined.
-enum class GroupKind : std::uint8_t {
+enum class ShmCollectiveKind : std::uint8_t {
   all_reduce,      // each gives all blocks and gets all
   reduce,          // each gives all blocks, the root gets them
   reduce_scatter,  // each gives all blocks and gets its own piece
@@ -39,11 +39,12 @@ enum class GroupKind : std::uint8_t {
   scatter,         // the root gives all blocks, each gets its own piece
   all_to_all,      // each gives a piece to each and gets one from each
 };
-std::string_view name(GroupKind kind);
-inline bool reduces(GroupKind kind) { return kind <= GroupKind::reduce_scatter; }
+std::string_view name(ShmCollectiveKind kind);
+inline bool reduces(ShmCollectiveKind kind) { return kind <= ShmCollectiveKind::reduce_scatter; }
 // Whether the members' pieces are told apart.
-inline bool has_pieces(GroupKind kind) {
-  return kind == GroupKind::reduce_scatter || (kind >= GroupKind::all_gather && kind <= GroupKind::scatter);
+inline bool has_pieces(ShmCollectiveKind kind) {
+  return kind == ShmCollectiveKind::reduce_scatter ||
+         (kind >= ShmCollectiveKind::all_gather && kind <= ShmCollectiveKind::scatter);
 }
 
 // `count` consecutive cells of one space.
@@ -63,13 +64,13 @@ struct RunList {
 
 // An operation of several ranks of one node together. All of them list the same one, as their k-th.
 struct ShmCollective {
-  GroupKind kind = GroupKind::all_reduce;
+  ShmCollectiveKind kind = ShmCollectiveKind::all_reduce;
   std::int32_t root = 0;  // index among the members, of a rooted kind
   bool takes_own = true;  // all_gather, gather, scatter: this rank's own piece is brought to the destination as well
-  RunList members{};      // entries of Schedule::group_members: ranks
-  RunList blocks{};       // entries of Schedule::group_blocks: all blocks, the pieces one after the other; of an
+  RunList members{};      // entries of Schedule::collective_members: ranks
+  RunList blocks{};       // entries of Schedule::collective_blocks: all blocks, the pieces one after the other; of an
                           // all_to_all those that this rank gives
-  RunList pieces{};       // entries of Schedule::group_pieces: blocks of each member's piece; where has_pieces()
+  RunList pieces{};       // entries of Schedule::collective_pieces: blocks of each member's piece; where has_pieces()
 };
 
 struct Step {
@@ -78,7 +79,7 @@ struct Step {
   bool incoming_left = false;              // recv_reduce: the incoming value is the operator's left operand
   std::int8_t rail = any_rail;             // of a message over the network: the rail that it is bound to
   std::int32_t peer = -1;                  // rank in the communicator
-  std::int32_t group = -1;                 // of a shared-memory collective: index into Schedule::groups
+  std::int32_t collective = -1;            // of a shared-memory collective: index into Schedule::collectives
   RunList source{};                        // send, copy, reduce
   RunList operand{};                       // recv_reduce, reduce
   RunList destination{};                   // recv, recv_reduce, copy, reduce
@@ -94,10 +95,10 @@ struct Schedule {
   std::vector<CellRun> runs;
   std::vector<std::uint32_t> after;
   std::vector<BlockId> scratch;  // the block whose size each scratch cell has
-  std::vector<ShmCollective> groups;
-  std::vector<std::int32_t> group_members;
-  std::vector<BlockId> group_blocks;
-  std::vector<std::uint32_t> group_pieces;
+  std::vector<ShmCollective> collectives;
+  std::vector<std::int32_t> collective_members;
+  std::vector<BlockId> collective_blocks;
+  std::vector<std::uint32_t> collective_pieces;
 };
 
 std::string describe(const Schedule& schedule);  // one line a step, for people

@@ -8,6 +8,7 @@
 #include "core/attempt.h"
 #include "core/intern.h"
 #include "core/log.h"
+#include "runtime/call/timed_call.h"
 #include "runtime/execution/call_choice.h"
 #include "runtime/execution/call_record.h"
 #include "runtime/execution/caller.h"
@@ -17,7 +18,6 @@
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "runtime/progress/progress.h"
-#include "runtime/team/timed_call.h"
 #include "tl/trace.h"
 
 namespace plait::runtime {

@@ -189,7 +189,7 @@ void PairExchange::add_message(StepKind kind, ChannelKind channel, int peer, Bou
                  .incoming_left = false,
                  .rail = any_rail,
                  .peer = peer,
-                 .group = -1,
+                 .collective = -1,
                  .predecessors = 0,
                  .successors = {},
                  .source = {},

@@ -38,6 +38,10 @@ int combine_prefix(const Request& request, std::byte* vectors) {
   return unpack(request.output, result);
 }
 
+const Region& input_of(const Request& request) {
+  return request.sharing == Sharing::input_in_output ? request.output : request.input;
+}
+
 }  // namespace
 
 Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
@@ -71,6 +75,25 @@ int stage_out(const Request& request, const Staging& staging) {
   if (const int error = request.user_error(); error != 0) return error;
   if (request.prefix != Prefix::none) return combine_prefix(request, staging.packed_output);
   return staging.packed_output != nullptr ? unpack(request.output, staging.packed_output) : 0;
+}
+
+int stage_in(const GroupMembers& members, const Staging& staging) {
+  std::byte* packed = staging.packed_input;
+  for (const Request* member : members) {
+    const Region& input = input_of(*member);
+    if (const int error = pack(input, packed); error != 0) return error;
+    packed += input.bytes;
+  }
+  return 0;
+}
+
+int stage_out(const GroupMembers& members, const Staging& staging) {
+  const std::byte* packed = staging.packed_output;
+  for (const Request* member : members) {
+    if (const int error = unpack(member->output, packed); error != 0) return error;
+    packed += member->output.bytes;
+  }
+  return 0;
 }
 
 }  // namespace plait::runtime

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "plan/lower/bound_schedule.h"
 #include "runtime/execution/request.h"
@@ -23,5 +24,10 @@ Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemor
 // Before and after the schedule runs. Both return a code of the caller's.
 int stage_in(const Request& request, const Staging& staging);
 int stage_out(const Request& request, const Staging& staging);
+
+// Allreduces that run as one, in place: the data of all of them, one after the other, where the staging packs both.
+using GroupMembers = std::vector<const Request*>;
+int stage_in(const GroupMembers& members, const Staging& staging);
+int stage_out(const GroupMembers& members, const Staging& staging);
 
 }  // namespace plait::runtime

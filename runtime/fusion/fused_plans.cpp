@@ -15,7 +15,7 @@ std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shar
   made->element_bytes = element_bytes;
   made->changes = schedules.changes();
   const int candidate = job().config.trial == TrialMode::exact ? planners_candidate : settled_candidate;
-  std::size_t most_bytes = 0, most_scratch = 0;
+  std::size_t most_bytes = 0, most_scratch = 0, most_calls = 0;
   for (const OverlapGroup& group : plan->groups) {
     const std::size_t bytes = group_bytes(*plan, group);
     std::shared_ptr<const PreparedCall> prepared;
@@ -28,6 +28,7 @@ std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shar
     made->needs_host.push_back(prepared != nullptr && uses_host(*prepared));
     if (prepared != nullptr) {
       most_bytes = std::max(most_bytes, bytes);
+      most_calls = std::max<std::size_t>(most_calls, group.calls);
       most_scratch = std::max<std::size_t>(most_scratch, prepared->schedule.scratch_bytes);
     }
     made->groups.push_back(std::move(prepared));
@@ -35,7 +36,8 @@ std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shar
   made->plan = std::move(plan);
   const std::size_t padded = WorkMemory::padded(most_bytes);
   std::byte* work = made->memory.reserve(padded + most_scratch);
-  made->buffers.base = {work, work, work + padded};
+  made->staging = {.buffers = {{work, work, work + padded}}, .packed_input = work, .packed_output = work};
+  made->members.reserve(most_calls);
   return made;
 }
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "plan/overlap/overlap_plan.h"
+#include "runtime/execution/staging.h"
 #include "runtime/job/work_memory.h"
 #include "runtime/layer.h"
 #include "runtime/team/schedule_cache.h"
-#include "tl/channel.h"
 
 namespace plait::runtime {
 
@@ -22,7 +22,9 @@ struct FusedPlans {
   std::vector<std::shared_ptr<const PreparedCall>> groups;  // nullptr: of one call, or nothing for its length
   std::vector<bool> needs_host;                             // by group: some part of it calls MPI
   WorkMemory memory;
-  Buffers buffers;  // of the group that runs: one at a time does
+  // Of the group that runs: one at a time does.
+  Staging staging;
+  GroupMembers members;  // with room for those of the longest
 };
 
 bool uses_host(const PreparedCall& prepared);

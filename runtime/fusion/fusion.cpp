@@ -55,10 +55,6 @@ Arrived arrived_of(const OperationQueue& queue) {
   return arrived;
 }
 
-const Region& input_of(const Request& request) {
-  return request.sharing == Sharing::input_in_output ? request.output : request.input;
-}
-
 std::size_t bytes_of(const Operation& operation) {
   return operation.request.call.count * operation.request.call.element_bytes;
 }
@@ -113,7 +109,7 @@ Fusion::~Fusion() {
 
 // ---- Posting ----
 
-void Fusion::prepare(Consultation& consultation, std::size_t values) {
+void Fusion::prepare(Consultation& consultation, std::size_t values, const Reducer& reducer) {
   const Call call{.collective = Collective::allreduce, .count = values, .element_bytes = sizeof(double)};
   consultation.prepared =
       communicator_.team->schedules.hold({.call = call, .in_place = true, .candidate = planners_candidate});
@@ -121,13 +117,15 @@ void Fusion::prepare(Consultation& consultation, std::size_t values) {
   consultation.needs_host = uses_host(*consultation.prepared);
   const std::size_t bytes = WorkMemory::padded(values * sizeof(double));
   std::byte* work = consultation.memory.reserve(bytes + consultation.prepared->schedule.scratch_bytes);
-  consultation.buffers.base = {work, work, work + bytes};
+  consultation.request.reducer = &reducer;
+  consultation.execution = {.schedule = &consultation.prepared->schedule,
+                            .staging = {.buffers = {{work, work, work + bytes}}}};
 }
 
 void Fusion::prepare() {
   if (prepared_for_ == communicator_.team.get()) return;
-  prepare(agreement_, agreement_values);
-  if (job().learns_overlap) prepare(exchange_, exchange_values);
+  prepare(agreement_, agreement_values, agreement_reducer());
+  if (job().learns_overlap) prepare(exchange_, exchange_values, exchange_reducer());
   prepared_for_ = communicator_.team.get();
 }
 
@@ -217,6 +215,22 @@ void Fusion::note_found_complete(const Operation& operation) {
 
 // ---- Running ----
 
+Result<bool> Fusion::start(Consultation& consultation, bool may_call_host) {
+  return runtime::start(*communicator_.team, consultation.request, consultation.execution, may_call_host);
+}
+
+Execution& Fusion::running() {
+  return phase_ == Phase::agreeing ? agreement_.execution
+         : phase_ == Phase::asking ? exchange_.execution
+                                   : run_execution_;
+}
+
+bool Fusion::running_needs_host() const {
+  return phase_ == Phase::agreeing ? agreement_.needs_host
+         : phase_ == Phase::asking ? exchange_.needs_host
+                                   : run_->needs_host[run_group_];
+}
+
 Fusion::Turn Fusion::fail(const Status& status) {
   failure_ = status;
   phase_ = Phase::idle;
@@ -253,10 +267,9 @@ Fusion::Turn Fusion::begin_question(bool may_call_host) {
   const std::size_t values = std::min(exchange_values, question_.size() - asked_);
   std::array<double, exchange_values> block{};
   std::copy_n(question_.begin() + static_cast<std::ptrdiff_t>(asked_), values, block.begin());
-  std::memcpy(exchange_.buffers.base[0], block.data(), sizeof block);
-  const Result<bool> complete =
-      communicator_.team->engine.start(exchange_.prepared->schedule, exchange_.buffers, &exchange_reducer(), nullptr);
-  if (!complete.ok()) return fail(communicator_.team->break_off(complete.status(), may_call_host));
+  std::memcpy(exchange_.values(), block.data(), sizeof block);
+  const Result<bool> complete = start(exchange_, may_call_host);
+  if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::asking;
   return *complete ? Turn::ended : Turn::moved;  // ended: of the block
 }
@@ -376,10 +389,9 @@ Fusion::Turn Fusion::begin_agreement(OperationQueue& queue, bool may_call_host) 
   const bool runnable = plans != nullptr && plans->plan == plan_ && plans->groups[head.membership.group] != nullptr;
   if (!may_enter(head, arrived.calls, arrived.closed, runnable)) return Turn::waiting;
   numbers_ = {full_ && !runnable ? 0 : static_cast<std::int64_t>(arrived.calls), wish_ ? -1 : 0};
-  std::memcpy(agreement_.buffers.base[0], numbers_.data(), sizeof numbers_);
-  const Result<bool> complete = communicator_.team->engine.start(agreement_.prepared->schedule, agreement_.buffers,
-                                                                 &agreement_reducer(), nullptr);
-  if (!complete.ok()) return fail(communicator_.team->break_off(complete.status(), may_call_host));
+  std::memcpy(agreement_.values(), numbers_.data(), sizeof numbers_);
+  const Result<bool> complete = start(agreement_, may_call_host);
+  if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::agreeing;
   return *complete ? end_agreement(queue, may_call_host) : Turn::moved;
 }
@@ -388,7 +400,7 @@ Fusion::Turn Fusion::end_agreement(OperationQueue& queue, bool may_call_host) {
   OverlapCounts& counts = OverlapCounts::instance();
   counts.count_agreement();
   phase_ = Phase::idle;
-  std::memcpy(numbers_.data(), agreement_.buffers.base[0], sizeof numbers_);
+  std::memcpy(numbers_.data(), agreement_.values(), sizeof numbers_);
   Operation& head = *queue.first;
   const auto calls = static_cast<std::size_t>(numbers_[0]);
   if (calls == head.membership.left) {
@@ -414,34 +426,31 @@ Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
   if (run_->needs_host[run_group_] && !may_call_host) return Turn::waiting;
   phase_ = Phase::idle;
   enter_share(queue.first->membership);
-  std::byte* packed = run_->buffers.base[0];
+  run_->members.clear();
   operation = queue.first;
-  for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    if (const int error = pack(input_of(operation->request), packed); error != 0) return fail(pack_error(error));
-    packed += bytes_of(*operation);
-  }
-  const Result<bool> complete = communicator_.team->engine.start(run_->groups[run_group_]->schedule, run_->buffers,
-                                                                 queue.first->request.reducer, nullptr);
-  if (!complete.ok()) return fail(communicator_.team->break_off(complete.status(), may_call_host));
+  for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) run_->members.push_back(&operation->request);
+  run_request_.reducer = queue.first->request.reducer;
+  run_execution_ = {.schedule = &run_->groups[run_group_]->schedule, .staging = run_->staging, .group = &run_->members};
+  const Result<bool> complete = runtime::start(*communicator_.team, run_request_, run_execution_, may_call_host);
+  if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::running;
   return *complete ? end_run(queue) : Turn::moved;
 }
 
 Fusion::Turn Fusion::end_run(OperationQueue& queue) {
   phase_ = Phase::idle;
+  if (const int error = finish(run_request_, run_execution_); error != 0) return fail(pack_error(error));
   const PreparedCall& prepared = *run_->groups[run_group_];
-  const std::byte* packed = run_->buffers.base[0];
+  std::size_t bytes = 0;
   Operation* operation = queue.first;
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) {
-    if (const int error = unpack(operation->request.output, packed); error != 0) return fail(pack_error(error));
-    packed += bytes_of(*operation);
+    bytes += bytes_of(*operation);
     operation->execution.staging = {};
     operation->membership.plan = prepared.plan;
     operation->membership.channels = prepared.channels;
   }
   leave_share(queue.first->membership);
-  OverlapCounts::instance().count_fused(first_counted_ + run_group_,
-                                        static_cast<std::size_t>(packed - run_->buffers.base[0]));
+  OverlapCounts::instance().count_fused(first_counted_ + run_group_, bytes);
   run_.reset();
   return Turn::ended;
 }
@@ -454,7 +463,7 @@ Fusion::Turn Fusion::end_question(OperationQueue& queue, bool may_call_host) {
   while (turn == Turn::ended) {
     phase_ = Phase::idle;
     const std::size_t values = std::min(exchange_values, question_.size() - asked_);
-    std::memcpy(question_.data() + asked_, exchange_.buffers.base[0], values * sizeof(double));
+    std::memcpy(question_.data() + asked_, exchange_.values(), values * sizeof(double));
     asked_ += values;
     if (asked_ == question_.size()) take_answer(queue.first->membership.number);
     if (!asks(*queue.first)) return begin_group(queue, may_call_host);
@@ -472,14 +481,10 @@ Fusion::Turn Fusion::next_turn(OperationQueue& queue, bool may_call_host) {
     const Turn begun = begin_question(may_call_host);
     return begun == Turn::ended ? end_question(queue, may_call_host) : begun;
   }
-  const bool calls_host = phase_ == Phase::agreeing ? agreement_.needs_host
-                          : phase_ == Phase::asking ? exchange_.needs_host
-                                                    : run_->needs_host[run_group_];
-  if (calls_host && !may_call_host) return Turn::waiting;
-  Engine& engine = communicator_.team->engine;
-  const Result<bool> complete = engine.progress();
-  if (!complete.ok()) return fail(communicator_.team->break_off(complete.status(), may_call_host));
-  if (!*complete) return engine.moved() ? Turn::moved : Turn::waiting;
+  if (running_needs_host() && !may_call_host) return Turn::waiting;
+  const Result<bool> complete = progress(*communicator_.team, running(), may_call_host);
+  if (!complete.ok()) return fail(complete.status());
+  if (!*complete) return communicator_.team->engine.moved() ? Turn::moved : Turn::waiting;
   if (phase_ == Phase::asking) return end_question(queue, may_call_host);
   return phase_ == Phase::agreeing ? end_agreement(queue, may_call_host) : end_run(queue);
 }

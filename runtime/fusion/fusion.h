@@ -17,7 +17,9 @@
 
 #include "core/status.h"
 #include "plan/overlap/overlap_plan.h"
+#include "runtime/execution/execution.h"
 #include "runtime/execution/grouping.h"
+#include "runtime/execution/request.h"
 #include "runtime/fusion/fused_plans.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/fusion/overlap_learner.h"
@@ -81,12 +83,14 @@ class Fusion : public Grouping {
     std::shared_ptr<const PreparedCall> prepared;
     bool needs_host = false;
     WorkMemory memory;
-    Buffers buffers;
+    Request request;
+    Execution execution;
+    std::byte* values() const { return execution.staging.buffers.base[0]; }
   };
   enum class Phase : std::uint8_t { idle, agreeing, agreed, running, asking };
 
   void prepare();
-  void prepare(Consultation& consultation, std::size_t values);
+  void prepare(Consultation& consultation, std::size_t values, const Reducer& reducer);
   bool can_consult() const;
   std::shared_ptr<FusedPlans> fused_plans(std::size_t element_bytes);
 
@@ -105,6 +109,9 @@ class Fusion : public Grouping {
   Turn end_agreement(OperationQueue& queue, bool may_call_host);
   Turn begin_run(OperationQueue& queue, bool may_call_host);
   Turn end_run(OperationQueue& queue);
+  Result<bool> start(Consultation& consultation, bool may_call_host);
+  Execution& running();
+  bool running_needs_host() const;
   Turn fail(const Status& status);
   bool may_enter(const Operation& head, std::size_t arrived, bool closed, bool runnable);
   bool program_waits(const Operation& head) const;
@@ -146,8 +153,10 @@ class Fusion : public Grouping {
   std::vector<double> question_;           // values of it; those before asked_ are answered
   std::size_t asked_ = 0;
   std::uint64_t asked_ns_ = 0;
-  std::shared_ptr<FusedPlans> run_;
+  std::shared_ptr<FusedPlans> run_;  // nullptr: no group runs
   std::size_t run_group_ = 0;
+  Request run_request_;
+  Execution run_execution_;
   std::size_t ended_ = 0;  // calls of the group that was agreed on
   Status failure_;
 };

@@ -62,7 +62,7 @@ class ProgressThread {
  private:
   void run();
   void sleep_until_posted();
-  void assist(int place);
+  void work(int place);
   void pin(int place) const;
   int most_threads() const;
   bool program_progresses() const;
@@ -172,13 +172,13 @@ void ProgressThread::sleep_until_posted() {
 
 // ---- Workers ----
 
-void ProgressThread::assist(int place) {
-  pthread_setname_np(pthread_self(), ("plait-assist" + std::to_string(place)).c_str());
+void ProgressThread::work(int place) {
+  pthread_setname_np(pthread_self(), ("plait-worker" + std::to_string(place)).c_str());
   pin(place);
   prctl(PR_SET_TIMERSLACK, 1UL);
   Duty duty;
   // It may save up no more than a period's credit while it sleeps.
-  while (team_.assist(place - 1)) duty.keep();
+  while (team_.work(place - 1)) duty.keep();
 }
 
 int ProgressThread::most_threads() const {
@@ -191,7 +191,7 @@ void ProgressThread::provide(int threads) {
   const auto started = [this] { return 1 + static_cast<int>(workers_.size()); };
   if (started() >= wanted) return;
   try {
-    while (started() < wanted) workers_.emplace_back([this, place = started()] { assist(place); });
+    while (started() < wanted) workers_.emplace_back([this, place = started()] { work(place); });
   } catch (const std::exception&) {  // no thread, or no memory for one
     std::array<char, 96> text{};
     std::snprintf(text.data(), text.size(), "only %d of %d helper threads could be started", started(), wanted);

@@ -5,7 +5,7 @@
 namespace plait::runtime {
 namespace {
 
-constinit GroupWays all_ways;
+constinit ShmCollectiveWays all_ways;
 constinit std::atomic<std::uint64_t> segments_now{0}, segments_peak{0}, segment_largest{0};
 constinit std::atomic<std::uint64_t> chosen_kernel{0}, chosen_mapped{0};
 
@@ -27,7 +27,7 @@ void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t value) {
 
 }  // namespace
 
-GroupWays& group_ways() { return all_ways; }
+ShmCollectiveWays& shm_collective_ways() { return all_ways; }
 
 void note_segment(std::uint64_t bytes) {
   raise_to(segments_peak, segments_now += bytes);

@@ -9,7 +9,7 @@
 
 namespace plait::runtime {
 
-GroupWays& group_ways();
+ShmCollectiveWays& shm_collective_ways();
 
 // A segment of this process's making, while it lives.
 void note_segment(std::uint64_t bytes);

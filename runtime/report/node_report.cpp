@@ -38,7 +38,7 @@ std::string shared_memory_advice(const BufferCounts& counts, const std::string& 
 json own_node_facts() {
   const BufferCounts buffers = buffer_counts();
   const std::uint64_t peak = SharedHeap::instance() == nullptr ? 0 : SharedHeap::instance()->usage().peak_bytes;
-  const GroupWays& ways = group_ways();
+  const ShmCollectiveWays& ways = shm_collective_ways();
   const NodeCounts counts = node_counts();
   return {{"ways", {ways.at_once.load(), ways.directly.load(), ways.by_kernel.load(), ways.in_stages.load()}},
           {"buffers", {buffers.shared_calls, buffers.private_calls, buffers.shared_bytes, buffers.private_bytes}},

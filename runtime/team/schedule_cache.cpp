@@ -50,7 +50,8 @@ Call call_to_plan(const Call& call) {
 // No rank waits for those behind it where the whole scan is one step of a node.
 void wait_for_lower_ranks_only(BoundSchedule& schedule) {
   if (schedule.steps.size() != 1) return;
-  for (BoundGroup& group : schedule.groups) group.lower_only = group.kind == GroupKind::all_gather;
+  for (BoundShmCollective& collective : schedule.collectives)
+    collective.lower_only = collective.kind == ShmCollectiveKind::all_gather;
 }
 
 }  // namespace

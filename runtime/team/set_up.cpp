@@ -322,9 +322,9 @@ Status SetUp::open_shm(bool single_copy) {
                        {.single_copy = single_copy,
                         .single_copy_threshold = job().config.single_copy_threshold,
                         .crowded = ranks_per_core(locations_) > 1,
-                        .group_single_copy_from = sizes_.kernel_from,
+                        .collective_single_copy_from = sizes_.kernel_from,
                         .buffers = connections_.buffers.get(),
-                        .ways = &group_ways()});
+                        .ways = &shm_collective_ways()});
   if (!channel.ok()) return channel.status();
   connections_.take(std::move(*channel));
   return {};

@@ -103,7 +103,7 @@ TEST_F(Explain, APlanOnRailsIsPricedAndDrawn) {
 constexpr const char* measured_run = R"json({"traceEvents":[
 {"name":"thread_name","ph":"M","pid":0,"tid":256,"args":{"name":"MPI_COMM_WORLD, 2 ranks"}},
 {"name":"allreduce","ph":"X","pid":0,"tid":256,"ts":10.5,"dur":100,"args":{"bytes":4096,"plan":"AR.1(shared)"}},
-{"name":"group","ph":"X","pid":0,"tid":257,"ts":11,"dur":99,"args":{"call":1,"step":0,"bytes":4096}},
+{"name":"shm_collective","ph":"X","pid":0,"tid":257,"ts":11,"dur":99,"args":{"call":1,"step":0,"bytes":4096}},
 {"name":"thread_name","ph":"M","pid":1,"tid":256,"args":{"name":"MPI_COMM_WORLD, 2 ranks"}},
 {"name":"allreduce","ph":"X","pid":1,"tid":256,"ts":11.5,"dur":90,"args":{"bytes":4096,"plan":"AR.1(shared)"}}
 ]})json";

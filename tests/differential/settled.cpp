@@ -6,11 +6,11 @@
 namespace plait::test {
 namespace {
 
-// In a trial a way has at most two turns in a row, each as long as a sample.
+// In a trial a candidate has at most two turns in a row, each as long as a sample.
 constexpr std::size_t turns_at_most = 2;
 
-// Of a class that nothing was known of, so many calls have seen another way: those before its trial, and what may come
-// first in it.
+// Of a class that nothing was known of, so many calls have gone by another candidate: those before its trial, and what
+// may come first in it.
 std::size_t calls_to_judge(int size_class, std::size_t longest_turn) {
   constexpr std::size_t before_trial = 64, before_set_up = 3;
   return (size_class <= 16 ? before_trial : before_trial / 8) + before_set_up + 3 * longest_turn;
@@ -32,35 +32,35 @@ bool commutes(const Case& test) {
 void Settled::note(const Trial& trial) {
   if (trial.party().ranks < 2) return;
   const std::size_t bytes = trial.payload();
-  Way& way = classes_[{.party = trial.test().party,
-                       .collective = trial.test().collective,
-                       .size_class = static_cast<int>(std::bit_width(bytes)),
-                       .commutative = commutes(trial.test())}];
-  way.longest_turn = longest_turn(trial.test(), bytes);
+  ClassCounts& seen = classes_[{.party = trial.test().party,
+                                .collective = trial.test().collective,
+                                .size_class = static_cast<int>(std::bit_width(bytes)),
+                                .commutative = commutes(trial.test())}];
+  seen.longest_turn = longest_turn(trial.test(), bytes);
   for (const std::string& plan : trial.plans()) {
     constexpr std::size_t before_set_up = 3;
-    if (plan != way.plan) {
-      if (way.calls > before_set_up) ++way.changes;
-      way.same = 0;
+    if (plan != seen.plan) {
+      if (seen.calls > before_set_up) ++seen.changes;
+      seen.same = 0;
     }
-    way.plan = plan;
-    ++way.calls;
-    ++way.same;
+    seen.plan = plan;
+    ++seen.calls;
+    ++seen.same;
   }
 }
 
 Settled::Counts Settled::counts() const {
   Counts counts;
-  for (const auto& [of, way] : classes_) {
-    if (way.calls < calls_to_judge(of.size_class, way.longest_turn)) continue;
-    counts.calls += way.calls;
-    if (way.changes == 0) {
-      ++(way.plan == "host" ? counts.known_host : counts.known_plans);
+  for (const auto& [of, seen] : classes_) {
+    if (seen.calls < calls_to_judge(of.size_class, seen.longest_turn)) continue;
+    counts.calls += seen.calls;
+    if (seen.changes == 0) {
+      ++(seen.plan == "host" ? counts.known_host : counts.known_plans);
       continue;
     }
-    counts.in_trials += way.calls - way.same;
-    const bool settled = way.same > turns_at_most * way.longest_turn + 8;
-    ++(!settled ? counts.open : way.plan == "host" ? counts.on_host : counts.on_plans);
+    counts.in_trials += seen.calls - seen.same;
+    const bool settled = seen.same > turns_at_most * seen.longest_turn + 8;
+    ++(!settled ? counts.open : seen.plan == "host" ? counts.on_host : counts.on_plans);
   }
   return counts;
 }

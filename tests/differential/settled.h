@@ -1,4 +1,4 @@
-// What became of the trials of Plait's calls, as a program sees it: by which way each of its calls went.
+// What became of the trials of Plait's calls, as a program sees it: by which candidate each of its calls went.
 #pragma once
 
 #include <compare>
@@ -17,9 +17,9 @@ class Settled {
 
   struct Counts {
     std::size_t calls = 0;                            // in classes that were called often enough to say anything about
-    std::size_t in_trials = 0;                        // of these: before the last change of way
+    std::size_t in_trials = 0;                        // of these: before the last change of candidate
     std::size_t on_plans = 0, on_host = 0, open = 0;  // classes that were tried, by what they came to
-    // Classes that went one way from the set-up on, by an earlier job's trial or without any.
+    // Classes that went by one candidate from the set-up on, by an earlier job's trial or without any.
     std::size_t known_plans = 0, known_host = 0;
   };
   Counts counts() const;
@@ -33,14 +33,14 @@ class Settled {
     bool commutative;
     auto operator<=>(const Class&) const = default;
   };
-  struct Way {
+  struct ClassCounts {
     std::string plan;  // the last call's
     std::size_t calls = 0;
-    std::size_t changes = 0;  // of way, from one call to the next, not counting those before the set-up
+    std::size_t changes = 0;  // of candidate, from one call to the next, not counting those before the set-up
     std::size_t same = 0;     // calls since the last one
     std::size_t longest_turn = 1;
   };
-  std::map<Class, Way> classes_;
+  std::map<Class, ClassCounts> classes_;
 };
 
 }  // namespace plait::test

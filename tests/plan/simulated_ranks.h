@@ -73,7 +73,8 @@ class SimulatedJob {
     if (step.lane < 0) return true;
     const Lane& lane = schedule.lanes[static_cast<std::size_t>(step.lane)];
     if (schedule.lane_steps[lane.steps.first + lane_next_[r][static_cast<std::size_t>(step.lane)]] != i) return false;
-    if (step.kind == StepKind::group) return all_can_run(schedule.groups[static_cast<std::size_t>(step.group)]);
+    if (step.kind == StepKind::shm_collective)
+      return all_can_run(schedule.collectives[static_cast<std::size_t>(step.collective)]);
     return step.kind == StepKind::send || !wires_[wire_to(r, step)].empty();
   }
 
@@ -84,65 +85,65 @@ class SimulatedJob {
       const SpanList steps = schedule.lanes[l].steps;
       if (lane_next_[r][l] == steps.count) continue;
       const std::uint32_t next = schedule.lane_steps[steps.first + lane_next_[r][l]];
-      if (schedule.steps[next].kind == StepKind::group && open_[r][next] == 0) return next;
+      if (schedule.steps[next].kind == StepKind::shm_collective && open_[r][next] == 0) return next;
     }
     return std::nullopt;
   }
 
-  bool all_can_run(const BoundGroup& group) const {
-    return std::all_of(group.members.begin(), group.members.end(), [&](std::int32_t member) {
+  bool all_can_run(const BoundShmCollective& collective) const {
+    return std::all_of(collective.members.begin(), collective.members.end(), [&](std::int32_t member) {
       return next_shm_collective(static_cast<std::size_t>(member)).has_value();
     });
   }
 
   // What each member gives is there before any gets something.
-  void execute_group(const BoundGroup& group) {
+  void execute_collective(const BoundShmCollective& collective) {
     std::vector<std::uint32_t> steps;
     std::vector<std::vector<std::byte>> given;
-    for (const std::int32_t member : group.members) {
+    for (const std::int32_t member : collective.members) {
       const auto r = static_cast<std::size_t>(member);
       steps.push_back(*next_shm_collective(r));
       given.push_back(gather(ranks_[r], ranks_[r].schedule.steps[steps.back()].source));
     }
     std::vector<std::byte> all = given.front();
     for (std::size_t m = 1; m < given.size(); ++m) {
-      if (reduces(group.kind))
+      if (reduces(collective.kind))
         all = combined(all, given[m]);
       else
         all.insert(all.end(), given[m].begin(), given[m].end());
     }
     for (std::size_t m = 0; m < steps.size(); ++m) {
-      const auto r = static_cast<std::size_t>(group.members[m]);
+      const auto r = static_cast<std::size_t>(collective.members[m]);
       const BoundStep& step = ranks_[r].schedule.steps[steps[m]];
-      const BoundGroup& own = ranks_[r].schedule.groups[static_cast<std::size_t>(step.group)];
+      const BoundShmCollective& own = ranks_[r].schedule.collectives[static_cast<std::size_t>(step.collective)];
       scatter(ranks_[r], step.destination, taken(own, all));
       complete(r, steps[m]);
     }
   }
 
   // Out of what all give, one after the other, or combined.
-  std::vector<std::byte> taken(const BoundGroup& group, const std::vector<std::byte>& all) const {
-    const auto self = static_cast<std::size_t>(group.self);
+  std::vector<std::byte> taken(const BoundShmCollective& collective, const std::vector<std::byte>& all) const {
+    const auto self = static_cast<std::size_t>(collective.self);
     const auto cut = [&](std::uint64_t first, std::uint64_t bytes) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
       return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(bytes));
     };
-    const std::vector<std::uint64_t>& at = group.piece_offsets;
+    const std::vector<std::uint64_t>& at = collective.piece_offsets;
     std::vector<std::byte> bytes;
-    switch (group.kind) {
-      case GroupKind::reduce_scatter:
-      case GroupKind::scatter:
-        return cut(at[self], group.takes_own ? at[self + 1] - at[self] : 0);
-      case GroupKind::all_to_all:
-        for (std::size_t m = 0; m < group.members.size(); ++m) {
-          const auto piece = cut((m * group.members.size() + self) * group.bytes, group.bytes);
+    switch (collective.kind) {
+      case ShmCollectiveKind::reduce_scatter:
+      case ShmCollectiveKind::scatter:
+        return cut(at[self], collective.takes_own ? at[self + 1] - at[self] : 0);
+      case ShmCollectiveKind::all_to_all:
+        for (std::size_t m = 0; m < collective.members.size(); ++m) {
+          const auto piece = cut((m * collective.members.size() + self) * collective.bytes, collective.bytes);
           bytes.insert(bytes.end(), piece.begin(), piece.end());
         }
         return bytes;
-      case GroupKind::all_gather:
-      case GroupKind::gather:
+      case ShmCollectiveKind::all_gather:
+      case ShmCollectiveKind::gather:
         bytes = all;
-        if (!group.takes_own)
+        if (!collective.takes_own)
           bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at[self]),
                       bytes.begin() + static_cast<std::ptrdiff_t>(at[self + 1]));
         return bytes;
@@ -201,8 +202,8 @@ class SimulatedJob {
     SimulatedRank& rank = ranks_[r];
     const BoundStep& step = rank.schedule.steps[i];
     switch (step.kind) {
-      case StepKind::group:
-        return execute_group(rank.schedule.groups[static_cast<std::size_t>(step.group)]);
+      case StepKind::shm_collective:
+        return execute_collective(rank.schedule.collectives[static_cast<std::size_t>(step.collective)]);
       case StepKind::send:
         wires_[wire_to(r, step)].push_back(gather(rank, step.source));
         break;

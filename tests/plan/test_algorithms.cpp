@@ -100,10 +100,10 @@ TEST(Algorithms, ABroadcastOfANodeIsOneWhereSomeHaveTheData) {
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_TRUE(prove(plan->semantics, plan->schedules, true).ok());
   for (const Schedule& schedule : plan->schedules) {
-    ASSERT_EQ(schedule.groups.size(), 2u);  // one a chunk
-    for (const ShmCollective& group : schedule.groups) {
-      EXPECT_EQ(group.kind, GroupKind::broadcast);
-      EXPECT_EQ(group.members.count, 4u);
+    ASSERT_EQ(schedule.collectives.size(), 2u);  // one a chunk
+    for (const ShmCollective& collective : schedule.collectives) {
+      EXPECT_EQ(collective.kind, ShmCollectiveKind::broadcast);
+      EXPECT_EQ(collective.members.count, 4u);
     }
   }
 }

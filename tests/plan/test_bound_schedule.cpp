@@ -54,16 +54,17 @@ std::vector<std::uint64_t> numbers(const BoundSchedule& bound) {
   const auto add = [&](auto... values) { (all.push_back(static_cast<std::uint64_t>(values)), ...); };
   for (const BoundSpan& span : bound.spans) add(span.offset, span.bytes, span.space);
   for (const BoundStep& step : bound.steps) {
-    add(step.kind, step.channel, step.incoming_left, step.rail, step.peer, step.group, step.predecessors);
+    add(step.kind, step.channel, step.incoming_left, step.rail, step.peer, step.collective, step.predecessors);
     for (const SpanList& list : {step.successors, step.source, step.operand, step.destination})
       add(list.first, list.count);
     add(step.bytes, step.lane);
   }
   for (const Lane& lane : bound.lanes) add(lane.steps.first, lane.steps.count);
-  for (const BoundGroup& group : bound.groups) {
-    add(group.kind, group.takes_own, group.lower_only, group.root, group.self, group.bytes, group.members.size());
-    for (const std::int32_t member : group.members) add(member);
-    for (const std::uint64_t offset : group.piece_offsets) add(offset);
+  for (const BoundShmCollective& collective : bound.collectives) {
+    add(collective.kind, collective.takes_own, collective.lower_only, collective.root, collective.self,
+        collective.bytes, collective.members.size());
+    for (const std::int32_t member : collective.members) add(member);
+    for (const std::uint64_t offset : collective.piece_offsets) add(offset);
   }
   all.insert(all.end(), bound.successors.begin(), bound.successors.end());
   all.insert(all.end(), bound.lane_steps.begin(), bound.lane_steps.end());

@@ -147,67 +147,67 @@ TEST(ProofOfGroups, AcceptsEveryKind) {
 TEST(ProofOfGroups, RefusesWrongMembers) {
   for (const std::int32_t wrong : {-1, 3, 0}) {  // no rank, no rank, one twice
     LoweredPlan plan = node_plan(Collective::bcast, "BC.1(shared)", 3);
-    plan.schedules[0].group_members = {0, 1, wrong};
-    expect_refused(plan, "rank 0 step 0: its group has no proper members");
+    plan.schedules[0].collective_members = {0, 1, wrong};
+    expect_refused(plan, "rank 0 step 0: its collective has no proper members");
   }
   LoweredPlan absent = node_plan(Collective::bcast, "BC.1(shared)", 3);
-  absent.schedules[0].group_members = {1, 2};
-  absent.schedules[0].groups[0].members.count = 2;
-  expect_refused(absent, "rank 0 step 0: its group has no proper members");
+  absent.schedules[0].collective_members = {1, 2};
+  absent.schedules[0].collectives[0].members.count = 2;
+  expect_refused(absent, "rank 0 step 0: its collective has no proper members");
 }
 
 TEST(ProofOfGroups, RefusesMembersInAnotherOrder) {
   LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
-  std::swap(plan.schedules[1].group_members[0], plan.schedules[1].group_members[1]);
+  std::swap(plan.schedules[1].collective_members[0], plan.schedules[1].collective_members[1]);
   expect_refused(plan, "is not the shared-memory collective of rank");
 }
 
 TEST(ProofOfGroups, RefusesAnotherRoot) {
   LoweredPlan plan = node_plan(Collective::reduce, "RD.1(shared)", 3);
-  plan.schedules[1].groups[0].root = 2;
+  plan.schedules[1].collectives[0].root = 2;
   expect_refused(plan, "is not the shared-memory collective of rank");
-  plan.schedules[1].groups[0].root = 3;
-  expect_refused(plan, "rank 1 step 0: its group has no proper members");
+  plan.schedules[1].collectives[0].root = 3;
+  expect_refused(plan, "rank 1 step 0: its collective has no proper members");
 }
 
 TEST(ProofOfGroups, RefusesAnotherKind) {
   LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
-  plan.schedules[1].groups[0].kind = GroupKind::reduce;
-  plan.schedules[1].groups[0].root = 1;  // who gives and gets the same
+  plan.schedules[1].collectives[0].kind = ShmCollectiveKind::reduce;
+  plan.schedules[1].collectives[0].root = 1;  // who gives and gets the same
   expect_refused(plan, "is not the shared-memory collective of rank");
 }
 
 TEST(ProofOfGroups, RefusesWrongPieces) {
   LoweredPlan plan = node_plan(Collective::allgather, "AG.1(shared)", 3);
-  plan.schedules[2].group_pieces[0] = 2;
-  expect_refused(plan, "rank 2 step 0: its group's pieces are not its blocks");
+  plan.schedules[2].collective_pieces[0] = 2;
+  expect_refused(plan, "rank 2 step 0: its collective's pieces are not its blocks");
   plan = node_plan(Collective::allgather, "AG.1(shared)", 3);
-  plan.schedules[2].group_pieces = {2, 0, 1};
+  plan.schedules[2].collective_pieces = {2, 0, 1};
   EXPECT_FALSE(verdict(plan).empty());
 }
 
 TEST(ProofOfGroups, RefusesWrongBlocks) {
   LoweredPlan plan = node_plan(Collective::allgather, "AG.1(shared)", 3);
-  std::swap(plan.schedules[1].group_blocks[0], plan.schedules[1].group_blocks[2]);
-  expect_refused(plan, "rank 1 step 0: does not get its group's blocks");
+  std::swap(plan.schedules[1].collective_blocks[0], plan.schedules[1].collective_blocks[2]);
+  expect_refused(plan, "rank 1 step 0: does not get its collective's blocks");
   plan = node_plan(Collective::allreduce, "AR.1(shared)", 3, 2);
-  std::swap(plan.schedules[1].group_blocks[0], plan.schedules[1].group_blocks[1]);
-  expect_refused(plan, "does not give its group's blocks");
+  std::swap(plan.schedules[1].collective_blocks[0], plan.schedules[1].collective_blocks[1]);
+  expect_refused(plan, "does not give its collective's blocks");
 }
 
 TEST(ProofOfGroups, RefusesListsOutsideTheSchedule) {
   LoweredPlan plan = node_plan(Collective::bcast, "BC.1(shared)", 3);
-  plan.schedules[1].steps[0].group = 1;
-  expect_refused(plan, "rank 1 step 0: names no group");
+  plan.schedules[1].steps[0].collective = 1;
+  expect_refused(plan, "rank 1 step 0: names no collective");
   plan = node_plan(Collective::bcast, "BC.1(shared)", 3);
-  plan.schedules[1].groups[0].blocks.count = 2;
-  expect_refused(plan, "rank 1 step 0: its group lies outside the schedule");
+  plan.schedules[1].collectives[0].blocks.count = 2;
+  expect_refused(plan, "rank 1 step 0: its collective lies outside the schedule");
 }
 
 TEST(ProofOfGroups, RefusesAMissingMember) {
   LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
   plan.schedules[1].steps.clear();
-  expect_refused(plan, "rank 0 step 0: waits for ever for its group");
+  expect_refused(plan, "rank 0 step 0: waits for ever for its collective");
 }
 
 TEST(ProofOfGroups, RefusesTwoStepsInAnotherOrderOnOneRank) {
@@ -224,16 +224,16 @@ TEST(ProofOfGroups, RefusesABlockFromTwoMembers) {
   for (Schedule& schedule : plan.schedules) {
     const auto end = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
     const bool root = &schedule == &plan.schedules[0];
-    Step step{.kind = StepKind::group, .channel = ChannelKind::shm};
-    step.group = static_cast<std::int32_t>(schedule.groups.size());
-    schedule.groups.push_back({.kind = GroupKind::all_gather,
-                               .root = 0,
-                               .takes_own = false,
-                               .members = schedule.groups[0].members,
-                               .blocks = {end(schedule.group_blocks), 2},
-                               .pieces = {end(schedule.group_pieces), 2}});
-    schedule.group_blocks.insert(schedule.group_blocks.end(), {0, 0});
-    schedule.group_pieces.insert(schedule.group_pieces.end(), {1, 1});
+    Step step{.kind = StepKind::shm_collective, .channel = ChannelKind::shm};
+    step.collective = static_cast<std::int32_t>(schedule.collectives.size());
+    schedule.collectives.push_back({.kind = ShmCollectiveKind::all_gather,
+                                    .root = 0,
+                                    .takes_own = false,
+                                    .members = schedule.collectives[0].members,
+                                    .blocks = {end(schedule.collective_blocks), 2},
+                                    .pieces = {end(schedule.collective_pieces), 2}});
+    schedule.collective_blocks.insert(schedule.collective_blocks.end(), {0, 0});
+    schedule.collective_pieces.insert(schedule.collective_pieces.end(), {1, 1});
     step.source = {end(schedule.runs), 1};
     step.destination = {end(schedule.runs) + 1, 1};
     schedule.runs.push_back({root ? Space::input : Space::output, 0, 1});
@@ -249,7 +249,7 @@ TEST(ProofOfGroups, RefusesABlockFromTwoMembers) {
 TEST(ProofOfGroups, RefusesTheWrongOrderOfOperands) {
   LoweredPlan plan = node_plan(Collective::allreduce, "AR.1(shared)", 3);
   EXPECT_EQ(verdict(plan, false), "");
-  for (Schedule& schedule : plan.schedules) std::swap(schedule.group_members[0], schedule.group_members[1]);
+  for (Schedule& schedule : plan.schedules) std::swap(schedule.collective_members[0], schedule.collective_members[1]);
   EXPECT_EQ(verdict(plan), "");
   expect_refused(plan, "combines a contribution twice, or out of order", false);
 }
@@ -257,7 +257,7 @@ TEST(ProofOfGroups, RefusesTheWrongOrderOfOperands) {
 TEST(ProofOfGroups, RefusesAContributionTwice) {
   LoweredPlan plan = node_plan(Collective::allreduce, "RD.1(shared) BC.1(shared)", 2);
   for (Schedule& schedule : plan.schedules)
-    for (ShmCollective& group : schedule.groups) group.kind = GroupKind::all_reduce;
+    for (ShmCollective& collective : schedule.collectives) collective.kind = ShmCollectiveKind::all_reduce;
   EXPECT_FALSE(verdict(plan).empty());
 }
 
@@ -314,26 +314,26 @@ TEST(ProofOfGroups, SurvivesRandomDamage) {
   for (int round = 0; round < 500; ++round) {
     LoweredPlan plan = node_plan(Collective::allreduce, "RS.1(shared) AG.1(shared)", 3, 2);
     Schedule& schedule = plan.schedules[pick(3)];
-    ShmCollective& group = schedule.groups[pick(schedule.groups.size())];
+    ShmCollective& collective = schedule.collectives[pick(schedule.collectives.size())];
     switch (round % 6) {
       case 0:
-        group.kind = static_cast<GroupKind>(random() % 8);
+        collective.kind = static_cast<ShmCollectiveKind>(random() % 8);
         break;
       case 1:
-        group.root = static_cast<std::int32_t>(random() % 6) - 1;
+        collective.root = static_cast<std::int32_t>(random() % 6) - 1;
         break;
       case 2:
-        group.takes_own = !group.takes_own;
+        collective.takes_own = !collective.takes_own;
         break;
       case 3:
-        (random() % 2 ? group.members : random() % 2 ? group.blocks : group.pieces) = {small(), small()};
+        (random() % 2 ? collective.members : random() % 2 ? collective.blocks : collective.pieces) = {small(), small()};
         break;
       case 4:
-        schedule.group_pieces[pick(schedule.group_pieces.size())] = small();
-        schedule.group_blocks[pick(schedule.group_blocks.size())] = small();
+        schedule.collective_pieces[pick(schedule.collective_pieces.size())] = small();
+        schedule.collective_blocks[pick(schedule.collective_blocks.size())] = small();
         break;
       case 5:
-        schedule.steps[pick(schedule.steps.size())].group = static_cast<std::int32_t>(small()) - 1;
+        schedule.steps[pick(schedule.steps.size())].collective = static_cast<std::int32_t>(small()) - 1;
         break;
     }
     (void)prove(plan.semantics, plan.schedules, true).ok();

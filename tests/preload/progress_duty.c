@@ -1,7 +1,7 @@
 /* The helper thread keeps to its share of a core: PLAIT_PROGRESS_DUTY=0.2, then all of it by plait_set_progress_duty().
  * The program sleeps while long reductions are under way.
- *   progress_duty [assisted]
- * assisted: PLAIT_PROGRESS_THREADS=2; the worker keeps to the share of its core as well. Prints "progress_duty:
+ *   progress_duty [with_worker]
+ * with_worker: PLAIT_PROGRESS_THREADS=2; the worker keeps to the share of its core as well. Prints "progress_duty:
  * right".
  */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 #include "task_name.h"
 
 /* What one step takes too much the thread rests for afterwards: steps are short against the time that is looked at. */
-enum { elements = 1 << 20, calls = 400, assisted_calls = 300, window_us = 300000, tries = 5 };
+enum { elements = 1 << 20, calls = 400, worker_calls = 300, window_us = 300000, tries = 5 };
 
 static int rank;
 
@@ -61,24 +61,24 @@ static double share_taken(void) {
 
 /* Neither takes more than a fifth, and the worker takes something: of reductions in memory that the ranks share. */
 static void check_worker(void) {
-  static MPI_Request requests[assisted_calls];
-  static MPI_Status statuses[assisted_calls];
+  static MPI_Request requests[worker_calls];
+  static MPI_Status statuses[worker_calls];
   float* data = NULL;
   MPI_Alloc_mem(elements * sizeof *data, MPI_INFO_NULL, &data);
   memset(data, 0, elements * sizeof *data);
   int worked = 0;
   for (int i = 0; i < tries && !worked; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int c = 0; c < assisted_calls; ++c)
+    for (int c = 0; c < worker_calls; ++c)
       MPI_Iallreduce(MPI_IN_PLACE, data, elements, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[c]);
-    const double helper_ns = processor_ns("plait-progress"), worker_ns = processor_ns("plait-assist1");
+    const double helper_ns = processor_ns("plait-progress"), worker_ns = processor_ns("plait-worker1");
     const double begin = MPI_Wtime();
     check(worker_ns >= 0, "no worker was found", worker_ns);
     usleep(window_us);
     const double window_ns = (MPI_Wtime() - begin) * 1e9;
     const double helper = (processor_ns("plait-progress") - helper_ns) / window_ns;
-    const double worker = (processor_ns("plait-assist1") - worker_ns) / window_ns;
-    MPI_Waitall(assisted_calls, requests, statuses);
+    const double worker = (processor_ns("plait-worker1") - worker_ns) / window_ns;
+    MPI_Waitall(worker_calls, requests, statuses);
     check(helper < 0.26, "the helper takes more than a fifth", helper);
     check(worker < 0.26, "the worker takes more than a fifth", worker);
     const int mine = worker > 0.01;
@@ -96,9 +96,9 @@ int main(int argc, char** argv) {
   int one = 1, all = 0;
   MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   check(set_duty(0) == -1 && set_duty(101) == -1, "a share that is none was taken", 0);
-  const int assisted = argc > 1 && strcmp(argv[1], "assisted") == 0;
-  if (assisted) check_worker();
-  int larger = assisted;
+  const int with_worker = argc > 1 && strcmp(argv[1], "with_worker") == 0;
+  if (with_worker) check_worker();
+  int larger = with_worker;
   for (int i = 0; i < tries && !larger; ++i) {
     const double small = share_taken();
     check(small >= 0, "no helper thread was found", small);

@@ -62,7 +62,7 @@ static int look_at(struct Thread threads[most_threads]) {
     char path[300], name[32];
     task_name(task->d_name, name);
     int number = 0;
-    if (strcmp(name, "plait-progress") != 0 && sscanf(name, "plait-assist%d", &number) != 1) continue;
+    if (strcmp(name, "plait-progress") != 0 && sscanf(name, "plait-worker%d", &number) != 1) continue;
     check(number >= 0 && number < most_threads && !threads[number].there, "a thread's number", number);
     ++found;
     struct Thread* thread = &threads[number];

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/reduction.h"
+#include "runtime/call/timed_call.h"
 #include "runtime/job/job.h"
 #include "runtime/team/set_up.h"
-#include "runtime/team/timed_call.h"
 #include "tests/runtime/in_process_oob.h"
 #include "tests/runtime/process.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -285,15 +286,18 @@ TEST(Engine, DrivesTheHostOnlyInLongerWaits) {
 }
 
 TEST(WaitStrategy, NapsOnlyAfterMilliseconds) {
-  WaitStrategy wait_strategy({});
-  const std::uint64_t begin = monotonic_ns();
+  std::optional<WaitStrategy> wait_strategy;
   int glances = 0;
-  for (; monotonic_ns() - begin < 30'000'000; ++glances) wait_strategy.wait({}, false);
+  for (int tries = 0; tries < 5 && glances <= 1000; ++tries) {  // others may have the core for as long
+    wait_strategy.emplace(WaitPolicy{});
+    const std::uint64_t begin = monotonic_ns();
+    for (glances = 0; monotonic_ns() - begin < 30'000'000; ++glances) wait_strategy->wait({}, false);
+  }
   EXPECT_GT(glances, 1000);
   std::uint64_t longest = 0;
   for (int i = 0; i < 300; ++i) {
     const std::uint64_t before = monotonic_ns();
-    wait_strategy.wait({}, false);
+    wait_strategy->wait({}, false);
     longest = std::max(longest, monotonic_ns() - before);
   }
   EXPECT_GE(longest, 50'000u) << "no nap in a long wait";

@@ -11,6 +11,7 @@
 #include <new>
 #include <thread>
 
+#include "tests/tl/own_time.h"
 #include "tests/tl/ranks.h"
 #include "tests/tl/schedule_builder.h"
 #include "tl/engine.h"
@@ -39,11 +40,11 @@ class Member {
   Channel& channel() { return *channel_; }
   const std::byte* output() const { return output_.data(); }
 
-  BoundSchedule group(GroupKind kind) const {
-    BoundGroup group{.kind = kind, .self = rank_, .members = {}, .bytes = bytes, .piece_offsets = {}};
-    for (int member = 0; member < ranks_; ++member) group.members.push_back(member);
+  BoundSchedule collective(ShmCollectiveKind kind) const {
+    BoundShmCollective collective{.kind = kind, .self = rank_, .members = {}, .bytes = bytes, .piece_offsets = {}};
+    for (int member = 0; member < ranks_; ++member) collective.members.push_back(member);
     ScheduleBuilder builder(4);
-    builder.group(group, {{0, bytes, Space::input}}, {{0, bytes, Space::output}});
+    builder.collective(collective, {{0, bytes, Space::input}}, {{0, bytes, Space::output}});
     return builder.build();
   }
   BoundSchedule message(StepKind kind, int peer) const {
@@ -100,11 +101,12 @@ TEST(NodeFailures, AFailedCopyByTheKernelReachesAll) {
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
   constexpr int ranks = 4, failing = 2;
-  for (const GroupKind kind : {GroupKind::all_reduce, GroupKind::broadcast, GroupKind::reduce}) {
+  for (const ShmCollectiveKind kind :
+       {ShmCollectiveKind::all_reduce, ShmCollectiveKind::broadcast, ShmCollectiveKind::reduce}) {
     const auto body = [&](int rank, SharedSegment segment, std::vector<ShmPeer> peers) {
       if (rank == failing) peers[0].process = peers[1].process = gone;
-      Member member(std::move(segment), peers, rank, {.single_copy = true, .group_single_copy_from = 1});
-      const BoundSchedule schedule = member.group(kind);
+      Member member(std::move(segment), peers, rank, {.single_copy = true, .collective_single_copy_from = 1});
+      const BoundSchedule schedule = member.collective(kind);
       const Status first = member.run(schedule), second = member.run(schedule);
       if (second.ok()) return std::string("the step after it succeeded");
       if (rank != failing) return told_of(failing, "process " + std::to_string(gone), first);
@@ -119,7 +121,7 @@ TEST(NodeFailures, ABufferThatIsNotFoundIsToldToAll) {
   const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
     const BreakingBuffers buffers(rank == failing);
     Member member(std::move(segment), peers, rank, {.buffers = &buffers});
-    const Status status = member.run(member.group(GroupKind::all_reduce));
+    const Status status = member.run(member.collective(ShmCollectiveKind::all_reduce));
     if (rank != failing) return told_of(failing, broken, status);
     return contains(status, broken) ? std::string() : status.message();
   };
@@ -180,13 +182,13 @@ TEST(NodeFailures, WhoeverWaitsForARankThatGaveUpIsTold) {
       member.engine().give_up({Code::peer_failed, "ucx: rank 9 on node1, rail eth0: it is gone"});
       return std::string();
     }
-    const auto begin = std::chrono::steady_clock::now();
+    const OwnTime time;
     Status status = member.run(rank == 1   ? member.message(StepKind::recv, failing)
                                : rank == 2 ? member.message(StepKind::send, failing)
-                                           : member.group(GroupKind::all_reduce));
+                                           : member.collective(ShmCollectiveKind::all_reduce));
     for (int more = 0; rank == 2 && status.ok() && more < 1000; ++more)  // until the ring is full
       status = member.run(member.message(StepKind::send, failing));
-    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(2)) return std::string("told late");
+    if (time.ns() > 2'000'000'000) return std::string("told late");
     return told_of(failing, "rank 9 on node1, rail eth0", status);
   };
   EXPECT_EQ(run_processes(ranks, SharedSegment::default_bytes(ranks), body), 0);
@@ -199,7 +201,8 @@ TEST(NodeFailures, TheEndOfAChannelIsNone) {
     std::byte* data = segment.data();
     {
       Member member(std::move(segment), peers, rank, {});
-      if (Status status = member.run(member.group(GroupKind::all_reduce)); !status.ok()) return status.message();
+      if (Status status = member.run(member.collective(ShmCollectiveKind::all_reduce)); !status.ok())
+        return status.message();
     }
     const detail::ControlShape shape = detail::segment_shape(detail::least_segment_bytes(ranks), ranks).control_block;
     const detail::ControlBlock control_block(data + static_cast<std::size_t>(rank) * shape.bytes(), shape);
@@ -239,21 +242,21 @@ Reducer slow_reducer(Reduction& reduction) {
 TEST_F(TwoMembers, WhoComesLaterLeavesItsMemoryAlone) {
   const BreakingBuffers buffers(false);
   Member first(view(), peers_, 0, {.buffers = &buffers}), second(view(), peers_, 1, {.buffers = &buffers});
-  const BoundSchedule schedule = first.group(GroupKind::all_reduce);
+  const BoundSchedule schedule = first.collective(ShmCollectiveKind::all_reduce);
   std::vector<std::byte> memory(2 * bytes);
   const Buffers spaces{{memory.data(), memory.data() + bytes, nullptr}};
-  Transfer transfer{.kind = StepKind::group,
+  Transfer transfer{.kind = StepKind::shm_collective,
                     .bytes = bytes,
                     .element_bytes = 4,
                     .memory = {&schedule.spans[schedule.steps[0].destination.first], 1, &spaces},
                     .operand = {&schedule.spans[schedule.steps[0].source.first], 1, &spaces},
                     .reducer = nullptr,
-                    .group = &schedule.groups[0],
+                    .collective = &schedule.collectives[0],
                     .next = nullptr};
   ASSERT_FALSE(*first.channel().start(transfer));
   first.channel().abandon({Code::unavailable, "out of memory"});
   Reduction reduction;
-  const Status status = second.run(second.group(GroupKind::all_reduce), slow_reducer(reduction));
+  const Status status = second.run(second.collective(ShmCollectiveKind::all_reduce), slow_reducer(reduction));
   EXPECT_EQ(told_of(0, "out of memory", status), "");
   EXPECT_EQ(reduction.calls, 0);
 }
@@ -284,8 +287,9 @@ TEST_F(TwoMembers, WhoIsAtWorkIsWaitedFor) {
     const BreakingBuffers buffers(false);
     Member first(view(), peers_, 0, {.buffers = &late}), second(view(), peers_, 1, {.buffers = &buffers});
     Status told;
-    std::thread other([&] { told = second.run(second.group(GroupKind::all_reduce), slow_reducer(reduction)); });
-    const Status status = first.run(first.group(GroupKind::all_reduce), slow_reducer(reduction));
+    std::thread other(
+        [&] { told = second.run(second.collective(ShmCollectiveKind::all_reduce), slow_reducer(reduction)); });
+    const Status status = first.run(first.collective(ShmCollectiveKind::all_reduce), slow_reducer(reduction));
     const int calls = reduction.calls;
     EXPECT_FALSE(reduction.at_work);
     EXPECT_TRUE(contains(status, broken)) << status.message();
@@ -301,12 +305,12 @@ TEST_F(TwoMembers, WhoHasOnlyAnnouncedIsNotWaitedFor) {
   const BreakingBuffers buffers(false), broken_buffers(true);
   Member first(view(), peers_, 0, {.buffers = &broken_buffers}), second(view(), peers_, 1, {.buffers = &buffers});
   const Reducer reducer = make_reducer(Op::sum, Element::u32);
-  const BoundSchedule schedule = second.group(GroupKind::all_reduce);
+  const BoundSchedule schedule = second.collective(ShmCollectiveKind::all_reduce);
   std::vector<std::byte> memory(2 * bytes);
   const Buffers spaces{{memory.data(), memory.data() + bytes, nullptr}};
   const Result<bool> posted = second.engine().start(schedule, spaces, &reducer, nullptr);
   ASSERT_TRUE(posted.ok() && !*posted);
-  const Status status = first.run(first.group(GroupKind::all_reduce), reducer);
+  const Status status = first.run(first.collective(ShmCollectiveKind::all_reduce), reducer);
   EXPECT_TRUE(contains(status, broken)) << status.message();
   EXPECT_EQ(told_of(0, broken, second.engine().progress().status()), "");
 }
@@ -369,7 +373,8 @@ class StoppedRank : public testing::Test {
       shared_->continued = true;
       kill(peers[1].process, SIGCONT);
     });
-    const Status status = member.engine().run(member.group(GroupKind::all_reduce), spaces, &reducer, nullptr);
+    const Status status =
+        member.engine().run(member.collective(ShmCollectiveKind::all_reduce), spaces, &reducer, nullptr);
     const bool continued = shared_->continued;
     std::memset(shared_->output[rank], 0x11, bytes);
     waker.join();

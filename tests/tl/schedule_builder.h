@@ -52,13 +52,14 @@ class ScheduleBuilder {
     return add(step, after);
   }
   // All ranks of a node together.
-  std::uint32_t group(BoundGroup group, const Spans& source, const Spans& destination, const Steps& after = {}) {
-    BoundStep step = message(StepKind::group, ChannelKind::shm, -1, {});
-    step.bytes = group.bytes;
-    step.group = static_cast<std::int32_t>(schedule_.groups.size());
+  std::uint32_t collective(BoundShmCollective collective, const Spans& source, const Spans& destination,
+                           const Steps& after = {}) {
+    BoundStep step = message(StepKind::shm_collective, ChannelKind::shm, -1, {});
+    step.bytes = collective.bytes;
+    step.collective = static_cast<std::int32_t>(schedule_.collectives.size());
     step.source = add_spans(source);
     step.destination = add_spans(destination);
-    schedule_.groups.push_back(std::move(group));
+    schedule_.collectives.push_back(std::move(collective));
     return add(step, after);
   }
 
@@ -105,7 +106,7 @@ class ScheduleBuilder {
     BoundStep step{};
     step.kind = kind;
     step.peer = -1;
-    step.group = -1;
+    step.collective = -1;
     step.bytes = total(spans);
     step.lane = -1;
     return step;

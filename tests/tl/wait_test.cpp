@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <thread>
 
+#include "tests/tl/own_time.h"
 #include "tests/tl/ranks.h"
 #include "tests/tl/schedule_builder.h"
 #include "tl/engine.h"
@@ -58,15 +60,15 @@ class End {
   }
   Status all_gather() {
     const auto ranks = static_cast<std::size_t>(ranks_);
-    BoundGroup group;
-    group.kind = GroupKind::all_gather;
-    group.self = self_;
-    group.bytes = 8 * ranks;
-    for (std::size_t rank = 0; rank <= ranks; ++rank) group.piece_offsets.push_back(8 * rank);
-    for (int rank = 0; rank < ranks_; ++rank) group.members.push_back(rank);
-    group.takes_own = true;
+    BoundShmCollective collective;
+    collective.kind = ShmCollectiveKind::all_gather;
+    collective.self = self_;
+    collective.bytes = 8 * ranks;
+    for (std::size_t rank = 0; rank <= ranks; ++rank) collective.piece_offsets.push_back(8 * rank);
+    for (int rank = 0; rank < ranks_; ++rank) collective.members.push_back(rank);
+    collective.takes_own = true;
     ScheduleBuilder builder(8);
-    builder.group(group, {{0, 8, Space::input}}, {{0, 8 * ranks, Space::output}});
+    builder.collective(collective, {{0, 8, Space::input}}, {{0, 8 * ranks, Space::output}});
     return run(builder.build());
   }
 
@@ -87,7 +89,7 @@ class End {
   std::unique_ptr<Engine> engine_;
 };
 
-// The tenth part are sooner: other processes may have the cores for milliseconds. Who naps is never so soon.
+// The tenth part are sooner, whoever else had the cores. Who naps is never so soon.
 std::uint64_t undisturbed(std::vector<std::uint64_t> lateness) {
   std::ranges::sort(lateness);
   return lateness[lateness.size() / 10];
@@ -100,40 +102,41 @@ std::uint64_t thread_cpu_ns() {
 }
 
 // Rank 0 is late each time; rank 1 says in `lateness` how long after rank 0's call its own ended.
-std::string one_waits(End& end, int rank, int rounds, std::vector<std::uint64_t>& lateness, bool group) {
+std::string one_waits(End& end, int rank, int rounds, std::vector<std::uint64_t>& lateness, bool collective) {
   for (int round = 0; round < rounds; ++round) {
     if (rank == 0) std::this_thread::sleep_for(milliseconds(6));
+    const OwnTime time;
     end.given = monotonic_ns();
-    Status status = group ? end.all_gather() : end.message(rank == 0, 1 - rank);
+    Status status = collective ? end.all_gather() : end.message(rank == 0, 1 - rank);
     if (!status.ok()) return status.message();
-    if (rank == 1) lateness.push_back(monotonic_ns() - end.got[0]);
+    if (rank == 1) lateness.push_back(time.ns_since(end.got[0]));
     if (status = end.message(rank == 1, 1 - rank); !status.ok()) return status.message();
   }
   return {};
 }
 
-std::string woken_within_node(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, bool group) {
+std::string woken_within_node(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, bool collective) {
   auto channel = make_shm_channel(std::move(segment), peers, rank, static_cast<int>(peers.size()), {});
   if (!channel.ok()) return channel.status().message();
   End end(channel->get(), ChannelKind::shm, rank, static_cast<int>(peers.size()), deep_sleep());
   std::vector<std::uint64_t> lateness;
-  const std::string problem = one_waits(end, rank, 40, lateness, group);
+  const std::string problem = one_waits(end, rank, 40, lateness, collective);
   if (!problem.empty() || rank == 0) return problem;
   const std::uint64_t typical = undisturbed(lateness);
   return typical < 1'000'000 ? "" : "woken after " + std::to_string(typical / 1000) + " us";
 }
 
 TEST(Wait, ASleeperWithinTheNodeIsWokenAtOnce) {
-  for (const bool group : {false, true}) {
-    const auto body = [group](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
-      return woken_within_node(rank, std::move(segment), peers, group);
+  for (const bool collective : {false, true}) {
+    const auto body = [collective](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+      return woken_within_node(rank, std::move(segment), peers, collective);
     };
     EXPECT_EQ(run_processes(2, segment_bytes, body), 0);
     EXPECT_EQ(run_threads(2, segment_bytes, body), 0);
   }
 }
 
-// Delays around the moment at which the others fall asleep. A lost wake-up costs 20 s, of which the test has not many.
+// Delays around the moment at which the others fall asleep. A lost wake-up costs a round 20 s.
 std::string random_delays(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, int rounds) {
   const int ranks = static_cast<int>(peers.size());
   auto channel = make_shm_channel(std::move(segment), peers, rank, ranks, {});
@@ -142,9 +145,8 @@ std::string random_delays(int rank, SharedSegment segment, const std::vector<Shm
   policy.sleep_after_ns = 0;
   End end(channel->get(), ChannelKind::shm, rank, ranks, policy);
   std::mt19937 random(static_cast<unsigned>(rank) + 1);
-  const std::uint64_t begin = monotonic_ns();
   for (int round = 0; round < rounds; ++round) {
-    const std::uint64_t until = monotonic_ns() + random() % 500'000;
+    const std::uint64_t begin = monotonic_ns(), until = begin + random() % 500'000;
     if (random() % 2 == 0) std::this_thread::sleep_for(microseconds(random() % 500));
     while (random() % 4 == 0 && monotonic_ns() < until) sched_yield();
     end.given = static_cast<std::uint64_t>(round * ranks + rank);
@@ -157,7 +159,7 @@ std::string random_delays(int rank, SharedSegment segment, const std::vector<Shm
     for (int other = 0; other < ranks && round % 3 != 0; ++other)
       if (end.got[static_cast<std::size_t>(other)] != static_cast<std::uint64_t>(round * ranks + other))
         return "wrong data in round " + std::to_string(round);
-    if (monotonic_ns() - begin > 15 * second_ns) return "a wake-up was lost by round " + std::to_string(round);
+    if (monotonic_ns() - begin > 15 * second_ns) return "a wake-up was lost in round " + std::to_string(round);
   }
   return {};
 }
@@ -170,28 +172,54 @@ TEST(Wait, NoWakeUpIsLost) {
   EXPECT_EQ(run_threads(3, segment_bytes, body), 0);
 }
 
-std::string sleeps_cheaply(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, int& host_calls) {
+struct LongWait {
+  std::uint64_t whole_ns = 0, burnt_ns = 0;
+  std::uint64_t in_line_ns = 0;  // while others had the cores
+  int host_calls = 0;
+
+  bool is_cheap() const { return burnt_ns < second_ns / 20; }
+  // Who stands in line calls nobody. So many a second of the rest are 5000 in a second that nobody disturbs.
+  bool drives_host() const {
+    const std::uint64_t awake_ns = burnt_ns + in_line_ns, slept_ns = whole_ns - std::min(awake_ns, whole_ns);
+    return host_calls > 5300e-9 * static_cast<double>(slept_ns);
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const LongWait& wait) {
+  return out << wait.whole_ns / 1000 << " us, of which burnt " << wait.burnt_ns / 1000 << ", in line "
+             << wait.in_line_ns / 1000 << "; " << wait.host_calls << " calls of the host";
+}
+
+std::string wait_long(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, LongWait& wait) {
   auto channel = make_shm_channel(std::move(segment), peers, rank, 2, {});
   if (!channel.ok()) return channel.status().message();
   WaitPolicy policy{.yield = true};
   policy.host_progress = [](void* context) { ++*static_cast<int*>(context); };
-  policy.context = &host_calls;
+  policy.context = &wait.host_calls;
   End end(channel->get(), ChannelKind::shm, rank, 2, policy);
   if (rank == 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-  const std::uint64_t before = thread_cpu_ns();
+  const OwnTime time;
+  const std::uint64_t begin = monotonic_ns(), burnt = thread_cpu_ns();
   const Status status = end.message(rank == 0, 1 - rank);
-  const std::uint64_t burnt = thread_cpu_ns() - before;
-  if (!status.ok()) return status.message();
-  return burnt < second_ns / 20 ? "" : "a wait of 1 s burnt " + std::to_string(burnt / 1000) + " us";
+  wait.in_line_ns = time.in_line_ns();
+  wait.burnt_ns = thread_cpu_ns() - burnt;
+  wait.whole_ns = monotonic_ns() - begin;
+  return status.message();
 }
 
+// Other processes make a wait dearer, never cheaper: one of several tells.
 TEST(Wait, ALongWaitCostsLittleAndDrivesTheHost) {
-  std::array<int, 2> host_calls{};
-  const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
-    return sleeps_cheaply(rank, std::move(segment), peers, host_calls[static_cast<std::size_t>(rank)]);
-  };
-  EXPECT_EQ(run_threads(2, segment_bytes, body), 0);
-  EXPECT_GT(host_calls[1], 5000) << "the host's messages take many steps each";
+  std::array<LongWait, 2> waits;
+  for (int tries = 0; tries < 5; ++tries) {
+    waits = {};
+    const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+      return wait_long(rank, std::move(segment), peers, waits[static_cast<std::size_t>(rank)]);
+    };
+    ASSERT_EQ(run_threads(2, segment_bytes, body), 0);
+    if (waits[1].is_cheap() && waits[1].drives_host()) break;
+  }
+  EXPECT_TRUE(waits[1].is_cheap()) << waits[1];
+  EXPECT_TRUE(waits[1].drives_host()) << waits[1] << ": its messages take many steps each";
 }
 
 // Three ranks over sockets. Rank 2 waits for both others, of which rank 1 has to connect first.
@@ -215,8 +243,9 @@ TEST(Wait, SocketsWake) {
     Status& mine = status[static_cast<std::size_t>(rank)];
     for (int round = 0; round < 30 && mine.ok(); ++round) {
       if (rank == 2) {
+        const OwnTime time;
         mine = end.two_receives(0, 1);
-        lateness.push_back(monotonic_ns() - std::max(end.got[0], end.got[1]));
+        lateness.push_back(time.ns_since(std::max(end.got[0], end.got[1])));
         for (const int peer : {0, 1})
           if (mine.ok()) mine = end.message(true, peer);
         continue;

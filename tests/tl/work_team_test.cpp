@@ -69,7 +69,7 @@ TEST(WorkTeam, WorkersWorkBesideTheLeader) {
       // Long enough to sleep, or not.
       if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(round % 3));
     }
-    EXPECT_EQ(helped.team.assisted(), 20u * static_cast<unsigned>(workers));
+    EXPECT_EQ(helped.team.by_workers(), 20u * static_cast<unsigned>(workers));
   }
 }
 
@@ -101,7 +101,7 @@ TEST(WorkTeam, NobodyWaitsForAWorkerThatHasNotBegun) {
   int done = 0;
   team.run(100, [&](std::uint32_t) { ++done; });
   EXPECT_EQ(done, 100);
-  EXPECT_EQ(team.assisted(), 0u);
+  EXPECT_EQ(team.by_workers(), 0u);
 }
 
 TEST(WorkTeam, NoMoreThreadsWorkThanAreWanted) {
@@ -111,7 +111,7 @@ TEST(WorkTeam, NoMoreThreadsWorkThanAreWanted) {
     helped.team.set_threads(threads);
     EXPECT_EQ(own_threads(), 1);
     helped.team.run(50, [](std::uint32_t) {});
-    EXPECT_EQ(helped.team.assisted(), 0u);
+    EXPECT_EQ(helped.team.by_workers(), 0u);
   }
   helped.team.set_threads(100);
   EXPECT_EQ(own_threads(), 3);
@@ -268,7 +268,7 @@ TEST(SharedOut, ReductionsHaveTheSameBits) {
       }
     }
   }
-  EXPECT_GT(helped.team.assisted(), 0u);
+  EXPECT_GT(helped.team.by_workers(), 0u);
 }
 
 // A user's operator runs in the thread that asked for it.
@@ -281,7 +281,7 @@ TEST(SharedOut, AUsersOperatorIsNotShared) {
   Bytes memory(1 << 20);
   combine(reducer, memory.data(), memory.data(), memory.data(), memory.size() / 4);
   EXPECT_EQ(calls, 1);
-  EXPECT_EQ(helped.team.assisted(), 0u);
+  EXPECT_EQ(helped.team.by_workers(), 0u);
 }
 
 }  // namespace

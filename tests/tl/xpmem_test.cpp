@@ -107,24 +107,24 @@ constexpr std::size_t words = 100'000;
 
 // One all-reduce of private vectors by two ranks. Returns the Status of this rank's part.
 Status all_reduce(Channel& channel, int rank, std::vector<std::int32_t>& from, std::vector<std::int32_t>& to) {
-  BoundGroup group{.kind = GroupKind::all_reduce,
-                   .takes_own = true,
-                   .root = 0,
-                   .self = rank,
-                   .members = {0, 1},
-                   .bytes = words * 4,
-                   .piece_offsets = {}};
+  BoundShmCollective collective{.kind = ShmCollectiveKind::all_reduce,
+                                .takes_own = true,
+                                .root = 0,
+                                .self = rank,
+                                .members = {0, 1},
+                                .bytes = words * 4,
+                                .piece_offsets = {}};
   const Buffers buffers{{reinterpret_cast<std::byte*>(from.data()), reinterpret_cast<std::byte*>(to.data()), nullptr}};
   const BoundSpan source{0, words * 4, Space::input}, destination{0, words * 4, Space::output};
   const Reducer reducer = make_reducer(Op::sum, Element::i32);
   Transfer transfer;
-  transfer.kind = StepKind::group;
+  transfer.kind = StepKind::shm_collective;
   transfer.bytes = words * 4;
   transfer.element_bytes = 4;
   transfer.memory = {&destination, 1, &buffers};
   transfer.operand = {&source, 1, &buffers};
   transfer.reducer = &reducer;
-  transfer.group = &group;
+  transfer.collective = &collective;
   const Result<bool> started = channel.start(transfer);
   if (!started.ok() || *started) return started.status();
   std::vector<Transfer*> completed;
@@ -137,7 +137,7 @@ Status all_reduce(Channel& channel, int rank, std::vector<std::int32_t>& from, s
 }
 
 TEST_F(Xpmem, StepsBetweenPrivateBuffersAreDirect) {
-  GroupWays ways;
+  ShmCollectiveWays ways;
   const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) -> std::string {
     const auto joined = join_buffers(nullptr, connect(static_cast<std::size_t>(rank)));
     auto channel = make_shm_channel(std::move(segment), peers, rank, 2, {.buffers = joined.get(), .ways = &ways});

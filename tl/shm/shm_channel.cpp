@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tl/shm/failure_marks.h"
-#include "tl/shm/node_group.h"
+#include "tl/shm/node_collectives.h"
 #include "tl/shm/ring_reader.h"
 #include "tl/shm/ring_writer.h"
 #include "tl/shm/segment_shape.h"
@@ -66,10 +66,10 @@ class ShmChannel final : public Channel {
   ~ShmChannel() override {
     if (active_ > 0) abandon({Code::peer_failed, "its channel was destroyed in the middle of a message"});
     if (ways_ == nullptr) return;
-    ways_->at_once += group_.steps().at_once;
-    ways_->directly += group_.steps().directly;
-    ways_->by_kernel += group_.steps().by_kernel;
-    ways_->in_stages += group_.steps().in_stages;
+    ways_->at_once += collective_.steps().at_once;
+    ways_->directly += collective_.steps().directly;
+    ways_->by_kernel += collective_.steps().by_kernel;
+    ways_->in_stages += collective_.steps().in_stages;
   }
 
   void connect(std::size_t index, int rank, detail::RingWriter writer, detail::RingReader reader) {
@@ -77,7 +77,7 @@ class ShmChannel final : public Channel {
     writers_[index] = std::move(writer);
     readers_[index] = std::move(reader);
   }
-  void gather_node(detail::NodeGroupOptions options, GroupWays* ways) {
+  void gather_node(detail::NodeCollectivesOptions options, ShmCollectiveWays* ways) {
     ways_ = ways;
     index_of_rank_[static_cast<std::size_t>(self_rank_)] = static_cast<std::int32_t>(options.self);
     options.index_of_rank = &index_of_rank_;
@@ -85,7 +85,7 @@ class ShmChannel final : public Channel {
     for (const detail::RemoteProcess& process : options.processes) ranks.push_back(process.rank);
     failures_ = detail::FailureMarks(options.control_blocks, ranks, options.self);
     options.failures = &failures_;
-    group_ = detail::NodeGroup(std::move(options));
+    collective_ = detail::NodeCollectives(std::move(options));
   }
   void hang_bells(std::vector<detail::Doorbell*> bells, std::size_t self) {
     bells_ = detail::Doorbells(std::move(bells), self);
@@ -121,8 +121,8 @@ class ShmChannel final : public Channel {
   std::vector<detail::RingReader> readers_;
   ActiveList sending_, receiving_;
   detail::FailureMarks failures_;
-  detail::NodeGroup group_;
-  GroupWays* ways_ = nullptr;
+  detail::NodeCollectives collective_;
+  ShmCollectiveWays* ways_ = nullptr;
   int self_rank_;
   int active_ = 0;
   std::uint32_t fruitless_ = 0;  // glances in a row
@@ -131,8 +131,8 @@ class ShmChannel final : public Channel {
 
 Result<bool> ShmChannel::start(Transfer& transfer) {
   if (abandoned_) return {Code::peer_failed, "shm: the channel was given up after an earlier failure"};
-  if (transfer.kind == StepKind::group) {
-    Result<bool> done = group_.start(transfer);
+  if (transfer.kind == StepKind::shm_collective) {
+    Result<bool> done = collective_.start(transfer);
     if (done.ok() && !*done) ++active_;
     return done;
   }
@@ -156,7 +156,7 @@ Result<bool> ShmChannel::progress(std::vector<Transfer*>& completed) {
   bool moved = false;
   const std::size_t completed_before = completed.size();
   Status status;
-  if (!group_.idle()) status = group_.progress(completed, moved);
+  if (!collective_.idle()) status = collective_.progress(completed, moved);
   if (!status.ok()) return status;
   status = sending_.advance([&](std::size_t peer) { return writers_[peer].progress(completed, moved); },
                             [&](std::size_t peer) { return writers_[peer].idle(); });
@@ -186,7 +186,7 @@ void ShmChannel::abandon(const Status& cause) {
 }
 
 void ShmChannel::forget() {
-  group_.forget();
+  collective_.forget();
   for (detail::RingWriter& writer : writers_) writer.forget();
   for (detail::RingReader& reader : readers_) reader.forget();
   active_ = 0;
@@ -231,16 +231,16 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
     };
     channel->connect(peer, peers[peer].rank, detail::RingWriter(ring(me, peer)), detail::RingReader(ring(peer, me)));
   }
-  detail::NodeGroupOptions group;
-  group.shape = shape.control_block;
-  group.self = me;
-  group.buffers = options.buffers;
-  group.control_blocks = std::move(control_blocks);
-  group.bells = &channel->bells();
-  for (const ShmPeer& peer : peers) group.processes.push_back({peer.process, peer.rank});
-  group.crowded = options.crowded;
-  if (options.single_copy) group.kernel_from = options.group_single_copy_from;
-  channel->gather_node(std::move(group), options.ways);
+  detail::NodeCollectivesOptions collective;
+  collective.shape = shape.control_block;
+  collective.self = me;
+  collective.buffers = options.buffers;
+  collective.control_blocks = std::move(control_blocks);
+  collective.bells = &channel->bells();
+  for (const ShmPeer& peer : peers) collective.processes.push_back({peer.process, peer.rank});
+  collective.crowded = options.crowded;
+  if (options.single_copy) collective.kernel_from = options.collective_single_copy_from;
+  channel->gather_node(std::move(collective), options.ways);
   return std::unique_ptr<Channel>(std::move(channel));
 }
 

@@ -63,8 +63,8 @@ class SharedSegment {
   bool owned_ = false;
 };
 
-// Shared-memory collectives by the way that they took (tl/shm/node_group.h), over all channels of a process.
-struct GroupWays {
+// Shared-memory collectives by the way that they took (tl/shm/node_collectives.h), over all channels of a process.
+struct ShmCollectiveWays {
   std::atomic<std::uint64_t> at_once{0}, directly{0}, by_kernel{0}, in_stages{0};
 };
 
@@ -74,11 +74,11 @@ struct ShmChannelOptions {
   bool crowded = false;                   // ranks outnumber cores (agreed)
   // Bytes that a member of a shared-memory collective copies from one other at a time (a piece, or its share of a
   // vector), from which on shared-memory collectives take the single copy; by default never.
-  std::size_t group_single_copy_from = ~std::size_t{0};
+  std::size_t collective_single_copy_from = ~std::size_t{0};
   // How shared-memory collectives reach other ranks' buffers; nullptr: not at all, on all ranks. Not owned, outlives
   // the channel.
   const PeerBuffers* buffers = nullptr;
-  GroupWays* ways =
+  ShmCollectiveWays* ways =
       nullptr;  // where shared-memory collectives are counted when the channel ends. Not owned, outlives the channel
 };
 

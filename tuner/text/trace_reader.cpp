@@ -290,7 +290,7 @@ Result<MeasuredCall> measured_call(std::string_view trace, const TraceQuestion& 
 
 StepPlace place_of(const MeasuredStep& step) {
   if (step.kind == "copy" || step.kind == "reduce") return StepPlace::own;
-  if (step.kind == "group") return StepPlace::node;
+  if (step.kind == "shm_collective") return StepPlace::node;
   const std::optional<ChannelKind> channel = channel_named(step.channel);
   return channel && !traits(*channel).crosses_nodes ? StepPlace::node : StepPlace::network;
 }

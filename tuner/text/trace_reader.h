@@ -17,7 +17,7 @@ inline constexpr std::size_t longest_trace_file = std::size_t{256} << 20;
 // Times are seconds from the call's begin on the first rank that made it.
 struct MeasuredStep {
   double begin = 0, end = 0;
-  std::string kind;     // "send", "recv_reduce", "group": as name(StepKind)
+  std::string kind;     // "send", "recv_reduce", "shm_collective": as name(StepKind)
   std::string channel;  // of messages: "shm", "tcp", "ucx", "mpi"; else empty
   std::size_t bytes = 0;
   int peer = -1;  // rank in the communicator

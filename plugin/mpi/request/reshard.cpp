@@ -384,13 +384,15 @@ Staging Resharding::lay_out_sides(Request& request, WorkMemory& memory, const vo
   return staged ? lay_out(request, prepared_->schedule, memory) : staging;
 }
 
-// One rank has both sides: there is nobody to wait for.
+// One rank has both sides: there is nobody to connect with, so no team, and nobody to wait for. Its copies run in an
+// engine of the plan's own.
 int Resharding::run_alone(const void* source, void* destination) {
   Request request;
-  const Staging staging = lay_out_sides(request, device_memory_, source, destination);
-  if (const int error = stage_in(request, staging); error != MPI_SUCCESS) return raise_error(comm_, error);
-  static_cast<void>(alone_.run(prepared_->schedule, staging.buffers, nullptr, nullptr));
-  const int error = stage_out(request, staging);
+  Execution execution{.schedule = &prepared_->schedule,
+                      .staging = lay_out_sides(request, device_memory_, source, destination)};
+  if (!pack(request, execution)) return raise_error(comm_, execution.error);
+  static_cast<void>(alone_.run(*execution.schedule, execution.staging.buffers, nullptr, nullptr));
+  const int error = finish(request, execution);
   return error == MPI_SUCCESS ? error : raise_error(comm_, error);
 }
 

@@ -21,7 +21,7 @@
 
 namespace plait::tl {
 
-inline constexpr int group_kinds = 8;
+inline constexpr int collective_kinds = 8;
 
 // Each byte is a linear map modulo 16 (an odd slope in the high half, an offset in the low one); maps are applied one
 // after the other. Associative, of elements of any size, and neither order nor repetition goes unseen.
@@ -39,17 +39,17 @@ inline void apply_compose_bytes(const Reducer& self, void* result, const void* l
 
 // The memory of all ranks. Of the three spaces of each rank the output's is private, the others are shared: in this
 // process, or mapped at the same place in processes that are forked later.
-class GroupPools {
+class CollectivePools {
  public:
   static constexpr std::size_t bytes = std::size_t{32} << 20;  // of each space
 
-  explicit GroupPools(int ranks) : length_(static_cast<std::size_t>(ranks) * 3 * bytes) {
+  explicit CollectivePools(int ranks) : length_(static_cast<std::size_t>(ranks) * 3 * bytes) {
     void* mapped = mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     base_ = mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
   }
-  GroupPools(const GroupPools&) = delete;
-  GroupPools& operator=(const GroupPools&) = delete;
-  ~GroupPools() {
+  CollectivePools(const CollectivePools&) = delete;
+  CollectivePools& operator=(const CollectivePools&) = delete;
+  ~CollectivePools() {
     if (base_ != nullptr) munmap(base_, length_);
   }
 
@@ -66,12 +66,12 @@ class GroupPools {
 // Names shared memory by its address.
 class PoolBuffers final : public PeerBuffers {
  public:
-  PoolBuffers(const GroupPools& pools, int rank) : pools_(pools), rank_(rank) {}
+  PoolBuffers(const CollectivePools& pools, int rank) : pools_(pools), rank_(rank) {}
 
   std::optional<std::uint64_t> name(const std::byte* address, std::size_t bytes) const override {
     const auto inside = [&](Space space) {
       const std::byte* pool = pools_.pool(rank_, space);
-      return address >= pool && address + bytes <= pool + GroupPools::bytes;
+      return address >= pool && address + bytes <= pool + CollectivePools::bytes;
     };
     if (!inside(Space::input) && !inside(Space::scratch)) return std::nullopt;
     return reinterpret_cast<std::uintptr_t>(address);
@@ -83,7 +83,7 @@ class PoolBuffers final : public PeerBuffers {
   std::size_t found() const { return found_; }
 
  private:
-  const GroupPools& pools_;
+  const CollectivePools& pools_;
   int rank_;
   mutable std::atomic<std::size_t> found_ = 0;
 };
@@ -95,11 +95,11 @@ enum class Draws {
 };
 
 // One call: one or several shared-memory collectives, without order among them besides their own.
-class GroupTraffic {
+class CollectiveTraffic {
  public:
   // `sizes`: bytes of a vector, of all pieces together, or of one pair's, rounded down to elements.
-  GroupTraffic(std::uint64_t seed, int rank, int ranks, const std::vector<std::size_t>& sizes,
-               Draws draws = Draws::anything)
+  CollectiveTraffic(std::uint64_t seed, int rank, int ranks, const std::vector<std::size_t>& sizes,
+                    Draws draws = Draws::anything)
       : seed_(seed), rank_(rank), ranks_(static_cast<std::size_t>(ranks)), draws_(draws), random_(seed) {
     constexpr std::size_t elements[] = {1, 1, 4, 4, 8, 16, 24, 4096};
     element_ = elements[random_.below(std::size(elements))];
@@ -114,12 +114,12 @@ class GroupTraffic {
   std::string describe() const { return "seed " + std::to_string(seed_) + description_; }
 
   // Empty, or what is wrong.
-  std::string run(Engine& engine, const GroupPools& pools) const {
+  std::string run(Engine& engine, const CollectivePools& pools) const {
     Buffers buffers;
     std::array<std::vector<std::byte>, 3> expected;
     for (std::size_t s = 0; s < 3; ++s) {
       buffers.base[s] = pools.pool(rank_, static_cast<Space>(s));
-      if (end_[s] + guard > GroupPools::bytes) return describe() + ": the pools are too small";
+      if (end_[s] + guard > CollectivePools::bytes) return describe() + ": the pools are too small";
       std::memset(buffers.base[s], 0xee, end_[s] + guard);
       expected[s].assign(end_[s] + guard, std::byte{0xee});
     }
@@ -148,7 +148,7 @@ class GroupTraffic {
   };
   // One step, as all ranks know it.
   struct Drawn {
-    BoundGroup group;
+    BoundShmCollective collective;
     std::uint64_t seed = 0;
     bool contiguous = false, shared = false;  // on all ranks
   };
@@ -162,30 +162,30 @@ class GroupTraffic {
 
   Drawn draw(const std::vector<std::size_t>& sizes) {
     Drawn drawn;
-    BoundGroup& group = drawn.group;
-    group.kind = static_cast<GroupKind>(random_.below(group_kinds));
-    group.members.resize(ranks_);
-    std::iota(group.members.begin(), group.members.end(), 0);
-    for (std::size_t i = ranks_; i > 1; --i) std::swap(group.members[i - 1], group.members[random_.below(i)]);
-    group.root = static_cast<std::int32_t>(random_.below(ranks_));
-    if (draws_ == Draws::through_shared) group.kind = GroupKind::broadcast;
+    BoundShmCollective& collective = drawn.collective;
+    collective.kind = static_cast<ShmCollectiveKind>(random_.below(collective_kinds));
+    collective.members.resize(ranks_);
+    std::iota(collective.members.begin(), collective.members.end(), 0);
+    for (std::size_t i = ranks_; i > 1; --i) std::swap(collective.members[i - 1], collective.members[random_.below(i)]);
+    collective.root = static_cast<std::int32_t>(random_.below(ranks_));
+    if (draws_ == Draws::through_shared) collective.kind = ShmCollectiveKind::broadcast;
     if (draws_ == Draws::from_first) {
-      group.kind = GroupKind::broadcast;
-      group.root =
-          static_cast<std::int32_t>(std::find(group.members.begin(), group.members.end(), 0) - group.members.begin());
+      collective.kind = ShmCollectiveKind::broadcast;
+      collective.root = static_cast<std::int32_t>(std::find(collective.members.begin(), collective.members.end(), 0) -
+                                                  collective.members.begin());
     }
     const std::size_t any_size = sizes[random_.below(sizes.size())];
-    group.bytes = (draws_ == Draws::through_shared ? std::ranges::max(sizes) : any_size) / element_ * element_;
-    if (has_pieces(group.kind)) group.piece_offsets = draw_pieces(group.bytes);
-    const bool pairs = group.kind == GroupKind::all_to_all;
-    if (pairs && group.bytes > 16 * 1024) group.bytes = group.bytes / ranks_ / element_ * element_;
-    group.self =
-        static_cast<std::int32_t>(std::find(group.members.begin(), group.members.end(), rank_) - group.members.begin());
+    collective.bytes = (draws_ == Draws::through_shared ? std::ranges::max(sizes) : any_size) / element_ * element_;
+    if (has_pieces(collective.kind)) collective.piece_offsets = draw_pieces(collective.bytes);
+    const bool pairs = collective.kind == ShmCollectiveKind::all_to_all;
+    if (pairs && collective.bytes > 16 * 1024) collective.bytes = collective.bytes / ranks_ / element_ * element_;
+    collective.self = static_cast<std::int32_t>(std::find(collective.members.begin(), collective.members.end(), rank_) -
+                                                collective.members.begin());
     drawn.seed = random_.next();
     drawn.contiguous = random_.one_in(2) || draws_ == Draws::through_shared;
     drawn.shared = random_.one_in(2) || draws_ == Draws::through_shared;
-    description_ += "; kind " + std::to_string(static_cast<int>(group.kind)) + " of " + std::to_string(group.bytes) +
-                    " bytes, root " + std::to_string(group.root);
+    description_ += "; kind " + std::to_string(static_cast<int>(collective.kind)) + " of " +
+                    std::to_string(collective.bytes) + " bytes, root " + std::to_string(collective.root);
     return drawn;
   }
 
@@ -202,21 +202,23 @@ class GroupTraffic {
     return at;
   }
 
-  static std::uint64_t piece(const BoundGroup& group, std::size_t member) {
-    return group.piece_offsets[member + 1] - group.piece_offsets[member];
+  static std::uint64_t piece(const BoundShmCollective& collective, std::size_t member) {
+    return collective.piece_offsets[member + 1] - collective.piece_offsets[member];
   }
 
-  bool gives(const BoundGroup& group, std::size_t member) const {
-    const bool from_root = group.kind == GroupKind::broadcast || group.kind == GroupKind::scatter;
-    return !from_root || member == static_cast<std::size_t>(group.root);
+  bool gives(const BoundShmCollective& collective, std::size_t member) const {
+    const bool from_root =
+        collective.kind == ShmCollectiveKind::broadcast || collective.kind == ShmCollectiveKind::scatter;
+    return !from_root || member == static_cast<std::size_t>(collective.root);
   }
 
   Bytes given(const Drawn& drawn, std::size_t member) const {
-    const BoundGroup& group = drawn.group;
-    if (!gives(group, member)) return {};
-    const bool own_piece = group.kind == GroupKind::all_gather || group.kind == GroupKind::gather;
-    const bool pairs = group.kind == GroupKind::all_to_all;
-    Bytes bytes(own_piece ? piece(group, member) : pairs ? group.bytes * ranks_ : group.bytes);
+    const BoundShmCollective& collective = drawn.collective;
+    if (!gives(collective, member)) return {};
+    const bool own_piece =
+        collective.kind == ShmCollectiveKind::all_gather || collective.kind == ShmCollectiveKind::gather;
+    const bool pairs = collective.kind == ShmCollectiveKind::all_to_all;
+    Bytes bytes(own_piece ? piece(collective, member) : pairs ? collective.bytes * ranks_ : collective.bytes);
     Random random(test::derive(drawn.seed, member, 7));
     for (std::size_t i = 0; i < bytes.size(); i += 8) {
       const std::uint64_t word = random.next() | 0x1010101010101010u;  // odd slopes
@@ -249,33 +251,34 @@ class GroupTraffic {
   }
 
   Bytes taken(const Drawn& drawn) const {
-    const BoundGroup& group = drawn.group;
-    const auto self = static_cast<std::size_t>(group.self), root = static_cast<std::size_t>(group.root);
-    switch (group.kind) {
-      case GroupKind::all_reduce:
-        return reduced(drawn, 0, group.bytes);
-      case GroupKind::reduce:
-        return self == root ? reduced(drawn, 0, group.bytes) : Bytes();
-      case GroupKind::reduce_scatter:
-        return reduced(drawn, group.piece_offsets[self], piece(group, self));
-      case GroupKind::broadcast:
+    const BoundShmCollective& collective = drawn.collective;
+    const auto self = static_cast<std::size_t>(collective.self), root = static_cast<std::size_t>(collective.root);
+    switch (collective.kind) {
+      case ShmCollectiveKind::all_reduce:
+        return reduced(drawn, 0, collective.bytes);
+      case ShmCollectiveKind::reduce:
+        return self == root ? reduced(drawn, 0, collective.bytes) : Bytes();
+      case ShmCollectiveKind::reduce_scatter:
+        return reduced(drawn, collective.piece_offsets[self], piece(collective, self));
+      case ShmCollectiveKind::broadcast:
         return self == root ? Bytes() : given(drawn, root);
-      case GroupKind::scatter:
-        return group.takes_own ? cut(given(drawn, root), group.piece_offsets[self], piece(group, self)) : Bytes();
+      case ShmCollectiveKind::scatter:
+        return collective.takes_own ? cut(given(drawn, root), collective.piece_offsets[self], piece(collective, self))
+                                    : Bytes();
       default:
         return collected(drawn);
     }
   }
 
   Bytes collected(const Drawn& drawn) const {
-    const BoundGroup& group = drawn.group;
-    const auto self = static_cast<std::size_t>(group.self);
+    const BoundShmCollective& collective = drawn.collective;
+    const auto self = static_cast<std::size_t>(collective.self);
     Bytes bytes;
-    if (group.kind == GroupKind::gather && group.self != group.root) return bytes;
+    if (collective.kind == ShmCollectiveKind::gather && collective.self != collective.root) return bytes;
     for (std::size_t member = 0; member < ranks_; ++member) {
-      if (member == self && !group.takes_own) continue;
+      if (member == self && !collective.takes_own) continue;
       Bytes more = given(drawn, member);
-      if (group.kind == GroupKind::all_to_all) more = cut(more, self * group.bytes, group.bytes);
+      if (collective.kind == ShmCollectiveKind::all_to_all) more = cut(more, self * collective.bytes, collective.bytes);
       bytes.insert(bytes.end(), more.begin(), more.end());
     }
     return bytes;
@@ -284,13 +287,14 @@ class GroupTraffic {
   // What is a matter of each rank alone.
   void add_step(ScheduleBuilder& builder, const std::vector<std::size_t>& sizes) {
     Drawn drawn = draw(sizes);
-    BoundGroup& group = drawn.group;
+    BoundShmCollective& collective = drawn.collective;
     Random own(test::derive(drawn.seed, static_cast<std::uint64_t>(rank_), 1));
     const bool chooses =
-        group.kind == GroupKind::all_gather ||
-        ((group.kind == GroupKind::gather || group.kind == GroupKind::scatter) && group.self == group.root);
-    if (chooses) group.takes_own = !own.one_in(3);
-    const Bytes give = given(drawn, static_cast<std::size_t>(group.self)), take = taken(drawn);
+        collective.kind == ShmCollectiveKind::all_gather ||
+        ((collective.kind == ShmCollectiveKind::gather || collective.kind == ShmCollectiveKind::scatter) &&
+         collective.self == collective.root);
+    if (chooses) collective.takes_own = !own.one_in(3);
+    const Bytes give = given(drawn, static_cast<std::size_t>(collective.self)), take = taken(drawn);
     const auto room = [&](std::size_t bytes) {
       const Space space =
           drawn.shared ? (own.one_in(2) ? Space::input : Space::scratch) : static_cast<Space>(own.below(3));
@@ -304,31 +308,31 @@ class GroupTraffic {
     }
     given_.push_back({source, give});
     taken_.push_back({destination, take});
-    builder.group(group, source, destination);
+    builder.collective(collective, source, destination);
   }
 
   // Where one buffer serves for both.
   template <class Room>
   bool lies_in_place(const Drawn& drawn, const Bytes& give, const Bytes& take, Room&& room, Spans& source,
                      Spans& destination) const {
-    const BoundGroup& group = drawn.group;
+    const BoundShmCollective& collective = drawn.collective;
     if (give.empty() || take.empty()) return false;
-    const auto self = static_cast<std::size_t>(group.self);
-    switch (group.kind) {
-      case GroupKind::all_reduce:
-      case GroupKind::reduce:
+    const auto self = static_cast<std::size_t>(collective.self);
+    switch (collective.kind) {
+      case ShmCollectiveKind::all_reduce:
+      case ShmCollectiveKind::reduce:
         source = destination = room(give.size());
         return true;
-      case GroupKind::reduce_scatter:
-      case GroupKind::scatter:
+      case ShmCollectiveKind::reduce_scatter:
+      case ShmCollectiveKind::scatter:
         source = room(give.size());
-        destination = cut(source, group.piece_offsets[self], piece(group, self));
+        destination = cut(source, collective.piece_offsets[self], piece(collective, self));
         return true;
-      case GroupKind::all_gather:
-      case GroupKind::gather:
-        if (!group.takes_own) return false;
+      case ShmCollectiveKind::all_gather:
+      case ShmCollectiveKind::gather:
+        if (!collective.takes_own) return false;
         destination = room(take.size());
-        source = cut(destination, group.piece_offsets[self], piece(group, self));
+        source = cut(destination, collective.piece_offsets[self], piece(collective, self));
         return true;
       default:
         return false;

@@ -33,7 +33,7 @@ struct ShmCollectives {
 };
 
 // What connects the members; the same on all of them. Lists are by local index.
-struct NodeGroupOptions {
+struct NodeCollectivesOptions {
   std::vector<ControlBlock> control_blocks;
   ControlShape shape;
   std::size_t self = 0;
@@ -46,11 +46,11 @@ struct NodeGroupOptions {
   const Doorbells* bells = nullptr;               // not owned
 };
 
-class NodeGroup {
+class NodeCollectives {
  public:
-  NodeGroup() = default;
+  NodeCollectives() = default;
   // Counts on from where its own control block stands, which is 0 on a fresh one.
-  explicit NodeGroup(NodeGroupOptions options);
+  explicit NodeCollectives(NodeCollectivesOptions options);
 
   // True when the step is complete. Does not block. After a failure every call fails.
   Result<bool> start(Transfer& transfer);
@@ -70,7 +70,7 @@ class NodeGroup {
     std::uint64_t source = 0, destination = 0;
     std::uint64_t source_address = 0, destination_address = 0;  // 0: not in one piece
     std::uint8_t has_source = 0, has_destination = 0;           // whether it has a name
-    std::uint8_t has_own = 0;                                   // BoundGroup::takes_own
+    std::uint8_t has_own = 0;                                   // BoundShmCollective::takes_own
   };
   static_assert(sizeof(Announcement) <= inline_bytes);
 
@@ -92,12 +92,12 @@ class NodeGroup {
   }
 
   std::size_t members() const { return locals_.size(); }
-  std::size_t me() const { return static_cast<std::size_t>(group_->self); }
-  std::size_t root() const { return static_cast<std::size_t>(group_->root); }
-  bool is_root() const { return group_->root == group_->self; }
+  std::size_t me() const { return static_cast<std::size_t>(collective_->self); }
+  std::size_t root() const { return static_cast<std::size_t>(collective_->root); }
+  bool is_root() const { return collective_->root == collective_->self; }
   const ControlBlock& control_block(std::size_t member) const { return control_blocks_[locals_[member]]; }
   ControlCounters& own_control() const { return control_blocks_[self_].control(); }
-  std::uint64_t piece_offset(std::size_t member) const { return group_->piece_offsets[member]; }
+  std::uint64_t piece_offset(std::size_t member) const { return collective_->piece_offsets[member]; }
   std::uint64_t piece_bytes(std::size_t member) const { return piece_offset(member + 1) - piece_offset(member); }
   // All members but this one, beginning with the next: no member's memory is the first that all read.
   template <class Visit>
@@ -213,8 +213,8 @@ class NodeGroup {
   std::vector<std::uint64_t> finished_;  // by local index: operations known to be finished
   Transfer* current_ = nullptr;
   TransferQueue waiting_;
-  const BoundGroup* group_ = nullptr;  // of the current one
-  std::vector<std::uint32_t> locals_;  // by member: local index
+  const BoundShmCollective* collective_ = nullptr;  // of the current one
+  std::vector<std::uint32_t> locals_;               // by member: local index
   Way way_ = Way::at_once;
   bool published_ = false;
   std::size_t arrived_ = 0;  // members that need not be looked at again

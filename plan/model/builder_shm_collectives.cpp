@@ -9,7 +9,7 @@ namespace plait::plan {
 
 namespace {
 
-std::vector<BlockId> all_blocks(const Builder::GroupCall& call) {
+std::vector<BlockId> all_blocks(const Builder::ShmCollectiveCall& call) {
   std::vector<BlockId> all;
   for (const std::vector<BlockId>& piece : call.pieces) all.insert(all.end(), piece.begin(), piece.end());
   return all;
@@ -22,7 +22,7 @@ void append(std::vector<BlockId>& to, const std::vector<BlockId>& blocks) {
 }  // namespace
 
 // Operands are put in the order of their lowest contributors; the data that is only moved has no order.
-std::vector<std::size_t> Builder::combining_order(const GroupCall& call) {
+std::vector<std::size_t> Builder::combining_order(const ShmCollectiveCall& call) {
   std::vector<std::size_t> order(call.members.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (!reduces(call.kind)) return order;
@@ -34,15 +34,15 @@ std::vector<std::size_t> Builder::combining_order(const GroupCall& call) {
   return order;
 }
 
-std::vector<BlockId> Builder::given(const GroupCall& call, std::size_t member) const {
+std::vector<BlockId> Builder::given(const ShmCollectiveCall& call, std::size_t member) const {
   switch (call.kind) {
-    case GroupKind::broadcast:
-    case GroupKind::scatter:
+    case ShmCollectiveKind::broadcast:
+    case ShmCollectiveKind::scatter:
       return member == call.root ? all_blocks(call) : std::vector<BlockId>();
-    case GroupKind::all_gather:
-    case GroupKind::gather:
+    case ShmCollectiveKind::all_gather:
+    case ShmCollectiveKind::gather:
       return call.pieces[member];
-    case GroupKind::all_to_all: {
+    case ShmCollectiveKind::all_to_all: {
       std::vector<BlockId> row;
       for (std::size_t to = 0; to < call.members.size(); ++to)
         append(row, call.pieces[member * call.members.size() + to]);
@@ -54,7 +54,7 @@ std::vector<BlockId> Builder::given(const GroupCall& call, std::size_t member) c
 }
 
 // Its own piece stays where it is, unless the output is its place.
-std::vector<BlockId> Builder::taken(const GroupCall& call, std::size_t member, bool& takes_own) {
+std::vector<BlockId> Builder::taken(const ShmCollectiveCall& call, std::size_t member, bool& takes_own) {
   const auto wanted_by_itself = [&] {
     const auto& own = call.pieces[member];
     return std::all_of(own.begin(), own.end(),
@@ -62,18 +62,18 @@ std::vector<BlockId> Builder::taken(const GroupCall& call, std::size_t member, b
   };
   takes_own = true;
   switch (call.kind) {
-    case GroupKind::all_reduce:
+    case ShmCollectiveKind::all_reduce:
       return all_blocks(call);
-    case GroupKind::reduce:
+    case ShmCollectiveKind::reduce:
       return member == call.root ? all_blocks(call) : std::vector<BlockId>();
-    case GroupKind::broadcast:
+    case ShmCollectiveKind::broadcast:
       return member != call.root ? all_blocks(call) : std::vector<BlockId>();
-    case GroupKind::reduce_scatter:
+    case ShmCollectiveKind::reduce_scatter:
       return call.pieces[member];
-    case GroupKind::scatter:
+    case ShmCollectiveKind::scatter:
       takes_own = member != call.root || wanted_by_itself();
       return takes_own ? call.pieces[member] : std::vector<BlockId>();
-    case GroupKind::all_to_all: {
+    case ShmCollectiveKind::all_to_all: {
       std::vector<BlockId> column;
       for (std::size_t from = 0; from < call.members.size(); ++from)
         append(column, call.pieces[from * call.members.size() + member]);
@@ -81,7 +81,7 @@ std::vector<BlockId> Builder::taken(const GroupCall& call, std::size_t member, b
     }
     default: {
       std::vector<BlockId> blocks;
-      if (call.kind == GroupKind::gather && member != call.root) return blocks;
+      if (call.kind == ShmCollectiveKind::gather && member != call.root) return blocks;
       takes_own = wanted_by_itself();
       for (std::size_t from = 0; from < call.members.size(); ++from)
         if (from != member || takes_own) append(blocks, call.pieces[from]);
@@ -95,7 +95,7 @@ Builder::Holding Builder::taking_place(int rank, BlockId block, bool reduces) {
   return reduces && held.present && held.space != Space::input ? held : landing_place(rank, block);
 }
 
-void Builder::together(const GroupCall& call) {
+void Builder::together(const ShmCollectiveCall& call) {
   if (call.members.size() < 2 || all_blocks(call).empty()) return;
   if (!reduces(call.kind)) return add_shm_collectives(call);
   const std::vector<std::size_t> order = combining_order(call);
@@ -110,19 +110,19 @@ void Builder::together(const GroupCall& call) {
   add_shm_collectives({call.kind, members, root, call.pieces});
 }
 
-void Builder::add_shm_collectives(const GroupCall& call) {
+void Builder::add_shm_collectives(const ShmCollectiveCall& call) {
   // What members hold changes only when all have been asked what they give.
-  std::vector<GroupPart> parts(call.members.size());
+  std::vector<ShmCollectivePart> parts(call.members.size());
   std::vector<std::int32_t> lowest(semantics_.blocks(), std::numeric_limits<std::int32_t>::max());
   for (std::size_t member = 0; member < parts.size(); ++member) {
-    GroupPart& part = parts[member];
+    ShmCollectivePart& part = parts[member];
     part.gives = given(call, member);
     part.from = holdings_of(call.members[member], part.gives);
     for (std::size_t i = 0; i < part.gives.size(); ++i)
       lowest[part.gives[i]] = std::min(lowest[part.gives[i]], part.from[i].lowest);
   }
   for (std::size_t member = 0; member < parts.size(); ++member) {
-    GroupPart& part = parts[member];
+    ShmCollectivePart& part = parts[member];
     part.gets = taken(call, member, part.takes_own);
     for (const BlockId block : part.gets) {
       Holding place = taking_place(call.members[member], block, reduces(call.kind));
@@ -134,25 +134,27 @@ void Builder::add_shm_collectives(const GroupCall& call) {
   }
 }
 
-void Builder::add_shm_collective(const GroupCall& call, std::size_t member, const GroupPart& part) {
+void Builder::add_shm_collective(const ShmCollectiveCall& call, std::size_t member, const ShmCollectivePart& part) {
   const int rank = call.members[member];
   Schedule& schedule = ranks_[static_cast<std::size_t>(rank)].schedule;
-  ShmCollective group{.kind = call.kind, .root = static_cast<std::int32_t>(call.root), .takes_own = part.takes_own};
-  group.members.first = static_cast<std::uint32_t>(schedule.group_members.size());
-  group.members.count = static_cast<std::uint32_t>(call.members.size());
-  schedule.group_members.insert(schedule.group_members.end(), call.members.begin(), call.members.end());
+  ShmCollective collective{
+      .kind = call.kind, .root = static_cast<std::int32_t>(call.root), .takes_own = part.takes_own};
+  collective.members.first = static_cast<std::uint32_t>(schedule.collective_members.size());
+  collective.members.count = static_cast<std::uint32_t>(call.members.size());
+  schedule.collective_members.insert(schedule.collective_members.end(), call.members.begin(), call.members.end());
   if (has_pieces(call.kind)) {
-    group.pieces.first = static_cast<std::uint32_t>(schedule.group_pieces.size());
-    group.pieces.count = group.members.count;
-    for (const auto& piece : call.pieces) schedule.group_pieces.push_back(static_cast<std::uint32_t>(piece.size()));
+    collective.pieces.first = static_cast<std::uint32_t>(schedule.collective_pieces.size());
+    collective.pieces.count = collective.members.count;
+    for (const auto& piece : call.pieces)
+      schedule.collective_pieces.push_back(static_cast<std::uint32_t>(piece.size()));
   }
-  group.blocks.first = static_cast<std::uint32_t>(schedule.group_blocks.size());
-  append(schedule.group_blocks, call.kind == GroupKind::all_to_all ? part.gives : all_blocks(call));
-  group.blocks.count = static_cast<std::uint32_t>(schedule.group_blocks.size()) - group.blocks.first;
+  collective.blocks.first = static_cast<std::uint32_t>(schedule.collective_blocks.size());
+  append(schedule.collective_blocks, call.kind == ShmCollectiveKind::all_to_all ? part.gives : all_blocks(call));
+  collective.blocks.count = static_cast<std::uint32_t>(schedule.collective_blocks.size()) - collective.blocks.first;
 
-  Step step{.kind = StepKind::group, .channel = *routes_.shared_memory()};
-  step.group = static_cast<std::int32_t>(schedule.groups.size());
-  schedule.groups.push_back(group);
+  Step step{.kind = StepKind::shm_collective, .channel = *routes_.shared_memory()};
+  step.collective = static_cast<std::int32_t>(schedule.collectives.size());
+  schedule.collectives.push_back(collective);
   step.source = append_runs(rank, part.gives, part.from);
   step.destination = append_runs(rank, part.gets, part.to);
   finish_step(rank, step, part.from, part.to);

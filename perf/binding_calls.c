@@ -1,6 +1,6 @@
 /* Times of calls, whatever binding they take: for each case the slowest rank's time a call, as lines "collective bytes
  * nanoseconds". Of the rounds the fastest tenth's slowest: what else runs on the machine only ever adds.
- *   mpirun -n N door_calls [most bytes] */
+ *   mpirun -n N binding_calls [most bytes] */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

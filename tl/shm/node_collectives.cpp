@@ -1,4 +1,4 @@
-#include "tl/shm/node_group.h"
+#include "tl/shm/node_collectives.h"
 
 #include <algorithm>
 #include <utility>
@@ -19,7 +19,7 @@ void full_fence() { __sync_synchronize(); }
 
 }  // namespace
 
-NodeGroup::NodeGroup(NodeGroupOptions options)
+NodeCollectives::NodeCollectives(NodeCollectivesOptions options)
     : control_blocks_(std::move(options.control_blocks)),
       shape_(options.shape),
       self_(options.self),
@@ -40,22 +40,23 @@ NodeGroup::NodeGroup(NodeGroupOptions options)
   locals_.reserve(control_blocks_.size());
 }
 
-Result<bool> NodeGroup::start(Transfer& transfer) {
+Result<bool> NodeCollectives::start(Transfer& transfer) {
   if (!failure_.ok()) return failure_;
   if (current_ != nullptr) {
     waiting_.push(transfer);
     return false;
   }
-  if (transfer.group->members.size() != control_blocks_.size())
-    return {Code::internal, "shm: a shared-memory collective of " + std::to_string(transfer.group->members.size()) +
-                                " ranks on a node of " + std::to_string(control_blocks_.size())};
+  if (transfer.collective->members.size() != control_blocks_.size())
+    return {Code::internal, "shm: a shared-memory collective of " +
+                                std::to_string(transfer.collective->members.size()) + " ranks on a node of " +
+                                std::to_string(control_blocks_.size())};
   const bool done = begin(transfer);
   if (!failure_.ok()) return failure_;
   if (done) current_ = nullptr;
   return done;
 }
 
-Status NodeGroup::progress(std::vector<Transfer*>& completed, bool& moved) {
+Status NodeCollectives::progress(std::vector<Transfer*>& completed, bool& moved) {
   if (!failure_.ok()) return failure_;
   const bool done = advance(moved);
   if (!failure_.ok()) return failure_;
@@ -71,7 +72,7 @@ Status NodeGroup::progress(std::vector<Transfer*>& completed, bool& moved) {
   return {};
 }
 
-void NodeGroup::forget() {
+void NodeCollectives::forget() {
   waiting_ = {};
   if (std::exchange(current_, nullptr) == nullptr || !published_ || way_ == Way::at_once || way_ == Way::in_stages)
     return;
@@ -81,13 +82,13 @@ void NodeGroup::forget() {
 }
 
 // It can only be this operation's work: no other begins without this rank. Who has failed as well has ended it.
-bool NodeGroup::at_work(std::size_t local) const {
+bool NodeCollectives::at_work(std::size_t local) const {
   return control_blocks_[local].control().at_work.load(std::memory_order_acquire) != 0 && !failures_->is_set(local);
 }
 
 // To be asked after announcing and before touching memory of others: who has failed by then may have returned it to the
 // program. Who fails later waits for those that are at work: until they look again, or have done it.
-bool NodeGroup::begin_work() {
+bool NodeCollectives::begin_work() {
   own_control().at_work.store(1, std::memory_order_relaxed);
   full_fence();
   note(failures_->look());
@@ -95,15 +96,15 @@ bool NodeGroup::begin_work() {
   return failure_.ok();
 }
 
-void NodeGroup::end_work() { own_control().at_work.store(0, std::memory_order_release); }
+void NodeCollectives::end_work() { own_control().at_work.store(0, std::memory_order_release); }
 
 // ---- The way of a step ----
 
-bool NodeGroup::begin(Transfer& transfer) {
+bool NodeCollectives::begin(Transfer& transfer) {
   current_ = &transfer;
-  group_ = transfer.group;
+  collective_ = transfer.collective;
   locals_.clear();
-  for (const std::int32_t rank : group_->members)
+  for (const std::int32_t rank : collective_->members)
     locals_.push_back(static_cast<std::uint32_t>((*index_of_rank_)[static_cast<std::size_t>(rank)]));
   published_ = false;
   arrived_ = 0;
@@ -118,7 +119,7 @@ bool NodeGroup::begin(Transfer& transfer) {
   return advance(moved);
 }
 
-bool NodeGroup::advance(bool& moved) {
+bool NodeCollectives::advance(bool& moved) {
   switch (way_) {
     case Way::at_once:
       return run_at_once(moved);
@@ -135,37 +136,41 @@ bool NodeGroup::advance(bool& moved) {
 }
 
 // The slots may be used again.
-void NodeGroup::finish() { tell(own_control().finished, ++operation_); }
+void NodeCollectives::finish() { tell(own_control().finished, ++operation_); }
 
 // ---- What the kinds have in common ----
 
-bool NodeGroup::gives() const {
-  const bool from_root = group_->kind == GroupKind::broadcast || group_->kind == GroupKind::scatter;
+bool NodeCollectives::gives() const {
+  const bool from_root =
+      collective_->kind == ShmCollectiveKind::broadcast || collective_->kind == ShmCollectiveKind::scatter;
   return !from_root || is_root();
 }
 
-bool NodeGroup::takes_from(std::size_t member) const {
+bool NodeCollectives::takes_from(std::size_t member) const {
   if (member == me()) return false;
-  if (group_->lower_only && way_ == Way::at_once && group_->members[member] > group_->members[me()]) return false;
-  const bool from_root = group_->kind == GroupKind::broadcast || group_->kind == GroupKind::scatter;
-  const bool to_root = group_->kind == GroupKind::reduce || group_->kind == GroupKind::gather;
+  if (collective_->lower_only && way_ == Way::at_once && collective_->members[member] > collective_->members[me()])
+    return false;
+  const bool from_root =
+      collective_->kind == ShmCollectiveKind::broadcast || collective_->kind == ShmCollectiveKind::scatter;
+  const bool to_root = collective_->kind == ShmCollectiveKind::reduce || collective_->kind == ShmCollectiveKind::gather;
   return (!from_root || member == root()) && (!to_root || is_root());
 }
 
-std::uint64_t NodeGroup::given_bytes(std::size_t member) const {
-  if (group_->kind == GroupKind::all_gather || group_->kind == GroupKind::gather) return piece_bytes(member);
-  return group_->kind == GroupKind::all_to_all ? members() * group_->bytes : group_->bytes;
+std::uint64_t NodeCollectives::given_bytes(std::size_t member) const {
+  if (collective_->kind == ShmCollectiveKind::all_gather || collective_->kind == ShmCollectiveKind::gather)
+    return piece_bytes(member);
+  return collective_->kind == ShmCollectiveKind::all_to_all ? members() * collective_->bytes : collective_->bytes;
 }
 
 // Where the bytes from a member stand in the destination of an all_gather or a gather.
-std::uint64_t NodeGroup::landing_offset(std::size_t member) const {
-  const bool behind_own = !group_->takes_own && member > me();
+std::uint64_t NodeCollectives::landing_offset(std::size_t member) const {
+  const bool behind_own = !collective_->takes_own && member > me();
   return piece_offset(member) - (behind_own ? piece_bytes(me()) : 0);
 }
 
 // Of `bytes` that members share out, where a share begins: at whole elements, and whole cache lines where there are
 // enough.
-std::uint64_t NodeGroup::share_offset(std::uint64_t bytes, std::size_t share) const {
+std::uint64_t NodeCollectives::share_offset(std::uint64_t bytes, std::size_t share) const {
   if (share == members()) return bytes;
   const std::uint64_t element = current_->element_bytes;
   const std::uint64_t unit = bytes >= 16 * cache_line * members() && cache_line % element == 0 ? cache_line : element;
@@ -173,20 +178,21 @@ std::uint64_t NodeGroup::share_offset(std::uint64_t bytes, std::size_t share) co
 }
 
 // What a member keeps of its own piece, where it lies elsewhere in the end.
-void NodeGroup::copy_own_piece() {
+void NodeCollectives::copy_own_piece() {
   const std::size_t self = me();
-  switch (group_->kind) {
-    case GroupKind::all_gather:
-    case GroupKind::gather:
-      if (group_->takes_own && (group_->kind == GroupKind::all_gather || is_root()))
+  switch (collective_->kind) {
+    case ShmCollectiveKind::all_gather:
+    case ShmCollectiveKind::gather:
+      if (collective_->takes_own && (collective_->kind == ShmCollectiveKind::all_gather || is_root()))
         copy_between(current_->memory, landing_offset(self), current_->operand, 0, piece_bytes(self));
       break;
-    case GroupKind::scatter:
-      if (is_root() && group_->takes_own)
+    case ShmCollectiveKind::scatter:
+      if (is_root() && collective_->takes_own)
         copy_between(current_->memory, 0, current_->operand, piece_offset(self), piece_bytes(self));
       break;
-    case GroupKind::all_to_all:
-      copy_between(current_->memory, self * group_->bytes, current_->operand, self * group_->bytes, group_->bytes);
+    case ShmCollectiveKind::all_to_all:
+      copy_between(current_->memory, self * collective_->bytes, current_->operand, self * collective_->bytes,
+                   collective_->bytes);
       break;
     default:
       break;
@@ -196,15 +202,15 @@ void NodeGroup::copy_own_piece() {
 // ---- At once ----
 
 // All members find the same.
-bool NodeGroup::fits_slot() const {
+bool NodeCollectives::fits_slot() const {
   std::uint64_t most = 0;
   for (std::size_t member = 0; member < members(); ++member) most = std::max(most, given_bytes(member));
   if (ControlBlock::fits_slot(most)) return true;
-  if (group_->kind == GroupKind::all_reduce && most * members() > most_reduced_at_once) return false;
+  if (collective_->kind == ShmCollectiveKind::all_reduce && most * members() > most_reduced_at_once) return false;
   return most <= shape_.area_bytes;
 }
 
-bool NodeGroup::run_at_once(bool& moved) {
+bool NodeCollectives::run_at_once(bool& moved) {
   if (!published_) {
     if (gives()) {
       if (!slot_is_free(ControlBlock::fits_slot(given_bytes(me())) ? control_slots : control_areas)) return false;
@@ -221,10 +227,10 @@ bool NodeGroup::run_at_once(bool& moved) {
   return moved = true;
 }
 
-void NodeGroup::publish() { tell(control_blocks_[self_].slot(operation_).sequence, operation_ + 1); }
+void NodeCollectives::publish() { tell(control_blocks_[self_].slot(operation_).sequence, operation_ + 1); }
 
 // Everybody has finished the operation that used the slot or the area, of `available` ones, before.
-bool NodeGroup::slot_is_free(std::uint32_t available) {
+bool NodeCollectives::slot_is_free(std::uint32_t available) {
   if (operation_ < available) return true;
   const std::uint64_t wanted = operation_ + 1 - available;
   for (std::size_t local = 0; local < control_blocks_.size(); ++local) {
@@ -235,43 +241,43 @@ bool NodeGroup::slot_is_free(std::uint32_t available) {
   return true;
 }
 
-void NodeGroup::take_at_once() {
+void NodeCollectives::take_at_once() {
   const Memory& to = current_->memory;
   const auto content = [this](std::size_t member) {
     return control_block(member).content(operation_, static_cast<std::size_t>(given_bytes(member)));
   };
-  switch (group_->kind) {
-    case GroupKind::all_reduce:
-    case GroupKind::reduce:
-    case GroupKind::reduce_scatter: {
-      if (group_->kind == GroupKind::reduce && !is_root()) return;
-      const bool pieces = group_->kind == GroupKind::reduce_scatter;
+  switch (collective_->kind) {
+    case ShmCollectiveKind::all_reduce:
+    case ShmCollectiveKind::reduce:
+    case ShmCollectiveKind::reduce_scatter: {
+      if (collective_->kind == ShmCollectiveKind::reduce && !is_root()) return;
+      const bool pieces = collective_->kind == ShmCollectiveKind::reduce_scatter;
       for (std::size_t member = 0; member < members(); ++member)
         sources_[member] = content(member) + (pieces ? piece_offset(me()) : 0);
-      return reduce_into(to, 0, pieces ? piece_bytes(me()) : group_->bytes);
+      return reduce_into(to, 0, pieces ? piece_bytes(me()) : collective_->bytes);
     }
-    case GroupKind::broadcast:
-      if (!is_root()) copy_in(to, 0, content(root()), group_->bytes);
+    case ShmCollectiveKind::broadcast:
+      if (!is_root()) copy_in(to, 0, content(root()), collective_->bytes);
       return;
-    case GroupKind::all_gather:
-    case GroupKind::gather:
+    case ShmCollectiveKind::all_gather:
+    case ShmCollectiveKind::gather:
       for_others([&](std::size_t member) {
         if (takes_from(member)) copy_in(to, landing_offset(member), content(member), piece_bytes(member));
       });
       return copy_own_piece();
-    case GroupKind::scatter:
+    case ShmCollectiveKind::scatter:
       if (is_root()) return copy_own_piece();
       return copy_in(to, 0, content(root()) + piece_offset(me()), piece_bytes(me()));
-    case GroupKind::all_to_all:
+    case ShmCollectiveKind::all_to_all:
       for_others([&](std::size_t member) {
-        copy_in(to, member * group_->bytes, content(member) + me() * group_->bytes, group_->bytes);
+        copy_in(to, member * collective_->bytes, content(member) + me() * collective_->bytes, collective_->bytes);
       });
       return copy_own_piece();
   }
 }
 
 // The combination of `sources_`, which are contiguous, into [offset, offset + bytes) of `to`.
-void NodeGroup::reduce_into(const Memory& to, std::uint64_t offset, std::uint64_t bytes) {
+void NodeCollectives::reduce_into(const Memory& to, std::uint64_t offset, std::uint64_t bytes) {
   if (bytes == 0) return;
   std::size_t done = 0;
   for (MemoryCursor cursor(to, offset); done < bytes;) {
@@ -285,7 +291,7 @@ void NodeGroup::reduce_into(const Memory& to, std::uint64_t offset, std::uint64_
 }
 
 // Elements of `sources_` into the first `results` of `results_`.
-void NodeGroup::reduce_sources(std::size_t results, std::size_t bytes, bool streaming) {
+void NodeCollectives::reduce_sources(std::size_t results, std::size_t bytes, bool streaming) {
   reduce_many(*current_->reducer, {.results = results_.data(),
                                    .result_count = results,
                                    .sources = sources_.data(),
@@ -294,7 +300,7 @@ void NodeGroup::reduce_sources(std::size_t results, std::size_t bytes, bool stre
                                    .streaming = streaming});
 }
 
-void NodeGroup::put(const Memory& to, std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
+void NodeCollectives::put(const Memory& to, std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
   if (current_->past_caches)
     stream_in(to, offset, from, bytes);
   else

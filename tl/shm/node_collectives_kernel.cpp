@@ -6,7 +6,7 @@
 #include "core/work_team.h"
 #include "tl/memory.h"
 #include "tl/shm/kernel_copy.h"
-#include "tl/shm/node_group.h"
+#include "tl/shm/node_collectives.h"
 
 namespace plait::tl::detail {
 namespace {
@@ -25,15 +25,15 @@ constexpr std::uint64_t worked_between_looks = 1024 * 1024;
 // stages the root fills before anybody reads. Measured by plait bench, 2 ranks, us in stages and by the kernel:
 // broadcast of 32 KiB 2.8 and 2.8, of 64 KiB 9.0 and 4.4; reduce of 48 KiB 5.9 and 6.1, of 64 KiB 12 and 8.9;
 // all_reduce of 64 KiB 16.5 and 17, of 96 KiB 21 and 23.
-std::uint64_t NodeGroup::copied_together() const {
-  switch (group_->kind) {
-    case GroupKind::broadcast:
-      return group_->bytes;
-    case GroupKind::reduce:
-      return group_->bytes / members();
-    case GroupKind::all_reduce:
-      return group_->bytes / members() / 2;
-    case GroupKind::reduce_scatter:
+std::uint64_t NodeCollectives::copied_together() const {
+  switch (collective_->kind) {
+    case ShmCollectiveKind::broadcast:
+      return collective_->bytes;
+    case ShmCollectiveKind::reduce:
+      return collective_->bytes / members();
+    case ShmCollectiveKind::all_reduce:
+      return collective_->bytes / members() / 2;
+    case ShmCollectiveKind::reduce_scatter:
       return longest_piece() / 2;
     default:
       return longest_piece();
@@ -43,32 +43,33 @@ std::uint64_t NodeGroup::copied_together() const {
 // What several members read stays in a core's cache in the stage, which counts where they share the core: 16 ranks on 2
 // cores, all_reduce of 64 KiB / 256 KiB / 1 MiB in stages 0.34 / 1.5 / 8.1 ms, by the kernel 0.80 / 2.1 / 9.2;
 // broadcast 65 / 219 / 1446 us, 121 / 375 / 2193. What each reads alone does not: all_to_all of 64 KiB 6.3 ms, 3.7.
-bool NodeGroup::kernel_pays() const {
+bool NodeCollectives::kernel_pays() const {
   if (copied_together() < kernel_from_) return false;
-  const bool read_by_all = group_->kind == GroupKind::all_reduce || group_->kind == GroupKind::broadcast ||
-                           group_->kind == GroupKind::all_gather;
+  const bool read_by_all = collective_->kind == ShmCollectiveKind::all_reduce ||
+                           collective_->kind == ShmCollectiveKind::broadcast ||
+                           collective_->kind == ShmCollectiveKind::all_gather;
   return !crowded_ || !read_by_all;
 }
 
-void NodeGroup::note(Status status) {
+void NodeCollectives::note(Status status) {
   if (failure_.ok()) failure_ = std::move(status);
 }
 
 // Whole elements, and whole cache lines.
-std::uint64_t NodeGroup::bytes_between_looks() const {
+std::uint64_t NodeCollectives::bytes_between_looks() const {
   const std::uint64_t unit = std::max<std::uint64_t>(current_->element_bytes, 1) * cache_line;
   const std::uint64_t most = worked_between_looks * static_cast<std::uint64_t>(own_threads());
   return std::max(most / unit, std::uint64_t{1}) * unit;
 }
 
-void NodeGroup::fetch(std::size_t member, std::uint64_t offset, std::byte* to, std::uint64_t bytes) {
+void NodeCollectives::fetch(std::size_t member, std::uint64_t offset, std::byte* to, std::uint64_t bytes) {
   const std::uint64_t from = announcements_[member].source_address + offset;
   by_pieces(0, bytes, [&](std::uint64_t at, std::uint64_t part) {
     note(read_remote(processes_[locals_[member]], from + at, to + at, part));
   });
 }
 
-void NodeGroup::deliver(std::size_t member, std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
+void NodeCollectives::deliver(std::size_t member, std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
   const std::uint64_t to = announcements_[member].destination_address + offset;
   by_pieces(0, bytes, [&](std::uint64_t at, std::uint64_t part) {
     note(write_remote(processes_[locals_[member]], to + at, from + at, part));
@@ -76,7 +77,7 @@ void NodeGroup::deliver(std::size_t member, std::uint64_t offset, const std::byt
 }
 
 // An all_reduce goes on when all members have their shares, which counts as one round.
-bool NodeGroup::run_by_kernel(bool& moved) {
+bool NodeCollectives::run_by_kernel(bool& moved) {
   ++steps_.by_kernel;
   if (has_reduction())
     reduce_by_kernel();
@@ -84,7 +85,7 @@ bool NodeGroup::run_by_kernel(bool& moved) {
     move_by_kernel();
   end_work();
   if (!failure_.ok()) return false;  // the others must not take this member's part for done
-  if (group_->kind != GroupKind::all_reduce) {
+  if (collective_->kind != ShmCollectiveKind::all_reduce) {
     leave();
     return run_leaving(moved);
   }
@@ -94,7 +95,7 @@ bool NodeGroup::run_by_kernel(bool& moved) {
   return run_collecting(moved);
 }
 
-bool NodeGroup::run_collecting(bool& moved) {
+bool NodeCollectives::run_collecting(bool& moved) {
   if (!all_reached(&ControlCounters::reduced, end_round_, false)) return false;
   moved = true;
   first_round_ = end_round_;
@@ -106,10 +107,10 @@ bool NodeGroup::run_collecting(bool& moved) {
   return run_leaving(moved);
 }
 
-void NodeGroup::reduce_by_kernel() {
-  const bool pieces = group_->kind == GroupKind::reduce_scatter;
-  const std::uint64_t begin = pieces ? piece_offset(me()) : share_offset(group_->bytes, me());
-  const std::uint64_t end = pieces ? piece_offset(me() + 1) : share_offset(group_->bytes, me() + 1);
+void NodeCollectives::reduce_by_kernel() {
+  const bool pieces = collective_->kind == ShmCollectiveKind::reduce_scatter;
+  const std::uint64_t begin = pieces ? piece_offset(me()) : share_offset(collective_->bytes, me());
+  const std::uint64_t end = pieces ? piece_offset(me() + 1) : share_offset(collective_->bytes, me() + 1);
   const std::size_t element = current_->element_bytes;
   const std::size_t room =
       std::max(reduced_together / members(), least_reduced) * static_cast<std::size_t>(own_threads());
@@ -118,7 +119,7 @@ void NodeGroup::reduce_by_kernel() {
   std::byte* pieces_of_members = fetched_.reserve(members() * stride);
   const std::byte* own = contiguous_address(current_->operand);
   std::byte* kept = contiguous_address(current_->memory);
-  const bool keeps = group_->kind != GroupKind::reduce || is_root();
+  const bool keeps = collective_->kind != ShmCollectiveKind::reduce || is_root();
   for (std::uint64_t at = begin; at < end; at += most) {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(most, end - at));
     sources_[me()] = own + at;
@@ -130,49 +131,51 @@ void NodeGroup::reduce_by_kernel() {
     std::byte* combined = pieces_of_members + me() * stride;
     results_[0] = keeps ? kept + (pieces ? at - begin : at) : combined;
     if (!failure_.ok()) return;
-    reduce_sources(1, bytes, keeps && current_->past_caches && group_->kind != GroupKind::all_reduce);
+    reduce_sources(1, bytes, keeps && current_->past_caches && collective_->kind != ShmCollectiveKind::all_reduce);
     if (!keeps) deliver(root(), at, combined, bytes);
   }
 }
 
 // The others' shares of the result.
-void NodeGroup::collect_shares() {
+void NodeCollectives::collect_shares() {
   std::byte* to = contiguous_address(current_->memory);
   for_others([&](std::size_t member) {
-    const std::uint64_t begin = share_offset(group_->bytes, member), end = share_offset(group_->bytes, member + 1);
+    const std::uint64_t begin = share_offset(collective_->bytes, member),
+                        end = share_offset(collective_->bytes, member + 1);
     by_pieces(begin, end, [&](std::uint64_t at, std::uint64_t bytes) {
       note(read_remote(processes_[locals_[member]], announcements_[member].destination_address + at, to + at, bytes));
     });
   });
 }
 
-void NodeGroup::move_by_kernel() {
+void NodeCollectives::move_by_kernel() {
   const std::size_t self = me();
   std::byte* to = contiguous_address(current_->memory);
   const std::byte* from = contiguous_address(current_->operand);
   copy_own_piece();
-  switch (group_->kind) {
-    case GroupKind::broadcast: {
+  switch (collective_->kind) {
+    case ShmCollectiveKind::broadcast: {
       // The root hands one share to all, who fetch the others meanwhile.
-      const std::uint64_t share = share_offset(group_->bytes, 1);
-      if (!is_root()) return fetch(root(), share, to + share, group_->bytes - share);
+      const std::uint64_t share = share_offset(collective_->bytes, 1);
+      if (!is_root()) return fetch(root(), share, to + share, collective_->bytes - share);
       for (std::size_t member = 0; member < members(); ++member)
         if (member != self) deliver(member, 0, from, share);
       return;
     }
-    case GroupKind::gather:
+    case ShmCollectiveKind::gather:
       if (!is_root()) deliver(root(), offset_at_root(), from, piece_bytes(self));
       return;
-    case GroupKind::scatter:
+    case ShmCollectiveKind::scatter:
       if (!is_root()) fetch(root(), piece_offset(self), to, piece_bytes(self));
       return;
     default:
       break;
   }
-  const bool pairs = group_->kind == GroupKind::all_to_all;
+  const bool pairs = collective_->kind == ShmCollectiveKind::all_to_all;
   for_others([&](std::size_t member) {
-    fetch(member, pairs ? self * group_->bytes : 0, to + (pairs ? member * group_->bytes : landing_offset(member)),
-          pairs ? group_->bytes : piece_bytes(member));
+    fetch(member, pairs ? self * collective_->bytes : 0,
+          to + (pairs ? member * collective_->bytes : landing_offset(member)),
+          pairs ? collective_->bytes : piece_bytes(member));
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "core/work_team.h"
 #include "tl/memory.h"
-#include "tl/shm/node_group.h"
+#include "tl/shm/node_collectives.h"
 #include "tl/shm/stream_copy.h"
 
 namespace plait::tl::detail {
@@ -19,7 +19,7 @@ std::uint64_t length(const Memory& memory) {
 
 }  // namespace
 
-NodeGroup::Announcement NodeGroup::own_announcement() const {
+NodeCollectives::Announcement NodeCollectives::own_announcement() const {
   Announcement announcement;
   const auto name = [this](const std::byte* address, const Memory& memory, std::uint64_t& name, std::uint8_t& has) {
     if (address == nullptr || buffers_ == nullptr) return;
@@ -33,41 +33,41 @@ NodeGroup::Announcement NodeGroup::own_announcement() const {
   name(to, current_->memory, announcement.destination, announcement.has_destination);
   announcement.source_address = reinterpret_cast<std::uintptr_t>(from);
   announcement.destination_address = reinterpret_cast<std::uintptr_t>(to);
-  announcement.has_own = group_->takes_own;
+  announcement.has_own = collective_->takes_own;
   return announcement;
 }
 
 // Whether the step can be direct as far as this member's buffers matter.
-bool NodeGroup::allows_direct(std::size_t member, const Announcement& buffers) const {
+bool NodeCollectives::allows_direct(std::size_t member, const Announcement& buffers) const {
   const bool at_root = member == root();
-  switch (group_->kind) {
-    case GroupKind::all_reduce:
+  switch (collective_->kind) {
+    case ShmCollectiveKind::all_reduce:
       return buffers.has_source != 0 && buffers.has_destination != 0;
-    case GroupKind::reduce:
+    case ShmCollectiveKind::reduce:
       return buffers.has_source != 0 && (!at_root || buffers.has_destination != 0);
-    case GroupKind::broadcast:
-    case GroupKind::scatter:
+    case ShmCollectiveKind::broadcast:
+    case ShmCollectiveKind::scatter:
       return !at_root || buffers.has_source != 0;
-    case GroupKind::gather:
+    case ShmCollectiveKind::gather:
       return !at_root || buffers.has_destination != 0;
-    case GroupKind::reduce_scatter:
-    case GroupKind::all_gather:
-    case GroupKind::all_to_all:
+    case ShmCollectiveKind::reduce_scatter:
+    case ShmCollectiveKind::all_gather:
+    case ShmCollectiveKind::all_to_all:
       return buffers.has_source != 0;
   }
   return false;
 }
 
 // Whether the kernel can do the step: what a member gives and gets is one piece of memory.
-bool NodeGroup::allows_kernel(std::size_t member, const Announcement& buffers) const {
+bool NodeCollectives::allows_kernel(std::size_t member, const Announcement& buffers) const {
   const bool at_root = member == root();
   const bool gives = buffers.source_address != 0, gets = buffers.destination_address != 0;
-  switch (group_->kind) {
-    case GroupKind::reduce:
-    case GroupKind::gather:
+  switch (collective_->kind) {
+    case ShmCollectiveKind::reduce:
+    case ShmCollectiveKind::gather:
       return gives && (!at_root || gets);
-    case GroupKind::broadcast:
-    case GroupKind::scatter:
+    case ShmCollectiveKind::broadcast:
+    case ShmCollectiveKind::scatter:
       return at_root ? gives : gets;
     default:
       return gives && gets;
@@ -75,14 +75,14 @@ bool NodeGroup::allows_kernel(std::size_t member, const Announcement& buffers) c
 }
 
 template <class Allows>
-bool NodeGroup::all_allow(Allows&& allows) const {
+bool NodeCollectives::all_allow(Allows&& allows) const {
   for (std::size_t member = 0; member < members(); ++member)
     if (!allows(member, announcements_[member])) return false;
   return true;
 }
 
 // Decides for the way, when all have said what their buffers are.
-bool NodeGroup::run_announced(bool& moved) {
+bool NodeCollectives::run_announced(bool& moved) {
   const auto direct = [this](std::size_t member, const Announcement& buffers) {
     return buffers_ != nullptr && allows_direct(member, buffers);
   };
@@ -117,7 +117,7 @@ bool NodeGroup::run_announced(bool& moved) {
   return run_stages(moved);
 }
 
-void NodeGroup::announce() {
+void NodeCollectives::announce() {
   Announcement& own = announcements_[me()] = own_announcement();
   std::memcpy(control_blocks_[self_].slot(operation_).payload, &own, sizeof own);
   publish();
@@ -125,14 +125,14 @@ void NodeGroup::announce() {
 }
 
 // This member has done its part.
-void NodeGroup::leave() {
+void NodeCollectives::leave() {
   finish();
   way_ = Way::leaving;
   arrived_ = 0;
 }
 
 // The others may still read or write this member's buffers.
-bool NodeGroup::run_leaving(bool& moved) {
+bool NodeCollectives::run_leaving(bool& moved) {
   for (; arrived_ < members(); ++arrived_) {
     if (arrived_ == me()) continue;
     std::uint64_t& known = finished_[locals_[arrived_]];
@@ -143,7 +143,7 @@ bool NodeGroup::run_leaving(bool& moved) {
 }
 
 // nullptr, and a failure is noted, where the system cannot map what the member announced.
-std::byte* NodeGroup::find(std::size_t member, std::uint64_t name, std::uint64_t bytes) {
+std::byte* NodeCollectives::find(std::size_t member, std::uint64_t name, std::uint64_t bytes) {
   std::byte* found = buffers_->find(locals_[member], name, bytes);
   if (found == nullptr)
     note({Code::unavailable,
@@ -151,23 +151,23 @@ std::byte* NodeGroup::find(std::size_t member, std::uint64_t name, std::uint64_t
   return found;
 }
 
-const std::byte* NodeGroup::source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) {
+const std::byte* NodeCollectives::source_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) {
   if (member == me()) return contiguous_address(current_->operand) + offset;
   return find(member, announcements_[member].source + offset, bytes);
 }
 
-std::byte* NodeGroup::destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) {
+std::byte* NodeCollectives::destination_of(std::size_t member, std::uint64_t offset, std::uint64_t bytes) {
   if (member == me()) return contiguous_address(current_->memory) + offset;
   return find(member, announcements_[member].destination + offset, bytes);
 }
 
-void NodeGroup::work_directly() {
-  switch (group_->kind) {
-    case GroupKind::all_reduce:
-    case GroupKind::reduce:
-    case GroupKind::reduce_scatter:
+void NodeCollectives::work_directly() {
+  switch (collective_->kind) {
+    case ShmCollectiveKind::all_reduce:
+    case ShmCollectiveKind::reduce:
+    case ShmCollectiveKind::reduce_scatter:
       return reduce_directly();
-    case GroupKind::broadcast:
+    case ShmCollectiveKind::broadcast:
       return broadcast_directly();
     default:
       return move_directly();
@@ -175,10 +175,10 @@ void NodeGroup::work_directly() {
 }
 
 // Each member's share straight into all results; of a reduce_scatter its own piece.
-void NodeGroup::reduce_directly() {
-  const bool pieces = group_->kind == GroupKind::reduce_scatter;
-  const std::uint64_t begin = pieces ? piece_offset(me()) : share_offset(group_->bytes, me());
-  const std::uint64_t end = pieces ? piece_offset(me() + 1) : share_offset(group_->bytes, me() + 1);
+void NodeCollectives::reduce_directly() {
+  const bool pieces = collective_->kind == ShmCollectiveKind::reduce_scatter;
+  const std::uint64_t begin = pieces ? piece_offset(me()) : share_offset(collective_->bytes, me());
+  const std::uint64_t end = pieces ? piece_offset(me() + 1) : share_offset(collective_->bytes, me() + 1);
   if (begin == end) return;
   if (pieces && contiguous_address(current_->memory) == nullptr) {
     for (std::size_t member = 0; member < members(); ++member) sources_[member] = source_of(member, begin, end - begin);
@@ -190,7 +190,8 @@ void NodeGroup::reduce_directly() {
   for (std::size_t member = 0; member < members(); ++member) {
     sources_[member] = source_of(member, begin, end - begin);
     if (pieces && member == me()) results_[results++] = contiguous_address(current_->memory);
-    if (group_->kind == GroupKind::all_reduce || (group_->kind == GroupKind::reduce && member == root()))
+    if (collective_->kind == ShmCollectiveKind::all_reduce ||
+        (collective_->kind == ShmCollectiveKind::reduce && member == root()))
       results_[results++] = destination_of(member, begin, end - begin);
   }
   by_pieces(begin, end, [&](std::uint64_t, std::uint64_t bytes) {
@@ -201,15 +202,15 @@ void NodeGroup::reduce_directly() {
 }
 
 // Where all results can be reached every member copies its share to all of them, else each fetches its own.
-void NodeGroup::broadcast_directly() {
+void NodeCollectives::broadcast_directly() {
   const bool shared_out = std::all_of(announcements_.begin(), announcements_.end(), [&](const Announcement& buffers) {
     return &buffers == &announcements_[root()] || buffers.has_destination != 0;
   });
   if (!shared_out) {
     if (is_root()) return;
-    return take_straight(0, source_of(root(), 0, group_->bytes), group_->bytes);
+    return take_straight(0, source_of(root(), 0, collective_->bytes), collective_->bytes);
   }
-  const std::uint64_t begin = share_offset(group_->bytes, me()), end = share_offset(group_->bytes, me() + 1);
+  const std::uint64_t begin = share_offset(collective_->bytes, me()), end = share_offset(collective_->bytes, me() + 1);
   if (begin == end) return;
   const std::byte* from = source_of(root(), begin, end - begin);
   const auto hand = [&](std::size_t member) {
@@ -219,22 +220,23 @@ void NodeGroup::broadcast_directly() {
   hand(me());
 }
 
-void NodeGroup::move_directly() {
+void NodeCollectives::move_directly() {
   const std::size_t self = me();
   copy_own_piece();
-  switch (group_->kind) {
-    case GroupKind::all_gather:
+  switch (collective_->kind) {
+    case ShmCollectiveKind::all_gather:
       return for_others([&](std::size_t member) {
         take_straight(landing_offset(member), source_of(member, 0, piece_bytes(member)), piece_bytes(member));
       });
-    case GroupKind::gather:
+    case ShmCollectiveKind::gather:
       return gather_directly();
-    case GroupKind::scatter:
+    case ShmCollectiveKind::scatter:
       if (is_root()) return;
       return take_straight(0, source_of(root(), piece_offset(self), piece_bytes(self)), piece_bytes(self));
-    case GroupKind::all_to_all:
+    case ShmCollectiveKind::all_to_all:
       return for_others([&](std::size_t member) {
-        take_straight(member * group_->bytes, source_of(member, self * group_->bytes, group_->bytes), group_->bytes);
+        take_straight(member * collective_->bytes, source_of(member, self * collective_->bytes, collective_->bytes),
+                      collective_->bytes);
       });
     default:
       return;
@@ -242,12 +244,12 @@ void NodeGroup::move_directly() {
 }
 
 // Where this member's piece stands at the root, whose own may stay out of its destination.
-std::uint64_t NodeGroup::offset_at_root() const {
+std::uint64_t NodeCollectives::offset_at_root() const {
   const bool closed_up = announcements_[root()].has_own == 0 && me() > root();
   return piece_offset(me()) - (closed_up ? piece_bytes(root()) : 0);
 }
 
-void NodeGroup::gather_directly() {
+void NodeCollectives::gather_directly() {
   const std::uint64_t bytes = piece_bytes(me());
   if (is_root() || bytes == 0) return;
   std::byte* to = destination_of(root(), offset_at_root(), bytes);
@@ -257,12 +259,12 @@ void NodeGroup::gather_directly() {
 }
 
 // These do nothing where a buffer was not found, which is a failure.
-void NodeGroup::take_straight(std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
+void NodeCollectives::take_straight(std::uint64_t offset, const std::byte* from, std::uint64_t bytes) {
   by_pieces(0, bytes,
             [&](std::uint64_t at, std::uint64_t part) { put(current_->memory, offset + at, from + at, part); });
 }
 
-void NodeGroup::copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+void NodeCollectives::copy_straight(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   by_pieces(0, bytes, [&](std::uint64_t at, std::uint64_t part) {
     if (current_->past_caches)
       stream(to + at, from + at, part);

@@ -2,24 +2,26 @@
 #include <algorithm>
 
 #include "tl/memory.h"
-#include "tl/shm/node_group.h"
+#include "tl/shm/node_collectives.h"
 #include "tl/shm/stream_copy.h"
 
 namespace plait::tl::detail {
 
-bool NodeGroup::has_reduction() const { return reduces(group_->kind); }
+bool NodeCollectives::has_reduction() const { return reduces(collective_->kind); }
 
-bool NodeGroup::copies_in() const { return gives() && (group_->kind != GroupKind::gather || !is_root()); }
+bool NodeCollectives::copies_in() const {
+  return gives() && (collective_->kind != ShmCollectiveKind::gather || !is_root());
+}
 
-bool NodeGroup::copies_out() const {
-  switch (group_->kind) {
-    case GroupKind::reduce_scatter:
+bool NodeCollectives::copies_out() const {
+  switch (collective_->kind) {
+    case ShmCollectiveKind::reduce_scatter:
       return false;
-    case GroupKind::reduce:
-    case GroupKind::gather:
+    case ShmCollectiveKind::reduce:
+    case ShmCollectiveKind::gather:
       return is_root();
-    case GroupKind::broadcast:
-    case GroupKind::scatter:
+    case ShmCollectiveKind::broadcast:
+    case ShmCollectiveKind::scatter:
       return !is_root();
     default:
       return true;
@@ -27,20 +29,20 @@ bool NodeGroup::copies_out() const {
 }
 
 // Whether each round has room for a piece of several members: those that go to one member only.
-bool NodeGroup::cut_by_taker() const {
-  return group_->kind == GroupKind::reduce_scatter || group_->kind == GroupKind::scatter ||
-         group_->kind == GroupKind::all_to_all;
+bool NodeCollectives::cut_by_taker() const {
+  return collective_->kind == ShmCollectiveKind::reduce_scatter || collective_->kind == ShmCollectiveKind::scatter ||
+         collective_->kind == ShmCollectiveKind::all_to_all;
 }
 
 // Of the vector, or of the piece that is most.
-std::uint64_t NodeGroup::longest_piece() const {
-  if (!has_pieces(group_->kind)) return group_->bytes;
+std::uint64_t NodeCollectives::longest_piece() const {
+  if (!has_pieces(collective_->kind)) return collective_->bytes;
   std::uint64_t longest = 0;
   for (std::size_t member = 0; member < members(); ++member) longest = std::max(longest, piece_bytes(member));
   return longest;
 }
 
-void NodeGroup::begin_stages() {
+void NodeCollectives::begin_stages() {
   way_ = Way::in_stages;
   ++steps_.in_stages;
   const std::size_t unit = has_reduction() ? current_->element_bytes : 1;
@@ -62,15 +64,15 @@ void NodeGroup::begin_stages() {
   copy_own_piece();
 }
 
-void NodeGroup::tell_rounds() {
+void NodeCollectives::tell_rounds() {
   ControlCounters& control = own_control();
   tell(control.copied_in, copied_in_);
   tell(control.reduced, reduced_);
   tell(control.copied_out, copied_out_);
 }
 
-bool NodeGroup::all_reached(std::atomic<std::uint32_t> ControlCounters::*counter, std::uint32_t wanted,
-                            bool only_givers) const {
+bool NodeCollectives::all_reached(std::atomic<std::uint32_t> ControlCounters::*counter, std::uint32_t wanted,
+                                  bool only_givers) const {
   for (std::size_t member = 0; member < members(); ++member) {
     if (member == me() || (only_givers && !takes_from(member))) continue;
     if (!reached((control_block(member).control().*counter).load(std::memory_order_acquire), wanted)) return false;
@@ -78,7 +80,7 @@ bool NodeGroup::all_reached(std::atomic<std::uint32_t> ControlCounters::*counter
   return true;
 }
 
-bool NodeGroup::run_stages(bool& moved) {
+bool NodeCollectives::run_stages(bool& moved) {
   moved |= run_one_part();
   if (copied_in_ != end_round_ || reduced_ != end_round_ || copied_out_ != end_round_) return false;
   first_round_ = end_round_;
@@ -87,7 +89,7 @@ bool NodeGroup::run_stages(bool& moved) {
 }
 
 // The most advanced work first, so that others need not wait for it. False when nothing can be done now.
-bool NodeGroup::run_one_part() {
+bool NodeCollectives::run_one_part() {
   ControlCounters& control = own_control();
   if (copies_out() && copied_out_ != end_round_ && can_copy_out()) {
     copy_out_round(copied_out_ - first_round_);
@@ -109,26 +111,26 @@ bool NodeGroup::run_one_part() {
   return false;
 }
 
-bool NodeGroup::can_copy_out() const {
+bool NodeCollectives::can_copy_out() const {
   if (!has_reduction()) return all_reached(&ControlCounters::copied_in, copied_out_ + 1, true);
   return copied_out_ != reduced_ && all_reached(&ControlCounters::reduced, copied_out_ + 1, false);
 }
 
 // What round `round` brings to the member `owner` (cut by taker), is its share to reduce (vectors), or comes from it
 // (all_gather, gather); of a broadcast all.
-NodeGroup::Part NodeGroup::part(std::uint32_t round, std::size_t owner) const {
+NodeCollectives::Part NodeCollectives::part(std::uint32_t round, std::size_t owner) const {
   if (cut_by_taker()) {
     const std::size_t takes = (members() + takers_a_round_ - 1) / takers_a_round_;
     if (owner / takers_a_round_ != round % takes) return {};
     const std::uint64_t first = std::uint64_t{round / takes} * slice_;
-    const bool pairs = group_->kind == GroupKind::all_to_all;
-    const std::uint64_t bytes = pairs ? group_->bytes : piece_bytes(owner);
+    const bool pairs = collective_->kind == ShmCollectiveKind::all_to_all;
+    const std::uint64_t bytes = pairs ? collective_->bytes : piece_bytes(owner);
     if (first >= bytes) return {};
     return {first, static_cast<std::size_t>(std::min<std::uint64_t>(slice_, bytes - first)),
             owner % takers_a_round_ * slice_};
   }
   const std::uint64_t first = std::uint64_t{round} * slice_;
-  const std::uint64_t all = has_pieces(group_->kind) ? piece_bytes(owner) : group_->bytes;
+  const std::uint64_t all = has_pieces(collective_->kind) ? piece_bytes(owner) : collective_->bytes;
   if (first >= all) return {};
   const std::uint64_t bytes = std::min<std::uint64_t>(slice_, all - first);
   if (!has_reduction()) return {first, static_cast<std::size_t>(bytes), 0};
@@ -138,11 +140,11 @@ NodeGroup::Part NodeGroup::part(std::uint32_t round, std::size_t owner) const {
 }
 
 // Where a part that is cut by taker begins among all that the giver has.
-std::uint64_t NodeGroup::given_offset(std::size_t taker) const {
-  return group_->kind == GroupKind::all_to_all ? taker * group_->bytes : piece_offset(taker);
+std::uint64_t NodeCollectives::given_offset(std::size_t taker) const {
+  return collective_->kind == ShmCollectiveKind::all_to_all ? taker * collective_->bytes : piece_offset(taker);
 }
 
-void NodeGroup::copy_in_round(std::uint32_t round) {
+void NodeCollectives::copy_in_round(std::uint32_t round) {
   std::byte* stage = control_blocks_[self_].stage(first_round_ + round);
   const auto fill = [&](const Part& part, std::uint64_t offset) {
     if (part.bytes == 0) return;
@@ -162,10 +164,10 @@ void NodeGroup::copy_in_round(std::uint32_t round) {
   }
 }
 
-void NodeGroup::reduce_round(std::uint32_t round) {
+void NodeCollectives::reduce_round(std::uint32_t round) {
   const Part own = part(round, me());
-  const bool pieces = group_->kind == GroupKind::reduce_scatter;
-  const bool keeps = group_->kind != GroupKind::reduce || is_root();  // the result, or a share of it
+  const bool pieces = collective_->kind == ShmCollectiveKind::reduce_scatter;
+  const bool keeps = collective_->kind != ShmCollectiveKind::reduce || is_root();  // the result, or a share of it
   const bool shows = shows_result();
   const std::uint64_t at_source = (pieces ? piece_offset(me()) : 0) + own.offset;
   MemoryCursor source(current_->operand, own.bytes > 0 ? at_source : 0);
@@ -188,19 +190,21 @@ void NodeGroup::reduce_round(std::uint32_t round) {
 }
 
 // Whether others copy this member's share of the result.
-bool NodeGroup::shows_result() const {
-  return group_->kind == GroupKind::all_reduce || (group_->kind == GroupKind::reduce && !is_root());
+bool NodeCollectives::shows_result() const {
+  return collective_->kind == ShmCollectiveKind::all_reduce ||
+         (collective_->kind == ShmCollectiveKind::reduce && !is_root());
 }
 
-void NodeGroup::copy_out_round(std::uint32_t round) {
+void NodeCollectives::copy_out_round(std::uint32_t round) {
   for_others([&](std::size_t member) {
     if (!has_reduction() && !takes_from(member)) return;
     const std::byte* stage = control_block(member).stage(first_round_ + round);
     const Part theirs = part(round, cut_by_taker() ? me() : member);
     if (theirs.bytes == 0) return;
     std::uint64_t offset = theirs.offset;
-    if (group_->kind == GroupKind::all_gather || group_->kind == GroupKind::gather) offset += landing_offset(member);
-    if (group_->kind == GroupKind::all_to_all) offset += member * group_->bytes;
+    if (collective_->kind == ShmCollectiveKind::all_gather || collective_->kind == ShmCollectiveKind::gather)
+      offset += landing_offset(member);
+    if (collective_->kind == ShmCollectiveKind::all_to_all) offset += member * collective_->bytes;
     put(current_->memory, offset, stage + theirs.at, theirs.bytes);
   });
 }

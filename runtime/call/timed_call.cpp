@@ -1,20 +1,24 @@
-#include "runtime/team/timed_call.h"
+#include "runtime/call/timed_call.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 
+#include "runtime/execution/execution.h"
+
 namespace plait::runtime {
 namespace {
 
+// A call of the ranks' own, on data that is packed.
 Status run_own(Team& team, const Call& call, const void* input, void* output, const Reducer* reducer) {
   const PreparedCall& prepared = team.schedules.find({.call = call, .candidate = planners_candidate});
   if (!prepared.accelerated) return {Code::internal, "trial: no plan to agree by"};
   const BoundSchedule& schedule = prepared.schedule;
-  Buffers buffers;
-  buffers.base = {static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output),
-                  schedule.scratch_bytes > 0 ? team.memory.reserve(schedule.scratch_bytes) : nullptr};
-  const Status status = team.engine.run(schedule, buffers, reducer, nullptr);
+  const Request request{.call = call, .input = {}, .output = {}, .reducer = reducer};
+  Execution execution{.schedule = &schedule, .staging = {}};
+  execution.staging.buffers.base = {static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output),
+                                    schedule.scratch_bytes > 0 ? team.memory.reserve(schedule.scratch_bytes) : nullptr};
+  const Status status = run(team, request, execution);
   return status.ok() ? status : team.reason_of(status);
 }
 

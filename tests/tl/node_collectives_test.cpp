@@ -11,7 +11,7 @@
 #include <random>
 
 #include "perf/helped.h"
-#include "tests/tl/group_traffic.h"
+#include "tests/tl/collective_traffic.h"
 #include "tests/tl/ranks.h"
 #include "tl/engine.h"
 #include "tl/shm/segment_shape.h"
@@ -47,7 +47,7 @@ struct Means {
 constexpr Means only_stages{}, shared_buffers{.shared = true}, by_kernel{.kernel_from = 1},
     long_by_kernel{.kernel_from = 5000}, everything{.shared = true, .kernel_from = 3000};
 
-struct GroupJob {
+struct CollectiveJob {
   std::uint64_t seed = 1;
   int ranks = 2;
   Means means;
@@ -60,7 +60,7 @@ struct GroupJob {
 };
 
 // The sizes at which a step changes its way, or the number of its rounds.
-std::vector<std::size_t> sizes_for(const GroupJob& job) {
+std::vector<std::size_t> sizes_for(const CollectiveJob& job) {
   std::vector<std::size_t> sizes = {0, 1, 7, 8, 55, 56, 57, 64};
   if (job.draws == Draws::from_first) return {8, 56, 57, 500};
   if (job.small) return sizes;
@@ -77,24 +77,24 @@ std::vector<std::size_t> sizes_for(const GroupJob& job) {
 
 struct Outcome {
   std::string problem;
-  std::size_t found = 0;     // how often shared memory of others was used
-  std::size_t assisted = 0;  // WorkTeam::assisted()
+  std::size_t found = 0;       // how often shared memory of others was used
+  std::size_t by_workers = 0;  // WorkTeam::by_workers()
 };
 
-void stand_at(const GroupJob& job, const SharedSegment& segment, int rank) {
+void stand_at(const CollectiveJob& job, const SharedSegment& segment, int rank) {
   const detail::ControlShape shape = detail::segment_shape(job.segment_bytes, job.ranks).control_block;
   const detail::ControlBlock control_block(segment.data() + static_cast<std::size_t>(rank) * shape.bytes(), shape);
   control_block.control().copied_in = control_block.control().reduced = control_block.control().copied_out =
       job.first_round;
 }
 
-Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std::vector<ShmPeer>& peers,
-                 const GroupPools& pools) {
+Outcome run_rank(const CollectiveJob& job, int rank, SharedSegment segment, const std::vector<ShmPeer>& peers,
+                 const CollectivePools& pools) {
   PoolBuffers buffers(pools, rank);
   ShmChannelOptions options;
   if (job.means.shared) options.buffers = &buffers;
   options.single_copy = job.means.kernel_from != ~std::size_t{0};
-  options.group_single_copy_from = job.means.kernel_from;
+  options.collective_single_copy_from = job.means.kernel_from;
   auto channel =
       make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, job.ranks, options);
   if (!channel.ok()) return {channel.status().message()};
@@ -107,14 +107,14 @@ Outcome run_rank(const GroupJob& job, int rank, SharedSegment segment, const std
   for (int call = 0; call < job.calls; ++call) {
     // A few calls drawn at random may all leave shared memory alone.
     const bool last_of_shared = job.means.shared && call + 1 == job.calls;
-    const GroupTraffic traffic(test::derive(job.seed, static_cast<std::uint64_t>(call), 5), rank, job.ranks, sizes,
-                               last_of_shared ? Draws::through_shared : job.draws);
+    const CollectiveTraffic traffic(test::derive(job.seed, static_cast<std::uint64_t>(call), 5), rank, job.ranks, sizes,
+                                    last_of_shared ? Draws::through_shared : job.draws);
     if (own.one_in(8) && !(job.draws == Draws::from_first && rank == 0))
       std::this_thread::sleep_for(std::chrono::microseconds(own.below(500)));
     const std::string problem = traffic.run(engine, pools);
     if (outcome.problem.empty() && !problem.empty()) outcome.problem = "call " + std::to_string(call) + ": " + problem;
   }
-  if (helped.has_value()) outcome.assisted = helped->team.assisted();
+  if (helped.has_value()) outcome.by_workers = helped->team.by_workers();
   outcome.found = buffers.found();
   return outcome;
 }
@@ -137,35 +137,35 @@ class Watch {
   std::jthread thread_;
 };
 
-std::string describe(const GroupJob& job) {
+std::string describe(const CollectiveJob& job) {
   return "job seed " + std::to_string(job.seed) + ", " + std::to_string(job.ranks) + " ranks, segment of " +
          std::to_string(job.segment_bytes) + ", shared " + std::to_string(job.means.shared) + ", kernel from " +
          std::to_string(job.means.kernel_from);
 }
 
-// The number of ranks that failed; `found` and `assisted` of all ranks together.
-int run_in_threads(const GroupJob& job, std::size_t* found = nullptr, std::size_t* assisted = nullptr) {
+// The number of ranks that failed; `found` and `by_workers` of all ranks together.
+int run_in_threads(const CollectiveJob& job, std::size_t* found = nullptr, std::size_t* by_workers = nullptr) {
   const Watch watch(describe(job));
-  const GroupPools pools(job.ranks);
+  const CollectivePools pools(job.ranks);
   if (!pools.ok()) return job.ranks;
-  std::atomic<std::size_t> all = 0, all_assisted = 0;
+  std::atomic<std::size_t> all = 0, all_by_workers = 0;
   std::barrier placed(job.ranks);
   const int failed = run_threads(job.ranks, job.segment_bytes, [&](int rank, SharedSegment segment, const auto& peers) {
     stand_at(job, segment, rank);
     placed.arrive_and_wait();
     Outcome outcome = run_rank(job, rank, std::move(segment), peers, pools);
     all += outcome.found;
-    all_assisted += outcome.assisted;
+    all_by_workers += outcome.by_workers;
     return outcome.problem;
   });
   if (found != nullptr) *found = all;
-  if (assisted != nullptr) *assisted += all_assisted;
+  if (by_workers != nullptr) *by_workers += all_by_workers;
   return failed;
 }
 
 #if !defined(__SANITIZE_THREAD__)  // it does not follow forks of programs with threads
-int run_in_processes(const GroupJob& job) {
-  const GroupPools pools(job.ranks);
+int run_in_processes(const CollectiveJob& job) {
+  const CollectivePools pools(job.ranks);
   if (!pools.ok()) return job.ranks;
   return run_processes(job.ranks, job.segment_bytes, [&](int rank, SharedSegment segment, const auto& peers) {
     return run_rank(job, rank, std::move(segment), peers, pools).problem;
@@ -177,7 +177,7 @@ constexpr int rank_counts[] = {2, 3, 4, 5, 7, 8, 13};
 
 class ShmCollectives : public testing::TestWithParam<int> {
  protected:
-  GroupJob job(const Means& means, std::uint64_t salt, std::size_t segment_bytes) const {
+  CollectiveJob job(const Means& means, std::uint64_t salt, std::size_t segment_bytes) const {
     return {.seed = test::derive(seed(), salt, static_cast<std::uint64_t>(GetParam())),
             .ranks = GetParam(),
             .means = means,
@@ -209,7 +209,7 @@ TEST_P(ShmCollectives, ByTheKernelAndAnyWay) {
 TEST_P(ShmCollectives, InSegmentsOfAnySize) {
   Random random(test::derive(seed(), static_cast<std::uint64_t>(GetParam()), 8));
   for (const std::uint64_t salt : {8u, 9u, 10u}) {
-    GroupJob any = job(salt == 8 ? everything : only_stages, salt, least() + random.below(2 * least()));
+    CollectiveJob any = job(salt == 8 ? everything : only_stages, salt, least() + random.below(2 * least()));
     any.calls /= 2;
     EXPECT_EQ(run_in_threads(any), 0) << describe(any);
   }
@@ -217,21 +217,21 @@ TEST_P(ShmCollectives, InSegmentsOfAnySize) {
 
 // It runs ahead until no slot or area is free.
 TEST_P(ShmCollectives, ARootThatWaitsForNobody) {
-  GroupJob ahead = job(only_stages, 16, usual());
+  CollectiveJob ahead = job(only_stages, 16, usual());
   ahead.calls = 10 * calls_of_a_job;
   ahead.draws = Draws::from_first;  // which the others follow late
   EXPECT_EQ(run_in_threads(ahead), 0);
 }
 
 TEST_P(ShmCollectives, ManySmallOnesInARow) {
-  GroupJob many = job(shared_buffers, 11, usual());
+  CollectiveJob many = job(shared_buffers, 11, usual());
   many.calls = 10 * calls_of_a_job;
   many.small = true;
   EXPECT_EQ(run_in_threads(many), 0);
 }
 
 TEST_P(ShmCollectives, RoundsMayWrapAround) {
-  GroupJob late = job(only_stages, 12, least());
+  CollectiveJob late = job(only_stages, 12, least());
   late.first_round = ~std::uint32_t{0} - 40;
   EXPECT_EQ(run_in_threads(late), 0);
   late.means = by_kernel;
@@ -242,17 +242,17 @@ TEST_P(ShmCollectives, RoundsMayWrapAround) {
 // Two threads a rank on its copies and reductions.
 TEST(HelpedShmCollectives, AnyWay) {
   std::uint64_t salt = 20;
-  std::size_t assisted = 0;
+  std::size_t by_workers = 0;
   for (const int ranks : {2, 3})
     for (const Means& means : {only_stages, shared_buffers, by_kernel}) {
-      const GroupJob helped{.seed = test::derive(seed(), ++salt, 1),
-                            .ranks = ranks,
-                            .means = means,
-                            .segment_bytes = SharedSegment::default_bytes(ranks),
-                            .workers = 1};
-      EXPECT_EQ(run_in_threads(helped, nullptr, &assisted), 0) << describe(helped);
+      const CollectiveJob helped{.seed = test::derive(seed(), ++salt, 1),
+                                 .ranks = ranks,
+                                 .means = means,
+                                 .segment_bytes = SharedSegment::default_bytes(ranks),
+                                 .workers = 1};
+      EXPECT_EQ(run_in_threads(helped, nullptr, &by_workers), 0) << describe(helped);
     }
-  EXPECT_GT(assisted, 0u);
+  EXPECT_GT(by_workers, 0u);
 }
 
 #if !defined(__SANITIZE_THREAD__)
@@ -270,20 +270,23 @@ TEST(ShmCollectiveFailures, AFailedCopyByTheKernelIsSaid) {
   const int gone = fork();
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
-  const GroupJob job{.seed = 3, .ranks = 3, .means = by_kernel, .segment_bytes = detail::least_segment_bytes(3)};
+  const CollectiveJob job{.seed = 3, .ranks = 3, .means = by_kernel, .segment_bytes = detail::least_segment_bytes(3)};
   const int failed =
       run_threads(3, job.segment_bytes, [&](int rank, SharedSegment segment, std::vector<ShmPeer> peers) {
         for (ShmPeer& peer : peers) peer.process = gone;
         auto channel =
-            make_shm_channel(std::move(segment), peers, rank, 3, {.single_copy = true, .group_single_copy_from = 1});
+            make_shm_channel(std::move(segment), peers, rank, 3, {.single_copy = true, .collective_single_copy_from = 1});
         Engine engine(by_kind({channel->get()}), {.yield = true});
         std::vector<std::byte> from(20000), to(20000);
         const Buffers buffers{{from.data(), to.data(), nullptr}};
         const Reducer reducer = make_reducer(Op::sum, Element::u32);
-        BoundGroup group{
-            .kind = GroupKind::all_reduce, .self = rank, .members = {0, 1, 2}, .bytes = 20000, .piece_offsets = {}};
+        BoundShmCollective collective{.kind = ShmCollectiveKind::all_reduce,
+                                      .self = rank,
+                                      .members = {0, 1, 2},
+                                      .bytes = 20000,
+                                      .piece_offsets = {}};
         ScheduleBuilder builder(4);
-        builder.group(group, {{0, 20000, Space::input}}, {{0, 20000, Space::output}});
+        builder.collective(collective, {{0, 20000, Space::input}}, {{0, 20000, Space::output}});
         const BoundSchedule schedule = builder.build();
         const Status first = engine.run(schedule, buffers, &reducer, nullptr);
         if (first.ok()) return std::string("the step succeeded");
@@ -303,8 +306,8 @@ TEST(ShmCollectiveFailures, AStepOfFewerRanksIsRefused) {
   ASSERT_TRUE(channel.ok());
   Engine engine(by_kind({channel->get()}), {.yield = true});
   ScheduleBuilder builder(1);
-  builder.group({.kind = GroupKind::broadcast, .members = {0, 1}, .bytes = 8, .piece_offsets = {}},
-                {{0, 8, Space::input}}, {});
+  builder.collective({.kind = ShmCollectiveKind::broadcast, .members = {0, 1}, .bytes = 8, .piece_offsets = {}},
+                     {{0, 8, Space::input}}, {});
   std::byte memory[8]{};
   const Status status = engine.run(builder.build(), {{memory, memory, memory}}, nullptr, nullptr);
   EXPECT_EQ(status.message(), "shm: a shared-memory collective of 2 ranks on a node of 3");
