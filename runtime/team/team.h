@@ -83,6 +83,7 @@ struct Team {
   Trials trials;
   ScheduleCache schedules;
   WorkMemory memory;
+  HostSizes host_sizes;                      // which calls are the host's
   SlotSize to_all, from_root;                // of alltoallv and alltoallw, and of scatterv
   bool short_calls_only = false;             // set up as TeamExtent::short_calls says
   std::unique_ptr<CommunicatorTrace> trace;  // nullptr: off

@@ -4,10 +4,10 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/mpi/host/errors.h"
-#include "plugin/mpi/host/host.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/communicator/made_communicator.h"
+#include "plugin/mpi/host/errors.h"
+#include "plugin/mpi/host/host.h"
 #include "plugin/mpi/host/progress.h"
 #include "runtime/execution/call_choice.h"
 #include "runtime/fusion/fusion.h"
@@ -38,17 +38,37 @@ bool calls_host(const MpiOperation& operation) {
   return packed || uses_host(*operation.prepared);
 }
 
-// As for the blocking calls, but for what those learn of lengths.
-bool is_hosts(const Team& team, const Request& request) {
-  if (request.prefix != Prefix::none) return scan_is_hosts(team, request);
-  return request.call.collective == Collective::gatherv && job().config.host_when_faster;
+// In its callers, for the sake of short calls.
+[[gnu::always_inline]] inline Decision decide_on(MpiOperation& operation, Form form) {
+  const Request& request = operation.request;
+  Communicator& communicator = *operation.communicator;
+  const auto look_up = [&]() -> const PreparedCall& {
+    const bool pairs = by_pairs(request.call.collective);
+    const Call first =
+        pairs ? PairExchange::first_call(pair_problem(communicator, request, usual_slot_bytes)) : request.call;
+    operation.prepared =
+        communicator.team->schedules.hold({.call = first,
+                                           .in_place = request.sharing != Sharing::none,
+                                           .displacements = request.displacements,
+                                           .candidate = pairs ? planners_candidate : candidate_of(request)});
+    return *operation.prepared;
+  };
+  const Asked asked{.form = form, .call = request.call, .unfit = why_host(operation)};
+  const Decision decision = decide(asked, agreed_by(communicator), look_up);
+  if (decision.what != Decision::What::run) [[unlikely]] {
+    operation.prepared.reset();
+    operation.reason = decision.reason;
+    return decision;
+  }
+  operation.needs_host = calls_host(operation);
+  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
+  return decision;
 }
 
-Admission admit_accelerated(MpiOperation& operation) {
-  prepare_to_run(operation);
-  if (operation.request.call.collective == Collective::allreduce)
+Admission enlist_and_hold(MpiOperation& operation, const Decision& decision) {
+  if (decision.prepared != nullptr && operation.request.call.collective == Collective::allreduce)
     if (Fusion* fusion = fusion_of(*operation.communicator); fusion != nullptr) fusion->enlist(operation);
-  if (operation.prepared == nullptr) return Admission::host;
+  if (decision.what != Decision::What::run) return Admission::host;
   operation.error = operation.types.hold(operation.request);
   if (operation.error == MPI_SUCCESS) return Admission::taken;
   own_progress().leave_out(*operation.communicator, operation.error);
@@ -62,22 +82,13 @@ void note_post(Communicator& communicator) {
   if (communicator.road == Road::waiting) note_waiting_post(communicator);
 }
 
-Admission admit_by_road(MpiOperation& operation) {
+Admission admit_as_decided(MpiOperation& operation) {
   Communicator& communicator = *operation.communicator;
-  note_post(communicator);
-  switch (communicator.road) {
-    case Road::accelerated:
-      return admit_accelerated(operation);
-    case Road::broken:
-      operation.error = communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER;
-      return Admission::failed;
-    case Road::waiting:
-      operation.reason = reasons::not_set_up_by_blocking;
-      return Admission::host;
-    default:
-      operation.reason = communicator.host_reason;
-      return Admission::host;
-  }
+  const Decision decision = decide_on(operation, Form::nonblocking);
+  if (decision.eligible) note_post(communicator);
+  if (decision.what != Decision::What::fail) return enlist_and_hold(operation, decision);
+  operation.error = communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER;
+  return Admission::failed;
 }
 
 // MPI's requests are pointers or integers.
@@ -170,47 +181,20 @@ const char* why_host(const MpiOperation& operation) {
   return nullptr;
 }
 
-void prepare_to_run(MpiOperation& operation) {
-  const Request& request = operation.request;
-  Team& team = *operation.communicator->team;
-  const bool pairs = by_pairs(request.call.collective);
-  if (is_hosts(team, request)) {
-    operation.reason = plan::reasons::host_is_faster;
-    return;
-  }
-  if (pairs && team.short_calls_only) {
-    operation.reason = reasons::short_set_up;
-    return;
-  }
-  const Call first =
-      pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
-  auto prepared = team.schedules.hold({.call = first,
-                                       .in_place = request.sharing != Sharing::none,
-                                       .displacements = request.displacements,
-                                       .candidate = pairs ? planners_candidate : candidate_of(request)});
-  if (!prepared->accelerated) {
-    operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
-    return;
-  }
-  operation.prepared = std::move(prepared);
-  operation.needs_host = calls_host(operation);
-  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
-}
+Decision prepare_to_run(MpiOperation& operation, Form form) { return decide_on(operation, form); }
 
 bool post_stays_with_host(Communicator& communicator) noexcept {
   if (communicator.road == Road::waiting) note_post(communicator);
-  return communicator.road == Road::waiting || communicator.road == Road::host;
+  return communicator.road == Road::waiting || hosts_for_good(communicator);
 }
 
 void note_latest(MpiOperation& operation, MPI_Request handle) { latest = {&operation, handle}; }
 
 namespace {
 
-Admission decide(MpiOperation& operation) {
-  operation.reason = why_host(operation);
-  if (operation.reason != nullptr) return Admission::host;
+Admission admit_or_leave_out(MpiOperation& operation) {
   try {
-    return admit_by_road(operation);
+    return admit_as_decided(operation);
   } catch (const std::exception& exception) {
     operation.error = error_code(status_of(exception));
     own_progress().leave_out(*operation.communicator, operation.error);
@@ -221,7 +205,7 @@ Admission decide(MpiOperation& operation) {
 }  // namespace
 
 Admission admit(MpiOperation& operation) {
-  const Admission admission = decide(operation);
+  const Admission admission = admit_or_leave_out(operation);
   const bool counted = job().overlaps() && operation.request.call.collective == Collective::allreduce;
   if (counted && admission == Admission::host) OverlapCounts::instance().count_alone(operation.reason);
   return admission;
