@@ -17,7 +17,7 @@ struct ChannelTraits {
   std::string_view name;      // never changed once it is out
   bool crosses_nodes = true;  // connects ranks of different nodes, else only those of one
   bool any_length = true;     // else it only takes short messages, beside another channel or for short calls
-  bool shared_memory_collectives = false;  // all ranks of a node in one operation (StepKind::group)
+  bool shared_memory_collectives = false;  // all ranks of a node in one operation (StepKind::shm_collective)
   bool segment = false;                    // its ranks share memory, in which they also see that one has failed
   bool rails = false;                      // messages can be bound to rails
   bool needs_host = false;                 // it calls the host MPI: it moves only where a thread may do that

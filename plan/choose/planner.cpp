@@ -21,8 +21,6 @@ namespace plait::plan {
 
 namespace {
 
-// Between nodes the host's reduce_scatter of a few bytes ends in messages that nobody waits for (docs/performance.md).
-constexpr std::size_t host_reduce_scatter_bytes = 512;
 constexpr std::size_t most_shapes = 64;  // that a store keeps while no communicator has them
 constexpr int most_candidates = 3;
 
@@ -196,6 +194,7 @@ struct Planner::Implementation {
   int rank;
   PlannerOptions options;
   PlanStore::Implementation* store;
+  HostSizes host_sizes;
   std::shared_ptr<Shelf> shelf = {};
   const TunedShape* tuned = nullptr;  // of the table
 
@@ -219,7 +218,7 @@ struct Planner::Implementation {
     return {hierarchy,           options.machine, options.siblings,
             options.chunk_bytes, options.rails,   options.routes->shared_memory().has_value()};
   }
-  bool host_is_faster(const Call& call) const;
+  const HostRow* host_row(const Call& call) const;
   Status check(const std::string& plan) const;
   const ReadyPlan* ready(const Call& call, const Candidate& candidate);
 };
@@ -288,8 +287,8 @@ Decision Planner::Implementation::compute_decision(const Call& call, const Tuned
       decision.candidates.push_back(std::move(*forced));
   if (range != nullptr && decision.candidates.empty()) take_from_table(call, *range, decision);
   if (!decision.host_reason.empty()) return decision;
-  if (decision.candidates.empty() && options.host_when_faster && options.forced_plan.empty() && host_is_faster(call))
-    return {reasons::host_is_faster, {}, {}};
+  if (decision.candidates.empty() && options.forced_plan.empty())
+    if (const HostRow* row = host_row(call); row != nullptr) return {row->reason, {}, {}};
   for (Candidate& candidate : candidates(call, context(), most_candidates))
     decision.candidates.push_back(std::move(candidate));
   if (decision.candidates.empty()) decision.host_reason = reasons::no_plan;
@@ -308,12 +307,12 @@ void Planner::Implementation::take_from_table(const Call& call, const TunedRange
             tuned->shape + " is not used: " + tuned_plan.status().message());
 }
 
-bool Planner::Implementation::host_is_faster(const Call& call) const {
-  const bool reduce_scatter =
-      call.collective == Collective::reduce_scatter || call.collective == Collective::reduce_scatter_block;
-  const std::size_t segments = call.counts == nullptr ? static_cast<std::size_t>(hierarchy.ranks()) : 1;
-  return reduce_scatter && hierarchy.nodes() > 1 &&
-         payload_bytes(call, hierarchy.ranks()) * segments <= host_reduce_scatter_bytes;
+// `call` stands for its class: its segments are equal, and it has no list of them.
+const HostRow* Planner::Implementation::host_row(const Call& call) const {
+  const bool lists = call.collective == Collective::allgatherv || call.collective == Collective::reduce_scatter;
+  CallSize size = call_size(call, hierarchy.ranks());
+  if (lists) size.call = size.all_ranks = size.call * static_cast<std::size_t>(hierarchy.ranks());
+  return host_sizes.row_of_planned(call.collective, size);
 }
 
 // A plan that fits no collective at all is a mistake; one that fits only some is not. A plan file is for one
@@ -358,10 +357,17 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
 int class_of_payload(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 
 Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store)
-    : implementation_(std::make_unique<Implementation>(Implementation{
-          std::move(hierarchy), rank, std::move(options), store != nullptr ? store->implementation_.get() : nullptr})) {
+    : implementation_(
+          std::make_unique<Implementation>(Implementation{std::move(hierarchy),
+                                                          rank,
+                                                          std::move(options),
+                                                          store != nullptr ? store->implementation_.get() : nullptr,
+                                                          {}})) {
   Implementation& planner = *implementation_;
   if (!planner.options.routes) planner.options.routes = usual_routes(planner.hierarchy);
+  planner.host_sizes =
+      HostSizes(host_entries(planner.options.table.get()), {planner.hierarchy.ranks(), planner.hierarchy.nodes() > 1},
+                planner.options.host_when_faster);
   planner.take_shelf();
   if (const TuningTable* table = planner.options.table.get(); table != nullptr)
     planner.tuned = table->shape(shape_text(planner.hierarchy, planner.options.siblings));
@@ -393,5 +399,6 @@ void Planner::force(std::string plan) {
 const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy; }
 const Routes& Planner::routes() const { return *implementation_->options.routes; }
 const Machine& Planner::machine() const { return implementation_->options.machine; }
+const HostSizes& Planner::host_sizes() const { return implementation_->host_sizes; }
 
 }  // namespace plait::plan

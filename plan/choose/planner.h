@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/choose/host_rows.h"
 #include "plan/choose/table.h"
 #include "plan/lower/bound_schedule.h"
 #include "plan/model/collective.h"
@@ -24,10 +25,9 @@ namespace plait::plan {
 // a second and some tens of megabytes for so many.
 inline constexpr int most_planned_ranks = 256;
 
-// Why the planner leaves a call to the host.
+// Why the planner leaves a call to the host; host_rows.h has more.
 namespace reasons {
 inline constexpr const char* too_large = "communicator too large to plan for";
-inline constexpr const char* host_is_faster = "the host is faster";
 inline constexpr const char* no_plan = "no plan for this hierarchy";
 }  // namespace reasons
 
@@ -37,7 +37,8 @@ int class_of_payload(std::size_t bytes);
 // What the ranks of a communicator agreed on at set-up, and what the choice may depend on.
 struct PlannerOptions {
   std::string forced_plan;  // PLAIT_PLAN; empty: choose
-  // Goes before the cost model where it has a plan for the call, and behind forced_plan; nullptr: none.
+  // Goes before the cost model where it has a plan for the call, and behind forced_plan; its rows of what is the host's
+  // go before Plait's own. nullptr: none.
   std::shared_ptr<const TuningTable> table = {};
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   bool host_when_faster = true;
@@ -110,6 +111,7 @@ class Planner {
   const Hierarchy& hierarchy() const;
   const Routes& routes() const;
   const Machine& machine() const;
+  const HostSizes& host_sizes() const;  // what else is the host's
 
  private:
   struct Implementation;

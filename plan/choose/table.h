@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/choose/host_rows.h"
 #include "plan/model/collective.h"
 #include "plan/model/layer.h"
 #include "plan/model/machine.h"
@@ -39,10 +40,14 @@ struct TuningTable {
   std::string machine;      // the name of the machine that it was made for
   Fingerprint fingerprint;  // of that machine; empty: fits all
   std::vector<TunedShape> shapes;
+  HostEntries host = {};  // for communicators of all shapes; each collective once
 
   // Nullptr where the table has none.
   const TunedShape* shape(std::string_view text) const;
 };
+
+// The table's, or none.
+const HostEntries& host_entries(const TuningTable* table);
 
 // What the shape's entry says of a call; nullptr: nothing. allgatherv and reduce_scatter are found as collectives of
 // equal segments where the table has no entry of their own. Calls of operators that do not commute are not in tables.

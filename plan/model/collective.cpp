@@ -88,6 +88,21 @@ bool rooted(Collective collective) {
          collective == Collective::scatter || collective == Collective::gatherv || collective == Collective::scatterv;
 }
 
+bool counts_parts(Collective collective) {
+  switch (collective) {
+    case Collective::allgather:
+    case Collective::alltoall:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::reduce_scatter_block:
+    case Collective::scan:
+    case Collective::exscan:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::size_t payload_bytes(const Call& call, int ranks) {
   if (call.counts == nullptr) return call.count * call.element_bytes;
   return std::accumulate(call.counts, call.counts + ranks, std::size_t{0}) * call.element_bytes;

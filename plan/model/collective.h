@@ -57,6 +57,7 @@ std::string_view name(Collective collective);  // "allreduce"
 std::optional<Collective> collective_named(std::string_view name);
 bool reduces(Collective collective);  // barrier counts as a reduction of nothing
 bool rooted(Collective collective);
+bool counts_parts(Collective collective);  // a call's count is that of one rank's part, of which each rank has one
 
 // One call, described only by what MPI guarantees to be equal on all ranks of the communicator.
 struct Call {

@@ -12,6 +12,7 @@
 #include "runtime/execution/call_choice.h"
 #include "runtime/execution/call_record.h"
 #include "runtime/execution/caller.h"
+#include "runtime/execution/decide.h"
 #include "runtime/execution/execution.h"
 #include "runtime/execution/pair_exchange.h"
 #include "runtime/execution/staging.h"
@@ -72,18 +73,53 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
   return error == 0 ? error : communicator.raise(error);
 }
 
-TeamExtent extent_for(const Communicator& communicator, const Call& call) {
-  if (lies_in_pieces(call.collective)) return TeamExtent::all_calls;  // how long they are no rank knows
-  return is_short(call, communicator.ranks) && !communicator.posts ? TeamExtent::short_calls : TeamExtent::all_calls;
+// ---- Deciding ----
+
+Outcome run_eligible(Communicator& communicator, Request& request, std::uint64_t begin_ns);
+
+// Of exchanges by pairs whose lengths follow from what all ranks see in each call; nullptr where the slots' size is
+// fixed.
+SlotSize* slot_size_of(Team& team, Collective collective) {
+  if (!by_pairs(collective) || collective == Collective::gatherv)
+    return nullptr;  // what its root sees the others do not
+  return collective == Collective::scatterv ? &team.from_root : &team.to_all;
+}
+
+SlotSize* slot_size_of(const Communicator& communicator, Collective collective) {
+  return communicator.team != nullptr ? slot_size_of(*communicator.team, collective) : nullptr;
+}
+
+// What counts calls counts this one.
+inline void count(Communicator& communicator, const Call& call, const Decision& decision) {
+  if (decision.prepared != nullptr) {
+    if (decision.prepared->tried != nullptr) decision.prepared->tried->trial.count();
+  } else if (decision.by_lengths) {
+    slot_size_of(communicator, call.collective)->note_host_call();
+  } else if (decision.eligible && communicator.road == Road::waiting) {
+    ++communicator.eligible_calls;
+  }
+}
+
+// It neither runs here nor is timed: a set-up before all else, or it is the host's, or fails. Apart from short calls,
+// which do without all that.
+[[gnu::noinline]] Outcome turn_down(Communicator& communicator, Request& request, std::uint64_t begin_ns,
+                                    Decision decision) {
+  switch (decision.what) {
+    case Decision::What::set_up:
+      set_up_now(communicator, decision.extent);
+      // Its pieces are in the order of a set-up that was not there when they were read.
+      if (on_neighbors(request.call.collective) && communicator.road == Road::accelerated)
+        return Outcome::host(reasons::not_set_up);
+      return run_eligible(communicator, request,
+                          begin_ns);  // which may be set up for short calls now, and ask for more
+    case Decision::What::fail:
+      return Outcome::done(communicator.raise(communicator.error));
+    default:
+      return Outcome::host(decision.reason);
+  }
 }
 
 // ---- Exchanges by pairs ----
-
-// Whose lengths follow from what all ranks see in each call; nullptr where the slots' size is fixed.
-SlotSize* slot_size_of(Team& team, Collective collective) {
-  if (collective == Collective::gatherv) return nullptr;  // what the root sees the others do not
-  return collective == Collective::scatterv ? &team.from_root : &team.to_all;
-}
 
 int run(Communicator& communicator, const Request& request, const PairExchange::Problem& problem,
         const PreparedCall& prepared) {
@@ -99,62 +135,54 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
   return error == 0 ? error : communicator.raise(error);
 }
 
-// The same on all ranks: what they know of the lengths is what earlier calls have told all of them.
-const char* why_faster_on_host(Collective collective, SlotSize* size) {
-  if (!job().config.host_when_faster) return nullptr;
-  if (collective == Collective::gatherv) return plan::reasons::host_is_faster;
-  return size != nullptr && size->host_has_turn() ? "the host is faster with lengths such as the last" : nullptr;
-}
-
 Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  if (communicator.team->short_calls_only) [[unlikely]] {
-    set_up_now(communicator, TeamExtent::all_calls);
-    if (communicator.road == Road::host) return {.reason = communicator.host_reason};
-    if (communicator.road == Road::broken) return {.code = communicator.raise(communicator.error)};
-  }
-  Team& team = *communicator.team;
-  SlotSize* size = slot_size_of(team, request.call.collective);
-  if (const char* reason = why_faster_on_host(request.call.collective, size)) return {.reason = reason};
-  const PairExchange::Problem problem =
-      pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
-  const Call first = PairExchange::first_call(problem);
-  const PreparedCall& prepared = team.schedules.find({.call = first, .candidate = planners_candidate});
-  if (!prepared.accelerated) return {.reason = prepared.reason};
-  if (begin_ns == 0 && team.trace != nullptr) begin_ns = monotonic_ns();
+  PairExchange::Problem problem;
+  const auto look_up = [&]() -> const PreparedCall& {
+    const SlotSize* size = slot_size_of(*communicator.team, request.call.collective);
+    problem = pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
+    const Call first = PairExchange::first_call(problem);
+    return communicator.team->schedules.find({.call = first, .candidate = planners_candidate});
+  };
+  const Asked asked{.form = Form::blocking, .call = request.call};
+  const SlotSize* lengths = slot_size_of(communicator, request.call.collective);
+  const Decision decision = decide(asked, agreed_by(communicator, lengths), look_up);
+  count(communicator, asked.call, decision);
+  if (decision.what != Decision::What::run) return turn_down(communicator, request, begin_ns, decision);
+  const PreparedCall& prepared = *decision.prepared;
+  if (begin_ns == 0 && communicator.team->trace != nullptr) begin_ns = monotonic_ns();
   note_call({.plan = prepared.plan, .channels = prepared.channels});
   const int code = run(communicator, request, problem, prepared);
   if (begin_ns != 0)
     record(communicator, request, prepared, row_of(communicator, request, prepared, Form::blocking), begin_ns);
-  return {.code = code};
+  return Outcome::done(code);
 }
 
 // ---- Neighbours ----
 
-// A call's pieces are in the order that its communicator's set-up found: the call that sets it up is the host's.
-Outcome run_with_neighbors(Communicator& communicator, Request& request, bool just_set_up, std::uint64_t begin_ns) {
-  if (communicator.team->short_calls_only) [[unlikely]] {
-    set_up_now(communicator, TeamExtent::all_calls);
-    if (communicator.road == Road::host) return {.reason = communicator.host_reason};
-    if (communicator.road == Road::broken) return {.code = communicator.raise(communicator.error)};
-    just_set_up = true;
-  }
-  if (just_set_up) return {.reason = reasons::not_set_up};
-  Team& team = *communicator.team;
-  if (team.neighborhood == nullptr) return {.reason = reasons::no_neighborhood};
-  if (communicator.neighbors == nullptr) communicator.neighbors = std::make_unique<NeighborExchange>();
-  communicator.neighbors->take(request);
-  const std::shared_ptr<const PreparedCall> prepared = team.neighborhood->find(communicator.neighbors->shape());
-  if (!prepared->accelerated) return {.reason = prepared->reason};
-  if (begin_ns == 0 && team.trace != nullptr) begin_ns = monotonic_ns();
+Outcome run_among_neighbors(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
+  std::shared_ptr<const PreparedCall> prepared;
+  const auto look_up = [&]() -> const PreparedCall& {
+    if (communicator.neighbors == nullptr) communicator.neighbors = std::make_unique<NeighborExchange>();
+    communicator.neighbors->take(request);
+    prepared = communicator.team->neighborhood->find(communicator.neighbors->shape());
+    return *prepared;
+  };
+  const Asked asked{.form = Form::blocking, .call = request.call, .unfit = why_not_among_neighbors(communicator)};
+  const Decision decision = decide(asked, agreed_by(communicator), look_up);
+  count(communicator, asked.call, decision);
+  if (decision.what != Decision::What::run) return turn_down(communicator, request, begin_ns, decision);
+  if (begin_ns == 0 && communicator.team->trace != nullptr) begin_ns = monotonic_ns();
   note_call({.plan = prepared->plan, .channels = prepared->channels});
   Execution execution{.schedule = &prepared->schedule, .staging = {}, .exchange = communicator.neighbors.get()};
   if (const int code = run_through(communicator, request, execution); code != 0) [[unlikely]]
-    return {.code = code};
+    return Outcome::done(code);
   const int error = finish(request, execution);
   if (begin_ns != 0)
     record(communicator, request, *prepared, row_of(communicator, request, *prepared, Form::blocking), begin_ns);
-  return {.code = error == 0 ? error : communicator.raise(error)};
+  return Outcome::done(error == 0 ? error : communicator.raise(error));
 }
+
+// ---- Calls of a length that all ranks know ----
 
 // A call in a trial, or one by which a settled class is watched.
 Outcome run_timed(Communicator& communicator, Request& request, CallShape shape, TrialClass& tried, bool measuring) {
@@ -164,50 +192,55 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   std::shared_ptr<const PreparedCall> prepared;
   if (candidate != Trial::host) prepared = team.schedules.hold(shape);
   if (const Status met = meet_for_timed_call(team, tried.trial); !met.ok()) [[unlikely]]
-    return {.code = fail(communicator, met)};
+    return Outcome::done(fail(communicator, met));
   const std::uint64_t begin_ns = monotonic_ns();
-  communicator.timed = {.tried = &tried, .begin_ns = begin_ns};
-  if (prepared == nullptr || !prepared->accelerated) return {.reason = tried.reason()};
+  communicator.sample = {.tried = &tried, .begin_ns = begin_ns};
+  if (prepared == nullptr || !prepared->accelerated) return Outcome::host(tried.reason(), &communicator.sample);
   note_call({.plan = prepared->plan, .channels = prepared->channels});
   const int code = run(communicator, request, *prepared);
   const std::uint64_t took_ns = monotonic_ns() - begin_ns;
-  communicator.timed = {};
-  if (communicator.road == Road::broken) return {.code = code};
+  communicator.sample = {};
+  if (is_broken(communicator)) return Outcome::done(code);
   if (measuring || team.trace != nullptr) record(communicator, request, *prepared, prepared->row, begin_ns);
   end_timed(communicator, tried, took_ns);
-  return {.code = code};
+  return Outcome::done(code);
 }
 
-Outcome run_prepared(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  if (request.prefix != Prefix::none && scan_is_hosts(*communicator.team, request))
-    return {.reason = plan::reasons::host_is_faster};
+// A part of accelerate(): a call of its own shows in the time of a small one.
+[[gnu::always_inline]] inline Outcome run_prepared(Communicator& communicator, Request& request,
+                                                   std::uint64_t begin_ns) {
   const CallShape shape{.call = request.call,
                         .in_place = request.sharing != Sharing::none,
                         .displacements = request.displacements,
                         .candidate = candidate_of(request)};
-  const PreparedCall* prepared = &communicator.team->schedules.find(shape);
-  if (prepared->too_long || (communicator.posts && communicator.team->short_calls_only)) [[unlikely]] {
-    set_up_now(communicator, TeamExtent::all_calls);
-    if (communicator.road == Road::host) return {.reason = communicator.host_reason};
-    if (communicator.road == Road::broken) return {.code = communicator.raise(communicator.error)};
-    prepared = &communicator.team->schedules.find(shape);
+  const auto look_up = [&]() -> const PreparedCall& { return communicator.team->schedules.find(shape); };
+  const Asked asked{.form = Form::blocking, .call = request.call};
+  const Decision decision = decide(asked, agreed_by(communicator), look_up);
+  count(communicator, asked.call, decision);
+  if (decision.what != Decision::What::run) [[unlikely]] {
+    if (decision.what != Decision::What::time) return turn_down(communicator, request, begin_ns, decision);
+    return run_timed(communicator, request, shape, *decision.prepared->tried, begin_ns != 0);
   }
-  if (prepared->tried != nullptr && !prepared->tried->trial.passes()) [[unlikely]]
-    return run_timed(communicator, request, shape, *prepared->tried, begin_ns != 0);
-  if (!prepared->accelerated) return {.reason = prepared->reason};
+  const PreparedCall& prepared = *decision.prepared;
   const bool measuring = begin_ns != 0 || communicator.team->trace != nullptr;
   if (measuring && begin_ns == 0) begin_ns = monotonic_ns();
-  note_call({.plan = prepared->plan, .channels = prepared->channels});
-  const int code = run(communicator, request, *prepared);
-  if (measuring) record(communicator, request, *prepared, prepared->row, begin_ns);
-  return {.code = code};
+  note_call({.plan = prepared.plan, .channels = prepared.channels});
+  const int code = run(communicator, request, prepared);
+  if (measuring) record(communicator, request, prepared, prepared.row, begin_ns);
+  return Outcome::done(code);
+}
+
+inline Outcome run_eligible(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
+  if (by_pairs(request.call.collective)) return run_by_pairs(communicator, request, begin_ns);
+  if (on_neighbors(request.call.collective)) return run_among_neighbors(communicator, request, begin_ns);
+  return run_prepared(communicator, request, begin_ns);
 }
 
 }  // namespace
 
 void set_up_now(Communicator& communicator, TeamExtent extent) {
   const bool replaces = communicator.team != nullptr;
-  communicator.timed = {};
+  communicator.sample = {};
   communicator.grouping.reset();  // it has plans of the set-up that is replaced
   Result<std::unique_ptr<Team>> made = communicator.connect(extent, std::move(communicator.team));
   if (made.ok()) {
@@ -234,31 +267,19 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
     if (communicator.operations.pending.load(std::memory_order_acquire) != 0) [[unlikely]]
       communicator.progress.drain(communicator);
     // Left behind where an error handler of the program did not return: other ranks have counted that call.
-    if (communicator.timed.tried != nullptr) [[unlikely]]
-      end_host_call(communicator);
-    bool just_set_up = false;
-    if (communicator.road == Road::waiting) [[unlikely]] {
-      if (++communicator.eligible_calls < job().config.setup_calls) return {.reason = reasons::not_set_up};
-      set_up_now(communicator, extent_for(communicator, request.call));
-      just_set_up = true;
-    }
-    if (communicator.road == Road::host) [[unlikely]]
-      return {.reason = communicator.host_reason};
-    if (communicator.road == Road::broken) [[unlikely]]
-      return {.code = communicator.raise(communicator.error)};
-    if (by_pairs(request.call.collective)) return run_by_pairs(communicator, request, begin_ns);
-    if (on_neighbors(request.call.collective)) return run_with_neighbors(communicator, request, just_set_up, begin_ns);
-    return run_prepared(communicator, request, begin_ns);
+    if (communicator.sample.tried != nullptr) [[unlikely]]
+      end_host_call(communicator, communicator.sample);
+    return run_eligible(communicator, request, begin_ns);
   } catch (const std::exception& exception) {
     failure = status_of(exception);
   }
   // The other ranks go on without this one, so that none can go back to the host now.
-  return {.code = fail(communicator, failure)};
+  return Outcome::done(fail(communicator, failure));
 }
 
-void end_host_call(Communicator& communicator) {
+void end_host_call(Communicator& communicator, TimedCall& sample) {
   const std::uint64_t end_ns = monotonic_ns();
-  const TimedCall timed = std::exchange(communicator.timed, {});
+  const TimedCall timed = std::exchange(sample, {});
   end_timed(communicator, *timed.tried, end_ns - timed.begin_ns);
 }
 

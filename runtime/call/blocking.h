@@ -10,24 +10,45 @@
 
 namespace plait::runtime {
 
-// What became of a request: `reason` is why the host must take the call, nullptr when it is done with `code`.
-struct Outcome {
-  const char* reason = nullptr;
-  int code = 0;
+// What became of a request: done, with what the call is to return; or why the host must take it, and what is to be
+// ended by end_host_call() after that. Fits two registers, for the sake of short calls.
+class Outcome {
+ public:
+  static Outcome done(int code) { return Outcome(nullptr, code, nullptr); }
+  static Outcome host(const char* reason, TimedCall* sample = nullptr) { return Outcome(reason, 0, sample); }
+
+  bool is_done() const { return reason_ == nullptr; }
+  int code() const { return code_; }
+  // nullptr when done
+  const char* reason() const { return reason_; }
+  // nullptr: none. Precondition: the host must take the call.
+  TimedCall* sample() const { return sample_; }
+
+ private:
+  Outcome(const char* reason, int code, TimedCall* sample) : reason_(reason) {
+    if (reason == nullptr)
+      code_ = code;
+    else
+      sample_ = sample;
+  }
+  const char* reason_;
+  union {
+    int code_;
+    TimedCall* sample_;
+  };
 };
+static_assert(sizeof(Outcome) <= 2 * sizeof(void*));
 
 // Runs an eligible request, or says why not. The first eligible calls of a communicator are the host's; then it is set
 // up, collectively. Throws nothing. `begin_ns`: of the call, 0 when nobody measures.
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns);
 
-// After the host has taken a call for which `communicator.timed` is set.
-void end_host_call(Communicator& communicator);
+// After the host has taken a call that is a sample: accelerate() has said so.
+void end_host_call(Communicator& communicator, TimedCall& sample);
 
 // Sets up a communicator that waits for it, or that is set up for less; collective over it. Afterwards it is
 // accelerated, or the host's for ever, or broken where a rank had failed before.
 void set_up_now(Communicator& communicator, TeamExtent extent);
-
-// For what is thrown before a call has begun.
 
 // Where the others leave the call to the host, this rank does so as well: true until a communicator is set up. The call
 // counts as an eligible one, as it does with the others unless its arguments are none of Plait's. Where they set up at

@@ -1,4 +1,4 @@
-// How a call is planned, and whether the host is known to be faster at it, by what is the same on all ranks.
+// How a call is planned, by what is the same on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,5 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
 
 // By which candidate of a trial (CallShape::candidate) a request's call is planned; the same on all ranks.
 int candidate_of(const Request& request);
-
-// Whether a scan is the host's where it is the faster one; the same on all ranks.
-bool scan_is_hosts(const Team& team, const Request& request);
 
 }  // namespace plait::runtime

@@ -42,7 +42,7 @@ enum class Road : std::uint8_t {
   broken,  // a transfer failed: the ranks may disagree on what was done, so that every call fails with that error
 };
 
-// A call that the host has, and that is timed.
+// A sample of a trial that the host has.
 struct TimedCall {
   TrialClass* tried = nullptr;  // nullptr: the call is not timed
   std::uint64_t begin_ns = 0;
@@ -78,7 +78,9 @@ struct Communicator {
   int error = 0;                      // of a broken one: a code of the caller's
   std::unique_ptr<Team> team;         // once accelerated
 
-  TimedCall timed;  // what the host is to take next
+  // What a timed call was told (call/blocking.h), until it says that the host is through. Where an error handler of the
+  // program's does not return, the next call ends it.
+  TimedCall sample;
 
   std::unique_ptr<PairExchange> pairs;          // of the blocking calls, of which one runs at a time; nullptr: none yet
   std::unique_ptr<NeighborExchange> neighbors;  // likewise

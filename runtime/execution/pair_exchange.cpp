@@ -83,7 +83,7 @@ int PairExchange::fill_slots() {
   if (out_.count == problem_.ranks) {
     lengths_.clear();
     for (const Piece& piece : *problem_.sends) lengths_.push_back(piece.bytes);
-    wish = wish_for(lengths_, problem_.rank, problem_.fast);
+    wish = wish_for(lengths_, problem_.rank, problem_.collective, *problem_.hosts);
   }
   for (int rank = out_.first; rank < out_.first + out_.count; ++rank) {
     const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];

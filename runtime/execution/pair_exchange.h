@@ -36,8 +36,8 @@ class PairExchange final : public Exchange {
     // By rank, of this rank; in place until end(). Nothing for those without data.
     const std::vector<Piece>* sends = nullptr;
     const std::vector<Piece>* receives = nullptr;
-    std::size_t slot_bytes = 0;  // the same on all ranks
-    FastLengths fast;            // likewise
+    std::size_t slot_bytes = 0;        // the same on all ranks
+    const HostSizes* hosts = nullptr;  // likewise
   };
 
   // What the first part is: the plan of this call is to be run.

@@ -1,5 +1,5 @@
-// Why a call is the host's, in the words of the report; plan/choose/planner.h has more. docs/coverage.md lists them, so
-// that each stands in one place alone.
+// Why a call is the host's, in the words of the report; plan/choose/planner.h and host_rows.h have more.
+// docs/coverage.md lists them, so that each stands in one place alone.
 #pragma once
 
 namespace plait::runtime::reasons {
@@ -12,7 +12,6 @@ inline constexpr const char* derived_type = "predefined operator on a derived ty
 inline constexpr const char* undefined_operator = "operator that the type does not have";
 inline constexpr const char* long_element = "user-defined operator on elements above 4096 bytes";
 inline constexpr const char* in_place_exchange = "in place, with lengths of each pair's own";
-inline constexpr const char* long_prefix = "vectors whose scan is no faster than the host's";
 
 // ---- Of the communicator
 inline constexpr const char* inter_communicator = "inter-communicator";
@@ -43,7 +42,6 @@ inline constexpr const char* group_incomplete =
     "the calls before it in its group were not posted, or with another type, operator or place";
 
 // ---- Of persistent calls (persistent.cpp)
-inline constexpr const char* too_short_to_order = "too short to agree on the order of starts between nodes";
 inline constexpr const char* no_persistent_memory = "no memory for a persistent collective";
 inline constexpr const char* no_persistent_slot = "too many persistent collectives, or not for all ranks";
 

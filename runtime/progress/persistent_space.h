@@ -49,8 +49,6 @@ class PersistentSpace {
   // For progress(): the next operation to run, if there is one. `moved` becomes true where the ranks came nearer to it.
   // Once the space has failed: any that was started.
   Operation* next(bool may_call_host, bool& moved);
-  // Whether starts are agreed on by messages.
-  bool between_nodes() const { return between_leaders_ != nullptr; }
 
   // The other ranks of the node are to stop waiting: an operation has failed here.
   void note_failure() { order_->fail(); }

@@ -8,11 +8,10 @@
 #include <functional>
 
 #include "plan/model/collective.h"
+#include "plan/model/form.h"
 #include "runtime/layer.h"
 
 namespace plait::runtime {
-
-enum class Form : std::uint8_t { blocking, nonblocking, persistent };
 
 // One line of the table. Texts are interned.
 struct ReportKey {

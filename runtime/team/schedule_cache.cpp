@@ -20,22 +20,6 @@ std::size_t bytes_of(const std::vector<T>& values) {
   return values.capacity() * sizeof(T);
 }
 
-// Whether a call's count is that of one rank's part.
-bool counts_parts(Collective collective) {
-  switch (collective) {
-    case Collective::allgather:
-    case Collective::alltoall:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::reduce_scatter_block:
-    case Collective::scan:
-    case Collective::exscan:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool is_scan(Collective collective) { return collective == Collective::scan || collective == Collective::exscan; }
 
 // The call that a plan is made for. A scan brings all vectors together; each rank combines them itself.
@@ -128,9 +112,9 @@ bool ScheduleCache::adapt(std::shared_ptr<Entry>& entry, const CallShape& shape)
 }
 
 const PreparedCall& ScheduleCache::add(const CallShape& shape) {
-  const Decision decision = decide(shape);
-  const ReadyPlan* plan = decision.choice.plan;
-  const bool even = !decision.too_long && (plan == nullptr || grows_evenly(plan->semantics));
+  const Answer answer = ask(shape);
+  const ReadyPlan* plan = answer.choice.plan;
+  const bool even = !answer.too_long && (plan == nullptr || grows_evenly(plan->semantics));
   // Where an operation holds the entry of the class, lengths beside its own have theirs.
   const bool by_class = even && has_class(shape) && !has_entry(hash(shape, true));
   const std::uint64_t wanted = hash(shape, by_class);
@@ -138,7 +122,7 @@ const PreparedCall& ScheduleCache::add(const CallShape& shape) {
   std::shared_ptr<Entry> entry = take_out(slot);
   entry->hash = wanted;
   entry->by_class = by_class;
-  fill(*entry, shape, decision);
+  fill(*entry, shape, answer);
   store(slot, std::move(entry));
   return entries_[slot]->prepared;
 }
@@ -167,25 +151,25 @@ std::shared_ptr<ScheduleCache::Entry> ScheduleCache::take_out(std::size_t slot) 
 }
 
 // Only a call in its settled candidate is known to have a trial.
-ScheduleCache::Decision ScheduleCache::decide(const CallShape& shape) {
+ScheduleCache::Answer ScheduleCache::ask(const CallShape& shape) {
   const Call& call = shape.call;
-  Decision decision{.too_long = only_short_ && !is_short(call, ranks_)};
-  if (decision.too_long) return decision;
+  Answer answer{.too_long = only_short_ && !is_short(call, ranks_)};
+  if (answer.too_long) return answer;
   const Call planned = call_to_plan(call);
-  if (shape.candidate == settled_candidate) decision.tried = trials_.of(call);
-  if (decision.tried != nullptr) {
-    const int candidate = decision.tried->trial.taken();
-    decision.choice = candidate == Trial::host ? Choice{nullptr, plan::reasons::host_is_faster}
-                                               : trials_.choose(planned, *decision.tried, candidate);
+  if (shape.candidate == settled_candidate) answer.tried = trials_.of(call);
+  if (answer.tried != nullptr) {
+    const int candidate = answer.tried->trial.taken();
+    answer.choice = candidate == Trial::host ? Choice{nullptr, plan::reasons::host_is_faster}
+                                             : trials_.choose(planned, *answer.tried, candidate);
   } else {
-    decision.choice = shape.candidate <= planners_candidate
-                          ? planner_.choose(planned)
-                          : trials_.choose(planned, *trials_.of(planned), shape.candidate);
+    answer.choice = shape.candidate <= planners_candidate
+                        ? planner_.choose(planned)
+                        : trials_.choose(planned, *trials_.of(planned), shape.candidate);
   }
-  return decision;
+  return answer;
 }
 
-void ScheduleCache::fill(Entry& entry, const CallShape& shape, const Decision& decision) {
+void ScheduleCache::fill(Entry& entry, const CallShape& shape, const Answer& answer) {
   entry.call = shape.call;
   entry.in_place = shape.in_place;
   entry.candidate = shape.candidate;
@@ -199,17 +183,17 @@ void ScheduleCache::fill(Entry& entry, const CallShape& shape, const Decision& d
   PreparedCall& prepared = entry.prepared;
   prepared = {.schedule = std::move(prepared.schedule)};
   prepared.payload = payload_bytes(shape.call, ranks_);
-  prepared.too_long = decision.too_long;
-  prepared.tried = decision.tried;
-  if (decision.choice.plan != nullptr)
-    bind_to_call(entry, *decision.choice.plan);
-  else if (!decision.too_long)
-    prepared.reason = intern(decision.choice.reason);
+  prepared.too_long = answer.too_long;
+  prepared.tried = answer.tried;
+  if (answer.choice.plan != nullptr)
+    bind_to_call(entry, *answer.choice.plan);
+  else if (!answer.too_long)
+    prepared.reason = intern(answer.choice.reason);
   const BoundSchedule& schedule = prepared.schedule;
   entry.bytes = sizeof(Entry) + bytes_of(schedule.steps) + bytes_of(schedule.spans) + bytes_of(schedule.grids) +
                 bytes_of(schedule.successors) + bytes_of(schedule.lanes) + bytes_of(schedule.lane_steps) +
                 bytes_of(entry.counts) + bytes_of(entry.displacements);
-  if (!reporting() || decision.too_long) return;
+  if (!reporting() || answer.too_long) return;
   prepared.row = &report_row({.collective = shape.call.collective,
                               .ranks = ranks_,
                               .size_class = size_class(prepared.payload),

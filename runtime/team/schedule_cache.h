@@ -127,14 +127,14 @@ class ScheduleCache {
   std::shared_ptr<Entry> take_out(std::size_t slot);
   const PreparedCall& add(const CallShape& shape);
 
-  // What is decided of a call before it is bound.
-  struct Decision {
+  // What the planner, or the trial of its class, says of a call before it is bound.
+  struct Answer {
     bool too_long = false;
     TrialClass* tried = nullptr;
     Choice choice = {};
   };
-  Decision decide(const CallShape& shape);
-  void fill(Entry& entry, const CallShape& shape, const Decision& decision);
+  Answer ask(const CallShape& shape);
+  void fill(Entry& entry, const CallShape& shape, const Answer& answer);
   void bind_to_call(Entry& entry, const ReadyPlan& plan);
   const PlanNames& names_of(const ReadyPlan& plan, Collective collective, ChannelSet channels_used);
   void store(std::size_t slot, std::shared_ptr<Entry> entry);

@@ -45,11 +45,11 @@ int wished_class(std::span<const std::size_t> lengths, int self) {
   return best;
 }
 
-Wish wish_for(std::span<const std::size_t> lengths, int self, FastLengths fast) {
+Wish wish_for(std::span<const std::size_t> lengths, int self, Collective collective, const HostSizes& hosts) {
   const std::size_t bytes = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
   const std::size_t mean =
       (bytes - lengths[static_cast<std::size_t>(self)]) / std::max<std::size_t>(lengths.size() - 1, 1);
-  return {.slot_class = wished_class(lengths, self), .host = mean < fast.from || mean >= fast.to};
+  return {.slot_class = wished_class(lengths, self), .host = hosts.wished(collective, mean)};
 }
 
 void SlotSize::learn(const Wishes& wishes) {

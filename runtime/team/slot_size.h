@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "plan/choose/host_rows.h"
 #include "runtime/layer.h"
 
 namespace plait::runtime {
@@ -16,12 +17,6 @@ namespace plait::runtime {
 inline constexpr std::size_t slot_header_bytes = 8;
 inline constexpr int slot_classes = 6;
 constexpr std::size_t slot_bytes(int slot_class) { return std::size_t{16} << (2 * slot_class); }  // 16 .. 16384
-
-// Mean lengths of a rank's messages that are faster here: from `from` to less than `to` bytes.
-struct FastLengths {
-  std::size_t from = 0;
-  std::size_t to = ~std::size_t{0};
-};
 
 struct Wish {
   int slot_class = 0;
@@ -41,8 +36,8 @@ struct Wishes {
   }
 };
 
-// What suits messages of these lengths, by rank: bytes. Those to `self` do not travel.
-Wish wish_for(std::span<const std::size_t> lengths, int self, FastLengths fast);
+// What suits messages of these lengths, by rank: bytes. Those to `self` do not travel. `hosts`: which are the host's.
+Wish wish_for(std::span<const std::size_t> lengths, int self, Collective collective, const HostSizes& hosts);
 
 // The class that suits them.
 int wished_class(std::span<const std::size_t> lengths, int self);
@@ -53,9 +48,11 @@ class SlotSize {
  public:
   explicit SlotSize(int ranks) : ranks_(ranks) {}
   std::size_t bytes() const { return slot_bytes(class_); }
-  // Once a call: whether it is the host's. After calls that most ranks wished for the host, it has the next ones; then
+  // Whether the next call is the host's. After calls that most ranks wished for the host, it has the next ones; then
   // one runs here again to see whether that still holds, each time after twice as many.
-  bool host_has_turn() { return host_turns_ > 0 && host_turns_-- > 0; }
+  bool is_hosts() const { return host_turns_ > 0; }
+  // After each such call.
+  void note_host_call() { --host_turns_; }
   // After each call that ran here: the same on all ranks.
   void learn(const Wishes& wishes);
 

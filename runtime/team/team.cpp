@@ -53,6 +53,7 @@ Team::Team(std::unique_ptr<FailureNotice> told, Connections made, Hierarchy hier
                                  .agree_on_reason = agree}),
       trials(planner),
       schedules(planner, trials, rank, planner.hierarchy().ranks()),
+      host_sizes(planner.host_sizes()),
       to_all(planner.hierarchy().ranks()),
       from_root(planner.hierarchy().ranks()) {}
 

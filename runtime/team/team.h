@@ -82,6 +82,7 @@ struct Team {
   Trials trials;
   ScheduleCache schedules;
   WorkMemory memory;
+  HostSizes host_sizes;                        // which calls are the host's
   SlotSize to_all, from_root;                  // of alltoallv and alltoallw, and of scatterv
   std::unique_ptr<Neighborhood> neighborhood;  // nullptr: it has no topology, or none that fits together
   bool short_calls_only = false;               // set up as TeamExtent::short_calls says

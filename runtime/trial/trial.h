@@ -29,8 +29,10 @@ class Trial {
   };
   Trial(int candidates, const Known& known, int burst = 1);
 
-  // Counts a call. False: it is to be timed, and takes candidate().
-  bool passes() { return untimed_ != 0 && --untimed_ != 0; }
+  // Whether the next call is to be timed, and takes candidate().
+  bool due() const { return untimed_ <= 1; }
+  // It is there.
+  void count() { untimed_ -= untimed_ != 0 ? 1 : 0; }
 
   bool open() const { return open_; }
   // The candidate of calls that pass, and of those that are never timed: what was settled on; before that the best

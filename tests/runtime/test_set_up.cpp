@@ -190,7 +190,9 @@ std::string settle(Team& team, const std::function<std::uint64_t(bool host)>& to
   for (int number = 0; number < 4000; ++number) {
     TrialClass* tried = team.schedules.find({.call = call}).tried;
     if (tried == nullptr) return "has no trial";
-    if (tried->trial.passes()) {
+    const bool timed = tried->trial.due();
+    tried->trial.count();
+    if (!timed) {
       if (tried->trial.trials() > 0 && !tried->trial.open()) {
         taken = tried->trial.taken();
         return {};

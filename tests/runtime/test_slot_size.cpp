@@ -44,7 +44,7 @@ TEST(SlotSize, GrowsOnlyWhenAllOfTheLastCallsWishIt) {
 
 int turns_of_the_host(SlotSize& size) {
   int turns = 0;
-  while (size.host_has_turn()) ++turns;
+  for (; size.is_hosts(); size.note_host_call()) ++turns;
   return turns;
 }
 
@@ -63,9 +63,15 @@ TEST(SlotSize, TheHostHasMoreAndMoreTurnsWhileMostRanksWishIt) {
 
 TEST(Wish, IsForTheHostByTheMeanLength) {
   const std::vector<std::size_t> lengths = {1000, 0, 100};
-  EXPECT_FALSE(wish_for(lengths, 0, {.from = 50, .to = 51}).host);
-  EXPECT_TRUE(wish_for(lengths, 0, {.from = 51}).host);
-  EXPECT_TRUE(wish_for(lengths, 0, {.from = 0, .to = 50}).host);
+  const auto wishes_host = [&](std::size_t from, std::size_t to) {
+    const Collective collective = Collective::alltoallv;
+    HostRow row{.collectives = set_of(collective), .of = HostRow::Of::message, .from = from, .to = to};
+    const HostEntries entries = {{collective, {row}}};
+    return wish_for(lengths, 0, collective, HostSizes(entries, {.ranks = 3, .between_nodes = false}, true)).host;
+  };
+  EXPECT_TRUE(wishes_host(50, 51));
+  EXPECT_FALSE(wishes_host(51, HostRow::no_limit));
+  EXPECT_FALSE(wishes_host(0, 50));
 }
 
 TEST(SlotSize, IsShorterWhereTheRanksAreMany) {

@@ -19,6 +19,11 @@ struct Work {
 double copied_in_shared_buffers(Collective collective, double size, double ranks) {
   switch (collective) {
     case Collective::barrier:
+    case Collective::neighbor_allgather:
+    case Collective::neighbor_allgatherv:
+    case Collective::neighbor_alltoall:
+    case Collective::neighbor_alltoallv:
+    case Collective::neighbor_alltoallw:
     case Collective::reshard:
     case Collective::count_:
       return 0;
@@ -50,6 +55,11 @@ Work work_in_private_buffers(Collective collective, double size, double ranks) {
   const double others = (ranks - 1) / ranks;
   switch (collective) {
     case Collective::barrier:
+    case Collective::neighbor_allgather:
+    case Collective::neighbor_allgatherv:
+    case Collective::neighbor_alltoall:
+    case Collective::neighbor_alltoallv:
+    case Collective::neighbor_alltoallw:
     case Collective::reshard:
     case Collective::count_:
       return {};

@@ -61,7 +61,7 @@ int force_on_accelerated(MpiCommunicator& communicator, const char* wanted) {
   if (agreed && verdict.same && verdict.first_refusing == communicator.ranks) {
     try {
       planner.force(plan);
-      communicator.timed = {};
+      communicator.sample = {};
       communicator.team->schedules.clear();
       communicator.team->trials.clear();
     } catch (const std::exception& exception) {  // the others have it

@@ -24,10 +24,6 @@ constexpr const char* derived_type = reasons::derived_type;
 constexpr const char* undefined = reasons::undefined_operator;
 constexpr const char* long_element = reasons::long_element;
 constexpr const char* in_place_exchange = reasons::in_place_exchange;
-constexpr const char* long_prefix = reasons::long_prefix;
-
-// Of all ranks' vectors, which each rank gets in a scan (docs/performance.md).
-constexpr std::size_t most_prefix_bytes = 64 * 1024;
 
 constexpr std::size_t max_element_bytes = 4096;  // slots and chunks hold many elements of this size
 
@@ -395,7 +391,6 @@ const char* prepare_prefix(const Communicator& communicator, Request& request, c
   const bool has_output = prefix == Prefix::inclusive || communicator.rank > 0 || operands.send == MPI_IN_PLACE;
   if (const char* reason = prepare_vector(request, operands, count, has_output)) return reason;
   const std::size_t bytes = request.input.bytes;
-  if (bytes > most_prefix_bytes / static_cast<std::size_t>(communicator.ranks)) return long_prefix;
   request.prefix = prefix;
   request.sharing = Sharing::none;
   request.own_offset = bytes * static_cast<std::size_t>(communicator.rank);

@@ -13,6 +13,7 @@
 #include "plugin/mpi/communicator/leave_call.h"
 #include "plugin/mpi/host/host_call.h"
 #include "runtime/call/blocking.h"
+#include "runtime/execution/decide.h"
 #include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
@@ -33,7 +34,7 @@ inline MpiCommunicator* serving(MPI_Comm comm) {
 template <class Arguments>
 [[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm, MpiCommunicator* communicator) {
   const bool measuring = reporting();
-  const bool hopeless = communicator == nullptr || communicator->road == Road::host;
+  const bool hopeless = communicator == nullptr || hosts_for_good(*communicator);
   if (hopeless && !measuring) {
     note_host_call();
     return arguments.on_host(comm);
@@ -43,6 +44,7 @@ template <class Arguments>
   request.call.collective = Arguments::collective;
   if (communicator != nullptr) request.lists = &communicator->space;
   const char* reason = nullptr;
+  TimedCall* sample = nullptr;
   const bool readable = communicator != nullptr && !communicator->inter;  // else the arguments mean something else
   try {
     if (readable) reason = arguments.prepare(*communicator, request);
@@ -54,13 +56,14 @@ template <class Arguments>
     if (communicator != nullptr) reason = communicator->host_reason;
   } else if (reason == nullptr) {
     const Outcome outcome = accelerate(*communicator, request, begin_ns);
-    if (outcome.reason == nullptr) return outcome.code;
-    reason = outcome.reason;
+    if (outcome.is_done()) return outcome.code();
+    reason = outcome.reason();
+    sample = outcome.sample();
   }
   note_host_call();
   const int code = arguments.on_host(comm);
-  if (communicator != nullptr && communicator->timed.tried != nullptr) [[unlikely]]
-    end_host_call(*communicator);
+  if (sample != nullptr) [[unlikely]]
+    end_host_call(*communicator, *sample);
   if (measuring)
     count_host_call({Arguments::collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
   return code;

@@ -15,6 +15,7 @@
 #include "plugin/mpi/request/nonblocking.h"
 #include "plugin/mpi/request/operation.h"
 #include "runtime/call/blocking.h"
+#include "runtime/execution/decide.h"
 #include "runtime/execution/request.h"
 #include "runtime/job/job.h"
 #include "tl/trace.h"
@@ -46,7 +47,7 @@ int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
   MpiOperation* made = nullptr;
   try {
     communicator = request != nullptr ? serving(comm) : nullptr;
-    if (communicator != nullptr && communicator->road != Road::host) {
+    if (communicator != nullptr && !hosts_for_good(*communicator)) {
       made = take_operation(*communicator, Arguments::collective);
       made->begin_ns = reporting() ? monotonic_ns() : 0;
       made->reason = arguments.prepare(*communicator, made->request);

@@ -38,17 +38,51 @@ bool calls_host(const MpiOperation& operation) {
   return packed || uses_host(*operation.prepared);
 }
 
-// As for the blocking calls, but for what those learn of lengths.
-bool is_hosts(const Team& team, const Request& request) {
-  if (request.prefix != Prefix::none) return scan_is_hosts(team, request);
-  return request.call.collective == Collective::gatherv && job().config.host_when_faster;
+const char* why_unfit(const MpiOperation& operation) {
+  const char* reason = why_host(operation);
+  if (reason != nullptr || !on_neighbors(operation.request.call.collective)) return reason;
+  return why_not_among_neighbors(*operation.communicator);
 }
 
-Admission admit_accelerated(MpiOperation& operation) {
-  prepare_to_run(operation);
-  if (operation.request.call.collective == Collective::allreduce)
+const PreparedCall& look_up_among_neighbors(MpiOperation& operation) {
+  if (operation.neighbors == nullptr) operation.neighbors = std::make_unique<NeighborExchange>();
+  operation.neighbors->take(operation.request);
+  operation.prepared = operation.communicator->team->neighborhood->find(operation.neighbors->shape());
+  return *operation.prepared;
+}
+
+// In its callers, for the sake of short calls.
+[[gnu::always_inline]] inline Decision decide_on(MpiOperation& operation, Form form) {
+  const Request& request = operation.request;
+  Communicator& communicator = *operation.communicator;
+  const auto look_up = [&]() -> const PreparedCall& {
+    if (on_neighbors(request.call.collective)) return look_up_among_neighbors(operation);
+    const bool pairs = by_pairs(request.call.collective);
+    const Call first =
+        pairs ? PairExchange::first_call(pair_problem(communicator, request, usual_slot_bytes)) : request.call;
+    operation.prepared =
+        communicator.team->schedules.hold({.call = first,
+                                           .in_place = request.sharing != Sharing::none,
+                                           .displacements = request.displacements,
+                                           .candidate = pairs ? planners_candidate : candidate_of(request)});
+    return *operation.prepared;
+  };
+  const Asked asked{.form = form, .call = request.call, .unfit = why_unfit(operation)};
+  const Decision decision = decide(asked, agreed_by(communicator), look_up);
+  if (decision.what != Decision::What::run) [[unlikely]] {
+    operation.prepared.reset();
+    operation.reason = decision.reason;
+    return decision;
+  }
+  operation.needs_host = calls_host(operation);
+  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
+  return decision;
+}
+
+Admission enlist_and_hold(MpiOperation& operation, const Decision& decision) {
+  if (decision.prepared != nullptr && operation.request.call.collective == Collective::allreduce)
     if (Fusion* fusion = fusion_of(*operation.communicator); fusion != nullptr) fusion->enlist(operation);
-  if (operation.prepared == nullptr) return Admission::host;
+  if (decision.what != Decision::What::run) return Admission::host;
   operation.error = operation.types.hold(operation.request);
   if (operation.error == MPI_SUCCESS) return Admission::taken;
   own_progress().leave_out(*operation.communicator, operation.error);
@@ -62,22 +96,13 @@ void note_post(Communicator& communicator) {
   if (communicator.road == Road::waiting) note_waiting_post(communicator);
 }
 
-Admission admit_by_road(MpiOperation& operation) {
+Admission admit_as_decided(MpiOperation& operation) {
   Communicator& communicator = *operation.communicator;
-  note_post(communicator);
-  switch (communicator.road) {
-    case Road::accelerated:
-      return admit_accelerated(operation);
-    case Road::broken:
-      operation.error = communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER;
-      return Admission::failed;
-    case Road::waiting:
-      operation.reason = reasons::not_set_up_by_blocking;
-      return Admission::host;
-    default:
-      operation.reason = communicator.host_reason;
-      return Admission::host;
-  }
+  const Decision decision = decide_on(operation, Form::nonblocking);
+  if (decision.eligible) note_post(communicator);
+  if (decision.what != Decision::What::fail) return enlist_and_hold(operation, decision);
+  operation.error = communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER;
+  return Admission::failed;
 }
 
 // MPI's requests are pointers or integers.
@@ -170,70 +195,20 @@ const char* why_host(const MpiOperation& operation) {
   return nullptr;
 }
 
-namespace {
-
-// The plan of an operation among neighbours, or why it has none.
-std::shared_ptr<const PreparedCall> prepare_among_neighbors(MpiOperation& operation) {
-  Team& team = *operation.communicator->team;
-  auto none = [](const char* reason) {
-    auto prepared = std::make_shared<PreparedCall>();
-    prepared->reason = reason;
-    return prepared;
-  };
-  if (team.neighborhood == nullptr)
-    return none(team.short_calls_only ? reasons::short_set_up : reasons::no_neighborhood);
-  if (operation.neighbors == nullptr) operation.neighbors = std::make_unique<NeighborExchange>();
-  operation.neighbors->take(operation.request);
-  return team.neighborhood->find(operation.neighbors->shape());
-}
-
-void take(MpiOperation& operation, std::shared_ptr<const PreparedCall> prepared) {
-  if (!prepared->accelerated) {
-    operation.reason = prepared->too_long ? reasons::short_set_up : prepared->reason;
-    return;
-  }
-  operation.prepared = std::move(prepared);
-  operation.needs_host = calls_host(operation);
-  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
-}
-
-}  // namespace
-
-void prepare_to_run(MpiOperation& operation) {
-  const Request& request = operation.request;
-  Team& team = *operation.communicator->team;
-  if (on_neighbors(request.call.collective)) return take(operation, prepare_among_neighbors(operation));
-  const bool pairs = by_pairs(request.call.collective);
-  if (is_hosts(team, request)) {
-    operation.reason = plan::reasons::host_is_faster;
-    return;
-  }
-  if (pairs && team.short_calls_only) {
-    operation.reason = reasons::short_set_up;
-    return;
-  }
-  const Call first =
-      pairs ? PairExchange::first_call(pair_problem(*operation.communicator, request, usual_slot_bytes)) : request.call;
-  take(operation, team.schedules.hold({.call = first,
-                                       .in_place = request.sharing != Sharing::none,
-                                       .displacements = request.displacements,
-                                       .candidate = pairs ? planners_candidate : candidate_of(request)}));
-}
+Decision prepare_to_run(MpiOperation& operation, Form form) { return decide_on(operation, form); }
 
 bool post_stays_with_host(Communicator& communicator) noexcept {
   if (communicator.road == Road::waiting) note_post(communicator);
-  return communicator.road == Road::waiting || communicator.road == Road::host;
+  return communicator.road == Road::waiting || hosts_for_good(communicator);
 }
 
 void note_latest(MpiOperation& operation, MPI_Request handle) { latest = {&operation, handle}; }
 
 namespace {
 
-Admission decide(MpiOperation& operation) {
-  operation.reason = why_host(operation);
-  if (operation.reason != nullptr) return Admission::host;
+Admission admit_or_leave_out(MpiOperation& operation) {
   try {
-    return admit_by_road(operation);
+    return admit_as_decided(operation);
   } catch (const std::exception& exception) {
     operation.error = error_code(status_of(exception));
     own_progress().leave_out(*operation.communicator, operation.error);
@@ -244,7 +219,7 @@ Admission decide(MpiOperation& operation) {
 }  // namespace
 
 Admission admit(MpiOperation& operation) {
-  const Admission admission = decide(operation);
+  const Admission admission = admit_or_leave_out(operation);
   const bool counted = job().overlaps() && operation.request.call.collective == Collective::allreduce;
   if (counted && admission == Admission::host) OverlapCounts::instance().count_alone(operation.reason);
   return admission;

@@ -9,6 +9,7 @@
 
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/request/operation.h"
+#include "runtime/execution/decide.h"
 
 namespace plait::plugin {
 
@@ -23,8 +24,8 @@ Admission admit(MpiOperation& operation);
 // Why an operation is the host's whatever the communicator's state; nullptr: it need not be. The same on all ranks.
 const char* why_host(const MpiOperation& operation);
 
-// Finds the plan, on a communicator that is set up; without `prepared` afterwards the host has the call, for `reason`.
-void prepare_to_run(MpiOperation& operation);
+// Decides what becomes of it. Where it runs here `operation.prepared` is set, else `operation.reason`.
+Decision prepare_to_run(MpiOperation& operation, Form form);
 
 // stay_with_host(), of a call that does not block.
 bool post_stays_with_host(Communicator& communicator) noexcept;

@@ -31,28 +31,10 @@ void let_go(MpiOperation& operation) {
   take_down_abandoned();
 }
 
-// Between nodes, as the report counts them: below that the host, which needs no agreement on the order, is faster. Two
-// nodes of one rank, emulated, no limit on the rate: 8 B 27.7 us here and 22.9 there, 32 KiB 62 and 60
-// (perf/form_calls.c).
-constexpr std::uint64_t least_bytes_between_nodes = 32 * 1024;
-
-// The same on all ranks.
-bool too_short(const MpiOperation& operation) {
-  return job().config.host_when_faster && operation.space->between_nodes() &&
-         operation.prepared->payload < least_bytes_between_nodes;
-}
-
 // False, with a reason, where the host must take the call.
 bool prepare(MpiOperation& operation) {
   try {
-    operation.reason = why_host(operation);
-    if (operation.reason != nullptr) return false;
-    prepare_to_run(operation);
-    if (operation.prepared == nullptr) return false;
-    if (too_short(operation)) {
-      operation.reason = reasons::too_short_to_order;
-      return false;
-    }
+    if (prepare_to_run(operation, Form::persistent).what != Decision::What::run) return false;
     if (!lies_in_pieces(operation.request.call.collective)) {
       operation.execution.staging = lay_out(operation.request, operation.prepared->schedule, operation.memory);
       operation.laid_out = true;
@@ -117,7 +99,7 @@ int start_one(MpiOperation& operation, MPI_Request* request) {
   if (persistence.state.load(std::memory_order_acquire) != State::inactive)
     return of_binding() ? MPI_ERR_REQUEST : host().start(request);
   Communicator& communicator = *operation.communicator;
-  if (communicator.road == Road::broken)
+  if (is_broken(communicator))
     return raise_error(raising(communicator), communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER);
   if (const int error = activate(operation, request); error != MPI_SUCCESS) return error;
   operation.execution.at_rest = operation.running = operation.failed = false;
@@ -136,13 +118,13 @@ int start_one(MpiOperation& operation, MPI_Request* request) {
 PersistentSpace* persistent_space(MpiCommunicator& communicator, const char*& reason) {
   reason = communicator.host_reason;
   if (communicator.inter || communicator.ranks == 1) return nullptr;
-  if (communicator.road == Road::host) return nullptr;
+  if (hosts_for_good(communicator)) return nullptr;
   if (communicator.persistent == nullptr)
     if (reason = make_space(communicator); reason != nullptr) return nullptr;
   take_down_abandoned();
   PersistentSpace& space = *communicator.persistent;
   reason = space.communicator().host_reason;
-  return space.communicator().road == Road::host ? nullptr : &space;
+  return hosts_for_good(space.communicator()) ? nullptr : &space;
 }
 
 void decline_request(PersistentSpace& space) { static_cast<void>(space.take_slot(nullptr, false)); }
