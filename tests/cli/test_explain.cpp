@@ -114,7 +114,7 @@ TEST_F(Explain, ComparesWithAMeasuredRun) {
   const Outcome outcome = explain({"allreduce", "4K", "--shape", "1x2", "--trace", trace, "--svg", svg});
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   for (const char* words : {"measured: 100 us, the middle one of 1 such call in MPI_COMM_WORLD, 2 ranks",
-                            "within nodes", "group 49.5 us", "they differ most: "})
+                            "within nodes", "shm_collective 49.5 us", "they differ most: "})
     EXPECT_NE(outcome.printed.find(words), std::string::npos) << words << " in\n" << outcome.printed;
   const std::string text = folder_.content("plan.svg");
   EXPECT_LT(text.find("predicted: "), text.find("measured: 100 us on the slowest rank"));
