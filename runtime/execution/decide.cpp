@@ -6,9 +6,9 @@
 namespace plait::runtime::detail {
 namespace {
 
-// The same on all ranks: of an exchange by pairs they know no more than its slots.
+// The same on all ranks: of data in pieces they know no more than the slots of exchanges by pairs.
 CallSize agreed_size(const Call& call, int ranks) {
-  if (by_pairs(call.collective)) return {.call = usual_slot_bytes, .all_ranks = usual_slot_bytes};
+  if (lies_in_pieces(call.collective)) return {.call = usual_slot_bytes, .all_ranks = usual_slot_bytes};
   return call_size(call, ranks);
 }
 

@@ -16,11 +16,14 @@ using plan::neighbor::Graph;
 using plan::neighbor::Payload;
 using plan::neighbor::Way;
 
-// Up to so many bytes an edge what two nodes have for each other travels together. By measurement (docs/neighbors.md).
-constexpr std::uint64_t most_bytes_together = 4096;
+// Up to so many bytes an edge what two nodes have for each other travels together: longer data of edges is no faster
+// for it, as the network is what it waits for; data of sources then crosses the network once for all ranks of a node.
+// By measurement (docs/neighbors.md).
+constexpr std::uint64_t most_bytes_of_edge = 16384, most_bytes_of_source = 65536;
 
 Way way_of(const NeighborShape& shape) {
-  return shape.bytes > 0 && shape.bytes <= most_bytes_together ? Way::by_nodes : Way::direct;
+  const std::uint64_t most = shape.payload == Payload::of_edge ? most_bytes_of_edge : most_bytes_of_source;
+  return shape.bytes > 0 && shape.bytes <= most ? Way::by_nodes : Way::direct;
 }
 
 // One side's cells, each a grid of one run.
