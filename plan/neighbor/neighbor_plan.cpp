@@ -50,25 +50,32 @@ Layout lay_out(const Graph& graph, Payload payload) {
   return layout;
 }
 
-// The nodes' ranks, and which of them is the aggregator of its node's data from and to which other node.
+// Which rank of a node is the aggregator of what its node and another one have for each other: one that has an edge to
+// or from the other node itself, and so knows how long edges are. The pairs of nodes are dealt out over them.
 class Nodes {
  public:
-  explicit Nodes(std::span<const int> node_of) : node_of_(node_of.begin(), node_of.end()) {
-    for (std::size_t rank = 0; rank < node_of_.size(); ++rank)
-      members_[node_of_[rank]].push_back(static_cast<int>(rank));
-    int index = 0;
-    for (const auto& [node, members] : members_) index_of_[node] = index++;
+  Nodes(std::span<const int> node_of, const std::vector<Edge>& edges) : node_of_(node_of.begin(), node_of.end()) {
+    for (const Edge& edge : edges) {
+      const int here = of(edge.from), there = of(edge.to);
+      if (here == there) continue;
+      across_[{here, there}].push_back(edge.from);
+      across_[{there, here}].push_back(edge.to);
+    }
+    for (auto& [pair, ranks] : across_) {
+      std::ranges::sort(ranks);
+      ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    }
   }
   int of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
+  // Precondition: an edge leads from the one to the other, or back.
   int aggregator(int node, int other) const {
-    const std::vector<int>& members = members_.at(node);
-    return members[static_cast<std::size_t>(index_of_.at(other)) % members.size()];
+    const std::vector<int>& ranks = across_.at({node, other});
+    return ranks[static_cast<std::size_t>(other) % ranks.size()];
   }
 
  private:
   std::vector<int> node_of_;
-  std::map<int, std::vector<int>> members_;
-  std::map<int, int> index_of_;
+  std::map<std::pair<int, int>, std::vector<int>> across_;
 };
 
 // Messages from one rank to another, in the order of the ranks; each begins with its receiver's neighbours, so that no
@@ -141,7 +148,7 @@ Result<LoweredPlan> lower(const Graph& graph, Payload payload, Way way, std::spa
   if (way == Way::direct)
     move_directly(builder, layout.edges, graph.ranks());
   else
-    move_by_nodes(builder, layout.edges, Nodes(node_of), graph.ranks());
+    move_by_nodes(builder, layout.edges, Nodes(node_of, layout.edges), graph.ranks());
   return builder.finish();
 }
 

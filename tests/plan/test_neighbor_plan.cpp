@@ -96,6 +96,18 @@ TEST(NeighborPlan, OneMessageAPairOfNodes) {
   EXPECT_EQ(messages(same, ChannelKind::mpi), 4 * 3);
 }
 
+// It cannot know how long edges are.
+TEST(NeighborPlan, WhoHasNoEdgeTakesNoPart) {
+  Graph graph = empty_graph(6);
+  for (const int to : {3, 4, 1}) add_edge(graph, 0, to);
+  add_edge(graph, 4, 1);
+  for (const Payload payload : {Payload::of_edge, Payload::of_source}) {
+    const LoweredPlan plan = proven(graph, payload, Way::by_nodes, nodes_of(6, 3), true);
+    EXPECT_TRUE(plan.schedules[2].steps.empty());
+    EXPECT_TRUE(plan.schedules[5].steps.empty());
+  }
+}
+
 TEST(NeighborPlan, ListsThatDoNotMatchAreNamed) {
   Graph graph = stencil(1, 4);
   graph.destinations[2].pop_back();

@@ -101,7 +101,7 @@ TEST(Decide, SetsUpForTheBlockingCallThatMakesItWorthWhile) {
       const bool last = form == Form::blocking && situation.agreed.eligible_calls == 2;
       EXPECT_EQ(decision.what, last ? What::set_up : What::host);
       if (last) {
-        const TeamExtent extent = by_pairs(collective) ? TeamExtent::all_calls : TeamExtent::short_calls;
+        const TeamExtent extent = lies_in_pieces(collective) ? TeamExtent::all_calls : TeamExtent::short_calls;
         EXPECT_EQ(decision.extent, extent);
       } else {
         EXPECT_STREQ(decision.reason, form == Form::blocking ? reasons::not_set_up : reasons::not_set_up_by_blocking);
@@ -142,7 +142,7 @@ TEST(Decide, GoesBeyondAShortSetUpOnlyWhereItBlocks) {
     situation.agreed.short_calls_only = true;
     situation.agreed.posts = true;
     Decision decision = situation(form, call_of(collective));
-    if (form != Form::blocking && !by_pairs(collective)) {
+    if (form != Form::blocking && !lies_in_pieces(collective)) {
       EXPECT_EQ(decision.what, What::run);
       situation.found.prepared.too_long = true;
       decision = situation(form, call_of(collective));
@@ -180,7 +180,8 @@ TEST(Decide, PlansNothingForWhatIsTheHostsByItsSize) {
     Situation situation({.ranks = 8, .between_nodes = true});
     const Decision decision = situation(form, call_of(collective));
     const bool scan = collective == Collective::scan || collective == Collective::exscan;
-    const bool hosts = form == Form::persistent || scan || collective == Collective::gatherv;
+    const bool posted_among_neighbors = form != Form::blocking && on_neighbors(collective);
+    const bool hosts = form == Form::persistent || scan || collective == Collective::gatherv || posted_among_neighbors;
     EXPECT_EQ(decision.what, hosts ? What::host : What::run);
     EXPECT_EQ(situation.found.asked, hosts ? 0 : 1);
     EXPECT_TRUE(decision.eligible);
@@ -239,7 +240,7 @@ TEST(Decide, AlikeWhateverARankAloneKnows) {
     Call call = call_of(collective, std::size_t{1} << draw(20));
     const Decision first = situation(form, call);
     for (int rank = 1; rank < 4; ++rank) {
-      if (by_pairs(collective)) call.count = draw(std::uint64_t{1} << draw(40));
+      if (lies_in_pieces(collective)) call.count = draw(std::uint64_t{1} << draw(40));
       EXPECT_TRUE(same(situation(form, call), first)) << name(collective);
     }
   }

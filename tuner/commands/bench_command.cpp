@@ -64,14 +64,16 @@ Result<std::vector<Collective>> parse_collectives(const std::string& list) {
   std::vector<Collective> all, chosen;
   std::string names;
   for (int index = 0; index < collective_count; ++index) {
-    all.push_back(static_cast<Collective>(index));
+    const auto collective = static_cast<Collective>(index);
+    if (on_neighbors(collective)) continue;  // they need a topology: perf/halo_calls
+    all.push_back(collective);
     if (!names.empty()) names += ", ";
     names += name(all.back());
   }
   if (list == "all") return all;
   for (const std::string& word : split(list)) {
     const auto known = collective_named(word);
-    if (!known) return {Code::invalid, "--collectives: \"" + word + "\": expected all, or some of " + names};
+    if (!known || on_neighbors(*known)) return {Code::invalid, "--collectives: \"" + word + "\": expected all, or some of " + names};
     if (std::find(chosen.begin(), chosen.end(), *known) == chosen.end()) chosen.push_back(*known);
   }
   return chosen;
