@@ -19,7 +19,7 @@ inline constexpr const char* one_rank = "one rank";
 inline constexpr const char* several_jobs = "ranks of several jobs";
 inline constexpr const char* no_set_up = "it could not be set up";
 inline constexpr const char* not_set_up = "not set up yet";
-inline constexpr const char* no_neighborhood = "no topology whose lists of neighbours fit together";
+inline constexpr const char* no_neighborhood = "no topology that plans are made for";
 inline constexpr const char* no_memory = "no memory to look at the call";
 
 // Of one of that kind and size; nullptr: it may be set up.

@@ -47,6 +47,12 @@ BlockPlaces places_of(const NeighborShape& shape, const Semantics& semantics, in
   return places;
 }
 
+std::uint64_t sum_of(const std::vector<NeighborShape::Cell>& cells) {
+  std::uint64_t bytes = 0;
+  for (const NeighborShape::Cell& cell : cells) bytes += cell.bytes;
+  return bytes;
+}
+
 std::vector<std::int32_t> flat(const NeighborLists& lists, std::size_t length) {
   std::vector<std::int32_t> all(lists.destinations.begin(), lists.destinations.end());
   all.insert(all.end(), lists.sources.begin(), lists.sources.end());
@@ -91,10 +97,17 @@ Result<Graph> gather_graph(Oob& oob, const NeighborLists& mine) {
       graph.destinations.emplace_back(first, middle);
       graph.sources.emplace_back(middle, middle + lengths[rank].sources);
     }
-    return plan::neighbor::check(graph);
+    return {};
   });
-  if (Status status = oob.go_on_together(read); !status.ok()) return read.ok() ? status : read;
+  if (Status status = oob.go_on_together(read); !status.ok()) return status;
   return graph;
+}
+
+bool can_plan(const Graph& graph) {
+  constexpr std::size_t most = std::size_t{4} << 20;  // places of blocks: of each edge on each rank, 12 bytes each
+  std::size_t edges = 0;
+  for (const std::vector<int>& list : graph.destinations) edges += list.size();
+  return edges * graph.destinations.size() <= most && plan::neighbor::check(graph).ok();
 }
 
 const Neighborhood::Plan& Neighborhood::plan(Payload payload, Way way) {
@@ -123,6 +136,9 @@ std::shared_ptr<const PreparedCall> Neighborhood::prepare(const NeighborShape& s
   const BlockPlaces places = places_of(shape, semantics, rank);
   bind(planned.lowered->schedules[static_cast<std::size_t>(rank)], semantics, rank,
        {.element_bytes = 1, .places = &places}, prepared->schedule);
+  // Not from the lowest to the highest address: what lies between the pieces is not touched.
+  prepared->schedule.input_bytes = sum_of(shape.input);
+  prepared->schedule.output_bytes = sum_of(shape.output);
   prepared->accelerated = true;
   prepared->plan = intern("neighbours " + std::string(plan::neighbor::name(way)));
   prepared->channels = intern(names(prepared->schedule.channels_used));

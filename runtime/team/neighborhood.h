@@ -44,10 +44,12 @@ class Neighborhood {
     Routes routes;
   };
   Neighborhood(plan::neighbor::Graph graph, Surroundings surroundings)
-      : graph_(std::move(graph)), surroundings_(std::move(surroundings)) {}
+      : graph_(std::move(graph)),
+        surroundings_(std::move(surroundings)),
+        has_parallel_edges_(plan::neighbor::has_parallel_edges(graph_)) {}
 
   // Whether some rank has several edges to one other, or to itself: the same on all ranks.
-  bool has_parallel_edges() const { return plan::neighbor::has_parallel_edges(graph_); }
+  bool has_parallel_edges() const { return has_parallel_edges_; }
 
   // A schedule for the call, proven: the same plan on all ranks. Kept for calls of the same shape. Without one: why.
   std::shared_ptr<const PreparedCall> find(const NeighborShape& shape);
@@ -68,11 +70,15 @@ class Neighborhood {
 
   plan::neighbor::Graph graph_;
   Surroundings surroundings_;
+  bool has_parallel_edges_;
   std::array<std::unique_ptr<Plan>, 4> plans_;  // by payload and way
   std::vector<Entry> entries_;                  // the latest last
 };
 
-// Collective: the graph of all ranks. Ok on all ranks or on none, also where their lists do not fit together.
+// Whether plans are made over it: the lists fit together, and planning it for all ranks takes no more than some 50 MB.
+bool can_plan(const plan::neighbor::Graph& graph);
+
+// Collective: the graph of all ranks. Ok on all ranks or on none.
 Result<plan::neighbor::Graph> gather_graph(Oob& oob, const NeighborLists& mine);
 
 }  // namespace plait::runtime

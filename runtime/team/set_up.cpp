@@ -509,9 +509,9 @@ Status SetUp::connect_all(bool again) {
 // Lists that do not fit together are the host's to complain of; all else is set up.
 Status SetUp::meet_neighbors(Team& team) {
   Result<plan::neighbor::Graph> graph = gather_graph(oob(), *request_.neighbors);
-  if (!graph.ok() && graph.status().code() != Code::invalid) return graph.status();
+  if (!graph.ok()) return graph.status();
   return agree(attempt([&]() -> Status {
-                 if (!graph.ok()) return {};
+                 if (!can_plan(*graph)) return {};
                  Neighborhood::Surroundings surroundings{.rank = rank_, .node_of = {}, .routes = team.routes()};
                  for (int rank = 0; rank < ranks_; ++rank)
                    surroundings.node_of.push_back(team.planner.hierarchy().node_of(rank));

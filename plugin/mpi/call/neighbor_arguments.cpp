@@ -36,7 +36,8 @@ auto in_a_row(const Elements& each) {
   const Datatype* type = find_datatype(each.type);
   const std::ptrdiff_t stride = type != nullptr ? type->extent * each.count : 0;
   return [=](Piece& piece, int place) {
-    return type != nullptr && take_piece(piece, displaced(each.address, stride * place), each.count, each.type);
+    return type != nullptr && each.address != MPI_IN_PLACE &&
+           take_piece(piece, displaced(each.address, stride * place), each.count, each.type);
   };
 }
 
@@ -44,6 +45,7 @@ auto apart(const Pieces& pieces) {
   const Datatype* type = find_datatype(pieces.type);
   return [=](Piece& piece, int place) {
     if (type == nullptr || pieces.counts == nullptr || pieces.displacements == nullptr) return false;
+    if (pieces.address == MPI_IN_PLACE) return false;
     std::byte* address = displaced(pieces.address, type->extent * pieces.displacements[place]);
     return take_piece(piece, address, pieces.counts[place], pieces.type);
   };
@@ -58,6 +60,7 @@ struct TypedPieces {
 auto apart(const TypedPieces& pieces) {
   return [=](Piece& piece, int place) {
     if (pieces.counts == nullptr || pieces.displacements == nullptr || pieces.types == nullptr) return false;
+    if (pieces.address == MPI_IN_PLACE) return false;
     return take_piece(piece, displaced(pieces.address, pieces.displacements[place]), pieces.counts[place],
                       pieces.types[place]);
   };
@@ -72,10 +75,16 @@ const Neighbors* neighbors_of(const Communicator& communicator) {
   return known(stand_in) ? &mpi_of(stand_in).neighbors : nullptr;
 }
 
+const char* not_known_yet(Request& request) {
+  request.lists->sends.clear();
+  request.lists->receives.clear();
+  return eligible;
+}
+
 template <class Send, class Receive>
 const char* prepare(const Communicator& communicator, Request& request, const Send& send, const Receive& receive) {
   const Neighbors* neighbors = neighbors_of(communicator);
-  if (neighbors == nullptr) return eligible;
+  if (neighbors == nullptr) return not_known_yet(request);
   const Collective collective = request.call.collective;
   if (!take_cells(request.lists->sends, neighbors->send_cells, send) ||
       !take_cells(request.lists->receives, neighbors->cells_to_receive(collective, request.posted), receive))
@@ -89,9 +98,11 @@ template <class Receive>
 const char* prepare_same(const Communicator& communicator, Request& request, const Elements& send,
                          const Receive& receive) {
   const Neighbors* neighbors = neighbors_of(communicator);
-  if (neighbors == nullptr) return eligible;
+  if (neighbors == nullptr) return not_known_yet(request);
   Piece own;
-  if (!take_piece(own, displaced(send.address, 0), send.count, send.type) ||
+  const bool gives = neighbors->most_to_one_rank > 0;  // else what it would give is not significant
+  if ((gives &&
+       (send.address == MPI_IN_PLACE || !take_piece(own, displaced(send.address, 0), send.count, send.type))) ||
       !take_cells(request.lists->receives, neighbors->receive_cells, receive))
     return wrong;
   request.lists->sends.assign(static_cast<std::size_t>(neighbors->most_to_one_rank), own);

@@ -14,14 +14,14 @@
 namespace plait::plugin {
 namespace {
 
-TeamRequest request_for(const Connecting& connecting, TeamExtent extent) {
+TeamRequest request_for(const Connecting& connecting, TeamExtent extent, Neighbors& found) {
   std::array<char, MPI_MAX_OBJECT_NAME> name{};
   int length = 0;
   PMPI_Comm_get_name(connecting.comm, name.data(), &length);
   std::optional<NeighborLists> neighbors;
   if (has_topology(connecting.comm)) {
-    connecting.neighbors = read_neighbors(connecting.comm);
-    neighbors = connecting.neighbors.lists;
+    found = read_neighbors(connecting.comm);
+    neighbors = found.lists;
   }
   return {.extent = extent,
           .channels = connecting.channels,
@@ -49,8 +49,9 @@ Result<std::unique_ptr<Team>> connect_team(const Connecting& connecting, TeamExt
                                            std::unique_ptr<Team> before) noexcept {
   std::unique_ptr<MpiOob> oob;
   TeamRequest request;
+  Neighbors neighbors;
   try {
-    request = request_for(connecting, extent);
+    request = request_for(connecting, extent, neighbors);
     if (before == nullptr) oob = std::make_unique<MpiOob>(MPI_COMM_NULL);
   } catch (const std::exception& exception) {
     return leave(connecting, before.get(), exception);
@@ -58,9 +59,10 @@ Result<std::unique_ptr<Team>> connect_team(const Connecting& connecting, TeamExt
   if (oob != nullptr)
     if (Status made = oob->make_own(connecting.comm); !made.ok()) return made;
   Result<std::unique_ptr<Team>> made = set_up(std::move(request), std::move(oob), std::move(before));
-  if (made.ok() && (*made)->neighborhood != nullptr && (*made)->neighborhood->has_parallel_edges())
-    if (Status status = pair_edges_as_host(connecting.comm, connecting.neighbors, *(*made)->oob); !status.ok())
-      return status;
+  if (!made.ok() || (*made)->neighborhood == nullptr) return made;
+  if ((*made)->neighborhood->has_parallel_edges())
+    if (Status status = pair_edges_as_host(connecting.comm, neighbors, *(*made)->oob); !status.ok()) return status;
+  connecting.neighbors = std::move(neighbors);  // a set-up without them leaves what an earlier one has found
   return made;
 }
 

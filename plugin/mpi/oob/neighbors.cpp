@@ -137,13 +137,16 @@ Status pair_edges_as_host(MPI_Comm comm, Neighbors& neighbors, Oob& oob) noexcep
     return {};
   });
   if (Status status = oob.go_on_together(room); !status.ok()) return status;
+  bool well = true;  // all questions are asked by all ranks
   for (std::size_t kind = 0; kind < Pairing::kinds; ++kind)
     for (const bool posted : {false, true}) {
-      if (ask(comm, question, kind, posted) != MPI_SUCCESS)
-        return {Code::peer_failed, "the host's neighbourhood collectives fail"};
+      well = ask(comm, question, kind, posted) == MPI_SUCCESS && well;
       order_by_answer(neighbors.paired_cells[kind * Pairing::forms + (posted ? 1 : 0)], sources, question.receive);
     }
-  return {};
+  const Status mine = attempt([&]() -> Status {
+    return well ? Status() : Status(Code::unavailable, "the host's neighbourhood collectives fail");
+  });
+  return oob.go_on_together(mine);
 }
 
 bool has_topology(MPI_Comm comm) {
