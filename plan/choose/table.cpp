@@ -113,7 +113,8 @@ Status read_host_words(JsonMembers& members, const std::string& where, HostWords
   return read_word(members.any("of"), where + "of", size_words, words.size);
 }
 
-// Ranks know no lengths of exchanges by pairs but from earlier blocking calls, whose messages they have seen.
+// Ranks know no lengths of data in pieces: of exchanges by pairs but from earlier blocking calls, whose messages they
+// have seen.
 Status check_host_row(const HostRow& row, const std::string& where, Collective collective) {
   if (row.most_ranks < row.least_ranks)
     return unexpected(where + "most_ranks", "at least " + std::to_string(row.least_ranks));
@@ -121,6 +122,8 @@ Status check_host_row(const HostRow& row, const std::string& where, Collective c
   const bool of_message = row.of == HostRow::Of::message;
   if (of_message && (!by_pairs(collective) || collective == Collective::gatherv || row.forms != set_of(Form::blocking)))
     return unexpected(where + "of", "no \"message\" but for blocking alltoallv, alltoallw and scatterv");
+  if (on_neighbors(collective) && (row.from != 0 || row.to != HostRow::no_limit))
+    return unexpected(where + "to", "no limit: ranks do not know how long others' edges are");
   if (!of_message && by_pairs(collective) && (row.from != 0 || row.to != HostRow::no_limit))
     return unexpected(where + "of", "\"message\", where there is a limit");
   return {};

@@ -78,8 +78,7 @@ class Nodes {
   std::map<std::pair<int, int>, std::vector<int>> across_;
 };
 
-// Messages from one rank to another, in the order of the ranks; each begins with its receiver's neighbours, so that no
-// rank is everybody's first.
+// Messages by sender and receiver.
 using Messages = std::map<std::pair<int, int>, Blocks>;
 
 void add(Messages& messages, int from, int to, BlockId block) {
@@ -88,6 +87,7 @@ void add(Messages& messages, int from, int to, BlockId block) {
   if (std::ranges::find(blocks, block) == blocks.end()) blocks.push_back(block);
 }
 
+// Each rank begins with the ranks behind it, so that no rank is everybody's first.
 void move(Builder& builder, const Messages& messages, int ranks) {
   for (int distance = 1; distance < ranks; ++distance)
     for (int from = 0; from < ranks; ++from)
