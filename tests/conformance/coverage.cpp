@@ -1,14 +1,8 @@
-// Makes a call of every form of every collective of MPI 3.1 and looks whether a plan of Plait's carried it: all that the
-// bindings take, and nothing else, as docs/coverage.md says.
+// Makes a call of every form of every collective of MPI 3.1 and looks whether a plan of Plait's carried it: all that
+// the bindings take, and nothing else, as docs/coverage.md says.
 //
 //   coverage      needs PLAIT_SETUP_CALLS=1 PLAIT_HOST=0, and at least 3 ranks
 #include <mpi.h>
-#if defined(OPEN_MPI)
-#include <mpi-ext.h>
-#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
-#else
-#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
-#endif
 
 #include <array>
 #include <cstdio>
@@ -17,6 +11,7 @@
 #include <vector>
 
 #include "plugin/lists/collective_functions.h"
+#include "tests/persistent_form.h"
 #include "tests/preload/plan_used.h"
 
 namespace {
@@ -44,13 +39,13 @@ struct Case {
   void (*init)(MPI_Comm comm, MPI_Request* request);  // nullptr: MPI 3.1 has none, and nothing is said about it
 };
 
-#define PLAIT_TWO_FORMS(Name, name, arguments)                                           \
+#define PLAIT_TWO_FORMS(Name, name, arguments)                                         \
   .mpi_name = #Name, .block = [](MPI_Comm comm) { MPI_##Name(PLAIT_LIST arguments); }, \
   .post = [](MPI_Comm comm, MPI_Request* request) { MPI_I##name(PLAIT_LIST arguments, request); }
 #define PLAIT_CASE(Name, name, arguments)                                                     \
   Case {                                                                                      \
     PLAIT_TWO_FORMS(Name, name, arguments), .init = [](MPI_Comm comm, MPI_Request* request) { \
-      PLAIT_PERSISTENT(Name)(PLAIT_LIST arguments, MPI_INFO_NULL, request);                 \
+      PLAIT_PERSISTENT(Name)(PLAIT_LIST arguments, MPI_INFO_NULL, request);                   \
     }                                                                                         \
   }
 #define PLAIT_NEIGHBOURS(Name, name, arguments) \

@@ -3,14 +3,6 @@
 
 #include <mpi.h>
 
-// Open MPI 4.1 has MPI 4.0's persistent collectives as an extension.
-#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
-#include <mpi-ext.h>
-#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
-#else
-#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
-#endif
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,6 +15,7 @@
 #include "tests/differential/device.h"
 #include "tests/differential/layout.h"
 #include "tests/differential/memory.h"
+#include "tests/persistent_form.h"
 
 namespace plait::test {
 

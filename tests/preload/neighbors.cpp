@@ -5,12 +5,6 @@
 //   neighbors TURNS [SEED]      needs PLAIT_SETUP_CALLS=1 PLAIT_HOST=0; exits with 1 where a result differs
 #include <dlfcn.h>
 #include <mpi.h>
-#if defined(OPEN_MPI)
-#include <mpi-ext.h>
-#define PLAIT_PERSISTENT(Name) MPIX_##Name##_init
-#else
-#define PLAIT_PERSISTENT(Name) MPI_##Name##_init
-#endif
 
 #include <algorithm>
 #include <array>
@@ -23,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/persistent_form.h"
 #include "tests/preload/plan_used.h"
 
 namespace {
