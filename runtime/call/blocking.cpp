@@ -230,10 +230,15 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   return Outcome::done(code);
 }
 
-inline Outcome run_eligible(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  if (by_pairs(request.call.collective)) return run_by_pairs(communicator, request, begin_ns);
-  if (on_neighbors(request.call.collective)) return run_among_neighbors(communicator, request, begin_ns);
-  return run_prepared(communicator, request, begin_ns);
+[[gnu::always_inline]] inline Outcome run_here(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
+  if (!lies_in_pieces(request.call.collective)) [[likely]]
+    return run_prepared(communicator, request, begin_ns);
+  return by_pairs(request.call.collective) ? run_by_pairs(communicator, request, begin_ns)
+                                           : run_among_neighbors(communicator, request, begin_ns);
+}
+
+[[gnu::noinline]] Outcome run_eligible(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
+  return run_here(communicator, request, begin_ns);
 }
 
 }  // namespace
@@ -262,19 +267,20 @@ void set_up_now(Communicator& communicator, TeamExtent extent) {
 }
 
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
-  Status failure;
   try {
     if (communicator.operations.pending.load(std::memory_order_acquire) != 0) [[unlikely]]
       communicator.progress.drain(communicator);
     // Left behind where an error handler of the program did not return: other ranks have counted that call.
     if (communicator.sample.tried != nullptr) [[unlikely]]
       end_host_call(communicator, communicator.sample);
-    return run_eligible(communicator, request, begin_ns);
+    return run_here(communicator, request, begin_ns);
   } catch (const std::exception& exception) {
-    failure = status_of(exception);
+    // The other ranks go on without this one, so that none can go back to the host now.
+    const Status failure = status_of(exception);
+    break_off(communicator, failure, caller().code_of(failure));
   }
-  // The other ranks go on without this one, so that none can go back to the host now.
-  return Outcome::done(fail(communicator, failure));
+  // Not within the handler: an error handler of the program's may not return.
+  return Outcome::done(communicator.raise(communicator.error));
 }
 
 void end_host_call(Communicator& communicator, TimedCall& sample) {

@@ -15,9 +15,4 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
           .hosts = &communicator.team->host_sizes};
 }
 
-int candidate_of(const Request& request) {
-  const bool rounds = request.reducer != nullptr && !request.reducer->exact;
-  return rounds && job().config.trial == TrialMode::exact ? planners_candidate : settled_candidate;
-}
-
 }  // namespace plait::runtime

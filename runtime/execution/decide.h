@@ -154,9 +154,10 @@ template <class LookUp>
     beyond.prepared = &prepared;
     return beyond;
   }
-  const What here = detail::is_due(asked, prepared) ? What::time : What::run;
-  const What what = prepared.accelerated || here == What::time ? here : What::host;
-  return {.what = what, .eligible = true, .reason = prepared.reason, .prepared = &prepared};
+  if (detail::is_due(asked, prepared)) return {.what = What::time, .eligible = true, .prepared = &prepared};
+  if (prepared.accelerated) [[likely]]
+    return {.what = What::run, .eligible = true, .prepared = &prepared};
+  return {.what = What::host, .eligible = true, .reason = prepared.reason, .prepared = &prepared};
 }
 
 }  // namespace plait::runtime

@@ -51,7 +51,7 @@ int for_each_run(const DeviceData& data, Copy&& copy) {
 
 }  // namespace
 
-const DeviceDriver* device_under(const std::byte* address, const Layout& layout) {
+const DeviceDriver* device_under_other(const std::byte* address, const Layout& layout) {
   return layout.contiguous ? device_at(address) : device_under_parts(address, layout);
 }
 

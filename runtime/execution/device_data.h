@@ -20,7 +20,10 @@ struct DeviceData {
 
 // Whose memory an element at `address` lies in; nullptr: the processor's. A layout that holds addresses itself may have
 // some data in each: then the driver's, which copies both.
-const DeviceDriver* device_under(const std::byte* address, const Layout& layout);
+const DeviceDriver* device_under_other(const std::byte* address, const Layout& layout);
+inline const DeviceDriver* device_under(const std::byte* address, const Layout& layout) {
+  return layout.contiguous && tl::is_processors(address) ? nullptr : device_under_other(address, layout);
+}
 
 // Both return a code of the caller's. They throw std::bad_alloc.
 int from_device(const DeviceData& data, std::byte* packed);

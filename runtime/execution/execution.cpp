@@ -22,16 +22,13 @@ const BoundSchedule* rest_of(const Team& team, Execution& execution) {
   return execution.exchange->rest(team.routes());
 }
 
-Result<bool> unless_failed(Team& team, Result<bool> complete, bool may_call_host) {
+// What follows from a turn of the engine. Changed in place, and seldom: copies show in the time of a small call.
+inline void look_at(Result<bool>& complete, Team& team, Execution& execution, bool may_call_host) {
+  if (complete.ok() && *complete && execution.exchange != nullptr) [[unlikely]]
+    if (const BoundSchedule* rest = rest_of(team, execution); rest != nullptr)
+      complete = team.engine.start(*rest, buffers_of(execution), nullptr, nullptr);
   if (!complete.ok()) [[unlikely]]
-    return team.break_off(complete.status(), may_call_host);
-  return complete;
-}
-
-Result<bool> go_on(Team& team, Execution& execution, Result<bool> complete) {
-  if (!complete.ok() || !*complete) return complete;
-  const BoundSchedule* rest = rest_of(team, execution);
-  return rest == nullptr ? std::move(complete) : team.engine.start(*rest, buffers_of(execution), nullptr, nullptr);
+    complete = team.break_off(complete.status(), may_call_host);
 }
 
 }  // namespace
@@ -50,11 +47,14 @@ Result<bool> start(Team& team, const Request& request, Execution& execution, boo
   StepTrace* steps = begin_trace(team);
   Result<bool> complete =
       team.engine.start(*execution.schedule, buffers_of(execution), reducer_of(request, execution), steps);
-  return unless_failed(team, go_on(team, execution, std::move(complete)), may_call_host);
+  look_at(complete, team, execution, may_call_host);
+  return complete;
 }
 
 Result<bool> progress(Team& team, Execution& execution, bool may_call_host) {
-  return unless_failed(team, go_on(team, execution, team.engine.progress()), may_call_host);
+  Result<bool> complete = team.engine.progress();
+  look_at(complete, team, execution, may_call_host);
+  return complete;
 }
 
 }  // namespace plait::runtime

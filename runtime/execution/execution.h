@@ -35,9 +35,9 @@ Status run_exchange(Team& team, Execution& execution);
 
 // Blocks until the schedule is through. May throw std::bad_alloc. In the header for the sake of short calls.
 inline Status run(Team& team, const Request& request, Execution& execution) {
-  return execution.exchange != nullptr
-             ? run_exchange(team, execution)
-             : team.engine.run(*execution.schedule, execution.staging.buffers, request.reducer, begin_trace(team));
+  if (execution.exchange != nullptr) return run_exchange(team, execution);
+  const Buffers buffers = execution.staging.buffers;  // the engine need not know of the rest, which stays in registers
+  return team.engine.run(*execution.schedule, buffers, request.reducer, begin_trace(team));
 }
 
 // The same without blocking: true when all is through; after false progress() is called until it says so or fails.

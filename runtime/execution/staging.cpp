@@ -44,7 +44,7 @@ const Region& input_of(const Request& request) {
 
 }  // namespace
 
-Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
+Staging detail::lay_out_apart(const Request& request, const BoundSchedule& schedule, WorkMemory& memory) {
   if (request.user != nullptr) request.user->make_room();
   if (request.prefix != Prefix::none) return lay_out_prefix(request, schedule, memory);
   const bool input_staged = request.input.staged() || request.copy_input;
@@ -67,11 +67,7 @@ Staging lay_out(const Request& request, const BoundSchedule& schedule, WorkMemor
   return staging;
 }
 
-int stage_in(const Request& request, const Staging& staging) {
-  return staging.packed_input != nullptr ? pack(request.input, staging.packed_input) : 0;
-}
-
-int stage_out(const Request& request, const Staging& staging) {
+int detail::stage_out_apart(const Request& request, const Staging& staging) {
   if (const int error = request.user_error(); error != 0) return error;
   if (request.prefix != Prefix::none) return combine_prefix(request, staging.packed_output);
   return staging.packed_output != nullptr ? unpack(request.output, staging.packed_output) : 0;

@@ -14,7 +14,8 @@ void clear(Operation& operation) {
   operation.request = {};
   operation.reason = nullptr;
   operation.space.reset();
-  operation.membership = {};
+  if (operation.membership.enlisted || operation.membership.assigned)
+    operation.membership = {};  // else nothing was set
   operation.prepared.reset();
   operation.execution = {};
   operation.laid_out = operation.running = operation.failed = operation.needs_host = false;

@@ -187,7 +187,7 @@ void Progress::take_out_first(OperationQueue& queue, bool may_call_host) {
 // Whether the queue's first operation runs by itself; else its group was moved on, or waits.
 bool Progress::runs_by_itself(Communicator& communicator, bool may_call_host, Grouping::Turn& turn) {
   OperationQueue& queue = communicator.operations;
-  if (!queue.first->membership.enlisted || communicator.road == Road::broken) return true;
+  if (communicator.road == Road::broken) return true;
   Grouping& grouping = *communicator.grouping;
   Status failure;
   try {
@@ -210,7 +210,7 @@ int Progress::run_queue(Communicator& communicator, bool may_call_host) {
     Operation& operation = *queue.first;
     if (operation.needs_host && !may_call_host) break;
     Grouping::Turn turn = Grouping::Turn::by_itself;
-    if (!runs_by_itself(communicator, may_call_host, turn)) {
+    if (operation.membership.enlisted && !runs_by_itself(communicator, may_call_host, turn)) {
       moved += turn != Grouping::Turn::waiting ? 1 : 0;
       if (turn == Grouping::Turn::ended) continue;
       if (turn == Grouping::Turn::waiting && may_call_host && ++queue.idle_turns % notice_every == 0)

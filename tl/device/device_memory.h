@@ -32,14 +32,16 @@ const DeviceDriver* device_of_other(const void* address);
 
 }  // namespace detail
 
+// Whether it is plain from the address alone that the memory is the processor's: what most calls are made with.
+inline bool is_processors(const void* address) {
+  if (detail::program_data.contains(address) || detail::own_stack.contains(address)) return true;
+  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(address) - detail::heap_begin;
+  return detail::heap_begin != 0 && place < reinterpret_cast<std::uintptr_t>(sbrk(0)) - detail::heap_begin;
+}
+
 // The driver of the memory at an address; nullptr: it is the processor's.
 inline const DeviceDriver* device_of(const void* address) {
-  const auto place = reinterpret_cast<std::uintptr_t>(address);
-  const auto heap_end = reinterpret_cast<std::uintptr_t>(sbrk(0));
-  const bool in_heap = detail::heap_begin != 0 && place - detail::heap_begin < heap_end - detail::heap_begin;
-  if (in_heap || detail::own_stack.contains(address) || detail::program_data.contains(address)) [[likely]]
-    return nullptr;
-  return detail::device_of_other(address);
+  return is_processors(address) ? nullptr : detail::device_of_other(address);
 }
 
 // Whether a driver was found in the process so far.

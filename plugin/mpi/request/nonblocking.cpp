@@ -44,10 +44,16 @@ const char* why_unfit(const MpiOperation& operation) {
   return why_not_among_neighbors(*operation.communicator);
 }
 
-const PreparedCall& look_up_among_neighbors(MpiOperation& operation) {
+const PreparedCall& look_up_in_pieces(MpiOperation& operation) {
+  const Communicator& communicator = *operation.communicator;
+  if (by_pairs(operation.request.call.collective)) {
+    const Call first = PairExchange::first_call(pair_problem(communicator, operation.request, usual_slot_bytes));
+    operation.prepared = communicator.team->schedules.hold({.call = first, .candidate = planners_candidate});
+    return *operation.prepared;
+  }
   if (operation.neighbors == nullptr) operation.neighbors = std::make_unique<NeighborExchange>();
   operation.neighbors->take(operation.request);
-  operation.prepared = operation.communicator->team->neighborhood->find(operation.neighbors->shape());
+  operation.prepared = communicator.team->neighborhood->find(operation.neighbors->shape());
   return *operation.prepared;
 }
 
@@ -56,15 +62,12 @@ const PreparedCall& look_up_among_neighbors(MpiOperation& operation) {
   const Request& request = operation.request;
   Communicator& communicator = *operation.communicator;
   const auto look_up = [&]() -> const PreparedCall& {
-    if (on_neighbors(request.call.collective)) return look_up_among_neighbors(operation);
-    const bool pairs = by_pairs(request.call.collective);
-    const Call first =
-        pairs ? PairExchange::first_call(pair_problem(communicator, request, usual_slot_bytes)) : request.call;
-    operation.prepared =
-        communicator.team->schedules.hold({.call = first,
-                                           .in_place = request.sharing != Sharing::none,
-                                           .displacements = request.displacements,
-                                           .candidate = pairs ? planners_candidate : candidate_of(request)});
+    if (lies_in_pieces(request.call.collective)) [[unlikely]]
+      return look_up_in_pieces(operation);
+    operation.prepared = communicator.team->schedules.hold({.call = request.call,
+                                                            .in_place = request.sharing != Sharing::none,
+                                                            .displacements = request.displacements,
+                                                            .candidate = candidate_of(request)});
     return *operation.prepared;
   };
   const Asked asked{.form = form, .call = request.call, .unfit = why_unfit(operation)};
