@@ -111,7 +111,7 @@ void emit_pairwise(Builder& builder, const Hierarchy& hierarchy) {
   std::vector<std::size_t> node_of(order.size());
   for (std::size_t node = 0; node < nodes.size(); ++node)
     for (const int rank : nodes[node]) node_of[static_cast<std::size_t>(rank)] = node;
-  for (int chunk = 0; chunk < semantics.chunks(); ++chunk) {
+  for (const int chunk : builder.chunks()) {
     for (const auto& members : nodes)
       if (builder.shared_memory()) together_within(builder, members, chunk);
     for (std::size_t distance = 1; distance < order.size(); ++distance)
@@ -127,7 +127,7 @@ void emit_pairwise(Builder& builder, const Hierarchy& hierarchy) {
 void emit_leaders(Builder& builder, const Hierarchy& hierarchy) {
   const std::vector<std::vector<int>> nodes = nodes_of(hierarchy);
   const Semantics& semantics = builder.semantics();
-  for (int chunk = 0; chunk < semantics.chunks(); ++chunk) {
+  for (const int chunk : builder.chunks()) {
     if (builder.shared_memory()) {
       shared_leader_alltoall(builder, nodes, chunk);
       continue;

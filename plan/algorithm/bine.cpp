@@ -86,7 +86,7 @@ void emit_bine_tree(Builder& builder, const GroupWork& work) {
   std::vector<BineHop> hops = bine_hops(work.members.size());
   const bool reduces = work.what == Instruct::reduce;
   if (reduces) std::reverse(hops.begin(), hops.end());
-  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk) {
+  for (const int chunk : builder.chunks()) {
     const std::vector<BlockId> blocks = blocks_of(builder.semantics(), work.segments, chunk);
     for (const BineHop& hop : hops)
       if (reduces)
@@ -164,7 +164,7 @@ class Butterfly {
 
   template <class Visit>
   void for_each_chunk(Visit visit) {
-    for (int chunk = 0; chunk < builder_.semantics().chunks(); ++chunk) visit(chunk);
+    for (const int chunk : builder_.chunks()) visit(chunk);
   }
 
   std::size_t partner(std::size_t place, int stage) const {

@@ -11,7 +11,7 @@ namespace {
 
 void direct_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
   const std::size_t size = group.size();
-  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+  for (const int chunk : builder.chunks())
     for (std::size_t distance = 1; distance < size; ++distance)
       for (std::size_t member = 0; member < size; ++member) {
         const std::size_t owner = (member + distance) % size;
@@ -21,7 +21,7 @@ void direct_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
 
 void direct_allgather(Builder& builder, Group group, Pieces pieces) {
   const std::size_t size = group.size();
-  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+  for (const int chunk : builder.chunks())
     for (std::size_t distance = 1; distance < size; ++distance)
       for (std::size_t member = 0; member < size; ++member)
         builder.move(group[member], group[(member + distance) % size],
@@ -29,13 +29,13 @@ void direct_allgather(Builder& builder, Group group, Pieces pieces) {
 }
 
 void direct_gather(Builder& builder, Group group, Pieces pieces) {
-  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+  for (const int chunk : builder.chunks())
     for (std::size_t member = 1; member < group.size(); ++member)
       builder.move(group[member], group[0], blocks_of(builder.semantics(), pieces[member], chunk));
 }
 
 void direct_scatter(Builder& builder, Group group, Pieces pieces) {
-  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+  for (const int chunk : builder.chunks())
     for (std::size_t member = 1; member < group.size(); ++member)
       builder.move(group[0], group[member], blocks_of(builder.semantics(), pieces[member], chunk));
 }

@@ -15,7 +15,7 @@ void emit_dissemination(Builder& builder, const GroupWork& work) {
   // Before a stage of distance d, member m holds the pieces of m, m+1, .. m+d-1 (modulo the size).
   for (std::size_t distance = 1; distance < size; distance *= 2) {
     const std::size_t held = std::min(distance, size - distance);
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (const int chunk : builder.chunks())
       for (std::size_t member = 0; member < size; ++member) {
         Segments sent;
         for (std::size_t k = 0; k < held; ++k) {

@@ -78,10 +78,10 @@ void emit_double_tree(Builder& builder, const GroupWork& work) {
   const auto middle = work.segments.begin() + static_cast<std::ptrdiff_t>(work.segments.size() / 2);
   const Segments halves[2] = {{work.segments.begin(), middle}, {middle, work.segments.end()}};
   const std::vector<HalfHop> hops = hops_of(outermost_groups(work));
-  for (int chunk = 0; chunk < semantics.chunks(); ++chunk)
+  for (const int chunk : builder.chunks())
     for (const HalfHop& hop : hops)
       builder.combine(hop.child, hop.parent, blocks_of(semantics, halves[hop.second_half], chunk));
-  for (int chunk = 0; chunk < semantics.chunks(); ++chunk)
+  for (const int chunk : builder.chunks())
     for (std::size_t hop = hops.size(); hop-- > 0;)
       builder.move(hops[hop].parent, hops[hop].child, blocks_of(semantics, halves[hops[hop].second_half], chunk));
 }

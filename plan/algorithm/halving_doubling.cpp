@@ -30,7 +30,7 @@ Segments pieces_on_side(Pieces pieces, std::size_t member, std::size_t distance,
 void halving_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
   assert(std::has_single_bit(group.size()));
   for (std::size_t distance = 1; distance < group.size(); distance *= 2)
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (const int chunk : builder.chunks())
       for (std::size_t member = 0; member < group.size(); ++member) {
         const std::size_t partner = member ^ distance;
         const Segments sent = pieces_on_side(pieces, member, distance, (partner & distance) != 0);
@@ -41,7 +41,7 @@ void halving_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
 void doubling_allgather(Builder& builder, Group group, Pieces pieces) {
   assert(std::has_single_bit(group.size()));
   for (std::size_t distance = group.size() / 2; distance > 0; distance /= 2)
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (const int chunk : builder.chunks())
       for (std::size_t member = 0; member < group.size(); ++member) {
         const Segments sent = pieces_on_side(pieces, member, distance, (member & distance) != 0);
         builder.move(group[member], group[member ^ distance], blocks_of(builder.semantics(), sent, chunk));
@@ -58,15 +58,15 @@ void doubling_allreduce(Builder& builder, Group group, const Segments& segments)
   for (std::size_t member = 2 * surplus; member < group.size(); ++member) active.push_back(group[member]);
 
   const Semantics& semantics = builder.semantics();
-  for (int chunk = 0; chunk < semantics.chunks(); ++chunk)
+  for (const int chunk : builder.chunks())
     for (std::size_t pair = 0; pair < surplus; ++pair)
       builder.combine(group[2 * pair + 1], group[2 * pair], blocks_of(semantics, segments, chunk));
   for (std::size_t distance = 1; distance < power; distance *= 2)
-    for (int chunk = 0; chunk < semantics.chunks(); ++chunk)
+    for (const int chunk : builder.chunks())
       for (std::size_t member = 0; member < power; ++member)
         if ((member & distance) == 0)
           builder.exchange(active[member], active[member + distance], blocks_of(semantics, segments, chunk));
-  for (int chunk = 0; chunk < semantics.chunks(); ++chunk)
+  for (const int chunk : builder.chunks())
     for (std::size_t pair = 0; pair < surplus; ++pair)
       builder.move(group[2 * pair], group[2 * pair + 1], blocks_of(semantics, segments, chunk));
 }

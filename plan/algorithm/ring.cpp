@@ -17,7 +17,7 @@ std::size_t wrap(std::ptrdiff_t index, std::size_t size) {
 void ring_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
   const std::size_t size = group.size();
   for (std::size_t stage = 0; stage + 1 < size; ++stage)
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (const int chunk : builder.chunks())
       for (std::size_t member = 0; member < size; ++member) {
         const auto piece = wrap(static_cast<std::ptrdiff_t>(member) - 1 - static_cast<std::ptrdiff_t>(stage), size);
         builder.combine(group[member], group[wrap(static_cast<std::ptrdiff_t>(member) + 1, size)],
@@ -29,7 +29,7 @@ void ring_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
 void ring_allgather(Builder& builder, Group group, Pieces pieces) {
   const std::size_t size = group.size();
   for (std::size_t stage = 0; stage + 1 < size; ++stage)
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (const int chunk : builder.chunks())
       for (std::size_t member = 0; member < size; ++member) {
         const auto piece = wrap(static_cast<std::ptrdiff_t>(member) - static_cast<std::ptrdiff_t>(stage), size);
         builder.move(group[member], group[wrap(static_cast<std::ptrdiff_t>(member) + 1, size)],

@@ -25,7 +25,7 @@ ShmCollectiveKind kind_of(Instruct what) {
 void emit_shared(Builder& builder, const GroupWork& work) {
   const ShmCollectiveKind kind = kind_of(work.what);
   const Pieces parts = has_pieces(kind) ? work.pieces : Pieces(&work.segments, 1);
-  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk) {
+  for (const int chunk : builder.chunks()) {
     std::vector<std::vector<BlockId>> blocks;
     for (const Segments& part : parts) blocks.push_back(blocks_of(builder.semantics(), part, chunk));
     builder.together({kind, work.members, 0, blocks});

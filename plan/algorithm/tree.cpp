@@ -44,7 +44,7 @@ std::vector<Hop> flat_hops(std::size_t size) {
 
 void emit_hops(Builder& builder, const GroupWork& work, const std::vector<Hop>& hops) {
   const Group group = work.members;
-  for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk) {
+  for (const int chunk : builder.chunks()) {
     const std::vector<BlockId> blocks = blocks_of(builder.semantics(), work.segments, chunk);
     if (work.what == Instruct::reduce)
       for (const Hop& hop : hops) builder.combine(group[hop.child], group[hop.parent], blocks);
@@ -64,7 +64,7 @@ Segments subtree(Pieces pieces, std::size_t first, std::size_t count) {
 
 void binomial_gather(Builder& builder, Group group, Pieces pieces) {
   for (std::size_t span = 1; span < group.size(); span *= 2)
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (const int chunk : builder.chunks())
       for (std::size_t member = span; member < group.size(); member += 2 * span)
         builder.move(group[member], group[member - span],
                      blocks_of(builder.semantics(), subtree(pieces, member, span), chunk));
@@ -74,7 +74,7 @@ void binomial_scatter(Builder& builder, Group group, Pieces pieces) {
   std::size_t top = 1;
   while (top * 2 < group.size()) top *= 2;
   for (std::size_t span = top; span > 0; span /= 2)
-    for (int chunk = 0; chunk < builder.semantics().chunks(); ++chunk)
+    for (const int chunk : builder.chunks())
       for (std::size_t member = span; member < group.size(); member += 2 * span)
         builder.move(group[member - span], group[member],
                      blocks_of(builder.semantics(), subtree(pieces, member, span), chunk));

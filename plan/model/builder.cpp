@@ -7,7 +7,8 @@
 
 namespace plait::plan {
 
-Builder::Builder(const Semantics& semantics, Routes routes) : semantics_(semantics), routes_(std::move(routes)) {
+Builder::Builder(const Semantics& semantics, Routes routes)
+    : semantics_(semantics), routes_(std::move(routes)), chunks_(semantics.chunks()) {
   ranks_.resize(static_cast<std::size_t>(semantics_.ranks()));
   for (int rank = 0; rank < semantics_.ranks(); ++rank) {
     RankState& state = ranks_[static_cast<std::size_t>(rank)];
@@ -201,11 +202,25 @@ void Builder::order_send(int rank, const Step& step) {
   last.step = static_cast<std::int32_t>(ranks_[static_cast<std::size_t>(rank)].schedule.steps.size());
 }
 
+void Builder::begin_round() {
+  rounds_.resize(ranks_.size());
+  for (Round& round : rounds_)
+    if (!round.now.empty()) round.before = std::exchange(round.now, {});
+}
+
+void Builder::keep_to_round(int rank, const Step& step) {
+  Round& round = rounds_[static_cast<std::size_t>(rank)];
+  if (step.kind == StepKind::send)
+    for (const std::int32_t before : round.before) depend_on(before);
+  round.now.push_back(static_cast<std::int32_t>(ranks_[static_cast<std::size_t>(rank)].schedule.steps.size()));
+}
+
 void Builder::finish_step(int rank, Step step, const std::vector<Holding>& read, const std::vector<Holding>& written) {
   pending_after_.clear();
   for (const Holding& where : read) reads(rank, where);
   for (const Holding& where : written) writes(rank, where);
   if (!last_sends_.empty() && step.kind == StepKind::send && traits(step.channel).crosses_nodes) order_send(rank, step);
+  if (!rounds_.empty() && !is_local(step.kind) && traits(step.channel).crosses_nodes) keep_to_round(rank, step);
   std::sort(pending_after_.begin(), pending_after_.end());
   pending_after_.erase(std::unique(pending_after_.begin(), pending_after_.end()), pending_after_.end());
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -27,15 +28,27 @@ class Builder {
  public:
   Builder(const Semantics& semantics, Routes routes);
 
-  // Binds what crosses the network to rails: the messages of chunk c to rails[c mod size]. Empty: bound to none. Call
-  // it before the first message.
+  // Binds what crosses the network from now on to rails: the messages of chunk c to rails[c mod size]. Empty: bound to
+  // none.
   void bind_chunks(std::span<const std::int8_t> rails) { rails_.assign(rails.begin(), rails.end()); }
 
   // From now on a rank's messages over the network to one peer wait until those to others that come before them are
   // sent, so that its NIC serves the moves in their order.
   void keep_order_of_sends() { last_sends_.resize(ranks_.size()); }
 
+  // From now on a rank sends nothing over the network before its messages since the last call, in and out, are through:
+  // so many ranks at a time send to one.
+  void begin_round();
+
   const Semantics& semantics() const { return semantics_; }
+
+  // The chunks that an algorithm is to work on: all, or those of the motif that is at work.
+  auto chunks() const { return std::views::iota(first_chunk_, first_chunk_ + chunks_); }
+  void work_on_chunks(int first, int count) {
+    first_chunk_ = first;
+    chunks_ = count;
+  }
+
   // Whether the ranks of each node can do a collective together().
   bool shared_memory() const { return routes_.shared_memory().has_value(); }
 
@@ -92,6 +105,11 @@ class Builder {
     std::int32_t peer = -1, step = -1, step_to_other = -1;
   };
 
+  // A rank's messages over the network in this round, and in the one before.
+  struct Round {
+    std::vector<std::int32_t> now, before;
+  };
+
   enum class Arrival { overwrite, combine, combine_elsewhere };
 
   std::int8_t rail_of(ChannelKind channel, BlockId block) const;
@@ -124,16 +142,19 @@ class Builder {
   void writes(int rank, const Holding& where);
   void depend_on(std::int32_t step);
   void order_send(int rank, const Step& step);
+  void keep_to_round(int rank, const Step& step);
   void finish_step(int rank, Step step, const std::vector<Holding>& read, const std::vector<Holding>& written);
   void record_accesses(int rank, const std::vector<Holding>& read, const std::vector<Holding>& written);
 
   Semantics semantics_;
   Routes routes_;
+  int first_chunk_ = 0, chunks_ = 1;
   std::vector<std::int8_t> rails_;
   std::vector<RankState> ranks_;
   std::vector<Reader> reader_pool_;
   std::vector<std::uint32_t> pending_after_;
   std::vector<LastSends> last_sends_;  // by rank; empty: the order is free
+  std::vector<Round> rounds_;          // by rank; empty: there are none
 };
 
 }  // namespace plait::plan

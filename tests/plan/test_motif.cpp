@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "plan/algorithm/registry.h"
+#include "plan/lower/proof.h"
+#include "plan/motif/lowering.h"
 #include "plan/motif/meaning.h"
 #include "plan/motif/motif.h"
 #include "plan/motif/rewrite.h"
@@ -225,6 +228,81 @@ TEST(MotifProof, RefusesWhatIsTooLargeToLookAt) {
   const Result<Rewriting> whole = whole_collective(Collective::allreduce, 1000, 0);
   const Status status = prove(*whole);
   EXPECT_EQ(status.code(), Code::unsupported);
+}
+
+// ---- Plans ----
+
+// Steps of all ranks, as the proof of plans sees them.
+void expect_proven(const Rewriting& rewriting, std::span<const Way> ways, const Hierarchy& hierarchy) {
+  const Result<LoweredPlan> plan = lower(rewriting, ways, hierarchy, usual_routes(hierarchy));
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const Status proven = plan::prove(plan->semantics, plan->schedules, true);
+  ASSERT_TRUE(proven.ok()) << text(rewriting.term) << ": " << proven.message();
+}
+
+TEST(MotifPlan, EveryRewritingUpToDepthTwoIsAPlanThatIsProven) {
+  constexpr int segments[] = {2};
+  constexpr Way ways[] = {{nullptr, 0}, {nullptr, 1}, {nullptr, any_rail}};
+  for (const std::vector<int>& ranks : {std::vector{2}, {1, 1}, {3}, {2, 2}, {1, 1, 1, 1, 1, 1}, {4, 4}, {3, 2, 1}}) {
+    const Hierarchy hierarchy = Hierarchy::nodes_of(ranks);
+    for (const Collective collective : motif_kinds) {
+      const Rewriting whole = whole_of(collective, hierarchy.ranks(), rooted_motif(collective) ? 1 : 0);
+      for (const std::vector<Rule>& rules : rewritings(whole, 2, segments))
+        expect_proven(*rewrite(whole, rules), ways, hierarchy);
+    }
+  }
+}
+
+TEST(MotifPlan, EachMotifGoesOverItsRail) {
+  const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector{1, 1});
+  constexpr Way ways[] = {{nullptr, 0}, {nullptr, 0}, {nullptr, 0}, {nullptr, 1}};
+  Routes routes = routes_by_node(hierarchy, ChannelKind::shm, ChannelKind::ucx);
+  const Result<LoweredPlan> plan = lower(rewritten_as(Collective::allreduce, 2, "segment:4"), ways, hierarchy, routes);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  int over[2] = {0, 0};
+  for (const Schedule& schedule : plan->schedules)
+    for (const Step& step : schedule.steps)
+      if (step.kind == StepKind::send) ++over[step.rail];
+  EXPECT_EQ(over[0], 3 * over[1]);
+  EXPECT_GT(over[1], 0);
+}
+
+// Who sends to the destinations of the second part is through with the first one's.
+TEST(MotifPlan, PartsOfAPatternTakeTurns) {
+  const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector{1, 1, 1, 1, 1, 1, 1, 1});
+  const Result<LoweredPlan> plan =
+      lower(rewritten_as(Collective::alltoall, 8, "spline:2"), {}, hierarchy, usual_routes(hierarchy));
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_TRUE(plan::prove(plan->semantics, plan->schedules, true).ok());
+  for (const Schedule& schedule : plan->schedules) {
+    int sends = 0;
+    for (const Step& step : schedule.steps) {
+      if (step.kind != StepKind::send) continue;
+      EXPECT_EQ(step.after.count, sends++ < 3 ? 0u : 6u);
+    }
+    EXPECT_EQ(sends, 7);
+  }
+}
+
+TEST(MotifPlan, GoesByTheAlgorithmThatItIsGiven) {
+  const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector{1, 1, 1, 1});
+  const Rewriting whole = whole_of(Collective::allreduce, 4);
+  const Way ring{algorithm_named("ring")}, doubling{algorithm_named("rd")};
+  ASSERT_NE(doubling.algorithm, nullptr);
+  const auto sends = [&](const Way& way) {
+    std::size_t count = 0;
+    const Result<LoweredPlan> plan = lower(whole, std::span(&way, 1), hierarchy, usual_routes(hierarchy));
+    for (const Step& step : plan->schedules[0].steps) count += step.kind == StepKind::send ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(sends(ring), 6u);
+  EXPECT_EQ(sends(doubling), 2u);
+}
+
+TEST(MotifPlan, IsForAsManyRanksAsTheCommunicatorHas) {
+  const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector{2, 2});
+  EXPECT_EQ(lower(whole_of(Collective::allreduce, 8), {}, hierarchy, usual_routes(hierarchy)).status().code(),
+            Code::invalid);
 }
 
 }  // namespace

@@ -1,0 +1,207 @@
+#include "plan/motif/lowering.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "plan/algorithm/registry.h"
+
+namespace plait::plan::motif {
+namespace {
+
+constexpr std::int64_t most_cells = std::int64_t{1} << 22;
+
+Instruct instruct_of(Collective what) {
+  switch (what) {
+    case Collective::allreduce:
+      return Instruct::all_reduce;
+    case Collective::reduce:
+      return Instruct::reduce;
+    case Collective::bcast:
+      return Instruct::broadcast;
+    case Collective::allgather:
+      return Instruct::all_gather;
+    case Collective::reduce_scatter_block:
+      return Instruct::reduce_scatter;
+    case Collective::gather:
+      return Instruct::gather;
+    default:
+      return Instruct::scatter;
+  }
+}
+
+bool is_vector(const Rewriting& rewriting) { return !has_pieces(rewriting.whole.what); }
+
+// Segments of each unit of a vector: so many that algorithms can cut every motif's payload as they like to.
+int segments_of_unit(const Rewriting& rewriting, std::span<const Way> ways) {
+  int segments = 1;
+  std::size_t number = 0;
+  for (const Motif* motif : motifs_of(rewriting.term)) {
+    const Way way = ways.empty() ? Way{} : ways[number++ % ways.size()];
+    const Algorithm* algorithm = algorithm_of(*motif, way);
+    if (motif->what != Collective::allreduce || algorithm == nullptr || algorithm->pieces == nullptr) continue;
+    const int pieces = algorithm->pieces(motif->members());
+    segments = std::lcm(segments, pieces / std::gcd(pieces, motif->payload.count));
+  }
+  return segments;
+}
+
+class Lowering {
+ public:
+  Lowering(const Rewriting& rewriting, std::span<const Way> ways, const Hierarchy& hierarchy, Builder& builder,
+           int segments)
+      : rewriting_(rewriting), ways_(ways), hierarchy_(hierarchy), builder_(builder), segments_of_unit_(segments) {}
+
+  void run() { emit(rewriting_.term); }
+
+ private:
+  int rank_of(const Motif& motif, int member) const {
+    return hierarchy_.rank_at(motif.group[static_cast<std::size_t>(member % motif.members())]);
+  }
+
+  void emit(const Term& term) {
+    if (term.kind == Term::Kind::motif) return emit(term.motif);
+    for (const Term& part : term.parts) {
+      if (part.kind == Term::Kind::motif && !part.motif.whole_pattern()) builder_.begin_round();
+      emit(part);
+    }
+  }
+
+  void emit(const Motif& motif) {
+    const Way way = ways_.empty() ? Way{} : ways_[number_++ % ways_.size()];
+    if (way.rail != any_rail)
+      builder_.bind_chunks(std::span(&way.rail, 1));
+    else
+      builder_.bind_chunks({});
+    if (!is_vector(rewriting_)) builder_.work_on_chunks(motif.payload.first, motif.payload.count);
+    if (const Algorithm* algorithm = algorithm_of(motif, way); algorithm != nullptr)
+      emit_by(*algorithm, motif);
+    else
+      emit_directly(motif);
+  }
+
+  // ---- Whole patterns ----
+
+  // The root first.
+  std::vector<int> members_of(const Motif& motif) const {
+    std::vector<int> members;
+    for (int i = 0; i < motif.members(); ++i) members.push_back(rank_of(motif, motif.root + i));
+    return members;
+  }
+
+  // Of a motif in which nothing is told apart.
+  Segments segments_of(const Range& units) const {
+    Segments segments(static_cast<std::size_t>(units.count * segments_of_unit_));
+    std::iota(segments.begin(), segments.end(), units.first * segments_of_unit_);
+    return segments;
+  }
+
+  // Of one that is a vector's piece, or that has a block of its own.
+  Segments segments_of_piece(const Motif& motif, int member) const {
+    const int owner = member % motif.members();
+    if (motif.pieces == Pieces::of_blocks) return {rank_of(motif, owner)};
+    return segments_of({motif.base + owner * motif.stride + motif.payload.first, motif.payload.count});
+  }
+
+  void emit_by(const Algorithm& algorithm, const Motif& motif) {
+    const std::vector<int> members = members_of(motif);
+    std::vector<Segments> pieces;
+    std::vector<int> outer;
+    for (int i = 0; has_pieces(motif.what) && i < motif.members(); ++i)
+      pieces.push_back(segments_of_piece(motif, motif.root + i));
+    for (const int member : members) outer.push_back(hierarchy_.node_of(member));
+    algorithm.emit(builder_, {.what = instruct_of(motif.what),
+                              .members = members,
+                              .segments = has_pieces(motif.what) ? all_of(pieces) : segments_of(motif.payload),
+                              .pieces = pieces,
+                              .outer = outer});
+  }
+
+  static Segments all_of(const std::vector<Segments>& pieces) {
+    Segments all;
+    for (const Segments& piece : pieces) all.insert(all.end(), piece.begin(), piece.end());
+    return all;
+  }
+
+  // ---- Parts of a pattern ----
+
+  // What member `giver` has for `taker`, as blocks of the builder's.
+  std::vector<BlockId> blocks_of_transfer(const Motif& motif, int giver, int taker) const {
+    Segments segments;
+    if (motif.what == Collective::alltoall)
+      segments = {rank_of(motif, giver) * builder_.semantics().ranks() + rank_of(motif, taker)};
+    else if (!has_pieces(motif.what))
+      segments = segments_of(motif.payload);
+    else
+      segments = segments_of_piece(
+          motif, motif.what == Collective::allgather || motif.what == Collective::gather ? giver : taker);
+    std::vector<BlockId> blocks;
+    for (const int chunk : builder_.chunks())
+      for (const BlockId block : blocks_of(builder_.semantics(), segments, chunk)) blocks.push_back(block);
+    return blocks;
+  }
+
+  void transfer(const Motif& motif, int giver, int taker) {
+    const std::vector<BlockId> blocks = blocks_of_transfer(motif, giver, taker);
+    const int from = rank_of(motif, giver), to = rank_of(motif, taker);
+    if (motif.what == Collective::reduce || motif.what == Collective::reduce_scatter_block)
+      builder_.combine(from, to, blocks);
+    else
+      builder_.move(from, to, blocks);
+  }
+
+  void emit_directly(const Motif& motif) {
+    const bool to_root = motif.what == Collective::reduce || motif.what == Collective::gather;
+    for (int d = std::max(1, motif.distances.first); d < motif.distances.end(); ++d) {
+      if (rooted_motif(motif.what)) {
+        transfer(motif, to_root ? motif.root + d : motif.root, to_root ? motif.root : motif.root + d);
+        continue;
+      }
+      for (int giver = 0; giver < motif.members(); ++giver) transfer(motif, giver, giver + d);
+    }
+  }
+
+  const Rewriting& rewriting_;
+  std::span<const Way> ways_;
+  const Hierarchy& hierarchy_;
+  Builder& builder_;
+  int segments_of_unit_;
+  std::size_t number_ = 0;
+};
+
+}  // namespace
+
+const Algorithm* algorithm_of(const Motif& motif, const Way& way) {
+  if (motif.what == Collective::alltoall || !motif.whole_pattern()) return nullptr;
+  const Instruct what = instruct_of(motif.what);
+  const auto usable = [&](const Algorithm* algorithm) {
+    return algorithm != nullptr && !algorithm->needs_whole_node && algorithm->fits(what, motif.members());
+  };
+  if (usable(way.algorithm)) return way.algorithm;
+  const Algorithm* usual = default_algorithm(what);
+  return usable(usual) ? usual : nullptr;
+}
+
+Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways, const Hierarchy& hierarchy,
+                          const Routes& routes) {
+  const Motif& whole = rewriting.whole;
+  const int ranks = whole.members();
+  if (ranks != hierarchy.ranks())
+    return {Code::invalid,
+            text(whole) + ": is for " + std::to_string(ranks) + " ranks, not for " + std::to_string(hierarchy.ranks())};
+  const int each = is_vector(rewriting) ? segments_of_unit(rewriting, ways) : 1;
+  const std::int64_t blocks = std::int64_t{each} * rewriting.units * (is_vector(rewriting) ? 1 : ranks) *
+                              (whole.what == Collective::alltoall ? ranks : 1);
+  if (blocks * ranks > most_cells)
+    return {Code::unsupported, text(rewriting.whole) + ": its rewriting cuts the data of " + std::to_string(ranks) +
+                                   " ranks into too many blocks"};
+  const Semantics semantics(whole.what, ranks, hierarchy.rank_at(whole.root), each * rewriting.units,
+                            is_vector(rewriting) ? 1 : rewriting.units);
+  Builder builder(semantics, routes);
+  Lowering(rewriting, ways, hierarchy, builder, each).run();
+  return builder.finish();
+}
+
+}  // namespace plait::plan::motif
