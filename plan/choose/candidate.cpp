@@ -4,8 +4,10 @@
 #include <charconv>
 
 #include "plan/choose/call_synthesis.h"
+#include "plan/choose/motif_candidate.h"
 #include "plan/choose/plan_file.h"
 #include "plan/lower/lowering.h"
+#include "plan/motif/lowering.h"
 #include "plan/synthesis/search.h"
 
 namespace plait::plan {
@@ -165,10 +167,22 @@ Result<Candidate> from_file(std::string_view json, const Call& call, const Candi
   return programmed(plan->program, plan->chunks, {}, call, context);
 }
 
+// "[segment:2,ring] @0,1"
+Result<Candidate> of_motifs(std::string_view text, const Call& call, const CandidateContext& context) {
+  const std::string name(text);
+  const Result<std::vector<std::int8_t>> rails = take_rails(text, context.rails);
+  if (!rails.ok()) return rails.status();
+  if (!text.ends_with(']')) return Status(Code::invalid, "motifs '" + name + "': expected a ] behind the rules");
+  Result<Candidate> candidate = motif_candidate(text.substr(1, text.size() - 2), *rails, call, context);
+  if (candidate.ok()) candidate->name = name;  // plans are kept by name
+  return candidate;
+}
+
 }  // namespace
 
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context) {
   if (text.starts_with('{')) return from_file(text, call, context);
+  if (text.starts_with('[')) return of_motifs(text, call, context);
   if (is_exchange(call.collective)) {
     for (Candidate& exchange :
          exchange_candidates(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context))
@@ -188,8 +202,25 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
   return candidate;
 }
 
+namespace {
+
+bool of_motifs(const Candidate& candidate) { return candidate.name.starts_with('['); }
+
+Result<LoweredPlan> lower_motifs(const Candidate& candidate, const motif::Rewriting& rewriting, Collective collective,
+                                 const Hierarchy& hierarchy, const Routes& routes) {
+  std::vector<motif::Way> ways;
+  for (const std::int8_t rail : candidate.rails) ways.push_back({.rail = rail});
+  return motif::lower(rewriting, ways, collective, hierarchy, routes);
+}
+
+}  // namespace
+
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy, const Routes& routes) {
+  if (of_motifs(candidate)) {
+    const auto rewriting = rewriting_of(candidate, collective, root, commutative, hierarchy);
+    return rewriting.ok() ? lower_motifs(candidate, *rewriting, collective, hierarchy, routes) : rewriting.status();
+  }
   const bool in_order = !commutative && reduces(collective);
   const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1,
                             routes.shared_memory().has_value());

@@ -13,18 +13,20 @@
 #include "plan/model/layer.h"
 #include "plan/model/machine.h"
 #include "plan/model/routes.h"
+#include "plan/motif/rewrite.h"
 #include "topo/hierarchy.h"
 
 namespace plait::plan {
 
 struct Candidate {
-  std::string name;  // "RS.2(ring) AR.1(ring) AG.2(ring) x4", "leaders"
+  std::string name = {};  // "RS.2(ring) AR.1(ring) AG.2(ring) x4", "leaders", "[segment:4,ring]"
   GridKind grid = GridKind::full;
-  Program program;  // empty: an exchange instead
+  Program program = {};  // empty: an exchange or motifs instead
   const Exchange* exchange = nullptr;
   int chunks = 1;
   double seconds = 0;                   // predicted
   std::vector<std::int8_t> rails = {};  // chunk c goes over rails[c mod size] of the network; empty: over all of them
+  std::vector<motif::Rule> rules = {};  // that make motifs of it; motif m goes over rails[m mod size]
 };
 
 // The `count` that the cost model finds cheapest for the call, ascending; for alltoall all that there are. At least one
@@ -32,8 +34,9 @@ struct Candidate {
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count);
 
 // The candidate that a user named: a program, with or without algorithms, and "x8" for eight chunks behind it (else the
-// model's number), and "@0,1" behind that to deal the chunks out to rails 0 and 1 in turn; the text of a plan file; or
-// an exchange's name. Fails with what is wrong with it for this call's collective.
+// model's number), and "@0,1" behind that to deal the chunks out to rails 0 and 1 in turn; the text of a plan file; an
+// exchange's name; or rules that rewrite the collective as motifs (plan/choose/motif_candidate.h). Fails with what is
+// wrong with it for this call's collective.
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context);
 
 // All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.

@@ -184,8 +184,8 @@ const Algorithm* algorithm_of(const Motif& motif, const Way& way) {
   return usable(usual) ? usual : nullptr;
 }
 
-Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways, const Hierarchy& hierarchy,
-                          const Routes& routes) {
+Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways, Collective collective,
+                          const Hierarchy& hierarchy, const Routes& routes) {
   const Motif& whole = rewriting.whole;
   const int ranks = whole.members();
   if (ranks != hierarchy.ranks())
@@ -197,7 +197,7 @@ Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways,
   if (blocks * ranks > most_cells)
     return {Code::unsupported, text(rewriting.whole) + ": its rewriting cuts the data of " + std::to_string(ranks) +
                                    " ranks into too many blocks"};
-  const Semantics semantics(whole.what, ranks, hierarchy.rank_at(whole.root), each * rewriting.units,
+  const Semantics semantics(collective, ranks, hierarchy.rank_at(whole.root), each * rewriting.units,
                             is_vector(rewriting) ? 1 : rewriting.units);
   Builder builder(semantics, routes);
   Lowering(rewriting, ways, hierarchy, builder, each).run();

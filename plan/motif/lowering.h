@@ -25,9 +25,9 @@ const Algorithm* algorithm_of(const Motif& motif, const Way& way);
 
 // All ranks' schedules; prove() them before their first run. Motif m, from the left, goes by ways[m mod size]; without
 // any by the usual algorithms over all rails. Parts of a pattern (splines) of one composition take turns: a rank sends
-// to those of the next one when it is through with one. Fails (unsupported) where the data would be cut into too many
-// blocks.
-Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways, const Hierarchy& hierarchy,
-                          const Routes& routes);
+// to those of the next one when it is through with one. `collective`: the motif's own, or the one whose blocks differ
+// in length (allgatherv, reduce_scatter). Fails (unsupported) where the data would be cut into too many blocks.
+Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways, Collective collective,
+                          const Hierarchy& hierarchy, const Routes& routes);
 
 }  // namespace plait::plan::motif

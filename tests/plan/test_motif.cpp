@@ -234,7 +234,7 @@ TEST(MotifProof, RefusesWhatIsTooLargeToLookAt) {
 
 // Steps of all ranks, as the proof of plans sees them.
 void expect_proven(const Rewriting& rewriting, std::span<const Way> ways, const Hierarchy& hierarchy) {
-  const Result<LoweredPlan> plan = lower(rewriting, ways, hierarchy, usual_routes(hierarchy));
+  const Result<LoweredPlan> plan = lower(rewriting, ways, rewriting.whole.what, hierarchy, usual_routes(hierarchy));
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   const Status proven = plan::prove(plan->semantics, plan->schedules, true);
   ASSERT_TRUE(proven.ok()) << text(rewriting.term) << ": " << proven.message();
@@ -257,7 +257,8 @@ TEST(MotifPlan, EachMotifGoesOverItsRail) {
   const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector{1, 1});
   constexpr Way ways[] = {{nullptr, 0}, {nullptr, 0}, {nullptr, 0}, {nullptr, 1}};
   Routes routes = routes_by_node(hierarchy, ChannelKind::shm, ChannelKind::ucx);
-  const Result<LoweredPlan> plan = lower(rewritten_as(Collective::allreduce, 2, "segment:4"), ways, hierarchy, routes);
+  const Result<LoweredPlan> plan =
+      lower(rewritten_as(Collective::allreduce, 2, "segment:4"), ways, Collective::allreduce, hierarchy, routes);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   int over[2] = {0, 0};
   for (const Schedule& schedule : plan->schedules)
@@ -270,8 +271,8 @@ TEST(MotifPlan, EachMotifGoesOverItsRail) {
 // Who sends to the destinations of the second part is through with the first one's.
 TEST(MotifPlan, PartsOfAPatternTakeTurns) {
   const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector{1, 1, 1, 1, 1, 1, 1, 1});
-  const Result<LoweredPlan> plan =
-      lower(rewritten_as(Collective::alltoall, 8, "spline:2"), {}, hierarchy, usual_routes(hierarchy));
+  const Result<LoweredPlan> plan = lower(rewritten_as(Collective::alltoall, 8, "spline:2"), {}, Collective::alltoall,
+                                         hierarchy, usual_routes(hierarchy));
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_TRUE(plan::prove(plan->semantics, plan->schedules, true).ok());
   for (const Schedule& schedule : plan->schedules) {
@@ -291,7 +292,8 @@ TEST(MotifPlan, GoesByTheAlgorithmThatItIsGiven) {
   ASSERT_NE(doubling.algorithm, nullptr);
   const auto sends = [&](const Way& way) {
     std::size_t count = 0;
-    const Result<LoweredPlan> plan = lower(whole, std::span(&way, 1), hierarchy, usual_routes(hierarchy));
+    const Result<LoweredPlan> plan =
+        lower(whole, std::span(&way, 1), Collective::allreduce, hierarchy, usual_routes(hierarchy));
     for (const Step& step : plan->schedules[0].steps) count += step.kind == StepKind::send ? 1 : 0;
     return count;
   };
@@ -301,7 +303,9 @@ TEST(MotifPlan, GoesByTheAlgorithmThatItIsGiven) {
 
 TEST(MotifPlan, IsForAsManyRanksAsTheCommunicatorHas) {
   const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector{2, 2});
-  EXPECT_EQ(lower(whole_of(Collective::allreduce, 8), {}, hierarchy, usual_routes(hierarchy)).status().code(),
+  EXPECT_EQ(lower(whole_of(Collective::allreduce, 8), {}, Collective::allreduce, hierarchy, usual_routes(hierarchy))
+                .status()
+                .code(),
             Code::invalid);
 }
 
