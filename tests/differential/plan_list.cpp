@@ -6,12 +6,14 @@
 #include <charconv>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plan/choose/candidate.h"
 #include "plan/model/collective.h"
+#include "plan/motif/rewrite.h"
 #include "topo/hierarchy.h"
 
 namespace {
@@ -28,6 +30,26 @@ std::vector<int> parse_counts(std::string_view text) {
     if (!text.empty()) text.remove_prefix(1);
   }
   return counts;
+}
+
+void add(std::string& collectives, plait::plan::Collective collective) {
+  const std::string name(plait::plan::name(collective));
+  if (("," + collectives + ",").find("," + name + ",") != std::string::npos) return;
+  collectives += (collectives.empty() ? "" : ",") + name;
+}
+
+// A rule of each kind, and one that cuts what another one has cut.
+void add_motifs(std::map<std::string, std::string>& collectives_of, plait::plan::Collective collective, int ranks) {
+  using namespace plait::plan::motif;
+  const auto whole = whole_collective(collective, ranks, 0);
+  if (!whole.ok()) return;
+  constexpr int segments[] = {3};
+  std::set<Rule::Kind> seen;
+  for (const std::vector<Rule>& rules : rewritings(*whole, 1, segments)) {
+    if (rules.empty() || !seen.insert(rules.front().kind).second) continue;
+    add(collectives_of["[" + text(rules) + "]"], collective);
+    add(collectives_of["[" + text(rules) + ",segment:2]"], collective);
+  }
 }
 
 }  // namespace
@@ -48,12 +70,9 @@ int main(int argc, char** argv) {
       continue;
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{16} << 10, std::size_t{1} << 20})
       for (const plait::plan::Candidate& candidate : plait::plan::candidates(
-               {.collective = collective, .count = bytes}, {.hierarchy = hierarchy, .machine = machine}, 2)) {
-        std::string& collectives = collectives_of[candidate.name];
-        const std::string name(plait::plan::name(collective));
-        if (("," + collectives + ",").find("," + name + ",") != std::string::npos) continue;
-        collectives += (collectives.empty() ? "" : ",") + name;
-      }
+               {.collective = collective, .count = bytes}, {.hierarchy = hierarchy, .machine = machine}, 2))
+        add(collectives_of[candidate.name], collective);
+    add_motifs(collectives_of, collective, hierarchy.ranks());
   }
   for (const auto& [name, collectives] : collectives_of) std::printf("%s\t%s\n", name.c_str(), collectives.c_str());
 }
