@@ -72,7 +72,7 @@ class PartyMembers final : public Members {
   std::unique_ptr<Oob> own_;
 };
 
-// What a program gives; the first two sides' meshes are of consecutive ranks unless they are named.
+// What a program gives; no ranks: consecutive ones.
 struct Given {
   std::vector<int> source_mesh = {2, 2}, destination_mesh = {4};
   std::string source_spec = "S0S1", destination_spec = "RS0";
