@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "core/environment.h"
+#include "core/imported_function.h"
 #include "core/log.h"
 #include "plait/plait.h"
+#include "plugin/launcher/pmi_store.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/mpi/host/imported_function.h"
-#include "plugin/preload/pmi_store.h"
 #include "plugin/preload/roll_call.h"
 
 namespace plait::plugin::preload {

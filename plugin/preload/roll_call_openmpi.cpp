@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <string_view>
 
+#include "core/imported_function.h"
 #include "core/text_hash.h"
 #include "plait/plait.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/mpi/host/imported_function.h"
 #include "plugin/ompi/modex.h"
 #include "plugin/preload/roll_call.h"
 

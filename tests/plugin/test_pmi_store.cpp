@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "plugin/preload/pmi_store.h"
+#include "plugin/launcher/pmi_store.h"
 
-namespace plait::plugin::preload {
+namespace plait::plugin {
 namespace {
 
 struct Exchange {
@@ -107,4 +107,4 @@ TEST(PmiStore, ALauncherThatIsGoneIsAFailure) {
 }
 
 }  // namespace
-}  // namespace plait::plugin::preload
+}  // namespace plait::plugin

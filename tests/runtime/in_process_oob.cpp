@@ -118,7 +118,7 @@ class InProcessOob final : public Oob {
     job_.arrive(rank_, false, {}, [](const auto&) { return InProcessJob::Bytes(); });
   }
   Status go_on_together(const Status& mine) noexcept override {
-    const auto outcome = job_.arrive(rank_, mine.ok(), {}, [](const auto&) { return InProcessJob::Bytes(); });
+    const auto outcome = job_.go_on(rank_, mine.ok());
     if (!mine.ok()) return {mine.code(), "out of memory"};
     return outcome.missing == nobody ? Status() : failed(Code::unavailable, "go on together", outcome.missing);
   }
@@ -204,6 +204,14 @@ InProcessJob::Outcome InProcessJob::arrive(int rank, bool goes_on, Bytes mine, c
   std::unique_lock lock(guard_);
   const std::shared_ptr<Step> step = join_step(rank, goes_on, std::move(mine), combine);
   if (goes_on) changed_.wait(lock, [&] { return step->over; });
+  return {step->missing, step->result};
+}
+
+// Who cannot go on by this way may take further steps.
+InProcessJob::Outcome InProcessJob::go_on(int rank, bool goes_on) {
+  std::unique_lock lock(guard_);
+  const std::shared_ptr<Step> step = join_step(rank, goes_on, {}, [](const auto&) { return Bytes(); });
+  changed_.wait(lock, [&] { return step->over; });
   return {step->missing, step->result};
 }
 

@@ -51,7 +51,9 @@ class InProcessJob {
 
   // A rank that does not go on need not wait for the others.
   Outcome arrive(int rank, bool goes_on, Bytes mine, const Combine& combine);
-  // The same, which ends with `failed`'s status where that says something before all have come.
+  // It waits for them all the same.
+  Outcome go_on(int rank, bool goes_on);
+  // As arrive(), which ends with `failed`'s status where that says something before all have come.
   Outcome arrive_unless(const std::function<Status()>& failed, int rank, Bytes mine, const Combine& combine,
                         Status& failure);
   std::shared_ptr<Step> join_step(int rank, bool goes_on, Bytes mine, const Combine& combine);  // guard_ is held

@@ -1,8 +1,7 @@
 // The public C API's functions that take MPI's types.
 #include "plait/plait_mpi.h"
 
-#include "plugin/mpi/api/chosen_channels.h"
-#include "plugin/mpi/api/forced_plan.h"
+#include "plugin/mpi/api/communicator_settings.h"
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/oob/axes.h"
 

@@ -1,7 +1,9 @@
 // The public C API's functions for resharding (plait_mpi.h).
 #include <algorithm>
-#include <string>
+#include <cstddef>
+#include <memory>
 
+#include "core/attempt.h"
 #include "plait/plait_mpi.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/call/lifecycle.h"
@@ -14,13 +16,15 @@ namespace {
 
 plait::plugin::Resharding& of(plait_reshard plan) { return *reinterpret_cast<plait::plugin::Resharding*>(plan); }
 
-int create(MPI_Comm comm, const plait::plugin::ReshardArguments& arguments, plait_reshard* plan) {
+// `arguments`: all but what the type says of the elements.
+int create(MPI_Comm comm, plait::plugin::ReshardArguments& arguments, MPI_Datatype element, plait_reshard* plan) {
   using namespace plait;
   using namespace plait::plugin;
   if (phase() == Phase::before && host().allreduce != nullptr) start_late();
   if (phase() != Phase::open)
     return raise_error(comm, Status(Code::unavailable, "plait_reshard_create: Plait does not run in this job"));
-  Result<std::unique_ptr<Resharding>> made = Resharding::make(comm, arguments);
+  arguments.element = attempt([&] { return read_element(element, arguments.element_bytes); });
+  Result<std::unique_ptr<Resharding>> made = make_resharding(comm, arguments);
   if (!made.ok()) return raise_error(comm, argument_error_code(made.status()));
   *plan = reinterpret_cast<plait_reshard>(made->release());
   return MPI_SUCCESS;
@@ -39,14 +43,15 @@ int plait_reshard_create(MPI_Comm comm, int src_ndims, const int src_dims[], con
   if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
   if (inter != 0) return plait::plugin::raise_error(comm, MPI_ERR_COMM);
   if (plan != nullptr) *plan = PLAIT_RESHARD_NULL;
-  const plait::plugin::ReshardArguments arguments{.source = {src_ndims, src_dims, src_ranks, src_spec},
-                                                  .destination = {dst_ndims, dst_dims, dst_ranks, dst_spec},
-                                                  .ndims = ndims,
-                                                  .shape = shape,
-                                                  .element = element,
-                                                  .options = options,
-                                                  .wants_plan = plan != nullptr};
-  return plait::plugin::guarded(comm, [&] { return create(comm, arguments, plan); });
+  plait::plugin::ReshardArguments arguments{.source = {src_ndims, src_dims, src_ranks, src_spec},
+                                            .destination = {dst_ndims, dst_dims, dst_ranks, dst_spec},
+                                            .ndims = ndims,
+                                            .shape = shape,
+                                            .element = {},
+                                            .element_bytes = 0,
+                                            .options = options,
+                                            .wants_plan = plan != nullptr};
+  return plait::plugin::guarded(comm, [&] { return create(comm, arguments, element, plan); });
 }
 
 int plait_reshard_create_f(MPI_Fint comm, int src_ndims, const int src_dims[], const int src_ranks[],
@@ -74,12 +79,14 @@ const char* plait_reshard_describe(plait_reshard plan) {
 
 int plait_reshard_execute(plait_reshard plan, const void* source, void* destination) {
   if (plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
-  return plait::plugin::guarded(of(plan).comm(), [&] { return of(plan).execute(source, destination); });
+  return plait::plugin::guarded(plait::plugin::comm_of(of(plan)),
+                                [&] { return plait::plugin::execute(of(plan), source, destination); });
 }
 
 int plait_reshard_start(plait_reshard plan, const void* source, void* destination, MPI_Request* request) {
   if (plan == nullptr || request == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
-  return plait::plugin::guarded(of(plan).comm(), [&] { return of(plan).start(source, destination, request); });
+  return plait::plugin::guarded(plait::plugin::comm_of(of(plan)),
+                                [&] { return plait::plugin::start(of(plan), source, destination, request); });
 }
 
 int plait_reshard_start_f(plait_reshard plan, const void* source, void* destination, MPI_Fint* request) {

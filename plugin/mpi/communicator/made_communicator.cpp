@@ -1,92 +1,26 @@
 #include "plugin/mpi/communicator/made_communicator.h"
 
-#include <algorithm>
-#include <atomic>
-#include <exception>
-
-#include "plugin/layer.h"
-#include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/communicator/communicators.h"
 #include "plugin/mpi/host/host.h"
-#include "runtime/call/blocking.h"
-#include "runtime/execution/request.h"
+#include "runtime/call/made_communicator.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin {
-namespace {
-
-// Whether any communicator of this process may have a reason to be set up when another is made of it.
-constinit std::atomic<bool> any_waiting_post{false};
-
-// A program that makes many communicators of one on which it only posts may need few of them: so many are set up before
-// it posts there again, and one of those that it has not posted on yet.
-constexpr int most_made = 8;
-
-bool at_once() { return job().config.setup_calls == 0; }
-
-void set_up_if_waiting(MpiCommunicator& communicator) {
-  if (communicator.road == Road::waiting) set_up_now(communicator, TeamExtent::all_calls);
-}
-
-// The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.
-bool only_posts(const MpiCommunicator& communicator) {
-  if (communicator.only_posts) return communicator.made_of_it < most_made;
-  return communicator.road == Road::waiting && communicator.posted_calls == communicator.eligible_calls &&
-         communicator.posted_calls >= std::max(1, job().config.setup_calls);
-}
-
-// What was posted on `from` alone decides, so that it does not matter which other ones its ranks are in.
-void set_up_made(MPI_Comm from, MPI_Comm made) {
-  const bool posted = any_waiting_post.load(std::memory_order_relaxed);
-  if (!accepting() || (!posted && !at_once())) return;
-  MpiCommunicator* parent = posted ? find_communicator(from) : nullptr;
-  const bool inherits = parent != nullptr && only_posts(*parent);
-  if (inherits) {
-    parent->only_posts = true;
-    ++parent->made_of_it;
-    set_up_if_waiting(*parent);
-  }
-  if (made == MPI_COMM_NULL || (!inherits && !at_once())) return;
-  MpiCommunicator* child = find_communicator(made);
-  if (child == nullptr) return;
-  child->only_posts = inherits;
-  child->made_of_it = most_made - 1;
-  set_up_if_waiting(*child);
-}
-
-// A rank that has no memory for a communicator's state says so when a call is made on it.
-void look_at_made(MPI_Comm from, MPI_Comm made) noexcept {
-  try {
-    set_up_made(from, made);
-  } catch (const std::exception&) {
-  }
-}
-
-}  // namespace
-
-void note_waiting_post(Communicator& communicator) {
-  ++communicator.eligible_calls;
-  ++communicator.posted_calls;
-  any_waiting_post.store(true, std::memory_order_relaxed);
-}
 
 void set_up_world() {
-  if (!accepting() || !at_once()) return;
-  try {
-    if (MpiCommunicator* world = find_communicator(MPI_COMM_WORLD); world != nullptr) set_up_if_waiting(*world);
-  } catch (const std::exception&) {  // its first call will say so
-  }
+  runtime::set_up_world([] { return find_communicator(MPI_COMM_WORLD); });
 }
 
 }  // namespace plait::plugin
 
 namespace plait::plugin::binding {
 
-#define PLAIT_DEFINE(Name, name, parameters, arguments)                           \
-  int name parameters {                                                           \
-    const int code = host().name arguments;                                       \
-    if (code == MPI_SUCCESS && phase() == Phase::open) look_at_made(comm, *made); \
-    return code;                                                                  \
+#define PLAIT_DEFINE(Name, name, parameters, arguments)                                               \
+  int name parameters {                                                                               \
+    const int code = host().name arguments;                                                           \
+    if (code == MPI_SUCCESS && phase() == Phase::open)                                                \
+      set_up_made([=] { return find_communicator(comm); }, [=] { return find_communicator(*made); }); \
+    return code;                                                                                      \
   }
 PLAIT_COMMUNICATORS(PLAIT_DEFINE)
 #undef PLAIT_DEFINE

@@ -5,9 +5,9 @@
 
 #include <initializer_list>
 
+#include "core/imported_function.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/host/host.h"
-#include "plugin/mpi/host/imported_function.h"
 #include "runtime/job/job.h"
 
 namespace plait::plugin {

@@ -1,163 +1,17 @@
 #include "plugin/mpi/oob/agreement.h"
 
+#include <mpi.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
-#include <map>
-#include <utility>
 
-#include "core/log.h"
-#include "core/text_hash.h"
 #include "plait/plait.h"
-#include "plan/choose/plan_file.h"
 #include "plan/model/fingerprint.h"
 #include "plugin/mpi/host/host.h"
-#include "tl/trace.h"
-#include "topo/discovery.h"
 
 namespace plait::plugin {
 namespace {
 
-// Of everything that decides which road a call takes. Where the report goes and how much is said may differ.
-std::uint64_t fingerprint(const Config& config) {
-  std::string text = plait_version();
-  const auto add = [&](std::string_view value) { text.append("|").append(value); };
-  add(config.plan);
-  for (const std::string& channel : config.channels) add(channel);
-  add(config.rails);
-  add(config.ucx_transports);
-  add(config.single_copy);
-  for (const std::size_t value :
-       {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
-        static_cast<std::size_t>(config.setup_calls), static_cast<std::size_t>(config.host_when_faster),
-        static_cast<std::size_t>(config.trial), static_cast<std::size_t>(config.trial_after)})
-    add(std::to_string(value));
-  return hash_text(text);
-}
-
-std::vector<int> number_nodes(const std::vector<Introduction>& ranks) {
-  std::map<HostId, int> numbers;
-  std::vector<int> nodes;
-  nodes.reserve(ranks.size());
-  for (const Introduction& rank : ranks)
-    nodes.push_back(numbers.try_emplace(rank.host, static_cast<int>(numbers.size())).first->second);
-  return nodes;
-}
-
-// What connects ranks of different jobs compares fingerprints (runtime/team/set_up.cpp).
-void take_table(Job& job, const OwnTable& own) {
-  job.table = own.table;
-  job.fingerprint ^= own.hash;
-}
-
-void take_overlap(Job& job, const OwnOverlapPlan& own) {
-  job.overlap = own.plan;
-  job.learns_overlap = own.learned;
-  job.fingerprint ^= own.hash;
-}
-
-void turn_off(Job& job, const char* reason) { job.off_reason = reason; }
-
-// What one process has of a file that all ranks are to have alike.
-struct OwnFile {
-  const char* variable;
-  std::uint64_t hash, none, refused;
-  const std::string& refusal;
-};
-
-// All take the file or none does. Where some rank was told of one and cannot use it, the first such rank says why.
-bool same_file(const OwnFile& own, const std::vector<Introduction>& all, std::uint64_t Introduction::*hash,
-               int world_rank) {
-  const auto first_with = [&](std::uint64_t wanted) { return std::ranges::find(all, wanted, hash); };
-  const auto refusing = first_with(own.refused), without = first_with(own.none);
-  const bool same = std::ranges::all_of(all, [&](const Introduction& rank) { return rank.*hash == all.front().*hash; });
-  if (same && own.hash != own.refused) return true;
-  if (refusing != all.end()) {
-    if (world_rank == refusing - all.begin()) warn(own.refusal);
-  } else if (world_rank == 0) {
-    warn(std::string(own.variable) + " is not used: " +
-         (without != all.end() ? "rank " + std::to_string(without - all.begin()) + " was not given one"
-                               : std::string("the files differ between ranks")));
-  }
-  return false;
-}
-
-void agree_on_files(Job& job, const OwnFiles& own, const std::vector<Introduction>& all, int world_rank) {
-  const OwnFile table{"PLAIT_TABLE", own.table.hash, OwnTable::none, OwnTable::refused, own.table.refusal};
-  if (same_file(table, all, &Introduction::table, world_rank)) take_table(job, own.table);
-  const OwnFile overlap{"PLAIT_OVERLAP", own.overlap.hash, OwnOverlapPlan::none, OwnOverlapPlan::refused,
-                        own.overlap.refusal};
-  if (same_file(overlap, all, &Introduction::overlap, world_rank)) take_overlap(job, own.overlap);
-}
-
-// Those that are present all know it, and none of them waits for the others.
-void stay_off(Job& job, const Attendance& attendance, int world_rank) {
-  turn_off(job, "some ranks lack Plait");
-  if (world_rank == attendance.first_present && !job.config.disable)
-    warn("rank " + std::to_string(attendance.first_absent) +
-         " runs without libplait.so, or with that of another version; every call goes to the host MPI");
-}
-
-Introduction introduction_of(const Job& job, const OwnFiles& files) {
-  const Config& config = job.config;
-  return {.host = discover_host(),
-          .machine = job.machine,
-          .fingerprint = job.fingerprint,
-          .table = files.table.hash,
-          .overlap = files.overlap.hash,
-          .disabled = config.disable,
-          .reporting = config.report,
-          .tracing = !config.trace_path.empty(),
-          .concurrent = job.concurrent};
-}
-
-// `all`: one for each rank, this one's in all of them.
-void agree_with_others(Job& job, const OwnFiles& files, std::vector<Introduction>& all, int world_rank) {
-  const Introduction mine = all.front();
-  if (all.size() > 1 &&
-      host().allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD) != MPI_SUCCESS)
-    return turn_off(job, "the ranks could not agree");
-  bool disabled = false, differing = false;
-  for (const Introduction& other : all) {
-    disabled |= other.disabled != 0;
-    differing |= other.fingerprint != mine.fingerprint;
-    job.reporting |= other.reporting != 0;
-    job.tracing |= other.tracing != 0;
-    job.any_concurrent |= other.concurrent != 0;
-    job.ranks_on_machine += other.machine == mine.machine ? 1 : 0;
-    job.ranks_on_node += other.host == mine.host ? 1 : 0;
-  }
-  job.world_nodes = number_nodes(all);
-  if (disabled) return turn_off(job, "PLAIT_DISABLE is set");
-  if (!differing) return agree_on_files(job, files, all, world_rank);
-  turn_off(job, "settings differ between ranks");
-  if (world_rank == 0) warn("the PLAIT_* variables or versions differ between ranks; every call goes to the host MPI");
-}
-
-void begin_alone(Job& job, const OwnFiles& files) {
-  if (job.config.disable) return turn_off(job, "PLAIT_DISABLE is set");
-  take_table(job, files.table);
-  take_overlap(job, files.overlap);
-  for (const std::string* refusal : {&files.table.refusal, &files.overlap.refusal})
-    if (job.first_rank && !refusal->empty()) warn(*refusal);
-}
-
-// Where it is not known whether all ranks have Plait, those that have it wait for those that have it not: that is said.
-bool wait_for_all(MPI_Request request) {
-  constexpr std::uint64_t said_after_ns = 20'000'000'000;
-  std::uint64_t say_at_ns = monotonic_ns() + said_after_ns;
-  for (int done = 0; done == 0; sched_yield()) {
-    if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-    if (done != 0 || monotonic_ns() < say_at_ns) continue;
-    say_at_ns = UINT64_MAX;
-    warn("still waiting for other ranks in MPI_Init: is Plait loaded on all of them?");
-  }
-  return true;
-}
-
-// What the host calls itself.
 std::string library_name() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
   int length = 0;
@@ -165,59 +19,49 @@ std::string library_name() {
   return mpi_library_name(version.data());
 }
 
+bool wait_for(MPI_Request request, const std::function<void()>& waiting) {
+  for (int done = 0; done == 0; sched_yield()) {
+    if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done == 0) waiting();
+  }
+  return true;
+}
+
 }  // namespace
 
-Agreement::Agreement(const Attendance* attendance)
-    : attendance_(attendance),
-      with_others_(attendance != nullptr && !attendance->some_absent()),
-      all_present_(attendance != nullptr && attendance->known) {
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  PMPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+int MpiWorld::rank() const {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
 }
 
-void Agreement::begin(const std::vector<std::string>& preferred) {
-  job_ = std::make_unique<Job>();
-  Job& job = *job_;
-  LoadedConfig loaded = load_config_from_process(preferred);
-  job.config = std::move(loaded.config);
-  job.mpi_library = library_name();
-  job.mpi_release = mpi_release_name(job.mpi_library);
-  const Result<std::string> plan = read_plan(job.config.plan);
-  job.config.plan = plan.ok() ? *plan : std::string();
-  job.fingerprint = fingerprint(job.config);
-  set_verbosity(static_cast<Verbosity>(job.config.verbosity));
-  int provided = MPI_THREAD_SINGLE;
-  if (!plan.ok() && rank_ == 0) warn("PLAIT_PLAN: " + plan.status().message());
-  PMPI_Query_thread(&provided);
-  job.concurrent = job.any_concurrent = provided == MPI_THREAD_MULTIPLE;
-  job.main_thread_only = provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED;
-  job.machine = discover_machine();
-  job.first_rank = rank_ == 0;
-  if (job.first_rank)
-    for (const std::string& warning : loaded.warnings) warn(warning);
-  if (!job.config.disable)
-    files_ = {read_own_table(job.config, job.mpi_release), read_own_overlap_plan(job.config, job.mpi_release)};
-  all_.assign(static_cast<std::size_t>(ranks_), introduction_of(job, files_));
+int MpiWorld::ranks() const {
+  int ranks = 1;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return ranks;
 }
 
-void Agreement::agree() {
-  if (with_others_)
-    agree_with_others(*job_, files_, all_, rank_);
-  else if (attendance_ != nullptr)
-    stay_off(*job_, *attendance_, rank_);
-  else
-    begin_alone(*job_, files_);
+bool MpiWorld::gather_all(const void* mine, std::size_t bytes, void* all) {
+  const int count = static_cast<int>(bytes);
+  return host().allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, MPI_COMM_WORLD) == MPI_SUCCESS;
 }
 
-bool Agreement::all_well(bool mine) {
-  if (!with_others_) return mine;
-  const bool all_present = std::exchange(all_present_, true);  // who has answered once is present
+bool MpiWorld::all_say_yes(bool mine, const std::function<void()>& waiting) {
   const int well = mine ? 1 : 0;
   int all = 0;
-  if (all_present) return host().allreduce(&well, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) == MPI_SUCCESS && all != 0;
+  if (!waiting) return host().allreduce(&well, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) == MPI_SUCCESS && all != 0;
   MPI_Request request = MPI_REQUEST_NULL;
   return host().iallreduce(&well, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
-         wait_for_all(request) && all != 0;
+         wait_for(request, waiting) && all != 0;
+}
+
+BindingFacts binding_facts() {
+  int provided = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&provided);
+  return {.version = plait_version(),
+          .mpi_library = library_name(),
+          .concurrent = provided == MPI_THREAD_MULTIPLE,
+          .main_thread_only = provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED};
 }
 
 }  // namespace plait::plugin

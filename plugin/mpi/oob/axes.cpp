@@ -1,11 +1,8 @@
 #include "plugin/mpi/oob/axes.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,83 +13,8 @@
 namespace plait::plugin {
 namespace {
 
-// Consecutive dimensions that are all reduced over, or all not. Dimensions of one rank are left out, so that requests
-// which mean the same groups are equal.
-struct Run {
-  std::int64_t size;
-  bool reduced;
-  bool operator==(const Run&) const = default;
-};
-using Grid = std::vector<Run>;
-
-int check_dims(const AxesRequest& request, int ranks) {
-  if (request.ndims < 1) return MPI_ERR_DIMS;
-  if (request.dims == nullptr) return MPI_ERR_ARG;
-  std::int64_t product = 1;
-  for (int d = 0; d < request.ndims; ++d) {
-    if (request.dims[d] < 1) return MPI_ERR_DIMS;
-    product *= request.dims[d];
-    if (product > ranks) return MPI_ERR_DIMS;
-  }
-  return product == ranks ? MPI_SUCCESS : MPI_ERR_DIMS;
-}
-
-int check_axes(const AxesRequest& request) {
-  if (request.naxes < 0 || (request.naxes > 0 && request.axes == nullptr)) return MPI_ERR_ARG;
-  for (int a = 0; a < request.naxes; ++a) {
-    const int axis = request.axes[a];
-    if (axis < 0 || axis >= request.ndims) return MPI_ERR_ARG;
-    if (std::find(request.axes, request.axes + a, axis) != request.axes + a) return MPI_ERR_ARG;
-  }
-  return MPI_SUCCESS;
-}
-
-// From dimension `next` on, which becomes that after the run. Needs no memory, like all that comes before the ranks
-// know whether they make a group.
-std::optional<Run> next_run(const AxesRequest& request, int& next) {
-  std::optional<Run> run;
-  for (; next < request.ndims; ++next) {
-    if (request.dims[next] == 1) continue;
-    const bool reduced = std::find(request.axes, request.axes + request.naxes, next) != request.axes + request.naxes;
-    if (run && run->reduced != reduced) break;
-    run = Run{(run ? run->size : 1) * request.dims[next], reduced};
-  }
-  return run;
-}
-
-bool asks_for_all(const AxesRequest& request) {
-  int next = 0;
-  const std::optional<Run> run = next_run(request, next);
-  return !run || (run->reduced && !next_run(request, next));
-}
-
-bool asks_for(const AxesRequest& request, const Grid& grid) {
-  int next = 0;
-  for (const Run& run : grid)
-    if (next_run(request, next) != run) return false;
-  return !next_run(request, next);
-}
-
-Grid grid_of(const AxesRequest& request) {
-  Grid grid;
-  int next = 0;
-  while (const std::optional<Run> run = next_run(request, next)) grid.push_back(*run);
-  return grid;
-}
-
-// The same for the members of one group: the rank with its coordinates on the reduced dimensions set to 0.
-int color_of(const Grid& grid, int rank) {
-  std::int64_t rest = rank, stride = 1, color = 0;
-  for (auto run = grid.rbegin(); run != grid.rend(); ++run) {
-    if (!run->reduced) color += rest % run->size * stride;
-    rest /= run->size;
-    stride *= run->size;
-  }
-  return static_cast<int>(color);
-}
-
 struct Group {
-  Grid grid;
+  AxesGrid grid;
   MPI_Comm comm;
 };
 struct Groups {
@@ -157,7 +79,7 @@ const Group* known_group(MPI_Comm comm, const AxesRequest& request) {
 }
 
 // What a new group needs; afterwards nothing throws. nullptr: there is no room for one.
-Groups* prepare_group(MPI_Comm comm, const AxesRequest& request, Grid& grid) noexcept {
+Groups* prepare_group(MPI_Comm comm, const AxesRequest& request, AxesGrid& grid) noexcept {
   try {
     grid = grid_of(request);
     Groups* groups = groups_of(comm);
@@ -170,7 +92,7 @@ Groups* prepare_group(MPI_Comm comm, const AxesRequest& request, Grid& grid) noe
 
 // Errors of the split are raised by the host.
 int make_group(MPI_Comm comm, int rank, const AxesRequest& request, MPI_Comm& group) {
-  Grid grid;
+  AxesGrid grid;
   Groups* groups = prepare_group(comm, request, grid);
   MpiOob oob = MpiOob::of_program(comm);
   if (groups == nullptr) oob.withdraw();
@@ -190,8 +112,8 @@ int axes_group(MPI_Comm comm, const AxesRequest& request, MPI_Comm& group) {
   if (inter != 0) return raise_error(comm, MPI_ERR_COMM);
   PMPI_Comm_size(comm, &ranks);
   PMPI_Comm_rank(comm, &rank);
-  if (const int error = check_dims(request, ranks); error != MPI_SUCCESS) return raise_error(comm, error);
-  if (const int error = check_axes(request); error != MPI_SUCCESS) return raise_error(comm, error);
+  if (const AxesFault fault = fault_of(request, ranks); fault != AxesFault::none)
+    return raise_error(comm, fault == AxesFault::dimensions ? MPI_ERR_DIMS : MPI_ERR_ARG);
   group = comm;
   if (asks_for_all(request)) return MPI_SUCCESS;
   const Group* known = known_group(comm, request);

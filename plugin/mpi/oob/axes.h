@@ -4,15 +4,10 @@
 
 #include <mpi.h>
 
-namespace plait::plugin {
+#include "plugin/layer.h"
+#include "runtime/call/axes.h"
 
-// As the program gives it; see plait_mpi.h.
-struct AxesRequest {
-  int ndims;
-  const int* dims;
-  int naxes;
-  const int* axes;
-};
+namespace plait::plugin {
 
 // The communicator of the calling rank's group; `comm` itself when it has all ranks. Collective over `comm`. Errors
 // have been raised on `comm` when it returns; later ones on the group's communicator are returned. Works whether or not

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "plugin/layer.h"
-#include "plugin/mpi/communicator/made_communicator.h"
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/host/progress.h"
+#include "runtime/call/made_communicator.h"
 #include "runtime/execution/call_choice.h"
 #include "runtime/fusion/fusion.h"
 #include "runtime/fusion/overlap_counts.h"

@@ -1,4 +1,4 @@
-#include "plugin/mpi/host/imported_function.h"
+#include "core/imported_function.h"
 
 #include <link.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-namespace plait::plugin {
+namespace plait {
 namespace {
 
 struct Table {
@@ -123,4 +123,4 @@ bool replace_imported_function(const void* inside, const char* name, const void*
   return called || taken;
 }
 
-}  // namespace plait::plugin
+}  // namespace plait

@@ -9,7 +9,7 @@
 
 #include "core/status.h"
 
-namespace plait::plugin::preload {
+namespace plait::plugin {
 
 class PmiStore {
  public:
@@ -28,4 +28,4 @@ class PmiStore {
   std::string name_;
 };
 
-}  // namespace plait::plugin::preload
+}  // namespace plait::plugin

@@ -1,4 +1,4 @@
-#include "plugin/preload/pmi_store.h"
+#include "plugin/launcher/pmi_store.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-namespace plait::plugin::preload {
+namespace plait::plugin {
 namespace {
 
 constexpr std::size_t longest_line = 4096;
@@ -110,4 +110,4 @@ Result<std::string> PmiStore::get(std::string_view key) const {
   return std::string(*value);
 }
 
-}  // namespace plait::plugin::preload
+}  // namespace plait::plugin

@@ -1,0 +1,75 @@
+#include "runtime/call/made_communicator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+
+#include "runtime/call/blocking.h"
+#include "runtime/job/job.h"
+
+namespace plait::runtime {
+namespace {
+
+// Whether any communicator of this process may have a reason to be set up when another is made of it.
+constinit std::atomic<bool> any_waiting_post{false};
+
+// A program that makes many communicators of one on which it only posts may need few of them: so many are set up before
+// it posts there again, and one of those that it has not posted on yet.
+constexpr int most_made = 8;
+
+bool at_once() { return job().config.setup_calls == 0; }
+
+void set_up_if_waiting(Communicator& communicator) {
+  if (communicator.road == Road::waiting) set_up_now(communicator, TeamExtent::all_calls);
+}
+
+// The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.
+bool only_posts(const Communicator& communicator) {
+  if (communicator.only_posts) return communicator.made_of_it < most_made;
+  return communicator.road == Road::waiting && communicator.posted_calls == communicator.eligible_calls &&
+         communicator.posted_calls >= std::max(1, job().config.setup_calls);
+}
+
+// What was posted on `from` alone decides, so that it does not matter which other ones its ranks are in.
+void set_up_both(const FindCommunicator& from, const FindCommunicator& made) {
+  const bool posted = any_waiting_post.load(std::memory_order_relaxed);
+  if (!accepting() || (!posted && !at_once())) return;
+  Communicator* parent = posted ? from() : nullptr;
+  const bool inherits = parent != nullptr && only_posts(*parent);
+  if (inherits) {
+    parent->only_posts = true;
+    ++parent->made_of_it;
+    set_up_if_waiting(*parent);
+  }
+  if (!inherits && !at_once()) return;
+  Communicator* child = made();
+  if (child == nullptr) return;
+  child->only_posts = inherits;
+  child->made_of_it = most_made - 1;
+  set_up_if_waiting(*child);
+}
+
+}  // namespace
+
+void note_waiting_post(Communicator& communicator) {
+  ++communicator.eligible_calls;
+  ++communicator.posted_calls;
+  any_waiting_post.store(true, std::memory_order_relaxed);
+}
+
+void set_up_made(const FindCommunicator& from, const FindCommunicator& made) noexcept {
+  try {
+    set_up_both(from, made);
+  } catch (const std::exception&) {
+  }
+}
+
+void set_up_world(const FindCommunicator& world) noexcept {
+  if (!accepting() || !at_once()) return;
+  try {
+    if (Communicator* communicator = world(); communicator != nullptr) set_up_if_waiting(*communicator);
+  } catch (const std::exception&) {  // its first call will say so
+  }
+}
+
+}  // namespace plait::runtime
