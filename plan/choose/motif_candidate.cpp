@@ -49,6 +49,13 @@ Instruct instruct_of(Collective what) {
   }
 }
 
+int rails_of(const Machine& machine) {
+  int rails = 1;
+  for (const LinkLevel& level : machine.levels)
+    if (level.network) rails = std::max(rails, level.rails);
+  return rails;
+}
+
 struct Cost {
   double latency = 0, seconds = 0;  // of which the first is that of an empty call
 };
@@ -79,22 +86,23 @@ class Pricing {
     unit_bytes_ = bytes / rewriting.units / (divided ? context.hierarchy.ranks() : 1);
   }
 
-  Cost of(const Term& term) {
-    if (term.kind == Term::Kind::motif) return of(term.motif);
+  // Notes when each motif runs.
+  Cost of(const Term& term, double begin) {
+    if (term.kind == Term::Kind::motif) return of(term.motif, begin);
+    if (term.kind == Term::Kind::parallel) return in_parallel(term, begin);
     Cost all;
-    if (term.kind == Term::Kind::sequence) {
-      for (const Term& part : term.parts) {
-        const Cost cost = of(part);
-        all.latency += cost.latency;
-        all.seconds += cost.seconds;
-      }
-      return all;
+    for (const Term& part : term.parts) {
+      const Cost cost = of(part, begin + all.seconds);
+      all.latency += cost.latency;
+      all.seconds += cost.seconds;
     }
-    return in_parallel(term);
+    return all;
   }
 
+  std::vector<MotifTime> take_times() { return std::move(times_); }
+
  private:
-  Cost of(const Motif& motif) {
+  Cost of(const Motif& motif, double begin) {
     rail_ = rails_.empty() ? any_rail : rails_[number_++ % rails_.size()];
     const Hierarchy group = hierarchy_of(motif, context_.hierarchy);
     CandidateContext context{.hierarchy = group,
@@ -105,45 +113,57 @@ class Pricing {
                              .shared_memory = context_.shared_memory};
     const double bytes = motif.payload.count * unit_bytes_;
     Cost cost{whole_pattern_seconds(motif, 1, context), whole_pattern_seconds(motif, bytes, context)};
-    if (motif.whole_pattern()) return cost;
-    const int transfers = motif.distances.count - (motif.distances.first == 0 ? 1 : 0);
-    const double share = static_cast<double>(transfers) / (motif.members() - 1);
-    return {cost.latency, cost.latency + share * (cost.seconds - cost.latency)};
+    // Rails share their port's rate evenly (Machine).
+    if (rail_ != any_rail) cost.seconds += (cost.seconds - cost.latency) * (rails_of(context_.machine) - 1);
+    if (!motif.whole_pattern()) {
+      const int transfers = motif.distances.count - (motif.distances.first == 0 ? 1 : 0);
+      const double share = static_cast<double>(transfers) / (motif.members() - 1);
+      cost.seconds = cost.latency + share * (cost.seconds - cost.latency);
+    }
+    times_.push_back({&motif, rail_, begin, begin + cost.seconds});
+    return cost;
   }
 
-  // Groups beside each other, of other ranks, take the time of one.
-  Cost in_parallel(const Term& term) {
-    std::map<int, Cost> by_rail;
-    std::map<int, std::vector<int>> seen;  // first ranks of the groups that were counted, by rail
-    double longest = 0;
-    for (const Term& part : term.parts) {
-      const Cost cost = of(part);
-      const Motif& first = *motif::motifs_of(part).front();
-      std::vector<int>& firsts = seen[rail_];
-      const bool beside = std::ranges::none_of(firsts, [&](int rank) { return meets(first, rank); }) && !firsts.empty();
-      firsts.push_back(first.group.front());
-      longest = std::max(longest, cost.seconds);
-      if (beside) continue;
-      Cost& rail = by_rail[rail_];
-      rail.latency = std::max(rail.latency, cost.latency);
-      rail.seconds += cost.seconds - cost.latency;
-    }
+  // What a rail has so far: motifs that follow each other, and the ranks of those that begin with the latest one.
+  struct Occupied {
+    double latency = 0, seconds = 0;  // of which latency is none
+    double latest = 0;                // its begin
+    std::vector<int> ranks = {};
+  };
+
+  Cost in_parallel(const Term& term, double begin) {
+    std::map<int, Occupied> by_rail;
     Cost all;
-    for (const auto& [rail, cost] : by_rail) {
-      all.latency = std::max(all.latency, cost.latency);
-      all.seconds = std::max(all.seconds, cost.latency + cost.seconds);
+    for (const Term& part : term.parts) {
+      const std::size_t first = times_.size();
+      Occupied& rail = by_rail[next_rail()];
+      const std::vector<int>& group = motif::motifs_of(part).front()->group;
+      const bool beside = !rail.ranks.empty() && std::ranges::none_of(group, [&](int rank) {
+        return std::ranges::find(rail.ranks, rank) != rail.ranks.end();
+      });
+      const double at = beside ? rail.latest : begin + rail.seconds;
+      const Cost cost = of(part, at);
+      if (!beside) {
+        rail.ranks.clear();
+        rail.seconds += cost.seconds - cost.latency;
+      }
+      rail.latest = at;
+      rail.latency = std::max(rail.latency, cost.latency);
+      rail.ranks.insert(rail.ranks.end(), group.begin(), group.end());
+      for (std::size_t i = first; i < times_.size(); ++i) all.seconds = std::max(all.seconds, times_[i].end - begin);
     }
-    all.seconds = std::max(all.seconds, longest);
+    for (const auto& [number, rail] : by_rail) all.latency = std::max(all.latency, rail.latency);
     return all;
   }
 
-  static bool meets(const Motif& motif, int rank) { return std::ranges::find(motif.group, rank) != motif.group.end(); }
+  int next_rail() const { return rails_.empty() ? any_rail : rails_[number_ % rails_.size()]; }
 
   const CandidateContext& context_;
   std::span<const std::int8_t> rails_;
   double unit_bytes_ = 0;
   std::size_t number_ = 0;
   int rail_ = any_rail;  // of the motif that was looked at last
+  std::vector<MotifTime> times_;
 };
 
 }  // namespace
@@ -157,9 +177,17 @@ Result<Rewriting> rewriting_of(const Candidate& candidate, Collective collective
   return whole.ok() ? motif::rewrite(*whole, candidate.rules) : whole;
 }
 
-double seconds_of(const Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails,
-                  const CandidateContext& context) {
-  return Pricing(rewriting, call, rails, context).of(rewriting.term).seconds;
+std::vector<MotifTime> motif_times(const Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails,
+                                   const CandidateContext& context) {
+  Pricing pricing(rewriting, call, rails, context);
+  pricing.of(rewriting.term, 0);
+  return pricing.take_times();
+}
+
+double seconds_of(std::span<const MotifTime> times) {
+  double last = 0;
+  for (const MotifTime& time : times) last = std::max(last, time.end);
+  return last;
 }
 
 Result<Candidate> motif_candidate(std::string_view rules, std::span<const std::int8_t> rails, const Call& call,
@@ -172,7 +200,7 @@ Result<Candidate> motif_candidate(std::string_view rules, std::span<const std::i
       rewriting_of(candidate, call.collective, call.root, call.commutative, context.hierarchy);
   if (!rewriting.ok()) return rewriting.status();
   if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
-  candidate.seconds = seconds_of(*rewriting, call, rails, context);
+  candidate.seconds = seconds_of(motif_times(*rewriting, call, rails, context));
   return candidate;
 }
 

@@ -24,6 +24,7 @@ std::unique_ptr<Command> advise_command();
 std::unique_ptr<Command> bench_command();
 std::unique_ptr<Command> config_command();
 std::unique_ptr<Command> explain_command();
+std::unique_ptr<Command> motif_command();
 std::unique_ptr<Command> overlap_command();
 std::unique_ptr<Command> pipeline_command();
 std::unique_ptr<Command> place_command();
