@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/status.h"
-#include "runtime/execution/layout.h"
 #include "runtime/layer.h"
+#include "runtime/types/layout.h"
 
 namespace plait::runtime {
 

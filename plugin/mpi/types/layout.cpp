@@ -1,7 +1,7 @@
 #include "plugin/mpi/types/layout.h"
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/types/predefined_types.h"
-#include "plugin/mpi/types/type_contents.h"
+#include "plugin/mpi/types/type_reader.h"
 
 #include <algorithm>
 #include <array>
@@ -98,9 +98,9 @@ bool packing_loses_reals() { return !packing_keeps_reals; }
 bool loses_bytes_packed(MPI_Datatype type) {
   if (packing_keeps_reals) return false;
   if (const Datatype* known = find_predefined(type)) return known->long_reals;
-  const TypeContents contents(type);
-  return contents.predefined() ||
-         std::ranges::any_of(contents.types(), [](MPI_Datatype part) { return loses_bytes_packed(part); });
+  const ReadConstruction made(handle_of(type), mpi_types());
+  return made.combiner() == Combiner::named ||
+         std::ranges::any_of(made.parts(), [](TypeHandle part) { return loses_bytes_packed(type_of(part)); });
 }
 
 namespace {

@@ -3,9 +3,9 @@
 #include <mpi.h>
 
 #include "plugin/mpi/host/errors.h"
+#include "plugin/mpi/types/contiguity.h"
 #include "plugin/mpi/types/datatype.h"
 #include "plugin/mpi/types/layout.h"
-#include "plugin/mpi/types/type_runs.h"
 
 namespace plait::plugin {
 namespace {
