@@ -7,6 +7,7 @@
 #include "plugin/mpi/call/pieces.h"
 #include "plugin/mpi/communicator/call_space.h"
 #include "plugin/mpi/host/host.h"
+#include "plugin/mpi/types/mpi_caller.h"
 #include "plugin/mpi/types/predefined_types.h"
 #include "plugin/mpi/types/types.h"
 #include "runtime/execution/device_data.h"
@@ -124,10 +125,10 @@ const char* combine(Request& request, const Datatype& type, MPI_Op op) {
   if (PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) return wrong;
   request.call.commutative = commutative != 0;
   request.call.element_bytes = type.size;
-  CallSpace& space = space_of(request);
-  space.user.start(op, type, space.operands);
-  request.user = &space.user;
-  request.reducer = &space.user.reducer();
+  UserOperator& user = request.lists->user;
+  user.start(operator_handle(op), type);
+  request.user = &user;
+  request.reducer = &user.reducer();
   return eligible;
 }
 

@@ -1,6 +1,6 @@
 #include "plugin/mpi/types/mpi_caller.h"
 
-#include <mpi.h>
+#include <cstdint>
 
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/types/contiguity.h"
@@ -13,11 +13,18 @@ namespace {
 // Every layout of a call that came through MPI is a datatype's.
 const Datatype& type_of(const Layout& layout) { return static_cast<const Datatype&>(layout); }
 
+MPI_Op operator_of(OperatorHandle handle) { return (MPI_Op) static_cast<std::uintptr_t>(handle); }
+
 constexpr Caller by_mpi = {
     .pack = [](const std::byte* from, std::size_t count, const Layout& layout,
-               std::byte* packed) { return pack_elements(from, count, type_of(layout), packed); },
+               std::byte* packed) { return pack_some(from, count, type_of(layout), packed); },
     .unpack = [](std::byte* to, std::size_t count, const Layout& layout,
-                 const std::byte* packed) { return unpack_elements(to, count, type_of(layout), packed); },
+                 const std::byte* packed) { return unpack_some(to, count, type_of(layout), packed); },
+    .most_bytes = most_bytes_at_once,
+    .combine =
+        [](OperatorHandle op, const void* from, void* into, std::size_t count, const Layout& layout) {
+          return PMPI_Reduce_local(from, into, static_cast<int>(count), type_of(layout).handle, operator_of(op));
+        },
     .runs = [](const Layout& layout) { return runs_of(type_of(layout)); },
     .code_of = [](const Status& failure) { return error_code(failure); },
     .status_of = [](int code) { return plugin::status_of(code); },
@@ -25,6 +32,8 @@ constexpr Caller by_mpi = {
 };
 
 }  // namespace
+
+OperatorHandle operator_handle(MPI_Op op) { return static_cast<OperatorHandle>((std::uintptr_t)op); }
 
 const Caller& mpi_caller() { return by_mpi; }
 
