@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "plugin/layer.h"
-#include "plugin/mpi/call/pieces.h"
+#include "plugin/mpi/call/mpi_arguments.h"
 #include "plugin/mpi/communicator/call_space.h"
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/types/mpi_caller.h"
@@ -18,13 +18,11 @@ namespace {
 
 // Why a call is not eligible. A rank whose arguments are wrong hands them to the host alone, which is the error that
 // the program then sees; all other reasons are the same on all ranks.
-constexpr const char* eligible = nullptr;
 constexpr const char* wrong = reasons::wrong_argument;
 constexpr const char* no_data = reasons::no_data;
 constexpr const char* derived_type = reasons::derived_type;
 constexpr const char* undefined = reasons::undefined_operator;
 constexpr const char* long_element = reasons::long_element;
-constexpr const char* in_place_exchange = reasons::in_place_exchange;
 
 constexpr std::size_t max_element_bytes = 4096;  // slots and chunks hold many elements of this size
 
@@ -59,14 +57,14 @@ bool sound(const Region& region) {
   return region.address != nullptr || !region.direct || region.bytes == 0;
 }
 
-struct Elements {
+struct TypedElements {
   const void* address;
   int count;
   MPI_Datatype type;
 };
 
 // `segments` times the arguments' data, which is the request's input or output. False when the host must check them.
-bool describe(Request& request, Region& region, const Elements& elements, int segments = 1) {
+bool describe(Request& request, Region& region, const TypedElements& elements, int segments = 1) {
   if (elements.count < 0) return false;
   CallSpace& space = space_of(request);
   const Datatype* type = find_datatype(elements.type, &region == &request.input ? space.input_type : space.output_type);
@@ -86,8 +84,6 @@ Region part(const Region& whole, int segment, int segments) {
   region.address = whole.address + static_cast<std::ptrdiff_t>(region.count) * whole.type->extent * segment;
   return region;
 }
-
-bool is_rank(int root, const Communicator& communicator) { return root >= 0 && root < communicator.ranks; }
 
 const char* unless_empty(std::size_t bytes) { return bytes == 0 ? no_data : eligible; }
 
@@ -220,7 +216,7 @@ const char* prepare_uneven_shares(const Communicator& communicator, Request& req
 
 // ---- Data that is moved ----
 
-const char* prepare_bcast(const Communicator& communicator, Request& request, const Elements& data, int root) {
+const char* prepare_bcast(const Communicator& communicator, Request& request, const TypedElements& data, int root) {
   if (!is_rank(root, communicator)) return wrong;
   Region& region = communicator.rank == root ? request.input : request.output;
   if (!describe(request, region, data)) return wrong;
@@ -229,8 +225,8 @@ const char* prepare_bcast(const Communicator& communicator, Request& request, co
   return unless_empty(region.bytes);
 }
 
-const char* prepare_allgather(const Communicator& communicator, Request& request, const Elements& send,
-                              const Elements& receive) {
+const char* prepare_allgather(const Communicator& communicator, Request& request, const TypedElements& send,
+                              const TypedElements& receive) {
   const int ranks = communicator.ranks;
   if (!describe(request, request.output, receive, ranks)) return wrong;
   request.call.count = request.output.bytes / static_cast<std::size_t>(ranks);
@@ -241,8 +237,8 @@ const char* prepare_allgather(const Communicator& communicator, Request& request
   return unless_empty(request.call.count);
 }
 
-const char* prepare_gather(const Communicator& communicator, Request& request, const Elements& send,
-                           const Elements& receive, int root) {
+const char* prepare_gather(const Communicator& communicator, Request& request, const TypedElements& send,
+                           const TypedElements& receive, int root) {
   if (!is_rank(root, communicator)) return wrong;
   request.call.root = root;
   if (communicator.rank == root) return prepare_allgather(communicator, request, send, receive);
@@ -251,8 +247,8 @@ const char* prepare_gather(const Communicator& communicator, Request& request, c
   return unless_empty(request.call.count);
 }
 
-const char* prepare_scatter(const Communicator& communicator, Request& request, const Elements& send,
-                            const Elements& receive, int root) {
+const char* prepare_scatter(const Communicator& communicator, Request& request, const TypedElements& send,
+                            const TypedElements& receive, int root) {
   if (!is_rank(root, communicator)) return wrong;
   request.call.root = root;
   const auto ranks = static_cast<std::size_t>(communicator.ranks);
@@ -270,8 +266,8 @@ const char* prepare_scatter(const Communicator& communicator, Request& request, 
   return unless_empty(request.call.count);
 }
 
-const char* prepare_alltoall(const Communicator& communicator, Request& request, const Elements& send,
-                             const Elements& receive) {
+const char* prepare_alltoall(const Communicator& communicator, Request& request, const TypedElements& send,
+                             const TypedElements& receive) {
   if (!describe(request, request.output, receive, communicator.ranks)) return wrong;
   request.call.count = request.output.bytes / static_cast<std::size_t>(communicator.ranks);
   if (send.address == MPI_IN_PLACE) {
@@ -326,7 +322,7 @@ struct Segments {
   MPI_Datatype type;
 };
 
-const char* prepare_allgatherv(const Communicator& communicator, Request& request, const Elements& send,
+const char* prepare_allgatherv(const Communicator& communicator, Request& request, const TypedElements& send,
                                const Segments& receive) {
   const Datatype* type = find_datatype(receive.type);
   if (type == nullptr || receive.displacements == nullptr ||
@@ -347,41 +343,6 @@ const char* prepare_allgatherv(const Communicator& communicator, Request& reques
   else if (!describe(request, request.input, send) || request.input.bytes != own)
     return wrong;
   if (!output.staged()) place_directly(communicator, request);
-  return eligible;
-}
-
-// ---- Pieces of lengths that only pairs of ranks know ----
-
-const char* prepare_exchange(const Communicator& communicator, Request& request, const Pieces& send,
-                             const Pieces& receive) {
-  if (send.address == MPI_IN_PLACE) return in_place_exchange;
-  if (!take_pieces(request.lists->sends, send, communicator.ranks) ||
-      !take_pieces(request.lists->receives, receive, communicator.ranks))
-    return wrong;
-  count_pieces(request);
-  return eligible;
-}
-
-// One rank, the root, has pieces for all, or from all; each rank has one of its own, which the root may leave in place.
-const char* prepare_rooted_exchange(const Communicator& communicator, Request& request, int root, const Pieces& at_root,
-                                    const Elements& own, bool to_root) {
-  if (!is_rank(root, communicator)) return wrong;
-  request.call.root = root;
-  const auto ranks = static_cast<std::size_t>(communicator.ranks);
-  std::vector<Piece>& many = to_root ? request.lists->receives : request.lists->sends;
-  std::vector<Piece>& single = to_root ? request.lists->sends : request.lists->receives;
-  single.assign(ranks, {});
-  Piece& piece = single[static_cast<std::size_t>(root)];
-  if (communicator.rank != root) {
-    many.assign(ranks, {});
-  } else if (!take_pieces(many, at_root, communicator.ranks)) {
-    return wrong;
-  }
-  if (communicator.rank == root && own.address == MPI_IN_PLACE)
-    many[static_cast<std::size_t>(root)] = {};
-  else if (!take_piece(piece, static_cast<std::byte*>(const_cast<void*>(own.address)), own.count, own.type))
-    return wrong;
-  count_pieces(request);
   return eligible;
 }
 
@@ -462,31 +423,30 @@ const char* reduce_scatter(const void* send, void* receive, const int counts[], 
 const char* alltoallv(const void* send, const int send_counts[], const int send_displacements[], MPI_Datatype send_type,
                       void* receive, const int counts[], const int displacements[], MPI_Datatype type, MPI_Comm,
                       const Communicator& communicator, Request& request) {
-  return prepare_exchange(communicator, request, {send, send_counts, send_displacements, send_type},
-                          {receive, counts, displacements, type});
+  return prepare_exchange(communicator, request, pieces_of(send, send_counts, send_displacements, send_type),
+                          pieces_of(receive, counts, displacements, type));
 }
 
 const char* alltoallw(const void* send, const int send_counts[], const int send_displacements[],
                       const MPI_Datatype send_types[], void* receive, const int counts[], const int displacements[],
                       const MPI_Datatype types[], MPI_Comm, const Communicator& communicator, Request& request) {
-  if (send == MPI_IN_PLACE) return in_place_exchange;
-  if (send_types == nullptr || types == nullptr) return wrong;
-  return prepare_exchange(communicator, request, {send, send_counts, send_displacements, MPI_DATATYPE_NULL, send_types},
-                          {receive, counts, displacements, MPI_DATATYPE_NULL, types});
+  return prepare_exchange(communicator, request, pieces_of(send, send_counts, send_displacements, send_types),
+                          pieces_of(receive, counts, displacements, types));
 }
 
 const char* gatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive, const int counts[],
                     const int displacements[], MPI_Datatype type, int root, MPI_Comm, const Communicator& communicator,
                     Request& request) {
-  return prepare_rooted_exchange(communicator, request, root, {receive, counts, displacements, type},
-                                 {send, send_count, send_type}, true);
+  return prepare_gatherv(communicator, request, root, own_of(send, send_count, send_type),
+                         communicator.rank == root ? pieces_of(receive, counts, displacements, type) : Pieces{});
 }
 
 const char* scatterv(const void* send, const int counts[], const int displacements[], MPI_Datatype send_type,
                      void* receive, int count, MPI_Datatype type, int root, MPI_Comm, const Communicator& communicator,
                      Request& request) {
-  return prepare_rooted_exchange(communicator, request, root, {send, counts, displacements, send_type},
-                                 {receive, count, type}, false);
+  return prepare_scatterv(communicator, request, root,
+                          communicator.rank == root ? pieces_of(send, counts, displacements, send_type) : Pieces{},
+                          own_of(receive, count, type));
 }
 
 const char* scan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm,
