@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "core/reduction.h"
 #include "runtime/layer.h"
 #include "runtime/types/construction.h"
 #include "runtime/types/layout.h"
@@ -12,6 +13,10 @@ namespace plait::runtime {
 // Of a type, without a look into it: `contiguous` and `gapless` need not be known.
 struct TypeFacts : Layout {
   bool predefined = false;  // it comes with the caller. False as well where that has not been looked for
+  // By Op, of a predefined type: how one of core's operators combines its elements. No `apply` where the kernel is
+  // missing or where the host refuses the combination: then the host gets the call, and raises the error if there is
+  // one.
+  const Reducer* reducers = nullptr;
 };
 
 // Thread-safe. May throw std::bad_alloc.

@@ -13,7 +13,9 @@
 
 namespace plait::plugin {
 
+// Also where MPI forbids it: then the host must say so.
 inline const void* place_of(const void* address) { return address == MPI_IN_PLACE ? in_place() : address; }
+inline void* place_of(void* address) { return const_cast<void*>(place_of(static_cast<const void*>(address))); }
 
 // A side whose data lie in the other one has no type that is significant.
 inline const Layout* layout_of(const void* address, MPI_Datatype type) {

@@ -3,13 +3,16 @@
 
 #include "plugin/layer.h"
 #include "plugin/mpi/types/datatype.h"
+#include "runtime/arguments/reductions.h"
 #include "runtime/execution/lists.h"
 #include "runtime/execution/request.h"
 
 namespace plait::plugin {
 
 struct CallSpace : Lists {
-  Datatype input_type, output_type;  // of a single call
+  // Of a single call.
+  Datatype input_type, output_type;
+  Operator op;
 };
 
 // Where a request of ours has its lists.

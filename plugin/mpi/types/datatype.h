@@ -5,7 +5,6 @@
 
 #include <cstddef>
 
-#include "core/reduction.h"
 #include "plugin/layer.h"
 #include "runtime/types/type_reader.h"
 
@@ -16,10 +15,6 @@ struct Datatype : TypeFacts {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
   bool by_message = false;  // MPI_Pack would not keep all of its bytes
   bool long_reals = false;  // of a predefined type: made of 16-byte reals
-  // By Op, of a predefined type: how a predefined operator combines its elements. No `apply` where the kernel is
-  // missing or where the host refuses the combination: then the host gets the call, and raises the error if there is
-  // one.
-  const Reducer* reducers = nullptr;
 };
 
 // Asks the host for the sizes, extents and bounds of the type behind `handle`. Thread-safe.

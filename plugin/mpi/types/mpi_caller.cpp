@@ -1,19 +1,20 @@
 #include "plugin/mpi/types/mpi_caller.h"
 
-#include <cstdint>
+#include <mpi.h>
+
+#include <cstddef>
 
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/types/contiguity.h"
 #include "plugin/mpi/types/datatype.h"
 #include "plugin/mpi/types/layout.h"
+#include "plugin/mpi/types/predefined_types.h"
 
 namespace plait::plugin {
 namespace {
 
 // Every layout of a call that came through MPI is a datatype's.
 const Datatype& type_of(const Layout& layout) { return static_cast<const Datatype&>(layout); }
-
-MPI_Op operator_of(OperatorHandle handle) { return (MPI_Op) static_cast<std::uintptr_t>(handle); }
 
 constexpr Caller by_mpi = {
     .pack = [](const std::byte* from, std::size_t count, const Layout& layout,
@@ -32,8 +33,6 @@ constexpr Caller by_mpi = {
 };
 
 }  // namespace
-
-OperatorHandle operator_handle(MPI_Op op) { return static_cast<OperatorHandle>((std::uintptr_t)op); }
 
 const Caller& mpi_caller() { return by_mpi; }
 

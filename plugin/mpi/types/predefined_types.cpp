@@ -1,6 +1,7 @@
 #include "plugin/mpi/types/predefined_types.h"
 
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 
 #include "plugin/mpi/host/handle_hash.h"
@@ -118,22 +119,22 @@ void add_fortran_types(NamedTypes& named) {
 
 struct NamedOp {
   MPI_Op handle;
-  Op op;
+  Operator op;
 };
 
 std::array<NamedOp, op_count> named_ops() {
-  return {{{MPI_SUM, Op::sum},
-           {MPI_MAX, Op::max},
-           {MPI_MIN, Op::min},
-           {MPI_PROD, Op::prod},
-           {MPI_LAND, Op::land},
-           {MPI_LOR, Op::lor},
-           {MPI_LXOR, Op::lxor},
-           {MPI_BAND, Op::band},
-           {MPI_BOR, Op::bor},
-           {MPI_BXOR, Op::bxor},
-           {MPI_MAXLOC, Op::maxloc},
-           {MPI_MINLOC, Op::minloc}}};
+  return {{{MPI_SUM, {Op::sum}},
+           {MPI_MAX, {Op::max}},
+           {MPI_MIN, {Op::min}},
+           {MPI_PROD, {Op::prod}},
+           {MPI_LAND, {Op::land}},
+           {MPI_LOR, {Op::lor}},
+           {MPI_LXOR, {Op::lxor}},
+           {MPI_BAND, {Op::band}},
+           {MPI_BOR, {Op::bor}},
+           {MPI_BXOR, {Op::bxor}},
+           {MPI_MAXLOC, {Op::maxloc}},
+           {MPI_MINLOC, {Op::minloc}}}};
 }
 
 // The host's own verdict on a combination: no elements are combined, but the arguments are checked.
@@ -170,8 +171,9 @@ void fill_reducers(Datatype& type, ElementKind kind, std::array<Reducer, op_coun
   const std::optional<Element> element = element_of(kind, type);
   if (!element) return;
   for (const NamedOp& named : tables->ops) {
-    if (reduce_kernel(named.op, *element) == nullptr || !host_accepts(type.handle, named.handle)) continue;
-    reducers[static_cast<std::size_t>(named.op)] = make_reducer(named.op, *element);
+    const Op op = named.op.op;
+    if (reduce_kernel(op, *element) == nullptr || !host_accepts(type.handle, named.handle)) continue;
+    reducers[static_cast<std::size_t>(op)] = make_reducer(op, *element);
   }
 }
 
@@ -225,12 +227,16 @@ const Datatype* find_predefined(MPI_Datatype handle) {
   return nullptr;
 }
 
-std::optional<Op> predefined_op(MPI_Op op) {
+const Operator* find_operator(MPI_Op op, Operator& room) {
   for (const NamedOp& named : tables->ops)
-    if (named.handle == op) return named.op;
-  return std::nullopt;
+    if (named.handle == op) return &named.op;
+  int commutative = 0;
+  if (op == MPI_OP_NULL || op == MPI_REPLACE || op == MPI_NO_OP) return nullptr;
+  if (PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) return nullptr;
+  room = {.own = static_cast<OperatorHandle>((std::uintptr_t)op), .commutative = commutative != 0};
+  return &room;
 }
 
-bool usable_in_reductions(MPI_Op op) { return op != MPI_OP_NULL && op != MPI_REPLACE && op != MPI_NO_OP; }
+MPI_Op operator_of(OperatorHandle handle) { return (MPI_Op) static_cast<std::uintptr_t>(handle); }
 
 }  // namespace plait::plugin
