@@ -3,19 +3,27 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/status.h"
-#include "runtime/execution/layout.h"
 #include "runtime/layer.h"
+#include "runtime/types/layout.h"
 
 namespace plait::runtime {
 
+// An operator of the program's own, by what the caller calls it.
+enum class OperatorHandle : std::uintptr_t {};
+
 struct Caller {
-  // `count` elements, between their place in memory and the form in which data travels. Return a code; may throw
-  // std::bad_alloc.
+  // `count` elements that have gaps, between their place in memory and the form in which data travels: one, or as many
+  // as have no more than `most_bytes`. Return a code; may throw std::bad_alloc.
   int (*pack)(const std::byte* from, std::size_t count, const Layout& layout, std::byte* packed) = nullptr;
   int (*unpack)(std::byte* to, std::size_t count, const Layout& layout, const std::byte* packed) = nullptr;
+  std::size_t most_bytes = std::numeric_limits<std::size_t>::max();
+  // Combines elements by an operator of the program's own: into = from op into. Returns a code.
+  int (*combine)(OperatorHandle op, const void* from, void* into, std::size_t count, const Layout& layout) = nullptr;
   // The data of one element in the order in which they are packed. Throws where memory is short.
   std::vector<ByteRun> (*runs)(const Layout& layout) = nullptr;
 

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "runtime/execution/layout.h"
 #include "runtime/layer.h"
+#include "runtime/types/layout.h"
 #include "tl/device/device_memory.h"
 
 namespace plait::runtime {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/execution/caller.h"
 #include "runtime/execution/device_data.h"
+#include "runtime/execution/elements.h"
 
 namespace plait::runtime {
 namespace {
@@ -18,7 +18,7 @@ DeviceData device_data(const Piece& piece, std::size_t count) {
 int pack_piece(const Piece& piece, std::byte* packed) {
   if (piece.bytes == 0) return 0;
   if (piece.device != nullptr) return from_device(device_data(piece, piece.count), packed);
-  if (!is_direct(piece)) return caller().pack(piece.address, piece.count, *piece.type, packed);
+  if (!is_direct(piece)) return pack_elements(piece.address, piece.count, *piece.type, packed);
   std::memcpy(packed, piece.address, piece.bytes);
   return 0;
 }
@@ -28,7 +28,7 @@ int unpack_piece(const Piece& piece, const std::byte* packed, std::uint64_t byte
   if (room == 0) return 0;
   const std::size_t elements = room / piece.type->size;
   if (piece.device != nullptr) return to_device(device_data(piece, elements), packed);
-  if (!is_direct(piece)) return caller().unpack(piece.address, elements, *piece.type, packed);
+  if (!is_direct(piece)) return unpack_elements(piece.address, elements, *piece.type, packed);
   std::memcpy(piece.address, packed, room);
   return 0;
 }

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/execution/layout.h"
 #include "runtime/layer.h"
+#include "runtime/types/layout.h"
 
 namespace plait::tl {
 class DeviceDriver;

@@ -1,8 +1,8 @@
 #include "runtime/execution/region.h"
 
 #include "core/work_team.h"
-#include "runtime/execution/caller.h"
 #include "runtime/execution/device_data.h"
+#include "runtime/execution/elements.h"
 
 namespace plait::runtime {
 namespace {
@@ -37,7 +37,7 @@ int pack(const Region& region, std::byte* packed) {
   const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
   return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
     if (region.device != nullptr) return from_device(device_data(region, address, count), packed + offset);
-    if (!region.direct) return caller().pack(address, count, *region.type, packed + offset);
+    if (!region.direct) return pack_elements(address, count, *region.type, packed + offset);
     shared_copy(packed + offset, address, count * element);
     return 0;
   });
@@ -47,7 +47,7 @@ int unpack(const Region& region, const std::byte* packed) {
   const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
   return for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t offset) {
     if (region.device != nullptr) return to_device(device_data(region, address, count), packed + offset);
-    if (!region.direct) return caller().unpack(address, count, *region.type, packed + offset);
+    if (!region.direct) return unpack_elements(address, count, *region.type, packed + offset);
     shared_copy(address, packed + offset, count * element);
     return 0;
   });

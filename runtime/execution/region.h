@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "runtime/execution/layout.h"
 #include "runtime/layer.h"
+#include "runtime/types/layout.h"
 
 namespace plait::tl {
 class DeviceDriver;

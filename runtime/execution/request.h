@@ -8,6 +8,7 @@
 #include "plan/model/collective.h"
 #include "runtime/execution/lists.h"
 #include "runtime/execution/region.h"
+#include "runtime/execution/user_operator.h"
 #include "runtime/layer.h"
 
 namespace plait::runtime {
@@ -17,18 +18,6 @@ enum class Sharing : std::uint8_t { none, input_in_output, output_in_input };
 
 // What becomes of the segments that a scan's ranks have brought together.
 enum class Prefix : std::uint8_t { none, inclusive, exclusive };
-
-// An operator of the program's own, which the caller runs behind the request's reducer.
-class UserOperator {
- public:
-  // Before operands are combined; throws where memory is short.
-  virtual void make_room() const = 0;
-  // The first error of the operator's: a code of the caller's; 0: there was none.
-  virtual int error() const = 0;
-
- protected:
-  ~UserOperator() = default;
-};
 
 struct Request {
   Call call;

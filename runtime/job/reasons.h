@@ -4,7 +4,7 @@
 
 namespace plait::runtime::reasons {
 
-// ---- Of the arguments (arguments.cpp); the same on all ranks but for the first, which is the error that the host
+// ---- Of the arguments (arguments/side.h); the same on all ranks but for the first, which is the error that the host
 // raises
 inline constexpr const char* wrong_argument = "an argument that the host must check";
 inline constexpr const char* no_data = "no data";

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "plugin/mpi/types/contiguity.h"
-#include "plugin/mpi/types/type_runs.h"
+#include "plugin/mpi/types/type_reader.h"
 #include "plugin/mpi/types/types.h"
 #include "tests/differential/random.h"
 

@@ -1,19 +1,18 @@
 // What a collective call's arguments are read into, kept from call to call so that it keeps its memory.
 #pragma once
 
-#include "core/aligned_bytes.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/types/datatype.h"
-#include "plugin/mpi/types/reduction.h"
+#include "runtime/arguments/reductions.h"
 #include "runtime/execution/lists.h"
 #include "runtime/execution/request.h"
 
 namespace plait::plugin {
 
 struct CallSpace : Lists {
-  Datatype input_type, output_type;  // of a single call
-  UserReduction user;
-  AlignedBytes operands;  // of `user`
+  // Of a single call.
+  Datatype input_type, output_type;
+  Operator op;
 };
 
 // Where a request of ours has its lists.

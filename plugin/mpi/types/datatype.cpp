@@ -15,9 +15,4 @@ void measure(Datatype& type) {
   type.true_extent = true_extent > 0 ? static_cast<std::size_t>(true_extent) : 0;
 }
 
-bool fills_its_extent(const Datatype& measured) {
-  return measured.lower_bound == 0 && measured.true_lower_bound == 0 &&
-         measured.extent == static_cast<std::ptrdiff_t>(measured.true_extent) && measured.size == measured.true_extent;
-}
-
 }  // namespace plait::plugin

@@ -5,28 +5,19 @@
 
 #include <cstddef>
 
-#include "core/reduction.h"
 #include "plugin/layer.h"
-#include "runtime/execution/layout.h"
+#include "runtime/types/type_reader.h"
 
 namespace plait::plugin {
 
 // Facts of one committed datatype. Predefined ones live for ever, others until the user frees the type.
-struct Datatype : Layout {
+struct Datatype : TypeFacts {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  bool predefined = false;
   bool by_message = false;  // MPI_Pack would not keep all of its bytes
   bool long_reals = false;  // of a predefined type: made of 16-byte reals
-  // By Op, of a predefined type: how a predefined operator combines its elements. No `apply` where the kernel is
-  // missing or where the host refuses the combination: then the host gets the call, and raises the error if there is
-  // one.
-  const Reducer* reducers = nullptr;
 };
 
 // Asks the host for the sizes, extents and bounds of the type behind `handle`. Thread-safe.
 void measure(Datatype& type);
-
-// As much data as there is room, nothing outside: then only the order of the parts is left to look at.
-bool fills_its_extent(const Datatype& measured);
 
 }  // namespace plait::plugin

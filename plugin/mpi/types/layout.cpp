@@ -1,12 +1,11 @@
 #include "plugin/mpi/types/layout.h"
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/types/predefined_types.h"
-#include "plugin/mpi/types/type_contents.h"
+#include "plugin/mpi/types/type_reader.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 
 namespace plait::plugin {
 namespace {
@@ -14,17 +13,14 @@ namespace {
 MPI_Comm quiet = MPI_COMM_NULL;
 bool packing_keeps_reals = true;  // of 16 bytes
 
-// MPI_Pack counts bytes in an int, so that longer data is packed in pieces.
-constexpr std::size_t max_piece_bytes = std::size_t{1} << 30;
-
 // ---- One element too long for MPI_Pack ----
 
 MPI_Datatype bytes_type(std::size_t bytes) {
   MPI_Datatype block = MPI_DATATYPE_NULL, blocks = MPI_DATATYPE_NULL, type = MPI_DATATYPE_NULL;
-  PMPI_Type_contiguous(static_cast<int>(max_piece_bytes), MPI_BYTE, &block);
-  PMPI_Type_contiguous(static_cast<int>(bytes / max_piece_bytes), block, &blocks);
-  const int lengths[] = {1, static_cast<int>(bytes % max_piece_bytes)};
-  const MPI_Aint displacements[] = {0, static_cast<MPI_Aint>(bytes / max_piece_bytes * max_piece_bytes)};
+  PMPI_Type_contiguous(static_cast<int>(most_bytes_at_once), MPI_BYTE, &block);
+  PMPI_Type_contiguous(static_cast<int>(bytes / most_bytes_at_once), block, &blocks);
+  const int lengths[] = {1, static_cast<int>(bytes % most_bytes_at_once)};
+  const MPI_Aint displacements[] = {0, static_cast<MPI_Aint>(bytes / most_bytes_at_once * most_bytes_at_once)};
   const MPI_Datatype types[] = {blocks, MPI_BYTE};
   PMPI_Type_create_struct(2, lengths, displacements, types, &type);
   PMPI_Type_commit(&type);
@@ -56,7 +52,7 @@ int convert_long(std::byte* address, const Datatype& type, std::byte* packed, bo
   return error;
 }
 
-// A piece of at most max_piece_bytes. MPICH's MPI_Pack and MPI_Unpack refuse a null address, which is MPI_BOTTOM.
+// A piece of at most most_bytes_at_once. MPICH's MPI_Pack and MPI_Unpack refuse a null address, which is MPI_BOTTOM.
 
 int pack_piece(std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
   const int bytes = static_cast<int>(count * type.size), elements = static_cast<int>(count);
@@ -98,59 +94,21 @@ bool packing_loses_reals() { return !packing_keeps_reals; }
 bool loses_bytes_packed(MPI_Datatype type) {
   if (packing_keeps_reals) return false;
   if (const Datatype* known = find_predefined(type)) return known->long_reals;
-  const TypeContents contents(type);
-  return contents.predefined() ||
-         std::ranges::any_of(contents.types(), [](MPI_Datatype part) { return loses_bytes_packed(part); });
+  const ReadConstruction made(handle_of(type), mpi_types());
+  return made.combiner() == Combiner::named ||
+         std::ranges::any_of(made.parts(), [](TypeHandle part) { return loses_bytes_packed(type_of(part)); });
 }
 
-namespace {
-
-// Open MPI packs elements one behind the other where their extent ends in a part without data: it must not be asked.
-template <class Copy>
-void for_each_gapless(std::size_t count, const Datatype& type, Copy&& copy) {
-  for (std::size_t i = 0; i < count; ++i)
-    copy(type.true_lower_bound + static_cast<std::ptrdiff_t>(i) * type.extent, i * type.size);
+int pack_some(const std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
+  auto* from = const_cast<std::byte*>(address);
+  return type.size > most_bytes_at_once ? convert_long(from, type, packed, true)
+                                        : pack_piece(from, count, type, packed);
 }
 
-}  // namespace
-
-int pack_elements(const std::byte* address, std::size_t count, const Datatype& type, std::byte* packed) {
-  if (type.size == 0) return MPI_SUCCESS;
-  if (type.gapless) {
-    for_each_gapless(count, type,
-                     [&](std::ptrdiff_t at, std::size_t to) { std::memcpy(packed + to, address + at, type.size); });
-    return MPI_SUCCESS;
-  }
-  const std::size_t most = max_piece_bytes / type.size;
-  for (std::size_t done = 0; done < count;) {
-    auto* source = const_cast<std::byte*>(address) + static_cast<std::ptrdiff_t>(done) * type.extent;
-    const std::size_t now = std::clamp<std::size_t>(count - done, 1, std::max<std::size_t>(most, 1));
-    const int error = most == 0 ? convert_long(source, type, packed, true) : pack_piece(source, now, type, packed);
-    if (error != MPI_SUCCESS) return error;
-    packed += now * type.size;
-    done += now;
-  }
-  return MPI_SUCCESS;
-}
-
-int unpack_elements(std::byte* address, std::size_t count, const Datatype& type, const std::byte* packed) {
-  if (type.size == 0) return MPI_SUCCESS;
-  if (type.gapless) {
-    for_each_gapless(count, type,
-                     [&](std::ptrdiff_t at, std::size_t from) { std::memcpy(address + at, packed + from, type.size); });
-    return MPI_SUCCESS;
-  }
-  const std::size_t most = max_piece_bytes / type.size;
-  for (std::size_t done = 0; done < count;) {
-    std::byte* target = address + static_cast<std::ptrdiff_t>(done) * type.extent;
-    const std::size_t now = std::clamp<std::size_t>(count - done, 1, std::max<std::size_t>(most, 1));
-    auto* source = const_cast<std::byte*>(packed);
-    const int error = most == 0 ? convert_long(target, type, source, false) : unpack_piece(target, now, type, source);
-    if (error != MPI_SUCCESS) return error;
-    packed += now * type.size;
-    done += now;
-  }
-  return MPI_SUCCESS;
+int unpack_some(std::byte* address, std::size_t count, const Datatype& type, const std::byte* packed) {
+  auto* from = const_cast<std::byte*>(packed);
+  return type.size > most_bytes_at_once ? convert_long(address, type, from, false)
+                                        : unpack_piece(address, count, type, from);
 }
 
 MPI_Comm quiet_communicator() { return quiet; }

@@ -5,37 +5,16 @@
 #include <initializer_list>
 
 #include "plugin/mpi/host/handle_hash.h"
+#include "runtime/types/element_kind.h"
 
 namespace plait::plugin {
 namespace {
 
 // ---- Predefined types ----
 
-// How the bytes of a predefined type are to be understood; together with its size this gives the Element.
-enum class Kind : std::uint8_t {
-  opaque,  // moved, not reduced
-  signed_integer,
-  unsigned_integer,
-  real,
-  long_real,
-  complex,
-  long_complex,
-  boolean,
-  logical,
-  byte,
-  pair_float_int,
-  pair_double_int,
-  pair_long_int,
-  pair_two_int,
-  pair_short_int,
-  pair_long_double_int,
-  pair_two_real,
-  pair_two_double,
-};
-
 struct Named {
   MPI_Datatype handle;
-  Kind kind;
+  ElementKind kind;
 };
 
 constexpr std::size_t max_named = 96;
@@ -44,175 +23,118 @@ constexpr std::size_t max_named = 96;
 struct NamedTypes {
   std::array<Named, max_named> entries;
   std::size_t count = 0;
-  void add(Kind kind, std::initializer_list<MPI_Datatype> handles) {
+  void add(ElementKind kind, std::initializer_list<MPI_Datatype> handles) {
     for (MPI_Datatype handle : handles)
       if (handle != MPI_DATATYPE_NULL && count < max_named) entries[count++] = {handle, kind};
   }
 };
 
 void add_c_types(NamedTypes& named) {
-  named.add(Kind::signed_integer, {MPI_CHAR, MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T,
-                                   MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_OFFSET, MPI_COUNT});
-  named.add(Kind::unsigned_integer, {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG,
-                                     MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T});
-  named.add(Kind::real, {MPI_FLOAT, MPI_DOUBLE});
-  named.add(Kind::long_real, {MPI_LONG_DOUBLE});
-  named.add(Kind::complex, {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX});
-  named.add(Kind::long_complex, {MPI_C_LONG_DOUBLE_COMPLEX, MPI_CXX_LONG_DOUBLE_COMPLEX});
-  named.add(Kind::boolean, {MPI_C_BOOL, MPI_CXX_BOOL});
-  named.add(Kind::byte, {MPI_BYTE});
-  named.add(Kind::opaque, {MPI_PACKED, MPI_WCHAR});
-  named.add(Kind::pair_float_int, {MPI_FLOAT_INT});
-  named.add(Kind::pair_double_int, {MPI_DOUBLE_INT});
-  named.add(Kind::pair_long_int, {MPI_LONG_INT});
-  named.add(Kind::pair_two_int, {MPI_2INT});
-  named.add(Kind::pair_short_int, {MPI_SHORT_INT});
-  named.add(Kind::pair_long_double_int, {MPI_LONG_DOUBLE_INT});
+  named.add(ElementKind::signed_integer,
+            {MPI_CHAR, MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T, MPI_INT16_T,
+             MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_OFFSET, MPI_COUNT});
+  named.add(ElementKind::unsigned_integer,
+            {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG,
+             MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T});
+  named.add(ElementKind::real, {MPI_FLOAT, MPI_DOUBLE});
+  named.add(ElementKind::long_real, {MPI_LONG_DOUBLE});
+  named.add(ElementKind::complex,
+            {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX});
+  named.add(ElementKind::long_complex, {MPI_C_LONG_DOUBLE_COMPLEX, MPI_CXX_LONG_DOUBLE_COMPLEX});
+  named.add(ElementKind::boolean, {MPI_C_BOOL, MPI_CXX_BOOL});
+  named.add(ElementKind::byte, {MPI_BYTE});
+  named.add(ElementKind::opaque, {MPI_PACKED, MPI_WCHAR});
+  named.add(ElementKind::pair_float_int, {MPI_FLOAT_INT});
+  named.add(ElementKind::pair_double_int, {MPI_DOUBLE_INT});
+  named.add(ElementKind::pair_long_int, {MPI_LONG_INT});
+  named.add(ElementKind::pair_two_int, {MPI_2INT});
+  named.add(ElementKind::pair_short_int, {MPI_SHORT_INT});
+  named.add(ElementKind::pair_long_double_int, {MPI_LONG_DOUBLE_INT});
 }
 
 // mpi.h has the sized types only where the host's Fortran compiler has them.
 void add_fortran_types(NamedTypes& named) {
-  named.add(Kind::opaque, {MPI_CHARACTER});
+  named.add(ElementKind::opaque, {MPI_CHARACTER});
 #ifdef MPI_2COMPLEX  // Open MPI's
-  named.add(Kind::opaque, {MPI_2COMPLEX, MPI_2DOUBLE_COMPLEX});
+  named.add(ElementKind::opaque, {MPI_2COMPLEX, MPI_2DOUBLE_COMPLEX});
 #endif
-  named.add(Kind::signed_integer, {MPI_INTEGER});
-  named.add(Kind::real, {MPI_REAL, MPI_DOUBLE_PRECISION});
-  named.add(Kind::complex, {MPI_COMPLEX, MPI_DOUBLE_COMPLEX});
-  named.add(Kind::logical, {MPI_LOGICAL});
-  named.add(Kind::pair_two_int, {MPI_2INTEGER});
-  named.add(Kind::pair_two_real, {MPI_2REAL});
-  named.add(Kind::pair_two_double, {MPI_2DOUBLE_PRECISION});
+  named.add(ElementKind::signed_integer, {MPI_INTEGER});
+  named.add(ElementKind::real, {MPI_REAL, MPI_DOUBLE_PRECISION});
+  named.add(ElementKind::complex, {MPI_COMPLEX, MPI_DOUBLE_COMPLEX});
+  named.add(ElementKind::logical, {MPI_LOGICAL});
+  named.add(ElementKind::pair_two_int, {MPI_2INTEGER});
+  named.add(ElementKind::pair_two_real, {MPI_2REAL});
+  named.add(ElementKind::pair_two_double, {MPI_2DOUBLE_PRECISION});
 #ifdef MPI_INTEGER1
-  named.add(Kind::signed_integer, {MPI_INTEGER1});
+  named.add(ElementKind::signed_integer, {MPI_INTEGER1});
 #endif
 #ifdef MPI_INTEGER2
-  named.add(Kind::signed_integer, {MPI_INTEGER2});
+  named.add(ElementKind::signed_integer, {MPI_INTEGER2});
 #endif
 #ifdef MPI_INTEGER4
-  named.add(Kind::signed_integer, {MPI_INTEGER4});
+  named.add(ElementKind::signed_integer, {MPI_INTEGER4});
 #endif
 #ifdef MPI_INTEGER8
-  named.add(Kind::signed_integer, {MPI_INTEGER8});
+  named.add(ElementKind::signed_integer, {MPI_INTEGER8});
 #endif
 #ifdef MPI_INTEGER16
-  named.add(Kind::opaque, {MPI_INTEGER16});
+  named.add(ElementKind::opaque, {MPI_INTEGER16});
 #endif
 #ifdef MPI_REAL2
-  named.add(Kind::opaque, {MPI_REAL2});
+  named.add(ElementKind::opaque, {MPI_REAL2});
 #endif
 #ifdef MPI_REAL4
-  named.add(Kind::real, {MPI_REAL4});
+  named.add(ElementKind::real, {MPI_REAL4});
 #endif
 #ifdef MPI_REAL8
-  named.add(Kind::real, {MPI_REAL8});
+  named.add(ElementKind::real, {MPI_REAL8});
 #endif
 #ifdef MPI_REAL16
-  named.add(Kind::real, {MPI_REAL16});
+  named.add(ElementKind::real, {MPI_REAL16});
 #endif
 #ifdef MPI_COMPLEX8
-  named.add(Kind::complex, {MPI_COMPLEX8});
+  named.add(ElementKind::complex, {MPI_COMPLEX8});
 #endif
 #ifdef MPI_COMPLEX16
-  named.add(Kind::complex, {MPI_COMPLEX16});
+  named.add(ElementKind::complex, {MPI_COMPLEX16});
 #endif
 #ifdef MPI_COMPLEX32
-  named.add(Kind::complex, {MPI_COMPLEX32});
+  named.add(ElementKind::complex, {MPI_COMPLEX32});
 #endif
 #ifdef MPI_LOGICAL1
-  named.add(Kind::logical, {MPI_LOGICAL1});
+  named.add(ElementKind::logical, {MPI_LOGICAL1});
 #endif
 #ifdef MPI_LOGICAL2
-  named.add(Kind::logical, {MPI_LOGICAL2});
+  named.add(ElementKind::logical, {MPI_LOGICAL2});
 #endif
 #ifdef MPI_LOGICAL4
-  named.add(Kind::logical, {MPI_LOGICAL4});
+  named.add(ElementKind::logical, {MPI_LOGICAL4});
 #endif
 #ifdef MPI_LOGICAL8
-  named.add(Kind::logical, {MPI_LOGICAL8});
+  named.add(ElementKind::logical, {MPI_LOGICAL8});
 #endif
-}
-
-// The candidate whose size is `bytes`.
-struct Sized {
-  std::size_t bytes;
-  Element element;
-};
-std::optional<Element> pick(std::size_t bytes, std::initializer_list<Sized> candidates) {
-  for (const Sized& candidate : candidates)
-    if (candidate.bytes == bytes) return candidate.element;
-  return std::nullopt;
-}
-
-std::optional<Element> scalar_element(Kind kind, std::size_t bytes) {
-  switch (kind) {
-    case Kind::signed_integer:
-      return pick(bytes, {{1, Element::i8}, {2, Element::i16}, {4, Element::i32}, {8, Element::i64}});
-    case Kind::unsigned_integer:
-      return pick(bytes, {{1, Element::u8}, {2, Element::u16}, {4, Element::u32}, {8, Element::u64}});
-    case Kind::real:
-      return pick(bytes, {{4, Element::f32}, {8, Element::f64}, {16, Element::f128}});
-    case Kind::complex:
-      return pick(bytes, {{8, Element::c32}, {16, Element::c64}, {32, Element::c128}});
-    case Kind::logical:
-      return pick(bytes,
-                  {{1, Element::logical8}, {2, Element::logical16}, {4, Element::logical32}, {8, Element::logical64}});
-    case Kind::long_real:
-      return Element::f80;
-    case Kind::long_complex:
-      return Element::c80;
-    case Kind::boolean:
-      return Element::bool8;
-    case Kind::byte:
-      return Element::byte8;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<Element> element_of(Kind kind, std::size_t bytes) {
-  switch (kind) {
-    case Kind::pair_float_int:
-      return Element::pair_f32_i32;
-    case Kind::pair_double_int:
-      return Element::pair_f64_i32;
-    case Kind::pair_long_int:
-      return sizeof(long) == 8 ? Element::pair_i64_i32 : Element::pair_i32_i32;
-    case Kind::pair_two_int:
-      return Element::pair_i32_i32;
-    case Kind::pair_short_int:
-      return Element::pair_i16_i32;
-    case Kind::pair_long_double_int:
-      return Element::pair_f80_i32;
-    case Kind::pair_two_real:
-      return Element::pair_f32_f32;
-    case Kind::pair_two_double:
-      return Element::pair_f64_f64;
-    default:
-      return scalar_element(kind, bytes);
-  }
 }
 
 // ---- Predefined operators ----
 
 struct NamedOp {
   MPI_Op handle;
-  Op op;
+  Operator op;
 };
 
 std::array<NamedOp, op_count> named_ops() {
-  return {{{MPI_SUM, Op::sum},
-           {MPI_MAX, Op::max},
-           {MPI_MIN, Op::min},
-           {MPI_PROD, Op::prod},
-           {MPI_LAND, Op::land},
-           {MPI_LOR, Op::lor},
-           {MPI_LXOR, Op::lxor},
-           {MPI_BAND, Op::band},
-           {MPI_BOR, Op::bor},
-           {MPI_BXOR, Op::bxor},
-           {MPI_MAXLOC, Op::maxloc},
-           {MPI_MINLOC, Op::minloc}}};
+  return {{{MPI_SUM, {Op::sum}},
+           {MPI_MAX, {Op::max}},
+           {MPI_MIN, {Op::min}},
+           {MPI_PROD, {Op::prod}},
+           {MPI_LAND, {Op::land}},
+           {MPI_LOR, {Op::lor}},
+           {MPI_LXOR, {Op::lxor}},
+           {MPI_BAND, {Op::band}},
+           {MPI_BOR, {Op::bor}},
+           {MPI_BXOR, {Op::bxor}},
+           {MPI_MAXLOC, {Op::maxloc}},
+           {MPI_MINLOC, {Op::minloc}}}};
 }
 
 // The host's own verdict on a combination: no elements are combined, but the arguments are checked.
@@ -244,13 +166,14 @@ void insert(const Datatype& type) {
   tables->by_handle[slot] = &type;
 }
 
-void fill_reducers(Datatype& type, Kind kind, std::array<Reducer, op_count>& reducers) {
+void fill_reducers(Datatype& type, ElementKind kind, std::array<Reducer, op_count>& reducers) {
   type.reducers = reducers.data();
-  const std::optional<Element> element = element_of(kind, type.size);
-  if (!element || extent(*element) != static_cast<std::size_t>(type.extent)) return;
+  const std::optional<Element> element = element_of(kind, type);
+  if (!element) return;
   for (const NamedOp& named : tables->ops) {
-    if (reduce_kernel(named.op, *element) == nullptr || !host_accepts(type.handle, named.handle)) continue;
-    reducers[static_cast<std::size_t>(named.op)] = make_reducer(named.op, *element);
+    const Op op = named.op.op;
+    if (reduce_kernel(op, *element) == nullptr || !host_accepts(type.handle, named.handle)) continue;
+    reducers[static_cast<std::size_t>(op)] = make_reducer(op, *element);
   }
 }
 
@@ -269,13 +192,6 @@ class QuietWorld {
  private:
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
 };
-
-bool has_long_reals(Kind kind, std::size_t bytes) {
-  constexpr std::size_t real_bytes = 16;
-  const bool made_of_them = kind == Kind::long_real || kind == Kind::long_complex || kind == Kind::pair_long_double_int;
-  return made_of_them || (kind == Kind::real && bytes == real_bytes) ||
-         (kind == Kind::complex && bytes == 2 * real_bytes);
-}
 
 }  // namespace
 
@@ -311,12 +227,16 @@ const Datatype* find_predefined(MPI_Datatype handle) {
   return nullptr;
 }
 
-std::optional<Op> predefined_op(MPI_Op op) {
+const Operator* find_operator(MPI_Op op, Operator& room) {
   for (const NamedOp& named : tables->ops)
-    if (named.handle == op) return named.op;
-  return std::nullopt;
+    if (named.handle == op) return &named.op;
+  int commutative = 0;
+  if (op == MPI_OP_NULL || op == MPI_REPLACE || op == MPI_NO_OP) return nullptr;
+  if (PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) return nullptr;
+  room = {.own = static_cast<OperatorHandle>((std::uintptr_t)op), .commutative = commutative != 0};
+  return &room;
 }
 
-bool usable_in_reductions(MPI_Op op) { return op != MPI_OP_NULL && op != MPI_REPLACE && op != MPI_NO_OP; }
+MPI_Op operator_of(OperatorHandle handle) { return (MPI_Op) static_cast<std::uintptr_t>(handle); }
 
 }  // namespace plait::plugin

@@ -4,10 +4,10 @@
 #include <mpi.h>
 
 #include <cstddef>
-#include <optional>
 
 #include "core/reduction.h"
 #include "plugin/mpi/types/datatype.h"
+#include "runtime/arguments/reductions.h"
 
 namespace plait::plugin {
 
@@ -20,8 +20,9 @@ void start_predefined_types(bool pack_loses_reals);
 // The facts of a predefined type; nullptr for all others. Thread-safe, local, asks the host nothing.
 const Datatype* find_predefined(MPI_Datatype type);
 
-// The predefined operator behind a handle. MPI_REPLACE and MPI_NO_OP are predefined as well, but reduce nothing.
-std::optional<Op> predefined_op(MPI_Op op);
-bool usable_in_reductions(MPI_Op op);
+// The operator behind a handle, in `room` where it is the program's own; nullptr for what the host must check.
+// MPI_REPLACE and MPI_NO_OP are predefined, but reduce nothing. Thread-safe.
+const Operator* find_operator(MPI_Op op, Operator& room);
+MPI_Op operator_of(OperatorHandle handle);
 
 }  // namespace plait::plugin

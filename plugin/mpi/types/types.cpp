@@ -59,7 +59,7 @@ const Datatype* make_datatype(MPI_Datatype handle) {
 }
 
 // Two threads may meet a type for the first time at once; setting the attribute twice would free the first's facts.
-const Datatype* find_derived(MPI_Datatype handle) {
+const Datatype* find_attached(MPI_Datatype handle) {
   static constinit std::mutex making;
   void* value = nullptr;
   int found = 0;
@@ -88,19 +88,17 @@ void stop_types() {
   if (keyval != MPI_KEYVAL_INVALID) PMPI_Type_free_keyval(&keyval);
 }
 
-const Datatype* find_datatype(MPI_Datatype handle) {
-  if (const Datatype* predefined = find_predefined(handle)) return predefined;
-  return handle == MPI_DATATYPE_NULL ? nullptr : find_derived(handle);
+const Datatype* detail::find_derived(MPI_Datatype handle) {
+  return handle == MPI_DATATYPE_NULL ? nullptr : find_attached(handle);
 }
 
-const Datatype* find_datatype(MPI_Datatype handle, Datatype& room) {
-  if (const Datatype* predefined = find_predefined(handle)) return predefined;
+const Datatype* detail::find_derived(MPI_Datatype handle, Datatype& room) {
   if (handle == MPI_DATATYPE_NULL) return nullptr;
   void* value = nullptr;
   int found = 0;
   if (PMPI_Type_get_attr(handle, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   if (found != 0) return static_cast<const Datatype*>(value);
-  if (comes_again(handle)) return find_derived(handle);
+  if (comes_again(handle)) return find_attached(handle);
   return learn(handle, room) ? &room : nullptr;
 }
 

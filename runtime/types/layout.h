@@ -1,5 +1,5 @@
 // How the elements of a call's data lie in the caller's memory. A local matter: the other ranks never know it (design
-// rule 1). What a layout means beyond these figures only the caller knows (caller.h).
+// rule 1). What a layout means beyond these figures only the caller knows (execution/caller.h).
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,13 @@ struct Layout {
 struct ByteRun {
   std::ptrdiff_t begin = 0;
   std::size_t bytes = 0;
+  bool operator==(const ByteRun&) const = default;
 };
+
+// As much data as there is room, nothing outside: then only the order of the parts is left to look at.
+inline bool fills_its_extent(const Layout& measured) {
+  return measured.lower_bound == 0 && measured.true_lower_bound == 0 &&
+         measured.extent == static_cast<std::ptrdiff_t>(measured.true_extent) && measured.size == measured.true_extent;
+}
 
 }  // namespace plait::runtime

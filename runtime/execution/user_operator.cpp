@@ -1,13 +1,13 @@
-#include "plugin/mpi/types/reduction.h"
+#include "runtime/execution/user_operator.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
-#include "plugin/mpi/types/layout.h"
+#include "runtime/execution/elements.h"
 
-namespace plait::plugin {
+namespace plait::runtime {
 namespace {
 
 constexpr std::size_t piece_bytes = 32 * 1024;  // both operands of a piece stay in the first-level caches
@@ -27,11 +27,10 @@ std::ptrdiff_t line_below(std::ptrdiff_t bound) {
 
 }  // namespace
 
-void UserReduction::start(MPI_Op op, const Datatype& type, AlignedBytes& operands) {
+void UserOperator::start(OperatorHandle op, const Layout& type) {
   op_ = op;
-  error_ = MPI_SUCCESS;
+  error_ = 0;
   type_ = &type;
-  operands_ = &operands;
   // Elements that run backwards in memory are taken one by one.
   piece_ = type.extent > 0 ? std::max<std::size_t>(piece_bytes / std::max<std::size_t>(type.size, 1), 1) : 1;
   reducer_ = {.apply = apply, .kernel = nullptr, .many = nullptr, .context = this, .element_bytes = type.size};
@@ -39,21 +38,21 @@ void UserReduction::start(MPI_Op op, const Datatype& type, AlignedBytes& operand
   operand_bytes_ = padded_to_line(type.contiguous ? piece_ * type.size : line_bytes + span_bytes(piece_));
 }
 
-void UserReduction::make_room() const { operands_->reserve(2 * operand_bytes_); }
+void UserOperator::make_room() const { operands_.reserve(2 * operand_bytes_); }
 
 // A longer operand may begin with any element of a vector, as on the host, which cuts vectors into segments, too.
-bool UserReduction::is_aligned(const std::byte* operand, std::size_t bytes) const {
+bool UserOperator::is_aligned(const std::byte* operand, std::size_t bytes) const {
   const std::size_t wanted = bytes <= always_aligned_bytes ? host_alignment : alignment_;
   return reinterpret_cast<std::uintptr_t>(operand) % wanted == 0;
 }
 
-std::size_t UserReduction::span_bytes(std::size_t count) const {
+std::size_t UserOperator::span_bytes(std::size_t count) const {
   const std::ptrdiff_t stride = std::max<std::ptrdiff_t>(type_->extent, 0);
   return type_->true_extent + (count - 1) * static_cast<std::size_t>(stride);
 }
 
-void UserReduction::apply(const Reducer& self, void* result, const void* left, const void* right, std::size_t count) {
-  const auto& reduction = *static_cast<const UserReduction*>(self.context);
+void UserOperator::apply(const Reducer& self, void* result, const void* left, const void* right, std::size_t count) {
+  const auto& reduction = *static_cast<const UserOperator*>(self.context);
   const std::size_t element = self.element_bytes;
   for (std::size_t done = 0; done < count; done += reduction.piece_) {
     const std::size_t now = std::min(reduction.piece_, count - done);
@@ -67,27 +66,27 @@ void UserReduction::apply(const Reducer& self, void* result, const void* left, c
   }
 }
 
-// MPI combines into the right operand, so that a result elsewhere starts as a copy of it; a result over the left
+// The caller combines into the right operand, so that a result elsewhere starts as a copy of it; a result over the left
 // operand, or at no address for an operand, is made aside.
-void UserReduction::combine(std::byte* result, const std::byte* left, const std::byte* right, std::size_t count) const {
+void UserOperator::combine(std::byte* result, const std::byte* left, const std::byte* right, std::size_t count) const {
   const std::size_t bytes = count * type_->size;
-  std::byte* aside = operands_->data();
+  std::byte* aside = operands_.data();
   std::byte* into = result == left || !is_aligned(result, bytes) ? aside : result;
   if (into != right) std::memcpy(into, right, bytes);
   const std::byte* from = left;
   if (!is_aligned(left, bytes)) from = static_cast<std::byte*>(std::memcpy(aside + operand_bytes_, left, bytes));
-  note(PMPI_Reduce_local(from, into, static_cast<int>(count), type_->handle, op_));
+  note(caller().combine(op_, from, into, count, *type_));
   if (into != result) std::memcpy(result, into, bytes);
 }
 
-void UserReduction::combine_packed(std::byte* result, const std::byte* left, const std::byte* right,
-                                   std::size_t count) const {
-  std::byte* a = operands_->data() - line_below(type_->true_lower_bound);
+void UserOperator::combine_packed(std::byte* result, const std::byte* left, const std::byte* right,
+                                  std::size_t count) const {
+  std::byte* a = operands_.data() - line_below(type_->true_lower_bound);
   std::byte* b = a + operand_bytes_;
   note(unpack_elements(a, count, *type_, left));
   note(unpack_elements(b, count, *type_, right));
-  note(PMPI_Reduce_local(a, b, static_cast<int>(count), type_->handle, op_));
+  note(caller().combine(op_, a, b, count, *type_));
   note(pack_elements(b, count, *type_, result));
 }
 
-}  // namespace plait::plugin
+}  // namespace plait::runtime

@@ -1,0 +1,29 @@
+// Lengths of blocks by rank, in the lists of a request.
+#pragma once
+
+#include <cstddef>
+#include <numeric>
+
+#include "runtime/execution/communicator.h"
+#include "runtime/execution/request.h"
+#include "runtime/layer.h"
+
+namespace plait::runtime {
+
+// Counts by rank, times `unit`. False when one is negative.
+inline bool take_counts(const Communicator& communicator, Request& request, const int counts[], std::size_t unit) {
+  if (counts == nullptr) return false;
+  request.lists->counts.resize(static_cast<std::size_t>(communicator.ranks));
+  for (int rank = 0; rank < communicator.ranks; ++rank) {
+    if (counts[rank] < 0) return false;
+    request.lists->counts[static_cast<std::size_t>(rank)] = static_cast<std::size_t>(counts[rank]) * unit;
+  }
+  request.call.counts = request.lists->counts.data();
+  return true;
+}
+
+inline std::size_t sum_of_counts(const Request& request) {
+  return std::accumulate(request.lists->counts.begin(), request.lists->counts.end(), std::size_t{0});
+}
+
+}  // namespace plait::runtime
