@@ -225,8 +225,13 @@ class Types {
     std::vector<MPI_Count> places(near.begin(), near.end());
     const auto parts = static_cast<MPI_Count>(counts.size());
     const std::vector<MPI_Datatype> types(counts.size(), part.type);
-    const int which = random_.between(0, 5);
-    if (which >= 4)
+    const int which = random_.between(0, 7);
+    const std::array<MPI_Count, 2> sizes{3, 4}, some{random_.between(1, 3), random_.between(1, 4)};
+    const std::array<MPI_Count, 2> starts{3 - some[0], 4 - some[1]};
+    const std::array<int, 2> ways{MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK},
+        dealt{random_.one_in(2) ? MPI_DISTRIBUTE_DFLT_DARG : 2, MPI_DISTRIBUTE_DFLT_DARG}, processes{2, 1};
+    const int order = random_.one_in(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, rank = random_.between(0, 1);
+    if (which == 4 || which == 5)
       for (MPI_Count& place : places) place *= extent;
     if (which == 0) MPI_Type_contiguous_c(parts, part.type, &type);
     if (which == 1) MPI_Type_vector_c(parts, 2, 2, part.type, &type);
@@ -234,6 +239,10 @@ class Types {
     if (which == 3) MPI_Type_indexed_c(parts, counts.data(), places.data(), part.type, &type);
     if (which == 4) MPI_Type_create_hindexed_c(parts, counts.data(), places.data(), part.type, &type);
     if (which == 5) MPI_Type_create_struct_c(parts, counts.data(), places.data(), types.data(), &type);
+    if (which == 6) MPI_Type_create_subarray_c(2, sizes.data(), some.data(), starts.data(), order, part.type, &type);
+    if (which == 7)
+      MPI_Type_create_darray_c(2, rank, 2, sizes.data(), ways.data(), dealt.data(), processes.data(), order, part.type,
+                               &type);
     return "large " + std::to_string(which) + text_of("lengths", counts) + text_of("places", places);
   }
 #else

@@ -304,7 +304,7 @@ TEST_F(Arguments, OfRootedPiecesLeaveTheRootsOwnInPlace) {
 }
 
 TEST_F(Arguments, OfNeighborsLieAtTheirPlaces) {
-  const Neighbors neighbors = neighbors_from({.destinations = {3, 1}, .sources = {1, -1, 0}}, -1);
+  const Neighbors neighbors = neighbors_from({.sources = {1, -1, 0}, .destinations = {3, 1}}, -1);
   Request& one = request(Collective::neighbor_alltoall);
   ASSERT_EQ(prepare_neighbor_alltoall(&neighbors, one, elements(2), results(2)), eligible);
   EXPECT_EQ(one.call.count, 2 * number);
@@ -323,11 +323,11 @@ TEST_F(Arguments, OfNeighborsLieAtTheirPlaces) {
 }
 
 TEST_F(Arguments, OfNeighborsGetOneSendForAllOfThem) {
-  const Neighbors two_edges = neighbors_from({.destinations = {1, 3, 1}, .sources = {}}, -1);
+  const Neighbors two_edges = neighbors_from({.sources = {}, .destinations = {1, 3, 1}}, -1);
   ASSERT_EQ(prepare_neighbor_allgather(&two_edges, request(Collective::neighbor_allgather), elements(2), results(2)),
             eligible);
   EXPECT_EQ(lists.sends.size(), 2u);
-  const Neighbors none = neighbors_from({.destinations = {}, .sources = {0}}, -1);
+  const Neighbors none = neighbors_from({.sources = {0}, .destinations = {}}, -1);
   Request& one = request(Collective::neighbor_allgather);
   ASSERT_EQ(prepare_neighbor_allgather(&none, one, {}, results(2)), eligible);
   EXPECT_EQ(one.call.count, 2 * number);

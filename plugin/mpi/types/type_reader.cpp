@@ -74,6 +74,7 @@ struct Contents {
     counts.make(static_cast<std::size_t>(envelope.counts));
     types.make(static_cast<std::size_t>(envelope.types));
   }
+  std::size_t numbers() const { return integers.values().size() + addresses.values().size() + counts.values().size(); }
   void ask(MPI_Datatype type, const Envelope& envelope) {
 #if MPI_VERSION >= 4
     PMPI_Type_get_contents_c(type, envelope.integers, envelope.addresses, envelope.counts, envelope.types,
@@ -120,9 +121,8 @@ class MpiTypes final : public TypeReader {
     if (made.combiner == Combiner::named) return;
     Contents contents(envelope);
     // All memory is there before MPI hands out handles.
-    std::int64_t* next =
-        made.numbers.make(static_cast<std::size_t>(envelope.integers + envelope.addresses + envelope.counts));
-    TypeHandle* part = made.parts.make(static_cast<std::size_t>(envelope.types));
+    std::int64_t* next = made.numbers.make(contents.numbers());
+    TypeHandle* part = made.parts.make(contents.types.values().size());
     contents.ask(type_of(handle), envelope);
     next = std::ranges::copy(contents.integers.values(), next).out;
     next = std::ranges::copy(contents.addresses.values(), next).out;
