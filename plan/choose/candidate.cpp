@@ -4,10 +4,11 @@
 #include <charconv>
 
 #include "plan/choose/call_synthesis.h"
-#include "plan/choose/motif_candidate.h"
+#include "plan/choose/motif_cost.h"
 #include "plan/choose/plan_file.h"
 #include "plan/lower/lowering.h"
 #include "plan/motif/lowering.h"
+#include "plan/motif/meaning.h"
 #include "plan/synthesis/search.h"
 
 namespace plait::plan {
@@ -173,9 +174,15 @@ Result<Candidate> of_motifs(std::string_view text, const Call& call, const Candi
   const Result<std::vector<std::int8_t>> rails = take_rails(text, context.rails);
   if (!rails.ok()) return rails.status();
   if (!text.ends_with(']')) return Status(Code::invalid, "motifs '" + name + "': expected a ] behind the rules");
-  Result<Candidate> candidate = motif_candidate(text.substr(1, text.size() - 2), *rails, call, context);
-  if (candidate.ok()) candidate->name = name;  // plans are kept by name
-  return candidate;
+  Result<std::vector<motif::Rule>> rules = motif::parse_rules(text.substr(1, text.size() - 2));
+  if (!rules.ok()) return rules.status();
+  const auto rewriting = rewriting_of(*rules, call.collective, call.root, call.commutative, context.hierarchy);
+  if (!rewriting.ok()) return Status(rewriting.status().code(), "plan " + name + ": " + rewriting.status().message());
+  if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
+  return Candidate{.name = name,  // plans are kept by name
+                   .seconds = seconds_of(motif_times(*rewriting, call, *rails, context)),
+                   .rails = *rails,
+                   .rules = std::move(*rules)};
 }
 
 }  // namespace
@@ -218,7 +225,7 @@ Result<LoweredPlan> lower_motifs(const Candidate& candidate, const motif::Rewrit
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy, const Routes& routes) {
   if (of_motifs(candidate)) {
-    const auto rewriting = rewriting_of(candidate, collective, root, commutative, hierarchy);
+    const auto rewriting = rewriting_of(candidate.rules, collective, root, commutative, hierarchy);
     return rewriting.ok() ? lower_motifs(candidate, *rewriting, collective, hierarchy, routes) : rewriting.status();
   }
   const bool in_order = !commutative && reduces(collective);

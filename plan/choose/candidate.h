@@ -35,8 +35,8 @@ std::vector<Candidate> candidates(const Call& call, const CandidateContext& cont
 
 // The candidate that a user named: a program, with or without algorithms, and "x8" for eight chunks behind it (else the
 // model's number), and "@0,1" behind that to deal the chunks out to rails 0 and 1 in turn; the text of a plan file; an
-// exchange's name; or rules that rewrite the collective as motifs (plan/choose/motif_candidate.h). Fails with what is
-// wrong with it for this call's collective.
+// exchange's name; or rules that rewrite the collective as motifs ("[segment:4,ring]"; "[segment:5] @0,0,0,0,1": over
+// those rails in turn). Fails with what is wrong with it for this call's collective.
 Result<Candidate> named_candidate(std::string_view text, const Call& call, const CandidateContext& context);
 
 // All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.

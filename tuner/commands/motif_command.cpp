@@ -11,7 +11,7 @@
 
 #include "core/file.h"
 #include "core/units.h"
-#include "plan/choose/motif_candidate.h"
+#include "plan/choose/motif_cost.h"
 #include "plan/motif/meaning.h"
 #include "plan/motif/rewrite.h"
 #include "tuner/commands/command.h"
@@ -116,9 +116,8 @@ Result<Question> understand(const Options& options) {
 }
 
 Result<Found> find(const Question& question, std::vector<motif::Rule> rules) {
-  const Candidate candidate{.name = "[" + motif::text(rules) + "]", .rules = rules};
   const Call& call = question.call;
-  Result<motif::Rewriting> rewriting = rewriting_of(candidate, call.collective, call.root, true, question.hierarchy);
+  Result<motif::Rewriting> rewriting = rewriting_of(rules, call.collective, call.root, true, question.hierarchy);
   if (!rewriting.ok()) return rewriting.status();
   if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
   const double seconds = seconds_of(motif_times(*rewriting, call, question.rails, context_of(question)));
@@ -130,7 +129,7 @@ Result<std::vector<Found>> find_all(const Question& question, const Options& opt
   std::vector<std::vector<motif::Rule>> lists;
   if (options.rules.empty()) {
     const Result<motif::Rewriting> whole =
-        rewriting_of({.name = "[]"}, question.call.collective, question.call.root, true, question.hierarchy);
+        rewriting_of({}, question.call.collective, question.call.root, true, question.hierarchy);
     if (!whole.ok()) return whole.status();
     lists = motif::rewritings(*whole, options.depth, question.segments);
   } else {

@@ -1,23 +1,23 @@
-// Rewritings of a collective (plan/motif) as candidates for a call: "[segment:4,ring]", and "[segment:5] @0,0,0,0,1"
-// whose motifs go over those rails in turn.
+// A call as motifs (plan/motif), and what they are predicted to take.
 #pragma once
 
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/status.h"
-#include "plan/choose/candidate.h"
+#include "plan/choose/candidate_context.h"
+#include "plan/model/collective.h"
 #include "plan/model/layer.h"
+#include "plan/model/schedule.h"
 #include "plan/motif/motif.h"
+#include "plan/motif/rewrite.h"
 
 namespace plait::plan {
 
-// The collective as the motifs that a candidate's rules make of it. Fails (invalid) where they do not fit;
-// (unsupported) for operators that do not commute.
-Result<motif::Rewriting> rewriting_of(const Candidate& candidate, Collective collective, int root, bool commutative,
-                                      const Hierarchy& hierarchy);
+// The collective as the motifs that the rules make of it. Fails (invalid) where they do not fit; (unsupported) for
+// operators that do not commute.
+Result<motif::Rewriting> rewriting_of(std::span<const motif::Rule> rules, Collective collective, int root,
+                                      bool commutative, const Hierarchy& hierarchy);
 
 // When a motif runs, predicted: seconds from the begin of the whole.
 struct MotifTime {
@@ -31,9 +31,5 @@ struct MotifTime {
 std::vector<MotifTime> motif_times(const motif::Rewriting& rewriting, const Call& call,
                                    std::span<const std::int8_t> rails, const CandidateContext& context);
 double seconds_of(std::span<const MotifTime> times);
-
-// What is written between the brackets, for this call. Fails as rewriting_of() does.
-Result<Candidate> motif_candidate(std::string_view rules, std::span<const std::int8_t> rails, const Call& call,
-                                  const CandidateContext& context);
 
 }  // namespace plait::plan

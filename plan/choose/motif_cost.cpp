@@ -1,13 +1,14 @@
-#include "plan/choose/motif_candidate.h"
+#include "plan/choose/motif_cost.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "plan/algorithm/exchange.h"
 #include "plan/algorithm/registry.h"
 #include "plan/choose/call_synthesis.h"
 #include "plan/motif/lowering.h"
-#include "plan/motif/meaning.h"
+#include "plan/synthesis/search.h"
 
 namespace plait::plan {
 namespace {
@@ -62,18 +63,17 @@ struct Cost {
 
 // What a communicator of the group takes for the whole pattern, by the algorithm that the motif goes by.
 double whole_pattern_seconds(const Motif& motif, double bytes, const CandidateContext& context) {
-  const auto count = static_cast<std::size_t>(std::max(1.0, bytes));
-  const Call call{.collective = motif.what, .count = count};
-  if (motif.what == Collective::alltoall || motif::algorithm_of(motif, {}) == nullptr) {
-    const Call exchange{.collective = Collective::alltoall, .count = count};
-    const Result<Candidate> pairwise = named_candidate("pairwise", exchange, context);
-    return pairwise.ok() ? pairwise->seconds : 0;
-  }
+  const Algorithm* algorithm = motif::algorithm_of(motif, {});
+  if (motif.what == Collective::alltoall || algorithm == nullptr)
+    return exchanges::pairwise.seconds(bytes,
+                                       {context.hierarchy, context.machine, context.siblings, context.shared_memory});
+  const Call call{.collective = motif.what, .count = static_cast<std::size_t>(std::max(1.0, bytes))};
+  CallSynthesis synthesis = synthesis_of(call, context);
+  synthesis.options.fewest_chunks = synthesis.options.most_chunks = 1;
   const auto levels = static_cast<int>(context.hierarchy.levels().size());
-  const Program program{
-      {{.what = instruct_of(motif.what), .first = 0, .last = levels - 1, .algorithm = motif::algorithm_of(motif, {})}}};
-  const Result<Candidate> one = named_candidate(text(program) + " x1", call, context);
-  return one.ok() ? one->seconds : 0;
+  const Program program{{{.what = instruct_of(motif.what), .first = 0, .last = levels - 1, .algorithm = algorithm}}};
+  const auto priced = price_program(synthesis.task, synthesis.model, synthesis.options, program);
+  return priced.ok() ? priced->seconds : 0;
 }
 
 class Pricing {
@@ -168,13 +168,12 @@ class Pricing {
 
 }  // namespace
 
-Result<Rewriting> rewriting_of(const Candidate& candidate, Collective collective, int root, bool commutative,
+Result<Rewriting> rewriting_of(std::span<const motif::Rule> rules, Collective collective, int root, bool commutative,
                                const Hierarchy& hierarchy) {
-  if (!commutative && reduces(collective))
-    return {Code::unsupported, "plan " + candidate.name + ": motifs combine in no order of the ranks"};
+  if (!commutative && reduces(collective)) return {Code::unsupported, "motifs combine in no order of the ranks"};
   const Result<Rewriting> whole = motif::whole_collective(motif_of(collective), hierarchy.ranks(),
                                                           rooted(collective) ? hierarchy.vrank_of(root) : 0);
-  return whole.ok() ? motif::rewrite(*whole, candidate.rules) : whole;
+  return whole.ok() ? motif::rewrite(*whole, rules) : whole;
 }
 
 std::vector<MotifTime> motif_times(const Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails,
@@ -188,20 +187,6 @@ double seconds_of(std::span<const MotifTime> times) {
   double last = 0;
   for (const MotifTime& time : times) last = std::max(last, time.end);
   return last;
-}
-
-Result<Candidate> motif_candidate(std::string_view rules, std::span<const std::int8_t> rails, const Call& call,
-                                  const CandidateContext& context) {
-  Result<std::vector<motif::Rule>> parsed = motif::parse_rules(rules);
-  if (!parsed.ok()) return parsed.status();
-  Candidate candidate{.name = "[" + std::string(rules) + "]", .rules = std::move(*parsed)};
-  candidate.rails.assign(rails.begin(), rails.end());
-  const Result<Rewriting> rewriting =
-      rewriting_of(candidate, call.collective, call.root, call.commutative, context.hierarchy);
-  if (!rewriting.ok()) return rewriting.status();
-  if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
-  candidate.seconds = seconds_of(motif_times(*rewriting, call, rails, context));
-  return candidate;
 }
 
 }  // namespace plait::plan
