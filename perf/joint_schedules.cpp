@@ -1,36 +1,31 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <vector>
 
+#include "plan/joint/baselines.h"
 #include "plan/joint/list_schedule.h"
 #include "tests/plan/joint/joint_graphs.h"
 using namespace plait::plan::joint;
-int main() {
+int main(int argc, char** argv) {
+  double budget = argc > 1 ? atof(argv[1]) : 0.3;
+  int reps = argc > 2 ? atoi(argv[2]) : 2;
+  double all = 0; int n = 0;
   for (GraphKind kind : graph_kinds)
     for (double ratio : {0.5, 1., 2.})
-      for (bool contended : {false, true}) {
-        const StepGraph graph = random_graph({.kind = kind, .operations = 200, .communication = ratio, .contended = contended});
+      for (int c = 0; c < 2; ++c)
+      for (int rep = 0; rep < reps; ++rep) {
+        bool contended = c;
+        int operations = 10 << (2*rep);
+        const StepGraph graph = random_graph({.kind = kind, .operations = operations, .communication = ratio, .contended = contended, .seed=(unsigned) rep + 7});
         if (auto s = validate(graph); !s.ok()) { printf("%s\n", s.message().c_str()); return 1; }
-        const StepTables tables(graph);
-        ListScheduler scheduler(tables);
-        const auto options = greedy_options(graph);
-        std::vector<OrderedPiece> order;
-        printf("%-15s %.1f %d tasks %zu:", name(kind), ratio, contended, graph.tasks.size());
-        for (Policy policy : {Policy::as_issued, Policy::fifo, Policy::lifo, Policy::critical_path}) {
-          scheduler.list(options, policy, quick_limits, order);
-          auto begin = std::chrono::steady_clock::now();
-          double t = 0;
-          for (int i = 0; i < 500; ++i) t = scheduler.list(options, policy, quick_limits, order);
-          double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-          Schedule exact = scheduler.schedule(options, policy);
-          printf("  %8.2f %8.2f(%3d%c) %6.0f/s", t, exact.seconds, exact.iterations, exact.periodic ? 'p' : '-', 500 / s);
-        }
-        std::vector<OrderedPiece> o;
-        double t = scheduler.list(options, Policy::critical_path, exact_limits, o);
-        double f = scheduler.follow(options, o, exact_limits);
-        auto begin = std::chrono::steady_clock::now();
-        for (int i = 0; i < 500; ++i) scheduler.follow(options, o, quick_limits);
-        double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        printf(" | %8.2f %8.2f %6.0f/s\n", t, f, 500 / s);
+        auto t0 = std::chrono::steady_clock::now();
+        LowerBound lb = lower_bound(graph);
+        double lbs = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
+        JointPlan p = joint_search(graph, {.seconds = budget});
+        double d = p.seconds / lb.seconds() - 1;
+        all += d; ++n;
+        printf("%-15s %.1f %d ops %3d: bound %7.2f (circle %7.2f channels %7.2f windows %7.2f, %.1f ms) greedy %7.2f joint %7.2f  distance %5.2f%%  %ld in %.2f s\n", name(kind), ratio, contended, operations, lb.seconds(), lb.circle, lb.channels, lb.windows, lbs*1e3, p.greedy_seconds, p.seconds, 100*d, p.schedules, p.spent);
       }
+  printf("mean %.3f%%\n", 100 * all / n);
 }

@@ -1,0 +1,28 @@
+// What no plan of a step can be faster than, whatever its options and order. Pure.
+#pragma once
+
+#include <algorithm>
+
+#include "plan/joint/step_graph.h"
+
+namespace plait::plan::joint {
+
+// Seconds of an iteration in the steady state, on average.
+struct LowerBound {
+  // The longest circle of dependencies (the maximum cycle ratio) with every operation's shortest option.
+  double circle = 0;
+  // The busiest channel: the best fractional assignment of options, by the dual of its linear program. Computation is one
+  // more channel, from which pieces beside it take their load.
+  double channels = 0;
+  // Channels between two passes of the program by the same place: operations that are submitted a while after the first
+  // and needed a while before the second all run between (Jackson's preemptive schedule: "An Algorithm for Solving the
+  // Job-Shop Problem", Carlier and Pinson, Management Science 1989, section 2).
+  double windows = 0;
+
+  double seconds() const { return std::max({circle, channels, windows}); }
+};
+
+// Precondition: validate(graph).ok().
+LowerBound lower_bound(const StepGraph& graph);
+
+}  // namespace plait::plan::joint
