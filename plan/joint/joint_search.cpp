@@ -53,10 +53,14 @@ JointPlan joint_search(const StepGraph& graph, const JointSearchOptions& options
   const double begun = clock();
   const StepTables tables(graph);
   JointPlan plan;
-  plan.bound = lower_bound(graph);
+  Relaxation relaxed = relaxation(graph);
+  plan.bound = relaxed.bound;
 
-  SearchChain::Setting common{.first = greedy_options(graph), .order = options.order, .clock = clock};
-  common.allowed = allowed_options(graph, options.options, common.first);
+  const std::vector<int> greedy = greedy_options(graph);
+  SearchChain::Setting common{.first = {greedy}, .order = options.order, .clock = clock};
+  common.allowed = allowed_options(graph, options.options, greedy);
+  if (options.options == OptionFreedom::all) common.first.push_back(rounded(graph, relaxed.mixture));
+  common.likely = std::move(relaxed.mixture);
   common.bound = plan.bound.seconds();
   common.seconds = options.seconds;
   const int chains = std::max(1, options.chains);

@@ -13,6 +13,7 @@ namespace {
 constexpr double nowhere = -std::numeric_limits<double>::infinity();
 constexpr int dual_steps = 400;
 constexpr int circle_steps = 64;
+constexpr double worth_a_look = 0.02;  // share of a mixture
 constexpr int most_places = 128;  // of the program from which windows are looked at
 
 // A price a second of each channel, and of computation behind them; together 1.
@@ -38,13 +39,13 @@ struct Share {
 class BoundSearch {
  public:
   explicit BoundSearch(const StepGraph& graph);
-  LowerBound bound();
+  Relaxation relaxed();
 
  private:
   double load_scale() const;
   Demand demand(const FlatOption& option, double scale) const;
   double longest(const FlatOption& option) const;
-  double channel_bound(const Prices& prices, std::vector<double>* used) const;
+  double channel_bound(const Prices& prices, std::vector<double>* used);
   double best_channel_bound();
   double circle_bound() const;
   void circle_step(std::vector<double>& program, std::vector<double>& end) const;
@@ -64,6 +65,7 @@ class BoundSearch {
   std::vector<double> shortest_;  // by task: its computation, or its shortest option
   std::vector<double> constant_;  // by resource: what it needs besides options
   double scale_ = 1;
+  std::vector<double> chosen_;  // by option: how often it has been the cheapest
   std::vector<Prices> prices_;
   std::vector<std::vector<Share>> shares_;  // by prices and task
   std::vector<double> head_, tail_;         // by task, in a window
@@ -72,6 +74,7 @@ class BoundSearch {
 BoundSearch::BoundSearch(const StepGraph& graph) : tables_(graph) {
   scale_ = load_scale();
   for (const FlatOption& option : tables_.options) demands_.push_back(demand(option, scale_));
+  chosen_.resize(demands_.size());
   for (const FlatTask& task : tables_.tasks) {
     double least = task.computes ? task.seconds : std::numeric_limits<double>::infinity();
     for (int option = 0; option < task.options; ++option)
@@ -137,7 +140,7 @@ double BoundSearch::longest(const FlatOption& option) const {
 
 // At these prices, each operation takes its cheapest option; no assignment costs less, and none can cost more than a
 // period of all channels, which is the period itself. `used`: what is then asked of each.
-double BoundSearch::channel_bound(const Prices& prices, std::vector<double>* used) const {
+double BoundSearch::channel_bound(const Prices& prices, std::vector<double>* used) {
   if (used != nullptr) *used = constant_;
   double total = 0;
   for (std::size_t resource = 0; resource < resources(); ++resource) total += prices[resource] * constant_[resource];
@@ -156,6 +159,7 @@ double BoundSearch::channel_bound(const Prices& prices, std::vector<double>* use
     }
     total += least;
     if (used == nullptr) continue;
+    chosen_[static_cast<std::size_t>(cheapest - demands_.data())] += 1;
     for (std::size_t resource = 0; resource < resources(); ++resource) (*used)[resource] += cheapest->work[resource];
   }
   return total;
@@ -167,6 +171,7 @@ double BoundSearch::best_channel_bound() {
   std::vector<double> used;
   double best = 0;
   for (int step = 0; step < dual_steps; ++step) {
+    if (step == dual_steps / 4) std::fill(chosen_.begin(), chosen_.end(), 0);  // prices were still far off
     const double bound = channel_bound(prices, &used);
     if (bound > best) {
       best = bound;
@@ -337,8 +342,9 @@ double BoundSearch::windows_from(int place) {
   return most;
 }
 
-LowerBound BoundSearch::bound() {
-  LowerBound bound;
+Relaxation BoundSearch::relaxed() {
+  Relaxation relaxed;
+  LowerBound& bound = relaxed.bound;
   bound.circle = circle_bound();
   bound.channels = best_channel_bound();
   for (const Prices& prices : prices_) {
@@ -347,11 +353,50 @@ LowerBound BoundSearch::bound() {
   }
   const int stride = (count() + most_places - 1) / most_places;
   for (int place = 0; place < count(); place += stride) bound.windows = std::max(bound.windows, windows_from(place));
-  return bound;
+  for (const FlatTask& task : tables_.tasks) {
+    std::vector<double>& mixed = relaxed.mixture.emplace_back();
+    double sum = 0;
+    for (int option = 0; option < task.options; ++option) sum += chosen_[task.first_option + option];
+    for (int option = 0; option < task.options; ++option)
+      mixed.push_back(sum > 0 ? chosen_[task.first_option + option] / sum : 1. / task.options);
+  }
+  return relaxed;
 }
 
 }  // namespace
 
-LowerBound lower_bound(const StepGraph& graph) { return BoundSearch(graph).bound(); }
+Relaxation relaxation(const StepGraph& graph) { return BoundSearch(graph).relaxed(); }
+
+LowerBound lower_bound(const StepGraph& graph) { return relaxation(graph).bound; }
+
+std::vector<int> rounded(const StepGraph& graph, const std::vector<std::vector<double>>& mixture) {
+  const std::size_t channels = graph.channels.size();
+  std::vector<double> owed(channels);  // work of the mixture so far that no chosen option has done
+  std::vector<int> chosen(graph.tasks.size());
+  for (std::size_t task = 0; task < graph.tasks.size(); ++task) {
+    const std::vector<Option>& options = graph.tasks[task].options;
+    std::vector<std::vector<double>> works;
+    for (std::size_t option = 0; option < options.size(); ++option) {
+      std::vector<double>& work = works.emplace_back(channels);
+      for (const Piece& piece : options[option].pieces)
+        for (std::size_t channel = 0; channel < channels; ++channel)
+          if ((piece.channels >> channel & 1) != 0) work[channel] += piece.seconds;
+      for (std::size_t channel = 0; channel < channels; ++channel) owed[channel] += mixture[task][option] * work[channel];
+    }
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t option = 0; option < options.size(); ++option) {
+      if (mixture[task][option] < worth_a_look) continue;
+      double most = -std::numeric_limits<double>::infinity();
+      for (std::size_t channel = 0; channel < channels; ++channel)
+        most = std::max(most, works[option][channel] - owed[channel]);
+      if (most >= least) continue;
+      least = most;
+      chosen[task] = static_cast<int>(option);
+    }
+    if (options.empty()) continue;
+    for (std::size_t channel = 0; channel < channels; ++channel) owed[channel] -= works[chosen[task]][channel];
+  }
+  return chosen;
+}
 
 }  // namespace plait::plan::joint

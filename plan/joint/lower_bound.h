@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "plan/joint/step_graph.h"
 
@@ -22,7 +23,19 @@ struct LowerBound {
   double seconds() const { return std::max({circle, channels, windows}); }
 };
 
+struct Relaxation {
+  LowerBound bound;
+  // By task and option: how much of the operation is done by it where options can be mixed and channels are all that
+  // counts. A hint where to look for plans.
+  std::vector<std::vector<double>> mixture;
+};
+
 // Precondition: validate(graph).ok().
+Relaxation relaxation(const StepGraph& graph);
 LowerBound lower_bound(const StepGraph& graph);
+
+// By task: an option of the mixture for each operation, such that after each the channels' work so far is about that of
+// the mixture.
+std::vector<int> rounded(const StepGraph& graph, const std::vector<std::vector<double>>& mixture);
 
 }  // namespace plait::plan::joint

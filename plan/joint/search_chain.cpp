@@ -11,6 +11,7 @@ constexpr double impossible = std::numeric_limits<double>::infinity();
 // Shares of an iteration's time: what is likely to be accepted at the begin and at the end of a cycle.
 constexpr double hottest = 0.01, coldest = 0.0002;
 constexpr double as_good = 1e-9;
+constexpr Policy policies[] = {Policy::as_issued, Policy::fifo, Policy::lifo, Policy::critical_path};
 
 }  // namespace
 
@@ -63,23 +64,22 @@ void SearchChain::run() {
 
 // ---- the chain
 
-// The greedy plan, in the best order that a policy knows.
+// The first options in the order of the policies: the best of these plans.
 void SearchChain::begin() {
   best_.seconds = impossible;
-  current_.options = candidate_.options = setting_.first;
-  if (setting_.order == OrderFreedom::all) {
-    for (const Policy policy : {Policy::fifo, Policy::lifo, Policy::critical_path}) {
-      scheduler_.list(candidate_.options, policy, quick_limits, candidate_.order);
-      candidate_.seconds = scheduler_.follow(candidate_.options, candidate_.order, exact_limits);
+  for (const std::vector<int>& options : setting_.first) {
+    candidate_.options = options;
+    for (const Policy policy : policies) {
+      const bool is_wanted = setting_.order == OrderFreedom::all ? policy != Policy::as_issued : policy == this->policy();
+      if (!is_wanted) continue;
+      candidate_.seconds = scheduler_.list(options, policy, exact_limits, candidate_.order);
+      if (setting_.order == OrderFreedom::all)
+        candidate_.seconds = scheduler_.follow(options, candidate_.order, exact_limits);
       ++schedules_;
       if (candidate_.seconds < best_.seconds) best_ = candidate_;
     }
-  } else {
-    candidate_.seconds = scheduler_.list(candidate_.options, policy(), exact_limits, candidate_.order);
-    ++schedules_;
-    best_ = candidate_;
+    if (first_seconds_ == 0) first_seconds_ = best_.seconds;
   }
-  first_seconds_ = best_.seconds;
   current_ = best_;
   settle_in();
   cycle_begin_ = schedules_;
@@ -94,6 +94,7 @@ void SearchChain::settle_in() {
 }
 
 void SearchChain::next_cycle() {
+  first_cycle_ = false;
   cycle_begin_ = schedules_;
   const double from = draw();
   if (from < 0.6) current_ = best_;
@@ -106,7 +107,7 @@ void SearchChain::scatter() {
   candidate_.options = current_.options;
   const double share = draw();
   for (const int task : free_)
-    if (draw() < share) candidate_.options[task] = setting_.allowed[task][pick(static_cast<int>(setting_.allowed[task].size()))];
+    if (draw() < share) candidate_.options[task] = draw_option(task);
   candidate_.order = current_.order;
   relist();
   evaluate();
@@ -116,7 +117,7 @@ void SearchChain::scatter() {
 
 void SearchChain::step() {
   const double done = static_cast<double>(schedules_ - cycle_begin_) / static_cast<double>(cycle_);
-  temperature_ = hottest * std::pow(coldest / hottest, done);
+  temperature_ = first_cycle_ ? coldest : hottest * std::pow(coldest / hottest, done);
   listed_ = false;
   candidate_.options = current_.options;
   candidate_.order = current_.order;
@@ -200,14 +201,22 @@ bool SearchChain::move_anywhere() {
   return true;
 }
 
+// Half of the time any; otherwise the likely ones.
+int SearchChain::draw_option(int task) {
+  const std::vector<int>& allowed = setting_.allowed[task];
+  double left = draw() < 0.5 ? draw() : 2;
+  for (const int option : allowed)
+    if (left < 1 && (left -= setting_.likely[task][option]) < 0) return option;
+  return allowed[pick(static_cast<int>(allowed.size()))];
+}
+
 bool SearchChain::change_option() {
   if (free_.empty()) return false;
   const std::vector<int>& critical = trace_.operations();
   int task = free_[pick(static_cast<int>(free_.size()))];
   if (!critical.empty() && draw() < 0.6) task = critical[pick(static_cast<int>(critical.size()))];
-  const std::vector<int>& allowed = setting_.allowed[task];
-  if (allowed.size() < 2) return false;
-  const int option = allowed[pick(static_cast<int>(allowed.size()))];
+  if (setting_.allowed[task].size() < 2) return false;
+  const int option = draw_option(task);
   if (option == candidate_.options[task]) return false;
   if (setting_.order == OrderFreedom::all) replace_pieces(task, option);
   candidate_.options[task] = option;

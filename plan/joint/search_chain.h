@@ -22,7 +22,8 @@ class SearchChain {
  public:
   struct Setting {
     std::vector<std::vector<int>> allowed = {};  // by task: options that may be chosen
-    std::vector<int> first = {};                 // by task: those to begin with
+    std::vector<std::vector<int>> first = {};    // by task: those to begin with, in some ways
+    std::vector<std::vector<double>> likely = {};  // by task and option: where it is worth to look
     OrderFreedom order = OrderFreedom::all;
     double bound = 0;      // seconds: nothing is better
     double seconds = 0;    // 0: no limit
@@ -55,6 +56,7 @@ class SearchChain {
   bool move_on_critical_way();
   bool move_anywhere();
   bool change_option();
+  int draw_option(int task);
   void relist();
   void scatter();
   void replace_pieces(int task, int option);
@@ -81,6 +83,7 @@ class SearchChain {
   State current_, candidate_, best_;
   bool listed_ = false;  // the candidate's order comes from a policy, whose time it still has to show
   double temperature_ = 0;
+  bool first_cycle_ = true;  // cold: what is near comes first
   long cycle_begin_ = 0, cycle_ = 0;
   double begun_ = 0, improved_ = 0, first_seconds_ = 0;
   long schedules_ = 0;

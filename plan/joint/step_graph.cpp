@@ -76,9 +76,9 @@ Status check_channels(const StepGraph& graph) {
     return refused("more than " + std::to_string(most_channels) + " channels");
   for (const Channel& channel : graph.channels)
     for (std::size_t n = 0; n < channel.gain.size(); ++n)
-      if (!std::isfinite(channel.gain[n]) || channel.gain[n] <= 0 || (n == 0 && channel.gain[n] != 1))
+      if (!(channel.gain[n] > 0 && channel.gain[n] <= static_cast<double>(n + 1)) || (n == 0 && channel.gain[n] != 1))
         return refused("channel " + channel.name + ": the gain of " + std::to_string(n + 1) +
-                       " pieces is not above 0, or that of one is not 1");
+                       " pieces is not above 0 and at most that, or that of one is not 1");
   return {};
 }
 

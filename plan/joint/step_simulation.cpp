@@ -139,7 +139,7 @@ void StepSimulation::pass_program() {
     submit<rule>(position_);
     if (++position_ == std::ssize(tables_.tasks)) {
       position_ = 0;
-      tasks_left_[++iteration_ % rows] = static_cast<int>(tables_.tasks.size());
+      tasks_left_[++iteration_ & (rows - 1)] = static_cast<int>(tables_.tasks.size());
     }
   }
 }
@@ -166,7 +166,7 @@ void StepSimulation::open(int task) {
 
 void StepSimulation::task_ended(int task, int iteration) {
   ++ended_[task];
-  if (--tasks_left_[iteration % rows] == 0) settle(iteration);
+  if (--tasks_left_[iteration & (rows - 1)] == 0) settle(iteration);
 }
 
 // ---- which piece begins
@@ -307,7 +307,7 @@ void StepSimulation::set_rates() {
     const FlatPiece& piece = piece_of(running.slot);
     load += piece.load;
     running.rate = 1;
-    for (std::uint32_t left = piece.channels; left != 0; left &= left - 1) {
+    for (std::uint32_t left = piece.channels & tables_.shared; left != 0; left &= left - 1) {
       const int channel = std::countr_zero(left), together = used_[channel];
       running.rate = std::min(running.rate, tables_.gain[channel][together - 1] / together);
     }
@@ -360,7 +360,7 @@ void StepSimulation::complete_due() {
   task_ended(position_, iteration_);
   if (++position_ == std::ssize(tables_.tasks)) {
     position_ = 0;
-    tasks_left_[++iteration_ % rows] = static_cast<int>(tables_.tasks.size());
+    tasks_left_[++iteration_ & (rows - 1)] = static_cast<int>(tables_.tasks.size());
   }
 }
 

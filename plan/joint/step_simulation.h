@@ -67,7 +67,7 @@ class StepSimulation {
   int task_of(int slot) const { return slot_task_[slot]; }
   const FlatPiece& piece_of(int slot) const { return tables_.pieces[slot_piece_[slot]]; }
   // Of the last simulation, for its last iterations that ended, `rows` - 3 of them at most.
-  static constexpr int rows = 8;
+  static constexpr int rows = 8;  // a power of two
   int last_iteration() const { return last_iteration_; }
   double start(int slot, int iteration) const { return starts_[row(iteration) + slot]; }
   double end(int slot, int iteration) const { return ends_[row(iteration) + slot]; }
@@ -92,7 +92,7 @@ class StepSimulation {
     int next = 0, round = 0;
   };
 
-  std::size_t row(int iteration) const { return static_cast<std::size_t>(iteration % rows * stride_); }
+  std::size_t row(int iteration) const { return static_cast<std::size_t>((iteration & (rows - 1)) * stride_); }
   template <Rule rule>
   SimulationResult simulate(const SimulationLimits& limits);
   template <bool contended, Rule rule>

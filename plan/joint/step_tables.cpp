@@ -12,7 +12,9 @@ class TableBuilder {
   void build() {
     for (const Channel& channel : graph_.channels) {
       tables_.gain.push_back(channel.gain.empty() ? std::vector<double>{1} : channel.gain);
-      if (channel.gain.size() > 1) tables_.contended = true;
+      if (channel.gain.size() < 2) continue;
+      tables_.shared |= std::uint32_t{1} << (tables_.gain.size() - 1);
+      tables_.contended = true;
     }
     tables_.least_computing_rate = graph_.least_computing_rate;
     for (int task = 0; task < std::ssize(graph_.tasks); ++task) add(task);

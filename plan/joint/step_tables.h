@@ -59,6 +59,7 @@ struct StepTables {
   std::vector<int> waiters;
   std::vector<std::uint32_t> places;      // the sets of channels that pieces are on
   std::vector<std::vector<double>> gain;  // by channel; {1} where pieces exclude one another
+  std::uint32_t shared = 0;               // bits: channels where they do not
   int most_slots = 0;                     // computation, and pieces of the longest option of each operation
   double computation = 0;                 // seconds of a step
   double least_computing_rate = 0;
