@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
         tried += p.schedules;
         all += d; ++n; sum += d; s0 += p.greedy_seconds / lb.seconds() - 1;
         if (verbose)
-        printf("%-15s %.1f %d ops %3d: bound %7.2f (circle %7.2f channels %7.2f windows %7.2f, %.1f ms) greedy %7.2f joint %7.2f  distance %5.2f%%  %ld in %.2f s\n", name(kind), ratio, contended, operations, lb.seconds(), lb.circle, lb.channels, lb.windows, lbs*1e3, p.greedy_seconds, p.seconds, 100*d, p.schedules, p.spent);
+        printf("%-15s %.1f %d ops %3d: bound %7.2f (circle %7.2f channels %7.2f windows %7.2f mix %7.2f, %.1f ms) greedy %7.2f joint %7.2f  distance %5.2f%%  %ld in %.2f s\n", name(kind), ratio, contended, operations, lb.seconds(), lb.circle, lb.channels, lb.windows, lb.mixture, lbs*1e3, p.greedy_seconds, p.seconds, 100*d, p.schedules, p.spent);
       }
       printf("%d %.1f %-15s greedy %6.2f%% joint %6.2f%%  %.0f/s\n", c, ratio, name(kind), 100*s0/reps, 100*sum/reps, tried/(cpu()-cpu0));
       fflush(stdout);

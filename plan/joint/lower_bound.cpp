@@ -1,28 +1,22 @@
 #include "plan/joint/lower_bound.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <queue>
 
+#include "plan/joint/option_mixture.h"
 #include "plan/joint/step_tables.h"
 
 namespace plait::plan::joint {
 namespace {
 
 constexpr double nowhere = -std::numeric_limits<double>::infinity();
-constexpr int dual_steps = 400;
 constexpr int circle_steps = 64;
 constexpr double worth_a_look = 0.02;  // share of a mixture
 constexpr int most_places = 128;  // of the program from which windows are looked at
 
 // A price a second of each channel, and of computation behind them; together 1.
 using Prices = std::vector<double>;
-
-// What an option asks of each channel, in seconds, and of computation.
-struct Demand {
-  std::vector<double> work;
-};
 
 // Something that runs between two passes of a place: not before `head` after the first, for `work`, and it leaves `tail`
 // until the second.
@@ -42,11 +36,6 @@ class BoundSearch {
   Relaxation relaxed();
 
  private:
-  double load_scale() const;
-  Demand demand(const FlatOption& option, double scale) const;
-  double longest(const FlatOption& option) const;
-  double channel_bound(const Prices& prices, std::vector<double>* used);
-  double best_channel_bound();
   double circle_bound() const;
   void circle_step(std::vector<double>& program, std::vector<double>& end) const;
   Share share(int task, const Prices& prices) const;
@@ -58,139 +47,24 @@ class BoundSearch {
   static double jackson(std::vector<Job>& jobs);
 
   int count() const { return static_cast<int>(tables_.tasks.size()); }
-  std::size_t resources() const { return tables_.gain.size() + 1; }
+  std::size_t resources() const { return mixture_.resources(); }
 
   const StepTables tables_;
-  std::vector<Demand> demands_;   // by option
+  OptionMixture mixture_;
   std::vector<double> shortest_;  // by task: its computation, or its shortest option
-  std::vector<double> constant_;  // by resource: what it needs besides options
-  double scale_ = 1;
-  std::vector<double> chosen_;  // by option: how often it has been the cheapest
-  std::vector<Prices> prices_;
   std::vector<std::vector<Share>> shares_;  // by prices and task
   std::vector<double> head_, tail_;         // by task, in a window
 };
 
-BoundSearch::BoundSearch(const StepGraph& graph) : tables_(graph) {
-  scale_ = load_scale();
-  for (const FlatOption& option : tables_.options) demands_.push_back(demand(option, scale_));
-  chosen_.resize(demands_.size());
+BoundSearch::BoundSearch(const StepGraph& graph) : tables_(graph), mixture_(tables_) {
   for (const FlatTask& task : tables_.tasks) {
     double least = task.computes ? task.seconds : std::numeric_limits<double>::infinity();
     for (int option = 0; option < task.options; ++option)
-      least = std::min(least, longest(tables_.options[task.first_option + option]));
+      least = std::min(least, mixture_.alone(static_cast<std::size_t>(task.first_option + option)));
     shortest_.push_back(least);
   }
-  // A channel whose pieces are all slower beside computation loses that much while a step's computation runs.
-  constant_.assign(resources(), 0);
-  for (std::size_t channel = 0; channel + 1 < resources(); ++channel) {
-    double fastest = 0;
-    for (const FlatPiece& piece : tables_.pieces)
-      if ((piece.channels >> channel & 1) != 0) fastest = std::max(fastest, piece.rate);
-    if (fastest > 0) constant_[channel] = (1 - fastest) * tables_.computation;
-  }
-  constant_.back() = tables_.computation;
   head_.resize(tables_.tasks.size());
   tail_.resize(tables_.tasks.size());
-}
-
-// What a second of a load of 1 takes from computation at least, wherever the piece runs: its load while computation
-// runs, and time without computation otherwise. Less than 1 where so many loads can come together that computation is at
-// its least rate.
-double BoundSearch::load_scale() const {
-  double together = 0;
-  for (std::size_t channel = 0; channel < tables_.gain.size(); ++channel) {
-    double most = 0;
-    for (const FlatPiece& piece : tables_.pieces)
-      if ((piece.channels >> channel & 1) != 0) most = std::max(most, piece.load);
-    together += most * static_cast<double>(tables_.gain[channel].size());
-  }
-  return together > 0 ? std::min(1., (1 - tables_.least_computing_rate) / together) : 1;
-}
-
-Demand BoundSearch::demand(const FlatOption& option, double scale) const {
-  Demand demand{std::vector<double>(resources())};
-  for (int i = 0; i < option.pieces; ++i) {
-    const FlatPiece& piece = tables_.pieces[option.first_piece + i];
-    for (std::size_t channel = 0; channel + 1 < resources(); ++channel) {
-      if ((piece.channels >> channel & 1) == 0) continue;
-      const std::vector<double>& gain = tables_.gain[channel];
-      demand.work[channel] += piece.seconds / *std::max_element(gain.begin(), gain.end());
-    }
-    demand.work.back() += piece.seconds * piece.load * scale;
-  }
-  return demand;
-}
-
-// Its longest chain of pieces, or its busiest channel.
-double BoundSearch::longest(const FlatOption& option) const {
-  double end[most_pieces] = {}, most = 0;
-  for (int i = 0; i < option.pieces; ++i) {
-    const FlatPiece& piece = tables_.pieces[option.first_piece + i];
-    double start = 0;
-    for (int before = 0; before < i; ++before)
-      if ((piece.after >> before & 1) != 0) start = std::max(start, end[before]);
-    most = std::max(most, end[i] = start + piece.seconds);
-  }
-  const std::vector<double> work = demand(option, 0).work;
-  return std::max(most, *std::max_element(work.begin(), work.end()));
-}
-
-// ---- channels
-
-// At these prices, each operation takes its cheapest option; no assignment costs less, and none can cost more than a
-// period of all channels, which is the period itself. `used`: what is then asked of each.
-double BoundSearch::channel_bound(const Prices& prices, std::vector<double>* used) {
-  if (used != nullptr) *used = constant_;
-  double total = 0;
-  for (std::size_t resource = 0; resource < resources(); ++resource) total += prices[resource] * constant_[resource];
-  for (const FlatTask& task : tables_.tasks) {
-    if (task.computes) continue;
-    double least = std::numeric_limits<double>::infinity();
-    const Demand* cheapest = nullptr;
-    for (int option = 0; option < task.options; ++option) {
-      const Demand& demand = demands_[task.first_option + option];
-      double cost = 0;
-      for (std::size_t resource = 0; resource < resources(); ++resource) cost += prices[resource] * demand.work[resource];
-      if (cost < least) {
-        least = cost;
-        cheapest = &demand;
-      }
-    }
-    total += least;
-    if (used == nullptr) continue;
-    chosen_[static_cast<std::size_t>(cheapest - demands_.data())] += 1;
-    for (std::size_t resource = 0; resource < resources(); ++resource) (*used)[resource] += cheapest->work[resource];
-  }
-  return total;
-}
-
-// The prices that give the highest bound, by multiplicative weights: what is asked for too much becomes dearer.
-double BoundSearch::best_channel_bound() {
-  Prices prices(resources(), 1. / static_cast<double>(resources())), best_prices = prices;
-  std::vector<double> used;
-  double best = 0;
-  for (int step = 0; step < dual_steps; ++step) {
-    if (step == dual_steps / 4) std::fill(chosen_.begin(), chosen_.end(), 0);  // prices were still far off
-    const double bound = channel_bound(prices, &used);
-    if (bound > best) {
-      best = bound;
-      best_prices = prices;
-    }
-    const double busiest = *std::max_element(used.begin(), used.end());
-    if (busiest <= 0) break;
-    double sum = 0;
-    for (std::size_t resource = 0; resource < resources(); ++resource)
-      sum += prices[resource] *= std::exp(used[resource] / busiest * 2 / std::sqrt(step + 1.));
-    for (double& price : prices) price /= sum;
-  }
-  prices_ = {best_prices};
-  for (std::size_t resource = 0; resource < resources(); ++resource) {
-    Prices& one = prices_.emplace_back(resources(), 0.);
-    one[resource] = 1;
-    best = std::max(best, channel_bound(one, nullptr));
-  }
-  return best;
 }
 
 // ---- circles
@@ -247,7 +121,7 @@ Share BoundSearch::share(int index, const Prices& prices) const {
   Share share{many, many, many};
   for (int choice = 0; choice < task.options; ++choice) {
     const FlatOption& option = tables_.options[task.first_option + choice];
-    const std::vector<double>& work = demands_[task.first_option + choice].work;
+    const std::vector<double>& work = mixture_.work(static_cast<std::size_t>(task.first_option + choice));
     double cost = 0;
     for (std::size_t resource = 0; resource < resources(); ++resource) cost += prices[resource] * work[resource];
     share.work = std::min(share.work, cost);
@@ -346,20 +220,18 @@ Relaxation BoundSearch::relaxed() {
   Relaxation relaxed;
   LowerBound& bound = relaxed.bound;
   bound.circle = circle_bound();
-  bound.channels = best_channel_bound();
-  for (const Prices& prices : prices_) {
+  mixture_.solve();
+  bound.channels = mixture_.channel_bound();
+  bound.mixture = mixture_.bound();
+  std::vector<Prices> all = {mixture_.channel_prices()};
+  for (std::size_t resource = 0; resource < resources(); ++resource) all.emplace_back(resources(), 0.)[resource] = 1;
+  for (const Prices& prices : all) {
     std::vector<Share>& shares = shares_.emplace_back();
     for (int index = 0; index < count(); ++index) shares.push_back(share(index, prices));
   }
   const int stride = (count() + most_places - 1) / most_places;
   for (int place = 0; place < count(); place += stride) bound.windows = std::max(bound.windows, windows_from(place));
-  for (const FlatTask& task : tables_.tasks) {
-    std::vector<double>& mixed = relaxed.mixture.emplace_back();
-    double sum = 0;
-    for (int option = 0; option < task.options; ++option) sum += chosen_[task.first_option + option];
-    for (int option = 0; option < task.options; ++option)
-      mixed.push_back(sum > 0 ? chosen_[task.first_option + option] / sum : 1. / task.options);
-  }
+  relaxed.mixture = mixture_.mixture();
   return relaxed;
 }
 

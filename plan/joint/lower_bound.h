@@ -12,21 +12,22 @@ namespace plait::plan::joint {
 struct LowerBound {
   // The longest circle of dependencies (the maximum cycle ratio) with every operation's shortest option.
   double circle = 0;
-  // The busiest channel: the best fractional assignment of options, by the dual of its linear program. Computation is one
-  // more channel, from which pieces beside it take their load.
+  // The busiest channel with the best fractional assignment of options. Computation is one more channel, from which
+  // pieces beside it take their load.
   double channels = 0;
+  // The same together with ways through the program (option_mixture.h).
+  double mixture = 0;
   // Channels between two passes of the program by the same place: operations that are submitted a while after the first
   // and needed a while before the second all run between (Jackson's preemptive schedule: "An Algorithm for Solving the
   // Job-Shop Problem", Carlier and Pinson, Management Science 1989, section 2).
   double windows = 0;
 
-  double seconds() const { return std::max({circle, channels, windows}); }
+  double seconds() const { return std::max({circle, channels, mixture, windows}); }
 };
 
 struct Relaxation {
   LowerBound bound;
-  // By task and option: how much of the operation is done by it where options can be mixed and channels are all that
-  // counts. A hint where to look for plans.
+  // By task and option: how much of the operation is done by it where options can be mixed. A hint where to look for plans.
   std::vector<std::vector<double>> mixture;
 };
 
