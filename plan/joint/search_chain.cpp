@@ -8,8 +8,10 @@ namespace plait::plan::joint {
 namespace {
 
 constexpr double impossible = std::numeric_limits<double>::infinity();
-// Shares of an iteration's time: what is likely to be accepted at the begin and at the end of a cycle.
-constexpr double hottest = 0.01, coldest = 0.0002;
+// Shares of what a piece adds to an iteration's time on average: what is likely to be accepted at the begin and at the end
+// of a cycle.
+constexpr double hottest = 0.2, coldest = 0.005;
+constexpr long moves_a_piece = 12;  // in a cycle
 constexpr double as_good = 1e-9;
 constexpr Policy policies[] = {Policy::as_issued, Policy::fifo, Policy::lifo, Policy::critical_path};
 
@@ -83,7 +85,8 @@ void SearchChain::begin() {
   current_ = best_;
   settle_in();
   cycle_begin_ = schedules_;
-  cycle_ = 300 + 4 * static_cast<long>(current_.options.size() + current_.order.size());
+  cycle_seconds_ = best_.seconds;
+  cycle_ = 200 + moves_a_piece * static_cast<long>(current_.order.size());
 }
 
 // What is critical in the present plan.
@@ -94,6 +97,11 @@ void SearchChain::settle_in() {
 }
 
 void SearchChain::next_cycle() {
+  // Cold as long as that brings something.
+  if (first_cycle_ && best_.seconds < cycle_seconds_) {
+    cycle_seconds_ = best_.seconds;
+    return;
+  }
   first_cycle_ = false;
   cycle_begin_ = schedules_;
   const double from = draw();
@@ -118,6 +126,7 @@ void SearchChain::scatter() {
 void SearchChain::step() {
   const double done = static_cast<double>(schedules_ - cycle_begin_) / static_cast<double>(cycle_);
   temperature_ = first_cycle_ ? coldest : hottest * std::pow(coldest / hottest, done);
+  temperature_ /= static_cast<double>(std::max(current_.order.size(), current_.options.size()));
   listed_ = false;
   candidate_.options = current_.options;
   candidate_.order = current_.order;
