@@ -160,7 +160,7 @@ Schedule ListScheduler::schedule(std::span<const int> options, Policy policy) {
   std::vector<OrderedPiece> order;
   double seconds = list(options, policy, exact_limits, order);
   // A policy may take turns among several orders; what is promised is what one of them takes when it is followed.
-  if (policy == Policy::critical_path && !result_.periodic) seconds = follow(options, order, exact_limits);
+  if (policy == Policy::critical_path) seconds = follow(options, order, exact_limits);
   if (policy == Policy::as_issued) program_order(order);
   return {seconds, result_.iterations, result_.periodic, std::move(order), timeline()};
 }

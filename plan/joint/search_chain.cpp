@@ -10,7 +10,7 @@ namespace {
 constexpr double impossible = std::numeric_limits<double>::infinity();
 // Shares of what a piece adds to an iteration's time on average: what is likely to be accepted at the begin and at the end
 // of a cycle.
-constexpr double hottest = 0.2, coldest = 0.005;
+constexpr double hottest = 0.25, coldest = 0.005;
 constexpr long moves_a_piece = 12;  // in a cycle
 constexpr double as_good = 1e-9;
 constexpr Policy policies[] = {Policy::as_issued, Policy::fifo, Policy::lifo, Policy::critical_path};
@@ -105,28 +105,37 @@ void SearchChain::next_cycle() {
   first_cycle_ = false;
   cycle_begin_ = schedules_;
   const double from = draw();
-  if (from < 0.6) current_ = best_;
-  if (from >= 0.85) scatter();
+  if (from < 0.5) current_ = best_;
+  if (from >= 0.75) scatter();
+  heat_ = std::exp(2 * draw() - 1);
   settle_in();
 }
 
-// Far away: some options at random, and the order that comes of it.
+// Far away: some options at random, and the order that comes of it, or some pieces at other places.
 void SearchChain::scatter() {
-  candidate_.options = current_.options;
+  candidate_ = current_;
   const double share = draw();
-  for (const int task : free_)
-    if (draw() < share) candidate_.options[task] = draw_option(task);
-  candidate_.order = current_.order;
-  relist();
-  evaluate();
-  if (candidate_.seconds == impossible) return;
-  take_candidate();
+  if (setting_.order == OrderFreedom::all && draw() < 0.5) {
+    listed_ = false;
+    for (std::size_t moves = 0; moves < 1 + candidate_.order.size() / 4; ++moves) {
+      const State before = candidate_;
+      if (!move_anywhere()) continue;
+      evaluate();
+      if (candidate_.seconds == impossible) candidate_ = before;
+    }
+  } else {
+    for (const int task : free_)
+      if (draw() < share) candidate_.options[task] = draw_option(task);
+    if (setting_.order == OrderFreedom::all) relist();
+    evaluate();
+  }
+  if (candidate_.seconds < impossible) take_candidate();
 }
 
 void SearchChain::step() {
   const double done = static_cast<double>(schedules_ - cycle_begin_) / static_cast<double>(cycle_);
-  temperature_ = first_cycle_ ? coldest : hottest * std::pow(coldest / hottest, done);
-  temperature_ /= static_cast<double>(std::max(current_.order.size(), current_.options.size()));
+  temperature_ = first_cycle_ ? coldest : heat_ * hottest * std::pow(coldest / hottest, done);
+  temperature_ /= static_cast<double>(current_.order.empty() ? current_.options.size() : current_.order.size());
   listed_ = false;
   candidate_.options = current_.options;
   candidate_.order = current_.order;

@@ -83,6 +83,7 @@ class SearchChain {
   State current_, candidate_, best_;
   bool listed_ = false;  // the candidate's order comes from a policy, whose time it still has to show
   double temperature_ = 0;
+  double heat_ = 1;           // of this cycle
   double cycle_seconds_ = 0;  // the best when the cycle began
   bool first_cycle_ = true;  // cold: what is near comes first
   long cycle_begin_ = 0, cycle_ = 0;

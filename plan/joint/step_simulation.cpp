@@ -10,6 +10,7 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double same_time = 1e-12;  // of a step's times in all
 constexpr double same_pace = 1e-9;
+constexpr int most_history = 4;
 
 constexpr std::uint64_t bit(int index) { return std::uint64_t{1} << index; }
 
@@ -80,6 +81,9 @@ void StepSimulation::reset() {
 
 SimulationResult StepSimulation::follow(std::span<const OrderedPiece> order, const SimulationLimits& limits) {
   line_up(order);
+  history_ = 1;
+  for (const OrderedPiece& ordered : order) history_ = std::max(history_, 1 + ordered.ahead);
+  if (history_ > most_history) return {.seconds = never};  // the program never comes so far ahead
   return simulate<Rule::order>(limits);
 }
 
@@ -88,11 +92,15 @@ SimulationResult StepSimulation::list(std::span<const double> priority, double l
   priority_ = priority;
   lead_ = lead;
   one_operation_ = one_operation;
+  history_ = limits.quick ? 1 : most_history;
   log_.reserve(static_cast<std::size_t>((limits.most_iterations + 3) * pieces_));
   return simulate<Rule::priority>(limits);
 }
 
-SimulationResult StepSimulation::in_turn(const SimulationLimits& limits) { return simulate<Rule::turn>(limits); }
+SimulationResult StepSimulation::in_turn(const SimulationLimits& limits) {
+  history_ = 1;
+  return simulate<Rule::turn>(limits);
+}
 
 template <StepSimulation::Rule rule>
 SimulationResult StepSimulation::simulate(const SimulationLimits& limits) {
@@ -403,30 +411,40 @@ double StepSimulation::fastest_pace(int iteration, int over, double* least) cons
   return most / over;
 }
 
+// The slowest and the fastest part's pace, over as many iterations as one can depend on.
+StepSimulation::Pace StepSimulation::pace(int iteration, int over) const {
+  Pace all{0, never};
+  for (int back = 0; back < history_; ++back) {
+    double least = 0;
+    all.most = std::max(all.most, fastest_pace(iteration - back, over, &least));
+    all.least = std::min(all.least, least);
+  }
+  return all;
+}
+
 // An iteration has ended.
 void StepSimulation::settle(int iteration) {
   last_iteration_ = iteration;
   result_.iterations = iteration + 1;
-  if (iteration == 0) return;
-  double least = 0;
-  const double pace = fastest_pace(iteration, 1, &least);
+  if (iteration < history_) return;
   const auto stop = [&](double seconds, bool periodic) {
     result_.seconds = seconds;
     result_.periodic = periodic;
     stopped_ = true;
   };
-  if (pace - least <= same_pace * pace) return stop(pace, true);
-  if (iteration >= 2) {
-    const double over_two = fastest_pace(iteration, 2, &least);
-    if (over_two - least <= same_pace * over_two) return stop(over_two, true);
+  const Pace one = pace(iteration, 1);
+  if (one.most - one.least <= same_pace * one.most) return stop(one.most, true);
+  if (iteration >= history_ + 1) {
+    const Pace two = pace(iteration, 2);
+    if (two.most - two.least <= same_pace * two.most) return stop(two.most, true);
   }
-  steady_ = std::abs(pace - last_pace_) <= same_pace * pace ? steady_ + 1 : 0;
-  last_pace_ = pace;
-  if (limits_.quick && steady_ >= 2) return stop(pace, false);
+  steady_ = std::abs(one.most - last_pace_) <= same_pace * one.most ? steady_ + 1 : 0;
+  last_pace_ = one.most;
+  if (limits_.quick && steady_ >= 2) return stop(one.most, false);
   if (iteration + 1 < limits_.most_iterations) return;
-  double best = pace;
-  for (int over = 2; over <= std::min(iteration, rows - 4); ++over)
-    best = std::min(best, fastest_pace(iteration, over, &least));
+  double best = one.most;
+  for (int over = 2; over + history_ <= std::min(iteration + 1, rows - 2); ++over)
+    best = std::min(best, pace(iteration, over).most);
   stop(best, false);
 }
 

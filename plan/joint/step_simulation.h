@@ -2,12 +2,13 @@
 // object for each thread: after its first use for a graph nothing is allocated.
 //
 // How many iterations: until the step is periodic, i.e. until every end of a piece or a computation is later by the same
-// time than in the iteration before (or by the same over two iterations, where they alternate): then nothing will change
-// any more. Where some part has slack it runs ahead of the rest for a while, and how long depends on how small the slack
-// is. So a simulation also stops after `most_iterations` (or, if `quick`, once the slowest part has kept its pace for
-// three iterations, a pace that can then only be lost by speeding up), and the iteration time is the pace of the slowest
-// part. Without contention this is never below the true one: what grows by at most x from one iteration to the next does
-// so in all that follow (Collatz and Wielandt's bound, in max-plus algebra).
+// time than in the iteration before (or by the same over two iterations, where they alternate). What follows depends on
+// one iteration, and on one more for each that a piece of the order is ahead: so many times in a row it has to be the
+// same; then nothing changes any more. Most steps are there after 2 to 5 iterations. Where some part has slack it runs
+// ahead of the rest for a while, and how long depends on how small the slack is. So a simulation also stops after
+// `most_iterations` (or, if `quick`, once the slowest part has kept its pace for three iterations), and the iteration time
+// is the pace of the slowest part. Without contention, of an order that is followed, this is never below the true one:
+// what grows by at most x an iteration does so in all that follow (Collatz and Wielandt's bound, in max-plus algebra).
 #pragma once
 
 #include <cstdint>
@@ -66,7 +67,7 @@ class StepSimulation {
   int first_slot(int task) const { return first_slot_[task]; }
   int task_of(int slot) const { return slot_task_[slot]; }
   const FlatPiece& piece_of(int slot) const { return tables_.pieces[slot_piece_[slot]]; }
-  // Of the last simulation, for its last iterations that ended, `rows` - 3 of them at most.
+  // Of the last simulation, for its last iterations that ended, `rows` - 2 of them at most.
   static constexpr int rows = 8;  // a power of two
   int last_iteration() const { return last_iteration_; }
   double start(int slot, int iteration) const { return starts_[row(iteration) + slot]; }
@@ -133,6 +134,10 @@ class StepSimulation {
   void complete_due();
   template <Rule rule>
   void complete(int slot);
+  struct Pace {
+    double most = 0, least = 0;
+  };
+  Pace pace(int iteration, int over) const;
   void settle(int iteration);
   double fastest_pace(int iteration, int over, double* slowest) const;
 
@@ -160,6 +165,7 @@ class StepSimulation {
   bool one_operation_ = false;
   int tasks_left_[rows] = {};  // by iteration
   SimulationLimits limits_;
+  int history_ = 1;  // iterations that decide what follows: one, and those that pieces are ahead
   double last_pace_ = 0;
   int steady_ = 0;  // iterations in which the pace has been the same
   SimulationResult result_;
