@@ -1,11 +1,12 @@
-// The joint search of plan/joint on generated steps: schedules a second, how far its plans are from a lower bound, and how
-// many are optimal where all plans can be tried. Needs neither MPI nor a network.
+// The joint search of plan/joint on generated steps: schedules a second, how far its plans are from a lower bound, and
+// how many are optimal where all plans can be tried. Needs neither MPI nor a network.
 //
 //   joint_schedules [GRAPHS [SCHEDULES]]    200 graphs, 60000 schedules of search for each
 //
-// The graphs (tests/plan/joint/joint_graphs.h) are of five kinds in turn, of 10 to 200 operations, with 2 or 3 channels;
-// the busiest channel has half, as much as, or twice the work of computation; of every three, in one pieces take from
-// computation and share a channel. Times are of processor, not of the clock, so that what else runs counts less.
+// The graphs (tests/plan/joint/joint_graphs.h) are of five kinds in turn, of 10 to 200 operations, with 2 or 3
+// channels; the busiest channel has half, as much as, or twice the work of computation; of every three, in one pieces
+// take from computation and share a channel. Times are of processor, not of the clock, so that what else runs counts
+// less.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -48,7 +49,8 @@ double a_second(Call call) {
 
 void print_speed() {
   std::printf("schedules a second, 200 operations, one thread\n");
-  std::printf("%-16s %-12s %6s %8s %12s %15s\n", "steps", "contention", "tasks", "pieces", "given order", "critical path");
+  std::printf("%-16s %-12s %6s %8s %12s %15s\n", "steps", "contention", "tasks", "pieces", "given order",
+              "critical path");
   for (const bool contended : {false, true}) {
     for (const GraphKind kind : graph_kinds) {
       const StepGraph graph = random_graph({.kind = kind, .operations = 200, .contended = contended});
@@ -105,8 +107,9 @@ void print_distances(int graphs, long schedules) {
     const double bound = plan.bound.seconds(), distance = plan.seconds / bound - 1;
     const std::string balance = balance_names[number / 5 % 3];
     const std::string contention = request.contended ? ", contention" : "";
-    for (const std::string& own : {std::string("0 all"), "1 " + balance + contention, "2 " + std::string(name(request.kind)),
-                                   std::string(request.operations < 50 ? "3 10 to 49 operations" : "3 50 to 200 operations")})
+    for (const std::string& own :
+         {std::string("0 all"), "1 " + balance + contention, "2 " + std::string(name(request.kind)),
+          std::string(request.operations < 50 ? "3 10 to 49 operations" : "3 50 to 200 operations")})
       classes[own].add(distance, plan.greedy_seconds / bound - 1);
   }
   std::printf("\nabove the lower bound\n%-32s %6s %11s %11s %11s\n", "steps", "graphs", "greedy", "joint", "worst");
@@ -135,8 +138,9 @@ void print_optimal(int graphs) {
     worst = std::max(worst, distance);
     bound_distance += best.seconds / plan.bound.seconds() - 1;
   }
-  std::printf("\nall plans tried: %d of %d optimal (%.1f %%), worst %.2f %% above; the optimum is %.2f %% above the bound\n",
-              optimal, tried, 100. * optimal / tried, 100 * worst, 100 * bound_distance / tried);
+  std::printf(
+      "\nall plans tried: %d of %d optimal (%.1f %%), worst %.2f %% above; the optimum is %.2f %% above the bound\n",
+      optimal, tried, 100. * optimal / tried, 100 * worst, 100 * bound_distance / tried);
 }
 
 }  // namespace

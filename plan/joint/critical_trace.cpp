@@ -28,8 +28,7 @@ OrderedPiece CriticalTrace::named(int slot) const {
 }
 
 void CriticalTrace::find_places() {
-  for (int i = 0; i < std::ssize(order_); ++i)
-    position_[simulation_->first_slot(order_[i].task) + order_[i].piece] = i;
+  for (int i = 0; i < std::ssize(order_); ++i) position_[simulation_->first_slot(order_[i].task) + order_[i].piece] = i;
 }
 
 void CriticalTrace::add_operation_end(int task, int iteration, double time) {

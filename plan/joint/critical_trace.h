@@ -1,5 +1,5 @@
-// Why an iteration takes as long as it does: from an end back along what each thing waited for. Where it goes round, only
-// what stands on the way can make the iteration shorter.
+// Why an iteration takes as long as it does: from an end back along what each thing waited for. Where it goes round,
+// only what stands on the way can make the iteration shorter.
 #pragma once
 
 #include <random>
@@ -23,7 +23,7 @@ class CriticalTrace {
   void find(const StepSimulation& simulation, std::span<const OrderedPiece> order, double seconds,
             std::mt19937_64& random);
 
-  const std::vector<ChannelWait>& waits() const { return waits_; }   // from late to early
+  const std::vector<ChannelWait>& waits() const { return waits_; }    // from late to early
   const std::vector<int>& operations() const { return operations_; }  // tasks, each once
 
  private:

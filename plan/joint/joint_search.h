@@ -1,6 +1,6 @@
 // Options and order of a step's operations, chosen together: the probabilistic search of Syndicate (NSDI '23, section
-// 4.3.1, Pseudocode 1). Deterministic by seed and number of chains, where only the number of schedules ends it. It does no
-// I/O; the clock, where time ends it, can be given.
+// 4.3.1, Pseudocode 1). Deterministic by seed and number of chains, where only the number of schedules ends it. It does
+// no I/O; the clock, where time ends it, can be given.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,20 @@
 #include <vector>
 
 #include "plan/joint/lower_bound.h"
+#include "plan/joint/search_freedom.h"
 #include "plan/joint/step_graph.h"
 #include "plan/joint/step_simulation.h"
 
 namespace plait::plan::joint {
-
-// What a search may choose; less than everything for comparison (section 6.4).
-enum class OptionFreedom {
-  greedy,    // for each operation what is fastest alone
-  segments,  // that, or what merely cuts the operation into segments
-  all,
-};
-enum class OrderFreedom { as_issued, fifo, lifo, all };
 
 struct JointSearchOptions {
   OptionFreedom options = OptionFreedom::all;
   OrderFreedom order = OrderFreedom::all;
   std::uint64_t seed = 1;
   int chains = 1;  // at the same time, each in a thread
-  // The search ends after so much time or so many schedules (of all chains together; 0: no such limit), when the plan is
-  // as good as the lower bound, or when more than half of what was spent has brought nothing better (Pseudocode 1): of
-  // the time, or of the schedules where time is no limit. The latter not before a tenth is spent.
+  // The search ends after so much time or so many schedules (of all chains together; 0: no such limit), when the plan
+  // is as good as the lower bound, or when more than half of what was spent has brought nothing better (Pseudocode 1):
+  // of the time, or of the schedules where time is no limit. The latter not before a tenth is spent.
   double seconds = 1;
   long schedules = 0;
   // Seconds since any time, from any thread. Empty: the steady clock.

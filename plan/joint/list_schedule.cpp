@@ -66,7 +66,8 @@ void ListScheduler::find_ways_once(double seconds) {
   for (int index = 0; index < tasks; ++index) {
     previous_way_[index] = program_way_[index] - seconds;
     for (const Wait& wait : tables_.waits_of(tables_.tasks[index]))
-      if (wait.previous == 1) waiting_way_[wait.task] = std::max(waiting_way_[wait.task], program_way_[index] - seconds);
+      if (wait.previous == 1)
+        waiting_way_[wait.task] = std::max(waiting_way_[wait.task], program_way_[index] - seconds);
   }
 }
 

@@ -1,4 +1,5 @@
-// The schedule of a step for given options: by a policy, or by a given order. Deterministic; one object for each thread.
+// The schedule of a step for given options: by a policy, or by a given order. Deterministic; one object for each
+// thread.
 #pragma once
 
 #include <span>
@@ -24,10 +25,10 @@ struct TimedPiece {
 };
 
 struct Schedule {
-  double seconds = 0;               // of an iteration in the steady state; infinite: the order lets pieces wait for ever
-  int iterations = 0;               // simulated
-  bool periodic = false;            // the simulation found the steady state itself, not only a bound of its pace
-  std::vector<OrderedPiece> order;  // of all pieces in a period; each channel runs its own in this order
+  double seconds = 0;     // of an iteration in the steady state; infinite: the order lets pieces wait for ever
+  int iterations = 0;     // simulated
+  bool periodic = false;  // the simulation found the steady state itself, not only a bound of its pace
+  std::vector<OrderedPiece> order;   // of all pieces in a period; each channel runs its own in this order
   std::vector<TimedPiece> timeline;  // of the last two iterations, by start
 };
 

@@ -13,13 +13,13 @@ namespace {
 constexpr double nowhere = -std::numeric_limits<double>::infinity();
 constexpr int circle_steps = 64;
 constexpr double worth_a_look = 0.02;  // share of a mixture
-constexpr int most_places = 128;  // of the program from which windows are looked at
+constexpr int most_places = 128;       // of the program from which windows are looked at
 
 // A price a second of each channel, and of computation behind them; together 1.
 using Prices = std::vector<double>;
 
-// Something that runs between two passes of a place: not before `head` after the first, for `work`, and it leaves `tail`
-// until the second.
+// Something that runs between two passes of a place: not before `head` after the first, for `work`, and it leaves
+// `tail` until the second.
 struct Job {
   double head = 0, work = 0, tail = 0;
 };
@@ -51,7 +51,7 @@ class BoundSearch {
 
   const StepTables tables_;
   OptionMixture mixture_;
-  std::vector<double> shortest_;  // by task: its computation, or its shortest option
+  std::vector<double> shortest_;            // by task: its computation, or its shortest option
   std::vector<std::vector<Share>> shares_;  // by prices and task
   std::vector<double> head_, tail_;         // by task, in a window
 };
@@ -253,7 +253,8 @@ std::vector<int> rounded(const StepGraph& graph, const std::vector<std::vector<d
       for (const Piece& piece : options[option].pieces)
         for (std::size_t channel = 0; channel < channels; ++channel)
           if ((piece.channels >> channel & 1) != 0) work[channel] += piece.seconds;
-      for (std::size_t channel = 0; channel < channels; ++channel) owed[channel] += mixture[task][option] * work[channel];
+      for (std::size_t channel = 0; channel < channels; ++channel)
+        owed[channel] += mixture[task][option] * work[channel];
     }
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t option = 0; option < options.size(); ++option) {

@@ -27,7 +27,8 @@ struct LowerBound {
 
 struct Relaxation {
   LowerBound bound;
-  // By task and option: how much of the operation is done by it where options can be mixed. A hint where to look for plans.
+  // By task and option: how much of the operation is done by it where options can be mixed. A hint where to look for
+  // plans.
   std::vector<std::vector<double>> mixture;
 };
 

@@ -28,8 +28,8 @@ OptionMixture::OptionMixture(const StepTables& tables) : tables_(tables) {
 }
 
 // What a second of a load of 1 takes from computation at least, wherever the piece runs: its load while computation
-// runs, and time without computation otherwise. Less than 1 where so many loads can come together that computation is at
-// its least rate.
+// runs, and time without computation otherwise. Less than 1 where so many loads can come together that computation is
+// at its least rate.
 double OptionMixture::load_scale() const {
   double together = 0;
   for (std::size_t channel = 0; channel < tables_.gain.size(); ++channel) {
@@ -83,8 +83,8 @@ void OptionMixture::add_whole_steps() {
   weights_.assign(rows_.size(), 1. / static_cast<double>(rows_.size()));
 }
 
-// What a second of each kind costs an operation, by the rows that it is in. Whatever takes time from computation does so
-// in all rows that computation is in.
+// What a second of each kind costs an operation, by the rows that it is in. Whatever takes time from computation does
+// so in all rows that computation is in.
 void OptionMixture::price_tasks() {
   std::fill(prices_.begin(), prices_.end(), 0);
   std::fill(way_prices_.begin(), way_prices_.end(), 0);

@@ -1,7 +1,7 @@
-// The best fractional assignment of options: what a step takes at least where an operation may be done partly by one option
-// and partly by another. A linear programme, min over mixtures of the max over rows, whose dual is solved by
-// multiplicative weights (Arora, Hazan, Kale: "The Multiplicative Weights Update Method", Theory of Computing 2012) with
-// rows found as they are needed. Every price of rows gives a bound from below. Pure.
+// The best fractional assignment of options: what a step takes at least where an operation may be done partly by one
+// option and partly by another. A linear programme, min over mixtures of the max over rows, whose dual is solved by
+// multiplicative weights (Arora, Hazan, Kale: "The Multiplicative Weights Update Method", Theory of Computing 2012)
+// with rows found as they are needed. Every price of rows gives a bound from below. Pure.
 //
 // Rows, each a time that an iteration cannot be shorter than. From when the program comes to a place P until a
 // computation Q begins, the operations that are submitted behind P and needed by Q (or, in a whole step, all of them)
@@ -9,8 +9,8 @@
 // - occupy a channel apart from computation for so long, and computation takes its own time, and longer for the pieces
 //   beside it;
 // - computation alone;
-// then comes the longest way from Q to P in the next step, with the operations on it. How much of each piece runs beside
-// computation and how much apart is for the mixture to choose as well.
+// then comes the longest way from Q to P in the next step, with the operations on it. How much of each piece runs
+// beside computation and how much apart is for the mixture to choose as well.
 #pragma once
 
 #include <vector>
@@ -25,10 +25,10 @@ class OptionMixture {
 
   void solve();
 
-  double bound() const { return bound_; }                               // seconds
+  double bound() const { return bound_; }                  // seconds
   double channel_bound() const { return channel_bound_; }  // of whole steps alone
   std::vector<double> channel_prices() const;              // for it; of channels, then computation; together 1
-  std::vector<std::vector<double>> mixture() const;                     // by task and option
+  std::vector<std::vector<double>> mixture() const;        // by task and option
 
   std::size_t resources() const { return tables_.gain.size() + 1; }
   // What an option asks of each channel in seconds, and of computation.
@@ -78,12 +78,12 @@ class OptionMixture {
   std::vector<double> speed_;  // by channel: its pieces together, at most
   double load_scale_ = 1;
   std::vector<Row> rows_;
-  std::vector<double> weights_;                 // by row; together 1
+  std::vector<double> weights_;  // by row; together 1
   std::vector<double> best_weights_, channel_weights_;
-  std::vector<double> prices_;                  // by task and kind, of a second
-  std::vector<double> way_prices_;              // by task
-  std::vector<double> chosen_;                  // by option: how often it has been the cheapest
-  double steps_ = 0;                            // that chosen_ and the sums count
+  std::vector<double> prices_;      // by task and kind, of a second
+  std::vector<double> way_prices_;  // by task
+  std::vector<double> chosen_;      // by option: how often it has been the cheapest
+  double steps_ = 0;                // that chosen_ and the sums count
   double bound_ = 0, channel_bound_ = 0;
   std::vector<double> use_sum_;    // by task and kind, of the options chosen
   std::vector<double> alone_sum_;  // by task

@@ -8,8 +8,8 @@ namespace plait::plan::joint {
 namespace {
 
 constexpr double impossible = std::numeric_limits<double>::infinity();
-// Shares of what a piece adds to an iteration's time on average: what is likely to be accepted at the begin and at the end
-// of a cycle.
+// Shares of what a piece adds to an iteration's time on average: what is likely to be accepted at the begin and at the
+// end of a cycle.
 constexpr double hottest = 0.25, coldest = 0.005;
 constexpr long moves_a_piece = 12;  // in a cycle
 constexpr double as_good = 1e-9;
@@ -18,7 +18,7 @@ constexpr Policy policies[] = {Policy::as_issued, Policy::fifo, Policy::lifo, Po
 }  // namespace
 
 SearchChain::SearchChain(const StepTables& tables, const Setting& setting)
-    : tables_(tables), setting_(setting), random_(setting.seed), scheduler_(tables), trace_(tables) {
+    : setting_(setting), random_(setting.seed), scheduler_(tables), trace_(tables) {
   for (int task = 0; task < std::ssize(setting.allowed); ++task)
     if (setting.allowed[task].size() > 1) free_.push_back(task);
   factors_.resize(static_cast<std::size_t>(tables.most_slots));
@@ -72,7 +72,8 @@ void SearchChain::begin() {
   for (const std::vector<int>& options : setting_.first) {
     candidate_.options = options;
     for (const Policy policy : policies) {
-      const bool is_wanted = setting_.order == OrderFreedom::all ? policy != Policy::as_issued : policy == this->policy();
+      const bool is_wanted =
+          setting_.order == OrderFreedom::all ? policy != Policy::as_issued : policy == this->policy();
       if (!is_wanted) continue;
       candidate_.seconds = scheduler_.list(options, policy, exact_limits, candidate_.order);
       if (setting_.order == OrderFreedom::all)
@@ -172,8 +173,7 @@ void SearchChain::take_candidate() {
   std::swap(current_, candidate_);
   if (setting_.order != OrderFreedom::all) return;
   if (listed_) current_.seconds = scheduler_.follow(current_.options, current_.order, quick_limits);
-  if (current_.seconds < impossible)
-    trace_.find(scheduler_.simulation(), current_.order, current_.seconds, random_);
+  if (current_.seconds < impossible) trace_.find(scheduler_.simulation(), current_.order, current_.seconds, random_);
 }
 
 // ---- moves
@@ -246,8 +246,7 @@ bool SearchChain::change_option() {
 void SearchChain::relist() {
   const double noise = draw() < 0.3 ? 0 : 0.5 * draw() * draw();
   for (double& factor : factors_) factor = 1 + noise * (2 * draw() - 1);
-  candidate_.seconds =
-      scheduler_.list_perturbed(candidate_.options, factors_, quick_limits, candidate_.order);
+  candidate_.seconds = scheduler_.list_perturbed(candidate_.options, factors_, quick_limits, candidate_.order);
   listed_ = true;
 }
 

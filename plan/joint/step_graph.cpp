@@ -118,9 +118,9 @@ double seconds_alone(const StepGraph& graph, const Option& option) {
 std::vector<int> greedy_options(const StepGraph& graph) {
   std::vector<int> chosen;
   for (const Task& task : graph.tasks) {
-    const auto least = std::min_element(task.options.begin(), task.options.end(), [&](const Option& a, const Option& b) {
-      return seconds_alone(graph, a) < seconds_alone(graph, b);
-    });
+    const auto least = std::min_element(
+        task.options.begin(), task.options.end(),
+        [&](const Option& a, const Option& b) { return seconds_alone(graph, a) < seconds_alone(graph, b); });
     chosen.push_back(static_cast<int>(least - task.options.begin()));
   }
   return chosen;

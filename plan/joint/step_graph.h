@@ -1,7 +1,7 @@
-// A step of a program that is repeated for ever: its computation, its operations (collectives), and the ways in which each
-// operation can be rewritten. What the joint optimizer of Syndicate works on ("Better Together: Jointly Optimizing ML
-// Collective Scheduling and Execution Planning using Syndicate", NSDI '23, sections 4.2 and 4.3). Plain values; all times
-// are seconds.
+// A step of a program that is repeated for ever: its computation, its operations (collectives), and the ways in which
+// each operation can be rewritten. What the joint optimizer of Syndicate works on ("Better Together: Jointly Optimizing
+// ML Collective Scheduling and Execution Planning using Syndicate", NSDI '23, sections 4.2 and 4.3). Plain values; all
+// times are seconds.
 //
 // How such a program runs; all ranks alike:
 // - Tasks are passed in the order of the list, over and over. A computation waits for what it depends on, then the
@@ -68,8 +68,8 @@ struct StepGraph {
 // Fails (invalid) with what is wrong, by the task's name.
 Status validate(const StepGraph& graph);
 
-// Of an option's pieces with nothing else on their channels and no computation. Exclusive channels are respected; where a
-// channel is shared, pieces on it are taken as if it were not (a bound from below).
+// Of an option's pieces with nothing else on their channels and no computation. Exclusive channels are respected; where
+// a channel is shared, pieces on it are taken as if it were not (a bound from below).
 double seconds_alone(const StepGraph& graph, const Option& option);
 
 // By task: the option that takes the least alone (what a greedy planner chooses); 0 for computation.

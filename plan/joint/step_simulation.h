@@ -1,14 +1,15 @@
 // A step simulated over and over, event by event, under one of three rules of which piece may begin. Deterministic. One
 // object for each thread: after its first use for a graph nothing is allocated.
 //
-// How many iterations: until the step is periodic, i.e. until every end of a piece or a computation is later by the same
-// time than in the iteration before (or by the same over two iterations, where they alternate). What follows depends on
-// one iteration, and on one more for each that a piece of the order is ahead: so many times in a row it has to be the
-// same; then nothing changes any more. Most steps are there after 2 to 5 iterations. Where some part has slack it runs
-// ahead of the rest for a while, and how long depends on how small the slack is. So a simulation also stops after
-// `most_iterations` (or, if `quick`, once the slowest part has kept its pace for three iterations), and the iteration time
-// is the pace of the slowest part. Without contention, of an order that is followed, this is never below the true one:
-// what grows by at most x an iteration does so in all that follow (Collatz and Wielandt's bound, in max-plus algebra).
+// How many iterations: until the step is periodic, i.e. until every end of a piece or a computation is later by the
+// same time than in the iteration before (or by the same over two iterations, where they alternate). What follows
+// depends on one iteration, and on one more for each that a piece of the order is ahead: so many times in a row it has
+// to be the same; then nothing changes any more. Most steps are there after 2 to 5 iterations. Where some part has
+// slack it runs ahead of the rest for a while, and how long depends on how small the slack is. So a simulation also
+// stops after `most_iterations` (or, if `quick`, once the slowest part has kept its pace for three iterations), and the
+// iteration time is the pace of the slowest part. Without contention, of an order that is followed, this is never below
+// the true one: what grows by at most x an iteration does so in all that follow (Collatz and Wielandt's bound, in
+// max-plus algebra).
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ struct BruteForce {
 };
 
 // Every sequence of the pieces, told from one of them on, in every way in which the others are behind or ahead of it.
-// More than one iteration behind or two ahead none can be: the program waits for an operation's end before it submits it
-// again. Takes ((pieces - 1)! 4^(pieces - 1)) schedules for each assignment of options.
+// More than one iteration behind or two ahead none can be: the program waits for an operation's end before it submits
+// it again. Takes ((pieces - 1)! 4^(pieces - 1)) schedules for each assignment of options.
 BruteForce brute_force(const StepGraph& graph);
 
 // How many schedules that would be.

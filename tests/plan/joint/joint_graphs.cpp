@@ -102,7 +102,8 @@ class GraphMaker {
   void data_parallel() {
     const int layers = std::max(1, request_.operations);
     for (int layer = 0; layer < layers; ++layer) compute("forward", 1, {}, {2 * layers + 2 * (layers - 1 - layer)});
-    for (int index = 0; index < layers; ++index) graph_.tasks[index].after_previous = {layers + 2 * (layers - 1 - index) + 1};
+    for (int index = 0; index < layers; ++index)
+      graph_.tasks[index].after_previous = {layers + 2 * (layers - 1 - index) + 1};
     for (int layer = layers; layer-- > 0;) communicate("gradient", 1, {compute("backward", 2)});
   }
 

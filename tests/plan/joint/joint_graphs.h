@@ -12,7 +12,8 @@ namespace plait::plan::joint {
 enum class GraphKind {
   data_parallel,   // a backward pass whose gradients are reduced, layer by layer, for the next forward pass
   fully_sharded,   // all-gathers before each layer, forward and backward, reduce-scatters behind it (FSDP)
-  recommendation,  // two multilayer perceptrons and embedding tables: all-reduces and all-to-alls, prefetched input (DLRM)
+  recommendation,  // two multilayer perceptrons and embedding tables: all-reduces and all-to-alls, prefetched input
+                   // (DLRM)
   pipeline,        // a stage of 1F1B with transfers of each micro-batch, then gradients
   random,          // tasks in any order with random dependencies, some across steps
 };

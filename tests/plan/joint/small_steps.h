@@ -35,9 +35,9 @@ inline Task operation(std::vector<Option> options, std::vector<int> after = {}) 
 inline StepGraph two_layers() {
   StepGraph step = exclusive_step(1);
   const Piece second{.channels = 1, .seconds = 1};
-  step.tasks = {computation(1, {}, {5}), computation(1, {}, {3}), computation(1),
-                operation({on(0, 3), {"segments", {second, second, second}, true}}, {2}),
-                computation(1), operation({on(0, 1)}, {4})};
+  step.tasks = {computation(1, {}, {5}), computation(1, {}, {3}),
+                computation(1),          operation({on(0, 3), {"segments", {second, second, second}, true}}, {2}),
+                computation(1),          operation({on(0, 1)}, {4})};
   return step;
 }
 

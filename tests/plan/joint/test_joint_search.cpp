@@ -44,7 +44,9 @@ TEST(JointSearch, SegmentsAndOrderTogether) {
 // What the plan says is what following its order takes.
 TEST(JointSearch, PredictsWhatItsOrderTakes) {
   for (int seed = 1; seed <= 20; ++seed) {
-    const StepGraph step = random_graph({.kind = graph_kinds[seed % 5], .operations = 12, .contended = seed % 2 == 0,
+    const StepGraph step = random_graph({.kind = graph_kinds[seed % 5],
+                                         .operations = 12,
+                                         .contended = seed % 2 == 0,
                                          .seed = static_cast<std::uint64_t>(seed)});
     const JointPlan plan = joint_search(step, limited(5000));
     const StepTables tables(step);
@@ -99,7 +101,8 @@ TEST(JointSearch, BoundIsBelowEverySchedule) {
 TEST(JointSearch, IsTheSameForASeed) {
   const StepGraph step = random_graph({.kind = GraphKind::random, .operations = 40, .communication = 2});
   for (const int chains : {1, 3}) {
-    const JointPlan one = joint_search(step, limited(3000, 7, chains)), two = joint_search(step, limited(3000, 7, chains));
+    const JointPlan one = joint_search(step, limited(3000, 7, chains)),
+                    two = joint_search(step, limited(3000, 7, chains));
     EXPECT_EQ(one.options, two.options);
     EXPECT_EQ(one.order, two.order);
     EXPECT_EQ(one.seconds, two.seconds);
@@ -123,7 +126,8 @@ TEST(JointSearch, EndsWithItsTime) {
 
 // More than half of the time without anything better, and a tenth of the budget: six operations are soon done.
 TEST(JointSearch, EndsWhenHalfOfTheTimeBroughtNothing) {
-  const StepGraph step = random_graph({.kind = GraphKind::random, .operations = 6, .communication = 2, .contended = true});
+  const StepGraph step =
+      random_graph({.kind = GraphKind::random, .operations = 6, .communication = 2, .contended = true});
   std::atomic<int> ticks = 0;
   const JointPlan plan = joint_search(step, ticking(ticks, 1000));
   EXPECT_LE(plan.spent, 500);

@@ -106,7 +106,8 @@ TEST(ListSchedule, SharesAChannel) {
 
 TEST(ListSchedule, KeepsToAnOrder) {
   StepGraph step = exclusive_step(1);
-  step.tasks = {computation(1), operation({on(0, 1)}), computation(2), operation({on(0, 1)}, {1}), computation(0, {1, 3})};
+  step.tasks = {computation(1), operation({on(0, 1)}), computation(2), operation({on(0, 1)}, {1}),
+                computation(0, {1, 3})};
   EXPECT_NEAR(followed(step, {{1, 0, 0}, {3, 0, 0}}).seconds, 4, nearly);
   // The second waits for the first, which waits for its turn.
   EXPECT_EQ(followed(step, {{3, 0, 0}, {1, 0, 0}}).seconds, std::numeric_limits<double>::infinity());

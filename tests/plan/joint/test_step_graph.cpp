@@ -16,10 +16,11 @@ StepGraph valid_step() {
   StepGraph step;
   step.channels = {{.name = "net"}, {.name = "memory", .gain = {1, 1.5}}};
   step.tasks.push_back({.name = "forward", .seconds = 1});
-  step.tasks.push_back({.name = "sum",
-                        .kind = TaskKind::operation,
-                        .options = {{"chain", {{.channels = 1, .seconds = 2}, {.channels = 2, .seconds = 1, .after = {0}}}}},
-                        .after = {0}});
+  step.tasks.push_back(
+      {.name = "sum",
+       .kind = TaskKind::operation,
+       .options = {{"chain", {{.channels = 1, .seconds = 2}, {.channels = 2, .seconds = 1, .after = {0}}}}},
+       .after = {0}});
   step.tasks.push_back({.name = "update", .seconds = 1, .after = {1}, .after_previous = {2}});
   return step;
 }
