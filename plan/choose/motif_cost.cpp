@@ -23,14 +23,6 @@ Collective motif_of(Collective collective) {
   return collective == Collective::reduce_scatter ? Collective::reduce_scatter_block : collective;
 }
 
-// The group as a communicator of its own.
-Hierarchy hierarchy_of(const Motif& motif, const Hierarchy& hierarchy) {
-  std::vector<int> on_node(static_cast<std::size_t>(hierarchy.nodes()));
-  for (const int vrank : motif.group) ++on_node[static_cast<std::size_t>(hierarchy.node_of(hierarchy.rank_at(vrank)))];
-  std::erase(on_node, 0);
-  return Hierarchy::nodes_of(on_node);
-}
-
 Instruct instruct_of(Collective what) {
   switch (what) {
     case Collective::allreduce:
@@ -48,13 +40,6 @@ Instruct instruct_of(Collective what) {
     default:
       return Instruct::scatter;
   }
-}
-
-int rails_of(const Machine& machine) {
-  int rails = 1;
-  for (const LinkLevel& level : machine.levels)
-    if (level.network) rails = std::max(rails, level.rails);
-  return rails;
 }
 
 struct Cost {
@@ -80,7 +65,7 @@ class Pricing {
  public:
   Pricing(const Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails,
           const CandidateContext& context)
-      : context_(context), rails_(rails) {
+      : context_(context), rails_(rails), shares_(rail_shares(context.machine)) {
     const double bytes = static_cast<double>(payload_bytes(call, context.hierarchy.ranks()));
     const bool divided = call.counts != nullptr;  // the sum of all blocks
     unit_bytes_ = bytes / rewriting.units / (divided ? context.hierarchy.ranks() : 1);
@@ -104,7 +89,7 @@ class Pricing {
  private:
   Cost of(const Motif& motif, double begin) {
     rail_ = rails_.empty() ? any_rail : rails_[number_++ % rails_.size()];
-    const Hierarchy group = hierarchy_of(motif, context_.hierarchy);
+    const Hierarchy group = Hierarchy::nodes_of(on_nodes(motif, context_.hierarchy));
     CandidateContext context{.hierarchy = group,
                              .machine = context_.machine,
                              .siblings = context_.siblings,
@@ -113,8 +98,10 @@ class Pricing {
                              .shared_memory = context_.shared_memory};
     const double bytes = motif.payload.count * unit_bytes_;
     Cost cost{whole_pattern_seconds(motif, 1, context), whole_pattern_seconds(motif, bytes, context)};
-    // Rails share their port's rate evenly (Machine).
-    if (rail_ != any_rail) cost.seconds += (cost.seconds - cost.latency) * (rails_of(context_.machine) - 1);
+    if (rail_ != any_rail) {
+      const double share = shares_[std::min(static_cast<std::size_t>(rail_), shares_.size() - 1)];
+      cost.seconds = cost.latency + (cost.seconds - cost.latency) / share;
+    }
     if (!motif.whole_pattern()) {
       const int transfers = motif.distances.count - (motif.distances.first == 0 ? 1 : 0);
       const double share = static_cast<double>(transfers) / (motif.members() - 1);
@@ -160,6 +147,7 @@ class Pricing {
 
   const CandidateContext& context_;
   std::span<const std::int8_t> rails_;
+  std::vector<double> shares_;
   double unit_bytes_ = 0;
   std::size_t number_ = 0;
   int rail_ = any_rail;  // of the motif that was looked at last
@@ -174,6 +162,22 @@ Result<Rewriting> rewriting_of(std::span<const motif::Rule> rules, Collective co
   const Result<Rewriting> whole = motif::whole_collective(motif_of(collective), hierarchy.ranks(),
                                                           rooted(collective) ? hierarchy.vrank_of(root) : 0);
   return whole.ok() ? motif::rewrite(*whole, rules) : whole;
+}
+
+std::vector<int> on_nodes(const Motif& motif, const Hierarchy& hierarchy) {
+  std::vector<int> on_node(static_cast<std::size_t>(hierarchy.nodes()));
+  for (const int vrank : motif.group) ++on_node[static_cast<std::size_t>(hierarchy.node_of(hierarchy.rank_at(vrank)))];
+  std::erase(on_node, 0);
+  return on_node;
+}
+
+std::vector<double> rail_shares(const Machine& machine) {
+  for (const LinkLevel& level : machine.levels) {
+    if (!level.network || level.rails < 2) continue;
+    if (!level.rail_shares.empty()) return level.rail_shares;
+    return std::vector<double>(static_cast<std::size_t>(level.rails), 1.0 / level.rails);
+  }
+  return {1};
 }
 
 std::vector<MotifTime> motif_times(const Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails,

@@ -19,6 +19,12 @@ namespace plait::plan {
 Result<motif::Rewriting> rewriting_of(std::span<const motif::Rule> rules, Collective collective, int root,
                                       bool commutative, const Hierarchy& hierarchy);
 
+// Members of the motif's group on each node that has some: the group as a communicator of its own.
+std::vector<int> on_nodes(const motif::Motif& motif, const Hierarchy& hierarchy);
+
+// The parts of the port's rate that the rails of the machine's network have, by rail; {1} where it has one, or none.
+std::vector<double> rail_shares(const Machine& machine);
+
 // When a motif runs, predicted: seconds from the begin of the whole.
 struct MotifTime {
   const motif::Motif* motif = nullptr;  // of the rewriting

@@ -118,6 +118,7 @@ void append_level(std::string& key, const LinkLevel& level) {
   append(key, level.half_duplex);
   append(key, level.network);
   append(key, level.rails);
+  for (const double share : level.rail_shares) append(key, share);
   append(key, level.channels.size());
   for (const ChannelLink& link : level.channels) {
     append_text(key, link.channel);

@@ -80,6 +80,19 @@ Status parse_channels_of(const Json& json, const std::string& where, LinkLevel& 
   return {};
 }
 
+// "rail_shares": [4, 1]: any numbers in proportion to the rails' rates.
+Status parse_rail_shares(const Json& json, const std::string& where, LinkLevel& level) {
+  double sum = 0;
+  bool good = json.is_array() && json.size() == static_cast<std::size_t>(level.rails);
+  for (std::size_t rail = 0; good && rail < json.size(); ++rail) {
+    good = json[rail].is_number() && json[rail].get<double>() > 0 && json[rail].get<double>() < 1e9;
+    if (good) sum += level.rail_shares.emplace_back(json[rail].get<double>());
+  }
+  if (!good) return unexpected(where, "a positive number for each of " + std::to_string(level.rails) + " rails");
+  for (double& share : level.rail_shares) share /= sum;
+  return {};
+}
+
 Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
   LinkLevel level;
   const std::string where = "levels[" + std::to_string(index) + "].";
@@ -93,8 +106,10 @@ Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
       .duplex("duplex", level.half_duplex)
       .flag("network", level.network)
       .count("rails", level.rails, most_rails);
-  const Json* channels = members.any("channels");
+  const Json *channels = members.any("channels"), *shares = members.any("rail_shares");
   if (Status status = members.finish(); !status.ok()) return status;
+  if (shares != nullptr)
+    if (Status status = parse_rail_shares(*shares, where + "rail_shares", level); !status.ok()) return status;
   if (channels != nullptr)
     if (Status status = parse_channels_of(*channels, where + "channels", level); !status.ok()) return status;
   return level;
@@ -164,6 +179,7 @@ Json level_json(const LinkLevel& level) {
                {"duplex", level.half_duplex ? "half" : "full"},
                {"network", level.network},
                {"rails", level.rails}};
+  if (!level.rail_shares.empty()) json["rail_shares"] = level.rail_shares;
   for (const ChannelLink& link : level.channels)
     json["channels"].push_back({{"channel", link.channel},
                                 {"latency_seconds", link.latency},

@@ -22,16 +22,17 @@ struct ChannelLink {
 };
 
 struct LinkLevel {
-  std::string name;                     // "node", "rank"
-  double latency = 0;                   // alpha: seconds from the start of a send to the arrival of its first byte
-  double overhead = 0;                  // processor seconds to post or to take one message, on either side
-  double cpu_seconds_per_byte = 0;      // processor seconds a byte on either side
-  double port_seconds_per_byte = 0;     // beta of a child's port (a node's NIC, a GPU's link), in each direction; all
-                                        // ranks behind the port share it. 0: only the processors' time counts
-  double port_seconds_per_message = 0;  // likewise: the limit of its message rate
-  bool half_duplex = false;             // both directions share the port's rate
-  bool network = false;                 // messages that cross an outer level pass these ports as well
-  int rails = 1;                        // of a child, which share the port's rate evenly
+  std::string name;                      // "node", "rank"
+  double latency = 0;                    // alpha: seconds from the start of a send to the arrival of its first byte
+  double overhead = 0;                   // processor seconds to post or to take one message, on either side
+  double cpu_seconds_per_byte = 0;       // processor seconds a byte on either side
+  double port_seconds_per_byte = 0;      // beta of a child's port (a node's NIC, a GPU's link), in each direction; all
+                                         // ranks behind the port share it. 0: only the processors' time counts
+  double port_seconds_per_message = 0;   // likewise: the limit of its message rate
+  bool half_duplex = false;              // both directions share the port's rate
+  bool network = false;                  // messages that cross an outer level pass these ports as well
+  int rails = 1;                         // of a child, which share the port's rate
+  std::vector<double> rail_shares = {};  // how, by rail: their sum is 1; empty: evenly
   std::vector<ChannelLink> channels = {};  // as they were measured one by one; no prediction is made from these
 };
 

@@ -73,7 +73,8 @@ Result<std::vector<Collective>> parse_collectives(const std::string& list) {
   if (list == "all") return all;
   for (const std::string& word : split(list)) {
     const auto known = collective_named(word);
-    if (!known || on_neighbors(*known)) return {Code::invalid, "--collectives: \"" + word + "\": expected all, or some of " + names};
+    if (!known || on_neighbors(*known))
+      return {Code::invalid, "--collectives: \"" + word + "\": expected all, or some of " + names};
     if (std::find(chosen.begin(), chosen.end(), *known) == chosen.end()) chosen.push_back(*known);
   }
   return chosen;

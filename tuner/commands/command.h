@@ -30,6 +30,7 @@ std::unique_ptr<Command> pipeline_command();
 std::unique_ptr<Command> place_command();
 std::unique_ptr<Command> probe_command();
 std::unique_ptr<Command> reshard_command();
+std::unique_ptr<Command> schedule_command();
 std::unique_ptr<Command> simulate_command();
 std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> topo_command();

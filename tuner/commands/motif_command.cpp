@@ -47,12 +47,7 @@ struct Found {
   double seconds = 0;
 };
 
-int rails_of(const Machine& machine) {
-  int rails = 1;
-  for (const LinkLevel& level : machine.levels)
-    if (level.network) rails = std::max(rails, level.rails);
-  return rails;
-}
+int rails_of(const Machine& machine) { return static_cast<int>(rail_shares(machine).size()); }
 
 CandidateContext context_of(const Question& question) {
   return {.hierarchy = question.hierarchy, .machine = question.machine, .rails = rails_of(question.machine)};

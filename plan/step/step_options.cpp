@@ -1,0 +1,264 @@
+#include "plan/step/step_options.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "plan/algorithm/exchange.h"
+#include "plan/choose/candidate.h"
+#include "plan/choose/motif_cost.h"
+#include "plan/motif/rewrite.h"
+
+namespace plait::plan::step {
+namespace {
+
+using motif::Motif;
+using motif::Rewriting;
+using motif::Term;
+
+struct Price {
+  double latency = 0, seconds = 0;  // of which the first is that of one byte
+  std::string plan;
+};
+
+// What motifs take over all rails, by the cheapest plan for a communicator of their group.
+class PriceList {
+ public:
+  PriceList(const Hierarchy& hierarchy, const Machine& machine) : hierarchy_(hierarchy), machine_(machine) {}
+
+  const Price& of(const Motif& motif, double bytes) {
+    const auto whole = static_cast<std::size_t>(std::max(1.0, bytes));
+    auto key = std::tuple(motif.what, whole, on_nodes(motif, hierarchy_), motif.distances.count);
+    const auto [entry, fresh] = known_.try_emplace(std::move(key));
+    if (fresh) entry->second = look_up(motif, whole);
+    return entry->second;
+  }
+
+ private:
+  using Key = std::tuple<Collective, std::size_t, std::vector<int>, int>;
+
+  Price look_up(const Motif& motif, std::size_t bytes) const {
+    const Hierarchy group = Hierarchy::nodes_of(on_nodes(motif, hierarchy_));
+    const CandidateContext context{.hierarchy = group, .machine = machine_};
+    Price price;
+    if (motif.what == Collective::alltoall || !motif.whole_pattern()) {
+      const ExchangeSystem system{group, machine_};
+      price = {exchanges::pairwise.seconds(1, system), exchanges::pairwise.seconds(static_cast<double>(bytes), system),
+               "direct"};
+    } else {
+      const Candidate best = candidates({.collective = motif.what, .count = bytes}, context, 1).front();
+      const auto tiny = named_candidate(best.name, {.collective = motif.what, .count = 1}, context);
+      price = {tiny.ok() ? std::min(tiny->seconds, best.seconds) : 0, best.seconds, best.name};
+    }
+    if (!motif.whole_pattern()) {
+      const int transfers = motif.distances.count - (motif.distances.first == 0 ? 1 : 0);
+      price.seconds = price.latency + (price.seconds - price.latency) * transfers / (motif.members() - 1);
+    }
+    return price;
+  }
+
+  const Hierarchy& hierarchy_;
+  const Machine& machine_;
+  std::map<Key, Price> known_;
+};
+
+// Pieces of a term: motifs, or several that other ranks run beside each other.
+struct TermPiece {
+  std::vector<const Motif*> motifs;
+  std::vector<int> after;
+};
+
+bool apart(const Term& term) {
+  std::set<int> seen;
+  for (const Term& part : term.parts) {
+    if (part.kind != Term::Kind::motif) return false;
+    for (const int rank : part.motif.group)
+      if (!seen.insert(rank).second) return false;
+  }
+  return true;
+}
+
+// The pieces of the term behind those that must end before; returns its last ones.
+std::vector<int> add_pieces(const Term& term, const std::vector<int>& before, std::vector<TermPiece>& pieces) {
+  const auto add = [&](std::vector<const Motif*> motifs) {
+    pieces.push_back({std::move(motifs), before});
+    return std::vector<int>{static_cast<int>(pieces.size()) - 1};
+  };
+  if (term.kind == Term::Kind::motif) return add({&term.motif});
+  if (term.kind == Term::Kind::parallel && apart(term)) return add(motif::motifs_of(term));
+  std::vector<int> last, latest = before;
+  for (const Term& part : term.parts) {
+    if (term.kind == Term::Kind::sequence) {
+      latest = add_pieces(part, latest, pieces);
+      continue;
+    }
+    const std::vector<int> ends = add_pieces(part, before, pieces);
+    last.insert(last.end(), ends.begin(), ends.end());
+  }
+  return term.kind == Term::Kind::sequence ? latest : last;
+}
+
+// How pieces go over the rails.
+struct Dealing {
+  std::string text;        // behind the rules: " @0,0,1"
+  std::vector<int> rails;  // piece p over rails[p mod size]; empty: each over all
+};
+
+std::string text_of(const std::vector<int>& rails) {
+  std::string text;
+  for (const int rail : rails) text += (text.empty() ? " @" : ",") + std::to_string(rail);
+  return text;
+}
+
+// So many pieces over rails of these shares: each piece to the rail that has the least for its share.
+std::vector<int> deal(int pieces, const std::vector<double>& shares) {
+  std::vector<double> load(shares.size(), 0);
+  std::vector<int> rails;
+  for (int piece = 0; piece < pieces; ++piece) {
+    std::size_t best = 0;
+    for (std::size_t rail = 1; rail < shares.size(); ++rail)
+      if ((load[rail] + 1) / shares[rail] < (load[best] + 1) / shares[best]) best = rail;
+    load[best] += 1;
+    rails.push_back(static_cast<int>(best));
+  }
+  return rails;
+}
+
+std::vector<Dealing> dealings(int pieces, const std::vector<double>& shares) {
+  std::vector<Dealing> all = {{"", {}}};
+  if (shares.size() < 2) return all;
+  for (int rail = 0; rail < static_cast<int>(shares.size()); ++rail) all.push_back({text_of({rail}), {rail}});
+  if (pieces > 1) {
+    const std::vector<int> rails = deal(pieces, shares);
+    all.push_back({text_of(rails), rails});
+  }
+  return all;
+}
+
+class Pricing {
+ public:
+  Pricing(const Hierarchy& hierarchy, const Machine& machine, const OptionLimits& limits)
+      : hierarchy_(hierarchy), limits_(limits), shares_(rail_shares(machine)), prices_(hierarchy, machine) {}
+
+  std::vector<joint::Channel> channels() const {
+    std::vector<joint::Channel> channels;
+    for (std::size_t rail = 0; rail < shares_.size(); ++rail)
+      channels.push_back({.name = shares_.size() == 1 ? "network" : "rail " + std::to_string(rail)});
+    return channels;
+  }
+
+  Result<joint::Task> operation(const Task& task, std::vector<std::string>& motifs) {
+    const Result<Rewriting> whole = motif::whole_collective(*task.collective, hierarchy_.ranks(), 0);
+    if (!whole.ok()) return Status(whole.status().code(), "task \"" + task.name + "\": " + whole.status().message());
+    std::vector<Priced> all;
+    for (const std::vector<motif::Rule>& rules : motif::rewritings(*whole, limits_.depth, limits_.segments))
+      add_options(task, rules, *motif::rewrite(*whole, rules), all);
+    joint::Task operation{.name = task.name, .kind = joint::TaskKind::operation};
+    for (Priced& priced : quickest(std::move(all))) {
+      operation.options.push_back(std::move(priced.option));
+      motifs.push_back(std::move(priced.motifs));
+    }
+    return operation;
+  }
+
+ private:
+  struct Priced {
+    joint::Option option;
+    std::string motifs = {}, dealing = {};
+    double alone = 0;
+  };
+
+  joint::Piece piece(const TermPiece& term, double unit_bytes, int rail) {
+    joint::Piece piece{.after = term.after, .load = limits_.load};
+    const double share = rail < 0 ? 1 : shares_[static_cast<std::size_t>(rail)];
+    piece.channels = rail < 0 ? (1u << shares_.size()) - 1 : 1u << rail;
+    for (const Motif* motif : term.motifs) {
+      const Price& price = prices_.of(*motif, motif->payload.count * unit_bytes);
+      piece.seconds = std::max(piece.seconds, price.latency + (price.seconds - price.latency) / share);
+    }
+    return piece;
+  }
+
+  void add_options(const Task& task, const std::vector<motif::Rule>& rules, const Rewriting& rewriting,
+                   std::vector<Priced>& all) {
+    std::vector<TermPiece> pieces;
+    add_pieces(rewriting.term, {}, pieces);
+    if (pieces.size() > static_cast<std::size_t>(joint::most_pieces)) return;
+    const double unit_bytes = static_cast<double>(task.bytes) / rewriting.units;
+    const bool cut_only =
+        std::ranges::all_of(rules, [](const motif::Rule& rule) { return rule.kind == motif::Rule::Kind::segment; });
+    for (const Dealing& dealing : dealings(static_cast<int>(pieces.size()), shares_)) {
+      Priced priced{.option = {.name = "[" + motif::text(rules) + "]" + dealing.text,
+                               .segments_only = cut_only && dealing.rails.empty()},
+                    .dealing = dealing.rails.size() > 1 ? "dealt" : dealing.text};
+      for (std::size_t p = 0; p < pieces.size(); ++p) {
+        const int rail = dealing.rails.empty() ? -1 : dealing.rails[p % dealing.rails.size()];
+        priced.option.pieces.push_back(piece(pieces[p], unit_bytes, rail));
+        for (const Motif* motif : pieces[p].motifs)
+          priced.motifs += (priced.motifs.empty() ? "" : "; ") + motif::text(*motif);
+      }
+      priced.alone = alone(priced.option);
+      all.push_back(std::move(priced));
+    }
+  }
+
+  // As joint::seconds_alone(), for these channels.
+  double alone(const joint::Option& option) const {
+    joint::StepGraph graph;
+    graph.channels = channels();
+    return joint::seconds_alone(graph, option);
+  }
+
+  // Of each way over the rails as many, the quickest alone first; what only cuts the payload stays in any case.
+  std::vector<Priced> quickest(std::vector<Priced> all) const {
+    std::ranges::stable_sort(all, {}, &Priced::alone);
+    std::set<std::string> ways;
+    for (const Priced& priced : all) ways.insert(priced.dealing);
+    const int each = std::max(1, limits_.most_options / static_cast<int>(ways.size()));
+    std::map<std::string, int> taken;
+    std::vector<Priced> kept;
+    for (Priced& priced : all)
+      if (taken[priced.dealing]++ < each || priced.option.segments_only) kept.push_back(std::move(priced));
+    return kept;
+  }
+
+  const Hierarchy& hierarchy_;
+  const OptionLimits& limits_;
+  std::vector<double> shares_;
+  PriceList prices_;
+};
+
+// Names are known (parse_step).
+std::vector<int> numbers_of(const std::vector<std::string>& names, const Step& step) {
+  std::vector<int> numbers;
+  for (const std::string& name : names)
+    numbers.push_back(static_cast<int>(std::ranges::find(step.tasks, name, &Task::name) - step.tasks.begin()));
+  return numbers;
+}
+
+}  // namespace
+
+Result<PricedStep> price_step(const Step& step, const Hierarchy& hierarchy, const Machine& machine,
+                              const OptionLimits& limits) {
+  Pricing pricing(hierarchy, machine, limits);
+  PricedStep priced;
+  priced.graph.channels = pricing.channels();
+  for (const Task& task : step.tasks) {
+    std::vector<std::string>& motifs = priced.motifs.emplace_back();
+    joint::Task made{.name = task.name, .seconds = task.seconds};
+    if (task.collective) {
+      Result<joint::Task> operation = pricing.operation(task, motifs);
+      if (!operation.ok()) return operation.status();
+      made = std::move(*operation);
+    }
+    made.after = numbers_of(task.after, step);
+    made.after_previous = numbers_of(task.after_previous, step);
+    priced.graph.tasks.push_back(std::move(made));
+  }
+  if (Status status = joint::validate(priced.graph); !status.ok()) return status;
+  return priced;
+}
+
+}  // namespace plait::plan::step
