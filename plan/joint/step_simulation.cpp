@@ -16,7 +16,7 @@ constexpr std::uint64_t bit(int index) { return std::uint64_t{1} << index; }
 
 }  // namespace
 
-StepSimulation::StepSimulation(const StepTables& tables) : tables_(tables), stride_(tables.most_slots) {
+StepSimulation::StepSimulation(const StepTables& tables) : tables_(tables) {
   const std::size_t tasks = tables.tasks.size(), slots = static_cast<std::size_t>(tables.most_slots);
   first_slot_.resize(tasks);
   slot_task_.resize(slots);
@@ -51,7 +51,7 @@ void StepSimulation::choose(std::span<const int> options) {
     const FlatOption& option = tables_.option(task, options[task]);
     for (int piece = 0; piece < option.pieces; ++piece) {
       slot_task_[slots_] = task;
-      slot_piece_[slots_++] = option.first_piece + piece;
+      slot_piece_[slots_++] = tables_.pieces[option.first_piece + piece];
       scale += tables_.pieces[option.first_piece + piece].seconds;
     }
     pieces_ += option.pieces;
@@ -70,7 +70,7 @@ void StepSimulation::reset() {
   position_ = iteration_ = 0;
   turn_ = -1;
   computing_ = stopped_ = false;
-  computation_rate_ = 1;
+  rates_stale_ = true;
   full_ = 0;
   tasks_left_[0] = static_cast<int>(tables_.tasks.size());
   last_pace_ = 0;
@@ -298,6 +298,7 @@ void StepSimulation::begin(int slot) {
   const int task = slot_task_[slot];
   begun_[task] |= bit(slot - first_slot_[task]);
   if constexpr (contended) {
+    rates_stale_ = true;
     occupy(piece.channels, 1);
   } else {
     full_ |= piece.channels;
@@ -308,18 +309,23 @@ void StepSimulation::begin(int slot) {
 
 // ---- time
 
-// What runs beside what decides how fast.
+// What runs beside what decides how fast. One computation behind another changes nothing.
 void StepSimulation::set_rates() {
+  if (!rates_stale_ && computing_ == rated_computing_) return;
+  rates_stale_ = false;
+  rated_computing_ = computing_;
   double load = 0;
   for (Running& running : running_) {
     const FlatPiece& piece = piece_of(running.slot);
     load += piece.load;
-    running.rate = 1;
+    double rate = 1;
     for (std::uint32_t left = piece.channels & tables_.shared; left != 0; left &= left - 1) {
       const int channel = std::countr_zero(left), together = used_[channel];
-      running.rate = std::min(running.rate, tables_.gain[channel][together - 1] / together);
+      rate = std::min(rate, tables_.gain[channel][together - 1] / together);
     }
-    if (computing_) running.rate *= piece.rate;
+    if (computing_) rate *= piece.rate;
+    running.rate = rate;
+    running.slowness = 1 / rate;
   }
   computation_rate_ = std::max(tables_.least_computing_rate, 1 - load);
 }
@@ -329,7 +335,7 @@ template <bool contended>
 void StepSimulation::advance() {
   if constexpr (contended) {
     double pass = computing_ ? computation_left_ / computation_rate_ : never;
-    for (const Running& running : running_) pass = std::min(pass, running.left / running.rate);
+    for (const Running& running : running_) pass = std::min(pass, running.left * running.slowness);
     now_ += pass;
     computation_left_ -= pass * computation_rate_;
     for (Running& running : running_) running.left -= pass * running.rate;
@@ -356,6 +362,7 @@ void StepSimulation::complete_due() {
     running_[i] = running_.back();
     running_.pop_back();
     if constexpr (contended) {
+      rates_stale_ = true;
       occupy(piece_of(slot).channels, -1);
     } else {
       full_ &= ~piece_of(slot).channels;

@@ -67,7 +67,7 @@ class StepSimulation {
   int slots() const { return slots_; }
   int first_slot(int task) const { return first_slot_[task]; }
   int task_of(int slot) const { return slot_task_[slot]; }
-  const FlatPiece& piece_of(int slot) const { return tables_.pieces[slot_piece_[slot]]; }
+  const FlatPiece& piece_of(int slot) const { return slot_piece_[slot]; }
   // Of the last simulation, for its last iterations that ended, `rows` - 2 of them at most.
   static constexpr int rows = 8;  // a power of two
   int last_iteration() const { return last_iteration_; }
@@ -78,7 +78,7 @@ class StepSimulation {
   enum class Rule { order, priority, turn };
   struct Running {
     double left = 0;  // seconds of its own work; without contention, the time when it ends
-    double rate = 1;
+    double rate = 1, slowness = 1;
     int slot = 0;
   };
   struct Ready {
@@ -94,7 +94,7 @@ class StepSimulation {
     int next = 0, round = 0;
   };
 
-  std::size_t row(int iteration) const { return static_cast<std::size_t>((iteration & (rows - 1)) * stride_); }
+  std::size_t row(int iteration) const { return static_cast<std::size_t>((iteration & (rows - 1)) * slots_); }
   template <Rule rule>
   SimulationResult simulate(const SimulationLimits& limits);
   template <bool contended, Rule rule>
@@ -144,9 +144,10 @@ class StepSimulation {
 
   const StepTables& tables_;
   // By slot.
-  int slots_ = 0, pieces_ = 0, stride_ = 0;
-  std::vector<int> first_slot_, slot_task_, slot_piece_;
-  double tiny_ = 0;  // times this near are the same: sums in another order differ in the last bits
+  int slots_ = 0, pieces_ = 0;
+  std::vector<int> first_slot_, slot_task_;
+  std::vector<FlatPiece> slot_piece_;  // copies, one behind the other
+  double tiny_ = 0;                    // times this near are the same: sums in another order differ in the last bits
   // By task.
   std::vector<int> issued_, ended_, left_;  // instances submitted, ended; pieces left of the present one
   std::vector<std::uint64_t> begun_, done_;
@@ -155,6 +156,7 @@ class StepSimulation {
   double now_ = 0;
   int position_ = 0, iteration_ = 0, turn_ = 0;
   bool computing_ = false, stopped_ = false;
+  bool rates_stale_ = true, rated_computing_ = false;  // of what runs, by what runs beside it
   double computation_left_ = 0, computation_rate_ = 1;
   std::vector<Running> running_;
   std::vector<int> used_;  // by channel

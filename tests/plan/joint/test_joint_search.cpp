@@ -57,6 +57,27 @@ TEST(JointSearch, PredictsWhatItsOrderTakes) {
   }
 }
 
+// An order can be told from any of its pieces on: what goes to the end of the period is one iteration ahead then.
+TEST(JointSearch, OrdersMeanTheSameFromAnyPieceOn) {
+  for (int seed = 1; seed <= 20; ++seed) {
+    const StepGraph step = random_graph({.kind = graph_kinds[seed % 5],
+                                         .operations = 10,
+                                         .communication = 0.5 * (1 + seed % 4),
+                                         .seed = static_cast<std::uint64_t>(seed)});
+    const JointPlan plan = joint_search(step, limited(1000));
+    const StepTables tables(step);
+    ListScheduler scheduler(tables);
+    std::vector<OrderedPiece> order = plan.order;
+    for (std::size_t turn = 0; turn < order.size(); ++turn) {
+      ++order[0].ahead;
+      std::rotate(order.begin(), order.begin() + 1, order.end());
+      if (turn % 3 != 0) continue;
+      EXPECT_NEAR(scheduler.schedule(plan.options, order).seconds, plan.seconds, 1e-9 * plan.seconds)
+          << "seed " << seed;
+    }
+  }
+}
+
 // bound <= optimum <= found, and found is nearly always the optimum.
 TEST(JointSearch, FindsTheOptimumOfSmallSteps) {
   std::mt19937_64 random(static_cast<std::uint64_t>(testing::UnitTest::GetInstance()->random_seed()));
