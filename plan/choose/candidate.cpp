@@ -118,7 +118,7 @@ Result<std::vector<std::int8_t>> take_rails(std::string_view& text, int rails) {
     taken.push_back(static_cast<std::int8_t>(rail));
     list.remove_prefix(std::min(list.size(), one.size() + 1));
   }
-  if (taken.empty()) return Status(Code::invalid, "expected numbers of rails behind the @");
+  if (taken.empty() || text.ends_with(',')) return Status(Code::invalid, "expected numbers of rails behind the @");
   text = text.substr(0, at);
   return taken;
 }
@@ -178,9 +178,8 @@ Result<Candidate> of_motifs(std::string_view text, const Call& call, const Candi
   if (!rules.ok()) return rules.status();
   const auto rewriting = rewriting_of(*rules, call.collective, call.root, call.commutative, context.hierarchy);
   if (!rewriting.ok()) return Status(rewriting.status().code(), "plan " + name + ": " + rewriting.status().message());
-  if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
   return Candidate{.name = name,  // plans are kept by name
-                   .seconds = seconds_of(motif_times(*rewriting, call, *rails, context)),
+                   .seconds = seconds_of(MotifPricer(context).times(*rewriting, call, *rails)),
                    .rails = *rails,
                    .rules = std::move(*rules)};
 }
@@ -226,7 +225,9 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
                           const Hierarchy& hierarchy, const Routes& routes) {
   if (of_motifs(candidate)) {
     const auto rewriting = rewriting_of(candidate.rules, collective, root, commutative, hierarchy);
-    return rewriting.ok() ? lower_motifs(candidate, *rewriting, collective, hierarchy, routes) : rewriting.status();
+    if (!rewriting.ok()) return rewriting.status();
+    if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
+    return lower_motifs(candidate, *rewriting, collective, hierarchy, routes);
   }
   const bool in_order = !commutative && reduces(collective);
   const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1,

@@ -42,118 +42,6 @@ Instruct instruct_of(Collective what) {
   }
 }
 
-struct Cost {
-  double latency = 0, seconds = 0;  // of which the first is that of an empty call
-};
-
-// What a communicator of the group takes for the whole pattern, by the algorithm that the motif goes by.
-double whole_pattern_seconds(const Motif& motif, double bytes, const CandidateContext& context) {
-  const Algorithm* algorithm = motif::algorithm_of(motif, {});
-  if (motif.what == Collective::alltoall || algorithm == nullptr)
-    return exchanges::pairwise.seconds(bytes,
-                                       {context.hierarchy, context.machine, context.siblings, context.shared_memory});
-  const Call call{.collective = motif.what, .count = static_cast<std::size_t>(std::max(1.0, bytes))};
-  CallSynthesis synthesis = synthesis_of(call, context);
-  synthesis.options.fewest_chunks = synthesis.options.most_chunks = 1;
-  const auto levels = static_cast<int>(context.hierarchy.levels().size());
-  const Program program{{{.what = instruct_of(motif.what), .first = 0, .last = levels - 1, .algorithm = algorithm}}};
-  const auto priced = price_program(synthesis.task, synthesis.model, synthesis.options, program);
-  return priced.ok() ? priced->seconds : 0;
-}
-
-class Pricing {
- public:
-  Pricing(const Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails,
-          const CandidateContext& context)
-      : context_(context), rails_(rails), shares_(rail_shares(context.machine)) {
-    const double bytes = static_cast<double>(payload_bytes(call, context.hierarchy.ranks()));
-    const bool divided = call.counts != nullptr;  // the sum of all blocks
-    unit_bytes_ = bytes / rewriting.units / (divided ? context.hierarchy.ranks() : 1);
-  }
-
-  // Notes when each motif runs.
-  Cost of(const Term& term, double begin) {
-    if (term.kind == Term::Kind::motif) return of(term.motif, begin);
-    if (term.kind == Term::Kind::parallel) return in_parallel(term, begin);
-    Cost all;
-    for (const Term& part : term.parts) {
-      const Cost cost = of(part, begin + all.seconds);
-      all.latency += cost.latency;
-      all.seconds += cost.seconds;
-    }
-    return all;
-  }
-
-  std::vector<MotifTime> take_times() { return std::move(times_); }
-
- private:
-  Cost of(const Motif& motif, double begin) {
-    rail_ = rails_.empty() ? any_rail : rails_[number_++ % rails_.size()];
-    const Hierarchy group = Hierarchy::nodes_of(on_nodes(motif, context_.hierarchy));
-    CandidateContext context{.hierarchy = group,
-                             .machine = context_.machine,
-                             .siblings = context_.siblings,
-                             .chunk_bytes = context_.chunk_bytes,
-                             .rails = context_.rails,
-                             .shared_memory = context_.shared_memory};
-    const double bytes = motif.payload.count * unit_bytes_;
-    Cost cost{whole_pattern_seconds(motif, 1, context), whole_pattern_seconds(motif, bytes, context)};
-    if (rail_ != any_rail) {
-      const double share = shares_[std::min(static_cast<std::size_t>(rail_), shares_.size() - 1)];
-      cost.seconds = cost.latency + (cost.seconds - cost.latency) / share;
-    }
-    if (!motif.whole_pattern()) {
-      const int transfers = motif.distances.count - (motif.distances.first == 0 ? 1 : 0);
-      const double share = static_cast<double>(transfers) / (motif.members() - 1);
-      cost.seconds = cost.latency + share * (cost.seconds - cost.latency);
-    }
-    times_.push_back({&motif, rail_, begin, begin + cost.seconds});
-    return cost;
-  }
-
-  // What a rail has so far: motifs that follow each other, and the ranks of those that begin with the latest one.
-  struct Occupied {
-    double latency = 0, seconds = 0;  // of which latency is none
-    double latest = 0;                // its begin
-    std::vector<int> ranks = {};
-  };
-
-  Cost in_parallel(const Term& term, double begin) {
-    std::map<int, Occupied> by_rail;
-    Cost all;
-    for (const Term& part : term.parts) {
-      const std::size_t first = times_.size();
-      Occupied& rail = by_rail[next_rail()];
-      const std::vector<int>& group = motif::motifs_of(part).front()->group;
-      const bool beside = !rail.ranks.empty() && std::ranges::none_of(group, [&](int rank) {
-        return std::ranges::find(rail.ranks, rank) != rail.ranks.end();
-      });
-      const double at = beside ? rail.latest : begin + rail.seconds;
-      const Cost cost = of(part, at);
-      if (!beside) {
-        rail.ranks.clear();
-        rail.seconds += cost.seconds - cost.latency;
-      }
-      rail.latest = at;
-      rail.latency = std::max(rail.latency, cost.latency);
-      rail.ranks.insert(rail.ranks.end(), group.begin(), group.end());
-      for (std::size_t i = first; i < times_.size(); ++i) all.seconds = std::max(all.seconds, times_[i].end - begin);
-    }
-    for (const auto& [number, rail] : by_rail) all.latency = std::max(all.latency, rail.latency);
-    return all;
-  }
-
-  int next_rail() const { return rails_.empty() ? any_rail : rails_[number_ % rails_.size()]; }
-
-  const CandidateContext& context_;
-  std::span<const std::int8_t> rails_;
-  std::vector<double> shares_;
-  double unit_bytes_ = 0;
-  std::size_t number_ = 0;
-  int rail_ = any_rail;  // of the motif that was looked at last
-  std::vector<MotifTime> times_;
-};
-
 }  // namespace
 
 Result<Rewriting> rewriting_of(std::span<const motif::Rule> rules, Collective collective, int root, bool commutative,
@@ -180,11 +68,137 @@ std::vector<double> rail_shares(const Machine& machine) {
   return {1};
 }
 
-std::vector<MotifTime> motif_times(const Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails,
-                                   const CandidateContext& context) {
-  Pricing pricing(rewriting, call, rails, context);
-  pricing.of(rewriting.term, 0);
-  return pricing.take_times();
+namespace {
+
+Machine without_overheads(Machine machine) {
+  for (LinkLevel& level : machine.levels) level.overhead = level.port_seconds_per_message = 0;
+  return machine;
+}
+
+// Ranks as bits: whether two motifs meet is asked for all pairs.
+using Ranks = std::vector<std::uint64_t>;
+
+Ranks ranks_of(const Motif& motif) {
+  Ranks ranks;
+  for (const int rank : motif.group) {
+    const auto word = static_cast<std::size_t>(rank) / 64;
+    if (ranks.size() <= word) ranks.resize(word + 1);
+    ranks[word] |= std::uint64_t{1} << (rank % 64);
+  }
+  return ranks;
+}
+
+bool meet(const Ranks& a, const Ranks& b) {
+  for (std::size_t word = 0; word < std::min(a.size(), b.size()); ++word)
+    if ((a[word] & b[word]) != 0) return true;
+  return false;
+}
+
+}  // namespace
+
+// Motifs from the left, each as early as what is before it in a sequence, and its rail, allow.
+class MotifPricer::Placing {
+ public:
+  Placing(MotifPricer& pricer, const Rewriting& rewriting, double unit_bytes, std::span<const std::int8_t> rails)
+      : pricer_(pricer),
+        unit_bytes_(unit_bytes),
+        rails_(rails),
+        dealt_(motif::dealt_ways(rewriting.term, std::max<std::size_t>(rails.size(), 1))) {
+    place(rewriting.term, 0);
+  }
+
+  std::vector<MotifTime> take() { return std::move(times_); }
+
+ private:
+  // On a rail, or on all of them: since when these ranks are through with it.
+  struct Occupied {
+    int rail;
+    double until;
+    Ranks ranks;
+  };
+
+  // Returns the end of the last.
+  double place(const Term& term, double ready) {
+    if (term.kind == Term::Kind::motif) return place(term.motif, ready);
+    double end = ready;
+    for (const Term& part : term.parts) {
+      const double last = place(part, term.kind == Term::Kind::sequence ? end : ready);
+      end = std::max(end, last);
+    }
+    return end;
+  }
+
+  double place(const Motif& motif, double ready) {
+    const std::size_t number = times_.size();
+    const int rail = rails_.empty() ? any_rail : rails_[dealt_[number]];
+    const Price price = pricer_.price(motif, motif.payload.count * unit_bytes_);
+    double busy = price.seconds - price.latency;
+    if (rail != any_rail) busy /= pricer_.shares_[std::min(static_cast<std::size_t>(rail), pricer_.shares_.size() - 1)];
+    Ranks ranks = ranks_of(motif);
+    double begin = ready;
+    for (const Occupied& other : occupied_)
+      if ((rail == any_rail || other.rail == any_rail || other.rail == rail) && meet(ranks, other.ranks))
+        begin = std::max(begin, other.until);
+    occupied_.push_back({rail, begin + busy, std::move(ranks)});
+    times_.push_back({&motif, rail, begin, begin + price.latency + busy});
+    return times_.back().end;
+  }
+
+  MotifPricer& pricer_;
+  double unit_bytes_;
+  std::span<const std::int8_t> rails_;
+  std::vector<std::size_t> dealt_;
+  std::vector<Occupied> occupied_;
+  std::vector<MotifTime> times_;
+};
+
+MotifPricer::MotifPricer(const CandidateContext& context)
+    : context_(context), bare_(without_overheads(context.machine)), shares_(rail_shares(context.machine)) {}
+
+double MotifPricer::whole_pattern_seconds(const Motif& motif, std::size_t bytes, const Machine& machine) const {
+  const Hierarchy group = Hierarchy::nodes_of(on_nodes(motif, context_.hierarchy));
+  const Algorithm* algorithm = motif::algorithm_of(motif, {});
+  // Parts of a pattern go directly.
+  if (motif.what == Collective::alltoall || algorithm == nullptr)
+    return exchanges::pairwise.seconds(static_cast<double>(bytes),
+                                       {group, machine, context_.siblings, context_.shared_memory});
+  const Call call{.collective = motif.what, .count = bytes};
+  CallSynthesis synthesis = synthesis_of(call, {.hierarchy = group,
+                                                .machine = machine,
+                                                .siblings = context_.siblings,
+                                                .chunk_bytes = context_.chunk_bytes,
+                                                .rails = context_.rails,
+                                                .shared_memory = context_.shared_memory});
+  synthesis.options.fewest_chunks = synthesis.options.most_chunks = 1;
+  const auto levels = static_cast<int>(group.levels().size());
+  const Program program{{{.what = instruct_of(motif.what), .first = 0, .last = levels - 1, .algorithm = algorithm}}};
+  const auto priced = price_program(synthesis.task, synthesis.model, synthesis.options, program);
+  return priced.ok() ? priced->seconds : 0;
+}
+
+// Of parts of a pattern so many of the whole one's messages.
+MotifPricer::Price MotifPricer::price(const Motif& motif, double bytes) {
+  constexpr double most = 1e15;  // as a size
+  const auto whole = static_cast<std::size_t>(std::clamp(bytes, 1.0, most));
+  const auto [entry, fresh] = known_.try_emplace(Key{motif.what, motif.whole_pattern(), whole, on_nodes(motif, context_.hierarchy)});
+  Price& known = entry->second;
+  if (fresh) {
+    known.seconds = whole_pattern_seconds(motif, whole, context_.machine);
+    known.latency = std::min(known.seconds, whole_pattern_seconds(motif, 1, bare_));
+  }
+  if (motif.whole_pattern()) return known;
+  const int transfers = motif.distances.count - (motif.distances.first == 0 ? 1 : 0);
+  const double share = static_cast<double>(transfers) / std::max(1, motif.members() - 1);
+  return {transfers > 0 ? known.latency : 0,
+          (transfers > 0 ? known.latency : 0) + share * (known.seconds - known.latency)};
+}
+
+std::vector<MotifTime> MotifPricer::times(const Rewriting& rewriting, const Call& call,
+                                          std::span<const std::int8_t> rails) {
+  const double bytes = static_cast<double>(payload_bytes(call, context_.hierarchy.ranks()));
+  const bool divided = call.counts != nullptr;  // the sum of all blocks
+  const double unit_bytes = bytes / rewriting.units / (divided ? context_.hierarchy.ranks() : 1);
+  return Placing(*this, rewriting, unit_bytes, rails).take();
 }
 
 double seconds_of(std::span<const MotifTime> times) {

@@ -1,7 +1,10 @@
 // A call as motifs (plan/motif), and what they are predicted to take.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "core/status.h"
@@ -32,10 +35,32 @@ struct MotifTime {
   double begin = 0, end = 0;
 };
 
-// Predicted: of a motif its cost in a communicator of its group; motifs on one rail one after the other, but for their
-// latencies; those on different rails, or of other ranks, together. In the order of the motifs.
-std::vector<MotifTime> motif_times(const motif::Rewriting& rewriting, const Call& call,
-                                   std::span<const std::int8_t> rails, const CandidateContext& context);
+// Prices motifs on one system, and remembers what it was asked.
+class MotifPricer {
+ public:
+  // What `context` names must outlive this.
+  explicit MotifPricer(const CandidateContext& context);
+
+  // Predicted, in the order of the motifs: of a motif its cost in a communicator of its group, by the algorithm that it
+  // goes by; motifs on one rail that share a rank one after the other, but for the latency of the wire; others
+  // together.
+  std::vector<MotifTime> times(const motif::Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails);
+
+ private:
+  struct Price {
+    double latency = 0, seconds = 0;  // of which the first is the wire's alone
+  };
+  using Key = std::tuple<Collective, bool, std::size_t, std::vector<int>>;
+  class Placing;
+
+  double whole_pattern_seconds(const motif::Motif& motif, std::size_t bytes, const Machine& machine) const;
+  Price price(const motif::Motif& motif, double bytes);
+
+  CandidateContext context_;
+  Machine bare_;  // the machine without what each message takes of processors and ports
+  std::vector<double> shares_;
+  std::map<Key, Price> known_;
+};
 double seconds_of(std::span<const MotifTime> times);
 
 }  // namespace plait::plan

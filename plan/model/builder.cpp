@@ -202,14 +202,16 @@ void Builder::order_send(int rank, const Step& step) {
   last.step = static_cast<std::int32_t>(ranks_[static_cast<std::size_t>(rank)].schedule.steps.size());
 }
 
-void Builder::begin_round() {
-  rounds_.resize(ranks_.size());
-  for (Round& round : rounds_)
+void Builder::begin_round(int series) {
+  series_ = series;
+  std::vector<Round>& rounds = rounds_[series];
+  rounds.resize(ranks_.size());
+  for (Round& round : rounds)
     if (!round.now.empty()) round.before = std::exchange(round.now, {});
 }
 
 void Builder::keep_to_round(int rank, const Step& step) {
-  Round& round = rounds_[static_cast<std::size_t>(rank)];
+  Round& round = rounds_[series_][static_cast<std::size_t>(rank)];
   if (step.kind == StepKind::send)
     for (const std::int32_t before : round.before) depend_on(before);
   round.now.push_back(static_cast<std::int32_t>(ranks_[static_cast<std::size_t>(rank)].schedule.steps.size()));
@@ -220,7 +222,7 @@ void Builder::finish_step(int rank, Step step, const std::vector<Holding>& read,
   for (const Holding& where : read) reads(rank, where);
   for (const Holding& where : written) writes(rank, where);
   if (!last_sends_.empty() && step.kind == StepKind::send && traits(step.channel).crosses_nodes) order_send(rank, step);
-  if (!rounds_.empty() && !is_local(step.kind) && traits(step.channel).crosses_nodes) keep_to_round(rank, step);
+  if (series_ >= 0 && !is_local(step.kind) && traits(step.channel).crosses_nodes) keep_to_round(rank, step);
   std::sort(pending_after_.begin(), pending_after_.end());
   pending_after_.erase(std::unique(pending_after_.begin(), pending_after_.end()), pending_after_.end());
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <ranges>
 #include <span>
 #include <vector>
@@ -36,9 +37,11 @@ class Builder {
   // sent, so that its NIC serves the moves in their order.
   void keep_order_of_sends() { last_sends_.resize(ranks_.size()); }
 
-  // From now on a rank sends nothing over the network before its messages since the last call, in and out, are through:
-  // so many ranks at a time send to one.
-  void begin_round();
+  // Messages over the network of a series of rounds: until the next call a rank sends nothing before its messages of
+  // the series' round before, in and out, are through, so that only so many ranks at a time send to one. Series do not
+  // wait for each other. end_rounds(): what follows belongs to none.
+  void begin_round(int series);
+  void end_rounds() { series_ = -1; }
 
   const Semantics& semantics() const { return semantics_; }
 
@@ -105,7 +108,7 @@ class Builder {
     std::int32_t peer = -1, step = -1, step_to_other = -1;
   };
 
-  // A rank's messages over the network in this round, and in the one before.
+  // A rank's messages over the network in a series' latest round, and in the one before.
   struct Round {
     std::vector<std::int32_t> now, before;
   };
@@ -153,8 +156,9 @@ class Builder {
   std::vector<RankState> ranks_;
   std::vector<Reader> reader_pool_;
   std::vector<std::uint32_t> pending_after_;
-  std::vector<LastSends> last_sends_;  // by rank; empty: the order is free
-  std::vector<Round> rounds_;          // by rank; empty: there are none
+  std::vector<LastSends> last_sends_;         // by rank; empty: the order is free
+  std::map<int, std::vector<Round>> rounds_;  // by series, by rank
+  int series_ = -1;                           // at work; -1: none
 };
 
 }  // namespace plait::plan

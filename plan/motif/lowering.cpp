@@ -38,8 +38,10 @@ bool is_vector(const Rewriting& rewriting) { return !has_pieces(rewriting.whole.
 int segments_of_unit(const Rewriting& rewriting, std::span<const Way> ways) {
   int segments = 1;
   std::size_t number = 0;
+  const std::vector<std::size_t> dealt = dealt_ways(rewriting.term, std::max<std::size_t>(ways.size(), 1));
   for (const Motif* motif : motifs_of(rewriting.term)) {
-    const Way way = ways.empty() ? Way{} : ways[number++ % ways.size()];
+    const std::size_t way_number = dealt[number++];
+    const Way way = ways.empty() ? Way{} : ways[way_number];
     const Algorithm* algorithm = algorithm_of(*motif, way);
     if (motif->what != Collective::allreduce || algorithm == nullptr || algorithm->pieces == nullptr) continue;
     const int pieces = algorithm->pieces(motif->members());
@@ -52,25 +54,36 @@ class Lowering {
  public:
   Lowering(const Rewriting& rewriting, std::span<const Way> ways, const Hierarchy& hierarchy, Builder& builder,
            int segments)
-      : rewriting_(rewriting), ways_(ways), hierarchy_(hierarchy), builder_(builder), segments_of_unit_(segments) {}
+      : rewriting_(rewriting),
+        ways_(ways),
+        hierarchy_(hierarchy),
+        builder_(builder),
+        segments_of_unit_(segments),
+        dealt_(dealt_ways(rewriting.term, std::max<std::size_t>(ways.size(), 1))) {}
 
-  void run() { emit(rewriting_.term); }
+  void run() { emit(rewriting_.term, -1); }
 
  private:
   int rank_of(const Motif& motif, int member) const {
     return hierarchy_.rank_at(motif.group[static_cast<std::size_t>(member % motif.members())]);
   }
 
-  void emit(const Term& term) {
+  // `series`: of rounds, of the splined composition around it; -1: there is none.
+  void emit(const Term& term, int series) {
     if (term.kind == Term::Kind::motif) return emit(term.motif);
+    const bool takes_turns = is_splined(term);
+    if (takes_turns && series < 0) series = std::exchange(next_series_, next_series_ + most_rails + 1);
     for (const Term& part : term.parts) {
-      if (part.kind == Term::Kind::motif && !part.motif.whole_pattern()) builder_.begin_round();
-      emit(part);
+      if (takes_turns && !is_splined(part)) builder_.begin_round(series + 1 + way_of(number_).rail);
+      emit(part, takes_turns ? series : -1);
+      if (takes_turns) builder_.end_rounds();
     }
   }
 
+  Way way_of(std::size_t motif) const { return ways_.empty() ? Way{} : ways_[dealt_[motif]]; }
+
   void emit(const Motif& motif) {
-    const Way way = ways_.empty() ? Way{} : ways_[number_++ % ways_.size()];
+    const Way way = way_of(number_++);
     if (way.rail != any_rail)
       builder_.bind_chunks(std::span(&way.rail, 1));
     else
@@ -168,10 +181,37 @@ class Lowering {
   const Hierarchy& hierarchy_;
   Builder& builder_;
   int segments_of_unit_;
-  std::size_t number_ = 0;
+  std::vector<std::size_t> dealt_;  // by motif
+  std::size_t number_ = 0;          // of the next motif
+  int next_series_ = 0;             // of rounds
 };
 
+void deal(const Term& term, std::size_t ways, std::size_t& next, std::vector<std::size_t>& dealt) {
+  if (term.kind == Term::Kind::motif) {
+    dealt.push_back(next++ % ways);
+    return;
+  }
+  for (std::size_t part = 0; part < term.parts.size(); ++part)
+    if (term.kind == Term::Kind::parallel)
+      dealt.insert(dealt.end(), motifs_of(term.parts[part]).size(), part % ways);
+    else
+      deal(term.parts[part], ways, next, dealt);
+}
+
 }  // namespace
+
+std::vector<std::size_t> dealt_ways(const Term& term, std::size_t ways) {
+  std::vector<std::size_t> dealt;
+  std::size_t next = 0;
+  deal(term, ways, next, dealt);
+  return dealt;
+}
+
+bool is_splined(const Term& term) {
+  if (term.kind != Term::Kind::parallel) return false;
+  const Motif &first = *motifs_of(term.parts[0]).front(), &second = *motifs_of(term.parts[1]).front();
+  return first.group == second.group && first.distances != second.distances;
+}
 
 const Algorithm* algorithm_of(const Motif& motif, const Way& way) {
   if (motif.what == Collective::alltoall || !motif.whole_pattern()) return nullptr;

@@ -23,10 +23,17 @@ struct Way {
 // The algorithm by which a motif of the whole pattern goes; nullptr: its transfers go directly.
 const Algorithm* algorithm_of(const Motif& motif, const Way& way);
 
-// All ranks' schedules; prove() them before their first run. Motif m, from the left, goes by ways[m mod size]; without
-// any by the usual algorithms over all rails. Parts of a pattern (splines) of one composition take turns: a rank sends
-// to those of the next one when it is through with one. `collective`: the motif's own, or the one whose blocks differ
-// in length (allgatherv, reduce_scatter). Fails (unsupported) where the data would be cut into too many blocks.
+// By motif, from the left: which of so many ways it goes by. The parts of an outermost composition in parallel take
+// them in turn, and with a part all of its motifs; motifs that are in none take them in turn as well.
+std::vector<std::size_t> dealt_ways(const Term& term, std::size_t ways);
+
+// Whether the composition's parts are parts of a pattern (a spline), not of the payload.
+bool is_splined(const Term& term);
+
+// All ranks' schedules; prove() them before their first run. Motifs go by `ways` as they are dealt; without any by the
+// usual algorithms over all rails. Parts of a pattern (splines) on one rail take turns: a rank sends to those of the
+// next part when it is through with one. `collective`: the motif's own, or the one whose blocks differ in length
+// (allgatherv, reduce_scatter). Fails (unsupported) where the data would be cut into too many blocks.
 Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways, Collective collective,
                           const Hierarchy& hierarchy, const Routes& routes);
 

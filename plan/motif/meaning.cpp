@@ -62,6 +62,7 @@ class Move {
   Move(const Motif& motif, Values& values, Touched& touched) : motif_(motif), values_(values), touched_(touched) {}
 
   Status run() {
+    if (Status sound = check(); !sound.ok()) return sound;
     switch (motif_.what) {
       case Collective::allreduce:
         return all_reduce();
@@ -77,6 +78,29 @@ class Move {
   }
 
  private:
+  static bool within(const Range& range, int end) {
+    return range.first >= 0 && range.count >= 0 && range.first <= end && range.count <= end - range.first;
+  }
+
+  // Whether all that it names is there.
+  Status check() const {
+    const auto ranks = static_cast<int>(values_.ranks()), units = static_cast<int>(values_.units());
+    std::vector<bool> seen(values_.ranks());
+    bool sound = !motif_.group.empty() && motif_.root >= 0 && motif_.root < motif_.members() &&
+                 within(motif_.distances, motif_.members());
+    for (const int rank : motif_.group) {
+      sound = sound && rank >= 0 && rank < ranks && !seen[static_cast<std::size_t>(rank)];
+      if (sound) seen[static_cast<std::size_t>(rank)] = true;
+    }
+    if (has_pieces(motif_.what) && motif_.pieces == Pieces::of_vector)
+      sound = sound && motif_.stride >= 0 && within(motif_.payload, motif_.stride) &&
+              within({motif_.base, motif_.stride * motif_.members()}, units) && values_.blocks() == 1;
+    else
+      sound = sound && within(motif_.payload, units);
+    sound = sound && (has_pieces(motif_.what) || values_.blocks() == 1);
+    return sound ? Status() : Status(Code::invalid, text(motif_) + ": names what is not there");
+  }
+
   int member(int index) const { return motif_.group[static_cast<std::size_t>(index % motif_.members())]; }
 
   // Calls `take(unit)` for what member `owner`, of an all-to-all the pair (giver, owner), has for its own; for the

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 namespace plait::plan::motif {
@@ -153,34 +154,51 @@ struct Chosen {
 std::int64_t units_factor(const Rule& rule, const Term& term, Chosen chosen) {
   std::int64_t factor = 1;
   for (const Motif* motif : motifs_of(term))
-    if (chosen.takes(rule, *motif)) factor = std::lcm(factor, std::int64_t{motif::units_factor(rule, *motif)});
+    if (chosen.takes(rule, *motif) && factor <= most_units)
+      factor = std::lcm(factor, std::int64_t{motif::units_factor(rule, *motif)});
   return factor;
 }
 
-// Number of motifs that were rewritten.
-int apply_to(const Rule& rule, Term& term, Chosen& chosen) {
+void apply_to(const Rule& rule, Term& term, Chosen& chosen) {
   if (term.kind != Term::Kind::motif) {
-    int applied = 0;
-    for (Term& part : term.parts) applied += apply_to(rule, part, chosen);
-    return applied;
+    for (Term& part : term.parts) apply_to(rule, part, chosen);
+  } else if (chosen.takes(rule, term.motif)) {
+    term = rewritten(rule, term.motif);
   }
-  if (!chosen.takes(rule, term.motif)) return 0;
-  term = rewritten(rule, term.motif);
-  return 1;
+}
+
+// Motifs that the rule makes of one.
+std::int64_t motifs_made(const Rule& rule, const Motif& motif) {
+  if (rule.kind == Rule::Kind::ring) return 2;
+  if (rule.kind != Rule::Kind::tree) return rule.number;
+  const std::int64_t groups = motif.members() / rule.number;
+  return 1 + (motif.what == Collective::allreduce ? 2 : 1) * groups;
+}
+
+// Before anything is made.
+Status check_size(const Rule& rule, const Rewriting& rewriting, std::int64_t factor, Chosen chosen) {
+  if (factor * rewriting.units > most_units)
+    return refuse(rule, text(rewriting.whole), "cuts it into more than " + std::to_string(most_units) + " units");
+  std::int64_t motifs = 0, fitting = 0;
+  for (const Motif* motif : motifs_of(rewriting.term)) {
+    const bool taken = chosen.takes(rule, *motif);
+    motifs += taken ? motifs_made(rule, *motif) : 1;
+    fitting += taken ? 1 : 0;
+  }
+  if (fitting == 0) return refuse(rule, text(rewriting.whole), "it fits none of the motifs");
+  if (motifs > most_motifs)
+    return refuse(rule, text(rewriting.whole), "makes more than " + std::to_string(most_motifs) + " motifs");
+  return {};
 }
 
 Result<Rewriting> rewrite_chosen(const Rewriting& rewriting, const Rule& rule, Chosen chosen) {
   const std::int64_t factor = units_factor(rule, rewriting.term, chosen);
-  if (factor * rewriting.units > most_units)
-    return refuse(rule, text(rewriting.whole), "cuts it into more than " + std::to_string(most_units) + " units");
+  if (Status status = check_size(rule, rewriting, factor, chosen); !status.ok()) return status;
   Rewriting result = rewriting;
   result.units *= static_cast<int>(factor);
   scale(result.whole, static_cast<int>(factor));
   scale(result.term, static_cast<int>(factor));
-  if (apply_to(rule, result.term, chosen) == 0)
-    return refuse(rule, text(rewriting.whole), "it fits none of the motifs");
-  if (motifs_of(result.term).size() > most_motifs)
-    return refuse(rule, text(rewriting.whole), "makes more than " + std::to_string(most_motifs) + " motifs");
+  apply_to(rule, result.term, chosen);
   return result;
 }
 
@@ -231,11 +249,13 @@ std::vector<Rule> rules_for(const Rewriting& rewriting, std::span<const int> seg
 Result<std::vector<Rule>> parse_rules(std::string_view text) {
   std::vector<Rule> rules;
   while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find(','));
-    Result<Rule> rule = parse_rule(one);
+    const auto comma = text.find(',');
+    const Result<Rule> rule = parse_rule(text.substr(0, comma));
     if (!rule.ok()) return rule.status();
     rules.push_back(*rule);
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    if (comma == text.npos) break;
+    text.remove_prefix(comma + 1);
+    if (text.empty()) return parse_rule(text).status();  // a comma at the end
   }
   return rules;
 }
@@ -297,18 +317,19 @@ Result<Rewriting> rewrite(const Rewriting& rewriting, std::span<const Rule> rule
 
 std::vector<std::vector<Rule>> rewritings(const Rewriting& whole, int depth, std::span<const int> segments) {
   std::vector<std::vector<Rule>> lists = {{}};
-  std::vector<std::string> seen = {text(whole.term)};
+  std::vector<Rewriting> forms = {whole};  // of the lists
+  std::unordered_set<std::string> seen = {text(whole.term)};
   for (std::size_t next = 0; next < lists.size(); ++next) {
-    if (static_cast<int>(lists[next].size()) == depth) continue;
-    const Result<Rewriting> here = rewrite(whole, lists[next]);
-    for (const Rule& rule : rules_for(*here, segments)) {
-      const Result<Rewriting> further = rewrite(*here, rule);
-      if (!further.ok()) continue;
-      std::string form = text(further->term);
-      if (std::ranges::find(seen, form) != seen.end()) continue;
-      seen.push_back(std::move(form));
+    if (static_cast<int>(lists[next].size()) == depth) break;  // as all that follow
+    const Rewriting here = std::exchange(forms[next], {});
+    for (const Rule& rule : rules_for(here, segments)) {
+      Result<Rewriting> further = rewrite(here, rule);
+      if (!further.ok() || motifs_of(further->term).size() > most_listed_motifs) continue;
+      if (!seen.insert(text(further->term)).second) continue;
       lists.push_back(lists[next]);
       lists.back().push_back(rule);
+      forms.push_back(static_cast<int>(lists.back().size()) < depth ? std::move(*further) : Rewriting());
+      if (lists.size() == most_lists) return lists;
     }
   }
   return lists;

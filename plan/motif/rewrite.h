@@ -51,7 +51,9 @@ inline constexpr int most_units = 1 << 14;
 inline constexpr int most_motifs = 1 << 12;
 
 // Lists of up to `depth` rules that rewrite the collective in different ways, the shortest first, the empty one (as it
-// is) in front. Numbers are divisors of the group's sizes; segments are cut in `segments`.
+// is) in front. Numbers are divisors of the group's sizes; segments are cut in `segments`. At most so many lists, of so
+// many motifs each.
+inline constexpr std::size_t most_lists = 1000, most_listed_motifs = 256;
 std::vector<std::vector<Rule>> rewritings(const Rewriting& whole, int depth, std::span<const int> segments);
 
 }  // namespace plait::plan::motif

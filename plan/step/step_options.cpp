@@ -9,6 +9,7 @@
 #include "plan/algorithm/exchange.h"
 #include "plan/choose/candidate.h"
 #include "plan/choose/motif_cost.h"
+#include "plan/motif/lowering.h"
 #include "plan/motif/rewrite.h"
 
 namespace plait::plan::step {
@@ -17,6 +18,8 @@ namespace {
 using motif::Motif;
 using motif::Rewriting;
 using motif::Term;
+
+constexpr std::size_t most_parts = motif::most_motifs;
 
 struct Price {
   double latency = 0, seconds = 0;  // of which the first is that of one byte
@@ -68,6 +71,7 @@ class PriceList {
 struct TermPiece {
   std::vector<const Motif*> motifs;
   std::vector<int> after;
+  std::size_t first = 0;  // number of its first motif, from the left
 };
 
 bool apart(const Term& term) {
@@ -83,7 +87,8 @@ bool apart(const Term& term) {
 // The pieces of the term behind those that must end before; returns its last ones.
 std::vector<int> add_pieces(const Term& term, const std::vector<int>& before, std::vector<TermPiece>& pieces) {
   const auto add = [&](std::vector<const Motif*> motifs) {
-    pieces.push_back({std::move(motifs), before});
+    const std::size_t first = pieces.empty() ? 0 : pieces.back().first + pieces.back().motifs.size();
+    pieces.push_back({std::move(motifs), before, first});
     return std::vector<int>{static_cast<int>(pieces.size()) - 1};
   };
   if (term.kind == Term::Kind::motif) return add({&term.motif});
@@ -103,7 +108,7 @@ std::vector<int> add_pieces(const Term& term, const std::vector<int>& before, st
 // How pieces go over the rails.
 struct Dealing {
   std::string text;        // behind the rules: " @0,0,1"
-  std::vector<int> rails;  // piece p over rails[p mod size]; empty: each over all
+  std::vector<int> rails;  // as motif::dealt_ways() takes them; empty: each motif over all
 };
 
 std::string text_of(const std::vector<int>& rails) {
@@ -112,11 +117,11 @@ std::string text_of(const std::vector<int>& rails) {
   return text;
 }
 
-// So many pieces over rails of these shares: each piece to the rail that has the least for its share.
-std::vector<int> deal(int pieces, const std::vector<double>& shares) {
+// So many parts over rails of these shares: each to the rail that has the least for its share.
+std::vector<int> deal(std::size_t parts, const std::vector<double>& shares) {
   std::vector<double> load(shares.size(), 0);
   std::vector<int> rails;
-  for (int piece = 0; piece < pieces; ++piece) {
+  for (std::size_t part = 0; part < parts; ++part) {
     std::size_t best = 0;
     for (std::size_t rail = 1; rail < shares.size(); ++rail)
       if ((load[rail] + 1) / shares[rail] < (load[best] + 1) / shares[best]) best = rail;
@@ -126,12 +131,12 @@ std::vector<int> deal(int pieces, const std::vector<double>& shares) {
   return rails;
 }
 
-std::vector<Dealing> dealings(int pieces, const std::vector<double>& shares) {
+std::vector<Dealing> dealings(std::size_t parts, const std::vector<double>& shares) {
   std::vector<Dealing> all = {{"", {}}};
   if (shares.size() < 2) return all;
   for (int rail = 0; rail < static_cast<int>(shares.size()); ++rail) all.push_back({text_of({rail}), {rail}});
-  if (pieces > 1) {
-    const std::vector<int> rails = deal(pieces, shares);
+  if (parts > 1) {
+    const std::vector<int> rails = deal(parts, shares);
     all.push_back({text_of(rails), rails});
   }
   return all;
@@ -189,14 +194,15 @@ class Pricing {
     const double unit_bytes = static_cast<double>(task.bytes) / rewriting.units;
     const bool cut_only =
         std::ranges::all_of(rules, [](const motif::Rule& rule) { return rule.kind == motif::Rule::Kind::segment; });
-    for (const Dealing& dealing : dealings(static_cast<int>(pieces.size()), shares_)) {
+    const std::vector<std::size_t> parts = motif::dealt_ways(rewriting.term, most_parts);
+    for (const Dealing& dealing : dealings(std::ranges::max(parts) + 1, shares_)) {
       Priced priced{.option = {.name = "[" + motif::text(rules) + "]" + dealing.text,
                                .segments_only = cut_only && dealing.rails.empty()},
                     .dealing = dealing.rails.size() > 1 ? "dealt" : dealing.text};
-      for (std::size_t p = 0; p < pieces.size(); ++p) {
-        const int rail = dealing.rails.empty() ? -1 : dealing.rails[p % dealing.rails.size()];
-        priced.option.pieces.push_back(piece(pieces[p], unit_bytes, rail));
-        for (const Motif* motif : pieces[p].motifs)
+      for (const TermPiece& one : pieces) {
+        const int rail = dealing.rails.empty() ? -1 : dealing.rails[parts[one.first] % dealing.rails.size()];
+        priced.option.pieces.push_back(piece(one, unit_bytes, rail));
+        for (const Motif* motif : one.motifs)
           priced.motifs += (priced.motifs.empty() ? "" : "; ") + motif::text(*motif);
       }
       priced.alone = alone(priced.option);

@@ -184,7 +184,7 @@ void Progress::take_out_first(OperationQueue& queue, bool may_call_host) {
 
 // ---- Turns ----
 
-// Whether the queue's first operation runs by itself; else its group was moved on, or waits.
+// Whether the queue's first operation, which is enlisted, runs by itself; else its group was moved on, or waits.
 bool Progress::runs_by_itself(Communicator& communicator, bool may_call_host, Grouping::Turn& turn) {
   OperationQueue& queue = communicator.operations;
   if (communicator.road == Road::broken) return true;

@@ -48,7 +48,7 @@ enum class Combiner : std::uint8_t {
   subarray,
   darray,
   resized,
-  unknown,  // of one part, or none
+  unknown,  // taken for the data of its first part; none where it has none
 };
 
 // How a dimension of an array is dealt out to processes.

@@ -63,6 +63,7 @@ void add_array(Runs& runs, const Part& part, const ArrayPart& array) {
 
 void add_parts(Runs& runs, const ReadConstruction& made, const TypeReader& reader) {
   if (made.combiner() == Combiner::structure) return add_structure(runs, made, reader);
+  if (made.parts().empty()) return;
   const Part part(made.parts().front(), reader);
   const Numbers numbers = made.numbers();
   switch (made.combiner()) {

@@ -25,7 +25,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int most_depth = 3, most_ranks = 256;
-constexpr std::size_t most_shown = 40;
+constexpr std::size_t most_shown = 40, most_numbers = 8, most_bytes = std::size_t{1} << 40;
+constexpr int most_segments = 256;
 
 struct Options {
   std::string collective, bytes = "1M", system, machine = "default", rules, segments = "2,4,8", rails, svg;
@@ -89,8 +90,12 @@ Result<Question> understand(const Options& options) {
   Result<std::vector<std::int8_t>> rails = parse_rails(options.rails, rails_of(*machine));
   if (!rails.ok()) return rails.status();
   const Result<std::size_t> bytes = parse_bytes(options.bytes);
-  if (!bytes.ok() || *bytes == 0)
-    return {Code::invalid, "--bytes \"" + options.bytes + "\": expected a number such as 64M"};
+  if (!bytes.ok() || *bytes == 0 || *bytes > most_bytes)
+    return {Code::invalid, "--bytes \"" + options.bytes + "\": expected a number such as 64M, up to 1024G"};
+  for (const int number : *segments)
+    if (number < 2 || number > most_segments || segments->size() > most_numbers)
+      return {Code::invalid, "--segments \"" + options.segments + "\": expected up to " + std::to_string(most_numbers) +
+                                 " numbers from 2 to " + std::to_string(most_segments)};
   std::int64_t ranks = 1;
   for (const int number : *system) ranks = std::min<std::int64_t>(ranks * std::max(number, 0), most_ranks + 1);
   if (ranks < 2 || ranks > most_ranks)
@@ -110,12 +115,12 @@ Result<Question> understand(const Options& options) {
   return question;
 }
 
-Result<Found> find(const Question& question, std::vector<motif::Rule> rules) {
+Result<Found> find(const Question& question, std::vector<motif::Rule> rules, MotifPricer& pricer) {
   const Call& call = question.call;
   Result<motif::Rewriting> rewriting = rewriting_of(rules, call.collective, call.root, true, question.hierarchy);
   if (!rewriting.ok()) return rewriting.status();
   if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
-  const double seconds = seconds_of(motif_times(*rewriting, call, question.rails, context_of(question)));
+  const double seconds = seconds_of(pricer.times(*rewriting, call, question.rails));
   return Found{std::move(rules), std::move(*rewriting), seconds};
 }
 
@@ -133,13 +138,16 @@ Result<std::vector<Found>> find_all(const Question& question, const Options& opt
     lists.push_back(std::move(*rules));
   }
   std::vector<Found> all;
+  Status refusal;  // the first
+  MotifPricer pricer(context_of(question));
   for (std::vector<motif::Rule>& rules : lists) {
-    Result<Found> found = find(question, std::move(rules));
+    Result<Found> found = find(question, std::move(rules), pricer);
     if (found.ok())
       all.push_back(std::move(*found));
-    else if (!options.rules.empty())
-      return found.status();
+    else if (refusal.ok())
+      refusal = found.status();
   }
+  if (all.empty()) return refusal;
   std::ranges::stable_sort(all, {}, &Found::seconds);
   return all;
 }
@@ -177,10 +185,18 @@ void print_list(const Question& question, const std::vector<Found>& all) {
 void print_one(const Question& question, const Found& found) {
   std::cout << title_of(question) << ", " << rules_text(found) << ": " << format_seconds(found.seconds)
             << " predicted, proven\n";
-  for (const MotifTime& time : motif_times(found.rewriting, question.call, question.rails, context_of(question)))
+  for (const MotifTime& time : MotifPricer(context_of(question)).times(found.rewriting, question.call, question.rails))
     std::cout << padded(format_seconds(time.begin), 10) << padded(format_seconds(time.end), 10) << "  "
               << (time.rail == any_rail ? std::string() : "rail " + std::to_string(time.rail) + "  ")
               << motif::text(*time.motif) << '\n';
+}
+
+// As PLAIT_PLAN takes it.
+std::string plan_text(const Question& question, const Found& found) {
+  std::string text = "[" + motif::text(found.rules) + "]";
+  for (std::size_t i = 0; i < question.rails.size(); ++i)
+    text += (i == 0 ? " @" : ",") + std::to_string(question.rails[i]);
+  return text;
 }
 
 Json json_of(const Question& question, const std::vector<Found>& all) {
@@ -191,13 +207,14 @@ Json json_of(const Question& question, const std::vector<Found>& all) {
                {"rewritings", Json::array()}};
   for (const Found& found : all) {
     Json motifs = Json::array();
-    for (const MotifTime& time : motif_times(found.rewriting, question.call, question.rails, context_of(question))) {
+    for (const MotifTime& time :
+         MotifPricer(context_of(question)).times(found.rewriting, question.call, question.rails)) {
       Json motif = {{"motif", motif::text(*time.motif)}, {"begin", time.begin}, {"end", time.end}};
       if (time.rail != any_rail) motif["rail"] = time.rail;
       motifs.push_back(std::move(motif));
     }
     json["rewritings"].push_back({{"rules", motif::text(found.rules)},
-                                  {"plan", "[" + motif::text(found.rules) + "]"},
+                                  {"plan", plan_text(question, found)},
                                   {"seconds", found.seconds},
                                   {"units", found.rewriting.units},
                                   {"text", motif::text(found.rewriting.term)},
@@ -214,7 +231,8 @@ TimelinePicture picture_of(const Question& question, const Found& found) {
   picture.subtitle = "predicted " + format_seconds(found.seconds);
   std::map<int, TimelineLane> lanes;
   std::map<Collective, TimelineInk> inks;
-  for (const MotifTime& time : motif_times(found.rewriting, question.call, question.rails, context_of(question))) {
+  for (const MotifTime& time :
+       MotifPricer(context_of(question)).times(found.rewriting, question.call, question.rails)) {
     const auto [ink, fresh] = inks.try_emplace(time.motif->what, TimelineInk{static_cast<int>(inks.size()), 0});
     if (fresh) picture.legend.push_back({ink->second, std::string(name(time.motif->what))});
     const std::string text = motif::text(*time.motif);
@@ -259,7 +277,6 @@ class MotifCommand : public Command {
     if (!question.ok()) return question.status();
     const Result<std::vector<Found>> all = find_all(*question, options_);
     if (!all.ok()) return all.status();
-    if (all->empty()) return Status(Code::invalid, "no rewriting can be proven here");
     if (!options_.svg.empty())
       if (Status written = replace_file(options_.svg, timeline_svg(picture_of(*question, all->front()))); !written.ok())
         return Status(written.code(), "--svg " + written.message());

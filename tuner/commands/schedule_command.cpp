@@ -30,7 +30,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t longest_step_file = std::size_t{16} << 20;
-constexpr int most_ranks = 256, most_depth = 3, most_chains = 64;
+constexpr int most_ranks = 256, most_depth = 3, most_chains = 64, most_segments = 256;
+constexpr std::size_t most_numbers = 8;
 
 struct Options {
   std::string trace, system, machine = "default", output, svg, segments = "2,4,8";
@@ -64,6 +65,11 @@ Result<Question> understand(const Options& options) {
   if (!system.ok()) return system.status();
   const Result<std::vector<int>> segments = parse_numbers("--segments", options.segments);
   if (!segments.ok()) return segments.status();
+  for (const int number : *segments)
+    if (number < 2 || number > most_segments || segments->size() > most_numbers)
+      return Status(Code::invalid, "--segments \"" + options.segments + "\": expected up to " +
+                                       std::to_string(most_numbers) + " numbers from 2 to " +
+                                       std::to_string(most_segments));
   std::int64_t ranks = 1;
   for (const int number : *system) ranks = std::min<std::int64_t>(ranks * std::max(number, 0), most_ranks + 1);
   if (ranks < 2 || ranks > most_ranks)
@@ -123,7 +129,7 @@ std::vector<Row> rows_of(const plan::joint::Baselines& times) {
 }
 
 double distance(const plan::joint::JointPlan& plan) {
-  return plan.bound.seconds() > 0 ? plan.seconds / plan.bound.seconds() - 1 : 0;
+  return plan.bound.seconds() > 0 ? std::max(0.0, plan.seconds / plan.bound.seconds() - 1) : 0;
 }
 
 std::string percent(double share) {
@@ -161,8 +167,8 @@ void print_text(const Question& question, const Answer& answer) {
       std::cout << "  " << answer.priced.graph.tasks[task].name << "  " << option->name << '\n';
 }
 
-// What an enforcer needs: of each operation its plan, of each channel the order of motifs within a step. `iteration`:
-// how many steps later than the first of the period the motif's operation was issued.
+// What an enforcer needs: of each operation its plan, of each channel the order of motifs within a step. `steps_ahead`:
+// so many steps the motif's operation is ahead of the others'.
 Json schedule_json(const Question& question, const Answer& answer) {
   const plan::joint::JointPlan& joint = answer.times.joint;
   Json json = {{"plait_schedule", 1}, {"step", question.step.name}, {"ranks", question.hierarchy.ranks()}};

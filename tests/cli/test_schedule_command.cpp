@@ -1,0 +1,102 @@
+// plait schedule: what it plans, prints and writes, and each bad input.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/command_call.h"
+#include "tuner/commands/command.h"
+
+namespace plait::tuner {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* two_rails = R"({"plait_machine": 1, "name": "two rails", "levels": [
+  {"name": "node", "latency_seconds": 5e-5, "overhead_seconds": 5e-6, "port_bytes_per_second": 1.25e8, "network": true,
+   "rails": 2, "rail_shares": [4, 1]},
+  {"name": "rank", "latency_seconds": 1e-6}]})";
+
+// A long all-reduce is issued before a short all-to-all that the program waits for first.
+constexpr const char* step = R"({"plait_step": 1, "name": "small", "tasks": [
+  {"name": "sum", "collective": "allreduce", "bytes": 2097152},
+  {"name": "exchange", "collective": "alltoall", "bytes": 16384},
+  {"name": "top", "seconds": 0.02, "after": ["exchange"]},
+  {"name": "rest", "seconds": 0.02, "after": ["sum"]}]})";
+
+class ScheduleCommand : public testing::Test {
+ protected:
+  Outcome schedule(const std::string& text, const std::string& more = "", const char* machine = two_rails) const {
+    return call_line(schedule_command(), "--trace " + folder_.file("step.json", text) + " --system 4,2 --machine " +
+                                             folder_.file("machine.json", machine) + " --seconds 0.3" + more);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ScheduleCommand, PredictsEachWayAndAtLeastTheBound) {
+  const Outcome outcome = schedule(step, " --json");
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  const Json times = Json::parse(outcome.printed)["predicted_seconds"];
+  const double joint = times["joint"], bound = times["lower_bound"];
+  EXPECT_GE(joint, bound * (1 - 1e-9));
+  for (const char* other : {"as_issued", "lifo_ideal_segments", "schedule_only", "execution_only"})
+    EXPECT_LE(joint, times[other].get<double>() * (1 + 1e-9)) << other;
+  EXPECT_GE(bound, 0.04);  // the computation
+  EXPECT_LT(joint, 0.8 * times["as_issued"].get<double>());
+}
+
+TEST_F(ScheduleCommand, WritesWhatAnEnforcerNeeds) {
+  const Outcome outcome = schedule(step, " -o " + folder_.path("plan.json") + " --svg " + folder_.path("plan.svg"));
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  const Json plan = Json::parse(folder_.content("plan.json"));
+  ASSERT_EQ(plan["operations"].size(), 2u);
+  EXPECT_EQ(plan["channels"].size(), 2u);
+  std::size_t pieces = 0, ordered = 0;
+  for (const Json& operation : plan["operations"]) pieces += operation["pieces"].get<std::size_t>();
+  for (const Json& channel : plan["channels"]) ordered += channel["order"].size();
+  EXPECT_GE(ordered, pieces);  // a piece over both rails stands in both orders
+  EXPECT_NE(folder_.content("plan.svg").find("rail 1"), std::string::npos);
+  EXPECT_NE(outcome.printed.find("lower bound"), std::string::npos);
+}
+
+TEST_F(ScheduleCommand, IsTheSameForASeed) {
+  const auto plan = [&] {
+    const Outcome outcome = schedule(step, " --json --seed 7");
+    return Json::parse(outcome.printed)["predicted_seconds"]["joint"].get<double>();
+  };
+  EXPECT_NEAR(plan(), plan(), 1e-4);
+}
+
+TEST_F(ScheduleCommand, RefusesWhatIsNoStep) {
+  expect_refused(schedule("{"), "--trace");
+  expect_refused(schedule(R"({"plait_step": 2, "name": "x", "tasks": []})"), "plait_step");
+  expect_refused(schedule(R"({"plait_step": 1, "name": "x", "tasks": []})"), "tasks");
+  const auto task = [&](const std::string& text) {
+    return schedule(R"({"plait_step": 1, "name": "x", "tasks": [)" + text + "]}");
+  };
+  expect_refused(task(R"({"name": "a"})"), "tasks[0].seconds");
+  expect_refused(task(R"({"name": "a", "collective": "scan", "bytes": 8})"), "tasks[0].collective");
+  expect_refused(task(R"({"name": "a", "collective": "bcast"})"), "tasks[0].bytes");
+  expect_refused(task(R"({"name": "a", "collective": "bcast", "bytes": -8})"), "tasks[0].bytes");
+  expect_refused(task(R"({"name": "a", "seconds": 1, "bytes": 8})"), "tasks[0].bytes");
+  expect_refused(task(R"({"name": "a", "seconds": 1}, {"name": "a", "seconds": 1})"), "stands twice");
+  expect_refused(task(R"({"name": "a", "seconds": 1, "after": ["b"]}, {"name": "b", "seconds": 1})"),
+                 "expected an earlier task");
+  expect_refused(task(R"({"name": "a", "seconds": 1, "after_previous": ["b"]})"), "no task has that name");
+  expect_refused(task(R"({"name": "a", "seconds": 1, "after": 3})"), "tasks[0].after");
+  expect_refused(task(R"({"name": "a", "seconds": 1, "color": 3})"), "color");
+}
+
+TEST_F(ScheduleCommand, RefusesOptionsThatItCannotUse) {
+  expect_refused(schedule(step, " --load 2"), "--load");
+  expect_refused(schedule(step, " --depth 9"), "--depth 9");
+  expect_refused(schedule(step, " --chains 0"), "--chains 0");
+  expect_refused(schedule(step, " --segments 1"), "--segments");
+  expect_refused(call_line(schedule_command(), "--trace " + folder_.path("none.json") + " --system 4,2"), "--trace");
+  std::string machine = two_rails;
+  machine.replace(machine.find("[4, 1]"), 6, "[4]");
+  expect_refused(schedule(step, "", machine.c_str()), "rail_shares");
+}
+
+}  // namespace
+}  // namespace plait::tuner
