@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <ranges>
 #include <span>
 #include <vector>
 
@@ -23,6 +22,26 @@ namespace plait::plan {
 struct LoweredPlan {
   Semantics semantics;
   std::vector<Schedule> schedules;
+};
+
+// Numbers of chunks, one after the other.
+class Chunks {
+ public:
+  struct Iterator {
+    int chunk;
+    int operator*() const { return chunk; }
+    Iterator& operator++() {
+      ++chunk;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return chunk != other.chunk; }
+  };
+  Chunks(int first, int end) : first_(first), end_(end) {}
+  Iterator begin() const { return {first_}; }
+  Iterator end() const { return {end_}; }
+
+ private:
+  int first_, end_;
 };
 
 class Builder {
@@ -46,7 +65,7 @@ class Builder {
   const Semantics& semantics() const { return semantics_; }
 
   // The chunks that an algorithm is to work on: all, or those of the motif that is at work.
-  auto chunks() const { return std::views::iota(first_chunk_, first_chunk_ + chunks_); }
+  Chunks chunks() const { return {first_chunk_, first_chunk_ + chunks_}; }
   void work_on_chunks(int first, int count) {
     first_chunk_ = first;
     chunks_ = count;

@@ -1,6 +1,7 @@
 #include "plugin/mpi/request/persistent_requests.h"
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -41,6 +42,18 @@ Registry& registry() {
 
 constinit std::atomic<int> alive{0};
 
+// What this thread asked for last, good as long as no handle was added, changed or struck out since: a program starts
+// the same requests over and over.
+struct LastFound {
+  MPI_Request handle{};
+  MpiOperation* operation = nullptr;
+  std::uint64_t generation = 0;
+};
+thread_local constinit LastFound last_found __attribute__((tls_model("initial-exec")));
+constinit std::atomic<std::uint64_t> generation{1};
+
+void outdate() { generation.fetch_add(1, std::memory_order_acq_rel); }
+
 // The list keeps its memory.
 std::shared_ptr<PersistentSpace> take_abandoned() {
   const auto lock = registry().lock();
@@ -72,14 +85,18 @@ bool any_persistent() { return alive.load(std::memory_order_acquire) != 0; }
 
 MpiOperation* find(MPI_Request handle) {
   if (alive.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::uint64_t now = generation.load(std::memory_order_acquire);
+  if (last_found.generation == now && last_found.handle == handle) return last_found.operation;
   const auto lock = registry().lock();
   const auto found = registry().by_handle.find(handle);
-  return found != registry().by_handle.end() ? found->second : nullptr;
+  last_found = {handle, found != registry().by_handle.end() ? found->second : nullptr, now};
+  return last_found.operation;
 }
 
 void enlist(MpiOperation& operation) {
   const auto lock = registry().lock();
   registry().by_handle.emplace(operation.persistence.handle, &operation);
+  outdate();
   // One place for each that may end within progress(), where nothing may be in want of memory.
   registry().abandoned.reserve(registry().abandoned.size() + registry().by_handle.size());
   alive.fetch_add(1, std::memory_order_release);
@@ -89,6 +106,7 @@ void enlist(MpiOperation& operation) {
 void rename(MpiOperation& operation, MPI_Request handle) {
   const auto lock = registry().lock();
   auto entry = registry().by_handle.extract(operation.persistence.handle);
+  outdate();
   operation.persistence.handle = handle;
   if (entry.empty()) return;
   entry.key() = handle;
@@ -98,6 +116,7 @@ void rename(MpiOperation& operation, MPI_Request handle) {
 void strike_out(MPI_Request handle) {
   const auto lock = registry().lock();
   if (registry().by_handle.erase(handle) != 0) alive.fetch_sub(1, std::memory_order_release);
+  outdate();
 }
 
 void take_down_abandoned() {
@@ -152,6 +171,7 @@ std::vector<MpiOperation*> take_all() {
   const auto lock = registry().lock();
   for (const auto& [handle, operation] : registry().by_handle) left.push_back(operation);
   registry().by_handle.clear();
+  outdate();
   alive.store(0, std::memory_order_release);
   return left;
 }
