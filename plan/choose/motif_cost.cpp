@@ -23,25 +23,6 @@ Collective motif_of(Collective collective) {
   return collective == Collective::reduce_scatter ? Collective::reduce_scatter_block : collective;
 }
 
-Instruct instruct_of(Collective what) {
-  switch (what) {
-    case Collective::allreduce:
-      return Instruct::all_reduce;
-    case Collective::reduce:
-      return Instruct::reduce;
-    case Collective::bcast:
-      return Instruct::broadcast;
-    case Collective::allgather:
-      return Instruct::all_gather;
-    case Collective::reduce_scatter_block:
-      return Instruct::reduce_scatter;
-    case Collective::gather:
-      return Instruct::gather;
-    default:
-      return Instruct::scatter;
-  }
-}
-
 }  // namespace
 
 Result<Rewriting> rewriting_of(std::span<const motif::Rule> rules, Collective collective, int root, bool commutative,
@@ -171,7 +152,8 @@ double MotifPricer::whole_pattern_seconds(const Motif& motif, std::size_t bytes,
                                                 .shared_memory = context_.shared_memory});
   synthesis.options.fewest_chunks = synthesis.options.most_chunks = 1;
   const auto levels = static_cast<int>(group.levels().size());
-  const Program program{{{.what = instruct_of(motif.what), .first = 0, .last = levels - 1, .algorithm = algorithm}}};
+  const Program program{
+      {{.what = motif::instruct_of(motif.what), .first = 0, .last = levels - 1, .algorithm = algorithm}}};
   const auto priced = price_program(synthesis.task, synthesis.model, synthesis.options, program);
   return priced.ok() ? priced->seconds : 0;
 }
@@ -180,7 +162,8 @@ double MotifPricer::whole_pattern_seconds(const Motif& motif, std::size_t bytes,
 MotifPricer::Price MotifPricer::price(const Motif& motif, double bytes) {
   constexpr double most = 1e15;  // as a size
   const auto whole = static_cast<std::size_t>(std::clamp(bytes, 1.0, most));
-  const auto [entry, fresh] = known_.try_emplace(Key{motif.what, motif.whole_pattern(), whole, on_nodes(motif, context_.hierarchy)});
+  const auto [entry, fresh] =
+      known_.try_emplace(Key{motif.what, motif.whole_pattern(), whole, on_nodes(motif, context_.hierarchy)});
   Price& known = entry->second;
   if (fresh) {
     known.seconds = whole_pattern_seconds(motif, whole, context_.machine);

@@ -13,25 +13,6 @@ namespace {
 
 constexpr std::int64_t most_cells = std::int64_t{1} << 22;
 
-Instruct instruct_of(Collective what) {
-  switch (what) {
-    case Collective::allreduce:
-      return Instruct::all_reduce;
-    case Collective::reduce:
-      return Instruct::reduce;
-    case Collective::bcast:
-      return Instruct::broadcast;
-    case Collective::allgather:
-      return Instruct::all_gather;
-    case Collective::reduce_scatter_block:
-      return Instruct::reduce_scatter;
-    case Collective::gather:
-      return Instruct::gather;
-    default:
-      return Instruct::scatter;
-  }
-}
-
 bool is_vector(const Rewriting& rewriting) { return !has_pieces(rewriting.whole.what); }
 
 // Segments of each unit of a vector: so many that algorithms can cut every motif's payload as they like to.
@@ -199,6 +180,25 @@ void deal(const Term& term, std::size_t ways, std::size_t& next, std::vector<std
 }
 
 }  // namespace
+
+Instruct instruct_of(Collective what) {
+  switch (what) {
+    case Collective::allreduce:
+      return Instruct::all_reduce;
+    case Collective::reduce:
+      return Instruct::reduce;
+    case Collective::bcast:
+      return Instruct::broadcast;
+    case Collective::allgather:
+      return Instruct::all_gather;
+    case Collective::reduce_scatter_block:
+      return Instruct::reduce_scatter;
+    case Collective::gather:
+      return Instruct::gather;
+    default:
+      return Instruct::scatter;
+  }
+}
 
 std::vector<std::size_t> dealt_ways(const Term& term, std::size_t ways) {
   std::vector<std::size_t> dealt;

@@ -20,6 +20,9 @@ struct Way {
   std::int8_t rail = any_rail;
 };
 
+// The instruction of programs that a motif of the whole pattern is; not of an all-to-all.
+Instruct instruct_of(Collective what);
+
 // The algorithm by which a motif of the whole pattern goes; nullptr: its transfers go directly.
 const Algorithm* algorithm_of(const Motif& motif, const Way& way);
 
