@@ -148,7 +148,8 @@ constexpr auto table = std::to_array<Entry>({
      [](Config& c, std::string_view v) { return set_text(c.trace_path, v); }},
     {{"PLAIT_PLAN", "plan", "",
       "Force this plan wherever it applies: a program such as 'RS.2 AR.1 AG.2' (with algorithms and chunks: "
-      "'AR.12(ring) x8'), pairwise, leaders or shared for alltoall, or a plan file's name (*.json, docs/p2.md); empty "
+      "'AR.12(ring) x8'), pairwise, leaders or shared for alltoall, or a plan file's name (*.json, docs/p2.md), or "
+      "rules in brackets (docs/schedule.md); empty "
       "lets the "
       "planner choose."},
      any_text,

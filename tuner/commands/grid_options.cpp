@@ -141,6 +141,29 @@ Result<std::vector<int>> parse_numbers(std::string_view option, std::string_view
   return numbers;
 }
 
+Result<Hierarchy> parse_system(std::string_view text, int most) {
+  const Result<std::vector<int>> numbers = parse_numbers("--system", text);
+  if (!numbers.ok()) return numbers.status();
+  std::int64_t ranks = 1;
+  for (const int number : *numbers) ranks = std::min<std::int64_t>(ranks * std::max(number, 0), std::int64_t{most} + 1);
+  if (ranks < 2 || ranks > most)
+    return {Code::invalid,
+            "--system \"" + std::string(text) + "\": expected 2 to " + std::to_string(most) + " ranks, such as 4,2"};
+  return Hierarchy::uniform_of(*numbers);
+}
+
+Result<std::vector<int>> parse_segments(std::string_view text) {
+  constexpr int most_segments = 256;
+  constexpr std::size_t most_numbers = 8;
+  Result<std::vector<int>> numbers = parse_numbers("--segments", text);
+  if (!numbers.ok()) return numbers;
+  for (const int number : *numbers)
+    if (number < 2 || number > most_segments || numbers->size() > most_numbers)
+      return {Code::invalid, "--segments \"" + std::string(text) + "\": expected up to " +
+                                 std::to_string(most_numbers) + " numbers from 2 to " + std::to_string(most_segments)};
+  return numbers;
+}
+
 Result<Machine> load_machine(const std::string& name_or_file) {
   auto named = machine_named(name_or_file);
   if (named.ok()) return named;

@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "plan/model/machine.h"
 #include "plan/synthesis/placement.h"
+#include "topo/hierarchy.h"
 #include "tuner/commands/command_line.h"
 #include "tuner/text/layer.h"
 
@@ -42,6 +43,10 @@ Result<PlacedGrid> understand_grid(const GridOptions& options);
 
 // "4,16" -> {4, 16}. `option` names it in messages.
 Result<std::vector<int>> parse_numbers(std::string_view option, std::string_view text);
+// --system "4,2", of 2 to `most` ranks.
+Result<Hierarchy> parse_system(std::string_view text, int most);
+// --segments "2,4,8": into how many a payload may be cut.
+Result<std::vector<int>> parse_segments(std::string_view text);
 // A built-in machine's name, or a machine file. Fails (invalid) with the reason.
 Result<Machine> load_machine(const std::string& name_or_file);
 

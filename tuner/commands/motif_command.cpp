@@ -25,8 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int most_depth = 3, most_ranks = 256;
-constexpr std::size_t most_shown = 40, most_numbers = 8, most_bytes = std::size_t{1} << 40;
-constexpr int most_segments = 256;
+constexpr std::size_t most_shown = 40, most_bytes = std::size_t{1} << 40;
 
 struct Options {
   std::string collective, bytes = "1M", system, machine = "default", rules, segments = "2,4,8", rails, svg;
@@ -83,24 +82,16 @@ Result<Question> understand(const Options& options) {
   if (!collective.ok()) return collective.status();
   Result<Machine> machine = load_machine(options.machine);
   if (!machine.ok()) return machine.status();
-  const Result<std::vector<int>> system = parse_numbers("--system", options.system);
-  if (!system.ok()) return system.status();
-  const Result<std::vector<int>> segments = parse_numbers("--segments", options.segments);
+  Result<Hierarchy> hierarchy = parse_system(options.system, most_ranks);
+  if (!hierarchy.ok()) return hierarchy.status();
+  const Result<std::vector<int>> segments = parse_segments(options.segments);
   if (!segments.ok()) return segments.status();
   Result<std::vector<std::int8_t>> rails = parse_rails(options.rails, rails_of(*machine));
   if (!rails.ok()) return rails.status();
   const Result<std::size_t> bytes = parse_bytes(options.bytes);
   if (!bytes.ok() || *bytes == 0 || *bytes > most_bytes)
     return {Code::invalid, "--bytes \"" + options.bytes + "\": expected a number such as 64M, up to 1024G"};
-  for (const int number : *segments)
-    if (number < 2 || number > most_segments || segments->size() > most_numbers)
-      return {Code::invalid, "--segments \"" + options.segments + "\": expected up to " + std::to_string(most_numbers) +
-                                 " numbers from 2 to " + std::to_string(most_segments)};
-  std::int64_t ranks = 1;
-  for (const int number : *system) ranks = std::min<std::int64_t>(ranks * std::max(number, 0), most_ranks + 1);
-  if (ranks < 2 || ranks > most_ranks)
-    return {Code::invalid,
-            "--system \"" + options.system + "\": expected 2 to " + std::to_string(most_ranks) + " ranks, such as 4,2"};
+  const int ranks = hierarchy->ranks();
   if (options.root < 0 || options.root >= ranks)
     return {Code::invalid,
             "--root " + std::to_string(options.root) + ": expected a rank from 0 to " + std::to_string(ranks - 1)};
@@ -108,7 +99,7 @@ Result<Question> understand(const Options& options) {
     return {Code::invalid,
             "--depth " + std::to_string(options.depth) + ": expected 0 to " + std::to_string(most_depth)};
   question.machine = std::move(*machine);
-  question.hierarchy = Hierarchy::uniform_of(*system);
+  question.hierarchy = std::move(*hierarchy);
   question.call = {.collective = *collective, .root = options.root, .count = *bytes};
   question.segments = *segments;
   question.rails = std::move(*rails);

@@ -29,9 +29,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double searches = 5;
 constexpr std::size_t longest_step_file = std::size_t{16} << 20;
-constexpr int most_ranks = 256, most_depth = 3, most_chains = 64, most_segments = 256;
-constexpr std::size_t most_numbers = 8;
+constexpr int most_ranks = 256, most_depth = 3, most_chains = 64;
 
 struct Options {
   std::string trace, system, machine = "default", output, svg, segments = "2,4,8";
@@ -61,20 +61,10 @@ Result<Question> understand(const Options& options) {
   if (!step.ok()) return Status(Code::invalid, "--trace \"" + options.trace + "\": " + step.status().message());
   Result<Machine> machine = load_machine(options.machine);
   if (!machine.ok()) return machine.status();
-  const Result<std::vector<int>> system = parse_numbers("--system", options.system);
-  if (!system.ok()) return system.status();
-  const Result<std::vector<int>> segments = parse_numbers("--segments", options.segments);
+  Result<Hierarchy> hierarchy = parse_system(options.system, most_ranks);
+  if (!hierarchy.ok()) return hierarchy.status();
+  const Result<std::vector<int>> segments = parse_segments(options.segments);
   if (!segments.ok()) return segments.status();
-  for (const int number : *segments)
-    if (number < 2 || number > most_segments || segments->size() > most_numbers)
-      return Status(Code::invalid, "--segments \"" + options.segments + "\": expected up to " +
-                                       std::to_string(most_numbers) + " numbers from 2 to " +
-                                       std::to_string(most_segments));
-  std::int64_t ranks = 1;
-  for (const int number : *system) ranks = std::min<std::int64_t>(ranks * std::max(number, 0), most_ranks + 1);
-  if (ranks < 2 || ranks > most_ranks)
-    return Status(Code::invalid, "--system \"" + options.system + "\": expected 2 to " + std::to_string(most_ranks) +
-                                     " ranks, such as 4,2");
   if (!(options.seconds > 0 && options.seconds <= 86400))
     return Status(Code::invalid, "--seconds: expected a time of up to a day");
   if (!(options.load >= 0 && options.load <= 1)) return Status(Code::invalid, "--load: expected 0 to 1");
@@ -86,7 +76,7 @@ Result<Question> understand(const Options& options) {
                   "--chains " + std::to_string(options.chains) + ": expected 1 to " + std::to_string(most_chains));
   Question question{.step = std::move(*step),
                     .machine = std::move(*machine),
-                    .hierarchy = Hierarchy::uniform_of(*system),
+                    .hierarchy = std::move(*hierarchy),
                     .limits = {.depth = options.depth, .segments = *segments}};
   question.limits.load = options.load;
   return question;
@@ -98,13 +88,9 @@ Result<Answer> plan_step(const Question& question, const Options& options) {
   if (!priced.ok()) return priced.status();
   answer.priced = std::move(*priced);
   const plan::joint::StepGraph& graph = answer.priced.graph;
-  // Of the five searches only the joint one is the user's: the comparisons get a tenth each.
-  plan::joint::JointSearchOptions search{
-      .seed = options.seed, .chains = options.chains, .seconds = options.seconds / 10};
-  answer.times = plan::joint::baselines(graph, search);
-  search.seconds = options.seconds * 6 / 10;
-  plan::joint::JointPlan joint = plan::joint::joint_search(graph, search);
-  if (joint.seconds < answer.times.joint.seconds) answer.times.joint = std::move(joint);
+  // Each of the five searches has as much.
+  answer.times = plan::joint::baselines(
+      graph, {.seed = options.seed, .chains = options.chains, .seconds = options.seconds / searches});
   const plan::joint::StepTables tables(graph);
   answer.schedule = plan::joint::ListScheduler(tables).schedule(answer.times.joint.options, answer.times.joint.order);
   return answer;
