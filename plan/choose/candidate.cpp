@@ -212,11 +212,19 @@ namespace {
 
 bool of_motifs(const Candidate& candidate) { return candidate.name.starts_with('['); }
 
-Result<LoweredPlan> lower_motifs(const Candidate& candidate, const motif::Rewriting& rewriting, Collective collective,
-                                 const Hierarchy& hierarchy, const Routes& routes) {
+std::vector<motif::Way> ways_of(const Candidate& candidate) {
   std::vector<motif::Way> ways;
   for (const std::int8_t rail : candidate.rails) ways.push_back({.rail = rail});
-  return motif::lower(rewriting, ways, collective, hierarchy, routes);
+  return ways;
+}
+
+// What the rules make of the collective, which is proven.
+Result<motif::Rewriting> proven_rewriting(const Candidate& candidate, Collective collective, int root, bool commutative,
+                                          const Hierarchy& hierarchy) {
+  Result<motif::Rewriting> rewriting = rewriting_of(candidate.rules, collective, root, commutative, hierarchy);
+  if (!rewriting.ok()) return rewriting;
+  if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
+  return rewriting;
 }
 
 }  // namespace
@@ -224,10 +232,9 @@ Result<LoweredPlan> lower_motifs(const Candidate& candidate, const motif::Rewrit
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy, const Routes& routes) {
   if (of_motifs(candidate)) {
-    const auto rewriting = rewriting_of(candidate.rules, collective, root, commutative, hierarchy);
+    const auto rewriting = proven_rewriting(candidate, collective, root, commutative, hierarchy);
     if (!rewriting.ok()) return rewriting.status();
-    if (Status proven = motif::prove(*rewriting); !proven.ok()) return proven;
-    return lower_motifs(candidate, *rewriting, collective, hierarchy, routes);
+    return motif::lower(*rewriting, ways_of(candidate), collective, hierarchy, routes);
   }
   const bool in_order = !commutative && reduces(collective);
   const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1,
@@ -252,6 +259,14 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy) {
   return lower(candidate, collective, root, commutative, hierarchy, usual_routes(hierarchy));
+}
+
+Result<motif::PartedPlan> lower_in_parts(const Candidate& candidate, const Call& call, const Hierarchy& hierarchy,
+                                         const Routes& routes) {
+  if (!of_motifs(candidate)) return Status(Code::unsupported, candidate.name + ": expected motifs, as in [segment:2]");
+  const auto rewriting = proven_rewriting(candidate, call.collective, call.root, call.commutative, hierarchy);
+  if (!rewriting.ok()) return rewriting.status();
+  return motif::lower_in_parts(*rewriting, ways_of(candidate), call.collective, hierarchy, routes);
 }
 
 }  // namespace plait::plan

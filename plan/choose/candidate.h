@@ -13,6 +13,7 @@
 #include "plan/model/layer.h"
 #include "plan/model/machine.h"
 #include "plan/model/routes.h"
+#include "plan/motif/parts.h"
 #include "plan/motif/rewrite.h"
 #include "topo/hierarchy.h"
 
@@ -42,6 +43,9 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
 // All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy, const Routes& routes);
+// Of motifs: to be run part by part. Fails (unsupported) for what is none.
+Result<motif::PartedPlan> lower_in_parts(const Candidate& candidate, const Call& call, const Hierarchy& hierarchy,
+                                         const Routes& routes);
 // Over the usual_routes().
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy);

@@ -221,6 +221,7 @@ struct Planner::Implementation {
   }
   const HostRow* host_row(const Call& call) const;
   Status check(const std::string& plan) const;
+  Result<motif::PartedPlan> in_parts(const Call& call, std::string_view motifs) const;
   const ReadyPlan* ready(const Call& call, const Candidate& candidate);
 };
 
@@ -355,6 +356,17 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
   return shelf->plans.emplace(key, std::move(plan)).first->second.get();
 }
 
+Result<motif::PartedPlan> Planner::Implementation::in_parts(const Call& call, std::string_view motifs) const {
+  if (hierarchy.ranks() > most_planned_ranks) return Status(Code::unsupported, reasons::too_large);
+  const Result<Candidate> named = named_candidate(motifs, call, context());
+  if (!named.ok()) return named.status();
+  Result<motif::PartedPlan> parted = lower_in_parts(*named, call, hierarchy, *options.routes);
+  if (!parted.ok()) return parted;
+  if (Status proven = prove(parted->plan.semantics, parted->plan.schedules, call.commutative); !proven.ok())
+    return proven;
+  return parted;
+}
+
 int class_of_payload(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 
 Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStore* store)
@@ -389,6 +401,10 @@ double Planner::saved_by_table(const Call& call) const { return implementation_-
 std::vector<std::string> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
 
 Choice Planner::choose(const Call& call, std::string_view rival) { return implementation_->choose(call, rival); }
+
+Result<motif::PartedPlan> Planner::in_parts(const Call& call, std::string_view motifs) const {
+  return implementation_->in_parts(call, motifs);
+}
 
 Status Planner::check(const std::string& plan) const { return implementation_->check(plan); }
 

@@ -19,6 +19,10 @@
 #include "plan/model/schedule.h"
 #include "topo/hierarchy.h"
 
+namespace plait::plan::motif {
+struct PartedPlan;  // parts.h
+}
+
 namespace plait::plan {
 
 // The planner leaves larger communicators to the host: each rank lowers and proves all ranks' schedules, a fraction of
@@ -101,6 +105,10 @@ class Planner {
   std::vector<std::string> rivals(const Call& call);
   // The one of them that is so named; where there is none, or its proof fails, as above.
   Choice choose(const Call& call, std::string_view rival);
+
+  // A call's plan of motifs ("[segment:4,ring] @0,1"), to be run part by part: lowered and proven. Fails (invalid,
+  // unsupported) with what is wrong with it here. Not kept.
+  Result<motif::PartedPlan> in_parts(const Call& call, std::string_view motifs) const;
 
   // Ok when some collective can use this plan here (text as in PlannerOptions::forced_plan); else the first reason why
   // none can: the violated rule and where it shows. Lowers and proves it; changes nothing.

@@ -50,7 +50,13 @@ void Builder::exchange(int one, int other, std::span<const BlockId> blocks) {
   add_receive(other, one, blocks, lowest_one, Arrival::combine_elsewhere);
 }
 
+void Builder::begin_part(int part) {
+  part_ = part;
+  parts_ = std::max(parts_, part + 1);
+}
+
 Result<LoweredPlan> Builder::finish() {
+  if (part_ >= 0) part_ = parts_;
   for (int rank = 0; rank < semantics_.ranks(); ++rank) {
     std::vector<BlockId> elsewhere;
     for (std::uint32_t cell = 0; cell < semantics_.output_cells(rank); ++cell) {
@@ -230,6 +236,7 @@ void Builder::finish_step(int rank, Step step, const std::vector<Holding>& read,
   step.after = {static_cast<std::uint32_t>(schedule.after.size()), static_cast<std::uint32_t>(pending_after_.size())};
   schedule.after.insert(schedule.after.end(), pending_after_.begin(), pending_after_.end());
   schedule.steps.push_back(step);
+  if (part_ >= 0) schedule.parts.push_back(static_cast<std::uint16_t>(part_));
   record_accesses(rank, read, written);
 }
 

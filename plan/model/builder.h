@@ -62,6 +62,10 @@ class Builder {
   void begin_round(int series);
   void end_rounds() { series_ = -1; }
 
+  // Steps from now on are of this part of the plan (Schedule::parts); those that finish() adds are of the one behind
+  // the last.
+  void begin_part(int part);
+
   const Semantics& semantics() const { return semantics_; }
 
   // The chunks that an algorithm is to work on: all, or those of the motif that is at work.
@@ -178,6 +182,7 @@ class Builder {
   std::vector<LastSends> last_sends_;         // by rank; empty: the order is free
   std::map<int, std::vector<Round>> rounds_;  // by series, by rank
   int series_ = -1;                           // at work; -1: none
+  int part_ = -1, parts_ = 0;                 // at work; -1: the plan has none
 };
 
 }  // namespace plait::plan

@@ -99,6 +99,7 @@ struct Schedule {
   std::vector<std::int32_t> collective_members;
   std::vector<BlockId> collective_blocks;
   std::vector<std::uint32_t> collective_pieces;
+  std::vector<std::uint16_t> parts;  // by step: the part of the plan that it is of, where it can be run part by part
 };
 
 std::string describe(const Schedule& schedule);  // one line a step, for people

@@ -34,12 +34,13 @@ int segments_of_unit(const Rewriting& rewriting, std::span<const Way> ways) {
 class Lowering {
  public:
   Lowering(const Rewriting& rewriting, std::span<const Way> ways, const Hierarchy& hierarchy, Builder& builder,
-           int segments)
+           int segments, Running running)
       : rewriting_(rewriting),
         ways_(ways),
         hierarchy_(hierarchy),
         builder_(builder),
         segments_of_unit_(segments),
+        running_(running),
         dealt_(dealt_ways(rewriting.term, std::max<std::size_t>(ways.size(), 1))) {}
 
   void run() { emit(rewriting_.term, -1); }
@@ -51,14 +52,20 @@ class Lowering {
 
   // `series`: of rounds, of the splined composition around it; -1: there is none.
   void emit(const Term& term, int series) {
-    if (term.kind == Term::Kind::motif) return emit(term.motif);
-    const bool takes_turns = is_splined(term);
+    const bool in_parts = running_ == Running::part_by_part;
+    if (term.kind == Term::Kind::motif || (in_parts && runs_at_once(term))) return emit_part(term);
+    const bool takes_turns = !in_parts && is_splined(term);
     if (takes_turns && series < 0) series = std::exchange(next_series_, next_series_ + most_rails + 1);
     for (const Term& part : term.parts) {
       if (takes_turns && !is_splined(part)) builder_.begin_round(series + 1 + way_of(number_).rail);
       emit(part, takes_turns ? series : -1);
       if (takes_turns) builder_.end_rounds();
     }
+  }
+
+  void emit_part(const Term& term) {
+    if (running_ == Running::part_by_part) builder_.begin_part(next_part_++);
+    for (const Motif* motif : motifs_of(term)) emit(*motif);
   }
 
   Way way_of(std::size_t motif) const { return ways_.empty() ? Way{} : ways_[dealt_[motif]]; }
@@ -162,9 +169,11 @@ class Lowering {
   const Hierarchy& hierarchy_;
   Builder& builder_;
   int segments_of_unit_;
+  Running running_;
   std::vector<std::size_t> dealt_;  // by motif
   std::size_t number_ = 0;          // of the next motif
   int next_series_ = 0;             // of rounds
+  int next_part_ = 0;
 };
 
 void deal(const Term& term, std::size_t ways, std::size_t& next, std::vector<std::size_t>& dealt) {
@@ -225,7 +234,7 @@ const Algorithm* algorithm_of(const Motif& motif, const Way& way) {
 }
 
 Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways, Collective collective,
-                          const Hierarchy& hierarchy, const Routes& routes) {
+                          const Hierarchy& hierarchy, const Routes& routes, Running running) {
   const Motif& whole = rewriting.whole;
   const int ranks = whole.members();
   if (ranks != hierarchy.ranks())
@@ -240,7 +249,7 @@ Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways,
   const Semantics semantics(collective, ranks, hierarchy.rank_at(whole.root), each * rewriting.units,
                             is_vector(rewriting) ? 1 : rewriting.units);
   Builder builder(semantics, routes);
-  Lowering(rewriting, ways, hierarchy, builder, each).run();
+  Lowering(rewriting, ways, hierarchy, builder, each, running).run();
   return builder.finish();
 }
 

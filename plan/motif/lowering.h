@@ -33,11 +33,14 @@ std::vector<std::size_t> dealt_ways(const Term& term, std::size_t ways);
 // Whether the composition's parts are parts of a pattern (a spline), not of the payload.
 bool is_splined(const Term& term);
 
+// How all that a rewriting is made of is run: as one plan, or by who says when each part begins (parts.h).
+enum class Running { as_one, part_by_part };
+
 // All ranks' schedules; prove() them before their first run. Motifs go by `ways` as they are dealt; without any by the
 // usual algorithms over all rails. Parts of a pattern (splines) on one rail take turns: a rank sends to those of the
 // next part when it is through with one. `collective`: the motif's own, or the one whose blocks differ in length
 // (allgatherv, reduce_scatter). Fails (unsupported) where the data would be cut into too many blocks.
 Result<LoweredPlan> lower(const Rewriting& rewriting, std::span<const Way> ways, Collective collective,
-                          const Hierarchy& hierarchy, const Routes& routes);
+                          const Hierarchy& hierarchy, const Routes& routes, Running running = Running::as_one);
 
 }  // namespace plait::plan::motif

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -87,6 +88,17 @@ int depth_of(const Term& term) {
   int deepest = 0;
   for (const Term& part : term.parts) deepest = std::max(deepest, 1 + depth_of(part));
   return deepest;
+}
+
+bool runs_at_once(const Term& term) {
+  if (term.kind != Term::Kind::parallel) return false;
+  std::set<int> seen;
+  for (const Term& part : term.parts) {
+    if (part.kind != Term::Kind::motif) return false;
+    for (const int rank : part.motif.group)
+      if (!seen.insert(rank).second) return false;
+  }
+  return true;
 }
 
 std::string text(const Motif& motif) {

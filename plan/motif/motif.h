@@ -66,6 +66,8 @@ bool has_pieces(Collective what);
 // The motifs from left to right.
 std::vector<const Motif*> motifs_of(const Term& term);
 int depth_of(const Term& term);
+// Whether it is motifs in parallel of which no rank has two: one thing to start.
+bool runs_at_once(const Term& term);
 
 // "AR(0:4, 0-7)": the collective, its units, its members ("0-7", "0,2,4,6"); "RS(0:8[0:1], 0-3)": of a vector's pieces
 // the first unit each. "^3" behind it the root's vrank, and "+1:3" the distances 1 and 2 where they are not all. Motifs

@@ -10,6 +10,7 @@
 #include "plan/choose/candidate.h"
 #include "plan/choose/motif_cost.h"
 #include "plan/motif/lowering.h"
+#include "plan/motif/parts.h"
 #include "plan/motif/rewrite.h"
 
 namespace plait::plan::step {
@@ -66,44 +67,6 @@ class PriceList {
   const Machine& machine_;
   std::map<Key, Price> known_;
 };
-
-// Pieces of a term: motifs, or several that other ranks run beside each other.
-struct TermPiece {
-  std::vector<const Motif*> motifs;
-  std::vector<int> after;
-  std::size_t first = 0;  // number of its first motif, from the left
-};
-
-bool apart(const Term& term) {
-  std::set<int> seen;
-  for (const Term& part : term.parts) {
-    if (part.kind != Term::Kind::motif) return false;
-    for (const int rank : part.motif.group)
-      if (!seen.insert(rank).second) return false;
-  }
-  return true;
-}
-
-// The pieces of the term behind those that must end before; returns its last ones.
-std::vector<int> add_pieces(const Term& term, const std::vector<int>& before, std::vector<TermPiece>& pieces) {
-  const auto add = [&](std::vector<const Motif*> motifs) {
-    const std::size_t first = pieces.empty() ? 0 : pieces.back().first + pieces.back().motifs.size();
-    pieces.push_back({std::move(motifs), before, first});
-    return std::vector<int>{static_cast<int>(pieces.size()) - 1};
-  };
-  if (term.kind == Term::Kind::motif) return add({&term.motif});
-  if (term.kind == Term::Kind::parallel && apart(term)) return add(motif::motifs_of(term));
-  std::vector<int> last, latest = before;
-  for (const Term& part : term.parts) {
-    if (term.kind == Term::Kind::sequence) {
-      latest = add_pieces(part, latest, pieces);
-      continue;
-    }
-    const std::vector<int> ends = add_pieces(part, before, pieces);
-    last.insert(last.end(), ends.begin(), ends.end());
-  }
-  return term.kind == Term::Kind::sequence ? latest : last;
-}
 
 // How pieces go over the rails.
 struct Dealing {
@@ -175,7 +138,7 @@ class Pricing {
     double alone = 0;
   };
 
-  joint::Piece piece(const TermPiece& term, double unit_bytes, int rail) {
+  joint::Piece piece(const motif::Part& term, double unit_bytes, int rail) {
     joint::Piece piece{.after = term.after, .load = limits_.load};
     const double share = rail < 0 ? 1 : shares_[static_cast<std::size_t>(rail)];
     piece.channels = rail < 0 ? (1u << shares_.size()) - 1 : 1u << rail;
@@ -188,8 +151,7 @@ class Pricing {
 
   void add_options(const Task& task, const std::vector<motif::Rule>& rules, const Rewriting& rewriting,
                    std::vector<Priced>& all) {
-    std::vector<TermPiece> pieces;
-    add_pieces(rewriting.term, {}, pieces);
+    const std::vector<motif::Part> pieces = motif::parts_of(rewriting.term);
     if (pieces.size() > static_cast<std::size_t>(joint::most_pieces)) return;
     const double unit_bytes = static_cast<double>(task.bytes) / rewriting.units;
     const bool cut_only =
@@ -199,7 +161,7 @@ class Pricing {
       Priced priced{.option = {.name = "[" + motif::text(rules) + "]" + dealing.text,
                                .segments_only = cut_only && dealing.rails.empty()},
                     .dealing = dealing.rails.size() > 1 ? "dealt" : dealing.text};
-      for (const TermPiece& one : pieces) {
+      for (const motif::Part& one : pieces) {
         const int rail = dealing.rails.empty() ? -1 : dealing.rails[parts[one.first] % dealing.rails.size()];
         priced.option.pieces.push_back(piece(one, unit_bytes, rail));
         for (const Motif* motif : one.motifs)

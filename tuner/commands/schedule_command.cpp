@@ -165,8 +165,11 @@ Json schedule_json(const Question& question, const Answer& answer) {
   json["operations"] = Json::array();
   for (std::size_t task = 0; task < answer.priced.graph.tasks.size(); ++task)
     if (const plan::joint::Option* option = option_of(answer, task); option != nullptr)
-      json["operations"].push_back(
-          {{"name", answer.priced.graph.tasks[task].name}, {"plan", option->name}, {"pieces", option->pieces.size()}});
+      json["operations"].push_back({{"name", answer.priced.graph.tasks[task].name},
+                                    {"collective", name(*question.step.tasks[task].collective)},
+                                    {"bytes", question.step.tasks[task].bytes},
+                                    {"plan", option->name},
+                                    {"pieces", option->pieces.size()}});
   json["channels"] = Json::array();
   for (std::size_t channel = 0; channel < joint.channel_order.size(); ++channel) {
     Json order = Json::array();
