@@ -54,32 +54,30 @@ ConnectedChannels::ConnectedChannels(std::vector<std::unique_ptr<Connector>> con
 }
 
 Result<bool> ConnectedChannels::connect(ChannelKind kind, Oob& oob, const Surroundings& surroundings) {
-  auto& [connector, channel] = slots_[index_of(kind)];
-  if (channel != nullptr || connector->offer_bytes() == 0) return true;
-  const Result<GatheredOffers> gathered = gather_offers(*connector, oob, surroundings);
+  Slot& slot = slots_[index_of(kind)];
+  if (slot.channel != nullptr || slot.connector->offer_bytes() == 0) return true;
+  const Result<GatheredOffers> gathered = gather_offers(*slot.connector, oob, surroundings);
   if (!gathered.ok()) return gathered.status();
   Result<bool> connected = gathered->complete;
   if (gathered->complete) {
     const Status opened = attempt([&]() -> Status {
-      Result<std::unique_ptr<Channel>> made = connector->open(surroundings, gathered->offers);
-      if (made.ok()) channel = std::move(*made);
+      Result<std::unique_ptr<Channel>> made = slot.connector->open(surroundings, gathered->offers);
+      if (made.ok()) slot.channel = std::move(*made);
       return made.status();
     });
     if (!opened.ok()) debug(describe(kind, opened));
     connected = all_are(opened.ok(), oob);
   }
-  if (!connected.ok()) return connected;
-  if (!*connected) {
-    debug("set-up: " + std::string(name(kind)) + " does not connect all ranks that it should: left out");
-    leave(kind);
-  }
-  return connected;
+  if (!connected.ok() || *connected) return connected;
+  debug("set-up: " + std::string(name(kind)) + " does not connect all ranks that it should: left out");
+  leave(kind);
+  return false;
 }
 
 Result<std::unique_ptr<Channel>> ConnectedChannels::take(ChannelKind kind, const Surroundings& surroundings) {
-  auto& [connector, channel] = slots_[index_of(kind)];
-  if (channel != nullptr) return std::move(channel);
-  return connector->open(surroundings, {});
+  Slot& slot = slots_[index_of(kind)];
+  if (slot.channel != nullptr) return std::move(slot.channel);
+  return slot.connector->open(surroundings, {});
 }
 
 }  // namespace plait::runtime

@@ -320,9 +320,18 @@ TEST_P(Mishaps, WhereThereIsNoNextFailTheSetUpOnAllRanks) {
     EXPECT_EQ(set_ups_that_fail("link", {4, 4}, extent), 4);
 }
 
+std::string name_of(const testing::TestParamInfo<Mishap>& mishap) {
+  static const std::map<Mishap, std::string> names = {{Mishap::no_offer, "NoOffer"},
+                                                      {Mishap::offer_throws, "OfferThrows"},
+                                                      {Mishap::open_fails, "OpenFails"},
+                                                      {Mishap::open_throws, "OpenThrows"}};
+  return names.at(mishap.param);
+}
+
 INSTANTIATE_TEST_SUITE_P(OfAConnector, Mishaps,
                          testing::Values(Mishap::no_offer, Mishap::offer_throws, Mishap::open_fails,
-                                         Mishap::open_throws));
+                                         Mishap::open_throws),
+                         name_of);
 
 // ---- What it costs ----
 
