@@ -95,7 +95,7 @@ inline void count(Communicator& communicator, const Call& call, const Decision& 
     if (decision.prepared->tried != nullptr) decision.prepared->tried->trial.count();
   } else if (decision.by_lengths) {
     slot_size_of(communicator, call.collective)->note_host_call();
-  } else if (decision.eligible && communicator.road == Road::waiting) {
+  } else if (decision.eligible && waits_for_set_up(communicator)) {
     ++communicator.eligible_calls;
   }
 }
@@ -108,8 +108,7 @@ inline void count(Communicator& communicator, const Call& call, const Decision& 
     case Decision::What::set_up:
       set_up_now(communicator, decision.extent);
       // Its pieces are in the order of a set-up that was not there when they were read.
-      if (on_neighbors(request.call.collective) && communicator.road == Road::accelerated)
-        return Outcome::host(reasons::not_set_up);
+      if (on_neighbors(request.call.collective) && is_set_up(communicator)) return Outcome::host(reasons::not_set_up);
       return run_eligible(communicator, request,
                           begin_ns);  // which may be set up for short calls now, and ask for more
     case Decision::What::fail:
@@ -290,12 +289,12 @@ void end_host_call(Communicator& communicator, TimedCall& sample) {
 }
 
 bool stay_with_host(Communicator& communicator) noexcept {
-  if (communicator.road == Road::waiting && ++communicator.eligible_calls >= job().config.setup_calls) {
+  if (waits_for_set_up(communicator) && ++communicator.eligible_calls >= job().config.setup_calls) {
     communicator.decline_set_up();
     communicator.host_reason = reasons::no_set_up;
     communicator.road = Road::host;
   }
-  return communicator.road == Road::waiting || communicator.road == Road::host;
+  return waits_for_set_up(communicator) || hosts_for_good(communicator);
 }
 
 }  // namespace plait::runtime

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "core/text_hash.h"
+#include "runtime/execution/decide.h"
 #include "runtime/oob/verdict.h"
 
 namespace plait::runtime {
@@ -17,7 +18,7 @@ namespace {
 
 std::string refusal(const Communicator& communicator, const std::string& channels, bool named) {
   if (!named) return "\"" + channels + "\": expected a list of" PLAIT_SPACED_CHANNEL_NAMES;
-  const bool connected = communicator.road != Road::waiting || communicator.persistent != nullptr;
+  const bool connected = !waits_for_set_up(communicator) || communicator.persistent != nullptr;
   return connected ? "the communicator is connected already" : std::string();
 }
 

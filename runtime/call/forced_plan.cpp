@@ -9,6 +9,7 @@
 #include "core/text_hash.h"
 #include "plan/choose/plan_file.h"
 #include "runtime/call/blocking.h"
+#include "runtime/execution/decide.h"
 #include "runtime/oob/verdict.h"
 #include "runtime/progress/progress.h"
 
@@ -60,10 +61,10 @@ Answer force_on_accelerated(Communicator& communicator, const char* wanted) {
 
 Answer force_plan(Communicator& communicator, const char* plan) {
   communicator.progress.drain(communicator);
-  const bool short_only = communicator.road == Road::accelerated && communicator.team->short_calls_only;
-  if (communicator.road == Road::waiting || short_only) set_up_now(communicator, TeamExtent::all_calls);
-  if (communicator.road == Road::broken) return Answer::failure(communicator.error);
-  if (communicator.road == Road::accelerated) return force_on_accelerated(communicator, plan);
+  const bool short_only = is_set_up(communicator) && communicator.team->short_calls_only;
+  if (waits_for_set_up(communicator) || short_only) set_up_now(communicator, TeamExtent::all_calls);
+  if (is_broken(communicator)) return Answer::failure(communicator.error);
+  if (is_set_up(communicator)) return force_on_accelerated(communicator, plan);
   if (*plan == '\0') return {};
   return refuse(std::string("the host MPI has this communicator's collectives: ") + communicator.host_reason,
                 communicator.rank == 0);

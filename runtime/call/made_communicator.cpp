@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "runtime/call/blocking.h"
+#include "runtime/execution/decide.h"
 #include "runtime/job/job.h"
 
 namespace plait::runtime {
@@ -20,13 +21,13 @@ constexpr int most_made = 8;
 bool at_once() { return job().config.setup_calls == 0; }
 
 void set_up_if_waiting(Communicator& communicator) {
-  if (communicator.road == Road::waiting) set_up_now(communicator, TeamExtent::all_calls);
+  if (waits_for_set_up(communicator)) set_up_now(communicator, TeamExtent::all_calls);
 }
 
 // The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.
 bool only_posts(const Communicator& communicator) {
   if (communicator.only_posts) return communicator.made_of_it < most_made;
-  return communicator.road == Road::waiting && communicator.posted_calls == communicator.eligible_calls &&
+  return waits_for_set_up(communicator) && communicator.posted_calls == communicator.eligible_calls &&
          communicator.posted_calls >= std::max(1, job().config.setup_calls);
 }
 

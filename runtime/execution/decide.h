@@ -53,6 +53,12 @@ struct Decision {
   const PreparedCall* prepared = nullptr;  // once the schedules were asked; as long as they say
 };
 
+// ---- Where a communicator stands: what asks for its road, of whatever form, asks by these ----
+
+// Whether it is still to be set up, or to be left to the host for good.
+inline bool waits_for_set_up(const Communicator& communicator) { return communicator.road == Road::waiting; }
+// It has a team, and its calls may run here.
+inline bool is_set_up(const Communicator& communicator) { return communicator.road == Road::accelerated; }
 // For good, whatever the call: then nothing else of it need be looked at.
 inline bool hosts_for_good(const Communicator& communicator) { return communicator.road == Road::host; }
 // Its calls and starts fail.

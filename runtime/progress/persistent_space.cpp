@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/intern.h"
+#include "runtime/execution/decide.h"
 #include "runtime/oob/oob.h"
 
 namespace plait::runtime {
@@ -61,7 +62,7 @@ void PersistentSpace::announce(std::uint32_t slot) {
 }
 
 Operation* PersistentSpace::next(bool may_call_host, bool& moved) {
-  if (communicator_->road == Road::broken) return next_failed();
+  if (is_broken(*communicator_)) return next_failed();
   auto slot = order_->next();
   if (!slot && between_leaders_ != nullptr &&
       (may_call_host || !traits(between_leaders_->routes().beyond()).needs_host)) {

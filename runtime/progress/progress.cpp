@@ -8,6 +8,7 @@
 #include "core/attempt.h"
 #include "runtime/execution/call_choice.h"
 #include "runtime/execution/caller.h"
+#include "runtime/execution/decide.h"
 #include "runtime/execution/execution.h"
 #include "runtime/job/job.h"
 #include "runtime/progress/helper_bell.h"
@@ -63,7 +64,7 @@ bool move_to_end(Operation& operation, bool may_call_host) {
   Communicator& communicator = *operation.communicator;
   Status failure;
   try {
-    if (communicator.road == Road::broken) return operation.failed = true;
+    if (is_broken(communicator)) return operation.failed = true;
     const Result<bool> complete = move_on(operation, may_call_host);
     if (complete.ok()) return *complete;
     failure = complete.status();
@@ -187,7 +188,7 @@ void Progress::take_out_first(OperationQueue& queue, bool may_call_host) {
 // Whether the queue's first operation, which is enlisted, runs by itself; else its group was moved on, or waits.
 bool Progress::runs_by_itself(Communicator& communicator, bool may_call_host, Grouping::Turn& turn) {
   OperationQueue& queue = communicator.operations;
-  if (communicator.road == Road::broken) return true;
+  if (is_broken(communicator)) return true;
   Grouping& grouping = *communicator.grouping;
   Status failure;
   try {
@@ -287,7 +288,7 @@ int Progress::turn(bool may_call_host) noexcept {
   } catch (const std::exception& exception) {
     for (Communicator* communicator = worklist_; communicator != nullptr;
          communicator = communicator->operations.next_listed)
-      if (communicator->road == Road::accelerated) break_road(*communicator, status_of(exception));
+      if (is_set_up(*communicator)) break_road(*communicator, status_of(exception));
     return 0;
   }
 }
@@ -351,7 +352,7 @@ bool Progress::complete_untold(Operation& operation) {
 
 void Progress::leave_out(Communicator& communicator, int error) {
   while (!enter()) sched_yield();
-  if (communicator.road == Road::accelerated || communicator.road == Road::waiting) {
+  if (is_set_up(communicator) || waits_for_set_up(communicator)) {
     communicator.error = error;
     break_road(communicator, attempt([] { return Status(Code::unavailable, "a rank could not take part in a call"); }));
     if (communicator.team != nullptr) communicator.team->give_up(communicator.operations.failure);

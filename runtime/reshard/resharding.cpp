@@ -10,6 +10,7 @@
 #include "core/immortal.h"
 #include "plan/reshard/lowering.h"
 #include "runtime/execution/caller.h"
+#include "runtime/execution/decide.h"
 #include "runtime/execution/device_data.h"
 #include "runtime/execution/execution.h"
 #include "runtime/job/job.h"
@@ -184,7 +185,7 @@ int Resharding::execute(const void* source, void* destination) {
   note_call({.plan = prepared.plan, .channels = prepared.channels});
   if (!is_shared()) return run_alone(source, destination);
   communicator_->progress.drain(*communicator_);
-  if (communicator_->road == Road::broken) return communicator_->error;
+  if (is_broken(*communicator_)) return communicator_->error;
   Team& team = *communicator_->team;
   const std::uint64_t begin_ns = team.trace != nullptr ? monotonic_ns() : 0;
   Request request;

@@ -193,8 +193,11 @@ struct ChannelMeter::Memory {
   std::vector<Transfer*> completed;
 };
 
-ChannelMeter::ChannelMeter(std::unique_ptr<Channel> channel, int longer)
-    : memory_(std::make_unique<Memory>()), channel_(std::move(channel)) {
+ChannelMeter::ChannelMeter(std::unique_ptr<Channel> channel, int longer) : ChannelMeter(*channel, longer) {
+  own_ = std::move(channel);
+}
+
+ChannelMeter::ChannelMeter(Channel& channel, int longer) : memory_(std::make_unique<Memory>()), channel_(&channel) {
   const auto pieces = static_cast<std::size_t>((untimed_pieces + timed_pieces) * longer);
   memory_->out.resize(piece_bytes);
   memory_->in.resize(piece_bytes * pieces);
@@ -233,6 +236,19 @@ MeasuredRate ChannelMeter::measure(const RateTrial& trial) {
   const double first_s = static_cast<double>(first - begin) * ns;
   if (ends <= begun) return {1e-12, first_s};  // too fast to be measured
   return {static_cast<double>(ends - begun) * ns / (double{piece_bytes} * static_cast<double>(timed)), first_s};
+}
+
+// A channel that has failed lets the memory go before that is freed.
+RateMeter meter_of(Channel& channel) {
+  const auto meter = std::make_shared<std::optional<ChannelMeter>>();
+  return {.make_room = [&channel, meter](int longer) { meter->emplace(channel, longer); },
+          .measure =
+              [&channel, meter](const RateTrial& trial) {
+                const MeasuredRate measured = (*meter)->measure(trial);
+                if (measured.seconds_per_byte < 0)
+                  channel.abandon({Code::unavailable, "the network's rate cannot be measured"});
+                return measured;
+              }};
 }
 
 Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter) {

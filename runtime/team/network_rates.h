@@ -23,6 +23,7 @@ struct NetworkRates {
 class ChannelMeter {
  public:
   ChannelMeter(std::unique_ptr<Channel> channel, int longer);
+  ChannelMeter(Channel& channel, int longer);  // which outlives it
   ChannelMeter(ChannelMeter&&) noexcept;
   ~ChannelMeter();
   MeasuredRate measure(const RateTrial& trial);
@@ -30,8 +31,13 @@ class ChannelMeter {
  private:
   struct Memory;
   std::unique_ptr<Memory> memory_;  // outlives the channel, whose transfers are in it
-  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Channel> own_;
+  Channel* channel_;
 };
+
+// Over a channel that nothing else uses meanwhile; it outlives the meter. One whose rate cannot be measured is good for
+// nothing more.
+RateMeter meter_of(Channel& channel);
 
 // Collective; `hierarchy` must have two nodes or more. Measured once in a
 // process's life, and again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each

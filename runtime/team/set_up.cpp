@@ -23,6 +23,7 @@
 #include "runtime/oob/oob.h"
 #include "runtime/record/node_counts.h"
 #include "runtime/record/report_rows.h"
+#include "runtime/team/connectors.h"
 #include "runtime/team/network_rates.h"
 #include "runtime/team/rail_network.h"
 #include "runtime/team/segment_share.h"
@@ -118,38 +119,93 @@ Status SetUp::check_entries() {
   return choose_channels();
 }
 
+Surroundings SetUp::surroundings() const {
+  return {.rank = rank_, .hierarchy = hierarchy_, .locations = locations_, .token = token_};
+}
+
+// Of a channel that this set-up can connect, by its connector or by steps of its own.
+std::vector<int> SetUp::groups_of(ChannelKind kind) const {
+  if (const Connector* connector = registered_.connector(kind)) return connector->groups(surroundings());
+  const bool steps_here = kind == ChannelKind::shm || kind == ChannelKind::ucx;
+  return steps_here ? usual_groups(kind, hierarchy_) : std::vector<int>();
+}
+
+// Shared memory that does not work fails the set-up: what it connects needs nothing else. Sockets come with ucx, or in
+// its place.
 Status SetUp::choose_channels() {
-  const bool neighbours = hierarchy_.nodes() < ranks_;
-  used_ = {};
-  if (may_use(ChannelKind::shm) && neighbours) used_.add(ChannelKind::shm);
-  if (hierarchy_.nodes() > 1 || used_.empty()) {
-    if (may_use(ChannelKind::ucx)) used_.add(ChannelKind::ucx);
-    if (may_use(ChannelKind::mpi) && oob().messages() != nullptr) used_.add(ChannelKind::mpi);
-    if (!used_.any(&ChannelTraits::crosses_nodes))
-      return {Code::unsupported, "PLAIT_CHANNELS names no channel between the ranks"};
+  candidates_ = used_ = {};
+  registered_ = ConnectedChannels(make_connectors(oob()));
+  ChannelSet certain;
+  for (const ChannelKind kind : all_channel_kinds) {
+    if (!may_use(kind) || !traits(kind).any_length) continue;
+    groups_.set(kind, groups_of(kind));
+    if (!groups_.adds(kind, certain)) continue;
+    candidates_.add(kind);
+    if (kind == ChannelKind::shm) certain.add(kind);
   }
-  if (uses(ChannelKind::shm) && !affordable_)
+  if (!groups_.connecting_all(candidates_))
+    return {Code::unsupported, "PLAIT_CHANNELS names no channel between the ranks"};
+  if (candidates_.has(ChannelKind::shm) && !affordable_)
     return {Code::unavailable, "enough shared memory is in use by other communicators"};
   return {};
 }
 
-Status SetUp::look_at_network() {
-  if (uses(ChannelKind::ucx))
-    if (Status status = connect_rails(); !status.ok()) return status;
-  if (hierarchy_.nodes() > 1) {
-    Result<NetworkRates> measured =
-        network_rates(oob(), hierarchy_, rails_ ? rails_->meter() : oob().messages()->meter());
-    if (measured.status().code() == Code::unavailable && leave_rails())
-      measured = network_rates(oob(), hierarchy_, oob().messages()->meter());
-    if (!measured.ok()) return measured.status();
-    network_ = *measured;
-    debug("set-up: between nodes a message takes " +
-          (network_.way > 0 ? format_seconds(network_.way) : std::string("less than 1 ms")) + ", 1 MiB of bytes " +
-          format_seconds(network_.node * (1 << 20)));
+// The nearest first, each that connects ranks which no nearer one does.
+Status SetUp::connect_channels() {
+  used_ = {};
+  Status cause(Code::unavailable, "no channel connects the ranks");
+  for (const ChannelKind kind : all_channel_kinds) {
+    if (!candidates_.has(kind) || !groups_.adds(kind, used_)) continue;
+    const Result<bool> connected = connect(kind, cause);
+    if (!connected.ok()) return connected.status();
+    if (*connected)
+      used_.add(kind);
+    else
+      candidates_.remove(kind);
   }
+  return groups_.connecting_all(used_) ? Status() : cause;
+}
+
+// False on all ranks where it does not work on some; of what is asked for by name, `cause` says why then. Shared memory
+// and the sockets of short calls have steps of their own later on.
+Result<bool> SetUp::connect(ChannelKind kind, Status& cause) {
+  if (registered_.connector(kind) != nullptr) return registered_.connect(kind, oob(), surroundings());
+  if (kind != ChannelKind::ucx || rails_) return true;
+  cause = connect_rails();
+  return cause.ok() || cause.code() == Code::unavailable ? Result<bool>(cause.ok()) : cause;
+}
+
+Status SetUp::look_at_network() {
+  if (Status status = connect_channels(); !status.ok()) return status;
+  if (hierarchy_.nodes() > 1)
+    if (Status status = measure_network(); !status.ok()) return status;
   if (!rails_) return {};
   if (Status status = rails_->agree_on_weights(); !status.ok()) return status;
   return may_use(ChannelKind::tcp) ? open_listeners() : Status();
+}
+
+// Of what connects the nodes; none: there is nothing to measure by.
+std::optional<RateMeter> SetUp::meter() {
+  if (rails_) return rails_->meter();
+  if (Channel* beyond = registered_.opened(*groups_.connecting_all(used_))) return meter_of(*beyond);
+  if (HostMessages* messages = oob().messages()) return messages->meter();
+  return {};
+}
+
+Status SetUp::measure_network() {
+  while (const std::optional<RateMeter> by = meter()) {
+    const Result<NetworkRates> measured = network_rates(oob(), hierarchy_, *by);
+    if (measured.ok()) {
+      network_ = *measured;
+      debug("set-up: between nodes a message takes " +
+            (network_.way > 0 ? format_seconds(network_.way) : std::string("less than 1 ms")) + ", 1 MiB of bytes " +
+            format_seconds(network_.node * (1 << 20)));
+      return {};
+    }
+    if (measured.status().code() != Code::unavailable || !leave_beyond()) return measured.status();
+    if (Status status = connect_channels(); !status.ok()) return status;
+  }
+  return {};
 }
 
 // Connections are only to ranks that shared memory does not reach.
@@ -161,28 +217,30 @@ Status SetUp::open_listeners() {
   return {};
 }
 
-// Where UCX does not work on all ranks, MPI's messages do.
 Status SetUp::connect_rails() {
   Result<RailNetwork> connected = RailNetwork::connect(oob(), hierarchy_, locations_);
   if (connected.ok()) {
     rails_ = std::move(*connected);
-    used_.remove(ChannelKind::mpi);
     debug("set-up: rails " + rails_->names());
     return {};
   }
   debug("set-up: " + connected.status().message());
   if (connected.status().code() == Code::peer_failed) oob().abandon();  // leave_trials()
-  used_.remove(ChannelKind::ucx);
-  return uses(ChannelKind::mpi) && connected.status().code() == Code::unavailable ? Status() : connected.status();
+  return connected.status();
 }
 
-// One has broken since its check. False where there are none, or nothing else.
-bool SetUp::leave_rails() {
-  if (!rails_ || !may_use(ChannelKind::mpi) || oob().messages() == nullptr) return false;
-  if (job().first_rank) warn("ucx: the rates of the rails " + rails_->names() + " cannot be measured: left out");
+// What connects the nodes has broken since its check. False where there is nothing else.
+bool SetUp::leave_beyond() {
+  const ChannelKind beyond = *groups_.connecting_all(used_);
+  ChannelSet others = candidates_;
+  others.remove(beyond);
+  if (!groups_.connecting_all(others)) return false;
+  if (job().first_rank)
+    warn(std::string(name(beyond)) + ": the rates of the " + (rails_ ? "rails " + rails_->names() : "network") +
+         " cannot be measured: left out");
   rails_.reset();
-  used_.remove(ChannelKind::ucx);
-  used_.add(ChannelKind::mpi);
+  registered_.leave(beyond);
+  candidates_ = others;
   return true;
 }
 
@@ -420,18 +478,6 @@ bool SetUp::yields() const {
   return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
 }
 
-// The first that crosses nodes is all that there is between them; on one node with shared memory there is none.
-Routes SetUp::routes() const {
-  std::optional<ChannelKind> near, beyond;
-  for (const ChannelKind kind : all_channel_kinds) {
-    if (!uses(kind)) continue;
-    std::optional<ChannelKind>& place = traits(kind).crosses_nodes ? beyond : near;
-    if (!place) place = kind;
-  }
-  if (!near) return Routes(*beyond);
-  return beyond ? routes_by_node(hierarchy_, *near, *beyond) : Routes(*near);
-}
-
 PlannerOptions SetUp::planner_options() const {
   const Config& config = job().config;
   PlannerOptions options;
@@ -462,7 +508,12 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
   if (uses(ChannelKind::ucx))
     connections_.take(sockets_.peers.empty() ? rails_->make_channel()
                                              : with_sockets(sockets_, rank_, *rails_, rails_->make_channel()));
-  if (uses(ChannelKind::mpi)) connections_.take(oob().messages()->make_channel());
+  for (const ChannelKind kind : all_channel_kinds) {
+    if (!uses(kind) || registered_.connector(kind) == nullptr) continue;
+    Result<std::unique_ptr<Channel>> channel = registered_.take(kind, surroundings());
+    if (!channel.ok()) return channel.status();
+    connections_.take(std::move(*channel));
+  }
   connections_.descriptors = std::move(sockets_.descriptors);
   Connections channels = std::move(connections_);
   const bool yield = yields();

@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "runtime/layer.h"
+#include "runtime/team/channel_groups.h"
+#include "runtime/team/connected_channels.h"
 #include "runtime/team/network_rates.h"
 #include "runtime/team/rail_network.h"
 #include "runtime/team/single_copy.h"
 #include "runtime/team/sockets.h"
 #include "runtime/team/team.h"
 #include "runtime/team/team_request.h"
+#include "tl/connector.h"
 #include "tl/shm/copy_probe.h"
 #include "tl/shm/shared_heap_buffers.h"
 #include "tl/shm/shm_channel.h"
@@ -77,7 +80,11 @@ class SetUp {
   Status check_entries();
   bool tells_tuning_records() const;
   Status share_tuning_records();
+  Surroundings surroundings() const;
+  std::vector<int> groups_of(ChannelKind kind) const;
   Status choose_channels();
+  Status connect_channels();
+  Result<bool> connect(ChannelKind kind, Status& cause);
   void listen_early(EarlyListener& mine);
   void take_listeners(std::span<const Entry> entries);
   bool sockets_reach_all(std::span<const Entry> entries) const;
@@ -86,8 +93,10 @@ class SetUp {
   Status check_sockets();
   Status connect_all(bool again);
   Status look_at_network();
+  std::optional<RateMeter> meter();
+  Status measure_network();
   Status connect_rails();
-  bool leave_rails();
+  bool leave_beyond();
   Status open_listeners();
   Status exchange_offers(Offer& mine, std::vector<Offer>& offers, Status& offered);
   Status share_memory();
@@ -106,7 +115,7 @@ class SetUp {
   Status meet_neighbors(Team& team);
   std::unique_ptr<CommunicatorTrace> make_trace() const;
   bool yields() const;
-  Routes routes() const;
+  Routes routes() const { return groups_.routes(used_); }
   PlannerOptions planner_options() const;
   std::unique_ptr<FailureNotice> failure_notice() const;
 
@@ -133,9 +142,12 @@ class SetUp {
   std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
   SingleCopySizes sizes_;
   bool reachable_ = false;  // by XPMEM: on all ranks
-  // What connects the ranks, as far as it is decided: at the end one within the nodes, and one between them. tcp is
-  // here where sockets are all that there is, not where they take the short messages of ucx.
-  ChannelSet used_;
+  // Of the channels that may be used and are not known to fail, each that connects ranks which are not connected for
+  // certain; and of those what connects the ranks, once that is decided. tcp is here where sockets are all that there
+  // is, not where they take the short messages of ucx.
+  ChannelSet candidates_, used_;
+  ChannelGroups groups_;
+  ConnectedChannels registered_;
   std::optional<RailNetwork> rails_;  // where ucx is used
   Sockets sockets_;
   std::vector<TuningRecord> known_;  // from earlier jobs, the same on all ranks

@@ -53,13 +53,15 @@ bool SetUp::sockets_reach_all(std::span<const Entry> entries) const {
 
 // From the entries, which all ranks have: they decide alike.
 void SetUp::take_listeners(std::span<const Entry> entries) {
-  if (!uses(ChannelKind::ucx) || !sockets_reach_all(entries)) {
-    if (uses(ChannelKind::ucx)) short_ = false;
+  const bool networked = candidates_.has(ChannelKind::ucx);
+  if (!networked || !sockets_reach_all(entries)) {
+    if (networked) short_ = false;
     sockets_ = {};
     return;
   }
-  used_.remove(ChannelKind::ucx);
-  used_.add(ChannelKind::tcp);
+  candidates_.remove(ChannelKind::ucx);
+  candidates_.add(ChannelKind::tcp);
+  groups_.set(ChannelKind::tcp, usual_groups(ChannelKind::tcp, hierarchy_));
   sockets_.key = entries.front().listener.entry.key;
   for (const Entry& entry : entries) add_peer(sockets_, entry.listener.entry, entry.location.hostname);
 }
@@ -84,6 +86,8 @@ Status SetUp::check_sockets() {
 
 // Where this does not work on all ranks, everything is set up.
 Status SetUp::connect_short() {
+  if (Status status = connect_channels(); !status.ok()) return status;
+  if (!uses(ChannelKind::tcp)) sockets_ = {};
   Offer mine{};
   std::vector<Offer> offers;
   Status offered;
@@ -94,7 +98,6 @@ Status SetUp::connect_short() {
   if (!attached.ok()) debug("set-up for short calls: " + attached.message());
   if (Status met = lowest(connected, unused); !met.ok()) return met;
   if (connected) {
-    if (uses(ChannelKind::tcp)) used_.remove(ChannelKind::mpi);
     sizes_ = {never, never};
     return {};
   }

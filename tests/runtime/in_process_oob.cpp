@@ -200,6 +200,11 @@ void InProcessJob::bring_messages(std::uint64_t seed, int most_delay) {
 
 std::unique_ptr<Oob> InProcessJob::oob(int rank) { return std::make_unique<InProcessOob>(*this, rank); }
 
+int InProcessJob::steps() {
+  const std::scoped_lock lock(guard_);
+  return steps_;
+}
+
 InProcessJob::Outcome InProcessJob::arrive(int rank, bool goes_on, Bytes mine, const Combine& combine) {
   std::unique_lock lock(guard_);
   const std::shared_ptr<Step> step = join_step(rank, goes_on, std::move(mine), combine);
@@ -236,6 +241,7 @@ std::shared_ptr<InProcessJob::Step> InProcessJob::join_step(int rank, bool goes_
   if (++step->arrived == ranks_) {
     if (step->missing == nobody) step->result = std::make_shared<const Bytes>(combine(step->brought));
     step->over = true;
+    ++steps_;
     step_ = std::make_shared<Step>();
     step_->brought.resize(static_cast<std::size_t>(ranks_));
     changed_.notify_all();

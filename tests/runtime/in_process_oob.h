@@ -27,6 +27,8 @@ class InProcessJob {
   void bring_messages(std::uint64_t seed, int most_delay);
   MemoryNetwork& network() { return *network_; }
   std::unique_ptr<Oob> oob(int rank);
+  // At which all ranks have met so far.
+  int steps();
   // Each rank in a thread of its own, until all have ended. What a rank returns is why it is not satisfied; the result
   // is the first such, with the rank, or empty.
   std::string run(const std::function<std::string(Oob& oob)>& rank);
@@ -63,6 +65,7 @@ class InProcessJob {
   std::mutex guard_;
   std::condition_variable changed_;
   std::shared_ptr<Step> step_;                       // that ranks arrive at
+  int steps_ = 0;                                    // that are over
   std::vector<std::size_t> words_;                   // by rank: that were left for it
   std::vector<std::vector<Notice>> notices_;         // likewise
   std::vector<std::pair<bool, std::string>> texts_;  // by rank: whether it has brought its own, for rank 0

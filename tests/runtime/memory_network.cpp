@@ -9,9 +9,9 @@ namespace plait::runtime {
 // Sends are complete at once; receives wait in the order in which they were started.
 class MemoryChannel final : public Channel {
  public:
-  MemoryChannel(MemoryNetwork& network, int rank, std::uint64_t context)
-      : network_(network), rank_(rank), context_(context) {}
-  ChannelKind kind() const override { return ChannelKind::mpi; }
+  MemoryChannel(MemoryNetwork& network, int rank, std::uint64_t context, ChannelKind kind)
+      : network_(network), rank_(rank), context_(context), kind_(kind) {}
+  ChannelKind kind() const override { return kind_; }
   int active() const override { return active_; }
 
   Result<bool> start(Transfer& transfer) override {
@@ -53,6 +53,7 @@ class MemoryChannel final : public Channel {
     MemoryNetwork::Message message{std::vector<std::byte>(transfer.bytes), 0};
     copy_out(transfer.memory, 0, message.bytes.data(), message.bytes.size());
     MemoryNetwork::Box& box = *network_.boxes_[static_cast<std::size_t>(transfer.peer)];
+    ++network_.messages_;
     const std::scoped_lock lock(box.guard);
     message.looks_left = std::uniform_int_distribution<int>(0, network_.most_delay_)(box.random);
     box.from[{context_, rank_}].push_back(std::move(message));
@@ -83,6 +84,7 @@ class MemoryChannel final : public Channel {
   MemoryNetwork& network_;
   const int rank_;
   const std::uint64_t context_;
+  const ChannelKind kind_;
   std::map<int, std::deque<Transfer*>> receives_;  // by sender
   int active_ = 0;
 };
@@ -98,8 +100,8 @@ MemoryNetwork::MemoryNetwork(int ranks, std::uint64_t seed, int most_delay)
   }
 }
 
-std::unique_ptr<Channel> MemoryNetwork::channel(int rank, std::uint64_t context) {
-  return std::make_unique<MemoryChannel>(*this, rank, context);
+std::unique_ptr<Channel> MemoryNetwork::channel(int rank, std::uint64_t context, ChannelKind kind) {
+  return std::make_unique<MemoryChannel>(*this, rank, context, kind);
 }
 
 void MemoryNetwork::cut_off(int rank) { gone_[static_cast<std::size_t>(rank)].store(true); }

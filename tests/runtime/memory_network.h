@@ -24,11 +24,13 @@ class MemoryNetwork {
   MemoryNetwork(int ranks, std::uint64_t seed, int most_delay);
 
   // Messages meet within a context: what is sent in one is never received in another.
-  std::unique_ptr<Channel> channel(int rank, std::uint64_t context);
+  std::unique_ptr<Channel> channel(int rank, std::uint64_t context, ChannelKind kind = ChannelKind::mpi);
   // A new one of that rank's: the same on all ranks that take them in the same order.
   std::uint64_t take_context(int rank) { return contexts_[static_cast<std::size_t>(rank)]++; }
   // That rank is gone: who waits for it hears so.
   void cut_off(int rank);
+  // So far.
+  std::uint64_t messages() const { return messages_.load(); }
 
  private:
   friend class MemoryChannel;
@@ -43,6 +45,7 @@ class MemoryNetwork {
   };
 
   int most_delay_;
+  std::atomic<std::uint64_t> messages_{0};
   std::vector<std::unique_ptr<Box>> boxes_;
   std::vector<std::atomic<bool>> gone_;
   std::vector<std::uint64_t> contexts_;  // by rank, taken so far: each of its rank's thread
