@@ -129,15 +129,18 @@ class Node:
 
 class Cluster:
     """An emulated cluster (docs/cluster.md), there from `with` on until its end, or the end of this program. Without a
-    rate its links are as fast as the machine; with a delay, such as "2ms", messages take so much longer."""
+    rate its links are as fast as the machine; "200mbit,50mbit" gives each of two rails a rate of its own; with a delay,
+    such as "2ms", messages take so much longer."""
 
     def __init__(self, nodes, per_node, rate=None, rails=1, delay=None):
         self.nodes, self.per_node, self.link, self.rails, self.delay = nodes, per_node, rate, rails, delay
         self.ranks = nodes * per_node
         self.rate = None  # of all rails of a node together
         if rate:
-            amount, unit = re.fullmatch(r"(\d+)(\w+)", rate).groups()
-            self.rate = f"{int(amount) * rails}{unit}"
+            amounts, units = zip(*(re.fullmatch(r"(\d+)(\w+)", one).groups() for one in rate.split(",")))
+            if len(set(units)) > 1:
+                raise Refusal(f"{rate!r}: expected rates in one unit")
+            self.rate = f"{sum(map(int, amounts)) * rails // len(amounts)}{units[0]}"
         self.name = f"lab{os.getpid()}"
 
     def __enter__(self):

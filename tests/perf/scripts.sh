@@ -17,6 +17,9 @@ refused "expected all, or some of cluster4x2" perf/mix --where frob
 
 refused "--layouts: expected some of sharded, replicated" perf/pipeline --layouts frob
 
+refused "--networks: expected some of unequal" perf/workloads/measure --networks frob
+refused "--kinds: 'schedule'" perf/workloads/measure --kinds schedule
+
 refused "openmpi or mpich" scripts/cluster run --name none --per-node 1 --mpi frob -- true
 refused "for Open MPI" scripts/cluster run --name none --per-node 1 --mpi mpich --mca coll tuned -- true
 
