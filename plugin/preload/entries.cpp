@@ -137,7 +137,8 @@ namespace mpi {
 
 #define PLAIT_DEFINE_NAMED(Symbol, name, function, parameters, arguments)                          \
   int name parameters {                                                                            \
-    if (plait::runtime::recorder() != nullptr) note_site(__builtin_return_address(0));             \
+    if (function >= Function::Barrier && plait::runtime::recorder() != nullptr)                    \
+      note_site(__builtin_return_address(0));                                                      \
     const ToolCall call(function);                                                                 \
     if (call.tool() != nullptr) return reinterpret_cast<decltype(&Symbol)>(call.tool()) arguments; \
     return pmpi::name arguments;                                                                   \

@@ -180,7 +180,11 @@ void StepFolder::fold_waits(Known& known, FoldedCall& call, const Event& event, 
     auto found = std::ranges::find_if(
         call.waits, [&](const FoldedWait& folded) { return folded.call == index && folded.of_previous == previous; });
     if (found == call.waits.end()) {
-      if (call.waits.size() >= bounds_.waits_of_call) continue;
+      if (known.waits >= 4 * bounds_.calls_of_step) {
+        ++lost_waits_;
+        continue;
+      }
+      ++known.waits;
       found = call.waits.insert(found, {.call = index, .of_previous = previous, .computed = {}, .waited = {}});
     }
     found->computed.add(wait.computed);

@@ -83,6 +83,7 @@ class StepFolder {
   struct Known {
     FoldedStep step;
     std::vector<std::uint64_t> tokens;  // of its calls
+    std::size_t waits = 0;              // different ones, of all calls
     std::size_t met = 0;                // while no step is followed: so many of its calls were the last ones
     std::uint64_t next_number = 0;      // that the call after the last one folded has
   };
