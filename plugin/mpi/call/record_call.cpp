@@ -17,7 +17,8 @@
 namespace plait::plugin {
 namespace {
 
-thread_local constinit const void* told_site __attribute__((tls_model("initial-exec"))) = nullptr;
+// Not in the static TLS block, of which little is left where both bindings are loaded.
+thread_local constinit const void* told_site = nullptr;
 
 std::vector<int> world_ranks_of(MPI_Comm comm) {
   MPI_Group members = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
