@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -17,7 +18,6 @@
 namespace plait::plugin {
 namespace {
 
-// Not in the static TLS block, of which little is left where both bindings are loaded.
 thread_local constinit const void* told_site = nullptr;
 
 std::vector<int> world_ranks_of(MPI_Comm comm) {
@@ -34,12 +34,24 @@ std::vector<int> world_ranks_of(MPI_Comm comm) {
   return translated;
 }
 
+struct KnownNames {
+  std::mutex guard;
+  std::unordered_map<const Layout*, const char*> of_types;
+  std::unordered_map<ReduceKernel, const char*> of_operators;
+};
+// Never destroyed: calls may come until the process ends.
+KnownNames& known_names() {
+  static auto* names = new KnownNames;
+  return *names;
+}
+
 // Named by their layouts, which live as long as the types do: a name is looked up once.
 const char* name_of_type(const Layout* layout) {
   if (layout == nullptr) return "";
   const auto& type = static_cast<const Datatype&>(static_cast<const TypeFacts&>(*layout));
   if (!type.predefined) return "derived";
-  thread_local std::unordered_map<const Layout*, const char*> names;
+  auto& names = known_names().of_types;
+  const std::scoped_lock lock(known_names().guard);
   const auto found = names.find(layout);
   if (found != names.end()) return found->second;
   std::string name(MPI_MAX_OBJECT_NAME, '\0');
@@ -52,7 +64,8 @@ const char* name_of_type(const Layout* layout) {
 const char* name_of_operator(const Request& request) {
   if (request.user != nullptr) return "the program's";
   if (request.reducer == nullptr) return "";
-  thread_local std::unordered_map<ReduceKernel, const char*> names;
+  auto& names = known_names().of_operators;
+  const std::scoped_lock lock(known_names().guard);
   if (names.empty())
     for (int op = 0; op < static_cast<int>(Op::count_); ++op)
       for (int element = 0; element < static_cast<int>(Element::count_); ++element) {
@@ -81,11 +94,6 @@ void note_site(const void* site) { told_site = site; }
 const void* take_site(const void* otherwise) {
   const void* site = std::exchange(told_site, nullptr);
   return site != nullptr ? site : otherwise;
-}
-
-CallSpace& RecordedCall::space() {
-  thread_local CallSpace space;
-  return space;
 }
 
 void RecordedCall::end(MPI_Comm comm, const MPI_Request* posted) noexcept {

@@ -20,7 +20,7 @@ class RecordedCall {
  public:
   RecordedCall(Collective collective, Form form, const void* site) : form_(form), site_(site) {
     request_.call.collective = collective;
-    request_.lists = &space();
+    request_.lists = &space_;
   }
 
   // `prepare`: plugin/mpi/call/arguments.h. `communicator`: nullptr where the call's is not known.
@@ -33,15 +33,17 @@ class RecordedCall {
     }
     begin_ns_ = tl::monotonic_ns();
   }
+  RecordedCall(const RecordedCall&) = delete;
+  RecordedCall& operator=(const RecordedCall&) = delete;
+
   // The call is through, or was posted.
   void end(MPI_Comm comm, const MPI_Request* posted) noexcept;
 
  private:
-  static CallSpace& space();  // this thread's
-
   Form form_;
   const void* site_;
   MpiCommunicator* communicator_ = nullptr;
+  CallSpace space_;  // of the call itself: libraries with much thread-local memory do not load beside each other
   Request request_;
   std::uint64_t begin_ns_ = 0;
 };
