@@ -146,6 +146,11 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_TRACE", "path", "", "Record every accelerated call into this file; empty records nothing."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.trace_path, v); }},
+    {{"PLAIT_RECORD", "path", "",
+      "Record the step that the program repeats, as rank 0 sees it, into this file; with %r in the name a file a "
+      "rank."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.record_path, v); }},
     {{"PLAIT_PLAN", "plan", "",
       "Force this plan wherever it applies: a program such as 'RS.2 AR.1 AG.2' (with algorithms and chunks: "
       "'AR.12(ring) x8'), pairwise, leaders or shared for alltoall, or a plan file's name (*.json, docs/p2.md), or "

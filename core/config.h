@@ -36,6 +36,7 @@ struct Config {
   bool report = false;      // PLAIT_REPORT
   std::string report_path;  // PLAIT_REPORT=file.json or file.html; empty: standard error
   std::string trace_path;   // PLAIT_TRACE; empty: off
+  std::string record_path;  // PLAIT_RECORD; empty: off
   std::string plan;         // PLAIT_PLAN: forced where it applies; empty: choose
   std::string table;        // PLAIT_TABLE: a tuning table's file; empty: none
   std::vector<std::string> channels = parse_channels(all_channel_names);  // PLAIT_CHANNELS: those allowed

@@ -49,6 +49,10 @@ PLAIT_API int plait_set_progress_duty(int percent);
  * where the value is none. */
 PLAIT_API int plait_set_progress_threads(int threads);
 
+/* Says that an iteration of the program ends here and the next one begins: PLAIT_RECORD then takes what lies between
+ * two such calls for its steps, instead of looking for them (docs/record.md). Nanoseconds without PLAIT_RECORD. */
+PLAIT_API void plait_step(void);
+
 #ifdef __cplusplus
 }
 #endif

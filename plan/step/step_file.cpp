@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/json.h"
 #include "plan/model/json_members.h"
@@ -10,8 +11,8 @@
 namespace plait::plan::step {
 namespace {
 
-constexpr std::size_t most_tasks = 4096, most_names = 256;
-constexpr int deepest = 5;
+constexpr std::size_t most_tasks = 4096, most_names = 4096;
+constexpr int deepest = 6;
 
 Status parse_names(const Json* json, const std::string& where, std::vector<std::string>& names) {
   if (json == nullptr) return {};
@@ -41,6 +42,17 @@ Status parse_kind(const Json* collective, const Json* bytes, const std::string& 
   return {};
 }
 
+Status parse_call(const Json* communicator, const Json* blocking, const std::string& where, Task& task) {
+  constexpr unsigned most_communicators = 1u << 20;
+  if (communicator != nullptr &&
+      (!communicator->is_number_unsigned() || communicator->get<std::size_t>() > most_communicators))
+    return unexpected(where + "communicator", "its number in the recording");
+  if (communicator != nullptr) task.communicator = communicator->get<int>();
+  if (blocking != nullptr && !blocking->is_boolean()) return unexpected(where + "blocking", "true or false");
+  if (blocking != nullptr) task.blocking = blocking->get<bool>();
+  return {};
+}
+
 Result<Task> parse_task(const Json& json, std::size_t index) {
   Task task;
   const std::string where = "tasks[" + std::to_string(index) + "].";
@@ -48,7 +60,15 @@ Result<Task> parse_task(const Json& json, std::size_t index) {
   members.text("name", task.name).seconds("seconds", task.seconds);
   const Json *collective = members.any("collective"), *bytes = members.any("bytes");
   const Json *after = members.any("after"), *previous = members.any("after_previous");
+  const Json *communicator = members.any("communicator"), *blocking = members.any("blocking");
+  const Json *site = members.any("site"), *type = members.any("type"), *op = members.any("op");
   if (Status status = members.finish(); !status.ok()) return status;
+  if (Status status = parse_call(communicator, blocking, where, task); !status.ok()) return status;
+  for (const auto& [text, field] :
+       {std::pair(site, &task.site), std::pair(type, &task.type), std::pair(op, &task.op)}) {
+    if (text != nullptr && !text->is_string()) return unexpected(where + "site, type, op", "a text");
+    if (text != nullptr) *field = text->get<std::string>();
+  }
   if (Status status = parse_kind(collective, bytes, where, task); !status.ok()) return status;
   if (Status status = parse_names(after, where + "after", task.after); !status.ok()) return status;
   if (Status status = parse_names(previous, where + "after_previous", task.after_previous); !status.ok()) return status;
@@ -71,13 +91,9 @@ Status check_names(const Step& step) {
   return {};
 }
 
-}  // namespace
-
-Result<Step> parse_step(std::string_view text) {
-  const Result<Json> json = parse_json(text, deepest);
-  if (!json.ok()) return json.status();
+Result<Step> step_of(const Json& json) {
   Step step;
-  JsonMembers members(*json, "");
+  JsonMembers members(json, "");
   members.version("plait_step", 1).text("name", step.name);
   const Json* of = members.any("of");
   const Json* tasks = members.list("tasks", most_tasks, "tasks");
@@ -91,6 +107,17 @@ Result<Step> parse_step(std::string_view text) {
   }
   if (Status status = check_names(step); !status.ok()) return status;
   return step;
+}
+
+}  // namespace
+
+Result<Step> parse_step(std::string_view text) {
+  const Result<Json> json = parse_json(text, deepest);
+  if (!json.ok()) return json.status();
+  if (!json->is_object() || !json->contains("plait_recording")) return step_of(*json);
+  if ((*json)["plait_recording"] != 1) return unexpected("plait_recording", "1");
+  if (!json->contains("step")) return {Code::invalid, "the recording has no step: the program repeats none"};
+  return step_of((*json)["step"]);
 }
 
 std::string step_json(const Step& step) {
@@ -107,6 +134,11 @@ std::string step_json(const Step& step) {
     }
     if (!task.after.empty()) one["after"] = task.after;
     if (!task.after_previous.empty()) one["after_previous"] = task.after_previous;
+    if (task.communicator != 0) one["communicator"] = task.communicator;
+    if (task.blocking) one["blocking"] = true;
+    if (!task.site.empty()) one["site"] = task.site;
+    if (!task.type.empty()) one["type"] = task.type;
+    if (!task.op.empty()) one["op"] = task.op;
     json["tasks"].push_back(std::move(one));
   }
   return json.dump(1) + "\n";

@@ -25,6 +25,8 @@
 #include "runtime/execution/request.h"
 #include "runtime/fusion/fusion.h"
 #include "runtime/job/job.h"
+#include "runtime/recorder/recorder.h"
+#include "tl/trace.h"
 
 namespace plait::plugin::ompi {
 namespace {
@@ -164,7 +166,13 @@ void plait_ompi_open(void) {
 void plait_ompi_finish(void) { plait::plugin::finish(); }
 
 void plait_ompi_found_complete(const void* operation) {
-  plait::plugin::Fusion::note_found_complete(*static_cast<const plait::plugin::MpiOperation*>(operation));
+  const auto& found = *static_cast<const plait::plugin::MpiOperation*>(operation);
+  plait::plugin::Fusion::note_found_complete(found);
+  // The component sees no waits: the computation before includes them.
+  if (plait::runtime::Recorder* recorder = plait::runtime::recorder(); recorder != nullptr) {
+    const std::uint64_t now_ns = plait::tl::monotonic_ns();
+    recorder->add_wait(reinterpret_cast<std::uint64_t>(found.handle), {now_ns, now_ns});
+  }
 }
 
 void plait_ompi_release_operation(void* operation) {

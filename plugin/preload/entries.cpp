@@ -17,6 +17,7 @@
 #include "plugin/layer.h"
 #include "plugin/mpi/call/collectives.h"
 #include "plugin/mpi/call/lifecycle.h"
+#include "plugin/mpi/call/record_call.h"
 #include "plugin/mpi/communicator/made_communicator.h"
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/host/shared_memory.h"
@@ -136,6 +137,8 @@ namespace mpi {
 
 #define PLAIT_DEFINE_NAMED(Symbol, name, function, parameters, arguments)                          \
   int name parameters {                                                                            \
+    if (function >= Function::Barrier && plait::runtime::recorder() != nullptr)                    \
+      note_site(__builtin_return_address(0));                                                      \
     const ToolCall call(function);                                                                 \
     if (call.tool() != nullptr) return reinterpret_cast<decltype(&Symbol)>(call.tool()) arguments; \
     return pmpi::name arguments;                                                                   \

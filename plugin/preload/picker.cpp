@@ -55,6 +55,7 @@ int set_enabled(int on) { return enabled.exchange(on != 0) ? 1 : 0; }
 const char* text() { return ""; }
 int duty(int) { return 100; }
 int threads(int) { return 1; }
+void step() {}
 
 void* alloc(std::size_t bytes) {
   constexpr std::size_t page = 4096;
@@ -81,6 +82,7 @@ std::array<void*, api_function_count> absent_api() {
   set(ApiFunction::free, address(std::free));
   set(ApiFunction::set_progress_duty, address(absent::duty));
   set(ApiFunction::set_progress_threads, address(absent::threads));
+  set(ApiFunction::step, address(absent::step));
   set(ApiFunction::set_plan, address(absent::error));
   set(ApiFunction::set_channels, address(absent::error));
   set(ApiFunction::allreduce_axes, address(absent::error));

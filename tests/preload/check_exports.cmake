@@ -30,7 +30,7 @@ if(ONLY)
   endif()
   return()
 endif()
-set(functions MPI_Init MPI_Init_thread MPI_Finalize MPI_Alloc_mem MPI_Free_mem MPI_Start MPI_Startall MPI_Request_free MPI_Wait
+set(functions MPI_Init MPI_Init_thread MPI_Finalize MPI_Alloc_mem MPI_Free_mem MPI_Start MPI_Startall MPI_Request_free MPI_Wait MPI_Waitall MPI_Waitany MPI_Test MPI_Testall
     MPI_Comm_dup MPI_Comm_dup_with_info MPI_Comm_create MPI_Comm_split MPI_Comm_split_type MPI_Cart_create MPI_Cart_sub)
 foreach(collective Barrier Bcast Reduce Allreduce Allgather Allgatherv Gather Scatter Alltoall Reduce_scatter_block Reduce_scatter
         Alltoallv Alltoallw Gatherv Scatterv Scan Exscan)
@@ -46,7 +46,7 @@ foreach(function IN LISTS functions)
 endforeach()
 foreach(name ${allocator} plait_alloc plait_free plait_version plait_set_enabled plait_last_plan plait_last_channels
         plait_set_plan plait_set_channels plait_allreduce_axes plait_set_progress_duty
-        plait_set_progress_threads plait_reshard_create
+        plait_set_progress_threads plait_step plait_reshard_create
         plait_reshard_create_f plait_reshard_local plait_reshard_describe plait_reshard_execute plait_reshard_start
         plait_reshard_start_f plait_reshard_free)
   if(NOT name IN_LIST names)

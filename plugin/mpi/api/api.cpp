@@ -7,6 +7,7 @@
 #include "runtime/job/job.h"
 #include "runtime/progress/progress_share.h"
 #include "runtime/progress/progress_thread.h"
+#include "runtime/recorder/recorder.h"
 
 #ifndef PLAIT_VERSION
 #error "the build defines PLAIT_VERSION"
@@ -32,6 +33,10 @@ int plait_set_progress_threads(int threads) {
   if (threads < 1 || threads > plait::plugin::most_helper_threads) return -1;
   plait::plugin::provide_helper_threads(threads);
   return plait::plugin::ProgressShare::instance().set_default_threads(threads);
+}
+
+void plait_step(void) {
+  if (plait::runtime::Recorder* recorder = plait::runtime::recorder(); recorder != nullptr) recorder->add_mark();
 }
 
 }  // extern "C"

@@ -8,6 +8,7 @@
 
 #include "plugin/layer.h"
 #include "plugin/mpi/call/lifecycle.h"
+#include "plugin/mpi/call/record_call.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/communicator/communicators.h"
 #include "plugin/mpi/communicator/leave_call.h"
@@ -32,7 +33,8 @@ inline MpiCommunicator* serving(MPI_Comm comm) {
 // Arguments are those of plugin/mpi/call/arguments.h. `communicator`: serving(comm). A part of
 // the bindings' functions: another call and its saved registers show in the time of a small one.
 template <class Arguments>
-[[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm, MpiCommunicator* communicator) {
+[[gnu::always_inline]] inline int enter_unrecorded(const Arguments& arguments, MPI_Comm comm,
+                                                   MpiCommunicator* communicator) {
   const bool measuring = reporting();
   const bool hopeless = communicator == nullptr || hosts_for_good(*communicator);
   if (hopeless && !measuring) {
@@ -67,6 +69,24 @@ template <class Arguments>
   if (measuring)
     count_host_call({Arguments::collective, comm, communicator, readable ? &request.call : nullptr, reason}, begin_ns);
   return code;
+}
+
+// Apart, so that it does not show in the others' time.
+template <class Arguments>
+[[gnu::noinline, gnu::cold]] int enter_recorded(const Arguments& arguments, MPI_Comm comm,
+                                                MpiCommunicator* communicator, const void* site) {
+  RecordedCall recorded(Arguments::collective, Form::blocking, take_site(site));
+  recorded.read(arguments.prepare, communicator);
+  const int code = enter_unrecorded(arguments, comm, communicator);
+  recorded.end(comm, nullptr);
+  return code;
+}
+
+template <class Arguments>
+[[gnu::always_inline]] inline int enter(const Arguments& arguments, MPI_Comm comm, MpiCommunicator* communicator) {
+  if (recorder() != nullptr) [[unlikely]]
+    return enter_recorded(arguments, comm, communicator, __builtin_return_address(0));
+  return enter_unrecorded(arguments, comm, communicator);
 }
 
 template <class Arguments>

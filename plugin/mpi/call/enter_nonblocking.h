@@ -9,6 +9,7 @@
 
 #include "plugin/layer.h"
 #include "plugin/mpi/call/enter.h"
+#include "plugin/mpi/call/record_call.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/host/host_call.h"
@@ -42,7 +43,7 @@ int post_on_host(const Arguments& arguments, MPI_Comm comm, MPI_Request* request
 }
 
 template <class Arguments>
-int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
+int post_unrecorded(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
   MpiCommunicator* communicator = nullptr;
   MpiOperation* made = nullptr;
   try {
@@ -68,6 +69,28 @@ int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
     code = post_on_host(arguments, comm, request, communicator, &operation);
   give_back(&operation);
   return code;
+}
+
+template <class Arguments>
+[[gnu::noinline, gnu::cold]] int post_recorded(const Arguments& arguments, MPI_Comm comm, MPI_Request* request,
+                                               const void* site) {
+  RecordedCall recorded(Arguments::collective, Form::nonblocking, take_site(site));
+  MpiCommunicator* communicator = nullptr;
+  try {
+    communicator = request != nullptr ? serving(comm) : nullptr;
+  } catch (const std::exception&) {  // the call says so
+  }
+  recorded.read(arguments.prepare, communicator);
+  const int code = post_unrecorded(arguments, comm, request);
+  if (code == MPI_SUCCESS) recorded.end(comm, request);
+  return code;
+}
+
+template <class Arguments>
+[[gnu::always_inline]] inline int post(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
+  if (recorder() != nullptr) [[unlikely]]
+    return post_recorded(arguments, comm, request, __builtin_return_address(0));
+  return post_unrecorded(arguments, comm, request);
 }
 
 }  // namespace plait::plugin

@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "plait/plait.h"
+#include "plugin/mpi/call/record_call.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/communicator/communicators.h"
 #include "plugin/mpi/communicator/made_communicator.h"
@@ -82,6 +83,7 @@ bool start(const Attendance* attendance) {
   const bool off = *job().off_reason != '\0';
   runtime::detail::reporting.store(job().reporting, std::memory_order_relaxed);
   runtime::detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
+  if (!off) static_cast<void>(works(start_recorder));
   if (!off) start_progress_thread(own_progress(), job().config);
   return true;
 }
@@ -124,6 +126,7 @@ void finish() {
   const Phase before = runtime::detail::phase.exchange(Phase::over, std::memory_order_acq_rel);
   if ((before != Phase::open && before != Phase::off) || runtime::detail::job == nullptr) return;
   stop_progress_thread();
+  static_cast<void>(works(finish_recorder));
   static_cast<void>(works(finish_reshardings));
   static_cast<void>(works(finish_persistent));
   free_all_communicators();

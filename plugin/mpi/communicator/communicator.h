@@ -24,6 +24,7 @@ struct MpiCommunicator final : Communicator {
 
   MPI_Comm handle;
   Neighbors neighbors;  // once it is set up, if it has a topology
+  int recorded = -1;    // its number in the recording (PLAIT_RECORD); -1: none yet
   CallSpace space;      // of the blocking calls, of which one runs at a time
 
   MpiCommunicator* next = nullptr;  // in the list of all

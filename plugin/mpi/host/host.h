@@ -40,6 +40,11 @@ struct Host {
   decltype(&MPI_Startall) startall = nullptr;
   decltype(&MPI_Request_free) request_free = nullptr;
   decltype(&MPI_Wait) wait = nullptr;
+  // Only the preload binding has these.
+  decltype(&MPI_Waitall) waitall = nullptr;
+  decltype(&MPI_Waitany) waitany = nullptr;
+  decltype(&MPI_Test) test = nullptr;
+  decltype(&MPI_Testall) testall = nullptr;
   // The request that the program gets for an operation: made and put into its `handle`, and told of the operation's end
   // and `error`, after which the operation may be gone. nullptr: generalized requests.
   int (*start_request)(MpiOperation& operation) = nullptr;

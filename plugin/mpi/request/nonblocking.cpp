@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "plugin/layer.h"
 #include "plugin/mpi/host/errors.h"
@@ -14,6 +15,7 @@
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
+#include "runtime/recorder/recorder.h"
 #include "runtime/team/team.h"
 #include "tl/trace.h"
 
@@ -265,7 +267,26 @@ void free_idle_requests() {
 
 namespace plait::plugin::binding {
 
-int wait(MPI_Request* request, MPI_Status* status) {
+namespace {
+
+// Those of the requests that the call has completed were waited for in it. Persistent ones stay what they are.
+template <class Call>
+int recorded(Recorder& to, int count, MPI_Request* requests, Call&& call) {
+  std::vector<std::uint64_t> before;
+  try {
+    for (int i = 0; requests != nullptr && i < count; ++i) before.push_back(key_of(requests[i]));
+  } catch (const std::exception&) {
+    return call();
+  }
+  const std::uint64_t begin_ns = monotonic_ns();
+  const int code = call();
+  const Span time{.begin_ns = begin_ns, .end_ns = monotonic_ns()};
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (before[i] != key_of(MPI_REQUEST_NULL) && requests[i] == MPI_REQUEST_NULL) to.add_wait(before[i], time);
+  return code;
+}
+
+int wait_unrecorded(MPI_Request* request, MPI_Status* status) {
   if (request != nullptr) Fusion::note_wait_for(key_of(*request));
   if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
     MpiOperation& operation = *std::exchange(latest, {}).operation;
@@ -278,6 +299,38 @@ int wait(MPI_Request* request, MPI_Status* status) {
     }
   }
   return host().wait(request, status);
+}
+
+}  // namespace
+
+int wait(MPI_Request* request, MPI_Status* status) {
+  if (Recorder* to = recorder(); to != nullptr) [[unlikely]]
+    return recorded(*to, 1, request, [&] { return wait_unrecorded(request, status); });
+  return wait_unrecorded(request, status);
+}
+
+int waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  const auto call = [&] { return host().waitall(count, requests, statuses); };
+  Recorder* to = recorder();
+  return to == nullptr ? call() : recorded(*to, count, requests, call);
+}
+
+int waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  const auto call = [&] { return host().waitany(count, requests, index, status); };
+  Recorder* to = recorder();
+  return to == nullptr ? call() : recorded(*to, count, requests, call);
+}
+
+int test(MPI_Request* request, int* flag, MPI_Status* status) {
+  const auto call = [&] { return host().test(request, flag, status); };
+  Recorder* to = recorder();
+  return to == nullptr ? call() : recorded(*to, 1, request, call);
+}
+
+int testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  const auto call = [&] { return host().testall(count, requests, flag, statuses); };
+  Recorder* to = recorder();
+  return to == nullptr ? call() : recorded(*to, count, requests, call);
 }
 
 }  // namespace plait::plugin::binding

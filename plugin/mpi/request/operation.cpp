@@ -5,6 +5,8 @@
 
 #include "plugin/mpi/host/host.h"
 #include "runtime/job/job.h"
+#include "runtime/recorder/recorder.h"
+#include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
@@ -22,6 +24,8 @@ constinit Pool pool;
 }  // namespace
 
 void MpiOperation::tell() noexcept {
+  if (Recorder* to = recorder(); to != nullptr && space == nullptr) [[unlikely]]
+    to->note_complete((std::uint64_t)handle, tl::monotonic_ns());
   if (space != nullptr)
     persistence.conclude_start(*this);
   else if (abandoned)

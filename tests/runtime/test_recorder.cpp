@@ -1,0 +1,213 @@
+// The folding of calls into a program's step, and the file of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "plan/step/step_file.h"
+#include "runtime/recorder/recorder.h"
+#include "runtime/recorder/repeats.h"
+#include "runtime/recorder/step_folder.h"
+
+namespace plait::runtime {
+namespace {
+
+constexpr std::uint64_t us = 1000;
+
+// A program whose clock goes by what it does.
+class Program {
+ public:
+  explicit Program(StepFolder& folder) : folder_(folder) {}
+  std::uint64_t call(std::uint32_t kind, std::uint64_t bytes = 64) {
+    const std::uint64_t begin = now_;
+    return folder_.add_call(kind, bytes, {begin, now_ += 2 * us});
+  }
+  void compute(std::uint64_t ns) { now_ += ns; }
+  void wait(std::uint64_t call) {
+    const std::uint64_t begin = now_;
+    now_ += 5 * us;
+    folder_.add_wait(call, {begin, now_}, 9 * us);
+  }
+
+ private:
+  StepFolder& folder_;
+  std::uint64_t now_ = 1;
+};
+
+TEST(Repeats, FindsTheShortestPeriodAndWhereItBegins) {
+  const std::vector<std::uint64_t> sequence = {9, 8, 1, 1, 2, 1, 1, 2, 1, 1, 2, 1, 1, 2};
+  const Repeat repeat = repeat_at_end(sequence, 3, 8);
+  EXPECT_EQ(repeat.length, 3u);
+  EXPECT_EQ(repeat.first, 2u);
+  EXPECT_EQ(repeat_at_end(std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}, 3, 3).length, 0u);
+}
+
+TEST(StepFolder, FindsTheStepBehindAPrelude) {
+  StepFolder folder;
+  Program program(folder);
+  for (std::uint32_t i = 0; i < 23; ++i) program.call(100 + i, i);
+  for (int step = 0; step < 1000; ++step) {
+    const std::uint64_t first = program.call(0), second = program.call(1, 128);
+    program.compute(50 * us);
+    program.wait(first);
+    program.wait(second);
+    program.call(2);
+  }
+  folder.finish();
+  const FoldedStep* step = folder.step();
+  ASSERT_NE(step, nullptr);
+  ASSERT_EQ(step->calls.size(), 3u);
+  EXPECT_EQ(folder.calls(), 3023u);
+  EXPECT_GE(folder.folded_calls(), 2990u);
+  EXPECT_EQ(step->likeness, Likeness::sizes_and_waits);
+  const auto last = std::ranges::find(step->calls, 2u, &FoldedCall::kind);
+  ASSERT_NE(last, step->calls.end());
+  ASSERT_EQ(last->waits.size(), 2u);
+  EXPECT_EQ(step->calls[last->waits[0].call].kind, 0u);
+  EXPECT_EQ(step->calls[last->waits[1].call].kind, 1u);
+  EXPECT_EQ(last->waits[0].computed.mean(), 50.0 * us);
+  EXPECT_EQ(last->waits[0].waited.mean(), 5.0 * us);
+  EXPECT_EQ(step->calls[last->waits[0].call].took.mean(), 9.0 * us);
+}
+
+// The loop within is no step: it covers less than half of what the outer one repeats.
+TEST(StepFolder, TakesTheOuterLoop) {
+  StepFolder folder;
+  Program program(folder);
+  for (int step = 0; step < 200; ++step) {
+    for (int i = 0; i < 8; ++i) program.call(0);
+    program.call(1);
+  }
+  folder.finish();
+  ASSERT_NE(folder.step(), nullptr);
+  EXPECT_EQ(folder.step()->calls.size(), 9u);
+}
+
+TEST(StepFolder, SizesMayChange) {
+  StepFolder folder;
+  Program program(folder);
+  for (std::uint64_t step = 0; step < 300; ++step) program.call(0, step * step + 1), program.call(1, 8);
+  folder.finish();
+  const FoldedStep* step = folder.step();
+  ASSERT_NE(step, nullptr);
+  ASSERT_EQ(step->calls.size(), 2u);
+  EXPECT_NE(step->likeness, Likeness::sizes_and_waits);
+  const auto changing = std::ranges::find(step->calls, 0u, &FoldedCall::kind);
+  EXPECT_LT(changing->bytes.least, changing->bytes.most);
+}
+
+TEST(StepFolder, MeetsTheStepAgain) {
+  StepFolder folder;
+  Program program(folder);
+  for (int step = 0; step < 1000; ++step) {
+    program.call(0), program.call(1), program.call(2);
+    if (step % 100 == 99) program.call(7);
+  }
+  folder.finish();
+  ASSERT_NE(folder.step(), nullptr);
+  EXPECT_EQ(folder.step()->calls.size(), 3u);
+  EXPECT_GE(folder.step()->times, 950u);
+}
+
+// Without marks the period would be one call.
+TEST(StepFolder, MarksSayWhatAStepIs) {
+  StepFolder folder;
+  Program program(folder);
+  for (int i = 0; i < 5; ++i) program.call(9);
+  folder.add_mark();
+  for (int step = 0; step < 100; ++step) {
+    for (int i = 0; i < 4; ++i) program.call(0);
+    folder.add_mark();
+  }
+  folder.finish();
+  ASSERT_NE(folder.step(), nullptr);
+  EXPECT_EQ(folder.step()->calls.size(), 4u);
+  EXPECT_EQ(folder.step()->times, 100u);
+  EXPECT_TRUE(folder.marked());
+}
+
+TEST(StepFolder, AWaitInTheNextStepIsOfThePrevious) {
+  StepFolder folder;
+  Program program(folder);
+  std::uint64_t posted = 0;
+  for (int step = 0; step < 100; ++step) {
+    if (step > 0) program.wait(posted);
+    posted = program.call(0);
+    folder.add_mark();
+  }
+  folder.finish();
+  ASSERT_NE(folder.step(), nullptr);
+  ASSERT_EQ(folder.step()->calls.size(), 1u);
+  ASSERT_EQ(folder.step()->calls[0].waits.size(), 1u);
+  EXPECT_TRUE(folder.step()->calls[0].waits[0].of_previous);
+}
+
+TEST(StepFolder, MemoryIsBoundedWhereNothingRepeats) {
+  StepFolder folder;
+  Program program(folder);
+  std::uint64_t state = 1;
+  std::size_t most = 0;
+  for (int i = 0; i < 300'000; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    program.wait(program.call(static_cast<std::uint32_t>(state >> 40) % 1000, state >> 50));
+    if (i % 1000 == 0) most = std::max(most, folder.bytes());
+  }
+  EXPECT_LT(most, std::size_t{32} << 20);
+  EXPECT_EQ(folder.calls(), 300'000u);
+}
+
+// ---- The file ----
+
+TEST(Recorder, WritesAStepThatIsReadAgain) {
+  Recorder recorder(0);
+  const int world = recorder.communicator({0, 1, 2, 3}), half = recorder.communicator({0, 2});
+  EXPECT_EQ(recorder.communicator({0, 1, 2, 3}), world);
+  std::uint64_t now = 1;
+  for (int step = 0; step < 100; ++step) {
+    recorder.add_posted({.collective = Collective::alltoall, .form = Form::nonblocking, .communicator = half}, 4096,
+                        {now, now + us}, 77);
+    now += 1000 * us;
+    recorder.note_complete(77, now - 400 * us);
+    recorder.add_wait(77, {now, now + us});
+    now += 200 * us;
+    recorder.add_call({.collective = Collective::allreduce, .communicator = world, .type = "MPI_INT", .op = "sum"}, 64,
+                      {now, now + 10 * us});
+    now += 20 * us;
+  }
+  const std::string text = recorder.finish("program");
+  const auto step = plan::step::parse_step(text);
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const auto task = [&](Collective collective) {
+    return *std::ranges::find_if(step->tasks, [&](const auto& one) { return one.collective == collective; });
+  };
+  const auto exchange = task(Collective::alltoall), sum = task(Collective::allreduce);
+  EXPECT_FALSE(exchange.blocking);
+  EXPECT_EQ(exchange.communicator, half);
+  EXPECT_EQ(exchange.bytes, 4096u);
+  EXPECT_TRUE(sum.blocking);
+  EXPECT_EQ(sum.op, "sum");
+  // What the program computes between the wait and the sum follows the exchange.
+  const auto before = std::ranges::find_if(step->tasks, [&](const auto& one) { return one.name == sum.after.front(); });
+  ASSERT_NE(before, step->tasks.end());
+  const auto follows = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, exchange.name) != names.end();
+  };
+  EXPECT_TRUE(follows(before->after) || follows(before->after_previous));
+  const Json json = Json::parse(text);
+  for (const Json& call : json["calls_of_step"])
+    if (call["collective"] == "alltoall") {
+      EXPECT_NEAR(call["complete"]["mean"].get<double>(), 600e-6, 2e-6);
+    }
+}
+
+TEST(Recorder, WithoutAStepTheReaderSaysSo) {
+  Recorder recorder(0);
+  recorder.add_call({.collective = Collective::barrier}, 0, {1, 2});
+  EXPECT_FALSE(plan::step::parse_step(recorder.finish("program")).ok());
+}
+
+}  // namespace
+}  // namespace plait::runtime
