@@ -98,7 +98,7 @@ Admission enlist_and_hold(MpiOperation& operation, const Decision& decision) {
 void note_post(Communicator& communicator) {
   communicator.posts = true;
   communicator.made_of_it = 0;
-  if (communicator.road == Road::waiting) note_waiting_post(communicator);
+  if (waits_for_set_up(communicator)) note_waiting_post(communicator);
 }
 
 Admission admit_as_decided(MpiOperation& operation) {
@@ -203,8 +203,8 @@ const char* why_host(const MpiOperation& operation) {
 Decision prepare_to_run(MpiOperation& operation, Form form) { return decide_on(operation, form); }
 
 bool post_stays_with_host(Communicator& communicator) noexcept {
-  if (communicator.road == Road::waiting) note_post(communicator);
-  return communicator.road == Road::waiting || hosts_for_good(communicator);
+  if (waits_for_set_up(communicator)) note_post(communicator);
+  return waits_for_set_up(communicator) || hosts_for_good(communicator);
 }
 
 void note_latest(MpiOperation& operation, MPI_Request handle) { latest = {&operation, handle}; }

@@ -13,6 +13,7 @@
 #include "plugin/mpi/request/persistent_receive.h"
 #include "plugin/mpi/request/persistent_requests.h"
 #include "plugin/mpi/types/layout.h"
+#include "runtime/execution/decide.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "runtime/progress/persistent_set_up.h"
@@ -69,7 +70,7 @@ const char* make_space(MpiCommunicator& communicator) {
     return reasons::no_persistent_memory;
   if (!driven) return reasons::no_progress_hook;
   made->open(connect_space(made->communicator()));
-  if (made->communicator().road == Road::accelerated) own_progress().add_space(*made);
+  if (is_set_up(made->communicator())) own_progress().add_space(*made);
   communicator.persistent = std::move(made);
   return nullptr;
 }

@@ -80,7 +80,7 @@ int start(Resharding& resharding, const void* source, void* destination, MPI_Req
   }
   const MPI_Comm comm = comm_of(resharding);
   Communicator& communicator = resharding.communicator();
-  if (communicator.road == Road::broken) return raise_error(comm, communicator.error);
+  if (is_broken(communicator)) return raise_error(comm, communicator.error);
   MpiOperation* operation = take_operation(communicator, Collective::reshard);
   if (const char* reason = why_host(*operation); reason != nullptr) {
     give_back(operation);
