@@ -14,7 +14,7 @@ namespace plait::plan::step {
 namespace {
 
 constexpr std::size_t most_operations = 4096, most_channels = 32, most_places = std::size_t{1} << 18;
-constexpr int deepest = 6;
+constexpr int deepest_schedule = 6;
 constexpr std::size_t longest_file = std::size_t{64} << 20;
 
 std::string at(const char* list, std::size_t index) { return std::string(list) + "[" + std::to_string(index) + "]."; }
@@ -139,7 +139,7 @@ double seconds_in(const Json* predicted, const char* member) {
 }  // namespace
 
 Result<StepSchedule> parse_schedule(std::string_view text) {
-  const Result<Json> json = parse_json(text, deepest);
+  const Result<Json> json = parse_json(text, deepest_schedule);
   if (!json.ok()) return json.status();
   StepSchedule schedule;
   JsonMembers members(*json, "");
