@@ -97,7 +97,7 @@ const void* take_site(const void* otherwise) {
 }
 
 void RecordedCall::end(MPI_Comm comm, const MPI_Request* posted) noexcept {
-  const Span time{.begin_ns = begin_ns_, .end_ns = tl::monotonic_ns()};
+  const runtime::Span time{.begin_ns = begin_ns_, .end_ns = tl::monotonic_ns()};
   Recorder* to = recorder();
   if (to == nullptr || communicator_ == nullptr) return;
   try {
