@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "core/file.h"
 #include "core/json.h"
 #include "plan/model/json_members.h"
 #include "plan/motif/motif.h"
@@ -15,7 +14,6 @@ namespace {
 
 constexpr std::size_t most_operations = 4096, most_channels = 32, most_places = std::size_t{1} << 18;
 constexpr int deepest_schedule = 6;
-constexpr std::size_t longest_file = std::size_t{64} << 20;
 
 std::string at(const char* list, std::size_t index) { return std::string(list) + "[" + std::to_string(index) + "]."; }
 
@@ -64,7 +62,6 @@ Result<ScheduledPiece> parse_place(const Json& json, const std::string& where, c
   if (number == numbers.end()) return unexpected(where + "operation", "the name of one");
   place.operation = number->second;
   const ScheduledOperation& of = operations[static_cast<std::size_t>(place.operation)];
-  if (of.blocking) return unexpected(where + "operation", "one that does not block");
   if (Status status = read_number(piece, where + "piece", of.pieces - 1, place.piece); !status.ok()) return status;
   if (Status status = read_number(ahead, where + "steps_ahead", most_steps_ahead, place.ahead); !status.ok())
     return status;
@@ -104,7 +101,7 @@ Status check_pieces(const StepSchedule& schedule) {
   }
   for (std::size_t number = 0; number < schedule.operations.size(); ++number) {
     const ScheduledOperation& operation = schedule.operations[number];
-    for (int piece = 0; !operation.blocking && piece < operation.pieces; ++piece)
+    for (int piece = 0; piece < operation.pieces; ++piece)
       if (!ahead_of.contains({static_cast<int>(number), piece}))
         return {Code::invalid,
                 "piece " + std::to_string(piece) + " of \"" + operation.name + "\" stands on no channel"};
@@ -147,20 +144,11 @@ Result<StepSchedule> parse_schedule(std::string_view text) {
   const Json* predicted = members.any("predicted_seconds");
   const Json* operations = members.list("operations", most_operations, "operations");
   const Json* channels = members.list("channels", most_channels, "channels");
-  for (const char* for_people : {"distance_to_bound", "schedules", "search_seconds", "machine"})
-    members.any(for_people);
+  for (const char* for_people : {"distance_to_bound", "schedules", "search_seconds"}) members.any(for_people);
   if (Status status = members.finish(); !status.ok()) return status;
   if (Status status = parse_lists(operations, channels, schedule); !status.ok()) return status;
   schedule.seconds = seconds_in(predicted, "joint");
   schedule.as_issued_seconds = seconds_in(predicted, "as_issued");
-  return schedule;
-}
-
-Result<StepSchedule> read_schedule(const std::string& path) {
-  const Result<std::string> text = read_file(path, longest_file);
-  if (!text.ok()) return text.status();
-  Result<StepSchedule> schedule = parse_schedule(*text);
-  if (!schedule.ok()) return Status(schedule.status().code(), "\"" + path + "\": " + schedule.status().message());
   return schedule;
 }
 

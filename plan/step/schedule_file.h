@@ -18,9 +18,9 @@ struct ScheduledOperation {
   int communicator = 0;  // as recorded; 0: MPI_COMM_WORLD
   Collective collective = Collective::allreduce;
   std::size_t bytes = 0;  // as payload_bytes()
-  bool blocking = false;
-  std::string plan;  // "[segment:4,ring] @0,1": its rewriting and the rails that its parts take in turn
-  int pieces = 1;    // motif::parts_of() the rewriting
+  bool blocking = false;  // its pieces run while the program waits
+  std::string plan;       // "[segment:4,ring] @0,1": its rewriting and the rails that its parts take in turn
+  int pieces = 1;         // motif::parts_of() the rewriting
 };
 
 // A place in a channel's order: `ahead`, so many steps the piece's operation is ahead of those with 0 at the same time.
@@ -49,9 +49,8 @@ inline constexpr int most_scheduled_pieces = 64;  // of an operation
 
 // {"plait_schedule": 1, "step": .., "ranks": .., "operations": [{"name", "communicator", "collective", "bytes",
 // "blocking", "plan", "pieces"}], "channels": [{"name", "order": [{"operation", "piece", "steps_ahead"}]}]}; what else
-// stands there is for people. Fails (invalid) with the place and what was expected there. Of an operation that does not
-// block each piece stands on some channel, on each once at most; of one that blocks on none.
+// stands there is for people. Fails (invalid) with the place and what was expected there. Each piece of an operation
+// stands on some channel, on each once at most.
 Result<StepSchedule> parse_schedule(std::string_view text);
-Result<StepSchedule> read_schedule(const std::string& path);
 
 }  // namespace plait::plan::step

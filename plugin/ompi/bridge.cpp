@@ -171,7 +171,7 @@ void plait_ompi_found_complete(const void* operation) {
   // The component sees no waits: the computation before includes them.
   if (plait::runtime::Recorder* recorder = plait::runtime::recorder(); recorder != nullptr) {
     const std::uint64_t now_ns = plait::tl::monotonic_ns();
-    recorder->add_wait(reinterpret_cast<std::uint64_t>(found.handle), {now_ns, now_ns});
+    recorder->add_wait(plait::plugin::key_of(found.handle), {now_ns, now_ns});
   }
 }
 

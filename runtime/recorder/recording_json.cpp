@@ -135,13 +135,26 @@ class StepMaker {
       task.seconds = std::max(nanosecond * (blocking ? call.inside.mean() : call.took.mean()), nanosecond);
     if (blocking) {
       // Operations of a communicator run in the order in which they were issued.
-      for (std::size_t before = last_blocking_.contains(what.communicator) ? last_blocking_[what.communicator] : 0;
-           before < index; ++before)
+      const auto last = last_blocking_.find(what.communicator);
+      const bool first = last == last_blocking_.end();
+      for (std::size_t before = first ? 0 : last->second; before < index; ++before)
         if (kind(before).communicator == what.communicator) task.after.push_back(name_of_call(before, kind(before)));
+      if (first) task.after_previous = left_of_previous(index);
       last_blocking_[what.communicator] = index;
       pending_.push_back(task.name);
     }
     step_->tasks.push_back(std::move(task));
+  }
+
+  // What the step before issued on the call's communicator behind its last call that blocks, if that is this one.
+  std::vector<std::string> left_of_previous(std::size_t index) const {
+    std::vector<std::string> left;
+    for (std::size_t call = folded_.calls.size(); call-- > index + 1;) {
+      if (kind(call).communicator != kind(index).communicator) continue;
+      if (kind(call).form == Form::blocking) break;
+      left.push_back(name_of_call(call, kind(call)));
+    }
+    return left;
   }
 
   // The first task follows the last one of the step before.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "plan/step/schedule_file.h"
 #include "tests/cli/command_call.h"
 #include "tuner/commands/command.h"
 
@@ -55,6 +56,11 @@ TEST_F(ScheduleCommand, WritesWhatAnEnforcerNeeds) {
   for (const Json& operation : plan["operations"]) pieces += operation["pieces"].get<std::size_t>();
   for (const Json& channel : plan["channels"]) ordered += channel["order"].size();
   EXPECT_GE(ordered, pieces);  // a piece over both rails stands in both orders
+  const auto read = plan::step::parse_schedule(folder_.content("plan.json"));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->ranks, 8);
+  EXPECT_EQ(read->operations[1].bytes, 16384u);
+  EXPECT_EQ(read->seconds, plan["predicted_seconds"]["joint"].get<double>());
   EXPECT_NE(folder_.content("plan.svg").find("rail 1"), std::string::npos);
   EXPECT_NE(outcome.printed.find("lower bound"), std::string::npos);
 }

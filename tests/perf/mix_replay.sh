@@ -7,28 +7,9 @@ mixes=$3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 "$mpiexec" -n 2 true >/dev/null 2>&1 || exit 77
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failures=0
-
-fail() {
-  echo "FAIL: $*"
-  failures=$((failures + 1))
-}
-
-# refuses WORDS ARGUMENT...: exits 2 with one line of its own that has the words.
-refuses() {
-  words=$1
-  shift
-  message=$("$mpiexec" -n 2 "$mix_replay" "$@" 2>&1 >/dev/null)
-  found=$?
-  [ "$found" -eq 2 ] || fail "$*: exit code $found, expected 2"
-  lines=$(printf '%s\n' "$message" | grep '^mix_replay: ')
-  case $lines in
-    *"$words"*) ;;
-    *) fail "$*: no '$words' in: $lines" ;;
-  esac
-}
+start() { "$mpiexec" -n 2 "$@"; }
+program=$mix_replay
+. "$(dirname "$0")/checks.sh"
 
 refuses "cannot be read" "$folder/none"
 echo "5 frob 8" >"$folder/bad"

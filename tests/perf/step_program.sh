@@ -8,27 +8,8 @@ library=$3
 workloads=$4
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 "$launch" 2 -- /bin/true >/dev/null 2>&1 || exit 77
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failures=0
-
-fail() {
-  echo "FAIL: $*"
-  failures=$((failures + 1))
-}
-
-# refuses WORDS ARGUMENT...: exits 2 with one line of its own that has the words.
-refuses() {
-  words=$1
-  shift
-  message=$("$launch" 2 -- "$program" "$@" 2>&1 >/dev/null)
-  found=$?
-  [ "$found" -eq 2 ] || fail "$*: exit code $found, expected 2"
-  case $(printf '%s\n' "$message" | grep '^step_program: ') in
-    *"$words"*) ;;
-    *) fail "$*: no '$words' in: $message" ;;
-  esac
-}
+start() { "$launch" 2 -- "$@"; }
+. "$(dirname "$0")/checks.sh"
 
 # plays RANKS STEP ARGUMENT...: with and without Plait.
 plays() {

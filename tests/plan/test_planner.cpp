@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plan/choose/planner.h"
+#include "plan/motif/parts.h"
 
 namespace plait::plan {
 namespace {
@@ -106,6 +107,19 @@ TEST(Planner, APlanFileIsTakenOnItsHierarchyOnly) {
 }
 
 // Refused with the first rule that it violates, where that shows.
+TEST(Planner, MotifsCanBeRunPartByPart) {
+  const std::vector<int> shape = {2, 2};
+  PlannerOptions options;
+  options.rails = 2;
+  const Planner planner(Hierarchy::nodes_of(shape), 1, options);
+  const Call sum{.collective = Collective::allreduce, .count = 4096, .element_bytes = 4};
+  const auto parted = planner.in_parts(sum, "[segment:2,ring] @0,1");
+  ASSERT_TRUE(parted.ok()) << parted.status().message();
+  EXPECT_EQ(parted->parts, 4);
+  EXPECT_EQ(planner.in_parts(sum, "AR.12(ring)").status().code(), Code::unsupported);
+  EXPECT_EQ(planner.in_parts(sum, "[segment:2] @0,2").status().code(), Code::invalid);
+}
+
 TEST(Planner, AnInvalidPlanIsRefusedWithItsReason) {
   const std::vector<int> shape = {2, 2, 2, 2};
   Planner planner(Hierarchy::nodes_of(shape), 0, {});

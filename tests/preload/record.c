@@ -1,8 +1,6 @@
 /* A step that PLAIT_RECORD is to find: two operations of two communicators, one waited for by MPI_Waitall and one by
- * MPI_Wait, a sum that blocks and a barrier, after calls that do not repeat. record_check reads what was written.
- *   record [time]      time: says what a call takes instead */
+ * MPI_Wait, a sum that blocks and a barrier, after calls that do not repeat. record_check reads what was written. */
 #include <mpi.h>
-#include <stdio.h>
 
 enum { steps = 200, ints = 1024 };
 static int values[64 * ints], results[64 * ints];
@@ -26,13 +24,6 @@ static void iterate(MPI_Comm half) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void time_calls(int rank) {
-  enum { calls = 200000 };
-  const double begin = MPI_Wtime();
-  for (int i = 0; i < calls; ++i) MPI_Barrier(MPI_COMM_SELF);
-  if (rank == 0) printf("%.1f ns a call\n", (MPI_Wtime() - begin) * 1e9 / calls);
-}
-
 int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm half;
@@ -40,10 +31,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   for (int i = 1; i < 12; ++i) MPI_Bcast(values, i, MPI_INT, 0, MPI_COMM_WORLD);
-  if (argc > 1)
-    time_calls(rank);
-  else
-    for (int i = 0; i < steps; ++i) iterate(half);
+  for (int i = 0; i < steps; ++i) iterate(half);
   MPI_Comm_free(&half);
   MPI_Finalize();
   return 0;

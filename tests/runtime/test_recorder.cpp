@@ -203,6 +203,42 @@ TEST(Recorder, WritesAStepThatIsReadAgain) {
     }
 }
 
+// It runs once what was posted before on its communicator has, in its step and in the one before.
+TEST(Recorder, ACallThatBlocksIsAfterWhatWasPostedBefore) {
+  Recorder recorder(0);
+  const int world = recorder.communicator({0, 1}), other = recorder.communicator({1, 0});
+  std::uint64_t now = 1;
+  const auto post = [&](Collective collective, int communicator, std::uint64_t key) {
+    recorder.add_posted({.collective = collective, .form = Form::nonblocking, .communicator = communicator}, 64,
+                        {now, now + us}, key);
+    now += 10 * us;
+  };
+  for (int step = 0; step < 100; ++step) {
+    post(Collective::bcast, world, 1);
+    post(Collective::reduce, other, 2);
+    recorder.add_call({.collective = Collective::allreduce, .communicator = world}, 64, {now, now + us});
+    now += 10 * us;
+    post(Collective::alltoall, world, 3);
+    for (const std::uint64_t key : {1, 2}) recorder.add_wait(key, {now, now + us});
+  }
+  const auto step = plan::step::parse_step(recorder.finish("program"));
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const auto task = [&](Collective collective) {
+    return *std::ranges::find_if(step->tasks, [&](const auto& one) { return one.collective == collective; });
+  };
+  // Where in the program's loop the step begins is the recorder's choice.
+  const auto sum = task(Collective::allreduce);
+  const auto is_after = [&](Collective collective) {
+    const auto named = [&](const auto& names) {
+      return std::ranges::find(names, task(collective).name) != names.end();
+    };
+    return named(sum.after) || named(sum.after_previous);
+  };
+  EXPECT_TRUE(is_after(Collective::bcast));
+  EXPECT_TRUE(is_after(Collective::alltoall));
+  EXPECT_FALSE(is_after(Collective::reduce));
+}
+
 TEST(Recorder, WithoutAStepTheReaderSaysSo) {
   Recorder recorder(0);
   recorder.add_call({.collective = Collective::barrier}, 0, {1, 2});

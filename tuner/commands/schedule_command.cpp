@@ -168,6 +168,8 @@ Json schedule_json(const Question& question, const Answer& answer) {
       json["operations"].push_back({{"name", answer.priced.graph.tasks[task].name},
                                     {"collective", name(*question.step.tasks[task].collective)},
                                     {"bytes", question.step.tasks[task].bytes},
+                                    {"communicator", question.step.tasks[task].communicator},
+                                    {"blocking", question.step.tasks[task].blocking},
                                     {"plan", option->name},
                                     {"pieces", option->pieces.size()}});
   json["channels"] = Json::array();

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "core/file.h"
+#include "core/immortal.h"
 #include "core/intern.h"
 #include "core/log.h"
 #include "core/reduction.h"
+#include "plugin/mpi/request/operation.h"
 #include "plugin/mpi/types/datatype.h"
 #include "runtime/job/job.h"
 
@@ -39,9 +41,8 @@ struct KnownNames {
   std::unordered_map<const Layout*, const char*> of_types;
   std::unordered_map<ReduceKernel, const char*> of_operators;
 };
-// Never destroyed: calls may come until the process ends.
 KnownNames& known_names() {
-  static auto* names = new KnownNames;
+  static Immortal<KnownNames> names;
   return *names;
 }
 
@@ -84,8 +85,6 @@ std::uint64_t bytes_of(const Request& request, const Communicator& communicator)
   for (const Piece& piece : sends) bytes += piece.bytes;
   return sends.empty() ? 0 : bytes / sends.size();
 }
-
-std::uint64_t key_of(MPI_Request request) { return (std::uint64_t)request; }  // a pointer or an integer, by MPI
 
 }  // namespace
 

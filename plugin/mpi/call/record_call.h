@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <exception>
 
 #include "plugin/layer.h"
 #include "plugin/mpi/communicator/call_space.h"

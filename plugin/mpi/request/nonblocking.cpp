@@ -110,9 +110,6 @@ Admission admit_as_decided(MpiOperation& operation) {
   return Admission::failed;
 }
 
-// MPI's requests are pointers or integers.
-RequestKey key_of(MPI_Request request) { return (RequestKey)request; }
-
 // ---- The functions of a generalized request ----
 
 // Called in the program's thread that finds the request complete.

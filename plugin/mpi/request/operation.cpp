@@ -25,7 +25,7 @@ constinit Pool pool;
 
 void MpiOperation::tell() noexcept {
   if (Recorder* to = recorder(); to != nullptr && space == nullptr) [[unlikely]]
-    to->note_complete((std::uint64_t)handle, tl::monotonic_ns());
+    to->note_complete(key_of(handle), tl::monotonic_ns());
   if (space != nullptr)
     persistence.conclude_start(*this);
   else if (abandoned)

@@ -40,6 +40,9 @@ struct MpiOperation final : Operation {
   bool abandoned = false;  // the program freed the request before the end, and the host has let go of it at once
 };
 
+// A request as a key: a pointer or an integer, by MPI.
+inline std::uintptr_t key_of(MPI_Request request) { return (std::uintptr_t)request; }
+
 // The runtime's operations are all of this kind here.
 inline MpiOperation& mpi_of(Operation& operation) { return static_cast<MpiOperation&>(operation); }
 inline const MpiOperation& mpi_of(const Operation& operation) { return static_cast<const MpiOperation&>(operation); }
