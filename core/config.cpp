@@ -229,6 +229,11 @@ constexpr auto table = std::to_array<Entry>({
       "says. Empty: none."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.overlap, v); }},
+    {{"PLAIT_SCHEDULE", "path", "",
+      "Cut the program's collectives on MPI_COMM_WORLD into pieces and run them in the order and on the channels of "
+      "this schedule (plait schedule, docs/schedule.md). Empty: none."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.schedule, v); }},
     {{"PLAIT_SWITCH", "name", "",
       "Name of the network switch this process's node hangs on, the same on all nodes of the switch; empty takes it "
       "from Slurm."},

@@ -152,4 +152,22 @@ Result<StepSchedule> parse_schedule(std::string_view text) {
   return schedule;
 }
 
+StepSchedule of_communicator(const StepSchedule& schedule, int communicator) {
+  StepSchedule own = schedule;
+  own.operations.clear();
+  std::vector<int> numbers;
+  for (const ScheduledOperation& operation : schedule.operations) {
+    const bool there = operation.communicator == communicator;
+    numbers.push_back(there ? static_cast<int>(own.operations.size()) : -1);
+    if (there) own.operations.push_back(operation);
+  }
+  for (ScheduledChannel& channel : own.channels) {
+    std::erase_if(channel.order, [&](const ScheduledPiece& place) {
+      return numbers[static_cast<std::size_t>(place.operation)] < 0;
+    });
+    for (ScheduledPiece& place : channel.order) place.operation = numbers[static_cast<std::size_t>(place.operation)];
+  }
+  return own;
+}
+
 }  // namespace plait::plan::step

@@ -8,6 +8,7 @@
 #include "core/attempt.h"
 #include "core/intern.h"
 #include "core/log.h"
+#include "runtime/call/posted_call.h"
 #include "runtime/call/timed_call.h"
 #include "runtime/execution/call_choice.h"
 #include "runtime/execution/call_record.h"
@@ -267,6 +268,8 @@ void set_up_now(Communicator& communicator, TeamExtent extent) {
 
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   try {
+    if (communicator.grouping != nullptr && communicator.grouping->takes_blocking(request)) [[unlikely]]
+      return Outcome::done(post_and_wait(communicator, request, begin_ns));
     if (communicator.operations.pending.load(std::memory_order_acquire) != 0) [[unlikely]]
       communicator.progress.drain(communicator);
     // Left behind where an error handler of the program did not return: other ranks have counted that call.

@@ -5,6 +5,10 @@
 #include <exception>
 
 #include "runtime/call/blocking.h"
+#include "core/log.h"
+#include "plan/step/schedule_file.h"
+#include "runtime/enforcer/enforcer.h"
+#include "runtime/enforcer/schedule_counts.h"
 #include "runtime/execution/decide.h"
 #include "runtime/job/job.h"
 
@@ -22,6 +26,13 @@ bool at_once() { return job().config.setup_calls == 0; }
 
 void set_up_if_waiting(Communicator& communicator) {
   if (waits_for_set_up(communicator)) set_up_now(communicator, TeamExtent::all_calls);
+}
+
+void keep_to(Communicator& world, const plan::step::StepSchedule& schedule) {
+  const Status kept = enforce(world, plan::step::of_communicator(schedule, 0));
+  if (kept.ok()) return;
+  ScheduleCounts::instance().refuse(kept.message());
+  if (job().first_rank) warn("PLAIT_SCHEDULE is not used: " + kept.message());
 }
 
 // The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.
@@ -66,9 +77,12 @@ void set_up_made(const FindCommunicator& from, const FindCommunicator& made) noe
 }
 
 void set_up_world(const FindCommunicator& world) noexcept {
-  if (!accepting() || !at_once()) return;
+  if (!accepting() || !(at_once() || job().schedule != nullptr)) return;
   try {
-    if (Communicator* communicator = world(); communicator != nullptr) set_up_if_waiting(*communicator);
+    Communicator* communicator = world();
+    if (communicator == nullptr) return;
+    set_up_if_waiting(*communicator);
+    if (job().schedule != nullptr) keep_to(*communicator, *job().schedule);
   } catch (const std::exception&) {  // its first call will say so
   }
 }

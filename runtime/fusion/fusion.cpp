@@ -1,12 +1,11 @@
 #include "runtime/fusion/fusion.h"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
 
-#include "core/immortal.h"
 #include "runtime/execution/caller.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
@@ -74,17 +73,6 @@ void leave_share(Membership& membership) {
 
 double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
-// All that there are, for a wait that names a request only.
-struct Registry {
-  std::mutex guard;
-  std::vector<Fusion*> all;
-};
-Registry& registry() {
-  static Immortal<Registry> all;  // never destroyed: calls may come until the process ends
-  return *all;
-}
-constinit std::atomic<int> registered{0};
-
 }  // namespace
 
 Fusion::Fusion(Communicator& communicator, std::shared_ptr<const OverlapPlan> plan)
@@ -96,41 +84,21 @@ Fusion::Fusion(Communicator& communicator, std::shared_ptr<const OverlapPlan> pl
     matcher_ = std::make_unique<StepMatcher>(*plan_);
   else
     learner_ = std::make_unique<OverlapLearner>();
-  const std::scoped_lock lock(registry().guard);
-  registry().all.push_back(this);
-  registered.fetch_add(1, std::memory_order_relaxed);
 }
 
-Fusion::~Fusion() {
-  const std::scoped_lock lock(registry().guard);
-  std::erase(registry().all, this);
-  registered.fetch_sub(1, std::memory_order_relaxed);
-}
+Fusion::~Fusion() = default;
 
 // ---- Posting ----
 
-void Fusion::prepare(Consultation& consultation, std::size_t values, const Reducer& reducer) {
-  const Call call{.collective = Collective::allreduce, .count = values, .element_bytes = sizeof(double)};
-  consultation.prepared =
-      communicator_.team->schedules.hold({.call = call, .in_place = true, .candidate = planners_candidate});
-  if (!consultation.prepared->accelerated) return;
-  consultation.needs_host = uses_host(*consultation.prepared);
-  const std::size_t bytes = WorkMemory::padded(values * sizeof(double));
-  std::byte* work = consultation.memory.reserve(bytes + consultation.prepared->schedule.scratch_bytes);
-  consultation.request.reducer = &reducer;
-  consultation.execution = {.schedule = &consultation.prepared->schedule,
-                            .staging = {.buffers = {{work, work, work + bytes}}}};
-}
-
 void Fusion::prepare() {
   if (prepared_for_ == communicator_.team.get()) return;
-  prepare(agreement_, agreement_values, agreement_reducer());
-  if (job().learns_overlap) prepare(exchange_, exchange_values, exchange_reducer());
+  agreement_.prepare(*communicator_.team, agreement_values, agreement_reducer());
+  if (job().learns_overlap) exchange_.prepare(*communicator_.team, exchange_values, exchange_reducer());
   prepared_for_ = communicator_.team.get();
 }
 
 bool Fusion::can_consult() const {
-  return agreement_.prepared->accelerated && (exchange_.prepared == nullptr || exchange_.prepared->accelerated);
+  return agreement_.possible() && (exchange_.prepared() == nullptr || exchange_.possible());
 }
 
 std::shared_ptr<FusedPlans> Fusion::fused_plans(std::size_t element_bytes) {
@@ -159,6 +127,7 @@ std::shared_ptr<FusedPlans> Fusion::fused_plans(std::size_t element_bytes) {
 }
 
 void Fusion::enlist(Operation& operation) {
+  if (operation.request.call.collective != Collective::allreduce) return;
   OverlapCounts& counts = OverlapCounts::instance();
   const std::uint64_t now_ns = monotonic_ns();
   communicator_.progress.host_turns.forget();
@@ -179,32 +148,14 @@ void Fusion::enlist(Operation& operation) {
   membership.found_ns = found_ns_;
   const bool waited = found_ns_->load(std::memory_order_acquire) > left_mpi_ns_;
   membership.all_done_before = waited && communicator_.operations.pending.load(std::memory_order_acquire) == 0;
-  operation.needs_host |= agreement_.needs_host || exchange_.needs_host;
+  operation.needs_host |= agreement_.needs_host() || exchange_.needs_host();
 }
 
-void Fusion::note_request(RequestKey request, std::uint64_t number) noexcept {
-  const std::scoped_lock lock(guard_);
-  const std::uint64_t ended = ended_calls_.load(std::memory_order_acquire);
-  while (!requests_.empty() && requests_.front().number < ended) requests_.pop_front();
-  try {
-    requests_.push_back({request, number});
-  } catch (const std::bad_alloc&) {  // a wait for it will not be seen, and its group waits for its patience
-  }
+void Fusion::note_request(RequestKey request, const Operation& operation) noexcept {
+  awaited_.add(request, operation.membership.number);
 }
 
 void Fusion::note_posted() { left_mpi_ns_ = monotonic_ns(); }
-
-// A few nanoseconds where there are none.
-void Fusion::note_wait_for(RequestKey request) {
-  if (registered.load(std::memory_order_relaxed) == 0) return;
-  const std::scoped_lock lock(registry().guard);
-  for (Fusion* fusion : registry().all) {
-    const std::scoped_lock own_lock(fusion->guard_);
-    for (const NamedRequest& named : fusion->requests_)
-      if (named.request == request && named.number >= fusion->awaited_.load(std::memory_order_relaxed))
-        fusion->awaited_.store(named.number + 1, std::memory_order_relaxed);
-  }
-}
 
 void Fusion::note_found_complete(const Operation& operation) {
   if (operation.membership.found_ns == nullptr) return;
@@ -215,19 +166,15 @@ void Fusion::note_found_complete(const Operation& operation) {
 
 // ---- Running ----
 
-Result<bool> Fusion::start(Consultation& consultation, bool may_call_host) {
-  return runtime::start(*communicator_.team, consultation.request, consultation.execution, may_call_host);
-}
-
-Execution& Fusion::running() {
-  return phase_ == Phase::agreeing ? agreement_.execution
-         : phase_ == Phase::asking ? exchange_.execution
-                                   : run_execution_;
+Result<bool> Fusion::progress_running(bool may_call_host) {
+  if (phase_ == Phase::agreeing) return agreement_.progress(may_call_host);
+  if (phase_ == Phase::asking) return exchange_.progress(may_call_host);
+  return progress(*communicator_.team, run_execution_, may_call_host);
 }
 
 bool Fusion::running_needs_host() const {
-  return phase_ == Phase::agreeing ? agreement_.needs_host
-         : phase_ == Phase::asking ? exchange_.needs_host
+  return phase_ == Phase::agreeing ? agreement_.needs_host()
+         : phase_ == Phase::asking ? exchange_.needs_host()
                                    : run_->needs_host[run_group_];
 }
 
@@ -241,7 +188,7 @@ Fusion::Turn Fusion::fail(const Status& status) {
 void Fusion::note_end(Operation& operation) {
   Membership& membership = operation.membership;
   leave_share(membership);
-  ended_calls_.store(membership.number + 1, std::memory_order_release);
+  awaited_.remove(membership.number);
   if (learner_ == nullptr || learner_->settled()) return;
   learner_->note({.bytes = bytes_of(operation),
                   .computed = seconds(membership.computed_ns),
@@ -263,12 +210,11 @@ bool Fusion::asks(const Operation& head) {
 }
 
 Fusion::Turn Fusion::begin_question(bool may_call_host) {
-  if (exchange_.needs_host && !may_call_host) return Turn::waiting;
+  if (exchange_.needs_host() && !may_call_host) return Turn::waiting;
   const std::size_t values = std::min(exchange_values, question_.size() - asked_);
   std::array<double, exchange_values> block{};
   std::copy_n(question_.begin() + static_cast<std::ptrdiff_t>(asked_), values, block.begin());
-  std::memcpy(exchange_.values(), block.data(), sizeof block);
-  const Result<bool> complete = start(exchange_, may_call_host);
+  const Result<bool> complete = exchange_.start(std::span<const double>(block), may_call_host);
   if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::asking;
   return *complete ? Turn::ended : Turn::moved;  // ended: of the block
@@ -353,8 +299,8 @@ Fusion::Turn Fusion::run_by_itself(Operation& head) {
   return Turn::by_itself;
 }
 
-bool Fusion::program_waits(const Operation& head) const {
-  return awaited_.load(std::memory_order_relaxed) > head.membership.number ||
+bool Fusion::program_waits() const {
+  return awaited_.awaits_any() ||
          communicator_.progress.host_turns.waits(turns_at_post_.load(std::memory_order_relaxed));
 }
 
@@ -362,7 +308,7 @@ bool Fusion::program_waits(const Operation& head) const {
 // call by call.
 bool Fusion::may_enter(const Operation& head, std::size_t arrived, bool closed, bool runnable) {
   full_ = arrived == head.membership.left;
-  wish_ = full_ ? !runnable : closed || program_waits(head);
+  wish_ = full_ ? !runnable : closed || program_waits();
   if (full_ || wish_) return true;
   const std::uint64_t now_ns = monotonic_ns();
   if (seen_unit_ != head.membership.unit) {
@@ -382,15 +328,14 @@ Fusion::Turn Fusion::begin_group(OperationQueue& queue, bool may_call_host) {
 }
 
 Fusion::Turn Fusion::begin_agreement(OperationQueue& queue, bool may_call_host) {
-  if (agreement_.needs_host && !may_call_host) return Turn::waiting;
+  if (agreement_.needs_host() && !may_call_host) return Turn::waiting;
   const Operation& head = *queue.first;
   const Arrived arrived = arrived_of(queue);
   const FusedPlans* plans = arrived.last->membership.plans.get();
   const bool runnable = plans != nullptr && plans->plan == plan_ && plans->groups[head.membership.group] != nullptr;
   if (!may_enter(head, arrived.calls, arrived.closed, runnable)) return Turn::waiting;
   numbers_ = {full_ && !runnable ? 0 : static_cast<std::int64_t>(arrived.calls), wish_ ? -1 : 0};
-  std::memcpy(agreement_.values(), numbers_.data(), sizeof numbers_);
-  const Result<bool> complete = start(agreement_, may_call_host);
+  const Result<bool> complete = agreement_.start(std::span<const std::int64_t>(numbers_), may_call_host);
   if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::agreeing;
   return *complete ? end_agreement(queue, may_call_host) : Turn::moved;
@@ -400,7 +345,7 @@ Fusion::Turn Fusion::end_agreement(OperationQueue& queue, bool may_call_host) {
   OverlapCounts& counts = OverlapCounts::instance();
   counts.count_agreement();
   phase_ = Phase::idle;
-  std::memcpy(numbers_.data(), agreement_.values(), sizeof numbers_);
+  agreement_.answer(std::span(numbers_));
   Operation& head = *queue.first;
   const auto calls = static_cast<std::size_t>(numbers_[0]);
   if (calls == head.membership.left) {
@@ -463,7 +408,7 @@ Fusion::Turn Fusion::end_question(OperationQueue& queue, bool may_call_host) {
   while (turn == Turn::ended) {
     phase_ = Phase::idle;
     const std::size_t values = std::min(exchange_values, question_.size() - asked_);
-    std::memcpy(question_.data() + asked_, exchange_.values(), values * sizeof(double));
+    exchange_.answer(std::span(question_).subspan(asked_, values));
     asked_ += values;
     if (asked_ == question_.size()) take_answer(queue.first->membership.number);
     if (!asks(*queue.first)) return begin_group(queue, may_call_host);
@@ -482,11 +427,17 @@ Fusion::Turn Fusion::next_turn(OperationQueue& queue, bool may_call_host) {
     return begun == Turn::ended ? end_question(queue, may_call_host) : begun;
   }
   if (running_needs_host() && !may_call_host) return Turn::waiting;
-  const Result<bool> complete = progress(*communicator_.team, running(), may_call_host);
+  const Result<bool> complete = progress_running(may_call_host);
   if (!complete.ok()) return fail(complete.status());
   if (!*complete) return communicator_.team->engine.moved() ? Turn::moved : Turn::waiting;
   if (phase_ == Phase::asking) return end_question(queue, may_call_host);
   return phase_ == Phase::agreeing ? end_agreement(queue, may_call_host) : end_run(queue);
+}
+
+Operation* Fusion::take_ended(OperationQueue& queue) {
+  if (ended_ == 0) return nullptr;
+  --ended_;
+  return queue.first;
 }
 
 Fusion::Turn Fusion::turn(OperationQueue& queue, bool may_call_host) {
@@ -495,10 +446,10 @@ Fusion::Turn Fusion::turn(OperationQueue& queue, bool may_call_host) {
   return turn;
 }
 
-Fusion* fusion_of(Communicator& communicator) {
-  if (!job().overlaps()) return nullptr;
-  if (communicator.grouping == nullptr) communicator.grouping = std::make_unique<Fusion>(communicator, job().overlap);
-  return static_cast<Fusion*>(communicator.grouping.get());
+Grouping* grouping_of(Communicator& communicator) {
+  if (communicator.grouping == nullptr && job().overlaps())
+    communicator.grouping = std::make_unique<Fusion>(communicator, job().overlap);
+  return communicator.grouping.get();
 }
 
 }  // namespace plait::runtime

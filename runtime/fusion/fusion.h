@@ -10,7 +10,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -25,12 +24,11 @@
 #include "runtime/fusion/overlap_learner.h"
 #include "runtime/fusion/step_matcher.h"
 #include "runtime/layer.h"
+#include "runtime/progress/awaited_calls.h"
+#include "runtime/progress/consultation.h"
 #include "runtime/progress/operation.h"
 
 namespace plait::runtime {
-
-// A request that the program holds, by a number of the caller's.
-using RequestKey = std::uintptr_t;
 
 class Fusion : public Grouping {
  public:
@@ -42,21 +40,16 @@ class Fusion : public Grouping {
 
   // ---- For the thread that posts, in the order of posting ----
 
-  // An allreduce that is eligible, prepared or the host's. Throws where memory is short.
-  void enlist(Operation& operation);
-  // One that was enlisted has this request.
-  void note_request(RequestKey request, std::uint64_t number) noexcept;
-  // It is on its way, and the program goes back to what it computes.
-  void note_posted();
-  // The program waits for a request. Thread-safe.
-  static void note_wait_for(RequestKey request);
-  // It was told that the operation is complete, and lets go of it. Thread-safe.
+  void enlist(Operation& operation) override;
+  void note_request(RequestKey request, const Operation& operation) noexcept override;
+  void note_posted() override;
+  // The program was told that the operation is complete, and lets go of it. Thread-safe.
   static void note_found_complete(const Operation& operation);
 
   // ---- For the thread that is busy with progress() ----
 
   Turn turn(OperationQueue& queue, bool may_call_host) override;
-  std::size_t ended() const override { return ended_; }
+  Operation* take_ended(OperationQueue& queue) override;
   const Status& failure() const override { return failure_; }
   void note_end(Operation& operation) override;
 
@@ -74,23 +67,9 @@ class Fusion : public Grouping {
     std::size_t next_call = 0;
     Kind kind;
   };
-  struct NamedRequest {
-    RequestKey request;
-    std::uint64_t number;
-  };
-  // A small reduction of the communicator's own, in memory of its own.
-  struct Consultation {
-    std::shared_ptr<const PreparedCall> prepared;
-    bool needs_host = false;
-    WorkMemory memory;
-    Request request;
-    Execution execution;
-    std::byte* values() const { return execution.staging.buffers.base[0]; }
-  };
   enum class Phase : std::uint8_t { idle, agreeing, agreed, running, asking };
 
   void prepare();
-  void prepare(Consultation& consultation, std::size_t values, const Reducer& reducer);
   bool can_consult() const;
   std::shared_ptr<FusedPlans> fused_plans(std::size_t element_bytes);
 
@@ -109,12 +88,11 @@ class Fusion : public Grouping {
   Turn end_agreement(OperationQueue& queue, bool may_call_host);
   Turn begin_run(OperationQueue& queue, bool may_call_host);
   Turn end_run(OperationQueue& queue);
-  Result<bool> start(Consultation& consultation, bool may_call_host);
-  Execution& running();
+  Result<bool> progress_running(bool may_call_host);
   bool running_needs_host() const;
   Turn fail(const Status& status);
   bool may_enter(const Operation& head, std::size_t arrived, bool closed, bool runnable);
-  bool program_waits(const Operation& head) const;
+  bool program_waits() const;
 
   Communicator& communicator_;
 
@@ -130,11 +108,9 @@ class Fusion : public Grouping {
   Consultation agreement_, exchange_;  // the latter of a learner
 
   // Between the two, and those that wait.
-  mutable std::mutex guard_;  // of the next two
+  mutable std::mutex guard_;  // of the next one
   std::shared_ptr<const OverlapPlan> published_;
-  std::deque<NamedRequest> requests_;      // of calls that have not ended, ascending
-  std::atomic<std::uint64_t> awaited_{0};  // number after that of a call that the program waits for
-  std::atomic<std::uint64_t> ended_calls_{0};
+  AwaitedCalls awaited_;
   std::atomic<std::uint64_t> turns_at_post_{0};  // HostTurns::in_all() at the last post
 
   // Of the busy thread.
@@ -161,7 +137,8 @@ class Fusion : public Grouping {
   Status failure_;
 };
 
-// What the communicator has of it, made now where it has none; nullptr: the job fuses nothing. For the posting thread.
-Fusion* fusion_of(Communicator& communicator);
+// What says how the communicator's operations run; made now where the job fuses and it has none. nullptr: nothing does.
+// For the posting thread.
+Grouping* grouping_of(Communicator& communicator);
 
 }  // namespace plait::runtime

@@ -53,6 +53,11 @@ void take_overlap(Job& job, const OwnOverlapPlan& own) {
   job.fingerprint ^= own.hash;
 }
 
+void take_schedule(Job& job, const OwnSchedule& own) {
+  job.schedule = own.schedule;
+  job.fingerprint ^= own.hash;
+}
+
 void turn_off(Job& job, const char* reason) { job.off_reason = reason; }
 
 // What one process has of a file that all ranks are to have alike.
@@ -85,6 +90,9 @@ void agree_on_files(Job& job, const OwnFiles& own, const std::vector<Introductio
   const OwnFile overlap{"PLAIT_OVERLAP", own.overlap.hash, OwnOverlapPlan::none, OwnOverlapPlan::refused,
                         own.overlap.refusal};
   if (same_file(overlap, all, &Introduction::overlap, world_rank)) take_overlap(job, own.overlap);
+  const OwnFile schedule{"PLAIT_SCHEDULE", own.schedule.hash, OwnSchedule::none, OwnSchedule::refused,
+                         own.schedule.refusal};
+  if (same_file(schedule, all, &Introduction::schedule, world_rank)) take_schedule(job, own.schedule);
 }
 
 // Those that are present all know it, and none of them waits for the others.
@@ -102,6 +110,7 @@ Introduction introduction_of(const Job& job, const OwnFiles& files) {
           .fingerprint = job.fingerprint,
           .table = files.table.hash,
           .overlap = files.overlap.hash,
+          .schedule = files.schedule.hash,
           .disabled = config.disable,
           .reporting = config.report,
           .tracing = !config.trace_path.empty(),
@@ -134,7 +143,8 @@ void begin_alone(Job& job, const OwnFiles& files) {
   if (job.config.disable) return turn_off(job, "PLAIT_DISABLE is set");
   take_table(job, files.table);
   take_overlap(job, files.overlap);
-  for (const std::string* refusal : {&files.table.refusal, &files.overlap.refusal})
+  take_schedule(job, files.schedule);
+  for (const std::string* refusal : {&files.table.refusal, &files.overlap.refusal, &files.schedule.refusal})
     if (job.first_rank && !refusal->empty()) warn(*refusal);
 }
 
@@ -179,7 +189,8 @@ void Agreement::begin(const BindingFacts& binding, const std::vector<std::string
   if (job.first_rank)
     for (const std::string& warning : loaded.warnings) warn(warning);
   if (!job.config.disable)
-    files_ = {read_own_table(job.config, job.mpi_release), read_own_overlap_plan(job.config, job.mpi_release)};
+    files_ = {read_own_table(job.config, job.mpi_release), read_own_overlap_plan(job.config, job.mpi_release),
+              read_own_schedule(job.config)};
   all_.assign(static_cast<std::size_t>(world_.ranks()), introduction_of(job, files_));
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/job/attendance.h"
 #include "runtime/job/job.h"
 #include "runtime/job/overlap_setting.h"
+#include "runtime/job/schedule_setting.h"
 #include "runtime/job/tuning_table.h"
 #include "runtime/job/world.h"
 #include "runtime/layer.h"
@@ -24,6 +25,7 @@ struct Introduction {
   std::uint64_t fingerprint;
   std::uint64_t table;    // OwnTable::hash
   std::uint64_t overlap;  // OwnOverlapPlan::hash
+  std::uint64_t schedule;  // OwnSchedule::hash
   std::uint32_t disabled, reporting, tracing, concurrent;
 };
 
@@ -31,6 +33,7 @@ struct Introduction {
 struct OwnFiles {
   OwnTable table;
   OwnOverlapPlan overlap;
+  OwnSchedule schedule;
 };
 
 // What a process's binding knows of itself and of its host.

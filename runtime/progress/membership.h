@@ -11,18 +11,26 @@
 
 namespace plait::runtime {
 
-struct FusedPlans;  // fusion/fused_plans.h
+struct FusedPlans;    // fusion/fused_plans.h
+struct EnforcedCall;  // enforcer/enforced_plans.h
 
-// Of an allreduce that groups may take, by the job's overlap plan or by one that is learned.
+// Of an allreduce that groups may take, by the job's overlap plan or by one that is learned; or of a call that the job's
+// schedule may say the order of.
 struct Membership {
   // From its posting.
   bool enlisted = false;
   bool all_done_before = false;  // RecordedCall::all_done_before
-  std::uint64_t number = 0;      // of the communicator's calls that are enlisted, from 0 on
+  std::uint64_t number = 0;      // of the communicator's calls that are enlisted, ascending
   std::uint64_t posted_ns = 0, computed_ns = 0;
   std::shared_ptr<FusedPlans> plans;  // nullptr: there was no plan yet
   // When the program last found a call of the communicator complete. Its own, as the communicator may be gone by then.
   std::shared_ptr<std::atomic<std::uint64_t>> found_ns;
+
+  // By a schedule.
+  std::uint64_t epoch = 0;  // MatchedCall::epoch; `number` is that of the call there
+  std::shared_ptr<const EnforcedCall> enforced;
+  std::uint64_t done = 0;                              // bits: pieces that have run
+  bool laid_out = false, begun = false, plain = false;  // the last: it runs by itself, as the schedule was left
 
   // From when the plan's place was looked for.
   bool assigned = false;

@@ -44,6 +44,7 @@ struct Operation {
 
   std::atomic<bool> complete{false};  // its request is about to be told, or is
 
+  Form form = Form::nonblocking;
   std::uint64_t begin_ns = 0;  // of the call; 0: nobody measures
   int error = 0;               // a code of the caller's
   Operation* next = nullptr;   // in the one list that it is in

@@ -17,7 +17,7 @@ void record_fused(const Operation& operation) {
               .plan = operation.membership.plan,
               .channels = operation.membership.channels,
               .reason = "",
-              .form = Form::nonblocking,
+              .form = operation.form,
               .grid = communicator.grid})
       .add(prepared.payload, monotonic_ns() - operation.begin_ns);
 }
@@ -28,7 +28,7 @@ void record_operation(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   const PreparedCall& prepared = *operation.prepared;
   if (operation.membership.plan != nullptr && prepared.row != nullptr) return record_fused(operation);
-  const Form form = operation.space != nullptr ? Form::persistent : Form::nonblocking;
+  const Form form = operation.space != nullptr ? Form::persistent : operation.form;
   ReportRow* row = row_of(communicator, operation.request, prepared, form);
   record(communicator, operation.request, prepared, row, operation.begin_ns);
 }

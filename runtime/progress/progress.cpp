@@ -172,10 +172,16 @@ void Progress::end(Operation& operation) {
   conclude(operation);
 }
 
-// The first operation of the queue has come to its end.
-void Progress::take_out_first(OperationQueue& queue, bool may_call_host) {
-  Operation& operation = *queue.first;
-  queue.first = operation.next;
+// The operation has come to its end.
+void Progress::take_out(OperationQueue& queue, Operation& operation, bool may_call_host) {
+  Operation** place = &queue.first;
+  Operation* before = nullptr;
+  while (*place != &operation) {
+    before = *place;
+    place = &before->next;
+  }
+  *place = operation.next;
+  if (queue.last == &operation) queue.last = before;
   if (operation.membership.enlisted) operation.communicator->grouping->note_end(operation);
   if (may_call_host)
     end(operation);
@@ -200,7 +206,7 @@ bool Progress::runs_by_itself(Communicator& communicator, bool may_call_host, Gr
   }
   if (turn == Grouping::Turn::failed) break_road(communicator, std::move(failure));
   if (turn == Grouping::Turn::ended)
-    for (std::size_t left = grouping.ended(); left > 0; --left) take_out_first(queue, may_call_host);
+    while (Operation* ended = grouping.take_ended(queue)) take_out(queue, *ended, may_call_host);
   return turn == Grouping::Turn::by_itself || turn == Grouping::Turn::failed;
 }
 
@@ -224,7 +230,7 @@ int Progress::run_queue(Communicator& communicator, bool may_call_host) {
     else if (may_call_host && ++queue.idle_turns % notice_every == 0)
       communicator.team->look_at_notice();
     if (!complete) break;
-    take_out_first(queue, may_call_host);
+    take_out(queue, operation, may_call_host);
   }
   return moved;
 }
@@ -364,7 +370,12 @@ bool Progress::told(const Operation& operation) const {
   return operation.complete.load(std::memory_order_acquire) && &operation != awaited_;
 }
 
+void Progress::wait_until(const std::atomic<bool>& done) {
+  while (!done.load(std::memory_order_acquire)) surroundings_.turn_of_wait(*this);
+}
+
 void Progress::drain(Communicator& communicator) {
+  if (communicator.grouping != nullptr) communicator.grouping->note_wait_for_all();
   while (communicator.operations.pending.load(std::memory_order_acquire) != 0) surroundings_.turn_of_wait(*this);
 }
 

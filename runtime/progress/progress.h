@@ -59,12 +59,14 @@ class Progress {
   // Whether there are operations that are not complete.
   bool anything_posted() const { return posted_.load(std::memory_order_seq_cst) != 0; }
 
+  // Waits until that is so, which follows from what is posted.
+  void wait_until(const std::atomic<bool>& done);
   // Waits until a communicator has no operations: its blocking calls come after those that were posted before.
   void drain(Communicator& communicator);
   // The same, before its state is destroyed: nobody looks at it any more.
   void retire(Communicator& communicator);
 
-  // When the program is within the host, where somebody wants to know (job().overlaps()). Thread-safe.
+  // When the program is within the host, where somebody wants to know (Job::watches_waits). Thread-safe.
   HostTurns host_turns;
 
  private:
@@ -76,7 +78,7 @@ class Progress {
   void tell_awaited();
   void conclude(Operation& operation);
   void end(Operation& operation);
-  void take_out_first(OperationQueue& queue, bool may_call_host);
+  void take_out(OperationQueue& queue, Operation& operation, bool may_call_host);
   bool runs_by_itself(Communicator& communicator, bool may_call_host, Grouping::Turn& turn);
   int run_queue(Communicator& communicator, bool may_call_host);
   void guarded_run(Communicator& communicator) noexcept;

@@ -135,7 +135,7 @@ ProgressThread::~ProgressThread() {
 // A program that waits in MPI moves everything on itself, and has the core to itself for it.
 constexpr std::uint64_t away_ns = 100'000;
 bool ProgressThread::program_progresses() const {
-  return job().overlaps() && progress_.anything_posted() && progress_.host_turns.recent(monotonic_ns());
+  return job().watches_waits() && progress_.anything_posted() && progress_.host_turns.recent(monotonic_ns());
 }
 
 void ProgressThread::run() {

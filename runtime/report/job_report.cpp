@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "core/units.h"
+#include "runtime/enforcer/schedule_counts.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/job/own_location.h"
@@ -56,6 +57,7 @@ std::string serialise_rows() {
                     {"saved", seconds(saved_nanoseconds())},
                     {"place", {own.package, own.numa, own.l3, own.core, own.cores_allowed}},
                     {"overlap", OverlapCounts::instance().facts()},
+                    {"schedule", ScheduleCounts::instance().facts()},
                     {"node", own_node_facts()}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -87,6 +89,7 @@ struct Report {
   Rails rails;
   NodeReport node;
   OverlapReport overlap;
+  ScheduleReport schedule;
   Table table;
   std::map<GridLine, Sums> grid;
   std::vector<PlacementFacts::Rank> places;  // of the ranks, where it is known on which node each is
@@ -135,6 +138,7 @@ void merge(Report& report, int rank, const std::string& text) {
   const auto& nodes = job().world_nodes;
   const auto index = static_cast<std::size_t>(rank);
   merge_overlap_facts(report.overlap, all["overlap"]);
+  merge_schedule_facts(report.schedule, all["schedule"]);
   merge_node_facts(report.node, all["node"], index < nodes.size() ? nodes[index] : 0);
   const json& place = all["place"];
   if (index < report.places.size())
@@ -226,6 +230,7 @@ ReportContent content_of(const Report& report, const std::string& shared_setting
   }
   if (!rails.empty()) content.facts.push_back(rails);
   for (std::string& line : overlap_report_lines(report.overlap)) content.facts.push_back(std::move(line));
+  for (std::string& line : schedule_report_lines(report.schedule)) content.facts.push_back(std::move(line));
   for (std::string& line : node_report_lines(report.node, shared_setting)) content.facts.push_back(std::move(line));
   if (worth_asking(placement_facts(report))) content.advice.push_back(placement_question(""));
   return content;
@@ -251,6 +256,7 @@ std::string tools_text(const Report& report, const Config& config) {
   object["saved_seconds"] = saved_by_a_rank(report);
   object["node"] = node_report_json(report.node, config.shared);
   if (report.overlap.ranks > 0) object["overlap"] = overlap_report_json(report.overlap);
+  if (report.schedule.ranks > 0) object["schedule"] = schedule_report_json(report.schedule);
   for (const auto& [name, bytes] : report.rails) object["rails"].push_back({{"name", name}, {"bytes", bytes}});
   object["placement"] = placement_json(placement);
   if (worth_asking(placement)) object["advice"] = placement_question(config.report_path);

@@ -34,23 +34,23 @@ class FusionOf : public testing::TestWithParam<Shape> {
 // One step: posted in its order, with a wait in the midst where this rank draws one. How many of its calls ran in a
 // group, or why it is wrong.
 std::string run_step(PostingRank& rank, int ranks, bool may_wait, int& fused) {
-  Fusion& fusion = *fusion_of(rank.communicator);
+  Grouping& fusion = *grouping_of(rank.communicator);
   std::vector<std::unique_ptr<PostedOperation>> posted;
   for (std::size_t call = 0; call < step_counts.size(); ++call) {
     posted.push_back(rank.prepare_sum(rank.communicator, step_counts[call], call, dense_layout()));
     PostedOperation& operation = *posted.back();
     fusion.enlist(operation);
     const auto key = reinterpret_cast<RequestKey>(&operation);
-    fusion.note_request(key, operation.membership.number);
+    fusion.note_request(key, operation);
     rank.post(operation);
     fusion.note_posted();
     rank.compute();
     if (!may_wait || rank.random() % 4 != 0) continue;
-    Fusion::note_wait_for(key);
+    AwaitedCalls::note_wait_for(key);
     if (rank.wait_for(operation) != 0) return "failed";
   }
   for (std::size_t call = 0; call < posted.size(); ++call) {
-    Fusion::note_wait_for(reinterpret_cast<RequestKey>(posted[call].get()));
+    AwaitedCalls::note_wait_for(reinterpret_cast<RequestKey>(posted[call].get()));
     if (rank.wait_for(*posted[call]) != 0) return "failed";
     Fusion::note_found_complete(*posted[call]);
     if (std::string wrong = wrong_sum(*posted[call], ranks, call); !wrong.empty()) return wrong;

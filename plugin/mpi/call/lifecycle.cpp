@@ -24,6 +24,7 @@
 #include "plugin/mpi/types/layout.h"
 #include "plugin/mpi/types/mpi_caller.h"
 #include "plugin/mpi/types/types.h"
+#include "runtime/enforcer/schedule_counts.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/progress/progress_thread.h"
@@ -44,9 +45,10 @@ constexpr std::uint64_t longest_settling_ns = 10'000'000'000;
 // What the calls stand on.
 void open_layers(Job& job) {
   install_caller(mpi_caller());
-  job.helped = job.config.progress == "thread" || job.overlaps();
+  job.helped = job.config.progress == "thread" || job.watches_waits();
   runtime::detail::threaded.store(job.concurrent || job.helped, std::memory_order_relaxed);
   if (job.overlaps()) OverlapCounts::instance().start();
+  if (job.schedule != nullptr) ScheduleCounts::instance().start(job.schedule->step, job.schedule->seconds);
   if (job.overlap != nullptr) OverlapCounts::instance().add(*job.overlap);
   if (*job.off_reason != '\0') return;
   start_device_memory();

@@ -15,6 +15,7 @@
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
+#include "runtime/progress/awaited_calls.h"
 #include "runtime/recorder/recorder.h"
 #include "runtime/team/team.h"
 #include "tl/trace.h"
@@ -85,8 +86,9 @@ const PreparedCall& look_up_in_pieces(MpiOperation& operation) {
 }
 
 Admission enlist_and_hold(MpiOperation& operation, const Decision& decision) {
-  if (decision.prepared != nullptr && operation.request.call.collective == Collective::allreduce)
-    if (Fusion* fusion = fusion_of(*operation.communicator); fusion != nullptr) fusion->enlist(operation);
+  Communicator& communicator = *operation.communicator;
+  Grouping* grouping = decision.prepared != nullptr ? grouping_of(communicator) : communicator.grouping.get();
+  if (grouping != nullptr) grouping->enlist(operation);
   if (decision.what != Decision::What::run) return Admission::host;
   operation.error = operation.types.hold(operation.request);
   if (operation.error == MPI_SUCCESS) return Admission::taken;
@@ -236,10 +238,10 @@ int give_request(MpiOperation& operation, MPI_Request* request) {
   // The operation may be complete, and its request of another thread's, before this returns.
   note_latest(operation, operation.handle);
   *request = operation.handle;
-  Fusion* fusion = operation.membership.enlisted ? fusion_of(*operation.communicator) : nullptr;
-  if (fusion != nullptr) fusion->note_request(key_of(operation.handle), operation.membership.number);
+  Grouping* grouping = operation.membership.enlisted ? operation.communicator->grouping.get() : nullptr;
+  if (grouping != nullptr) grouping->note_request(key_of(operation.handle), operation);
   own_progress().hand_over(operation);
-  if (fusion != nullptr) fusion->note_posted();
+  if (grouping != nullptr) grouping->note_posted();
   return MPI_SUCCESS;
 }
 
@@ -283,8 +285,13 @@ int recorded(Recorder& to, int count, MPI_Request* requests, Call&& call) {
   return code;
 }
 
+void note_wait_for_all(int count, const MPI_Request* requests) {
+  if (!job().watches_waits() || requests == nullptr) return;
+  for (int i = 0; i < count; ++i) AwaitedCalls::note_wait_for(key_of(requests[i]));
+}
+
 int wait_unrecorded(MPI_Request* request, MPI_Status* status) {
-  if (request != nullptr) Fusion::note_wait_for(key_of(*request));
+  if (request != nullptr) AwaitedCalls::note_wait_for(key_of(*request));
   if (latest.operation != nullptr && request != nullptr && *request == latest.handle) {
     MpiOperation& operation = *std::exchange(latest, {}).operation;
     // Another thread may have waited for it, and it may be in use again.
@@ -307,6 +314,7 @@ int wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  note_wait_for_all(count, requests);
   const auto call = [&] { return host().waitall(count, requests, statuses); };
   Recorder* to = recorder();
   return to == nullptr ? call() : recorded(*to, count, requests, call);
