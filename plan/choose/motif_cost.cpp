@@ -112,7 +112,7 @@ class MotifPricer::Placing {
   double place(const Motif& motif, double ready) {
     const std::size_t number = times_.size();
     const int rail = rails_.empty() ? any_rail : rails_[dealt_[number]];
-    const Price price = pricer_.price(motif, motif.payload.count * unit_bytes_);
+    const MotifPrice price = pricer_.price(motif, motif.payload.count * unit_bytes_);
     double busy = price.seconds - price.latency;
     if (rail != any_rail) busy /= pricer_.shares_[std::min(static_cast<std::size_t>(rail), pricer_.shares_.size() - 1)];
     Ranks ranks = ranks_of(motif);
@@ -159,12 +159,12 @@ double MotifPricer::whole_pattern_seconds(const Motif& motif, std::size_t bytes,
 }
 
 // Of parts of a pattern so many of the whole one's messages.
-MotifPricer::Price MotifPricer::price(const Motif& motif, double bytes) {
+MotifPrice MotifPricer::price(const Motif& motif, double bytes) {
   constexpr double most = 1e15;  // as a size
   const auto whole = static_cast<std::size_t>(std::clamp(bytes, 1.0, most));
   const auto [entry, fresh] =
       known_.try_emplace(Key{motif.what, motif.whole_pattern(), whole, on_nodes(motif, context_.hierarchy)});
-  Price& known = entry->second;
+  MotifPrice& known = entry->second;
   if (fresh) {
     known.seconds = whole_pattern_seconds(motif, whole, context_.machine);
     known.latency = std::min(known.seconds, whole_pattern_seconds(motif, 1, bare_));

@@ -35,6 +35,10 @@ struct MotifTime {
   double begin = 0, end = 0;
 };
 
+struct MotifPrice {
+  double latency = 0, seconds = 0;  // of which the first is the wire's alone
+};
+
 // Prices motifs on one system, and remembers what it was asked.
 class MotifPricer {
  public:
@@ -46,20 +50,19 @@ class MotifPricer {
   // together.
   std::vector<MotifTime> times(const motif::Rewriting& rewriting, const Call& call, std::span<const std::int8_t> rails);
 
+  // Of one of so many bytes, or with pieces of so many, by the algorithm that it goes by; over all rails.
+  MotifPrice price(const motif::Motif& motif, double bytes);
+
  private:
-  struct Price {
-    double latency = 0, seconds = 0;  // of which the first is the wire's alone
-  };
   using Key = std::tuple<Collective, bool, std::size_t, std::vector<int>>;
   class Placing;
 
   double whole_pattern_seconds(const motif::Motif& motif, std::size_t bytes, const Machine& machine) const;
-  Price price(const motif::Motif& motif, double bytes);
 
   CandidateContext context_;
   Machine bare_;  // the machine without what each message takes of processors and ports
   std::vector<double> shares_;
-  std::map<Key, Price> known_;
+  std::map<Key, MotifPrice> known_;
 };
 double seconds_of(std::span<const MotifTime> times);
 

@@ -6,8 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "plan/algorithm/exchange.h"
-#include "plan/choose/candidate.h"
 #include "plan/choose/motif_cost.h"
 #include "plan/motif/lowering.h"
 #include "plan/motif/parts.h"
@@ -21,52 +19,6 @@ using motif::Rewriting;
 using motif::Term;
 
 constexpr std::size_t most_parts = motif::most_motifs;
-
-struct Price {
-  double latency = 0, seconds = 0;  // of which the first is that of one byte
-  std::string plan;
-};
-
-// What motifs take over all rails, by the cheapest plan for a communicator of their group.
-class PriceList {
- public:
-  PriceList(const Hierarchy& hierarchy, const Machine& machine) : hierarchy_(hierarchy), machine_(machine) {}
-
-  const Price& of(const Motif& motif, double bytes) {
-    const auto whole = static_cast<std::size_t>(std::max(1.0, bytes));
-    auto key = std::tuple(motif.what, whole, on_nodes(motif, hierarchy_), motif.distances.count);
-    const auto [entry, fresh] = known_.try_emplace(std::move(key));
-    if (fresh) entry->second = look_up(motif, whole);
-    return entry->second;
-  }
-
- private:
-  using Key = std::tuple<Collective, std::size_t, std::vector<int>, int>;
-
-  Price look_up(const Motif& motif, std::size_t bytes) const {
-    const Hierarchy group = Hierarchy::nodes_of(on_nodes(motif, hierarchy_));
-    const CandidateContext context{.hierarchy = group, .machine = machine_};
-    Price price;
-    if (motif.what == Collective::alltoall || !motif.whole_pattern()) {
-      const ExchangeSystem system{group, machine_};
-      price = {exchanges::pairwise.seconds(1, system), exchanges::pairwise.seconds(static_cast<double>(bytes), system),
-               "direct"};
-    } else {
-      const Candidate best = candidates({.collective = motif.what, .count = bytes}, context, 1).front();
-      const auto tiny = named_candidate(best.name, {.collective = motif.what, .count = 1}, context);
-      price = {tiny.ok() ? std::min(tiny->seconds, best.seconds) : 0, best.seconds, best.name};
-    }
-    if (!motif.whole_pattern()) {
-      const int transfers = motif.distances.count - (motif.distances.first == 0 ? 1 : 0);
-      price.seconds = price.latency + (price.seconds - price.latency) * transfers / (motif.members() - 1);
-    }
-    return price;
-  }
-
-  const Hierarchy& hierarchy_;
-  const Machine& machine_;
-  std::map<Key, Price> known_;
-};
 
 // How pieces go over the rails.
 struct Dealing {
@@ -108,7 +60,7 @@ std::vector<Dealing> dealings(std::size_t parts, const std::vector<double>& shar
 class Pricing {
  public:
   Pricing(const Hierarchy& hierarchy, const Machine& machine, const OptionLimits& limits)
-      : hierarchy_(hierarchy), limits_(limits), shares_(rail_shares(machine)), prices_(hierarchy, machine) {}
+      : hierarchy_(hierarchy), limits_(limits), shares_(rail_shares(machine)), prices_({.hierarchy = hierarchy, .machine = machine}) {}
 
   std::vector<joint::Channel> channels() const {
     std::vector<joint::Channel> channels;
@@ -143,7 +95,7 @@ class Pricing {
     const double share = rail < 0 ? 1 : shares_[static_cast<std::size_t>(rail)];
     piece.channels = rail < 0 ? (1u << shares_.size()) - 1 : 1u << rail;
     for (const Motif* motif : term.motifs) {
-      const Price& price = prices_.of(*motif, motif->payload.count * unit_bytes);
+      const MotifPrice price = prices_.price(*motif, motif->payload.count * unit_bytes);
       piece.seconds = std::max(piece.seconds, price.latency + (price.seconds - price.latency) / share);
     }
     return piece;
@@ -195,7 +147,7 @@ class Pricing {
   const Hierarchy& hierarchy_;
   const OptionLimits& limits_;
   std::vector<double> shares_;
-  PriceList prices_;
+  MotifPricer prices_;
 };
 
 // Names are known (parse_step).
