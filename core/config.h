@@ -52,7 +52,7 @@ struct Config {
   double progress_duty = 1;               // PLAIT_PROGRESS_DUTY: of a core, 0.01 to 1
   int progress_threads = 1;               // PLAIT_PROGRESS_THREADS: 1 to 1024
   std::string overlap;                    // PLAIT_OVERLAP: an overlap plan's file, or auto; empty: none
-  std::string schedule;                   // PLAIT_SCHEDULE: a step's schedule, a file; empty: none
+  std::string schedule;                   // PLAIT_SCHEDULE: a schedule's file, or auto; empty: none
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host

@@ -64,9 +64,9 @@ class ChannelLines {
 
   std::uint64_t operations_;
   std::vector<Line> lines_;
-  std::vector<std::vector<std::uint32_t>> channels_of_;           // by operation and piece
+  std::vector<std::vector<std::uint32_t>> channels_of_;          // by operation and piece
   std::vector<std::vector<std::vector<std::size_t>>> place_of_;  // by channel, operation and piece: in its order
-  std::vector<bool> overtakes_;                          // by operation
+  std::vector<bool> overtakes_;                                  // by operation
   std::uint64_t first_iteration_ = 0;
   std::uint64_t end_;  // calls from this one on are left out
 };

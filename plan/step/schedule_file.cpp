@@ -162,9 +162,8 @@ StepSchedule of_communicator(const StepSchedule& schedule, int communicator) {
     if (there) own.operations.push_back(operation);
   }
   for (ScheduledChannel& channel : own.channels) {
-    std::erase_if(channel.order, [&](const ScheduledPiece& place) {
-      return numbers[static_cast<std::size_t>(place.operation)] < 0;
-    });
+    std::erase_if(channel.order,
+                  [&](const ScheduledPiece& place) { return numbers[static_cast<std::size_t>(place.operation)] < 0; });
     for (ScheduledPiece& place : channel.order) place.operation = numbers[static_cast<std::size_t>(place.operation)];
   }
   return own;

@@ -60,7 +60,10 @@ std::vector<Dealing> dealings(std::size_t parts, const std::vector<double>& shar
 class Pricing {
  public:
   Pricing(const Hierarchy& hierarchy, const Machine& machine, const OptionLimits& limits)
-      : hierarchy_(hierarchy), limits_(limits), shares_(rail_shares(machine)), prices_({.hierarchy = hierarchy, .machine = machine}) {}
+      : hierarchy_(hierarchy),
+        limits_(limits),
+        shares_(rail_shares(machine)),
+        prices_({.hierarchy = hierarchy, .machine = machine}) {}
 
   std::vector<joint::Channel> channels() const {
     std::vector<joint::Channel> channels;

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <exception>
 
-#include "runtime/call/blocking.h"
 #include "core/log.h"
 #include "plan/step/schedule_file.h"
+#include "runtime/call/blocking.h"
 #include "runtime/enforcer/enforcer.h"
 #include "runtime/enforcer/schedule_counts.h"
 #include "runtime/execution/decide.h"
@@ -28,11 +28,13 @@ void set_up_if_waiting(Communicator& communicator) {
   if (waits_for_set_up(communicator)) set_up_now(communicator, TeamExtent::all_calls);
 }
 
-void keep_to(Communicator& world, const plan::step::StepSchedule& schedule) {
-  const Status kept = enforce(world, plan::step::of_communicator(schedule, 0));
+void keep_to_schedule(Communicator& world) {
+  const Job& job = runtime::job();
+  const Status kept = job.makes_schedule ? enforce_own(world, own_author(world))
+                                         : enforce(world, plan::step::of_communicator(*job.schedule, 0));
   if (kept.ok()) return;
   ScheduleCounts::instance().refuse(kept.message());
-  if (job().first_rank) warn("PLAIT_SCHEDULE is not used: " + kept.message());
+  if (job.first_rank) warn("PLAIT_SCHEDULE is not used: " + kept.message());
 }
 
 // The same on all ranks: they make the same calls on a communicator in the same order, and this is one of them.
@@ -77,12 +79,12 @@ void set_up_made(const FindCommunicator& from, const FindCommunicator& made) noe
 }
 
 void set_up_world(const FindCommunicator& world) noexcept {
-  if (!accepting() || !(at_once() || job().schedule != nullptr)) return;
+  if (!accepting() || !(at_once() || job().schedules())) return;
   try {
     Communicator* communicator = world();
     if (communicator == nullptr) return;
     set_up_if_waiting(*communicator);
-    if (job().schedule != nullptr) keep_to(*communicator, *job().schedule);
+    if (job().schedules()) keep_to_schedule(*communicator);
   } catch (const std::exception&) {  // its first call will say so
   }
 }

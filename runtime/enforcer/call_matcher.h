@@ -21,18 +21,28 @@ struct MatchedCall {
 
 class CallMatcher {
  public:
-  explicit CallMatcher(std::vector<plan::step::ScheduledOperation> operations) : operations_(std::move(operations)) {}
+  // `iterations_of_epoch`: after so many one ends; 0: it does not.
+  explicit CallMatcher(std::vector<plan::step::ScheduledOperation> operations, std::uint64_t iterations_of_epoch = 0)
+      : operations_(std::move(operations)), iterations_of_epoch_(iterations_of_epoch) {}
 
   // The program's next call. Nothing: it is none of the schedule's, or not the one that follows; the schedule's first
   // operation is looked for from then on.
   std::optional<MatchedCall> next(Collective collective, std::size_t bytes, bool blocking);
   // The program's next call is none of the schedule's.
   void leave() {
+    left_ += following_ ? 1 : 0;
+    expected_ = 0;
+    following_ = false;
+  }
+  // The first operation is looked for, as at the begin.
+  void restart() {
     expected_ = 0;
     following_ = false;
   }
   // Whether its last call was one of the schedule's.
   bool following() const { return following_; }
+  // How often a call was none of the schedule's after one that was.
+  std::uint64_t left() const { return left_; }
 
  private:
   bool fits(std::size_t operation, Collective collective, std::size_t bytes, bool blocking) const {
@@ -41,9 +51,13 @@ class CallMatcher {
   }
 
   std::vector<plan::step::ScheduledOperation> operations_;
-  std::uint64_t epoch_ = 0, iteration_ = 0;
+  std::uint64_t iterations_of_epoch_;
+  std::uint64_t epoch_ = 0, iteration_ = 0, left_ = 0;
   std::size_t expected_ = 0;
   bool following_ = false;  // the call before was one of the schedule's
 };
+
+// Whether a step's file has such operations; calls of other kinds run in their places, whatever the schedule.
+bool in_schedules(Collective collective);
 
 }  // namespace plait::runtime

@@ -44,13 +44,12 @@ bool all_done(const Operation& operation) { return std::popcount(operation.membe
 
 }  // namespace
 
-Enforcer::Enforcer(Communicator& communicator, const plan::step::StepSchedule& schedule,
-                   std::unique_ptr<EnforcedPlans> plans, EnforcerConnections connections)
+Enforcer::Enforcer(Communicator& communicator, EnforcerConnections connections, std::unique_ptr<KnownSchedule> schedule,
+                   std::unique_ptr<ScheduleControl> control)
     : communicator_(communicator),
-      matcher_(schedule.operations),
-      plans_(std::move(plans)),
       connections_(std::move(connections)),
-      lines_(schedule),
+      schedule_(std::move(schedule)),
+      control_(std::move(control)),
       until_(0),
       again_from_(0),
       subject_(no_call) {
@@ -67,67 +66,35 @@ Enforcer::~Enforcer() = default;
 
 // ---- Posting ----
 
-// What the schedule has there, on all ranks; nothing: it has not, or it cannot be run so.
-bool Enforcer::match(const Request& request, bool blocking) {
-  const std::size_t bytes = payload_bytes(request.call, communicator_.ranks);
-  const bool followed = matcher_.following();
-  const auto found = matcher_.next(request.call.collective, bytes, blocking);
-  taken_plan_ = found.has_value() ? plans_->find(found->operation, request) : nullptr;
-  if (taken_plan_ == nullptr) {
-    matcher_.leave();
-  } else {
-    taken_ = *found;
-  }
-  if (followed && (taken_plan_ == nullptr || taken_.epoch != last_epoch_))
-    ScheduleCounts::instance().count_other_call();
-  if (taken_plan_ == nullptr) return false;
-  const std::uint64_t now_ns = monotonic_ns();
-  if (taken_.operation == 0) {
-    if (taken_.epoch == last_epoch_) ScheduleCounts::instance().note_iteration(now_ns - iteration_begin_ns_);
-    iteration_begin_ns_ = now_ns;
-  }
-  last_epoch_ = taken_.epoch;
-  return true;
-}
-
+// Whether there is a plan for it as a whole, for when no schedule is kept to.
 bool Enforcer::takes_blocking(const Request& request) {
-  blocking_taken_ = is_set_up(communicator_) && votes_.possible() && runs_here(request) && match(request, true);
-  if (!blocking_taken_) leave();
-  return blocking_taken_;
-}
-
-// Whether there is a plan for it as a whole, for when the schedule is left.
-bool Enforcer::runs_here(const Request& request) const {
-  if (lies_in_pieces(request.call.collective)) return false;
-  return communicator_.team->schedules
-      .find({.call = request.call,
-             .in_place = request.sharing != Sharing::none,
-             .displacements = request.displacements,
-             .candidate = planners_candidate})
-      .accelerated;
-}
-
-void Enforcer::leave() {
-  if (matcher_.following()) ScheduleCounts::instance().count_other_call();
-  matcher_.leave();
+  const bool taken = is_set_up(communicator_) && votes_.possible() && in_schedules(request.call.collective) &&
+                     communicator_.team->schedules
+                         .find({.call = request.call,
+                                .in_place = request.sharing != Sharing::none,
+                                .displacements = request.displacements,
+                                .candidate = planners_candidate})
+                         .accelerated;
+  other_call_ |= !taken && in_schedules(request.call.collective);
+  return taken;
 }
 
 void Enforcer::enlist(Operation& operation) {
   communicator_.progress.host_turns.forget();
   turns_at_post_.store(communicator_.progress.host_turns.in_all(), std::memory_order_relaxed);
   all_awaited_.store(false, std::memory_order_release);
-  const bool blocking = std::exchange(blocking_taken_, false);
-  if (!blocking) {
-    if (operation.prepared == nullptr || !votes_.possible()) return leave();
-    if (!match(operation.request, false)) return;
+  if (!in_schedules(operation.request.call.collective)) return;
+  if (operation.prepared == nullptr || !votes_.possible()) {
+    other_call_ = true;
+    return;
   }
   Membership& membership = operation.membership;
   membership.enlisted = true;
-  membership.number = taken_.number;
-  membership.epoch = taken_.epoch;
-  membership.enforced = std::move(taken_plan_);
+  membership.number = numbers_given_++;
+  membership.after_other = std::exchange(other_call_, false);
+  membership.posted_ns = monotonic_ns();
   operation.needs_host |= calls_host_ || votes_.needs_host();
-  if (blocking) awaited_.note_wait_for_call(membership.number);
+  if (operation.form == Form::blocking) awaited_.note_wait_for_call(membership.number);
 }
 
 void Enforcer::note_request(RequestKey request, const Operation& operation) noexcept {
@@ -153,41 +120,113 @@ void Enforcer::note_end(Operation& operation) {
   if (operation.failed) give_up(communicator_.operations.failure);
 }
 
-void Enforcer::begin_epoch(OperationQueue& queue) {
-  const Membership& first = queue.first->membership;
-  epoch_ = first.epoch;
-  until_ = again_from_ = no_call;
-  lines_.begin(lines_.iteration_of(first.number));
-  subject_ = lines_.next_overtaking(first.number).value_or(no_call);
-  posted_ = {.end = first.number, .left = false};
-  since_ns_ = 0;
-  for (Operation* operation = queue.first; operation != nullptr; operation = operation->next)
-    operation->membership.assigned = false;
+// ---- Which calls they are ----
+
+void Enforcer::match(Operation& operation) {
+  Membership& membership = operation.membership;
+  CallMatcher& matcher = schedule_->matcher;
+  const bool followed = matcher.following();
+  const std::uint64_t left = matcher.left();
+  if (membership.after_other) matcher.leave();
+  const Request& request = operation.request;
+  const auto found = matcher.next(request.call.collective, payload_bytes(request.call, communicator_.ranks),
+                                  operation.form == Form::blocking);
+  if (found.has_value() && schedule_->in_force) {
+    membership.enforced = schedule_->plans->find(found->operation, request);
+    if (membership.enforced == nullptr) matcher.leave();
+  }
+  const bool kept = followed && matcher.left() == left;
+  if (matcher.left() != left) ScheduleCounts::instance().count_other_call();
+  if (!matcher.following()) return;
+  if (found->operation == 0) {
+    const std::uint64_t begin_ns = std::exchange(iteration_begin_ns_, membership.posted_ns);
+    if (kept) {
+      ScheduleCounts::instance().note_iteration(membership.posted_ns - begin_ns);
+      if (control_ != nullptr) control_->note_iteration(membership.posted_ns - begin_ns);
+    }
+  }
+  if (!schedule_->in_force) return;
+  membership.epoch = found->epoch;
+  membership.call = found->number;
+}
+
+void Enforcer::note_posted_call(const Operation& operation) {
+  const Membership& membership = operation.membership;
+  if (!membership.enlisted) return;  // it runs in its place
+  if (membership.epoch == epoch_)
+    posted_.end = membership.call + 1;
+  else
+    posted_.left = true;
 }
 
 void Enforcer::look_at_new(OperationQueue& queue) {
-  if (queue.last->membership.assigned) return;
+  if (schedule_ == nullptr || queue.last->membership.assigned) return;
   for (Operation* operation = queue.first; operation != nullptr; operation = operation->next) {
-    Membership& membership = operation->membership;
-    if (std::exchange(membership.assigned, true)) continue;
-    if (membership.enlisted && membership.epoch == epoch_)
-      posted_.end = membership.number + 1;
-    else
-      posted_.left = true;
+    if (std::exchange(operation->membership.assigned, true)) continue;
+    if (operation->membership.enlisted) match(*operation);
+    note_posted_call(*operation);
   }
+}
+
+bool Enforcer::begins_epoch(const Operation& head) const {
+  const Membership& membership = head.membership;
+  return membership.epoch != 0 && (membership.epoch != epoch_ || membership.call >= again_from_);
+}
+
+void Enforcer::begin_epoch(const OperationQueue& queue) {
+  const Membership& first = queue.first->membership;
+  plan::step::ChannelLines& lines = schedule_->lines;
+  epoch_ = first.epoch;
+  until_ = again_from_ = no_call;
+  lines.begin(lines.iteration_of(first.call));
+  subject_ = lines.next_overtaking(first.call).value_or(no_call);
+  posted_ = {.end = first.call, .left = false};
+  since_ns_ = 0;
+  for (const Operation* operation = queue.first; operation != nullptr; operation = operation->next)
+    note_posted_call(*operation);
+}
+
+bool Enforcer::runs_plainly(const Operation& head) const {
+  return head.membership.epoch == 0 || head.membership.call >= until_;
 }
 
 Operation* Enforcer::find(const OperationQueue& queue, std::uint64_t call) const {
   if (call >= posted_.end) return nullptr;
-  Operation* operation = queue.first;
-  while (operation != nullptr && operation->membership.number != call) operation = operation->next;
-  return operation;
+  for (Operation* operation = queue.first; operation != nullptr; operation = operation->next)
+    if (operation->membership.epoch == epoch_ && operation->membership.call == call) return operation;
+  return nullptr;
+}
+
+// ---- Which schedule is kept to ----
+
+// Before a call with which nothing else runs.
+bool Enforcer::consults_before(const Operation& head) const {
+  if (control_ == nullptr || head.membership.consulted || control_->is_over()) return false;
+  const bool in_force = schedule_ != nullptr && schedule_->in_force;
+  return in_force ? begins_epoch(head) : head.membership.number % ScheduleControl::calls_between == 0;
+}
+
+Enforcer::Turn Enforcer::consult(OperationQueue& queue, bool may_call_host) {
+  const Result<ScheduleControl::Outcome> outcome = control_->consult(may_call_host);
+  if (!outcome.ok()) return fail(outcome.status());
+  if (*outcome != ScheduleControl::Outcome::decided)
+    return *outcome == ScheduleControl::Outcome::moved ? Turn::moved : Turn::waiting;
+  queue.first->membership.consulted = true;
+  if (!control_->changes(schedule_)) return Turn::moved;
+  for (Operation* operation = queue.first; operation != nullptr; operation = operation->next) {
+    Membership& membership = operation->membership;
+    membership.assigned = false;
+    membership.epoch = 0;
+    membership.enforced.reset();
+  }
+  epoch_ = 0;
+  return Turn::moved;
 }
 
 // ---- Pieces ----
 
 Enforcer::Runner& Enforcer::runner_of(const plan::step::CallPiece& piece) {
-  const std::uint32_t channels = lines_.channels_of(lines_.operation_of(piece.call), piece.piece);
+  const std::uint32_t channels = schedule_->lines.channels_of(schedule_->lines.operation_of(piece.call), piece.piece);
   return *std::ranges::find(runners_, channels, &Runner::channels);
 }
 
@@ -197,7 +236,7 @@ bool Enforcer::may_begin(const plan::step::CallPiece& piece, const Operation& op
   if (runner.operation != nullptr || piece.call >= subject_) return false;
   if ((membership.enforced->after[static_cast<std::size_t>(piece.piece)] & ~membership.done) != 0) return false;
   for (std::uint32_t left = runner.channels; left != 0; left &= left - 1)
-    if (lines_.head(std::countr_zero(left)) != piece) return false;
+    if (schedule_->lines.head(std::countr_zero(left)) != piece) return false;
   return true;
 }
 
@@ -224,7 +263,8 @@ Enforcer::Turn Enforcer::end_piece(Runner& runner, bool may_call_host) {
   Membership& membership = operation.membership;
   if (runner.piece < pieces_of(operation)) {
     membership.done |= bit_of(runner.piece);
-    for (std::uint32_t left = runner.channels; left != 0; left &= left - 1) lines_.pass(std::countr_zero(left));
+    for (std::uint32_t left = runner.channels; left != 0; left &= left - 1)
+      schedule_->lines.pass(std::countr_zero(left));
     return all_done(operation) ? begin_piece(runner, operation, pieces_of(operation), may_call_host) : Turn::moved;
   }
   membership.plan = membership.enforced->plan;
@@ -252,8 +292,8 @@ Enforcer::Turn Enforcer::move_pieces(bool may_call_host) {
 
 Enforcer::Turn Enforcer::begin_pieces(const OperationQueue& queue, bool may_call_host) {
   Turn turn = Turn::waiting;
-  for (int channel = 0; channel < lines_.channels();) {
-    const auto head = lines_.head(channel);
+  for (int channel = 0; channel < schedule_->lines.channels();) {
+    const auto head = schedule_->lines.head(channel);
     Operation* operation = head.has_value() ? find(queue, head->call) : nullptr;
     const bool allowed = operation != nullptr && (!operation->needs_host || may_call_host);
     if (!allowed || !may_begin(*head, *operation, runner_of(*head))) {
@@ -273,13 +313,14 @@ Enforcer::Turn Enforcer::begin_pieces(const OperationQueue& queue, bool may_call
 // A piece of it waits on a channel behind one that must wait for a vote.
 bool Enforcer::is_stuck(const Operation& operation) const {
   const Membership& membership = operation.membership;
-  const int number = lines_.operation_of(membership.number);
+  const int number = schedule_->lines.operation_of(membership.call);
   for (int piece = 0; piece < pieces_of(operation); ++piece) {
     if ((membership.done & bit_of(piece)) != 0) continue;
-    for (std::uint32_t left = lines_.channels_of(number, piece); left != 0; left &= left - 1) {
+    for (std::uint32_t left = schedule_->lines.channels_of(number, piece); left != 0; left &= left - 1) {
       const int channel = std::countr_zero(left);
-      const auto head = lines_.head(channel);
-      if (head.has_value() && head->call >= subject_ && lines_.behind_head(channel, {membership.number, piece}))
+      const auto head = schedule_->lines.head(channel);
+      if (head.has_value() && head->call >= subject_ &&
+          schedule_->lines.behind_head(channel, {.call = membership.call, .piece = piece}))
         return true;
     }
   }
@@ -289,19 +330,19 @@ bool Enforcer::is_stuck(const Operation& operation) const {
 // What is there of the calls before the subject waits for the vote, some of it.
 bool Enforcer::stands_still(const OperationQueue& queue) const {
   bool any = false;
-  for (int channel = 0; channel < lines_.channels() && !any; ++channel) {
-    const auto head = lines_.head(channel);
+  for (int channel = 0; channel < schedule_->lines.channels() && !any; ++channel) {
+    const auto head = schedule_->lines.head(channel);
     any = head.has_value() && head->call >= subject_;
   }
   if (!any) return false;
   for (const Operation* operation = queue.first; operation != nullptr; operation = operation->next)
-    if (follows(*operation) && operation->membership.number < subject_ && is_stuck(*operation)) return true;
+    if (follows(*operation) && operation->membership.call < subject_ && is_stuck(*operation)) return true;
   return false;
 }
 
 bool Enforcer::follows(const Operation& operation) const {
   const Membership& membership = operation.membership;
-  return membership.enlisted && membership.epoch == epoch_ && membership.number < until_;
+  return membership.epoch == epoch_ && membership.call < until_;
 }
 
 bool Enforcer::waits_in_vain(const OperationQueue& queue, std::uint64_t now_ns) const {
@@ -349,7 +390,7 @@ Enforcer::Turn Enforcer::end_vote() {
   votes_.answer(std::span(numbers_));
   ScheduleCounts::instance().count_vote();
   if (numbers_[0] == 1) {
-    subject_ = lines_.next_overtaking(subject_ + 1).value_or(no_call);
+    subject_ = schedule_->lines.next_overtaking(subject_ + 1).value_or(no_call);
     since_ns_ = 0;
   } else if (numbers_[1] < 0) {
     leave_from(subject_);
@@ -363,8 +404,8 @@ Enforcer::Turn Enforcer::end_vote() {
 void Enforcer::leave_from(std::uint64_t call) {
   ScheduleCounts::instance().count_wait();
   until_ = call;
-  again_from_ = lines_.first_call(lines_.iteration_of(call) + 1);
-  lines_.end_before(call);
+  again_from_ = schedule_->lines.first_call(schedule_->lines.iteration_of(call) + 1);
+  schedule_->lines.end_before(call);
   subject_ = no_call;
   since_ns_ = 0;
 }
@@ -387,14 +428,16 @@ Enforcer::Turn Enforcer::run_plainly(Operation& head) {
   return Turn::by_itself;
 }
 
+// Where the head is none of the schedule's, what comes after it is kept waiting no longer than that runs.
 Enforcer::Turn Enforcer::turn(OperationQueue& queue, bool may_call_host) {
   Operation& head = *queue.first;
-  if (head.membership.epoch != epoch_ || head.membership.number >= again_from_) begin_epoch(queue);
   look_at_new(queue);
-  if (head.membership.number >= until_) return run_plainly(head);
+  if (consults_before(head)) return consult(queue, may_call_host);
+  if (begins_epoch(head)) begin_epoch(queue);
+  if (runs_plainly(head)) return run_plainly(head);
   const Turn voted = vote(queue, may_call_host);
   if (voted == Turn::failed) return voted;
-  if (head.membership.number >= until_) return run_plainly(head);
+  if (runs_plainly(head)) return run_plainly(head);
   const Turn ran = move_pieces(may_call_host);
   if (ran == Turn::failed || ran == Turn::ended) return ran;
   const Turn begun = begin_pieces(queue, may_call_host);

@@ -17,10 +17,9 @@
 #include <vector>
 
 #include "core/status.h"
-#include "plan/step/channel_lines.h"
 #include "plan/step/schedule_file.h"
-#include "runtime/enforcer/call_matcher.h"
-#include "runtime/enforcer/enforced_plans.h"
+#include "runtime/enforcer/known_schedule.h"
+#include "runtime/enforcer/schedule_control.h"
 #include "runtime/execution/communicator.h"
 #include "runtime/execution/execution.h"
 #include "runtime/execution/grouping.h"
@@ -40,9 +39,9 @@ struct EnforcerConnections {
 
 class Enforcer final : public Grouping {
  public:
-  // `communicator` is set up. `schedule` has its operations alone.
-  Enforcer(Communicator& communicator, const plan::step::StepSchedule& schedule, std::unique_ptr<EnforcedPlans> plans,
-           EnforcerConnections connections);
+  // `communicator` is set up. `schedule`: nullptr: there is none yet; `control` says so then, else it is nullptr.
+  Enforcer(Communicator& communicator, EnforcerConnections connections, std::unique_ptr<KnownSchedule> schedule,
+           std::unique_ptr<ScheduleControl> control);
   ~Enforcer() override;
   Enforcer(const Enforcer&) = delete;
   Enforcer& operator=(const Enforcer&) = delete;
@@ -72,16 +71,17 @@ class Enforcer final : public Grouping {
     bool left = false;      // no more of them will be made in this epoch
   };
 
-  // Of the posting thread.
-  bool match(const Request& request, bool blocking);
-  bool runs_here(const Request& request) const;
-  void leave();
-
   // Of the busy thread.
   Turn fail(const Status& status);
   void give_up(const Status& cause);
-  void begin_epoch(OperationQueue& queue);
+  void match(Operation& operation);
   void look_at_new(OperationQueue& queue);
+  void note_posted_call(const Operation& operation);
+  bool consults_before(const Operation& head) const;
+  Turn consult(OperationQueue& queue, bool may_call_host);
+  void begin_epoch(const OperationQueue& queue);
+  bool begins_epoch(const Operation& head) const;
+  bool runs_plainly(const Operation& head) const;
   bool follows(const Operation& operation) const;
   Operation* find(const OperationQueue& queue, std::uint64_t call) const;
   Turn run_plainly(Operation& head);
@@ -106,12 +106,8 @@ class Enforcer final : public Grouping {
   bool calls_host_ = false;  // some piece does
 
   // Of the posting thread.
-  CallMatcher matcher_;
-  std::unique_ptr<EnforcedPlans> plans_;
-  std::uint64_t last_epoch_ = 0, iteration_begin_ns_ = 0;
-  bool blocking_taken_ = false;  // what is enlisted next is a blocking call, which has been matched
-  MatchedCall taken_;
-  std::shared_ptr<const EnforcedCall> taken_plan_;
+  std::uint64_t numbers_given_ = 0;
+  bool other_call_ = false;  // since what was enlisted last
 
   // Between the two, and those that wait.
   AwaitedCalls awaited_;
@@ -120,16 +116,18 @@ class Enforcer final : public Grouping {
 
   // Of the busy thread.
   EnforcerConnections connections_;
-  plan::step::ChannelLines lines_;
-  std::vector<Runner> runners_;  // one for each team
+  std::unique_ptr<KnownSchedule> schedule_;   // nullptr: none
+  std::unique_ptr<ScheduleControl> control_;  // nullptr: the schedule was given
+  std::uint64_t iteration_begin_ns_ = 0;      // when the first call of the iteration at hand was made
+  std::vector<Runner> runners_;               // one for each team
   Consultation votes_;
-  std::uint64_t epoch_ = 0;                  // that the queue's first operation is of
+  std::uint64_t epoch_ = 0;                   // that the queue's first operation is of
   std::uint64_t until_ = 0, again_from_ = 0;  // calls from the one on run plainly, from the other on by the schedule
   std::uint64_t subject_ = 0;                 // the first call that overtakes and on which the ranks have not voted
   Posted posted_;
   bool voting_ = false;
-  std::array<std::int64_t, 2> numbers_{};         // 1 where every rank has posted the subject; -1 where one waits
-  std::uint64_t since_ns_ = 0, voted_ns_ = 0;     // calls wait for the vote; 0: none does. Of the last vote since then
+  std::array<std::int64_t, 2> numbers_{};      // 1 where every rank has posted the subject; -1 where one waits
+  std::uint64_t since_ns_ = 0, voted_ns_ = 0;  // calls wait for the vote; 0: none does. Of the last vote since then
   std::uint32_t idle_turns_ = 0;
   Operation* ended_ = nullptr;
   bool given_up_ = false;
@@ -139,5 +137,9 @@ class Enforcer final : public Grouping {
 // Collective over a communicator that is set up, with the same schedule: keeps its calls to it from now on. Where that
 // cannot be, on any rank, on none, and why. Blocks.
 Status enforce(Communicator& communicator, const plan::step::StepSchedule& schedule) noexcept;
+// The same with a schedule that is made from the communicator's own calls (schedule_control.h). `source`: of rank 0.
+Status enforce_own(Communicator& communicator, std::unique_ptr<ScheduleSource> source) noexcept;
+// Of what the recorder sees; nullptr on all ranks but the first. Starts a thread. Throws where memory is short.
+std::unique_ptr<ScheduleSource> own_author(const Communicator& communicator);
 
 }  // namespace plait::runtime

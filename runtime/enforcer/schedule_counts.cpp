@@ -9,6 +9,10 @@ namespace plait::runtime {
 
 using json = SortedJson;
 
+namespace {
+constexpr std::size_t most_notes = 8;
+}  // namespace
+
 ScheduleCounts& ScheduleCounts::instance() {
   static Immortal<ScheduleCounts> counts;
   return *counts;
@@ -26,6 +30,11 @@ void ScheduleCounts::refuse(const std::string& reason) {
   refusal_ = reason;
 }
 
+void ScheduleCounts::note(const std::string& what) {
+  const std::scoped_lock lock(guard_);
+  if (notes_.size() < most_notes) notes_.push_back(what);
+}
+
 void ScheduleCounts::note_iteration(std::uint64_t nanoseconds) {
   iterations_.fetch_add(1, std::memory_order_relaxed);
   iterations_ns_.fetch_add(nanoseconds, std::memory_order_relaxed);
@@ -39,6 +48,7 @@ SortedJson ScheduleCounts::facts() const {
       iterations == 0 ? 0 : static_cast<double>(iterations_ns) * 1e-9 / static_cast<double>(iterations);
   return {{"step", step_},
           {"refusal", refusal_},
+          {"notes", notes_},
           {"predicted_s", predicted_seconds_},
           {"iteration_s", seconds},
           {"iterations", iterations},
@@ -56,6 +66,7 @@ void merge_schedule_facts(ScheduleReport& report, const SortedJson& facts) {
   ++report.ranks;
   report.step = facts.value("step", report.step);
   if (report.refusal.empty()) report.refusal = facts.value("refusal", "");
+  if (report.notes.empty()) report.notes = facts.value("notes", std::vector<std::string>{});
   report.predicted_s = facts.value("predicted_s", 0.0);
   report.iteration_s = std::max(report.iteration_s, facts.value("iteration_s", 0.0));
   const auto take = [&](const char* name, std::uint64_t& most) {
@@ -73,12 +84,13 @@ std::vector<std::string> schedule_report_lines(const ScheduleReport& report) {
   if (report.ranks == 0) return {};
   if (!report.refusal.empty()) return {"schedule \"" + report.step + "\": not kept to: " + report.refusal};
   std::vector<std::string> lines;
+  for (const std::string& note : report.notes) lines.push_back("schedule: " + note);
   char line[256];
   std::snprintf(line, sizeof line, "%llu iterations, %llu calls by it, %llu as without it",
                 static_cast<unsigned long long>(report.iterations), static_cast<unsigned long long>(report.enforced),
                 static_cast<unsigned long long>(report.plain));
   lines.push_back("schedule \"" + report.step + "\": " + line);
-  if (report.iterations > 0) {
+  if (report.iterations > 0 && report.predicted_s > 0) {
     std::snprintf(line, sizeof line, "schedule: an iteration took %.3f ms, %.3f ms predicted", report.iteration_s * 1e3,
                   report.predicted_s * 1e3);
     lines.emplace_back(line);
@@ -87,8 +99,7 @@ std::vector<std::string> schedule_report_lines(const ScheduleReport& report) {
     std::snprintf(line, sizeof line,
                   "schedule: left %llu times as a rank waited for a call that was to be overtaken, %llu times as the "
                   "program made another call",
-                  static_cast<unsigned long long>(report.waits),
-                  static_cast<unsigned long long>(report.other_calls));
+                  static_cast<unsigned long long>(report.waits), static_cast<unsigned long long>(report.other_calls));
     lines.emplace_back(line);
   }
   return lines;
@@ -97,6 +108,7 @@ std::vector<std::string> schedule_report_lines(const ScheduleReport& report) {
 SortedJson schedule_report_json(const ScheduleReport& report) {
   return {{"step", report.step},
           {"refusal", report.refusal},
+          {"notes", report.notes},
           {"predicted_s", report.predicted_s},
           {"iteration_s", report.iteration_s},
           {"iterations", report.iterations},

@@ -21,6 +21,8 @@ class ScheduleCounts {
   void start(const std::string& step, double predicted_seconds);
   // It is not kept to here, or not any more.
   void refuse(const std::string& reason);
+  // What became of one that the job makes itself; the last few are kept.
+  void note(const std::string& what);
   void note_iteration(std::uint64_t nanoseconds);  // from its first call to the next one's
   void count_enforced() { enforced_.fetch_add(1, std::memory_order_relaxed); }
   void count_plain() { plain_.fetch_add(1, std::memory_order_relaxed); }
@@ -39,6 +41,7 @@ class ScheduleCounts {
   mutable std::mutex guard_;
   bool started_ = false;
   std::string step_, refusal_;
+  std::vector<std::string> notes_;
   double predicted_seconds_ = 0;
 };
 
@@ -47,6 +50,7 @@ class ScheduleCounts {
 struct ScheduleReport {
   int ranks = 0;  // that had the schedule; numbers are the largest of any
   std::string step, refusal;
+  std::vector<std::string> notes;
   double predicted_s = 0, iteration_s = 0;
   std::uint64_t iterations = 0, enforced = 0, plain = 0, votes = 0, waits = 0, other_calls = 0;
 };

@@ -55,6 +55,7 @@ void take_overlap(Job& job, const OwnOverlapPlan& own) {
 
 void take_schedule(Job& job, const OwnSchedule& own) {
   job.schedule = own.schedule;
+  job.makes_schedule = own.own;
   job.fingerprint ^= own.hash;
 }
 

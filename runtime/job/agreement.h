@@ -23,8 +23,8 @@ struct Introduction {
   HostId host;
   std::uint64_t machine;
   std::uint64_t fingerprint;
-  std::uint64_t table;    // OwnTable::hash
-  std::uint64_t overlap;  // OwnOverlapPlan::hash
+  std::uint64_t table;     // OwnTable::hash
+  std::uint64_t overlap;   // OwnOverlapPlan::hash
   std::uint64_t schedule;  // OwnSchedule::hash
   std::uint32_t disabled, reporting, tracing, concurrent;
 };

@@ -39,19 +39,23 @@ struct Job {
   bool concurrent = false;        // MPI_THREAD_MULTIPLE
   bool any_concurrent = false;    // of any rank of the job, as far as it is known
   bool main_thread_only = false;  // MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED
-  bool helped = false;            // a helper thread moves operations on: PLAIT_PROGRESS=thread, an overlap plan or a schedule
-  std::uint64_t fingerprint = 0;  // of the settings that must be equal on all ranks
-  const char* off_reason = "";    // in Phase::off
-  std::shared_ptr<const TuningTable> table;    // PLAIT_TABLE; nullptr: none, or not the same on all ranks
-  std::shared_ptr<const OverlapPlan> overlap;  // PLAIT_OVERLAP; likewise
-  bool learns_overlap = false;                 // PLAIT_OVERLAP=auto; likewise
+  bool helped = false;  // a helper thread moves operations on: PLAIT_PROGRESS=thread, an overlap plan or a schedule
+  std::uint64_t fingerprint = 0;                             // of the settings that must be equal on all ranks
+  const char* off_reason = "";                               // in Phase::off
+  std::shared_ptr<const TuningTable> table;                  // PLAIT_TABLE; nullptr: none, or not the same on all ranks
+  std::shared_ptr<const OverlapPlan> overlap;                // PLAIT_OVERLAP; likewise
+  bool learns_overlap = false;                               // PLAIT_OVERLAP=auto; likewise
   std::shared_ptr<const plan::step::StepSchedule> schedule;  // PLAIT_SCHEDULE; likewise
-  mutable PlanStore plans;                     // of all communicators
+  mutable PlanStore plans;                                   // of all communicators
+
+  bool makes_schedule = false;  // PLAIT_SCHEDULE=auto; likewise
 
   // Whether non-blocking allreduces may be fused.
   bool overlaps() const { return overlap != nullptr || learns_overlap; }
+  // Whether calls may be kept to a schedule.
+  bool schedules() const { return schedule != nullptr || makes_schedule; }
   // Whether it matters when the program waits.
-  bool watches_waits() const { return overlaps() || schedule != nullptr; }
+  bool watches_waits() const { return overlaps() || schedules(); }
 };
 
 namespace detail {

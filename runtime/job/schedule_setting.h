@@ -15,6 +15,7 @@ namespace plait::runtime {
 struct OwnSchedule {
   static constexpr std::uint64_t none = 0, refused = 1;
   std::shared_ptr<const plan::step::StepSchedule> schedule;  // nullptr: none, or not one that can be read
+  bool own = false;                                          // the job makes its own ("auto")
   std::uint64_t hash = none;                                 // of the file, or why there is none
   std::string refusal;                                       // why not; empty where the user named none
 };

@@ -14,8 +14,8 @@ namespace plait::runtime {
 struct FusedPlans;    // fusion/fused_plans.h
 struct EnforcedCall;  // enforcer/enforced_plans.h
 
-// Of an allreduce that groups may take, by the job's overlap plan or by one that is learned; or of a call that the job's
-// schedule may say the order of.
+// Of an allreduce that groups may take, by the job's overlap plan or by one that is learned; or of a call that the
+// job's schedule may say the order of.
 struct Membership {
   // From its posting.
   bool enlisted = false;
@@ -26,11 +26,14 @@ struct Membership {
   // When the program last found a call of the communicator complete. Its own, as the communicator may be gone by then.
   std::shared_ptr<std::atomic<std::uint64_t>> found_ns;
 
-  // By a schedule.
-  std::uint64_t epoch = 0;  // MatchedCall::epoch; `number` is that of the call there
+  // By a schedule (enforcer/).
+  bool after_other = false;  // before it the program made a call that is not in the queue
+  bool consulted = false;    // the ranks have talked about the schedule before it
+  std::uint64_t epoch = 0;   // MatchedCall::epoch; 0: it is none of the schedule's
+  std::uint64_t call = 0;    // MatchedCall::number
   std::shared_ptr<const EnforcedCall> enforced;
-  std::uint64_t done = 0;                              // bits: pieces that have run
-  bool laid_out = false, begun = false, plain = false;  // the last: it runs by itself, as the schedule was left
+  std::uint64_t done = 0;  // bits: pieces that have run
+  bool laid_out = false;
 
   // From when the plan's place was looked for.
   bool assigned = false;

@@ -92,6 +92,13 @@ void Recorder::add_mark() noexcept {
   record([&] { folder_.add_mark(); });
 }
 
+std::optional<plan::step::Step> Recorder::step_so_far(std::uint64_t times) const {
+  const std::scoped_lock lock(guard_);
+  const FoldedStep* step = folder_.step();
+  if (step == nullptr || step->times < times) return {};
+  return step_of(*step, kind_list_, "own step");
+}
+
 std::string Recorder::finish(const std::string& program) {
   const std::scoped_lock lock(guard_);
   folder_.finish();

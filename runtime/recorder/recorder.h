@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "plan/step/step_file.h"
 #include "runtime/layer.h"
 #include "runtime/recorder/call_kind.h"
 #include "runtime/recorder/step_folder.h"
@@ -33,6 +35,10 @@ class Recorder {
   void note_complete(std::uint64_t request, std::uint64_t now_ns) noexcept;  // found so by whoever moves it on
   void add_wait(std::uint64_t request, Span time) noexcept;                  // of keys that it does not know: nothing
   void add_mark() noexcept;
+
+  // The step that the program repeats, once it was seen so often; nothing: it is not known yet. Throws where memory is
+  // short.
+  std::optional<plan::step::Step> step_so_far(std::uint64_t times) const;
 
   // No more comes. `program`: its name. Throws where memory is short.
   std::string finish(const std::string& program);

@@ -56,9 +56,6 @@ std::optional<Collective> in_step(Collective collective) {
     case Collective::scatter:
     case Collective::alltoall:
       return collective;
-    case Collective::alltoallv:
-    case Collective::alltoallw:
-      return Collective::alltoall;
     default:
       return std::nullopt;
   }

@@ -11,7 +11,8 @@ namespace {
 StepSchedule schedule_of(std::vector<int> pieces, std::vector<std::vector<ScheduledPiece>> orders) {
   StepSchedule schedule{.step = "s", .ranks = 2};
   for (const int count : pieces)
-    schedule.operations.push_back({.name = "o" + std::to_string(schedule.operations.size()), .bytes = 8, .pieces = count});
+    schedule.operations.push_back(
+        {.name = "o" + std::to_string(schedule.operations.size()), .bytes = 8, .pieces = count});
   for (auto& order : orders)
     schedule.channels.push_back({.name = "c" + std::to_string(schedule.channels.size()), .order = std::move(order)});
   return schedule;

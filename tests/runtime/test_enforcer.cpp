@@ -177,8 +177,7 @@ TEST_P(EnforcedOn, RunsAllCallsByTheSchedule) {
   job.bring_messages(seed, 2);
   StepSchedule schedule{.step = "s", .ranks = shape.ranks};
   for (const char* name : {"a", "b", "c"})
-    schedule.operations.push_back(
-        {.name = name, .bytes = 8000, .plan = "[segment:2,ring]", .pieces = 4});
+    schedule.operations.push_back({.name = name, .bytes = 8000, .plan = "[segment:2,ring]", .pieces = 4});
   schedule.channels = {{.name = "0", .order = {{2, 0}, {2, 1}, {0, 0}, {1, 0}, {1, 1}, {0, 1}}},
                        {.name = "1", .order = {{2, 2}, {0, 2}, {2, 3}, {0, 3}, {1, 2}, {1, 3}}}};
   EXPECT_EQ(job.run([&](Oob& oob) -> std::string {

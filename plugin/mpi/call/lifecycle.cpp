@@ -48,6 +48,7 @@ void open_layers(Job& job) {
   job.helped = job.config.progress == "thread" || job.watches_waits();
   runtime::detail::threaded.store(job.concurrent || job.helped, std::memory_order_relaxed);
   if (job.overlaps()) OverlapCounts::instance().start();
+  if (job.makes_schedule) ScheduleCounts::instance().start("own", 0);
   if (job.schedule != nullptr) ScheduleCounts::instance().start(job.schedule->step, job.schedule->seconds);
   if (job.overlap != nullptr) OverlapCounts::instance().add(*job.overlap);
   if (*job.off_reason != '\0') return;

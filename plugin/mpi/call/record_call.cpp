@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -119,16 +120,23 @@ void RecordedCall::end(MPI_Comm comm, const MPI_Request* posted) noexcept {
 
 void start_recorder() {
   const std::string& path = job().config.record_path;
-  if (path.empty() || (!job().first_rank && path.find("%r") == std::string::npos)) return;
-  int rank = 0;
+  const bool plans = job().makes_schedule && job().first_rank;
+  if (!plans && (path.empty() || (!job().first_rank && path.find("%r") == std::string::npos))) return;
+  int rank = 0, ranks = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  runtime::detail::recorder.store(new Recorder(rank), std::memory_order_release);
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  auto* made = new Recorder(rank);
+  std::vector<int> world(static_cast<std::size_t>(ranks));
+  std::iota(world.begin(), world.end(), 0);
+  made->communicator(world);  // which has number 0
+  runtime::detail::recorder.store(made, std::memory_order_release);
 }
 
 void finish_recorder() {
   Recorder* done = runtime::detail::recorder.exchange(nullptr);
   if (done == nullptr) return;
   std::string path = job().config.record_path;
+  if (path.empty()) return;
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (const auto at = path.find("%r"); at != std::string::npos) path.replace(at, 2, std::to_string(rank));
