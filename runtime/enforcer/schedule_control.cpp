@@ -16,7 +16,7 @@ namespace plait::runtime {
 namespace {
 
 constexpr std::size_t word_numbers = 2;
-constexpr std::size_t text_numbers = 1024;
+constexpr std::size_t text_numbers = 250;  // what is connected for short calls takes as many
 constexpr std::size_t bytes_of_number = 7;  // none is negative
 constexpr std::int64_t longest_text = std::int64_t{16} << 20;
 

@@ -1,6 +1,7 @@
 #include "runtime/enforcer/step_author.h"
 
-#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <exception>
@@ -23,9 +24,10 @@ const char* const nothing_to_gain = "the schedule that was found would gain less
 
 }  // namespace
 
+// Not less: ranks that wait take all that is left of their cores.
 void run_in_the_background() {
-  const sched_param none{};
-  static_cast<void>(sched_setscheduler(0, SCHED_IDLE, &none));  // else it has the program's own priority
+  constexpr int niceness = 10;
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness));  // else the program's own
 }
 
 StepAuthor::StepAuthor(Hierarchy hierarchy, Machine machine)
