@@ -30,7 +30,7 @@ void set_up_if_waiting(Communicator& communicator) {
 
 void keep_to_schedule(Communicator& world) {
   const Job& job = runtime::job();
-  const Status kept = job.makes_schedule ? enforce_own(world, own_author(world))
+  const Status kept = job.makes_schedule ? enforce_own(world, own_author(world), usual_prepare(world))
                                          : enforce(world, plan::step::of_communicator(*job.schedule, 0));
   if (kept.ok()) return;
   ScheduleCounts::instance().refuse(kept.message());

@@ -34,8 +34,9 @@ class CallMatcher {
     expected_ = 0;
     following_ = false;
   }
-  // The first operation is looked for, as at the begin.
+  // As at the begin: what it has seen since then need not be the same on all ranks.
   void restart() {
+    epoch_ = iteration_ = 0;
     expected_ = 0;
     following_ = false;
   }

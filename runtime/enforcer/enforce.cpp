@@ -117,18 +117,23 @@ Status enforce(Communicator& communicator, const plan::step::StepSchedule& sched
   return attempt([&] { return attach(communicator, before, control); });
 }
 
-Status enforce_own(Communicator& communicator, std::unique_ptr<ScheduleSource> source) noexcept {
+ScheduleControl::Prepare usual_prepare(const Communicator& communicator) {
+  const Communicator* of = &communicator;
+  return [of](const plan::step::StepSchedule& schedule) -> Result<std::unique_ptr<KnownSchedule>> {
+    const std::vector<std::uint32_t> sets = usual_sets(rail_shares(of->team->planner.machine()).size());
+    if (Status there = check_sets(sets, schedule); !there.ok()) return there;
+    return known(*of, schedule, ScheduleControl::iterations_between);
+  };
+}
+
+Status enforce_own(Communicator& communicator, std::unique_ptr<ScheduleSource> source,
+                   ScheduleControl::Prepare prepare) noexcept {
   const auto before = [&](Parts& parts) -> Status {
     parts.connections.channels = usual_sets(rail_shares(communicator.team->planner.machine()).size());
     return {};
   };
   const auto control = [&](const EnforcerConnections& connections) {
-    const auto prepare = [&communicator, sets = connections.channels](
-                             const plan::step::StepSchedule& schedule) -> Result<std::unique_ptr<KnownSchedule>> {
-      if (Status there = check_sets(sets, schedule); !there.ok()) return there;
-      return known(communicator, schedule, ScheduleControl::iterations_between);
-    };
-    return std::make_unique<ScheduleControl>(*connections.votes, std::move(source), prepare);
+    return std::make_unique<ScheduleControl>(*connections.votes, std::move(source), std::move(prepare));
   };
   return attempt([&] { return attach(communicator, before, control); });
 }

@@ -429,7 +429,7 @@ Enforcer::Turn Enforcer::run_plainly(Operation& head) {
 }
 
 // Where the head is none of the schedule's, what comes after it is kept waiting no longer than that runs.
-Enforcer::Turn Enforcer::turn(OperationQueue& queue, bool may_call_host) {
+Enforcer::Turn Enforcer::next_turn(OperationQueue& queue, bool may_call_host) {
   Operation& head = *queue.first;
   look_at_new(queue);
   if (consults_before(head)) return consult(queue, may_call_host);
@@ -442,10 +442,14 @@ Enforcer::Turn Enforcer::turn(OperationQueue& queue, bool may_call_host) {
   if (ran == Turn::failed || ran == Turn::ended) return ran;
   const Turn begun = begin_pieces(queue, may_call_host);
   if (begun == Turn::failed || begun == Turn::ended) return begun;
-  if (voted == Turn::moved || ran == Turn::moved || begun == Turn::moved) return Turn::moved;
-  if (may_call_host && ++idle_turns_ % failure_look_every == 0)
-    if (const Status failed = look_for_failures(); !failed.ok()) return fail(failed);
-  return Turn::waiting;
+  return voted == Turn::moved || ran == Turn::moved || begun == Turn::moved ? Turn::moved : Turn::waiting;
+}
+
+Enforcer::Turn Enforcer::turn(OperationQueue& queue, bool may_call_host) {
+  const Turn turn = next_turn(queue, may_call_host);
+  if (turn != Turn::waiting || !may_call_host || ++idle_turns_ % failure_look_every != 0) return turn;
+  const Status failed = look_for_failures();
+  return failed.ok() ? turn : fail(failed);
 }
 
 }  // namespace plait::runtime

@@ -86,6 +86,7 @@ class Enforcer final : public Grouping {
   Operation* find(const OperationQueue& queue, std::uint64_t call) const;
   Turn run_plainly(Operation& head);
   Status look_for_failures();
+  Turn next_turn(OperationQueue& queue, bool may_call_host);
 
   Runner& runner_of(const plan::step::CallPiece& piece);
   bool may_begin(const plan::step::CallPiece& piece, const Operation& operation, const Runner& runner) const;
@@ -138,7 +139,11 @@ class Enforcer final : public Grouping {
 // cannot be, on any rank, on none, and why. Blocks.
 Status enforce(Communicator& communicator, const plan::step::StepSchedule& schedule) noexcept;
 // The same with a schedule that is made from the communicator's own calls (schedule_control.h). `source`: of rank 0.
-Status enforce_own(Communicator& communicator, std::unique_ptr<ScheduleSource> source) noexcept;
+// `prepare`: usual_prepare().
+Status enforce_own(Communicator& communicator, std::unique_ptr<ScheduleSource> source,
+                   ScheduleControl::Prepare prepare) noexcept;
+// As the communicator's planner says, which outlives it.
+ScheduleControl::Prepare usual_prepare(const Communicator& communicator);
 // Of what the recorder sees; nullptr on all ranks but the first. Starts a thread. Throws where memory is short.
 std::unique_ptr<ScheduleSource> own_author(const Communicator& communicator);
 

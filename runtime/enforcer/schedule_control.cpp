@@ -16,7 +16,7 @@ namespace plait::runtime {
 namespace {
 
 constexpr std::size_t word_numbers = 2;
-constexpr std::size_t text_numbers = 250;  // what is connected for short calls takes as many
+constexpr std::size_t text_numbers = 250;   // what is connected for short calls takes as many
 constexpr std::size_t bytes_of_number = 7;  // none is negative
 constexpr std::int64_t longest_text = std::int64_t{16} << 20;
 
@@ -66,7 +66,8 @@ void ScheduleControl::note_iteration(std::uint64_t nanoseconds) noexcept {
 
 // Of the schedule that the source has.
 std::int64_t ScheduleControl::word_of_offer() {
-  if (source_->state() == ScheduleSource::State::without) {
+  const ScheduleSource::State state = source_->state();  // which may change meanwhile
+  if (state == ScheduleSource::State::without) {
     if (keeps_) {
       revising_ = false;
       return static_cast<std::int64_t>(Word::nothing);
@@ -74,7 +75,7 @@ std::int64_t ScheduleControl::word_of_offer() {
     say("none is kept to: " + source_->reason());
     return static_cast<std::int64_t>(Word::give_up);
   }
-  if (source_->state() == ScheduleSource::State::working) return static_cast<std::int64_t>(Word::nothing);
+  if (state == ScheduleSource::State::working) return static_cast<std::int64_t>(Word::nothing);
   std::string text = plan::step::schedule_text(source_->schedule());
   revising_ = false;
   if (text == offered_) return static_cast<std::int64_t>(Word::nothing);

@@ -5,10 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/call/blocking.h"
@@ -241,6 +245,131 @@ TEST_P(EnforcedOn, LeavesTheScheduleOnAllRanksAlike) {
   EXPECT_GT(counted("enforced"), enforced_before);
   EXPECT_GT(counted("waits"), waits_before);
   EXPECT_GT(counted("other_calls"), others);
+}
+
+// ---- Schedules of the job's own ----
+
+// One that is there once it was asked for so often.
+class GivenSource final : public ScheduleSource {
+ public:
+  GivenSource(StepSchedule schedule, int asked) : schedule_(std::move(schedule)), left_(asked) {}
+  State state() const override { return left_-- > 0 ? State::working : state_; }
+  const StepSchedule& schedule() const override { return schedule_; }
+  const std::string& reason() const override { return reason_; }
+  void begin_again(double) override {}  // the same once more
+  void give_up() { state_ = State::without; }
+
+ private:
+  StepSchedule schedule_;
+  const std::string reason_ = "nothing to gain";
+  mutable int left_;
+  State state_ = State::written;
+};
+
+StepSchedule two_operations(const Shape& shape) {
+  StepSchedule schedule{.step = "own", .ranks = shape.ranks, .seconds = 1};
+  schedule.operations = {{.name = "a", .bytes = 800, .plan = "[segment:2]", .pieces = 2},
+                         {.name = "b", .bytes = 4000, .plan = "[]"}};
+  schedule.channels = {{.name = "network", .order = {{0, 0}, {1, 0}, {0, 1}}}};
+  return schedule;
+}
+
+// What became of it: so many calls ran by the schedule on each rank, the same on all of them.
+struct Became {
+  std::string wrong;
+  int enforced = 0;
+};
+
+using Preparing = std::function<ScheduleControl::Prepare(int rank, ScheduleControl::Prepare usual)>;
+
+Became run_with_own(const Shape& shape, std::uint64_t seed, bool gives_up, const Preparing& preparing,
+                    const std::function<bool(int rank, int step, PostingRank&)>& ends) {
+  Process process(shape.ranks);
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 2);
+  const StepSchedule schedule = two_operations(shape);
+  std::vector<int> enforced(static_cast<std::size_t>(shape.ranks));
+  Became became;
+  became.wrong = job.run([&](Oob& oob) -> std::string {
+    PostingRank rank(job, oob.rank(), shape, seed);
+    std::mt19937_64 all(seed);
+    if (std::string wrong = rank.connect(rank.communicator); !wrong.empty()) return wrong;
+    std::unique_ptr<GivenSource> source;
+    if (oob.rank() == 0) source = std::make_unique<GivenSource>(schedule, 3);
+    if (gives_up && source != nullptr) source->give_up();
+    const Status kept =
+        enforce_own(rank.communicator, std::move(source), preparing(oob.rank(), usual_prepare(rank.communicator)));
+    if (!kept.ok()) return kept.message();
+    Program program(rank, shape, schedule);
+    for (int step = 0; step < 200; ++step) {
+      if (ends(oob.rank(), step, rank)) return {};
+      if (std::string wrong = program.iterate(static_cast<int>(all() % 3)); !wrong.empty()) return wrong;
+      if (all() % 16 == 0)
+        if (std::string wrong = program.call(1 + all() % 500, all() % 2 == 0, 1); !wrong.empty()) return wrong;
+      if (all() % 2 == 0)
+        if (std::string wrong = program.wait_for_all(); !wrong.empty()) return wrong;
+    }
+    if (std::string wrong = program.wait_for_all(); !wrong.empty()) return wrong;
+    enforced[static_cast<std::size_t>(oob.rank())] = program.enforced();
+    return {};
+  });
+  for (const int one : enforced) EXPECT_EQ(one, enforced.front());
+  became.enforced = enforced.front();
+  return became;
+}
+
+bool never(int, int, PostingRank&) { return false; }
+ScheduleControl::Prepare as_usual(int, ScheduleControl::Prepare usual) { return usual; }
+
+TEST_P(EnforcedOn, ComesToAScheduleOfItsOwn) {
+  const Became became = run_with_own(GetParam(), seed, false, as_usual, never);
+  EXPECT_EQ(became.wrong, "");
+  EXPECT_GT(became.enforced, 0);
+}
+
+TEST_P(EnforcedOn, WaitsForARankThatIsSlowToPrepare) {
+  const int slow = GetParam().ranks - 1;
+  const auto preparing = [&](int rank, const ScheduleControl::Prepare& usual) -> ScheduleControl::Prepare {
+    return [=](const StepSchedule& schedule) {
+      if (rank == slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      return usual(schedule);
+    };
+  };
+  const Became became = run_with_own(GetParam(), seed, false, preparing, never);
+  EXPECT_EQ(became.wrong, "");
+}
+
+TEST_P(EnforcedOn, KeepsToNoneThatARankCannotPrepare) {
+  const int unable = GetParam().ranks - 1;
+  const auto preparing = [&](int rank, const ScheduleControl::Prepare& usual) -> ScheduleControl::Prepare {
+    return [=](const StepSchedule& schedule) -> Result<std::unique_ptr<KnownSchedule>> {
+      if (rank == unable) return Status(Code::internal, "no memory");
+      return usual(schedule);
+    };
+  };
+  const Became became = run_with_own(GetParam(), seed, false, preparing, never);
+  EXPECT_EQ(became.wrong, "");
+  EXPECT_EQ(became.enforced, 0);
+}
+
+TEST_P(EnforcedOn, KeepsToNoneWhereThereIsNothingToGain) {
+  const Became became = run_with_own(GetParam(), seed, true, as_usual, never);
+  EXPECT_EQ(became.wrong, "");
+  EXPECT_EQ(became.enforced, 0);
+}
+
+// Whatever the ranks are about then: nobody waits for it for ever.
+TEST_P(EnforcedOn, FailsWithARankThatFails) {
+  for (const int fatal : {0, 5, 12, 30, 70, 150}) {
+    const int failing = GetParam().ranks - 1;
+    const auto ends = [&](int rank, int step, PostingRank& own) {
+      if (rank != failing || step != fatal) return false;
+      own.progress.leave_out(own.communicator, 5);
+      return true;
+    };
+    const Became became = run_with_own(GetParam(), seed + static_cast<std::uint64_t>(fatal), false, as_usual, ends);
+    EXPECT_NE(became.wrong, "") << fatal;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Few, EnforcedOn, testing::Values(Shape{2, 1}, Shape{2, 2}, Shape{3, 2}, Shape{8, 2}), name_of);
