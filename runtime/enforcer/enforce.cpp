@@ -13,6 +13,9 @@
 namespace plait::runtime {
 namespace {
 
+// A schedule of a few rails has fewer; each is connected by itself.
+constexpr std::size_t most_sets = 32;
+
 // The sets of channels that pieces are on, each once.
 std::vector<std::uint32_t> sets_of_channels(const plan::step::StepSchedule& schedule) {
   const plan::step::ChannelLines lines(schedule);
@@ -53,6 +56,9 @@ Status attach(Communicator& communicator, const plan::step::StepSchedule& schedu
     if (!made.ok()) return made.status();
     plans = std::move(*made);
     connections.channels = sets_of_channels(schedule);
+    if (connections.channels.size() > most_sets)
+      return {Code::unsupported, "its pieces are on " + std::to_string(connections.channels.size()) +
+                                     " different sets of channels, more than " + std::to_string(most_sets)};
     connections.teams.reserve(connections.channels.size());
     return {};
   });

@@ -96,6 +96,7 @@ class Enforcer final : public Grouping {
 
   bool is_stuck(const Operation& operation) const;
   bool stands_still(const OperationQueue& queue) const;
+  bool waits_too_long(const OperationQueue& queue, std::uint64_t now_ns) const;
   bool waits_in_vain(const OperationQueue& queue, std::uint64_t now_ns) const;
   Turn vote(const OperationQueue& queue, bool may_call_host);
   Turn end_vote();
@@ -126,6 +127,7 @@ class Enforcer final : public Grouping {
   std::uint64_t epoch_ = 0;                  // that the queue's first operation is of
   std::uint64_t until_ = 0, again_from_ = 0;  // calls from the one on run plainly, from the other on by the schedule
   std::uint64_t subject_ = 0;                 // the first call that overtakes and on which the ranks have not voted
+  std::uint64_t away_ = 1;                    // iterations until it is kept to again, should this one be left
   Posted posted_;
   bool voting_ = false;
   std::array<std::int64_t, 2> numbers_{};         // 1 where every rank has posted the subject; -1 where one waits

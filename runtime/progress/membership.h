@@ -29,8 +29,8 @@ struct Membership {
   // By a schedule.
   std::uint64_t epoch = 0;  // MatchedCall::epoch; `number` is that of the call there
   std::shared_ptr<const EnforcedCall> enforced;
-  std::uint64_t done = 0;                              // bits: pieces that have run
-  bool laid_out = false, begun = false, plain = false;  // the last: it runs by itself, as the schedule was left
+  std::uint64_t done = 0;  // bits: pieces that have run
+  bool laid_out = false;
 
   // From when the plan's place was looked for.
   bool assigned = false;
