@@ -11,9 +11,8 @@ std::optional<MatchedCall> CallMatcher::next(Collective collective, std::size_t 
   if (!std::exchange(following_, true)) ++epoch_;
   const std::size_t operation = expected_;
   expected_ = (operation + 1) % operations_.size();
-  return MatchedCall{.number = iteration_ * operations_.size() + operation,
-                     .epoch = epoch_,
-                     .operation = static_cast<int>(operation)};
+  return MatchedCall{
+      .number = iteration_ * operations_.size() + operation, .epoch = epoch_, .operation = static_cast<int>(operation)};
 }
 
 }  // namespace plait::runtime

@@ -51,8 +51,8 @@ Result<EnforcedPlans::After> EnforcedPlans::rewrite(int operation, const Call& c
   Result<plan::motif::PartedPlan> parted = planner_.in_parts(call, scheduled.plan);
   if (!parted.ok()) return parted.status();
   if (parted->parts != scheduled.pieces)
-    return Status(Code::invalid, "expected " + std::to_string(parted->parts) + " pieces, not " +
-                                     std::to_string(scheduled.pieces));
+    return Status(Code::invalid,
+                  "expected " + std::to_string(parted->parts) + " pieces, not " + std::to_string(scheduled.pieces));
   made.pieces = parted->parts;
   made.semantics = std::move(parted->plan.semantics);
   made.schedule = std::move(parted->plan.schedules[static_cast<std::size_t>(rank_)]);
@@ -94,8 +94,9 @@ std::shared_ptr<const EnforcedCall> EnforcedPlans::find(int operation, const Req
   const int root = rooted(call.collective) ? call.root : 0;
   const bool in_place = request.sharing != Sharing::none;
   for (const Bound& known : bound_)
-    if (!has_lists(request) && known.operation == operation && known.count == call.count && known.element_bytes == call.element_bytes &&
-        known.root == root && known.in_place == in_place && known.commutative == call.commutative)
+    if (!has_lists(request) && known.operation == operation && known.count == call.count &&
+        known.element_bytes == call.element_bytes && known.root == root && known.in_place == in_place &&
+        known.commutative == call.commutative)
       return known.call;
   const Rewritten& plan = rewritten(operation, call);
   if (!plan.semantics.has_value()) return nullptr;

@@ -32,7 +32,8 @@ class EnforcedPlans {
   static Result<std::unique_ptr<EnforcedPlans>> make(const Planner& planner, int rank, int ranks,
                                                      const plan::step::StepSchedule& schedule);
 
-  // Of a call that is that operation by its collective and size. nullptr: it cannot run by the schedule, and on no rank.
+  // Of a call that is that operation by its collective and size. nullptr: it cannot run by the schedule, and on no
+  // rank.
   std::shared_ptr<const EnforcedCall> find(int operation, const Request& request);
 
  private:
@@ -41,7 +42,7 @@ class EnforcedPlans {
     int operation = 0, root = 0;
     bool commutative = true;
     std::optional<Semantics> semantics;  // nothing: it cannot be run so
-    Schedule schedule;  // this rank's
+    Schedule schedule;                   // this rank's
     int pieces = 0;
   };
   struct Bound {
@@ -60,7 +61,7 @@ class EnforcedPlans {
   const Planner& planner_;
   int rank_, ranks_;
   std::vector<plan::step::ScheduledOperation> operations_;
-  std::vector<After> after_;                               // by operation
+  std::vector<After> after_;                                 // by operation
   std::vector<std::unique_ptr<const Rewritten>> rewritten_;  // once asked for
   std::vector<Bound> bound_;
 };

@@ -124,14 +124,14 @@ class Enforcer final : public Grouping {
   plan::step::ChannelLines lines_;
   std::vector<Runner> runners_;  // one for each team
   Consultation votes_;
-  std::uint64_t epoch_ = 0;                  // that the queue's first operation is of
+  std::uint64_t epoch_ = 0;                   // that the queue's first operation is of
   std::uint64_t until_ = 0, again_from_ = 0;  // calls from the one on run plainly, from the other on by the schedule
   std::uint64_t subject_ = 0;                 // the first call that overtakes and on which the ranks have not voted
   std::uint64_t away_ = 1;                    // iterations until it is kept to again, should this one be left
   Posted posted_;
   bool voting_ = false;
-  std::array<std::int64_t, 2> numbers_{};         // 1 where every rank has posted the subject; -1 where one waits
-  std::uint64_t since_ns_ = 0, voted_ns_ = 0;     // calls wait for the vote; 0: none does. Of the last vote since then
+  std::array<std::int64_t, 2> numbers_{};      // 1 where every rank has posted the subject; -1 where one waits
+  std::uint64_t since_ns_ = 0, voted_ns_ = 0;  // calls wait for the vote; 0: none does. Of the last vote since then
   std::uint32_t idle_turns_ = 0;
   Operation* ended_ = nullptr;
   bool given_up_ = false;

@@ -87,8 +87,7 @@ std::vector<std::string> schedule_report_lines(const ScheduleReport& report) {
     std::snprintf(line, sizeof line,
                   "schedule: left %llu times as a rank waited for a call that was to be overtaken, %llu times as the "
                   "program made another call",
-                  static_cast<unsigned long long>(report.waits),
-                  static_cast<unsigned long long>(report.other_calls));
+                  static_cast<unsigned long long>(report.waits), static_cast<unsigned long long>(report.other_calls));
     lines.emplace_back(line);
   }
   return lines;

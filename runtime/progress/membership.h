@@ -14,8 +14,8 @@ namespace plait::runtime {
 struct FusedPlans;    // fusion/fused_plans.h
 struct EnforcedCall;  // enforcer/enforced_plans.h
 
-// Of an allreduce that groups may take, by the job's overlap plan or by one that is learned; or of a call that the job's
-// schedule may say the order of.
+// Of an allreduce that groups may take, by the job's overlap plan or by one that is learned; or of a call that the
+// job's schedule may say the order of.
 struct Membership {
   // From its posting.
   bool enlisted = false;
