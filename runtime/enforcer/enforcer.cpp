@@ -29,7 +29,7 @@ constexpr std::uint64_t test_patience_ns = 5 * vote_patience_ns;
 // wait, outside of MPI, for what this one does next. Longer than steps take.
 constexpr std::uint64_t made_patience_ns = 100 * vote_patience_ns;
 // Iterations that are left one after the other keep the schedule away from twice as many each time, up to so many.
-constexpr std::uint64_t most_away = 64;
+constexpr std::uint64_t most_away = 16;
 
 // Turns that brought nothing, between two looks whether a rank of another node has failed.
 constexpr std::uint32_t failure_look_every = 256;

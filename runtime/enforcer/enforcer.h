@@ -5,7 +5,8 @@
 // MPI guarantees to be the same on all ranks. A piece that is to run before pieces of an earlier call may stand in the
 // way of a rank that waits for that one before it makes the later call. So the ranks vote on every such call, in the
 // order of the calls: it and what comes after run by the schedule once all ranks have made it; where a rank waits for
-// what it would overtake, it and the rest of its iteration run as they would without a schedule, on all ranks
+// what it would overtake, it and the rest of its iteration run as they would without a schedule, on all ranks;
+// where that goes on iteration after iteration, it is tried in fewer of them
 // (docs/decisions/019-enforced-schedules.md has the argument that nothing waits for ever).
 #pragma once
 
