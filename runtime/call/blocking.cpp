@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "core/attempt.h"
@@ -266,10 +267,29 @@ void set_up_now(Communicator& communicator, TeamExtent extent) {
   }
 }
 
+namespace {
+
+// Nothing: it is not one of the communicator's grouping. What was posted before may be under way in other threads,
+// where the communicator breaks.
+std::optional<int> run_in_grouping(Communicator& communicator, const Request& request, std::uint64_t begin_ns) {
+  Status failure;
+  try {
+    if (!communicator.grouping->takes_blocking(request)) return {};
+    return post_and_wait(communicator, request, begin_ns);
+  } catch (const std::exception& exception) {  // before it was handed over
+    failure = status_of(exception);
+  }
+  communicator.progress.leave_out(communicator, caller().code_of(failure));
+  return communicator.raise(communicator.error);
+}
+
+}  // namespace
+
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   try {
-    if (communicator.grouping != nullptr && communicator.grouping->takes_blocking(request)) [[unlikely]]
-      return Outcome::done(post_and_wait(communicator, request, begin_ns));
+    if (communicator.grouping != nullptr) [[unlikely]]
+      if (const auto code = run_in_grouping(communicator, request, begin_ns); code.has_value())
+        return Outcome::done(*code);
     if (communicator.operations.pending.load(std::memory_order_acquire) != 0) [[unlikely]]
       communicator.progress.drain(communicator);
     // Left behind where an error handler of the program did not return: other ranks have counted that call.

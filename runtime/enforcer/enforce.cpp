@@ -15,6 +15,9 @@
 namespace plait::runtime {
 namespace {
 
+// A schedule of a few rails has fewer; each is connected by itself.
+constexpr std::size_t most_sets = 32;
+
 // The sets of channels that pieces are on, each once.
 std::vector<std::uint32_t> sets_of_channels(const plan::step::StepSchedule& schedule) {
   const plan::step::ChannelLines lines(schedule);
@@ -85,7 +88,11 @@ Status attach(Communicator& communicator, Before&& before, Control&& control) {
   Parts parts;
   const Status planned = attempt([&]() -> Status {
     if (Status made = before(parts); !made.ok()) return made;
-    parts.connections.teams.reserve(parts.connections.channels.size());
+    const std::size_t sets = parts.connections.channels.size();
+    if (sets > most_sets)
+      return {Code::unsupported, "its pieces are on " + std::to_string(sets) +
+                                     " different sets of channels, more than " + std::to_string(most_sets)};
+    parts.connections.teams.reserve(sets);
     return {};
   });
   if (Status all = oob.go_on_together(planned); !all.ok()) return planned.ok() ? all : planned;

@@ -25,6 +25,11 @@ constexpr std::uint64_t no_call = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t vote_patience_ns = 20'000'000;
 // Who only asks whether its calls are complete is taken for one that waits after that.
 constexpr std::uint64_t test_patience_ns = 5 * vote_patience_ns;
+// A rank that has made the subject and waits for what it overtakes leaves the others so long to make it, too: they may
+// wait, outside of MPI, for what this one does next. Longer than steps take.
+constexpr std::uint64_t made_patience_ns = 100 * vote_patience_ns;
+// Iterations that are left one after the other keep the schedule away from twice as many each time, up to so many.
+constexpr std::uint64_t most_away = 16;
 
 // Turns that brought nothing, between two looks whether a rank of another node has failed.
 constexpr std::uint32_t failure_look_every = 256;
@@ -109,10 +114,11 @@ Enforcer::Turn Enforcer::fail(const Status& status) {
   return Turn::failed;
 }
 
+// The communicator's own connections tell the others why, in a thread that may call the host (look_for_failures()).
 void Enforcer::give_up(const Status& cause) {
   if (std::exchange(given_up_, true)) return;
-  for (const std::unique_ptr<Team>& team : connections_.teams) team->give_up(cause);
-  connections_.votes->give_up(cause);
+  for (const std::unique_ptr<Team>& team : connections_.teams) team->close(cause);
+  connections_.votes->close(cause);
 }
 
 void Enforcer::note_end(Operation& operation) {
@@ -345,6 +351,11 @@ bool Enforcer::follows(const Operation& operation) const {
   return membership.epoch == epoch_ && membership.call < until_;
 }
 
+// The subject is made here, but not everywhere, for what its maker may be waiting for.
+bool Enforcer::waits_too_long(const OperationQueue& queue, std::uint64_t now_ns) const {
+  return now_ns - since_ns_ > made_patience_ns && stands_still(queue) && waits_in_vain(queue, now_ns);
+}
+
 bool Enforcer::waits_in_vain(const OperationQueue& queue, std::uint64_t now_ns) const {
   if (posted_.left || all_awaited_.load(std::memory_order_acquire)) return true;
   if (now_ns - since_ns_ > test_patience_ns &&
@@ -367,17 +378,14 @@ Enforcer::Turn Enforcer::vote(const OperationQueue& queue, bool may_call_host) {
   }
   if (subject_ == no_call) return Turn::waiting;
   const bool posted = posted_.end > subject_;
-  bool waits = false;
-  if (!posted) {
-    if (!stands_still(queue)) {
-      since_ns_ = 0;
-      return Turn::waiting;
-    }
-    const std::uint64_t now_ns = monotonic_ns();
-    if (since_ns_ == 0) since_ns_ = voted_ns_ = now_ns;
-    waits = waits_in_vain(queue, now_ns);
-    if (!waits && now_ns - voted_ns_ < vote_patience_ns) return Turn::waiting;
+  if (!posted && !stands_still(queue)) {
+    since_ns_ = 0;
+    return Turn::waiting;
   }
+  const std::uint64_t now_ns = monotonic_ns();
+  if (since_ns_ == 0) since_ns_ = voted_ns_ = now_ns;
+  const bool waits = posted ? waits_too_long(queue, now_ns) : waits_in_vain(queue, now_ns);
+  if (!posted && !waits && now_ns - voted_ns_ < vote_patience_ns) return Turn::waiting;
   numbers_ = {posted ? 1 : 0, waits ? -1 : 0};
   voting_ = true;
   const Result<bool> complete = votes_.start(std::span<const std::int64_t>(numbers_), may_call_host);
@@ -390,7 +398,9 @@ Enforcer::Turn Enforcer::end_vote() {
   votes_.answer(std::span(numbers_));
   ScheduleCounts::instance().count_vote();
   if (numbers_[0] == 1) {
+    const std::uint64_t iteration = schedule_->lines.iteration_of(subject_);
     subject_ = schedule_->lines.next_overtaking(subject_ + 1).value_or(no_call);
+    if (schedule_->lines.iteration_of(subject_) != iteration) away_ = 1;
     since_ns_ = 0;
   } else if (numbers_[1] < 0) {
     leave_from(subject_);
@@ -400,11 +410,12 @@ Enforcer::Turn Enforcer::end_vote() {
   return Turn::moved;
 }
 
-// None of it has begun.
+// None of it has begun. A program that does so in each iteration loses the time until the ranks see it in few of them.
 void Enforcer::leave_from(std::uint64_t call) {
   ScheduleCounts::instance().count_wait();
   until_ = call;
-  again_from_ = schedule_->lines.first_call(schedule_->lines.iteration_of(call) + 1);
+  again_from_ = schedule_->lines.first_call(schedule_->lines.iteration_of(call) + away_);
+  away_ = std::min(2 * away_, most_away);
   schedule_->lines.end_before(call);
   subject_ = no_call;
   since_ns_ = 0;

@@ -5,7 +5,8 @@
 // MPI guarantees to be the same on all ranks. A piece that is to run before pieces of an earlier call may stand in the
 // way of a rank that waits for that one before it makes the later call. So the ranks vote on every such call, in the
 // order of the calls: it and what comes after run by the schedule once all ranks have made it; where a rank waits for
-// what it would overtake, it and the rest of its iteration run as they would without a schedule, on all ranks
+// what it would overtake, it and the rest of its iteration run as they would without a schedule, on all ranks;
+// where that goes on iteration after iteration, it is tried in fewer of them
 // (docs/decisions/019-enforced-schedules.md has the argument that nothing waits for ever).
 #pragma once
 
@@ -97,6 +98,7 @@ class Enforcer final : public Grouping {
 
   bool is_stuck(const Operation& operation) const;
   bool stands_still(const OperationQueue& queue) const;
+  bool waits_too_long(const OperationQueue& queue, std::uint64_t now_ns) const;
   bool waits_in_vain(const OperationQueue& queue, std::uint64_t now_ns) const;
   Turn vote(const OperationQueue& queue, bool may_call_host);
   Turn end_vote();
@@ -125,6 +127,7 @@ class Enforcer final : public Grouping {
   std::uint64_t epoch_ = 0;                   // that the queue's first operation is of
   std::uint64_t until_ = 0, again_from_ = 0;  // calls from the one on run plainly, from the other on by the schedule
   std::uint64_t subject_ = 0;                 // the first call that overtakes and on which the ranks have not voted
+  std::uint64_t away_ = 1;                    // iterations until it is kept to again, should this one be left
   Posted posted_;
   bool voting_ = false;
   std::array<std::int64_t, 2> numbers_{};      // 1 where every rank has posted the subject; -1 where one waits

@@ -96,10 +96,7 @@ Status Team::break_off(const Status& failure, bool may_drive_host) noexcept {
   } catch (const std::exception& exception) {
     reason = status_of(exception);
   }
-  try {
-    engine.give_up(reason);
-  } catch (const std::exception&) {  // a channel that could not be told why
-  }
+  close(reason);
   return reason;
 }
 
@@ -124,6 +121,10 @@ bool Team::known_to_others() noexcept {
 
 void Team::give_up(const Status& cause) noexcept {
   tell(cause);  // before its connections are found closed
+  close(cause);
+}
+
+void Team::close(const Status& cause) noexcept {
   try {
     engine.give_up(cause);
   } catch (const std::exception&) {  // a channel that could not be told why

@@ -56,6 +56,8 @@ struct Team {
 
   // This rank has failed: no other waits for it for ever.
   void give_up(const Status& cause) noexcept;
+  // The same without a word to the others, who learn of it some other way; the host is not called.
+  void close(const Status& cause) noexcept;
   // What to say of a failed call: where a peer has left, its reason is on its way by the notice, or by the marks of the
   // node, and is waited for once. What this rank has found itself stays as it is. Blocks for half a second, beside what
   // the host's progress takes, which it drives.

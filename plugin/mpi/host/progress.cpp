@@ -15,11 +15,10 @@ namespace {
 
 // The program is within MPI.
 int turn_from_host(Progress& progress) {
-  if (OverlapCounts& overlap = OverlapCounts::instance();
-      overlap.started() && !on_helper_thread() && progress.anything_posted()) {
+  if (progress.anything_posted() && job().watches_waits() && !on_helper_thread()) {
     const std::uint64_t now_ns = monotonic_ns();
     progress.host_turns.note(now_ns);
-    overlap.time.note_turn(now_ns);
+    OverlapCounts::instance().time.note_turn(now_ns);
   }
   return progress.progress();
 }
