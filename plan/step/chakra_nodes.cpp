@@ -281,7 +281,8 @@ Result<std::vector<std::string_view>> messages_in(std::string_view text) {
       return unexpected("byte " + std::to_string(i), "JSON objects, one after the other");
     }
   }
-  if (depth > 0) return unexpected("the text ends within an object", "JSON objects, one after the other");
+  if (depth > 0 && !messages.empty())
+    return unexpected("the text ends within an object", "JSON objects, one after the other");
   return messages;
 }
 
@@ -345,6 +346,10 @@ std::string_view name(ChakraCollective collective) { return collective_names[sta
 Result<ChakraTrace> parse_chakra_nodes(std::string_view text) {
   const Result<std::vector<std::string_view>> messages = messages_in(text);
   if (!messages.ok()) return messages.status();
+  if (messages->empty()) {  // JSON's parser knows why
+    const Result<Json> json = parse_json(text, deepest_message);
+    if (!json.ok()) return json.status();
+  }
   ChakraTrace trace;
   for (std::size_t index = 0; index < messages->size(); ++index) {
     const Result<Json> json = parse_json((*messages)[index], deepest_message);

@@ -70,6 +70,13 @@ Result<Trace> recorded(const Json& json, Step step) {
   return trace;
 }
 
+// What is drawn needs an end.
+Result<Trace> ending(Result<Trace> trace) {
+  constexpr double longest_step = 1e9;  // seconds
+  if (!trace.ok() || seconds_of(spans_of(*trace)) <= longest_step) return trace;
+  return unexpected("the step's times", "a step of at most 1e9 seconds");
+}
+
 }  // namespace
 
 Result<Trace> parse_trace(std::string_view text, int ranks) {
@@ -78,14 +85,14 @@ Result<Trace> parse_trace(std::string_view text, int ranks) {
   const bool is_object = json.ok() && json->is_object();
   const bool is_recording = is_object && json->contains("plait_recording");
   if (!is_recording && !(is_object && json->contains("plait_step"))) {
-    Result<Trace> trace = parse_chakra(text, ranks);
+    Result<Trace> trace = ending(parse_chakra(text, ranks));
     if (trace.ok()) return trace;
     return {trace.status().code(),
-            "neither \"plait_recording\" nor \"plait_step\": as a Chakra trace: " + trace.status().message()};
+            "as a Chakra trace, for it is neither a recording nor a plait_step: " + trace.status().message()};
   }
   Result<Step> step = parse_step(text);
   if (!step.ok()) return step.status();
-  return is_recording ? recorded(*json, std::move(*step)) : Result<Trace>(Trace{.step = std::move(*step)});
+  return ending(is_recording ? recorded(*json, std::move(*step)) : Result<Trace>(Trace{.step = std::move(*step)}));
 }
 
 }  // namespace plait::plan::step
