@@ -309,9 +309,10 @@ Result<ChakraNode> node_of(const Trace& trace, std::size_t index, int ranks) {
   ChakraNode node{.id = index, .name = task.name};
   node.type = task.collective ? ChakraType::comm_coll : ChakraType::comp;
   node.is_cpu_op = !task.collective;
-  node.ranks = static_cast<std::uint64_t>(ranks_of(trace, task.communicator, task.collective ? ranks : 0));
-  if (task.collective)
+  if (task.collective) {
+    node.ranks = static_cast<std::uint64_t>(ranks_of(trace, task.communicator, ranks));
     if (Status status = set_collective(task, node); !status.ok()) return status;
+  }
   if (task.collective || task.communicator != 0) node.pg_name = std::to_string(task.communicator);
   set_times(task, index < trace.times.size() ? trace.times[index] : TaskTimes{}, node);
   node.blocking = task.blocking;

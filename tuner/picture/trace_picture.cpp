@@ -22,11 +22,18 @@ std::string words_of(const Task& task, const TaskSpan& span) {
   return words + format_seconds(span.end - span.begin);
 }
 
-// What blocks is of another shade.
-TimelineInk ink_of(const Task& task) {
-  if (!task.collective) return {-1, 0};
-  return {static_cast<int>(*task.collective), task.blocking ? 1 : 0};
-}
+// A hue for each collective, as they come; what blocks is of another shade.
+class Inks {
+ public:
+  TimelineInk of(const Task& task) {
+    if (!task.collective) return {-1, 0};
+    const auto next = static_cast<int>(hues_.size());
+    return {hues_.emplace(*task.collective, next).first->second, task.blocking ? 1 : 0};
+  }
+
+ private:
+  std::map<Collective, int> hues_;
+};
 
 }  // namespace
 
@@ -39,16 +46,18 @@ TimelinePicture trace_picture(const Trace& trace, const std::vector<TaskSpan>& s
   std::map<int, TimelineLane> lanes;  // -1: computation
   lanes[-1].name = "computation";
   std::map<TimelineInk, std::string> legend;
+  Inks inks;
   for (std::size_t index = 0; index < spans.size(); ++index) {
     const Task& task = trace.step.tasks[index];
     const TaskSpan& span = spans[index];
+    const TimelineInk ink = inks.of(task);
     TimelineLane& lane = lanes[task.collective ? task.communicator : -1];
     if (task.collective) {
       lane.name = "communicator " + std::to_string(task.communicator);
-      legend[ink_of(task)] = std::string(name(*task.collective)) + (task.blocking ? ", blocking" : "");
+      legend[ink] = std::string(name(*task.collective)) + (task.blocking ? ", blocking" : "");
     }
     lane.boxes.push_back(
-        {.begin = span.begin, .end = span.end, .ink = ink_of(task), .title = words_of(task, span), .label = task.name});
+        {.begin = span.begin, .end = span.end, .ink = ink, .title = words_of(task, span), .label = task.name});
     if (span.ends_by_wait) panel.note = "Operations whose end is not known reach to where they are waited for.";
   }
   for (auto& [communicator, lane] : lanes) {
