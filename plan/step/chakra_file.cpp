@@ -20,7 +20,7 @@
 namespace plait::plan::step {
 namespace {
 
-constexpr std::size_t most_step_tasks = 4096, most_passed_on = std::size_t{1} << 20;
+constexpr std::size_t most_step_tasks = 4096, most_looks = std::size_t{1} << 22;
 constexpr int most_communicators = 1 << 20;
 constexpr double microsecond = 1e-6;
 
@@ -162,19 +162,26 @@ class StepReader {
   Status leave_out(std::size_t place, const std::string& what) {
     ++left_out_[what];
     stands_for_[place] = tasks_before(place);
-    passed_on_ += stands_for_[place].size();
-    if (passed_on_ <= most_passed_on) return {};
+    return check_looks(place);
+  }
+
+  Status check_looks(std::size_t place) const {
+    if (looks_ <= most_looks) return {};
     return unexpected(place_of(nodes_[place]) + "dependencies", "fewer of them through nodes that are left out");
   }
 
-  std::vector<std::size_t> tasks_before(std::size_t place) const {
+  std::vector<std::size_t> tasks_before(std::size_t place) {
     const ChakraNode& node = nodes_[place];
     std::vector<std::size_t> tasks;
     std::set<std::size_t> known;
     const auto add = [&](const std::vector<std::uint64_t>& ids) {
-      for (const std::uint64_t id : ids)
-        for (const std::size_t task : stands_for_[order_.place(id)])
+      for (const std::uint64_t id : ids) {
+        const std::vector<std::size_t>& before = stands_for_[order_.place(id)];
+        looks_ += before.size();
+        if (looks_ > most_looks) return;  // which is refused
+        for (const std::size_t task : before)
           if (known.insert(task).second) tasks.push_back(task);
+      }
     };
     add(node.data_deps);
     if (!node.program_order) add(node.ctrl_deps);
@@ -229,6 +236,7 @@ class StepReader {
       return unexpected(place_of(node) + "plait_ranks", "at most " + std::to_string(most_communicators));
     task.name = unique_name(node);
     for (const std::size_t before : tasks_before(place)) task.after.push_back(trace_.step.tasks[before].name);
+    if (Status status = check_looks(place); !status.ok()) return status;
     task.after_previous = node.after_previous;
     task.communicator = groups_.of(node);
     task.blocking = node.blocking;
@@ -265,7 +273,7 @@ class StepReader {
   GroupNumbers groups_;
   NodeOrder order_;
   std::vector<std::vector<std::size_t>> stands_for_;  // by node: tasks
-  std::size_t passed_on_ = 0;
+  std::size_t looks_ = 0;                             // at what nodes stand for
   std::set<std::string> names_;
   std::map<std::string, std::size_t> left_out_;
   Trace trace_;

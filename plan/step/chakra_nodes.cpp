@@ -252,7 +252,30 @@ Status read_list(const Json& list, bool first, ChakraTrace& trace) {
   return {};
 }
 
+// What Chakra's feeder reads as JSON has names of its own, and no attributes.
+Json message_of(const Json& entry) {
+  Json message = Json::object(), attributes = Json::array();
+  for (const auto& [theirs, member] : {std::pair("Id", "id"), std::pair("Name", "name"), std::pair("NodeType", "type"),
+                                       std::pair("runtime", "duration_micros"), std::pair("data_deps", "data_deps")})
+    if (const auto found = entry.find(theirs); found != entry.end()) message[member] = *found;
+  for (const char* attribute : {"is_cpu_op", "comm_type", "comm_size"})
+    if (const auto found = entry.find(attribute); found != entry.end())
+      attributes.push_back({{"name", attribute}, {"value", *found}});
+  message["attr"] = std::move(attributes);
+  return message;
+}
+
+Status read_workload(const Json& graph, ChakraTrace& trace) {
+  if (!graph.is_array()) return unexpected("workload_graph", "a list");
+  for (const Json& entry : graph) {
+    if (!entry.is_object()) return unexpected("workload_graph", "a list of objects");
+    if (Status status = add_node(message_of(entry), trace); !status.ok()) return status;
+  }
+  return {};
+}
+
 Status read_object(const Json& json, ChakraTrace& trace) {
+  if (const auto graph = json.find("workload_graph"); graph != json.end()) return read_workload(*graph, trace);
   if (json.contains("schema"))
     return {Code::invalid, "a PyTorch host trace: expected what chakra_converter and chakra_jsonizer make of it"};
   for (const char* member : {"metadata", "global_metadata"})
@@ -357,7 +380,7 @@ Result<ChakraTrace> parse_chakra_nodes(std::string_view text) {
     Status status;
     if (index == 0 && json->is_array())
       status = read_list(*json, true, trace);
-    else if (index == 0 && json->is_object() && json->contains("nodes"))
+    else if (index == 0 && json->is_object() && (json->contains("nodes") || json->contains("workload_graph")))
       status = read_object(*json, trace);
     else
       status = read_message(*json, index == 0, trace);

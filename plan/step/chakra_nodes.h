@@ -1,8 +1,9 @@
 // An execution trace in Chakra's schema (et_def.proto of mlcommons/chakra), in the JSON form of its messages: what of
 // it a program's step needs.
 //
-// A file is a GlobalMetadata and its Nodes one after the other, as chakra_jsonizer writes them; a list of them, or an
-// object with "nodes", is read as well. Members may be called as in the schema ("data_deps") or as protobuf writes them
+// A file is a GlobalMetadata and its Nodes one after the other, as chakra_jsonizer writes them; a list of them, an
+// object with "nodes", or one with "workload_graph" (which Chakra's feeder reads) is read as well. Members may be
+// called as in the schema ("data_deps") or as protobuf writes them
 // ("dataDeps"); numbers may be texts. Members and attributes that are not listed here are passed over.
 #pragma once
 

@@ -115,6 +115,34 @@ TEST(ChakraFile, ReadsListsNumbersAndTheSchemasNames) {
   }
 }
 
+TEST(ChakraFile, ReadsWhatChakrasFeederReads) {
+  const Result<Trace> trace = parse_chakra(
+      R"({"workload_graph": [{"Id": 2, "Name": "w", "NodeType": 4, "is_cpu_op": false, "runtime": 9, "data_deps": [5]},
+          {"Id": 5, "Name": "g", "NodeType": 7, "is_cpu_op": 0, "data_deps": [], "comm_type": 2, "comm_size": 64}]})",
+      0);
+  ASSERT_TRUE(trace.ok()) << trace.status().message();
+  ASSERT_EQ(trace->step.tasks.size(), 2u);
+  EXPECT_EQ(trace->step.tasks[0].collective, Collective::allgather);
+  EXPECT_EQ(trace->step.tasks[0].bytes, 64u);
+  EXPECT_NEAR(trace->step.tasks[1].seconds, 9e-6, 1e-12);
+  EXPECT_NE(chakra_refusal(R"({"workload_graph": [{"Id": 2, "NodeType": 5}]})").find("node 2: COMM_SEND_NODE"),
+            std::string::npos);
+}
+
+// 500 tasks, and 1,200 nodes without a duration that all wait for all of them.
+TEST(ChakraFile, RefusesDependenciesWithoutMeasure) {
+  std::string ids, text = R"({"version": "0.0.4"})";
+  for (int id = 0; id < 1700; ++id) {
+    const std::string number = std::to_string(id);
+    if (id < 500)
+      text += R"({"type": 4, "durationMicros": 1, "id": )" + number + "}";
+    else
+      text += R"({"type": 1, "dataDeps": [)" + ids + R"(], "id": )" + number + "}";
+    if (id < 512) ids += (ids.empty() ? "" : ",") + number;
+  }
+  EXPECT_NE(chakra_refusal(text).find("fewer of them"), std::string::npos);
+}
+
 TEST(ChakraFile, NamesWhatIsWrong) {
   const auto refusal = [](const std::string& node) { return chakra_refusal(R"({"version": "0.0.4"})" + node, 4); };
   const auto expect = [&](const std::string& node, const std::string& words) {
