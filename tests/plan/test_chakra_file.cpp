@@ -12,7 +12,7 @@
 namespace plait::plan::step {
 namespace {
 
-std::vector<Json> messages_of(const std::string& text) {
+std::vector<Json> chakra_messages(const std::string& text) {
   std::vector<Json> messages;
   for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
     messages.push_back(Json::parse(text.substr(begin, text.find('\n', begin) - begin)));
@@ -49,7 +49,7 @@ TEST(ChakraFile, GivesAStepBackAsItWas) {
 TEST(ChakraFile, IsInChakrasWords) {
   const Result<std::string> text = chakra_text(told_trace(), 0);
   ASSERT_TRUE(text.ok()) << text.status().message();
-  const std::vector<Json> messages = messages_of(*text);
+  const std::vector<Json> messages = chakra_messages(*text);
   ASSERT_EQ(messages.size(), 9u);
   EXPECT_EQ(messages[0]["version"], "0.0.4");
   const Json &sum = messages[2], &swap = messages[3], &half = messages[4], &last = messages[8];

@@ -80,7 +80,7 @@ std::string number_near(std::mt19937_64& random) {
   return numbers[random() % numbers.size()];
 }
 
-std::string mutated(std::string text, std::mt19937_64& random) {
+std::string broken_text(std::string text, std::mt19937_64& random) {
   for (std::uint64_t times = 1 + random() % 3; times > 0 && !text.empty(); --times) {
     const std::size_t place = random() % text.size(), length = 1 + random() % std::min<std::size_t>(40, text.size());
     switch (random() % 5) {
@@ -139,7 +139,7 @@ TEST(TraceFile, NothingThatIsBrokenEndsTheProcess) {
                                           *chakra_text(told_trace(), 4)};
   int read = 0;
   for (int round = 0; round < 4000; ++round) {
-    const std::string text = mutated(texts[random() % texts.size()], random);
+    const std::string text = broken_text(texts[random() % texts.size()], random);
     const Result<Trace> trace = parse_trace(text, 4);
     if (!trace.ok()) {
       ASSERT_EQ(trace.status().code(), Code::invalid) << text;

@@ -60,7 +60,8 @@ std::string waits_of(const Task& task) {
   return now + (now.empty() || previous.empty() ? "" : ", ") + previous;
 }
 
-using Cells = std::array<std::string, 8>;
+constexpr std::size_t columns = 8;
+using Cells = std::array<std::string, columns>;
 
 Cells cells_of(const Task& task, const TaskSpan& span) {
   const std::string seconds = span.ends_by_wait ? "-" : format_seconds(span.end - span.begin);
@@ -77,8 +78,8 @@ Cells cells_of(const Task& task, const TaskSpan& span) {
 }
 
 void print_table(const std::vector<Cells>& rows) {
-  Cells::size_type last = Cells{}.size() - 1;
-  std::array<std::size_t, Cells{}.size()> widths{};
+  constexpr std::size_t last = columns - 1;  // of any width
+  std::array<std::size_t, last> widths{};
   for (const Cells& row : rows)
     for (std::size_t column = 0; column < last; ++column) widths[column] = std::max(widths[column], row[column].size());
   for (const Cells& row : rows) {
