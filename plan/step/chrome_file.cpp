@@ -120,8 +120,7 @@ void add_arrows(const Trace& trace, const std::vector<TaskSpan>& spans, const Ro
 
 }  // namespace
 
-std::string chrome_text(const Trace& trace) {
-  const std::vector<TaskSpan> spans = spans_of(trace);
+std::string chrome_text(const Trace& trace, const std::vector<TaskSpan>& spans) {
   const Rows rows(trace, spans);
   Json events = Json::array();
   add_names(trace, rows.names(), events);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plan/step/trace.h"
 
@@ -9,6 +10,6 @@ namespace plait::plan::step {
 
 // A row for computation and one for each communicator; a further one where a communicator's operations overlap. Arrows
 // lead from an operation to what waits for it.
-std::string chrome_text(const Trace& trace);
+std::string chrome_text(const Trace& trace, const std::vector<TaskSpan>& spans);
 
 }  // namespace plait::plan::step

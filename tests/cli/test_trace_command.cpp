@@ -1,6 +1,7 @@
 // plait trace: what it shows and writes, and each bad input.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -74,6 +75,24 @@ TEST_F(TraceCommandTest, ConvertsToChromesFormat) {
   int spans = 0;
   for (const auto& event : json["traceEvents"]) spans += event["ph"] == "X" ? 1 : 0;
   EXPECT_EQ(spans, 4);
+}
+
+TEST_F(TraceCommandTest, PredictsTimesAsIssued) {
+  const Outcome outcome = show(traced_step, " --json --system 4,2");
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  const auto tasks = nlohmann::json::parse(outcome.printed)["tasks"];
+  double first = 1;
+  for (const auto& task : tasks) {
+    EXPECT_LT(task["begin"].get<double>(), task["end"].get<double>())
+        << task;  // the operations' ends are known as well
+    first = std::min(first, task["begin"].get<double>());
+  }
+  EXPECT_EQ(first, 0);
+  EXPECT_GE(tasks[2]["begin"], tasks[0]["end"]);
+  EXPECT_NEAR(tasks[2]["end"].get<double>() - tasks[2]["begin"].get<double>(), 0.0100001, 1e-9);
+  EXPECT_TRUE(convert(traced_step, "chrome", " --system 4,2").status.ok());
+  EXPECT_EQ(folder_.content("out.json").find("not known"), std::string::npos);
+  expect_refused(show(traced_step, " --system 4,x"), "--system");
 }
 
 TEST_F(TraceCommandTest, SaysWhatItLeavesOut) {

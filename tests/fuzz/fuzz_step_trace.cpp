@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::require(parse_step(step_json(trace->step)).ok(), "it is a step");
   for (const TaskSpan& span : spans_of(*trace))
     fuzz::require(span.begin >= 0 && span.begin <= span.end, "tasks end after they begin");
-  fuzz::require(!chrome_text(*trace).empty(), "it is drawn");
+  fuzz::require(!chrome_text(*trace, spans_of(*trace)).empty(), "it is drawn");
   const Result<std::string> text = chakra_text(*trace, 4);
   fuzz::require(text.ok(), "Chakra has all that a step has");
   const Result<Trace> again = parse_trace(*text, 0);

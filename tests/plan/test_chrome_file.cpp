@@ -14,7 +14,9 @@
 namespace plait::plan::step {
 namespace {
 
-std::vector<Json> events_of(const Trace& trace) { return Json::parse(chrome_text(trace))["traceEvents"]; }
+std::vector<Json> events_of(const Trace& trace) {
+  return Json::parse(chrome_text(trace, spans_of(trace)))["traceEvents"];
+}
 
 TEST(ChromeFile, HasARowForComputationAndForEachCommunicator) {
   const Result<Trace> trace = parse_trace(recording_text(), 0);

@@ -122,7 +122,7 @@ void expect_whole(const Trace& trace) {
   const Result<Step> step = parse_step(step_json(trace.step));
   ASSERT_TRUE(step.ok()) << step.status().message();
   for (const TaskSpan& span : spans_of(trace)) ASSERT_TRUE(span.begin >= 0 && span.begin <= span.end);
-  ASSERT_TRUE(Json::parse(chrome_text(trace)).is_object());
+  ASSERT_TRUE(Json::parse(chrome_text(trace, spans_of(trace))).is_object());
   const Result<std::string> text = chakra_text(trace, 4);
   ASSERT_TRUE(text.ok()) << text.status().message();
   const Result<Trace> again = parse_trace(*text, 0);

@@ -13,8 +13,10 @@
 #include "core/units.h"
 #include "plan/step/chakra_file.h"
 #include "plan/step/chrome_file.h"
+#include "plan/step/predicted_spans.h"
 #include "plan/step/trace_file.h"
 #include "tuner/commands/command.h"
+#include "tuner/commands/grid_options.h"
 #include "tuner/picture/timeline_svg.h"
 #include "tuner/picture/trace_picture.h"
 #include "tuner/text/words.h"
@@ -28,10 +30,10 @@ using plan::step::TaskSpan;
 using plan::step::Trace;
 
 constexpr std::size_t longest_trace_file = std::size_t{64} << 20;
-constexpr int most_trace_ranks = 1 << 20;
+constexpr int most_trace_ranks = 1 << 20, most_predicted_ranks = 256;
 
 struct TraceOptions {
-  std::string file, svg, output, to;
+  std::string file, svg, output, to, system, machine = "default";
   int ranks = 0;
   bool json = false;
 };
@@ -45,6 +47,16 @@ Result<Trace> read_trace(const TraceOptions& options) {
   Result<Trace> trace = plan::step::parse_trace(*text, options.ranks);
   if (!trace.ok()) return Status(Code::invalid, "\"" + options.file + "\": " + trace.status().message());
   return trace;
+}
+
+// As the file has them, or as a system would.
+Result<std::vector<TaskSpan>> spans_for(const Trace& trace, const TraceOptions& options) {
+  if (options.system.empty()) return plan::step::spans_of(trace);
+  const Result<Hierarchy> hierarchy = parse_system(options.system, most_predicted_ranks);
+  if (!hierarchy.ok()) return hierarchy.status();
+  const Result<Machine> machine = load_machine(options.machine);
+  if (!machine.ok()) return machine.status();
+  return plan::step::predicted_spans(trace.step, *hierarchy, *machine);
 }
 
 // ---- What is shown ----
@@ -150,21 +162,25 @@ Json trace_json(const Trace& trace, const std::vector<TaskSpan>& spans) {
 Result<int> show_trace(const TraceOptions& options) {
   const Result<Trace> trace = read_trace(options);
   if (!trace.ok()) return trace.status();
-  const std::vector<TaskSpan> spans = plan::step::spans_of(*trace);
+  const Result<std::vector<TaskSpan>> spans = spans_for(*trace, options);
+  if (!spans.ok()) return spans.status();
   if (!options.svg.empty())
-    if (Status written = replace_file(options.svg, timeline_svg(trace_picture(*trace, spans))); !written.ok())
+    if (Status written = replace_file(options.svg, timeline_svg(trace_picture(*trace, *spans))); !written.ok())
       return Status(written.code(), "--svg " + written.message());
   if (options.json)
-    std::cout << trace_json(*trace, spans).dump(2) << '\n';
+    std::cout << trace_json(*trace, *spans).dump(2) << '\n';
   else
-    print_trace(*trace, spans);
+    print_trace(*trace, *spans);
   return 0;
 }
 
 // ---- What is written ----
 
 Result<std::string> converted(const Trace& trace, const TraceOptions& options) {
-  if (options.to == "chrome") return plan::step::chrome_text(trace);
+  if (options.to == "chrome") {
+    const Result<std::vector<TaskSpan>> spans = spans_for(trace, options);
+    return spans.ok() ? Result<std::string>(plan::step::chrome_text(trace, *spans)) : spans.status();
+  }
   if (options.to == "chakra") return plan::step::chakra_text(trace, options.ranks);
   if (options.to == "step") return plan::step::step_json(trace.step);
   return Status(Code::invalid, "--to \"" + options.to + "\": expected chrome, chakra or step");
@@ -209,6 +225,9 @@ class TraceCommand : public Command {
     line.option("file", options_.file, "a recording (PLAIT_RECORD), a step, or a Chakra execution trace (JSON)")
         .required();
     line.option("--ranks", options_.ranks, "of communicators of which the file does not say it (Chakra needs it)");
+    line.option("--system", options_.system,
+                "children at each level, outermost first: times as issued there, predicted");
+    line.option("--machine", options_.machine, "of that system: default, a100, v100 or a machine file").shows_default();
   }
 
   std::optional<CommandLine> show_, convert_;
