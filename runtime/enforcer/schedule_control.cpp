@@ -8,8 +8,8 @@
 #include "core/attempt.h"
 #include "core/reduction.h"
 #include "plan/step/step_plan.h"
+#include "runtime/enforcer/background.h"
 #include "runtime/enforcer/schedule_counts.h"
-#include "runtime/enforcer/step_author.h"
 #include "tl/trace.h"
 
 namespace plait::runtime {

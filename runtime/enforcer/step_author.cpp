@@ -1,14 +1,12 @@
 #include "runtime/enforcer/step_author.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <exception>
 #include <utility>
 
 #include "core/attempt.h"
 #include "plan/step/step_plan.h"
+#include "runtime/enforcer/background.h"
 #include "runtime/recorder/recorder.h"
 
 namespace plait::runtime {
@@ -23,12 +21,6 @@ constexpr double least_gain = 0.01;
 const char* const nothing_to_gain = "the schedule that was found would gain less than 1 %";
 
 }  // namespace
-
-// Not less: ranks that wait take all that is left of their cores.
-void run_in_the_background() {
-  constexpr int niceness = 10;
-  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness));  // else the program's own
-}
 
 StepAuthor::StepAuthor(Hierarchy hierarchy, Machine machine)
     : hierarchy_(std::move(hierarchy)), machine_(std::move(machine)), thread_([this] { work(); }) {}

@@ -47,7 +47,4 @@ class StepAuthor final : public ScheduleSource {
   std::thread thread_;  // last: it uses all of these
 };
 
-// The calling thread gets a tenth of what the program's threads get of a processor that they share.
-void run_in_the_background();
-
 }  // namespace plait::runtime

@@ -40,6 +40,10 @@ table() {
 report() {
   expect "$1" "$2" advise "$2"
 }
+trace() {
+  expect "$1" "$2" trace show "$2" --svg "$output"
+  expect "$1" "$2" trace convert "$2" --to step -o "$output"
+}
 
 # layers PLACE FILE, contention PLACE FILE: beside a good file of the other kind.
 layers() {
@@ -63,7 +67,7 @@ good_machine='{"plait_machine": 1, "name": "m", "levels": [{"name": "node", "lat
 good_table='{"plait_table": 1, "machine": "m", "shapes": [{"shape": "4x2", "collectives": [{"collective": "allreduce",
  "ranges": [{"from": 1, "to": 65536, "plan": "AR.12(ring)", "seconds_from": 1e-6, "seconds_to": 1e-5}]}]}]}'
 
-for kind in machine table report; do
+for kind in machine table report trace; do
   "$kind" "No such file" "$folder/absent.json"
   "$kind" "regular file" "$folder"
   mkfifo "$folder/pipe.json"

@@ -34,6 +34,7 @@ std::unique_ptr<Command> schedule_command();
 std::unique_ptr<Command> simulate_command();
 std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> topo_command();
+std::unique_ptr<Command> trace_command();
 std::unique_ptr<Command> tune_command();
 
 }  // namespace plait::tuner

@@ -23,7 +23,8 @@ constexpr std::array registered = {
     plait::tuner::synth_command,    plait::tuner::place_command,   plait::tuner::probe_command,
     plait::tuner::tune_command,     plait::tuner::explain_command, plait::tuner::overlap_command,
     plait::tuner::simulate_command, plait::tuner::reshard_command, plait::tuner::pipeline_command,
-    plait::tuner::advise_command,   plait::tuner::motif_command,   plait::tuner::schedule_command};
+    plait::tuner::advise_command,   plait::tuner::motif_command,   plait::tuner::schedule_command,
+    plait::tuner::trace_command};
 
 enum Exit : int { success = 0, failure = 1, bad_input = 2 };
 
