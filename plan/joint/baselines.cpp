@@ -12,9 +12,9 @@ Baselines baselines(const StepGraph& graph, const JointSearchOptions& options) {
   Baselines all;
   all.as_issued = searched(OptionFreedom::greedy, OrderFreedom::as_issued).seconds;
   all.lifo = searched(OptionFreedom::segments, OrderFreedom::lifo).seconds;
-  all.schedule_only = searched(OptionFreedom::greedy, OrderFreedom::all).seconds;
+  all.schedule_only = searched(OptionFreedom::greedy, OrderFreedom::all);
   all.schedule_and_segments = searched(OptionFreedom::segments, OrderFreedom::all).seconds;
-  all.execution_only = searched(OptionFreedom::all, OrderFreedom::fifo).seconds;
+  all.execution_only = searched(OptionFreedom::all, OrderFreedom::fifo);
   all.joint = searched(OptionFreedom::all, OrderFreedom::all);
   return all;
 }

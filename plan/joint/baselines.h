@@ -7,11 +7,11 @@ namespace plait::plan::joint {
 
 // Seconds of an iteration.
 struct Baselines {
-  double as_issued = 0;      // greedy options, one operation at a time as issued: the library beneath a program
-  double lifo = 0;           // BS+: ByteScheduler's order; the segments of each operation by search, not by rule
-  double schedule_only = 0;  // S-Sched without segments: greedy options in the best order
+  double as_issued = 0;     // greedy options, one operation at a time as issued: the library beneath a program
+  double lifo = 0;          // BS+: ByteScheduler's order; the segments of each operation by search, not by rule
+  JointPlan schedule_only;  // S-Sched without segments: greedy options in the best order
   double schedule_and_segments = 0;  // S-Sched: the same with segments by search
-  double execution_only = 0;         // S-Exec: the best options, each channel in the order of the program
+  JointPlan execution_only;          // S-Exec: the best options, each channel in the order of the program
   JointPlan joint;
 };
 
