@@ -18,8 +18,7 @@ int most_ahead(const std::vector<ScheduledPiece>& order) {
 
 }  // namespace
 
-ChannelLines::ChannelLines(const StepSchedule& schedule)
-    : operations_(schedule.operations.size()), overtakes_(schedule.operations.size(), false), end_(no_end) {
+ChannelLines::ChannelLines(const StepSchedule& schedule) : operations_(schedule.operations.size()), end_(no_end) {
   for (const ScheduledOperation& operation : schedule.operations)
     channels_of_.emplace_back(static_cast<std::size_t>(operation.pieces), 0u);
   for (std::size_t channel = 0; channel < schedule.channels.size(); ++channel) {
@@ -34,23 +33,7 @@ ChannelLines::ChannelLines(const StepSchedule& schedule)
     for (const ScheduledPiece& place : order)
       channels_of_[static_cast<std::size_t>(place.operation)][static_cast<std::size_t>(place.piece)] |= 1u << channel;
   }
-  find_overtaking(schedule);
   begin(0);
-}
-
-// From the end of some rounds back to the first: whether what comes later is of an earlier call.
-void ChannelLines::find_overtaking(const StepSchedule& schedule) {
-  const auto operations = static_cast<std::int64_t>(operations_);
-  for (const ScheduledChannel& channel : schedule.channels) {
-    std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
-    for (int round = most_ahead(channel.order) + 1; round >= 0; --round) {
-      for (auto place = channel.order.rbegin(); place != channel.order.rend(); ++place) {
-        const std::int64_t call = (round + place->ahead) * operations + place->operation;
-        if (call > earliest) overtakes_[static_cast<std::size_t>(place->operation)] = true;
-        earliest = std::min(earliest, call);
-      }
-    }
-  }
 }
 
 void ChannelLines::begin(std::uint64_t iteration) {
@@ -117,10 +100,9 @@ bool ChannelLines::behind_head(int channel, const CallPiece& piece) const {
   return round > line.round || (round == line.round && index > line.next);
 }
 
-std::optional<std::uint64_t> ChannelLines::next_overtaking(std::uint64_t call) const {
-  for (std::uint64_t next = call; next < call + operations_; ++next)
-    if (overtakes_[static_cast<std::size_t>(operation_of(next))]) return next;
-  return {};
+std::size_t ChannelLines::place_of(int operation, int piece) const {
+  const auto channel = static_cast<std::size_t>(std::countr_zero(channels_of(operation, piece)));
+  return place_of_[channel][static_cast<std::size_t>(operation)][static_cast<std::size_t>(piece)];
 }
 
 namespace {

@@ -47,9 +47,8 @@ class ChannelLines {
   // Whether that piece, which is on the channel and has not run, waits there behind another one.
   bool behind_head(int channel, const CallPiece& piece) const;
 
-  // The first call from this one on that some channel has to run pieces of before pieces of an earlier call: what it
-  // overtakes may have to wait for it. None: calls are run in their order.
-  std::optional<std::uint64_t> next_overtaking(std::uint64_t call) const;
+  // Where the piece stands in the order of the first of its channels.
+  std::size_t place_of(int operation, int piece) const;
 
  private:
   struct Line {
@@ -60,7 +59,6 @@ class ChannelLines {
   };
   std::optional<std::uint64_t> call_at(const Line& line, std::size_t place, std::int64_t round) const;
   void settle(Line& line) const;
-  void find_overtaking(const StepSchedule& schedule);
 
   std::uint64_t operations_;
   std::vector<Line> lines_;

@@ -18,28 +18,16 @@
 namespace plait::runtime {
 namespace {
 
-constexpr std::uint64_t no_call = std::numeric_limits<std::uint64_t>::max();
+// Where nothing has moved for so long, another rank may wait for what stands behind something that it waits for.
+constexpr std::uint64_t still_ns = 20'000'000;
+// The same where only calls are waited for that the program has not made: so many iterations, at least so long.
+constexpr double unmade_iterations = 2;
+constexpr std::uint64_t unmade_ns = 50'000'000;
+// An operation that was waited for in vain so often is not waited for any more.
+constexpr std::uint8_t most_blocked = 3;
 
-// A rank that does not wait votes all the same after so long: another one may wait for a call that this one has posted.
-// Short against a step, long against a vote.
-constexpr std::uint64_t vote_patience_ns = 20'000'000;
-// Who only asks whether its calls are complete is taken for one that waits after that.
-constexpr std::uint64_t test_patience_ns = 5 * vote_patience_ns;
-// A rank that has made the subject and waits for what it overtakes leaves the others so long to make it, too: they may
-// wait, outside of MPI, for what this one does next. Longer than steps take.
-constexpr std::uint64_t made_patience_ns = 100 * vote_patience_ns;
-// Iterations that are left one after the other keep the schedule away from twice as many each time, up to so many.
-constexpr std::uint64_t most_away = 16;
-
-// Turns that brought nothing, between two looks whether a rank of another node has failed.
-constexpr std::uint32_t failure_look_every = 256;
-
-constexpr std::size_t vote_numbers = 2;
-
-const Reducer& vote_reducer() {
-  static const Reducer reducer = make_reducer(Op::min, Element::i64);
-  return reducer;
-}
+// Turns that brought nothing, between two looks whether a rank of another node has failed; and at the clock.
+constexpr std::uint32_t failure_look_every = 256, clock_look_every = 32;
 
 std::uint64_t bit_of(int piece) { return std::uint64_t{1} << piece; }
 
@@ -54,17 +42,12 @@ Enforcer::Enforcer(Communicator& communicator, EnforcerConnections connections, 
     : communicator_(communicator),
       connections_(std::move(connections)),
       schedule_(std::move(schedule)),
-      control_(std::move(control)),
-      until_(0),
-      again_from_(0),
-      subject_(no_call) {
-  for (std::size_t team = 0; team < connections_.teams.size(); ++team) {
-    Runner& runner = runners_.emplace_back();
-    runner.team = connections_.teams[team].get();
-    runner.channels = connections_.channels[team];
-    calls_host_ |= connections_.teams[team]->routes().need_host();
+      control_(std::move(control)) {
+  for (const std::unique_ptr<Team>& team : connections_.teams) {
+    runners_.emplace_back().team = team.get();
+    calls_host_ |= team->routes().need_host();
   }
-  votes_.prepare(*connections_.votes, vote_numbers, vote_reducer());
+  if (connections_.talk != nullptr) calls_host_ |= connections_.talk->routes().need_host();
 }
 
 Enforcer::~Enforcer() = default;
@@ -73,7 +56,7 @@ Enforcer::~Enforcer() = default;
 
 // Whether there is a plan for it as a whole, for when no schedule is kept to.
 bool Enforcer::takes_blocking(const Request& request) {
-  const bool taken = is_set_up(communicator_) && votes_.possible() && in_schedules(request.call.collective) &&
+  const bool taken = is_set_up(communicator_) && in_schedules(request.call.collective) &&
                      communicator_.team->schedules
                          .find({.call = request.call,
                                 .in_place = request.sharing != Sharing::none,
@@ -89,7 +72,7 @@ void Enforcer::enlist(Operation& operation) {
   turns_at_post_.store(communicator_.progress.host_turns.in_all(), std::memory_order_relaxed);
   all_awaited_.store(false, std::memory_order_release);
   if (!in_schedules(operation.request.call.collective)) return;
-  if (operation.prepared == nullptr || !votes_.possible()) {
+  if (operation.prepared == nullptr) {
     other_call_ = true;
     return;
   }
@@ -98,7 +81,7 @@ void Enforcer::enlist(Operation& operation) {
   membership.number = numbers_given_++;
   membership.after_other = std::exchange(other_call_, false);
   membership.posted_ns = monotonic_ns();
-  operation.needs_host |= calls_host_ || votes_.needs_host();
+  operation.needs_host |= calls_host_;
   if (operation.form == Form::blocking) awaited_.note_wait_for_call(membership.number);
 }
 
@@ -118,7 +101,7 @@ Enforcer::Turn Enforcer::fail(const Status& status) {
 void Enforcer::give_up(const Status& cause) {
   if (std::exchange(given_up_, true)) return;
   for (const std::unique_ptr<Team>& team : connections_.teams) team->close(cause);
-  connections_.votes->close(cause);
+  if (connections_.talk != nullptr) connections_.talk->close(cause);
 }
 
 void Enforcer::note_end(Operation& operation) {
@@ -172,28 +155,24 @@ void Enforcer::look_at_new(OperationQueue& queue) {
     if (operation->membership.enlisted) match(*operation);
     note_posted_call(*operation);
   }
+  if (posted_.left && epoch_ != 0) schedule_->lines.end_before(posted_.end);
 }
 
 bool Enforcer::begins_epoch(const Operation& head) const {
   const Membership& membership = head.membership;
-  return membership.epoch != 0 && (membership.epoch != epoch_ || membership.call >= again_from_);
+  return membership.epoch != 0 && membership.epoch != epoch_;
 }
 
 void Enforcer::begin_epoch(const OperationQueue& queue) {
   const Membership& first = queue.first->membership;
-  plan::step::ChannelLines& lines = schedule_->lines;
   epoch_ = first.epoch;
-  until_ = again_from_ = no_call;
-  lines.begin(lines.iteration_of(first.call));
-  subject_ = lines.next_overtaking(first.call).value_or(no_call);
+  schedule_->lines.begin(schedule_->lines.iteration_of(first.call));
   posted_ = {.end = first.call, .left = false};
-  since_ns_ = 0;
+  blocked_.resize(schedule_->pieces_on.size());
+  moved_ns_ = monotonic_ns();
   for (const Operation* operation = queue.first; operation != nullptr; operation = operation->next)
     note_posted_call(*operation);
-}
-
-bool Enforcer::runs_plainly(const Operation& head) const {
-  return head.membership.epoch == 0 || head.membership.call >= until_;
+  if (posted_.left) schedule_->lines.end_before(posted_.end);
 }
 
 Operation* Enforcer::find(const OperationQueue& queue, std::uint64_t call) const {
@@ -226,24 +205,30 @@ Enforcer::Turn Enforcer::consult(OperationQueue& queue, bool may_call_host) {
     membership.enforced.reset();
   }
   epoch_ = 0;
+  blocked_.clear();
   return Turn::moved;
 }
 
 // ---- Pieces ----
 
-Enforcer::Runner& Enforcer::runner_of(const plan::step::CallPiece& piece) {
-  const std::uint32_t channels = schedule_->lines.channels_of(schedule_->lines.operation_of(piece.call), piece.piece);
-  return *std::ranges::find(runners_, channels, &Runner::channels);
+bool Enforcer::has_begun(const Operation& operation, int piece) const {
+  return (operation.membership.begun & bit_of(piece)) != 0;
 }
 
-// `piece` heads one of its channels, and `runner` is its.
-bool Enforcer::may_begin(const plan::step::CallPiece& piece, const Operation& operation, const Runner& runner) const {
+bool Enforcer::may_run(const Operation& operation, int piece) const {
   const Membership& membership = operation.membership;
-  if (runner.operation != nullptr || piece.call >= subject_) return false;
-  if ((membership.enforced->after[static_cast<std::size_t>(piece.piece)] & ~membership.done) != 0) return false;
-  for (std::uint32_t left = runner.channels; left != 0; left &= left - 1)
-    if (schedule_->lines.head(std::countr_zero(left)) != piece) return false;
-  return true;
+  return (membership.enforced->after[static_cast<std::size_t>(piece)] & ~membership.done) == 0;
+}
+
+// In the order of the program's calls, the same on all ranks.
+Enforcer::OwnPiece Enforcer::next_on(const OperationQueue& queue, std::size_t track) const {
+  for (Operation* operation = queue.first; operation != nullptr; operation = operation->next) {
+    if (operation->membership.epoch != epoch_) continue;
+    const auto number = static_cast<std::size_t>(schedule_->lines.operation_of(operation->membership.call));
+    for (const int piece : schedule_->pieces_on[number][track])
+      if (!has_begun(*operation, piece)) return {operation, piece};
+  }
+  return {};
 }
 
 Enforcer::Turn Enforcer::begin_piece(Runner& runner, Operation& operation, int piece, bool may_call_host) {
@@ -257,6 +242,8 @@ Enforcer::Turn Enforcer::begin_piece(Runner& runner, Operation& operation, int p
   }
   runner.operation = &operation;
   runner.piece = piece;
+  moved_ns_ = monotonic_ns();
+  if (piece < pieces_of(operation)) membership.begun |= bit_of(piece);
   runner.execution = {.schedule = &call.pieces[static_cast<std::size_t>(piece)],
                       .staging = {.buffers = whole.staging.buffers}};
   const Result<bool> complete = start(*runner.team, operation.request, runner.execution, may_call_host);
@@ -269,8 +256,6 @@ Enforcer::Turn Enforcer::end_piece(Runner& runner, bool may_call_host) {
   Membership& membership = operation.membership;
   if (runner.piece < pieces_of(operation)) {
     membership.done |= bit_of(runner.piece);
-    for (std::uint32_t left = runner.channels; left != 0; left &= left - 1)
-      schedule_->lines.pass(std::countr_zero(left));
     return all_done(operation) ? begin_piece(runner, operation, pieces_of(operation), may_call_host) : Turn::moved;
   }
   membership.plan = membership.enforced->plan;
@@ -296,129 +281,123 @@ Enforcer::Turn Enforcer::move_pieces(bool may_call_host) {
   return turn;
 }
 
-Enforcer::Turn Enforcer::begin_pieces(const OperationQueue& queue, bool may_call_host) {
+// What heads a channel and has run makes room, whoever began it.
+void Enforcer::pass_what_has_run(const OperationQueue& queue) {
+  plan::step::ChannelLines& lines = schedule_->lines;
+  for (int channel = 0; channel < lines.channels(); ++channel)
+    for (auto head = lines.head(channel); head.has_value() && head->call < posted_.end; head = lines.head(channel)) {
+      const Operation* operation = find(queue, head->call);
+      if (operation != nullptr && (operation->membership.done & bit_of(head->piece)) == 0) break;
+      lines.pass(channel);
+    }
+}
+
+bool Enforcer::heads_all_its_channels(const Operation& operation, int piece) const {
+  const plan::step::CallPiece own{.call = operation.membership.call, .piece = piece};
+  const plan::step::ChannelLines& lines = schedule_->lines;
+  for (std::uint32_t left = lines.channels_of(lines.operation_of(own.call), piece); left != 0; left &= left - 1)
+    if (lines.head(std::countr_zero(left)) != own) return false;
+  return true;
+}
+
+Enforcer::Turn Enforcer::begin_in_order(const OperationQueue& queue, bool may_call_host) {
   Turn turn = Turn::waiting;
-  for (int channel = 0; channel < schedule_->lines.channels();) {
-    const auto head = schedule_->lines.head(channel);
-    Operation* operation = head.has_value() ? find(queue, head->call) : nullptr;
-    const bool allowed = operation != nullptr && (!operation->needs_host || may_call_host);
-    if (!allowed || !may_begin(*head, *operation, runner_of(*head))) {
-      ++channel;
+  for (std::size_t track = 0; track < runners_.size();) {
+    Runner& runner = runners_[track];
+    const OwnPiece next = runner.operation == nullptr ? next_on(queue, track) : OwnPiece{};
+    const bool begins = next.operation != nullptr && (!next.operation->needs_host || may_call_host) &&
+                        may_run(*next.operation, next.piece) && heads_all_its_channels(*next.operation, next.piece);
+    if (!begins) {
+      ++track;
       continue;
     }
-    const Turn begun = begin_piece(runner_of(*head), *operation, head->piece, may_call_host);
+    const Turn begun = begin_piece(runner, *next.operation, next.piece, may_call_host);
     if (begun != Turn::moved) return begun;
     turn = Turn::moved;
-    channel = 0;  // what has ended may let others begin
+    pass_what_has_run(queue);
+    track = 0;  // what has ended may let others begin
   }
   return turn;
 }
 
-// ---- Votes ----
+// ---- Before their turn ----
 
-// A piece of it waits on a channel behind one that must wait for a vote.
-bool Enforcer::is_stuck(const Operation& operation) const {
+// A piece of it stands on a channel behind one of a call that the program has not made.
+bool Enforcer::waits_behind_unmade(const Operation& operation) const {
   const Membership& membership = operation.membership;
-  const int number = schedule_->lines.operation_of(membership.call);
+  const plan::step::ChannelLines& lines = schedule_->lines;
+  const int number = lines.operation_of(membership.call);
   for (int piece = 0; piece < pieces_of(operation); ++piece) {
-    if ((membership.done & bit_of(piece)) != 0) continue;
-    for (std::uint32_t left = schedule_->lines.channels_of(number, piece); left != 0; left &= left - 1) {
-      const int channel = std::countr_zero(left);
-      const auto head = schedule_->lines.head(channel);
-      if (head.has_value() && head->call >= subject_ &&
-          schedule_->lines.behind_head(channel, {.call = membership.call, .piece = piece}))
-        return true;
+    if (has_begun(operation, piece)) continue;
+    for (std::uint32_t left = lines.channels_of(number, piece); left != 0; left &= left - 1) {
+      const auto head = lines.head(std::countr_zero(left));
+      if (head.has_value() && head->call >= posted_.end) return true;
     }
   }
   return false;
 }
 
-// What is there of the calls before the subject waits for the vote, some of it.
-bool Enforcer::stands_still(const OperationQueue& queue) const {
-  bool any = false;
-  for (int channel = 0; channel < schedule_->lines.channels() && !any; ++channel) {
-    const auto head = schedule_->lines.head(channel);
-    any = head.has_value() && head->call >= subject_;
+// Operations that the program has not made when it should have, by the schedule.
+void Enforcer::note_blocking_heads() {
+  const plan::step::ChannelLines& lines = schedule_->lines;
+  for (int channel = 0; channel < lines.channels(); ++channel) {
+    const auto head = lines.head(channel);
+    if (!head.has_value() || head->call < posted_.end) continue;
+    std::uint8_t& times = blocked_[static_cast<std::size_t>(lines.operation_of(head->call))];
+    if (times < most_blocked) ++times;
   }
-  if (!any) return false;
-  for (const Operation* operation = queue.first; operation != nullptr; operation = operation->next)
-    if (follows(*operation) && operation->membership.call < subject_ && is_stuck(*operation)) return true;
-  return false;
 }
 
-bool Enforcer::follows(const Operation& operation) const {
-  const Membership& membership = operation.membership;
-  return membership.epoch == epoch_ && membership.call < until_;
-}
-
-// The subject is made here, but not everywhere, for what its maker may be waiting for.
-bool Enforcer::waits_too_long(const OperationQueue& queue, std::uint64_t now_ns) const {
-  return now_ns - since_ns_ > made_patience_ns && stands_still(queue) && waits_in_vain(queue, now_ns);
-}
-
-bool Enforcer::waits_in_vain(const OperationQueue& queue, std::uint64_t now_ns) const {
-  if (posted_.left || all_awaited_.load(std::memory_order_acquire)) return true;
-  if (now_ns - since_ns_ > test_patience_ns &&
-      communicator_.progress.host_turns.waits(turns_at_post_.load(std::memory_order_relaxed)))
-    return true;
-  const bool idle = std::ranges::all_of(runners_, [](const Runner& one) { return one.operation == nullptr; });
-  for (const Operation* operation = queue.first; operation != nullptr; operation = operation->next)
-    if (follows(*operation) && awaited_.awaits(operation->membership.number) && (idle || is_stuck(*operation)))
-      return true;
-  return false;
-}
-
-Enforcer::Turn Enforcer::vote(const OperationQueue& queue, bool may_call_host) {
-  if (votes_.needs_host() && !may_call_host) return Turn::waiting;
-  if (voting_) {
-    const Result<bool> complete = votes_.progress(may_call_host);
-    if (!complete.ok()) return fail(complete.status());
-    if (*complete) return end_vote();
-    return votes_.moved() ? Turn::moved : Turn::waiting;
+// Calls before this one need not wait for their turn.
+std::uint64_t Enforcer::may_overrun(const OperationQueue& queue) {
+  const plan::step::ChannelLines& lines = schedule_->lines;
+  bool unmade = false, in_vain = false;
+  for (int channel = 0; channel < lines.channels(); ++channel) {
+    const auto head = lines.head(channel);
+    if (!head.has_value() || head->call < posted_.end) continue;
+    unmade = true;
+    in_vain |= blocked_[static_cast<std::size_t>(lines.operation_of(head->call))] == most_blocked;
   }
-  if (subject_ == no_call) return Turn::waiting;
-  const bool posted = posted_.end > subject_;
-  if (!posted && !stands_still(queue)) {
-    since_ns_ = 0;
-    return Turn::waiting;
+  if (in_vain) return posted_.end;
+  const bool under_way = std::ranges::any_of(runners_, [](const Runner& one) { return one.operation != nullptr; });
+  std::uint64_t overrun = 0;
+  if (unmade)
+    for (const Operation* operation = queue.first; operation != nullptr; operation = operation->next) {
+      if (operation->membership.epoch != epoch_) continue;
+      const bool awaited =
+          all_awaited_.load(std::memory_order_acquire) || awaited_.awaits(operation->membership.number);
+      if (awaited && waits_behind_unmade(*operation)) overrun = operation->membership.call + 1;
+    }
+  if (overrun == 0) {
+    const auto patience = static_cast<std::uint64_t>(unmade_iterations * schedule_->seconds * 1e9);
+    const std::uint64_t longest_ns = under_way ? still_ns : std::max(unmade_ns, patience);
+    if (monotonic_ns() - moved_ns_ < longest_ns) return 0;
+    overrun = posted_.end;
+    moved_ns_ = monotonic_ns();
   }
-  const std::uint64_t now_ns = monotonic_ns();
-  if (since_ns_ == 0) since_ns_ = voted_ns_ = now_ns;
-  const bool waits = posted ? waits_too_long(queue, now_ns) : waits_in_vain(queue, now_ns);
-  if (!posted && !waits && now_ns - voted_ns_ < vote_patience_ns) return Turn::waiting;
-  numbers_ = {posted ? 1 : 0, waits ? -1 : 0};
-  voting_ = true;
-  const Result<bool> complete = votes_.start(std::span<const std::int64_t>(numbers_), may_call_host);
-  if (!complete.ok()) return fail(complete.status());
-  return *complete ? end_vote() : Turn::moved;
+  if (unmade) note_blocking_heads();
+  return overrun;
 }
 
-Enforcer::Turn Enforcer::end_vote() {
-  voting_ = false;
-  votes_.answer(std::span(numbers_));
-  ScheduleCounts::instance().count_vote();
-  if (numbers_[0] == 1) {
-    const std::uint64_t iteration = schedule_->lines.iteration_of(subject_);
-    subject_ = schedule_->lines.next_overtaking(subject_ + 1).value_or(no_call);
-    if (schedule_->lines.iteration_of(subject_) != iteration) away_ = 1;
-    since_ns_ = 0;
-  } else if (numbers_[1] < 0) {
-    leave_from(subject_);
-  } else {
-    voted_ns_ = monotonic_ns();
+Enforcer::Turn Enforcer::begin_before_turn(const OperationQueue& queue, bool may_call_host) {
+  const std::uint64_t overrun = may_overrun(queue);
+  Turn turn = Turn::waiting;
+  for (std::size_t track = 0; overrun != 0 && track < runners_.size();) {
+    Runner& runner = runners_[track];
+    const OwnPiece next = runner.operation == nullptr ? next_on(queue, track) : OwnPiece{};
+    const bool begins = next.operation != nullptr && next.operation->membership.call < overrun &&
+                        (!next.operation->needs_host || may_call_host) && may_run(*next.operation, next.piece);
+    if (!begins) {
+      ++track;
+      continue;
+    }
+    ScheduleCounts::instance().count_early();
+    const Turn begun = begin_piece(runner, *next.operation, next.piece, may_call_host);
+    if (begun != Turn::moved) return begun;
+    turn = Turn::moved;
+    track = 0;
   }
-  return Turn::moved;
-}
-
-// None of it has begun. A program that does so in each iteration loses the time until the ranks see it in few of them.
-void Enforcer::leave_from(std::uint64_t call) {
-  ScheduleCounts::instance().count_wait();
-  until_ = call;
-  again_from_ = schedule_->lines.first_call(schedule_->lines.iteration_of(call) + away_);
-  away_ = std::min(2 * away_, most_away);
-  schedule_->lines.end_before(call);
-  subject_ = no_call;
-  since_ns_ = 0;
+  return turn;
 }
 
 // ---- Turns ----
@@ -430,7 +409,7 @@ Status Enforcer::look_for_failures() {
   if (!team.notice->heard().ok()) return team.notice->heard();
   if (Status peer = team.connections.peer_failure(); !peer.ok()) return peer;
   for (const std::unique_ptr<Team>& own : connections_.teams) own->look_at_notice();
-  connections_.votes->look_at_notice();
+  if (connections_.talk != nullptr) connections_.talk->look_at_notice();
   return {};
 }
 
@@ -445,20 +424,19 @@ Enforcer::Turn Enforcer::next_turn(OperationQueue& queue, bool may_call_host) {
   look_at_new(queue);
   if (consults_before(head)) return consult(queue, may_call_host);
   if (begins_epoch(head)) begin_epoch(queue);
-  if (runs_plainly(head)) return run_plainly(head);
-  const Turn voted = vote(queue, may_call_host);
-  if (voted == Turn::failed) return voted;
-  if (runs_plainly(head)) return run_plainly(head);
+  if (head.membership.epoch == 0) return run_plainly(head);
   const Turn ran = move_pieces(may_call_host);
   if (ran == Turn::failed || ran == Turn::ended) return ran;
-  const Turn begun = begin_pieces(queue, may_call_host);
-  if (begun == Turn::failed || begun == Turn::ended) return begun;
-  return voted == Turn::moved || ran == Turn::moved || begun == Turn::moved ? Turn::moved : Turn::waiting;
+  if (ran == Turn::moved) moved_ns_ = monotonic_ns();
+  pass_what_has_run(queue);
+  const Turn begun = begin_in_order(queue, may_call_host);
+  if (begun != Turn::waiting || ran != Turn::waiting) return begun != Turn::waiting ? begun : ran;
+  return idle_turns_ % clock_look_every == 0 ? begin_before_turn(queue, may_call_host) : Turn::waiting;
 }
 
 Enforcer::Turn Enforcer::turn(OperationQueue& queue, bool may_call_host) {
   const Turn turn = next_turn(queue, may_call_host);
-  if (turn != Turn::waiting || !may_call_host || ++idle_turns_ % failure_look_every != 0) return turn;
+  if (turn != Turn::waiting || ++idle_turns_ % failure_look_every != 0 || !may_call_host) return turn;
   const Status failed = look_for_failures();
   return failed.ok() ? turn : fail(failed);
 }

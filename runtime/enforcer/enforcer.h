@@ -2,12 +2,11 @@
 // their channels (Mahajan et al., NSDI '23, section 4.5 and Pseudocode 2). A call is complete when its last piece is.
 //
 // Which call is which operation of the schedule follows from the order and the sizes of the communicator's calls, which
-// MPI guarantees to be the same on all ranks. A piece that is to run before pieces of an earlier call may stand in the
-// way of a rank that waits for that one before it makes the later call. So the ranks vote on every such call, in the
-// order of the calls: it and what comes after run by the schedule once all ranks have made it; where a rank waits for
-// what it would overtake, it and the rest of its iteration run as they would without a schedule, on all ranks;
-// where that goes on iteration after iteration, it is tried in fewer of them
-// (docs/decisions/019-enforced-schedules.md has the argument that nothing waits for ever).
+// MPI guarantees to be the same on all ranks. The order of the pieces need not be: pieces that the schedule lets
+// overtake pieces of earlier calls have connections of their own, and among those that share some, all ranks run them
+// as the program makes the calls. So the schedule's order is each rank's own to keep: where the program waits for a
+// call whose pieces stand behind those of a call that it has not made, and where nothing moves, pieces begin before
+// their turn (docs/decisions/019-enforced-schedules.md has the argument that nothing waits for ever).
 #pragma once
 
 #include <array>
@@ -33,9 +32,9 @@ namespace plait::runtime {
 
 // What an enforcer's ranks talk over, beside the communicator's own connections.
 struct EnforcerConnections {
-  std::vector<std::uint32_t> channels;       // by team: the schedule's channels that its pieces are on, as bits
-  std::vector<std::unique_ptr<Team>> teams;  // one piece runs at a time on each
-  std::unique_ptr<Team> votes;
+  std::vector<PieceTrack> tracks;
+  std::vector<std::unique_ptr<Team>> teams;  // one for each track, where one piece runs at a time
+  std::unique_ptr<Team> talk;                // of the control; nullptr: there is none
 };
 
 class Enforcer final : public Grouping {
@@ -58,18 +57,21 @@ class Enforcer final : public Grouping {
   void note_end(Operation& operation) override;
 
  private:
-  // A piece under way.
+  // What runs on a track.
   struct Runner {
     Team* team = nullptr;
-    std::uint32_t channels = 0;
-    Operation* operation = nullptr;  // nullptr: none
+    Operation* operation = nullptr;  // nullptr: nothing
     int piece = 0;
     Execution execution;
   };
-  // What this rank has posted.
+  struct OwnPiece {
+    Operation* operation = nullptr;  // nullptr: there is none
+    int piece = 0;
+  };
+  // What this rank has posted of the epoch.
   struct Posted {
-    std::uint64_t end = 0;  // number after that of the last call that follows the schedule
-    bool left = false;      // no more of them will be made in this epoch
+    std::uint64_t end = 0;  // number after that of the last call
+    bool left = false;      // no more of them will come
   };
 
   // Of the busy thread.
@@ -83,26 +85,25 @@ class Enforcer final : public Grouping {
   void begin_epoch(const OperationQueue& queue);
   bool begins_epoch(const Operation& head) const;
   bool runs_plainly(const Operation& head) const;
-  bool follows(const Operation& operation) const;
   Operation* find(const OperationQueue& queue, std::uint64_t call) const;
   Turn run_plainly(Operation& head);
   Status look_for_failures();
   Turn next_turn(OperationQueue& queue, bool may_call_host);
 
-  Runner& runner_of(const plan::step::CallPiece& piece);
-  bool may_begin(const plan::step::CallPiece& piece, const Operation& operation, const Runner& runner) const;
+  bool has_begun(const Operation& operation, int piece) const;
+  bool may_run(const Operation& operation, int piece) const;
+  OwnPiece next_on(const OperationQueue& queue, std::size_t track) const;
   Turn begin_piece(Runner& runner, Operation& operation, int piece, bool may_call_host);
   Turn end_piece(Runner& runner, bool may_call_host);
   Turn move_pieces(bool may_call_host);
-  Turn begin_pieces(const OperationQueue& queue, bool may_call_host);
+  void pass_what_has_run(const OperationQueue& queue);
+  bool heads_all_its_channels(const Operation& operation, int piece) const;
+  Turn begin_in_order(const OperationQueue& queue, bool may_call_host);
 
-  bool is_stuck(const Operation& operation) const;
-  bool stands_still(const OperationQueue& queue) const;
-  bool waits_too_long(const OperationQueue& queue, std::uint64_t now_ns) const;
-  bool waits_in_vain(const OperationQueue& queue, std::uint64_t now_ns) const;
-  Turn vote(const OperationQueue& queue, bool may_call_host);
-  Turn end_vote();
-  void leave_from(std::uint64_t call);
+  bool waits_behind_unmade(const Operation& operation) const;
+  void note_blocking_heads();
+  std::uint64_t may_overrun(const OperationQueue& queue);
+  Turn begin_before_turn(const OperationQueue& queue, bool may_call_host);
 
   Communicator& communicator_;
 
@@ -122,16 +123,11 @@ class Enforcer final : public Grouping {
   std::unique_ptr<KnownSchedule> schedule_;   // nullptr: none
   std::unique_ptr<ScheduleControl> control_;  // nullptr: the schedule was given
   std::uint64_t iteration_begin_ns_ = 0;      // when the first call of the iteration at hand was made
-  std::vector<Runner> runners_;               // one for each team
-  Consultation votes_;
+  std::vector<Runner> runners_;               // by track
   std::uint64_t epoch_ = 0;                   // that the queue's first operation is of
-  std::uint64_t until_ = 0, again_from_ = 0;  // calls from the one on run plainly, from the other on by the schedule
-  std::uint64_t subject_ = 0;                 // the first call that overtakes and on which the ranks have not voted
-  std::uint64_t away_ = 1;                    // iterations until it is kept to again, should this one be left
   Posted posted_;
-  bool voting_ = false;
-  std::array<std::int64_t, 2> numbers_{};      // 1 where every rank has posted the subject; -1 where one waits
-  std::uint64_t since_ns_ = 0, voted_ns_ = 0;  // calls wait for the vote; 0: none does. Of the last vote since then
+  std::uint64_t moved_ns_ = 0;         // when something moved last
+  std::vector<std::uint8_t> blocked_;  // by operation: how often it was waited for in vain; too often: not any more
   std::uint32_t idle_turns_ = 0;
   Operation* ended_ = nullptr;
   bool given_up_ = false;

@@ -43,10 +43,10 @@ double median_of(std::span<const std::uint64_t> values) {
 
 }  // namespace
 
-ScheduleControl::ScheduleControl(Team& votes, std::unique_ptr<ScheduleSource> source, Prepare prepare)
+ScheduleControl::ScheduleControl(Team& talk, std::unique_ptr<ScheduleSource> source, Prepare prepare)
     : source_(std::move(source)), prepare_(std::move(prepare)), part_(text_numbers) {
-  words_.prepare(votes, word_numbers, word_reducer());
-  texts_.prepare(votes, text_numbers, word_reducer());
+  words_.prepare(talk, word_numbers, word_reducer());
+  texts_.prepare(talk, text_numbers, word_reducer());
   if (!words_.possible() || !texts_.possible()) state_ = State::over;
 }
 

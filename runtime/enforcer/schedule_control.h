@@ -45,8 +45,8 @@ class ScheduleControl {
   // short.
   using Prepare = std::function<Result<std::unique_ptr<KnownSchedule>>(const plan::step::StepSchedule&)>;
 
-  // `source`: of the first rank; nullptr on the others. `votes` outlives it.
-  ScheduleControl(Team& votes, std::unique_ptr<ScheduleSource> source, Prepare prepare);
+  // `source`: of the first rank; nullptr on the others. `talk` outlives it.
+  ScheduleControl(Team& talk, std::unique_ptr<ScheduleSource> source, Prepare prepare);
   ~ScheduleControl();
   ScheduleControl(const ScheduleControl&) = delete;
   ScheduleControl& operator=(const ScheduleControl&) = delete;

@@ -54,8 +54,7 @@ SortedJson ScheduleCounts::facts() const {
           {"iterations", iterations},
           {"enforced", enforced_.load()},
           {"plain", plain_.load()},
-          {"votes", votes_.load()},
-          {"waits", waits_.load()},
+          {"early", early_.load()},
           {"other_calls", other_calls_.load()}};
 }
 
@@ -75,8 +74,7 @@ void merge_schedule_facts(ScheduleReport& report, const SortedJson& facts) {
   take("iterations", report.iterations);
   take("enforced", report.enforced);
   take("plain", report.plain);
-  take("votes", report.votes);
-  take("waits", report.waits);
+  take("early", report.early);
   take("other_calls", report.other_calls);
 }
 
@@ -95,11 +93,11 @@ std::vector<std::string> schedule_report_lines(const ScheduleReport& report) {
                   report.predicted_s * 1e3);
     lines.emplace_back(line);
   }
-  if (report.waits + report.other_calls > 0) {
+  if (report.early + report.other_calls > 0) {
     std::snprintf(line, sizeof line,
-                  "schedule: left %llu times as a rank waited for a call that was to be overtaken, %llu times as the "
-                  "program made another call",
-                  static_cast<unsigned long long>(report.waits), static_cast<unsigned long long>(report.other_calls));
+                  "schedule: left %llu times, as the program made another call; %llu pieces before their turn, as "
+                  "something waited for them",
+                  static_cast<unsigned long long>(report.other_calls), static_cast<unsigned long long>(report.early));
     lines.emplace_back(line);
   }
   return lines;
@@ -113,8 +111,8 @@ SortedJson schedule_report_json(const ScheduleReport& report) {
           {"iteration_s", report.iteration_s},
           {"iterations", report.iterations},
           {"calls", {{"by_schedule", report.enforced}, {"plain", report.plain}}},
-          {"votes", report.votes},
-          {"left", {{"rank_waited", report.waits}, {"other_call", report.other_calls}}}};
+          {"pieces_early", report.early},
+          {"left", report.other_calls}};
 }
 
 }  // namespace plait::runtime

@@ -26,17 +26,16 @@ class ScheduleCounts {
   void note_iteration(std::uint64_t nanoseconds);  // from its first call to the next one's
   void count_enforced() { enforced_.fetch_add(1, std::memory_order_relaxed); }
   void count_plain() { plain_.fetch_add(1, std::memory_order_relaxed); }
-  void count_vote() { votes_.fetch_add(1, std::memory_order_relaxed); }
-  // An iteration was left: as some rank waited for a call that another one was to overtake, or as the program made
-  // another call.
-  void count_wait() { waits_.fetch_add(1, std::memory_order_relaxed); }
+  // A piece began before its turn, as the program or another rank waited for it.
+  void count_early() { early_.fetch_add(1, std::memory_order_relaxed); }
+  // The schedule was left, as the program made another call.
   void count_other_call() { other_calls_.fetch_add(1, std::memory_order_relaxed); }
 
   // Null where there is no schedule.
   SortedJson facts() const;
 
  private:
-  std::atomic<std::uint64_t> enforced_{0}, plain_{0}, votes_{0}, waits_{0}, other_calls_{0};
+  std::atomic<std::uint64_t> enforced_{0}, plain_{0}, early_{0}, other_calls_{0};
   std::atomic<std::uint64_t> iterations_{0}, iterations_ns_{0};
   mutable std::mutex guard_;
   bool started_ = false;
@@ -52,7 +51,7 @@ struct ScheduleReport {
   std::string step, refusal;
   std::vector<std::string> notes;
   double predicted_s = 0, iteration_s = 0;
-  std::uint64_t iterations = 0, enforced = 0, plain = 0, votes = 0, waits = 0, other_calls = 0;
+  std::uint64_t iterations = 0, enforced = 0, plain = 0, early = 0, other_calls = 0;
 };
 
 void merge_schedule_facts(ScheduleReport& report, const SortedJson& facts);

@@ -32,7 +32,7 @@ struct Membership {
   std::uint64_t epoch = 0;   // MatchedCall::epoch; 0: it is none of the schedule's
   std::uint64_t call = 0;    // MatchedCall::number
   std::shared_ptr<const EnforcedCall> enforced;
-  std::uint64_t done = 0;  // bits: pieces that have run
+  std::uint64_t begun = 0, done = 0;  // bits: pieces that run or have run; that have
   bool laid_out = false;
 
   // From when the plan's place was looked for.

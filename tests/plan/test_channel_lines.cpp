@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "plan/step/piece_classes.h"
+
 namespace plait::plan::step {
 namespace {
 
@@ -54,16 +56,22 @@ TEST(ChannelLines, EndBeforeACallThatIsLeft) {
   EXPECT_EQ(next_calls(lines, 0, 2), Calls{});
 }
 
-TEST(ChannelLines, KnowWhichCallsOvertake) {
-  const ChannelLines in_order(schedule_of({2, 1}, {{{0, 0}, {0, 1}, {1, 0}}}));
-  EXPECT_FALSE(in_order.next_overtaking(5).has_value());
-  const ChannelLines second(schedule_of({2, 1}, {{{0, 0}, {1, 0}, {0, 1}}}));
-  EXPECT_EQ(second.next_overtaking(2), 3u);
-  EXPECT_EQ(second.next_overtaking(3), 3u);
-  EXPECT_EQ(second.next_overtaking(4), 5u);
-  const ChannelLines ahead(schedule_of({1, 1}, {{{0, 0, 1}, {1, 0, 0}}}));
-  EXPECT_EQ(ahead.next_overtaking(2), 2u);
-  EXPECT_EQ(ahead.next_overtaking(3), 4u);
+using Classes = std::vector<std::vector<int>>;
+
+TEST(PieceClasses, AreOneWhereTheScheduleKeepsTheProgramsOrder) {
+  EXPECT_EQ(piece_classes(schedule_of({2, 1}, {{{0, 0}, {0, 1}, {1, 0}}})), (Classes{{0, 0}, {0}}));
+}
+
+TEST(PieceClasses, PartWhatOvertakesFromWhatItOvertakes) {
+  EXPECT_EQ(piece_classes(schedule_of({2, 1}, {{{0, 0}, {1, 0}, {0, 1}}})), (Classes{{0, 0}, {1}}));
+  // Each before the one that is called before it.
+  EXPECT_EQ(piece_classes(schedule_of({1, 1, 1}, {{{2, 0}, {1, 0}, {0, 0}}})), (Classes{{0}, {1}, {2}}));
+  // Of the next iteration before this one's.
+  EXPECT_EQ(piece_classes(schedule_of({1, 1}, {{{0, 0, 1}, {1, 0, 0}}})), (Classes{{0}, {1}}));
+  // Only one piece of an operation is ahead.
+  EXPECT_EQ(piece_classes(schedule_of({2}, {{{0, 0, 1}, {0, 1, 0}}})), (Classes{{0, 1}}));
+  // On another channel nothing is overtaken.
+  EXPECT_EQ(piece_classes(schedule_of({1, 1}, {{{0, 0}}, {{1, 0}}})), (Classes{{0}, {0}}));
 }
 
 TEST(ChannelLines, KnowWhatIsBehindTheirHead) {

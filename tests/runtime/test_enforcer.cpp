@@ -206,7 +206,7 @@ TEST_P(EnforcedOn, LeavesTheScheduleOnAllRanksAlike) {
   Process process(shape.ranks);
   ScheduleCounts::instance().start("drawn", 0);
   const auto counted = [](const char* what) { return ScheduleCounts::instance().facts()[what].get<int>(); };
-  const int enforced_before = counted("enforced"), waits_before = counted("waits"), others = counted("other_calls");
+  const int enforced_before = counted("enforced"), early_before = counted("early"), others = counted("other_calls");
   int drawn = 0;
   for (std::uint64_t number = 0; drawn < 4; ++number) {
     std::mt19937_64 job_random(seed + 1000 * number);
@@ -243,7 +243,7 @@ TEST_P(EnforcedOn, LeavesTheScheduleOnAllRanksAlike) {
     for (const int one : enforced) EXPECT_EQ(one, enforced.front());
   }
   EXPECT_GT(counted("enforced"), enforced_before);
-  EXPECT_GT(counted("waits"), waits_before);
+  EXPECT_GT(counted("early"), early_before);
   EXPECT_GT(counted("other_calls"), others);
 }
 
