@@ -18,11 +18,10 @@
 namespace plait::runtime {
 namespace {
 
-// Where nothing has moved for so long, another rank may wait for what stands behind something that it waits for.
-constexpr std::uint64_t still_ns = 20'000'000;
-// The same where only calls are waited for that the program has not made: so many iterations, at least so long.
-constexpr double unmade_iterations = 2;
-constexpr std::uint64_t unmade_ns = 50'000'000;
+// Where nothing has moved for so long, another rank may wait for what stands behind something that it waits for: so many
+// iterations, at least so long. Twice that where only calls are waited for that the program has not made.
+constexpr double still_iterations = 1;
+constexpr std::uint64_t still_ns = 50'000'000;
 // An operation that was waited for in vain so often is not waited for any more.
 constexpr std::uint8_t most_blocked = 3;
 
@@ -369,9 +368,8 @@ std::uint64_t Enforcer::may_overrun(const OperationQueue& queue) {
       if (awaited && waits_behind_unmade(*operation)) overrun = operation->membership.call + 1;
     }
   if (overrun == 0) {
-    const auto patience = static_cast<std::uint64_t>(unmade_iterations * schedule_->seconds * 1e9);
-    const std::uint64_t longest_ns = under_way ? still_ns : std::max(unmade_ns, patience);
-    if (monotonic_ns() - moved_ns_ < longest_ns) return 0;
+    const auto patience = static_cast<std::uint64_t>(still_iterations * schedule_->seconds * 1e9);
+    if (monotonic_ns() - moved_ns_ < std::max(still_ns, patience) * (under_way ? 1 : 2)) return 0;
     overrun = posted_.end;
     moved_ns_ = monotonic_ns();
   }
