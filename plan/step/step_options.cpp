@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "plan/choose/candidate.h"
 #include "plan/choose/motif_cost.h"
 #include "plan/motif/lowering.h"
 #include "plan/motif/parts.h"
@@ -61,6 +62,7 @@ class Pricing {
  public:
   Pricing(const Hierarchy& hierarchy, const Machine& machine, const OptionLimits& limits)
       : hierarchy_(hierarchy),
+        machine_(machine),
         limits_(limits),
         shares_(rail_shares(machine)),
         prices_({.hierarchy = hierarchy, .machine = machine}) {}
@@ -75,7 +77,7 @@ class Pricing {
   Result<joint::Task> operation(const Task& task, std::vector<std::string>& motifs) {
     const Result<Rewriting> whole = motif::whole_collective(*task.collective, hierarchy_.ranks(), 0);
     if (!whole.ok()) return Status(whole.status().code(), "task \"" + task.name + "\": " + whole.status().message());
-    std::vector<Priced> all;
+    std::vector<Priced> all = {uncut(task)};
     for (const std::vector<motif::Rule>& rules : motif::rewritings(*whole, limits_.depth, limits_.segments))
       add_options(task, rules, *motif::rewrite(*whole, rules), all);
     joint::Task operation{.name = task.name, .kind = joint::TaskKind::operation};
@@ -102,6 +104,17 @@ class Pricing {
       piece.seconds = std::max(piece.seconds, price.latency + (price.seconds - price.latency) / share);
     }
     return piece;
+  }
+
+  // As it goes without a schedule.
+  Priced uncut(const Task& task) const {
+    const CandidateContext context{.hierarchy = hierarchy_, .machine = machine_};
+    const Candidate best = candidates({.collective = *task.collective, .count = task.bytes}, context, 1).front();
+    joint::Piece piece{.channels = (1u << shares_.size()) - 1, .seconds = best.seconds, .load = limits_.load};
+    Priced priced{.option = {.name = default_plan, .pieces = {std::move(piece)}, .segments_only = true},
+                  .motifs = best.name};
+    priced.alone = best.seconds;
+    return priced;
   }
 
   void add_options(const Task& task, const std::vector<motif::Rule>& rules, const Rewriting& rewriting,
@@ -148,6 +161,7 @@ class Pricing {
   }
 
   const Hierarchy& hierarchy_;
+  const Machine& machine_;
   const OptionLimits& limits_;
   std::vector<double> shares_;
   MotifPricer prices_;

@@ -13,6 +13,9 @@
 
 namespace plait::plan::step {
 
+// An operation's plan in a schedule that is not cut: the one that the planner takes for such a call.
+inline constexpr const char* default_plan = "default";
+
 struct OptionLimits {
   int depth = 2;                          // rules of a rewriting at most
   std::vector<int> segments = {2, 4, 8};  // into so many a payload may be cut

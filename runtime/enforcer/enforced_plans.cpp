@@ -7,6 +7,7 @@
 #include "core/intern.h"
 #include "plan/motif/parts.h"
 #include "plan/step/channel_lines.h"
+#include "plan/step/step_options.h"
 
 namespace plait::runtime {
 namespace {
@@ -24,7 +25,7 @@ std::uint64_t bits_of(const std::vector<int>& pieces) {
 
 }  // namespace
 
-Result<std::unique_ptr<EnforcedPlans>> EnforcedPlans::make(const Planner& planner, int rank, int ranks,
+Result<std::unique_ptr<EnforcedPlans>> EnforcedPlans::make(Planner& planner, int rank, int ranks,
                                                            const plan::step::StepSchedule& schedule) {
   std::unique_ptr<EnforcedPlans> plans(new EnforcedPlans(planner, rank, ranks));
   plans->operations_ = schedule.operations;
@@ -43,11 +44,22 @@ Result<std::unique_ptr<EnforcedPlans>> EnforcedPlans::make(const Planner& planne
   return plans;
 }
 
+Result<EnforcedPlans::After> EnforcedPlans::leave_whole(const Call& call, Rewritten& made) const {
+  const Choice choice = planner_.choose(call);
+  if (choice.plan == nullptr) return Status(Code::unsupported, "it is the host's: " + std::string(choice.reason));
+  made.pieces = 1;
+  made.whole = true;
+  made.semantics = choice.plan->semantics;
+  made.schedule = choice.plan->schedule;
+  return After(1);
+}
+
 Result<EnforcedPlans::After> EnforcedPlans::rewrite(int operation, const Call& call, Rewritten& made) const {
   const plan::step::ScheduledOperation& scheduled = operations_[static_cast<std::size_t>(operation)];
   made.operation = operation;
   made.root = call.root;
   made.commutative = call.commutative;
+  if (scheduled.plan == plan::step::default_plan && scheduled.pieces == 1) return leave_whole(call, made);
   Result<plan::motif::PartedPlan> parted = planner_.in_parts(call, scheduled.plan);
   if (!parted.ok()) return parted.status();
   if (parted->parts != scheduled.pieces)
@@ -79,7 +91,8 @@ std::shared_ptr<const EnforcedCall> EnforcedPlans::bind_to(const Rewritten& rewr
   placement.displacements = request.displacements;
   auto call = std::make_shared<EnforcedCall>();
   call->whole = bind(rewritten.schedule, *rewritten.semantics, rank_, placement);
-  for (int piece = 0; piece <= rewritten.pieces; ++piece)
+  if (rewritten.whole) call->pieces = {call->whole, BoundSchedule()};
+  for (int piece = 0; !rewritten.whole && piece <= rewritten.pieces; ++piece)
     call->pieces.push_back(
         bind(plan::motif::steps_of_part(rewritten.schedule, piece), *rewritten.semantics, rank_, placement));
   const auto operation = static_cast<std::size_t>(rewritten.operation);

@@ -29,7 +29,7 @@ class EnforcedPlans {
  public:
   // The same on all ranks. Fails (unsupported, invalid) with the operation that cannot run so here, or where pieces
   // would wait for one another. `planner` outlives it.
-  static Result<std::unique_ptr<EnforcedPlans>> make(const Planner& planner, int rank, int ranks,
+  static Result<std::unique_ptr<EnforcedPlans>> make(Planner& planner, int rank, int ranks,
                                                      const plan::step::StepSchedule& schedule);
 
   // Of a call that is that operation by its collective and size. nullptr: it cannot run by the schedule, and on no
@@ -44,6 +44,7 @@ class EnforcedPlans {
     std::optional<Semantics> semantics;  // nothing: it cannot be run so
     Schedule schedule;                   // this rank's
     int pieces = 0;
+    bool whole = false;  // the planner's plan, in one piece
   };
   struct Bound {
     int operation = 0, root = 0;
@@ -53,12 +54,13 @@ class EnforcedPlans {
   };
   using After = std::vector<std::vector<int>>;  // by piece
 
-  EnforcedPlans(const Planner& planner, int rank, int ranks) : planner_(planner), rank_(rank), ranks_(ranks) {}
+  EnforcedPlans(Planner& planner, int rank, int ranks) : planner_(planner), rank_(rank), ranks_(ranks) {}
   Result<After> rewrite(int operation, const Call& call, Rewritten& made) const;
+  Result<After> leave_whole(const Call& call, Rewritten& made) const;
   const Rewritten& rewritten(int operation, const Call& call);
   std::shared_ptr<const EnforcedCall> bind_to(const Rewritten& rewritten, const Request& request) const;
 
-  const Planner& planner_;
+  Planner& planner_;
   int rank_, ranks_;
   std::vector<plan::step::ScheduledOperation> operations_;
   std::vector<After> after_;                                 // by operation

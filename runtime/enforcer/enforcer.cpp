@@ -18,8 +18,8 @@
 namespace plait::runtime {
 namespace {
 
-// Where nothing has moved for so long, another rank may wait for what stands behind something that it waits for: so many
-// iterations, at least so long. Twice that where only calls are waited for that the program has not made.
+// Where nothing has moved for so long, another rank may wait for what stands behind something that it waits for: so
+// many iterations, at least so long. Twice that where only calls are waited for that the program has not made.
 constexpr double still_iterations = 1;
 constexpr std::uint64_t still_ns = 50'000'000;
 // An operation that was waited for in vain so often is not waited for any more.
