@@ -10,8 +10,8 @@ namespace {
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 // Pieces by a number of their own, in the order of the operations.
-struct Numbers {
-  explicit Numbers(const StepSchedule& schedule) {
+struct PieceNumbers {
+  explicit PieceNumbers(const StepSchedule& schedule) {
     for (const ScheduledOperation& operation : schedule.operations) {
       first.push_back(pieces);
       pieces += static_cast<std::size_t>(operation.pieces);
@@ -28,7 +28,7 @@ using Pairs = std::vector<std::vector<bool>>;
 
 // Both of a pair are marked where one of a later call stands before the other one. So many rounds that pieces which are
 // ahead meet all that they may be ahead of, from the last place back to the first.
-void mark_inversions(const StepSchedule& schedule, const Numbers& numbers, const ScheduledChannel& channel,
+void mark_inversions(const StepSchedule& schedule, const PieceNumbers& numbers, const ScheduledChannel& channel,
                      Pairs& inverted) {
   int most_ahead = 0;
   for (const ScheduledPiece& place : channel.order) most_ahead = std::max(most_ahead, place.ahead);
@@ -48,7 +48,7 @@ void mark_inversions(const StepSchedule& schedule, const Numbers& numbers, const
 }  // namespace
 
 std::vector<std::vector<int>> piece_classes(const StepSchedule& schedule) {
-  const Numbers numbers(schedule);
+  const PieceNumbers numbers(schedule);
   Pairs inverted(numbers.pieces, std::vector<bool>(numbers.pieces, false));
   for (const ScheduledChannel& channel : schedule.channels) mark_inversions(schedule, numbers, channel, inverted);
   std::vector<std::vector<std::size_t>> members;  // by class
