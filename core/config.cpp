@@ -232,8 +232,7 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_SCHEDULE", "path", "",
       "Cut the program's collectives on MPI_COMM_WORLD into pieces and run them in the order and on the channels of "
       "this schedule (plait schedule, docs/schedule.md); auto: of one that is made from the program's first steps. "
-      "Empty: "
-      "none."},
+      "Empty: none."},
      any_text,
      [](Config& c, std::string_view v) { return set_text(c.schedule, v); }},
     {{"PLAIT_SWITCH", "name", "",

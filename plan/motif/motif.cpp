@@ -58,6 +58,8 @@ bool rooted_motif(Collective what) {
   return kind != nullptr && kind->rooted;
 }
 
+bool is_motif(Collective what) { return kind_of(what) != nullptr; }
+
 Result<Rewriting> whole_collective(Collective collective, int ranks, int root) {
   const Kind* kind = kind_of(collective);
   if (kind == nullptr)

@@ -59,6 +59,7 @@ struct Rewriting {
 // The collective as one motif. Fails (invalid) for collectives that are none of the above, and below two ranks.
 Result<Rewriting> whole_collective(Collective collective, int ranks, int root);
 
+bool is_motif(Collective what);
 bool rooted_motif(Collective what);
 // Whether members' pieces are told apart.
 bool has_pieces(Collective what);

@@ -32,7 +32,7 @@ Status parse_kind(const Json* collective, const Json* bytes, const std::string& 
   if (task.seconds > 0) return unexpected(where + "seconds", "none beside a collective");
   if (!collective->is_string()) return unexpected(where + "collective", "the name of a collective");
   task.collective = collective_named(collective->get<std::string>());
-  const bool known = task.collective && motif::whole_collective(*task.collective, 2, 0).ok();
+  const bool known = task.collective && in_steps(*task.collective);
   if (!known)
     return unexpected(where + "collective",
                       "allreduce, reduce, bcast, allgather, reduce_scatter_block, gather, scatter or alltoall");
@@ -110,6 +110,8 @@ Result<Step> step_of(const Json& json) {
 }
 
 }  // namespace
+
+bool in_steps(Collective collective) { return motif::is_motif(collective); }
 
 Result<Step> parse_step(std::string_view text) {
   const Result<Json> json = parse_json(text, deepest);

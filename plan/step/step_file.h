@@ -14,6 +14,9 @@
 
 namespace plait::plan::step {
 
+// Whether a step's file has such operations.
+bool in_steps(Collective collective);
+
 struct Task {
   std::string name;
   double seconds = 0;                            // of a computation

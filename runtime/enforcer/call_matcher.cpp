@@ -16,20 +16,4 @@ std::optional<MatchedCall> CallMatcher::next(Collective collective, std::size_t 
       .number = iteration_ * operations_.size() + operation, .epoch = epoch_, .operation = static_cast<int>(operation)};
 }
 
-bool in_schedules(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::bcast:
-    case Collective::allgather:
-    case Collective::reduce_scatter_block:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::alltoall:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace plait::runtime

@@ -58,7 +58,4 @@ class CallMatcher {
   bool following_ = false;  // the call before was one of the schedule's
 };
 
-// Whether a step's file has such operations; calls of other kinds run in their places, whatever the schedule.
-bool in_schedules(Collective collective);
-
 }  // namespace plait::runtime

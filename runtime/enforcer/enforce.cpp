@@ -56,7 +56,7 @@ Result<std::unique_ptr<KnownSchedule>> known(const Communicator& communicator, c
                                              const std::vector<PieceTrack>& tracks, std::uint64_t iterations_of_epoch) {
   if (Status fits = check_ranks(communicator, schedule); !fits.ok()) return fits;
   Result<std::unique_ptr<EnforcedPlans>> plans =
-      EnforcedPlans::make(communicator.team->planner, communicator.rank, communicator.ranks, schedule);
+      EnforcedPlans::make(communicator.team->planner, communicator.rank, schedule);
   if (!plans.ok()) return plans.status();
   return know(schedule, tracks, std::move(*plans), iterations_of_epoch);
 }
@@ -100,7 +100,6 @@ Status attach(Communicator& communicator, bool talks, Before&& before, Control&&
 
 Status enforce(Communicator& communicator, const plan::step::StepSchedule& schedule) noexcept {
   const auto before = [&](Parts& parts) -> Status {
-    if (Status fits = check_ranks(communicator, schedule); !fits.ok()) return fits;
     parts.connections.tracks = tracks_of(schedule);
     Result<std::unique_ptr<KnownSchedule>> made = known(communicator, schedule, parts.connections.tracks, 0);
     if (!made.ok()) return made.status();

@@ -25,9 +25,9 @@ std::uint64_t bits_of(const std::vector<int>& pieces) {
 
 }  // namespace
 
-Result<std::unique_ptr<EnforcedPlans>> EnforcedPlans::make(Planner& planner, int rank, int ranks,
+Result<std::unique_ptr<EnforcedPlans>> EnforcedPlans::make(Planner& planner, int rank,
                                                            const plan::step::StepSchedule& schedule) {
-  std::unique_ptr<EnforcedPlans> plans(new EnforcedPlans(planner, rank, ranks));
+  std::unique_ptr<EnforcedPlans> plans(new EnforcedPlans(planner, rank));
   plans->operations_ = schedule.operations;
   for (std::size_t number = 0; number < schedule.operations.size(); ++number) {
     const plan::step::ScheduledOperation& operation = schedule.operations[number];

@@ -29,7 +29,7 @@ class EnforcedPlans {
  public:
   // The same on all ranks. Fails (unsupported, invalid) with the operation that cannot run so here, or where pieces
   // would wait for one another. `planner` outlives it.
-  static Result<std::unique_ptr<EnforcedPlans>> make(Planner& planner, int rank, int ranks,
+  static Result<std::unique_ptr<EnforcedPlans>> make(Planner& planner, int rank,
                                                      const plan::step::StepSchedule& schedule);
 
   // Of a call that is that operation by its collective and size. nullptr: it cannot run by the schedule, and on no
@@ -54,14 +54,14 @@ class EnforcedPlans {
   };
   using After = std::vector<std::vector<int>>;  // by piece
 
-  EnforcedPlans(Planner& planner, int rank, int ranks) : planner_(planner), rank_(rank), ranks_(ranks) {}
+  EnforcedPlans(Planner& planner, int rank) : planner_(planner), rank_(rank) {}
   Result<After> rewrite(int operation, const Call& call, Rewritten& made) const;
   Result<After> leave_whole(const Call& call, Rewritten& made) const;
   const Rewritten& rewritten(int operation, const Call& call);
   std::shared_ptr<const EnforcedCall> bind_to(const Rewritten& rewritten, const Request& request) const;
 
   Planner& planner_;
-  int rank_, ranks_;
+  int rank_;
   std::vector<plan::step::ScheduledOperation> operations_;
   std::vector<After> after_;                                 // by operation
   std::vector<std::unique_ptr<const Rewritten>> rewritten_;  // once asked for

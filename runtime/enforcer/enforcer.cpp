@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <utility>
 
-#include "core/attempt.h"
+#include "plan/step/step_file.h"
 #include "runtime/enforcer/schedule_counts.h"
 #include "runtime/execution/caller.h"
 #include "runtime/execution/decide.h"
-#include "runtime/job/job.h"
-#include "runtime/oob/oob.h"
-#include "runtime/progress/progress.h"
 #include "runtime/team/team.h"
 #include "tl/trace.h"
 
@@ -55,22 +51,20 @@ Enforcer::~Enforcer() = default;
 
 // Whether there is a plan for it as a whole, for when no schedule is kept to.
 bool Enforcer::takes_blocking(const Request& request) {
-  const bool taken = is_set_up(communicator_) && in_schedules(request.call.collective) &&
+  const bool taken = is_set_up(communicator_) && plan::step::in_steps(request.call.collective) &&
                      communicator_.team->schedules
                          .find({.call = request.call,
                                 .in_place = request.sharing != Sharing::none,
                                 .displacements = request.displacements,
                                 .candidate = planners_candidate})
                          .accelerated;
-  other_call_ |= !taken && in_schedules(request.call.collective);
+  other_call_ |= !taken && plan::step::in_steps(request.call.collective);
   return taken;
 }
 
 void Enforcer::enlist(Operation& operation) {
-  communicator_.progress.host_turns.forget();
-  turns_at_post_.store(communicator_.progress.host_turns.in_all(), std::memory_order_relaxed);
   all_awaited_.store(false, std::memory_order_release);
-  if (!in_schedules(operation.request.call.collective)) return;
+  if (!plan::step::in_steps(operation.request.call.collective)) return;  // it runs in its place
   if (operation.prepared == nullptr) {
     other_call_ = true;
     return;

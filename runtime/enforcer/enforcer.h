@@ -9,7 +9,6 @@
 // their turn (docs/decisions/019-enforced-schedules.md has the argument that nothing waits for ever).
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -25,7 +24,6 @@
 #include "runtime/execution/grouping.h"
 #include "runtime/layer.h"
 #include "runtime/progress/awaited_calls.h"
-#include "runtime/progress/consultation.h"
 #include "runtime/progress/operation.h"
 
 namespace plait::runtime {
@@ -84,7 +82,6 @@ class Enforcer final : public Grouping {
   Turn consult(OperationQueue& queue, bool may_call_host);
   void begin_epoch(const OperationQueue& queue);
   bool begins_epoch(const Operation& head) const;
-  bool runs_plainly(const Operation& head) const;
   Operation* find(const OperationQueue& queue, std::uint64_t call) const;
   Turn run_plainly(Operation& head);
   Status look_for_failures();
@@ -116,7 +113,6 @@ class Enforcer final : public Grouping {
   // Between the two, and those that wait.
   AwaitedCalls awaited_;
   std::atomic<bool> all_awaited_{false};
-  std::atomic<std::uint64_t> turns_at_post_{0};  // HostTurns::in_all() at the last post
 
   // Of the busy thread.
   EnforcerConnections connections_;

@@ -44,23 +44,6 @@ std::string name_of_site(const void* site) {
   return base + offset.data();
 }
 
-// What stands for it in a step; nullopt: nothing does.
-std::optional<Collective> in_step(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::bcast:
-    case Collective::allgather:
-    case Collective::reduce_scatter_block:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::alltoall:
-      return collective;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::string name_of_call(std::size_t index, const CallKind& kind) {
   return std::string(plan::name(kind.collective)) + "." + std::to_string(index);
 }
@@ -116,7 +99,7 @@ class StepMaker {
 
   void operate(std::size_t index, const FoldedCall& call) {
     const CallKind& what = kind(index);
-    const auto collective = in_step(what.collective);
+    const bool in_step = plan::step::in_steps(what.collective);
     const auto bytes = static_cast<std::size_t>(std::llround(call.bytes.mean()));
     const bool blocking = what.form == Form::blocking;
     Task task{.name = name_of_call(index, what)};
@@ -126,8 +109,8 @@ class StepMaker {
     task.site = name_of_site(what.site);
     task.type = what.type;
     task.op = what.op;
-    if (collective && bytes > 0)
-      task.collective = collective, task.bytes = bytes;
+    if (in_step && bytes > 0)
+      task.collective = what.collective, task.bytes = bytes;
     else
       task.seconds = std::max(nanosecond * (blocking ? call.inside.mean() : call.took.mean()), nanosecond);
     if (blocking) {
