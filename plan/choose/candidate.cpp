@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 
 #include "plan/choose/call_synthesis.h"
+#include "plan/choose/motif_candidates.h"
 #include "plan/choose/motif_cost.h"
 #include "plan/choose/plan_file.h"
 #include "plan/lower/lowering.h"
@@ -125,18 +127,6 @@ Result<std::vector<std::int8_t>> take_rails(std::string_view& text, int rails) {
 
 }  // namespace
 
-std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
-  if (is_exchange(call.collective))
-    return exchange_candidates(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context);
-  const CallSynthesis synthesis = synthesis_of(call, context);
-  const Sizing sizing(call, context, synthesis);
-  std::vector<Candidate> found;
-  for (const PricedProgram& priced : cheapest_programs(synthesis.task, synthesis.model, synthesis.options, count))
-    if (Result<Candidate> candidate = sizing.candidate(priced, false); candidate.ok())
-      found.push_back(std::move(*candidate));
-  return found;
-}
-
 namespace {
 
 std::string listed(std::span<const int> numbers) {
@@ -211,6 +201,37 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
 namespace {
 
 bool of_motifs(const Candidate& candidate) { return candidate.name.starts_with('['); }
+
+std::vector<Candidate> programs(const Call& call, const CandidateContext& context, int count) {
+  const CallSynthesis synthesis = synthesis_of(call, context);
+  const Sizing sizing(call, context, synthesis);
+  std::vector<Candidate> found;
+  for (const PricedProgram& priced : cheapest_programs(synthesis.task, synthesis.model, synthesis.options, count))
+    if (Result<Candidate> candidate = sizing.candidate(priced, false); candidate.ok())
+      found.push_back(std::move(*candidate));
+  return found;
+}
+
+}  // namespace
+
+// What is as quick as a rewriting, but for rounding, goes before it.
+std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
+  const double bytes = static_cast<double>(payload_bytes(call, context.hierarchy.ranks()));
+  const bool exchanges = is_exchange(call.collective);
+  std::vector<Candidate> found = exchanges ? exchange_candidates(bytes, context) : programs(call, context, count);
+  const std::size_t most = exchanges ? SIZE_MAX : static_cast<std::size_t>(count);
+  for (const std::string& name : motif_names(call, context))
+    if (Result<Candidate> candidate = named_candidate(name, call, context); candidate.ok())
+      found.push_back(std::move(*candidate));
+  std::ranges::stable_sort(found, {}, [](const Candidate& one) {
+    constexpr double clearly = 1.01;
+    return of_motifs(one) ? clearly * one.seconds : one.seconds;
+  });
+  if (found.size() > most) found.resize(most);
+  return found;
+}
+
+namespace {
 
 std::vector<motif::Way> ways_of(const Candidate& candidate) {
   std::vector<motif::Way> ways;

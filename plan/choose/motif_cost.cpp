@@ -49,6 +49,19 @@ std::vector<double> rail_shares(const Machine& machine) {
   return {1};
 }
 
+std::vector<int> deal(std::size_t parts, const std::vector<double>& shares) {
+  std::vector<double> load(shares.size(), 0);
+  std::vector<int> rails;
+  for (std::size_t part = 0; part < parts; ++part) {
+    std::size_t best = 0;
+    for (std::size_t rail = 1; rail < shares.size(); ++rail)
+      if ((load[rail] + 1) / shares[rail] < (load[best] + 1) / shares[best]) best = rail;
+    load[best] += 1;
+    rails.push_back(static_cast<int>(best));
+  }
+  return rails;
+}
+
 namespace {
 
 Machine without_overheads(Machine machine) {

@@ -28,6 +28,9 @@ std::vector<int> on_nodes(const motif::Motif& motif, const Hierarchy& hierarchy)
 // The parts of the port's rate that the rails of the machine's network have, by rail; {1} where it has one, or none.
 std::vector<double> rail_shares(const Machine& machine);
 
+// So many equal parts over rails of these shares, by part: each to the rail that has the least for its share.
+std::vector<int> deal(std::size_t parts, const std::vector<double>& shares);
+
 // When a motif runs, predicted: seconds from the begin of the whole.
 struct MotifTime {
   const motif::Motif* motif = nullptr;  // of the rewriting

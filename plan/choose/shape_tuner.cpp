@@ -125,7 +125,8 @@ std::vector<PlanCurve> exchange_curves(const CandidateContext& context, const st
   std::map<std::string, PlanCurve> curves;
   for (const std::size_t size : sizes)
     for (const Candidate& candidate : candidates(call_of(Collective::alltoall, size), context, 3)) {
-      if (flat && candidate.exchange->knows_nodes) continue;
+      // Rewritings are candidates of some sizes only.
+      if (candidate.exchange == nullptr || (flat && candidate.exchange->knows_nodes)) continue;
       PlanCurve& curve = curves[candidate.name];
       curve.plan = candidate.name;
       curve.seconds.push_back(candidate.seconds);

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/status.h"
@@ -34,6 +35,12 @@ struct LinkLevel {
   int rails = 1;                         // of a child, which share the port's rate
   std::vector<double> rail_shares = {};  // how, by rail: their sum is 1; empty: evenly
   std::vector<ChannelLink> channels = {};  // as they were measured one by one; no prediction is made from these
+
+  // Rails of these shares; one where there are none.
+  void take_rails(std::vector<double> shares) {
+    rails = shares.empty() ? 1 : static_cast<int>(shares.size());
+    rail_shares = std::move(shares);
+  }
 };
 
 // What the host's own collective took.

@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "core/log.h"
 #include "core/text_hash.h"
@@ -372,6 +373,14 @@ Status RailNetwork::agree_on_weights() {
     own.seconds_per_byte[rails_[i].network] = seconds[i];
   }
   return {};
+}
+
+std::vector<double> RailNetwork::shares() const {
+  if (std::ranges::find(weights_, 0.0) != weights_.end()) return {};
+  const double sum = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+  std::vector<double> shares;
+  for (const double weight : weights_) shares.push_back(weight / sum);
+  return shares;
 }
 
 std::size_t RailNetwork::fastest() const {

@@ -35,6 +35,9 @@ class RailNetwork {
   RateMeter meter();
   // Collective: the rails' rates, as far as any rank knows them, decide the shares of long messages.
   Status agree_on_weights();
+  // By rail what it has of the whole rate, with rates known: their sum is 1. Empty where long messages leave some rail
+  // out.
+  std::vector<double> shares() const;
   // IPv4 addresses of all ranks on the fastest rail, in host order, with rates known; empty where it is no Ethernet.
   std::vector<std::uint32_t> addresses() const;
   std::string fastest_name() const { return rails_[fastest()].worker->rail().name; }

@@ -145,6 +145,7 @@ PlannerOptions SetUp::planner_options() const {
   options.siblings = siblings_;
   options.warns = job().first_rank;
   options.rails = rails_ ? rails_->rails() : traits(options.routes->beyond()).rails ? 1 : 0;
+  if (rails_) options.machine.levels.front().take_rails(rails_->shares());
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
   if (network_.way > 0) options.machine.levels.front().latency = network_.way;
   if (network_.across_switches > 0) {

@@ -104,5 +104,51 @@ TEST_F(ScheduleCommand, RefusesOptionsThatItCannotUse) {
   expect_refused(schedule(step, "", machine.c_str()), "rail_shares");
 }
 
+// ---- plait simulate steps ----
+
+Outcome simulate(const TemporaryFolder& folder, const std::string& more, const std::string& text = step) {
+  const bool timed = more.find("--seconds") != std::string::npos;
+  return call_line(simulate_command(), "steps --trace " + folder.file("step.json", text) + " --machine " +
+                                           folder.file("machine.json", two_rails) + (timed ? "" : " --seconds 0.4") +
+                                           more);
+}
+
+TEST_F(ScheduleCommand, StepsOnMoreNodesAreSimulatedAndDrawn) {
+  const Outcome outcome = simulate(folder_, " --nodes 4,512 --per-node 2 --json --svg " + folder_.path("scale.svg"));
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  const Json points = Json::parse(outcome.printed)["steps"][0]["points"];
+  ASSERT_EQ(points.size(), 2u);
+  for (const Json& point : points) {
+    const Json& seconds = point["seconds"];
+    const double joint = seconds["joint"];
+    for (const char* other : {"as_issued", "lifo_ideal_segments", "execution_only", "schedule_and_segments"})
+      EXPECT_LE(joint, seconds[other].get<double>() * (1 + 1e-9)) << other;
+    EXPECT_GE(joint, seconds["lower_bound"].get<double>() * (1 - 1e-9));
+    // A network with a fifth less takes longer, where communication bounds the step.
+    EXPECT_GT(seconds["one_rail_as_issued"].get<double>(), seconds["as_issued"].get<double>());
+    EXPECT_NEAR(point["over_as_issued"].get<double>(), seconds["as_issued"].get<double>() / joint, 1e-9);
+  }
+  EXPECT_NE(folder_.content("scale.svg").find("512"), std::string::npos);
+}
+
+// On as many nodes as the step is written for it is what plait schedule says.
+TEST_F(ScheduleCommand, SimulatedWhereTheStepIsFromItIsThatStep) {
+  const Outcome planned = schedule(step, " --json"), simulated = simulate(folder_, " --nodes 4 --per-node 2 --json");
+  ASSERT_TRUE(planned.status.ok() && simulated.status.ok());
+  EXPECT_NEAR(Json::parse(planned.printed)["predicted_seconds"]["as_issued"].get<double>(),
+              Json::parse(simulated.printed)["steps"][0]["points"][0]["seconds"]["as_issued"].get<double>(), 1e-12);
+}
+
+TEST_F(ScheduleCommand, StepsAreNotSimulatedOnWhatIsNoSystem) {
+  expect_refused(simulate(folder_, " --nodes 1"), "--nodes: \"1\": expected 2");
+  expect_refused(simulate(folder_, " --nodes 8,4"), "--nodes: \"8,4\": expected ascending");
+  expect_refused(simulate(folder_, " --per-node 0"), "--per-node 0: expected 1 to");
+  expect_refused(simulate(folder_, " --nodes 65536 --per-node 4"), "--per-node 4: expected 1 to 2 on 65536 nodes");
+  expect_refused(simulate(folder_, " --ranks 1"), "--ranks 1: expected 2");
+  expect_refused(simulate(folder_, " --depth 9"), "--depth 9: expected 0 to 3");
+  expect_refused(simulate(folder_, " --seconds 0"), "--seconds: expected");
+  expect_refused(simulate(folder_, "", "{"), "--trace");
+}
+
 }  // namespace
 }  // namespace plait::tuner

@@ -1,20 +1,22 @@
 // plait simulate train: a measured contention model on more nodes than there are, by start-up and moved bytes (LIBRA
-// section V-D; docs/overlap.md).
+// section V-D; docs/overlap.md). plait simulate steps: simulate_steps.h.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "core/file.h"
 #include "core/units.h"
 #include "plan/overlap/overlap_planner.h"
 #include "tuner/commands/command.h"
+#include "tuner/commands/node_counts.h"
 #include "tuner/commands/overlap_plan.h"
+#include "tuner/commands/simulate_steps.h"
 #include "tuner/picture/scale_picture.h"
 #include "tuner/text/words.h"
 
@@ -23,8 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int most_nodes = 65536;
-constexpr std::size_t most_counts = 32, most_models = 16;
+constexpr std::size_t most_models = 16;
 
 struct Options {
   std::vector<std::string> layers;
@@ -43,34 +44,6 @@ struct ScaleResult {
   LayerTable table;
   std::vector<ScalePoint> points;
 };
-
-Result<int> parse_count(const std::string& text) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 2 || count > most_nodes)
-    return {Code::invalid, "--nodes: \"" + text + "\": expected 2 to 65536, such as 16..2048 or 16,64,256"};
-  return count;
-}
-
-// "16..2048": doubled from the first to the last; or a list.
-Result<std::vector<int>> parse_nodes(const std::string& text) {
-  std::vector<int> counts;
-  if (const std::size_t dots = text.find(".."); dots != text.npos) {
-    const auto first = parse_count(text.substr(0, dots)), last = parse_count(text.substr(dots + 2));
-    if (!first.ok()) return first.status();
-    if (!last.ok()) return last.status();
-    for (int count = *first; count <= *last; count *= 2) counts.push_back(count);
-  } else {
-    for (const std::string& word : split(text, ',')) {
-      const auto count = parse_count(word);
-      if (!count.ok()) return count.status();
-      counts.push_back(*count);
-    }
-  }
-  if (counts.empty() || counts.size() > most_counts || !std::is_sorted(counts.begin(), counts.end()))
-    return {Code::invalid, "--nodes: \"" + text + "\": expected ascending numbers, at most 32"};
-  return counts;
-}
 
 std::vector<const OverlapSolution*> solutions(const OverlapComparison& comparison) {
   std::vector<const OverlapSolution*> all = {&comparison.libra};
@@ -97,7 +70,7 @@ class SimulateCommand : public Command {
  public:
   std::string_view name() const override { return "simulate"; }
   std::string_view summary() const override {
-    return "train: what a measured contention model predicts for training on more nodes";
+    return "what training takes on more nodes, predicted: train, by LIBRA's reductions; steps, by joint plans";
   }
 
   void add_options(CommandLine line) override {
@@ -122,9 +95,13 @@ class SimulateCommand : public Command {
     train.option("--chunks", options_.chunks, "parts of the computation (Z)").shows_default();
     train.option("--svg", options_.svg, "draw the throughput of a node over the number of nodes");
     train.flag("--json", options_.json, "print JSON");
+    steps_line_ =
+        line.subcommand("steps", "steps of computation and collectives, planned together and by others' ways");
+    add_step_simulation(*steps_line_, steps_);
   }
 
   Result<int> run() override {
+    if (steps_line_->was_given()) return simulate_steps(steps_);
     const auto counts = parse_nodes(options_.nodes);
     if (!counts.ok()) return counts.status();
     if (options_.layers.size() > most_models) return {Code::invalid, "--layers: expected at most 16 models"};
@@ -256,6 +233,8 @@ class SimulateCommand : public Command {
   }
 
   Options options_;
+  StepSimulationOptions steps_;
+  std::optional<CommandLine> steps_line_;
 };
 
 }  // namespace
