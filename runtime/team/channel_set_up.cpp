@@ -71,11 +71,12 @@ Result<bool> SetUp::connect(ChannelKind kind, Status& cause) {
 
 Status SetUp::look_at_network() {
   if (Status status = connect_channels(); !status.ok()) return status;
-  if (hierarchy_.nodes() > 1)
+  const bool several = hierarchy_.nodes() > 1;
+  if (several)
     if (Status status = measure_network(); !status.ok()) return status;
-  if (!rails_) return {};
-  if (Status status = rails_->agree_on_weights(); !status.ok()) return status;
-  return may_use(ChannelKind::tcp) ? open_listeners() : Status();
+  if (rails_ && !several)
+    if (Status status = rails_->measure_shares(hierarchy_); !status.ok()) return status;
+  return rails_ && may_use(ChannelKind::tcp) ? open_listeners() : Status();
 }
 
 // Of what connects the nodes; none: there is nothing to measure by.
@@ -88,7 +89,9 @@ std::optional<RateMeter> SetUp::meter() {
 
 Status SetUp::measure_network() {
   while (const std::optional<RateMeter> by = meter()) {
-    const Result<NetworkRates> measured = network_rates(oob(), hierarchy_, *by);
+    Result<NetworkRates> measured = network_rates(oob(), hierarchy_, *by);
+    if (measured.ok() && rails_)
+      if (Status shares = rails_->measure_shares(hierarchy_); !shares.ok()) measured = shares;
     if (measured.ok()) {
       network_ = *measured;
       debug("set-up: between nodes a message takes " +

@@ -182,6 +182,27 @@ class PlainMessage {
   Transfer transfer_;
 };
 
+// The line through when pieces have arrived, one after the other, by least squares: a receiver that had no processor
+// for a while counts for less than by the first and the last.
+class Arrivals {
+ public:
+  void add(double seconds) {
+    sum_n_ += n_;
+    sum_nn_ += n_ * n_;
+    sum_t_ += seconds;
+    sum_nt_ += n_ * seconds;
+    n_ += 1;
+  }
+  // 0 of one.
+  double seconds_a_piece() const {
+    const double spread = n_ * sum_nn_ - sum_n_ * sum_n_;
+    return spread > 0 ? (n_ * sum_nt_ - sum_n_ * sum_t_) / spread : 0;
+  }
+
+ private:
+  double n_ = 0, sum_n_ = 0, sum_nn_ = 0, sum_t_ = 0, sum_nt_ = 0;
+};
+
 constexpr std::uint64_t measure_limit_ns = 30'000'000'000;
 constexpr double ns = 1e-9;
 
@@ -213,11 +234,11 @@ MeasuredRate ChannelMeter::measure(const RateTrial& trial) {
   Channel& channel = *channel_;
   auto& [out, in, sends, receives, completed] = *memory_;
   const auto untimed = static_cast<std::size_t>(untimed_pieces * trial.longer);
-  const std::size_t timed = static_cast<std::size_t>(timed_pieces * trial.longer), pieces = untimed + timed;
-  std::uint64_t ends = 0, first = 0;
+  const std::size_t pieces = untimed + static_cast<std::size_t>(timed_pieces * trial.longer);
+  std::uint64_t first = 0;
   std::size_t arrived = 0;
+  Arrivals arrivals;
   const std::uint64_t begin = monotonic_ns();
-  std::uint64_t begun = begin;
   for (std::size_t i = 0; i < pieces; ++i)
     if (!receives[i].start(channel, StepKind::recv, trial.from, in.data() + piece_bytes * i)) return {failed, 0};
   for (PlainMessage& message : sends)
@@ -228,14 +249,14 @@ MeasuredRate ChannelMeter::measure(const RateTrial& trial) {
     if (completed.empty()) sched_yield();
     for (const Transfer* transfer : completed) {
       if (transfer->kind == StepKind::send) continue;
-      if (++arrived == 1) first = monotonic_ns();
-      if (arrived == untimed) begun = monotonic_ns();
-      if (arrived == pieces) ends = monotonic_ns();
+      const std::uint64_t now = monotonic_ns();
+      if (++arrived == 1) first = now;
+      if (arrived >= untimed) arrivals.add(static_cast<double>(now - begin) * ns);
     }
   }
-  const double first_s = static_cast<double>(first - begin) * ns;
-  if (ends <= begun) return {1e-12, first_s};  // too fast to be measured
-  return {static_cast<double>(ends - begun) * ns / (double{piece_bytes} * static_cast<double>(timed)), first_s};
+  const double first_s = static_cast<double>(first - begin) * ns, seconds = arrivals.seconds_a_piece();
+  if (seconds <= 0) return {1e-12, first_s};  // too fast to be measured
+  return {seconds / piece_bytes, first_s};
 }
 
 // A channel that has failed lets the memory go before that is freed.
@@ -249,6 +270,10 @@ RateMeter meter_of(Channel& channel) {
                   channel.abandon({Code::unavailable, "the network's rate cannot be measured"});
                 return measured;
               }};
+}
+
+Status measure_once(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter) {
+  return measure_rates(oob, hierarchy, meter).status();
 }
 
 Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter) {

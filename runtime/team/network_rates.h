@@ -46,4 +46,8 @@ RateMeter meter_of(Channel& channel);
 // where that is long indeed, the rate once more with up to eight times the bytes.
 Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter);
 
+// Collective: one trial between each node's first rank and the next node's; what is found is the meter's to keep. Fails
+// (unavailable) on all ranks where it fails on one.
+Status measure_once(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter);
+
 }  // namespace plait::runtime

@@ -34,9 +34,13 @@ constexpr std::uint64_t probe_limit_ns = second_ns;
 constexpr std::size_t worker_descriptors = 16;
 constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
 
-// Rails whose rates differ by less than the measurement wavers are taken to be the same: on a busy machine it was wrong
-// by 1.45, which costs 15 % of both rails; rates of different kinds of rails differ by 2 and more.
-constexpr double same_within = 1.7;
+// A first idea of the rates is wrong by 1.45 on a busy machine, which costs 15 % of both rails. Where they seem to
+// differ by more than this they are measured once more, for so long that a processor's absence does not count.
+constexpr double seem_same_within = 1.2;
+constexpr double exact_trial_s = 0.1;
+constexpr int most_longer = 32;
+// Rails whose rates differ by less than that measurement wavers are taken to be the same.
+constexpr double same_within = 1.25;
 constexpr double picoseconds_kib = 1e12 * 1024;
 // A slower one is not worth its messages.
 constexpr double slowest_share = 1.0 / 16;
@@ -51,6 +55,7 @@ struct OwnRails {
   std::map<std::uint64_t, std::shared_ptr<const UcxPeer>> peers;
   std::atomic<std::uint64_t> early_bytes{0};         // over sockets on the first rail, without its worker
   std::map<std::uint64_t, double> seconds_per_byte;  // by network, as far as measured
+  std::map<std::uint64_t, double> exact;             // likewise, measured for long
   ProbePort probe_port;
   std::uint64_t communicators = 0;
 };
@@ -320,59 +325,103 @@ std::string RailNetwork::names() const {
   return text;
 }
 
-RateMeter RailNetwork::meter() {
+// `longer`: by rail, so many times what a trial sends.
+RateMeter RailNetwork::meter(const std::vector<int>& longer, std::map<std::uint64_t, double>& into) {
   const auto meters = std::make_shared<std::vector<ChannelMeter>>();
-  const auto make_room = [this, meters](int longer) {
+  const auto make_room = [this, meters, longer, &into](int all_longer) {
     meters->clear();
-    for (const UcxRail& rail : rails_) meters->emplace_back(make_ucx_channel({rail}, peers_, options()), longer);
-    OwnRails& own = own_rails();
-    const std::scoped_lock lock(own.guard);
-    for (const UcxRail& rail : rails_) own.seconds_per_byte.try_emplace(rail.network);
+    for (std::size_t i = 0; i < rails_.size(); ++i)
+      meters->emplace_back(make_ucx_channel({rails_[i]}, peers_, options()), all_longer * longer[i]);
+    const std::scoped_lock lock(own_rails().guard);
+    for (const UcxRail& rail : rails_) into.try_emplace(rail.network);
   };
-  const auto measure = [this, meters](const RateTrial& trial) {
+  const auto measure = [this, meters, longer, &into](RateTrial trial) {
     double rate = 0, first_s = std::numeric_limits<double>::infinity();
+    const int all_longer = trial.longer;
     for (std::size_t i = 0; i < rails_.size(); ++i) {
+      trial.longer = all_longer * longer[i];
       const MeasuredRate measured = (*meters)[i].measure(trial);
       const double seconds = measured.seconds_per_byte;
       if (seconds <= 0) return measured;
       rate += 1 / seconds;
       first_s = std::min(first_s, measured.first_s);
-      OwnRails& own = own_rails();
-      const std::scoped_lock lock(own.guard);
-      own.seconds_per_byte[rails_[i].network] = seconds;
+      const std::scoped_lock lock(own_rails().guard);
+      into[rails_[i].network] = seconds;
     }
     return MeasuredRate{1 / rate, first_s};
   };
   return {.make_room = make_room, .measure = measure};
 }
 
+RateMeter RailNetwork::meter() { return meter(std::vector<int>(rails_.size(), 1), own_rails().seconds_per_byte); }
+
 // The mean of what was measured: a busy machine makes single figures too low. In whole numbers, whose sum is the same
-// on all ranks.
-Status RailNetwork::agree_on_weights() {
-  OwnRails& own = own_rails();
+// on all ranks. By rail; 0 where nobody knows.
+Result<std::vector<double>> RailNetwork::agreed(std::map<std::uint64_t, double>& known) {
   std::array<long long, 2 * std::size_t{most_rails}> mine{}, all{};  // picoseconds a KiB, and whether it is known
   {
-    const std::scoped_lock lock(own.guard);
+    const std::scoped_lock lock(own_rails().guard);
     for (std::size_t i = 0; i < rails_.size(); ++i) {
-      const double seconds = own.seconds_per_byte[rails_[i].network];
+      const auto found = known.find(rails_[i].network);
+      const double seconds = found == known.end() ? 0 : found->second;
       mine[2 * i] = std::llround(seconds * picoseconds_kib);
       mine[2 * i + 1] = seconds > 0 ? 1 : 0;
     }
   }
   if (Status met = reduce_all(*oob_, mine, all, Op::sum, "agree on the rates of their rails"); !met.ok()) return met;
   std::vector<double> seconds(rails_.size());
-  for (std::size_t i = 0; i < rails_.size(); ++i)
+  const std::scoped_lock lock(own_rails().guard);
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
     seconds[i] = static_cast<double>(all[2 * i]) / static_cast<double>(std::max(all[2 * i + 1], 1LL)) / picoseconds_kib;
-  const double fastest = *std::ranges::min_element(seconds);
+    if (seconds[i] > 0) known[rails_[i].network] = seconds[i];
+  }
+  return seconds;
+}
+
+namespace {
+
+bool all_known(const std::vector<double>& seconds) { return std::ranges::min(seconds) > 0; }
+
+bool differ(const std::vector<double>& seconds) {
+  return all_known(seconds) && std::ranges::max(seconds) > seem_same_within * std::ranges::min(seconds);
+}
+
+// How much more than usual takes about exact_trial_s.
+int longer_for(double seconds_a_byte) {
+  constexpr double usual_bytes = double{rate_piece_bytes} * (untimed_pieces + timed_pieces);
+  return static_cast<int>(
+      std::clamp<double>(std::ceil(exact_trial_s / (seconds_a_byte * usual_bytes)), 1, most_longer));
+}
+
+}  // namespace
+
+Status RailNetwork::measure_shares(const Hierarchy& hierarchy) {
+  Result<std::vector<double>> seconds = agreed(own_rails().seconds_per_byte);
+  if (!seconds.ok()) return seconds.status();
+  if (differ(*seconds)) {
+    Result<std::vector<double>> exact = agreed(own_rails().exact);
+    if (!exact.ok()) return exact.status();
+    if (!all_known(*exact) && hierarchy.nodes() > 1) {
+      std::vector<int> longer;
+      for (const double rate : *seconds) longer.push_back(longer_for(rate));
+      if (Status status = measure_once(*oob_, hierarchy, meter(longer, own_rails().exact)); !status.ok()) return status;
+      exact = agreed(own_rails().exact);
+      if (!exact.ok()) return exact.status();
+    }
+    if (all_known(*exact)) seconds = std::move(exact);
+  }
+  take_weights(*seconds);
+  return {};
+}
+
+void RailNetwork::take_weights(const std::vector<double>& seconds) {
+  const double fastest = std::ranges::min(seconds);
   weights_.clear();
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     const double share = fastest > 0 ? fastest / seconds[i] : 1;
     weights_.push_back(share * same_within > 1 ? 1 : share >= slowest_share ? share : 0);
     debug("ucx: rail " + rails_[i].worker->rail().name + " weight " + std::to_string(weights_.back()));
-    const std::scoped_lock lock(own.guard);
-    own.seconds_per_byte[rails_[i].network] = seconds[i];
   }
-  return {};
 }
 
 std::vector<double> RailNetwork::shares() const {

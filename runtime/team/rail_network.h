@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,8 +34,11 @@ class RailNetwork {
 
   // For network_rates(): what one rank receives from another over all rails together, each measured alone.
   RateMeter meter();
-  // Collective: the rails' rates, as far as any rank knows them, decide the shares of long messages.
-  Status agree_on_weights();
+  // Collective: the rails' rates, as far as any rank knows them, decide the shares of long messages. Where they seem to
+  // differ between nodes and no rank has measured them for long, that is done: about 0.1 s a rail, less where the
+  // network is fast, once in a process's life. Fails (unavailable) where a rail cannot be measured any more, on all
+  // ranks.
+  Status measure_shares(const Hierarchy& hierarchy);
   // By rail what it has of the whole rate, with rates known: their sum is 1. Empty where long messages leave some rail
   // out.
   std::vector<double> shares() const;
@@ -62,6 +66,9 @@ class RailNetwork {
   bool check_rail(std::size_t rail, TrialPartners partners) const;
   bool probe_reaches(std::size_t rail, int peer) const;
   UcxChannelOptions options() const;
+  RateMeter meter(const std::vector<int>& longer, std::map<std::uint64_t, double>& into);
+  Result<std::vector<double>> agreed(std::map<std::uint64_t, double>& known);
+  void take_weights(const std::vector<double>& seconds);
   std::size_t fastest() const;
 
   Oob* oob_;  // the caller's
