@@ -16,17 +16,23 @@
   X(Alloc_mem, alloc_mem, (MPI_Aint size, MPI_Info info, void* base), (size, info, base)) \
   X(Free_mem, free_mem, (void* base), (base))
 
-#define PLAIT_REQUESTS(X)                                                                                      \
-  X(Start, start, (MPI_Request * request), (request))                                                          \
-  X(Startall, startall, (int count, MPI_Request requests[]), (count, requests))                                \
-  X(Request_free, request_free, (MPI_Request * request), (request))                                            \
-  X(Wait, wait, (MPI_Request * request, MPI_Status * status), (request, status))                               \
-  X(Waitall, waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses)) \
-  X(Waitany, waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status),                     \
-    (count, requests, index, status))                                                                          \
-  X(Test, test, (MPI_Request * request, int* flag, MPI_Status* status), (request, flag, status))               \
-  X(Testall, testall, (int count, MPI_Request requests[], int* flag, MPI_Status statuses[]),                   \
-    (count, requests, flag, statuses))
+#define PLAIT_REQUESTS(X)                                                                                          \
+  X(Start, start, (MPI_Request * request), (request))                                                              \
+  X(Startall, startall, (int count, MPI_Request requests[]), (count, requests))                                    \
+  X(Request_free, request_free, (MPI_Request * request), (request))                                                \
+  X(Wait, wait, (MPI_Request * request, MPI_Status * status), (request, status))                                   \
+  X(Waitall, waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses))     \
+  X(Waitany, waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status),                         \
+    (count, requests, index, status))                                                                              \
+  X(Waitsome, waitsome, (int count, MPI_Request requests[], int* completed, int indices[], MPI_Status statuses[]), \
+    (count, requests, completed, indices, statuses))                                                               \
+  X(Test, test, (MPI_Request * request, int* flag, MPI_Status* status), (request, flag, status))                   \
+  X(Testall, testall, (int count, MPI_Request requests[], int* flag, MPI_Status statuses[]),                       \
+    (count, requests, flag, statuses))                                                                             \
+  X(Testany, testany, (int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status),              \
+    (count, requests, index, flag, status))                                                                        \
+  X(Testsome, testsome, (int count, MPI_Request requests[], int* completed, int indices[], MPI_Status statuses[]), \
+    (count, requests, completed, indices, statuses))
 
 #define PLAIT_INTERPOSED(X) PLAIT_FRAME(X) PLAIT_MEMORY(X) PLAIT_REQUESTS(X) PLAIT_COMMUNICATORS(X) PLAIT_COLLECTIVES(X)
 

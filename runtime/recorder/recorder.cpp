@@ -57,16 +57,34 @@ void Recorder::add_call(const CallKind& kind, std::uint64_t bytes, Span time) no
   record([&] { add(kind, bytes, time); });
 }
 
+void Recorder::post(const CallKind& kind, std::uint64_t bytes, Span time, std::uint64_t request) {
+  const std::uint64_t call = add(kind, bytes, time);
+  if (posted_.size() >= most_requests && !posted_.contains(request)) {
+    ++lost_;
+    return;
+  }
+  Posted& posted = posted_[request];
+  if (posted.begin_ns != 0) ++unwaited_;
+  posted = {.call = call, .begin_ns = time.begin_ns, .complete_ns = 0};
+}
+
 void Recorder::add_posted(const CallKind& kind, std::uint64_t bytes, Span time, std::uint64_t request) noexcept {
+  record([&] { post(kind, bytes, time, request); });
+}
+
+void Recorder::add_persistent(const CallKind& kind, std::uint64_t bytes, std::uint64_t request) noexcept {
   record([&] {
-    const std::uint64_t call = add(kind, bytes, time);
-    if (posted_.size() >= most_requests && !posted_.contains(request)) {
+    if (persistent_.size() < most_requests || persistent_.contains(request))
+      persistent_.insert_or_assign(request, PersistentCall{kind, bytes});
+    else
       ++lost_;
-      return;
-    }
-    Posted& posted = posted_[request];
-    if (posted.begin_ns != 0) ++unwaited_;
-    posted = {.call = call, .begin_ns = time.begin_ns, .complete_ns = 0};
+  });
+}
+
+void Recorder::add_start(std::uint64_t request, Span time) noexcept {
+  record([&] {
+    const auto found = persistent_.find(request);
+    if (found != persistent_.end()) post(found->second.kind, found->second.bytes, time, request);
   });
 }
 
@@ -117,7 +135,8 @@ std::size_t Recorder::bytes() const {
   const std::scoped_lock lock(guard_);
   constexpr std::size_t node = 48;  // of a map, beside what it holds
   std::size_t bytes = folder_.bytes() + kind_list_.capacity() * sizeof(CallKind) +
-                      kinds_.size() * (sizeof(CallKind) + node) + posted_.size() * (sizeof(Posted) + node);
+                      kinds_.size() * (sizeof(CallKind) + node) + posted_.size() * (sizeof(Posted) + node) +
+                      persistent_.size() * (sizeof(PersistentCall) + node);
   for (const auto& [ranks, number] : communicators_) bytes += ranks.capacity() * sizeof(int) + 2 * node;
   return bytes;
 }

@@ -32,6 +32,10 @@ class Recorder {
   void add_call(const CallKind& kind, std::uint64_t bytes, Span time) noexcept;
   // `request`: by which it is waited for. Where a key comes again the older call was never seen to end.
   void add_posted(const CallKind& kind, std::uint64_t bytes, Span time, std::uint64_t request) noexcept;
+  // A persistent collective, which add_start() then starts, by its request. Where a key comes again the older one is
+  // gone.
+  void add_persistent(const CallKind& kind, std::uint64_t bytes, std::uint64_t request) noexcept;
+  void add_start(std::uint64_t request, Span time) noexcept;                 // of keys that it does not know: nothing
   void note_complete(std::uint64_t request, std::uint64_t now_ns) noexcept;  // found so by whoever moves it on
   void add_wait(std::uint64_t request, Span time) noexcept;                  // of keys that it does not know: nothing
   void add_mark() noexcept;
@@ -51,11 +55,16 @@ class Recorder {
   struct Posted {
     std::uint64_t call = 0, begin_ns = 0, complete_ns = 0;
   };
+  struct PersistentCall {
+    CallKind kind;
+    std::uint64_t bytes = 0;
+  };
   struct KindHash {
     std::size_t operator()(const CallKind& kind) const;
   };
   std::uint32_t index_of(const CallKind& kind);
   std::uint64_t add(const CallKind& kind, std::uint64_t bytes, Span time);
+  void post(const CallKind& kind, std::uint64_t bytes, Span time, std::uint64_t request);
   template <class Work>
   void record(Work&& work) noexcept;
 
@@ -66,6 +75,7 @@ class Recorder {
   std::unordered_map<CallKind, std::uint32_t, KindHash> kinds_;
   std::vector<CallKind> kind_list_;
   std::unordered_map<std::uint64_t, Posted> posted_;
+  std::unordered_map<std::uint64_t, PersistentCall> persistent_;
   std::uint64_t lost_ = 0, unwaited_ = 0;
 };
 

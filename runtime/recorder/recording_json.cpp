@@ -99,7 +99,8 @@ class StepMaker {
 
   void operate(std::size_t index, const FoldedCall& call) {
     const CallKind& what = kind(index);
-    const bool in_step = plan::step::in_steps(what.collective);
+    // No schedule keeps persistent ones.
+    const bool in_step = plan::step::in_steps(what.collective) && what.form != Form::persistent;
     const auto bytes = static_cast<std::size_t>(std::llround(call.bytes.mean()));
     const bool blocking = what.form == Form::blocking;
     Task task{.name = name_of_call(index, what)};
@@ -169,6 +170,7 @@ Json calls_json(const FoldedStep& step, std::span<const CallKind> kinds) {
     Json one = {{"name", name_of_call(i, kind)},
                 {"collective", plan::name(kind.collective)},
                 {"blocking", kind.form == Form::blocking},
+                {"persistent", kind.form == Form::persistent},
                 {"communicator", kind.communicator},
                 {"type", kind.type},
                 {"op", kind.op},

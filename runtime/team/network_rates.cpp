@@ -15,6 +15,7 @@
 
 #include "core/attempt.h"
 #include "runtime/oob/oob.h"
+#include "runtime/team/arrivals.h"
 #include "tl/trace.h"
 
 namespace plait::runtime {
@@ -182,27 +183,6 @@ class PlainMessage {
   Transfer transfer_;
 };
 
-// The line through when pieces have arrived, one after the other, by least squares: a receiver that had no processor
-// for a while counts for less than by the first and the last.
-class Arrivals {
- public:
-  void add(double seconds) {
-    sum_n_ += n_;
-    sum_nn_ += n_ * n_;
-    sum_t_ += seconds;
-    sum_nt_ += n_ * seconds;
-    n_ += 1;
-  }
-  // 0 of one.
-  double seconds_a_piece() const {
-    const double spread = n_ * sum_nn_ - sum_n_ * sum_n_;
-    return spread > 0 ? (n_ * sum_nt_ - sum_n_ * sum_t_) / spread : 0;
-  }
-
- private:
-  double n_ = 0, sum_n_ = 0, sum_nn_ = 0, sum_t_ = 0, sum_nt_ = 0;
-};
-
 constexpr std::uint64_t measure_limit_ns = 30'000'000'000;
 constexpr double ns = 1e-9;
 
@@ -212,14 +192,17 @@ struct ChannelMeter::Memory {
   std::vector<std::byte> out, in;
   std::vector<PlainMessage> sends, receives;
   std::vector<Transfer*> completed;
+  Arrivals arrivals;
+  explicit Memory(std::size_t pieces) : arrivals(pieces) {}
 };
 
 ChannelMeter::ChannelMeter(std::unique_ptr<Channel> channel, int longer) : ChannelMeter(*channel, longer) {
   own_ = std::move(channel);
 }
 
-ChannelMeter::ChannelMeter(Channel& channel, int longer) : memory_(std::make_unique<Memory>()), channel_(&channel) {
+ChannelMeter::ChannelMeter(Channel& channel, int longer) : channel_(&channel) {
   const auto pieces = static_cast<std::size_t>((untimed_pieces + timed_pieces) * longer);
+  memory_ = std::make_unique<Memory>(pieces);
   memory_->out.resize(piece_bytes);
   memory_->in.resize(piece_bytes * pieces);
   memory_->sends.resize(pieces);
@@ -232,12 +215,12 @@ ChannelMeter::~ChannelMeter() = default;
 
 MeasuredRate ChannelMeter::measure(const RateTrial& trial) {
   Channel& channel = *channel_;
-  auto& [out, in, sends, receives, completed] = *memory_;
+  auto& [out, in, sends, receives, completed, arrivals] = *memory_;
+  arrivals.clear();
   const auto untimed = static_cast<std::size_t>(untimed_pieces * trial.longer);
   const std::size_t pieces = untimed + static_cast<std::size_t>(timed_pieces * trial.longer);
   std::uint64_t first = 0;
   std::size_t arrived = 0;
-  Arrivals arrivals;
   const std::uint64_t begin = monotonic_ns();
   for (std::size_t i = 0; i < pieces; ++i)
     if (!receives[i].start(channel, StepKind::recv, trial.from, in.data() + piece_bytes * i)) return {failed, 0};

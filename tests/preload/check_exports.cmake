@@ -30,7 +30,7 @@ if(ONLY)
   endif()
   return()
 endif()
-set(functions MPI_Init MPI_Init_thread MPI_Finalize MPI_Alloc_mem MPI_Free_mem MPI_Start MPI_Startall MPI_Request_free MPI_Wait MPI_Waitall MPI_Waitany MPI_Test MPI_Testall
+set(functions MPI_Init MPI_Init_thread MPI_Finalize MPI_Alloc_mem MPI_Free_mem MPI_Start MPI_Startall MPI_Request_free MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Test MPI_Testall MPI_Testany MPI_Testsome
     MPI_Comm_dup MPI_Comm_dup_with_info MPI_Comm_create MPI_Comm_split MPI_Comm_split_type MPI_Cart_create MPI_Cart_sub)
 foreach(collective Barrier Bcast Reduce Allreduce Allgather Allgatherv Gather Scatter Alltoall Reduce_scatter_block Reduce_scatter
         Alltoallv Alltoallw Gatherv Scatterv Scan Exscan)

@@ -239,6 +239,35 @@ TEST(Recorder, ACallThatBlocksIsAfterWhatWasPostedBefore) {
   EXPECT_FALSE(is_after(Collective::reduce));
 }
 
+// A persistent collective is recorded at each of its starts, and not when it is made.
+TEST(Recorder, PersistentCollectivesAreRecordedByTheirStarts) {
+  Recorder recorder(0);
+  std::uint64_t now = 1;
+  recorder.add_persistent({.collective = Collective::allgather, .form = Form::persistent}, 512, 9);
+  recorder.add_start(8, {now, now + us});  // which nobody made
+  for (int step = 0; step < 50; ++step) {
+    recorder.add_start(9, {now, now + us});
+    now += 100 * us;
+    recorder.note_complete(9, now - 40 * us);
+    recorder.add_wait(9, {now, now + us});
+    now += 10 * us;
+    recorder.add_call({.collective = Collective::allreduce}, 64, {now, now + us});
+    now += 10 * us;
+  }
+  const Json json = Json::parse(recorder.finish("program"));
+  EXPECT_EQ(json["calls"], 100);
+  EXPECT_EQ(json["unwaited"], 0);
+  ASSERT_EQ(json["calls_of_step"].size(), 2u);
+  for (const Json& call : json["calls_of_step"]) {
+    if (call["collective"] != "allgather") continue;
+    EXPECT_TRUE(call["persistent"]);
+    EXPECT_EQ(call["bytes"]["mean"], 512);
+    EXPECT_NEAR(call["complete"]["mean"].get<double>(), 60e-6, 1e-6);
+  }
+  // What no schedule keeps is computation.
+  for (const Json& task : json["step"]["tasks"]) EXPECT_NE(task.value("collective", ""), "allgather");
+}
+
 TEST(Recorder, WithoutAStepTheReaderSaysSo) {
   Recorder recorder(0);
   recorder.add_call({.collective = Collective::barrier}, 0, {1, 2});

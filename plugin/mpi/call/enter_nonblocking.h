@@ -75,12 +75,7 @@ template <class Arguments>
 [[gnu::noinline, gnu::cold]] int post_recorded(const Arguments& arguments, MPI_Comm comm, MPI_Request* request,
                                                const void* site) {
   RecordedCall recorded(Arguments::collective, Form::nonblocking, take_site(site));
-  MpiCommunicator* communicator = nullptr;
-  try {
-    communicator = request != nullptr ? serving(comm) : nullptr;
-  } catch (const std::exception&) {  // the call says so
-  }
-  recorded.read(arguments.prepare, communicator);
+  recorded.read(arguments.prepare, request != nullptr ? known_communicator(comm) : nullptr);
   const int code = post_unrecorded(arguments, comm, request);
   if (code == MPI_SUCCESS) recorded.end(comm, request);
   return code;

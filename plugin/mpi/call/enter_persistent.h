@@ -8,6 +8,7 @@
 
 #include "plugin/layer.h"
 #include "plugin/mpi/call/enter.h"
+#include "plugin/mpi/call/record_call.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/host/host_call.h"
 #include "plugin/mpi/request/operation.h"
@@ -35,7 +36,7 @@ MpiOperation* take_prepared(const Arguments& arguments, MpiCommunicator& communi
 }
 
 template <class Arguments>
-int make_persistent(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
+int make_unrecorded(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
   const std::uint64_t begin_ns = reporting() ? monotonic_ns() : 0;
   const char* reason = nullptr;
   MpiCommunicator* communicator = nullptr;
@@ -70,6 +71,23 @@ int make_persistent(const Arguments& arguments, MPI_Comm comm, MPI_Request* requ
                     begin_ns);
   if (operation != nullptr) give_back(operation);
   return code;
+}
+
+template <class Arguments>
+[[gnu::noinline, gnu::cold]] int make_recorded(const Arguments& arguments, MPI_Comm comm, MPI_Request* request,
+                                               const void* site) {
+  RecordedCall recorded(Arguments::collective, Form::persistent, take_site(site));
+  recorded.read(arguments.prepare, request != nullptr ? known_communicator(comm) : nullptr);
+  const int code = make_unrecorded(arguments, comm, request);
+  if (code == MPI_SUCCESS) recorded.end(comm, request);
+  return code;
+}
+
+template <class Arguments>
+int make_persistent(const Arguments& arguments, MPI_Comm comm, MPI_Request* request) {
+  if (recorder() != nullptr) [[unlikely]]
+    return make_recorded(arguments, comm, request, __builtin_return_address(0));
+  return make_unrecorded(arguments, comm, request);
 }
 
 }  // namespace plait::plugin

@@ -96,7 +96,7 @@ const void* take_site(const void* otherwise) {
   return site != nullptr ? site : otherwise;
 }
 
-void RecordedCall::end(MPI_Comm comm, const MPI_Request* posted) noexcept {
+void RecordedCall::end(MPI_Comm comm, const MPI_Request* request) noexcept {
   const runtime::Span time{.begin_ns = begin_ns_, .end_ns = tl::monotonic_ns()};
   Recorder* to = recorder();
   if (to == nullptr || communicator_ == nullptr) return;
@@ -110,8 +110,10 @@ void RecordedCall::end(MPI_Comm comm, const MPI_Request* posted) noexcept {
                         .op = name_of_operator(request_),
                         .site = site_};
     const std::uint64_t bytes = bytes_of(request_, *communicator_);
-    if (posted != nullptr)
-      to->add_posted(kind, bytes, time, key_of(*posted));
+    if (form_ == Form::persistent)
+      to->add_persistent(kind, bytes, key_of(*request));
+    else if (form_ == Form::nonblocking)
+      to->add_posted(kind, bytes, time, key_of(*request));
     else
       to->add_call(kind, bytes, time);
   } catch (const std::exception&) {  // no memory: the call is not recorded

@@ -37,8 +37,8 @@ class RecordedCall {
   RecordedCall(const RecordedCall&) = delete;
   RecordedCall& operator=(const RecordedCall&) = delete;
 
-  // The call is through, or was posted.
-  void end(MPI_Comm comm, const MPI_Request* posted) noexcept;
+  // The call is through, or was posted, or has made a persistent request.
+  void end(MPI_Comm comm, const MPI_Request* request) noexcept;
 
  private:
   Form form_;

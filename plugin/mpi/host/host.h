@@ -43,8 +43,11 @@ struct Host {
   // Only the preload binding has these.
   decltype(&MPI_Waitall) waitall = nullptr;
   decltype(&MPI_Waitany) waitany = nullptr;
+  decltype(&MPI_Waitsome) waitsome = nullptr;
   decltype(&MPI_Test) test = nullptr;
   decltype(&MPI_Testall) testall = nullptr;
+  decltype(&MPI_Testany) testany = nullptr;
+  decltype(&MPI_Testsome) testsome = nullptr;
   // The request that the program gets for an operation: made and put into its `handle`, and told of the operation's end
   // and `error`, after which the operation may be gone. nullptr: generalized requests.
   int (*start_request)(MpiOperation& operation) = nullptr;

@@ -268,9 +268,10 @@ namespace plait::plugin::binding {
 
 namespace {
 
-// Those of the requests that the call has completed were waited for in it. Persistent ones stay what they are.
-template <class Call>
-int recorded(Recorder& to, int count, MPI_Request* requests, Call&& call) {
+// Those of the requests that the call has completed were waited for in it. Persistent ones stay what they are: of these
+// done(i) says so, after the call.
+template <class Call, class Done>
+int recorded(Recorder& to, int count, MPI_Request* requests, Call&& call, Done&& done) {
   std::vector<std::uint64_t> before;
   try {
     for (int i = 0; requests != nullptr && i < count; ++i) before.push_back(key_of(requests[i]));
@@ -281,8 +282,16 @@ int recorded(Recorder& to, int count, MPI_Request* requests, Call&& call) {
   const int code = call();
   const Span time{.begin_ns = begin_ns, .end_ns = monotonic_ns()};
   for (std::size_t i = 0; i < before.size(); ++i)
-    if (before[i] != key_of(MPI_REQUEST_NULL) && requests[i] == MPI_REQUEST_NULL) to.add_wait(before[i], time);
+    if (before[i] != key_of(MPI_REQUEST_NULL) &&
+        (requests[i] == MPI_REQUEST_NULL || (code == MPI_SUCCESS && done(static_cast<int>(i)))))
+      to.add_wait(before[i], time);
   return code;
+}
+
+// Whether a request's number is in the list that the call has filled, whose length is MPI_UNDEFINED, below 0, where it had
+// none to look at.
+auto among(const int* completed, const int* indices) {
+  return [=](int i) { return *completed > 0 && std::find(indices, indices + *completed, i) != indices + *completed; };
 }
 
 void note_wait_for_all(int count, const MPI_Request* requests) {
@@ -309,7 +318,8 @@ int wait_unrecorded(MPI_Request* request, MPI_Status* status) {
 
 int wait(MPI_Request* request, MPI_Status* status) {
   if (Recorder* to = recorder(); to != nullptr) [[unlikely]]
-    return recorded(*to, 1, request, [&] { return wait_unrecorded(request, status); });
+    return recorded(
+        *to, 1, request, [&] { return wait_unrecorded(request, status); }, [](int) { return true; });
   return wait_unrecorded(request, status);
 }
 
@@ -317,25 +327,44 @@ int waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   note_wait_for_all(count, requests);
   const auto call = [&] { return host().waitall(count, requests, statuses); };
   Recorder* to = recorder();
-  return to == nullptr ? call() : recorded(*to, count, requests, call);
+  return to == nullptr ? call() : recorded(*to, count, requests, call, [](int) { return true; });
 }
 
 int waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
   const auto call = [&] { return host().waitany(count, requests, index, status); };
   Recorder* to = recorder();
-  return to == nullptr ? call() : recorded(*to, count, requests, call);
+  return to == nullptr ? call() : recorded(*to, count, requests, call, [&](int i) { return i == *index; });
+}
+
+int waitsome(int count, MPI_Request requests[], int* completed, int indices[], MPI_Status statuses[]) {
+  const auto call = [&] { return host().waitsome(count, requests, completed, indices, statuses); };
+  Recorder* to = recorder();
+  return to == nullptr ? call() : recorded(*to, count, requests, call, among(completed, indices));
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
   const auto call = [&] { return host().test(request, flag, status); };
   Recorder* to = recorder();
-  return to == nullptr ? call() : recorded(*to, 1, request, call);
+  return to == nullptr ? call() : recorded(*to, 1, request, call, [&](int) { return *flag != 0; });
 }
 
 int testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   const auto call = [&] { return host().testall(count, requests, flag, statuses); };
   Recorder* to = recorder();
-  return to == nullptr ? call() : recorded(*to, count, requests, call);
+  return to == nullptr ? call() : recorded(*to, count, requests, call, [&](int) { return *flag != 0; });
+}
+
+int testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+  const auto call = [&] { return host().testany(count, requests, index, flag, status); };
+  Recorder* to = recorder();
+  return to == nullptr ? call()
+                       : recorded(*to, count, requests, call, [&](int i) { return *flag != 0 && i == *index; });
+}
+
+int testsome(int count, MPI_Request requests[], int* completed, int indices[], MPI_Status statuses[]) {
+  const auto call = [&] { return host().testsome(count, requests, completed, indices, statuses); };
+  Recorder* to = recorder();
+  return to == nullptr ? call() : recorded(*to, count, requests, call, among(completed, indices));
 }
 
 }  // namespace plait::plugin::binding

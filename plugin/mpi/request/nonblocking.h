@@ -50,7 +50,10 @@ int wait(MPI_Request* request, MPI_Status* status);
 // The host's; PLAIT_RECORD sees in them what the program waits for.
 int waitall(int count, MPI_Request requests[], MPI_Status statuses[]);
 int waitany(int count, MPI_Request requests[], int* index, MPI_Status* status);
+int waitsome(int count, MPI_Request requests[], int* completed, int indices[], MPI_Status statuses[]);
 int test(MPI_Request* request, int* flag, MPI_Status* status);
 int testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]);
+int testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status);
+int testsome(int count, MPI_Request requests[], int* completed, int indices[], MPI_Status statuses[]);
 
 }  // namespace plait::plugin::binding

@@ -24,8 +24,8 @@ constinit Pool pool;
 }  // namespace
 
 void MpiOperation::tell() noexcept {
-  if (Recorder* to = recorder(); to != nullptr && space == nullptr) [[unlikely]]
-    to->note_complete(key_of(handle), tl::monotonic_ns());
+  if (Recorder* to = recorder(); to != nullptr) [[unlikely]]
+    to->note_complete(key_of(space == nullptr ? handle : persistence.handle), tl::monotonic_ns());
   if (space != nullptr)
     persistence.conclude_start(*this);
   else if (abandoned)

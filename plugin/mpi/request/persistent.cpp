@@ -18,6 +18,7 @@
 #include "runtime/job/reasons.h"
 #include "runtime/progress/persistent_set_up.h"
 #include "runtime/progress/persistent_space.h"
+#include "runtime/recorder/recorder.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -179,17 +180,43 @@ void finish_persistent() {
 
 namespace plait::plugin::binding {
 
-int start(MPI_Request* request) {
+namespace {
+
+int start_unrecorded(MPI_Request* request) {
   MpiOperation* operation = request != nullptr ? find(*request) : nullptr;
   return operation != nullptr ? start_one(*operation, request) : host().start(request);
 }
 
-int startall(int count, MPI_Request requests[]) {
+int start_all_unrecorded(int count, MPI_Request requests[]) {
   if (!any_persistent() || requests == nullptr) return host().startall(count, requests);
   int code = MPI_SUCCESS;
   for (int i = 0; i < count; ++i)
-    if (const int error = start(&requests[i]); error != MPI_SUCCESS) code = error;
+    if (const int error = start_unrecorded(&requests[i]); error != MPI_SUCCESS) code = error;
   return code;
+}
+
+template <class Start>
+int recorded_start(Recorder& to, int count, const MPI_Request* requests, Start&& start) {
+  const std::uint64_t begin_ns = monotonic_ns();
+  const int code = start();
+  const Span time{.begin_ns = begin_ns, .end_ns = monotonic_ns()};
+  if (code == MPI_SUCCESS)
+    for (int i = 0; i < count; ++i) to.add_start(key_of(requests[i]), time);
+  return code;
+}
+
+}  // namespace
+
+int start(MPI_Request* request) {
+  if (Recorder* to = recorder(); to != nullptr && request != nullptr) [[unlikely]]
+    return recorded_start(*to, 1, request, [&] { return start_unrecorded(request); });
+  return start_unrecorded(request);
+}
+
+int startall(int count, MPI_Request requests[]) {
+  if (Recorder* to = recorder(); to != nullptr && requests != nullptr) [[unlikely]]
+    return recorded_start(*to, count, requests, [&] { return start_all_unrecorded(count, requests); });
+  return start_all_unrecorded(count, requests);
 }
 
 int request_free(MPI_Request* request) {
