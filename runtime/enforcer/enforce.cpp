@@ -130,10 +130,26 @@ Status enforce_own(Communicator& communicator, std::unique_ptr<ScheduleSource> s
   return attempt([&] { return attach(communicator, true, before, control); });
 }
 
+namespace {
+
+// The planner's, with the network's rate as it was measured: a step's prediction is held against its time.
+Machine exact_machine(const Team& team) {
+  Machine machine = team.planner.machine();
+  double rounded = 0;  // of the nodes' ports: the innermost network
+  for (const LinkLevel& level : machine.levels)
+    if (level.network) rounded = level.port_seconds_per_byte;
+  if (team.network_seconds_per_byte <= 0 || rounded <= 0) return machine;
+  for (LinkLevel& level : machine.levels)
+    if (level.network) level.port_seconds_per_byte *= team.network_seconds_per_byte / rounded;
+  return machine;
+}
+
+}  // namespace
+
 std::unique_ptr<ScheduleSource> own_author(const Communicator& communicator) {
   if (communicator.rank != 0 || !is_set_up(communicator)) return nullptr;
-  const Planner& planner = communicator.team->planner;
-  return std::make_unique<StepAuthor>(planner.hierarchy(), planner.machine());
+  const Team& team = *communicator.team;
+  return std::make_unique<StepAuthor>(team.planner.hierarchy(), exact_machine(team));
 }
 
 }  // namespace plait::runtime

@@ -416,6 +416,9 @@ Status RailNetwork::measure_shares(const Hierarchy& hierarchy) {
 
 void RailNetwork::take_weights(const std::vector<double>& seconds) {
   const double fastest = std::ranges::min(seconds);
+  double rate = 0;
+  for (const double each : seconds) rate += each > 0 ? 1 / each : 0;
+  seconds_per_byte_ = rate > 0 ? 1 / rate : 0;
   weights_.clear();
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     const double share = fastest > 0 ? fastest / seconds[i] : 1;

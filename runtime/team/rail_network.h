@@ -42,6 +42,7 @@ class RailNetwork {
   // By rail what it has of the whole rate, with rates known: their sum is 1. Empty where long messages leave some rail
   // out.
   std::vector<double> shares() const;
+  double seconds_per_byte() const { return seconds_per_byte_; }  // over all rails together; 0: not known
   // IPv4 addresses of all ranks on the fastest rail, in host order, with rates known; empty where it is no Ethernet.
   std::vector<std::uint32_t> addresses() const;
   std::string fastest_name() const { return rails_[fastest()].worker->rail().name; }
@@ -78,6 +79,7 @@ class RailNetwork {
   std::vector<UcxRail> rails_;
   std::vector<std::shared_ptr<const UcxPeer>> peers_;
   std::vector<double> weights_;
+  double seconds_per_byte_ = 0;
   bool peers_answer_ = false;
 };
 

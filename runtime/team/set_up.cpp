@@ -184,6 +184,7 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
     team->trials.start(shape_text(team->planner.hierarchy(), siblings_), std::move(known_));
   team->short_calls_only = short_;
   if (short_) team->schedules.take_only_short_calls();
+  if (rails_) team->network_seconds_per_byte = rails_->seconds_per_byte();
   if (job().tracing) team->trace = trace_ != nullptr ? std::move(trace_) : make_trace();
   return {};
 }

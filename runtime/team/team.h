@@ -89,6 +89,8 @@ struct Team {
   std::unique_ptr<Neighborhood> neighborhood;  // nullptr: it has no topology, or none that fits together
   bool short_calls_only = false;               // set up as TeamExtent::short_calls says
   std::unique_ptr<CommunicatorTrace> trace;    // nullptr: off
+  // Through a node's rails, as measured: the planner has it to a power of two. 0: not known.
+  double network_seconds_per_byte = 0;
 };
 
 // At the begin of a schedule's run: where its steps are recorded, or nullptr.
