@@ -25,7 +25,7 @@ class Fault:
     may = {"right"}      # end so; or fail
     only_plait = 0.2     # share of its jobs in which nothing goes to the host MPI
     may_leave_to_host = False  # calls that Plait has without the fault
-    within_s = 10        # from the fault on until the job has failed; a single call always
+    within_s = 10        # from the fault on until the job has failed; of a call that fails, from its begin on
     meetings = 1         # calls that may meet the fault one after the other, each for so long
     names = ()           # patterns of which one is to be in a failed job's output; {} is filled from the details
 
@@ -104,7 +104,7 @@ class Killed(Fault):
              # MPICH, and UCX within it.
              r"EXIT CODE: 9\b", r"process_vm_readv\(pid=\d+ [^\n]*No such process",
              # Open MPI's launcher, where MPI had not started yet: it may not say which.
-             r"\A(?!.*soak_job: begun).*Primary job +terminated normally, but 1 process returned\s+a non-zero exit code")
+             r"\A(?!.*soak_job: begun).*(?P<line>Primary job +terminated normally, but 1 process returned\s+a non-zero exit code)")
 
     def draw(self, chance, shape):
         return {"rank": chance.randrange(sum(shape["counts"])), **some_moment(chance)}

@@ -40,8 +40,9 @@ def outcome_of(seen):
 def naming_line(output, patterns):
     for pattern in patterns:
         if found := pattern.search(output):
-            begin = output.rfind("\n", 0, found.start()) + 1
-            end = output.find("\n", found.start())
+            at = found.start("line") if "line" in pattern.groupindex else found.start()
+            begin = output.rfind("\n", 0, at) + 1
+            end = output.find("\n", at)
             return output[begin:end if end >= 0 else None].strip()
     return ""
 

@@ -125,10 +125,6 @@ Result<std::vector<std::int8_t>> take_rails(std::string_view& text, int rails) {
   return taken;
 }
 
-}  // namespace
-
-namespace {
-
 std::string listed(std::span<const int> numbers) {
   std::string text;
   for (const int number : numbers) text += (text.empty() ? "[" : " ") + std::to_string(number);
@@ -214,7 +210,11 @@ std::vector<Candidate> programs(const Call& call, const CandidateContext& contex
 
 }  // namespace
 
-// What is as quick as a rewriting, but for rounding, goes before it.
+double order_seconds(std::string_view plan, double seconds) {
+  constexpr double clearly = 1.01;
+  return plan.starts_with('[') ? clearly * seconds : seconds;
+}
+
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
   const double bytes = static_cast<double>(payload_bytes(call, context.hierarchy.ranks()));
   const bool exchanges = is_exchange(call.collective);
@@ -223,10 +223,7 @@ std::vector<Candidate> candidates(const Call& call, const CandidateContext& cont
   for (const std::string& name : motif_names(call, context))
     if (Result<Candidate> candidate = named_candidate(name, call, context); candidate.ok())
       found.push_back(std::move(*candidate));
-  std::ranges::stable_sort(found, {}, [](const Candidate& one) {
-    constexpr double clearly = 1.01;
-    return of_motifs(one) ? clearly * one.seconds : one.seconds;
-  });
+  std::ranges::stable_sort(found, {}, [](const Candidate& one) { return order_seconds(one.name, one.seconds); });
   if (found.size() > most) found.resize(most);
   return found;
 }

@@ -34,6 +34,9 @@ struct Candidate {
 // for each collective and each hierarchy of two or more ranks.
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count);
 
+// What they are ordered by: a rewriting goes behind what is as quick, but for rounding.
+double order_seconds(std::string_view plan, double seconds);
+
 // The candidate that a user named: a program, with or without algorithms, and "x8" for eight chunks behind it (else the
 // model's number), and "@0,1" behind that to deal the chunks out to rails 0 and 1 in turn; the text of a plan file; an
 // exchange's name; or rules that rewrite the collective as motifs ("[segment:4,ring]"; "[segment:5] @0,0,0,0,1": over

@@ -28,12 +28,14 @@ double longest(const std::vector<int>& rails, const std::vector<double>& shares)
   return most;
 }
 
-// The fewest segments that fit the rates best.
+// The fewest segments that fit the rates best; "" where a rail would have none.
 std::string by_rates(const std::vector<double>& shares) {
   std::vector<int> rails = deal(2, shares);
   for (std::size_t more = 3; more <= most_segments; ++more)
     if (std::vector<int> finer = deal(more, shares); longest(finer, shares) < 0.99 * longest(rails, shares))
       rails = std::move(finer);
+  for (std::size_t rail = 0; rail < shares.size(); ++rail)
+    if (std::ranges::find(rails, static_cast<int>(rail)) == rails.end()) return {};
   std::string name = "[segment:" + std::to_string(rails.size()) + "] @";
   for (std::size_t part = 0; part < rails.size(); ++part) name += (part == 0 ? "" : ",") + std::to_string(rails[part]);
   return name;
@@ -53,7 +55,7 @@ std::vector<std::string> motif_names(const Call& call, const CandidateContext& c
   if (call.collective == Collective::alltoall || bytes < long_vector) return names;
   if (const std::vector<double> shares = rail_shares(context.machine);
       differ(shares) && context.rails == static_cast<int>(shares.size()))
-    names.push_back(by_rates(shares));
+    if (std::string name = by_rates(shares); !name.empty()) names.push_back(std::move(name));
   if (call.collective == Collective::allreduce && hierarchy.uniform() && hierarchy.ranks() > hierarchy.nodes())
     names.push_back("[segment:" + std::to_string(pipelined_segments) +
                     ",tree:" + std::to_string(hierarchy.ranks() / hierarchy.nodes()) + "]");

@@ -15,6 +15,10 @@ struct Baselines {
   JointPlan joint;
 };
 
+// Those that need no more than a search, each with the limits of `options`.
+double as_issued(const StepGraph& graph, const JointSearchOptions& options);
+double last_in_first_out(const StepGraph& graph, const JointSearchOptions& options);
+
 // Each search has the limits of `options`; what else it says about freedom is left aside.
 Baselines baselines(const StepGraph& graph, const JointSearchOptions& options);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/choose/motif_cost.h"
 #include "plan/motif/motif.h"
 
 namespace plait::plan::step {
@@ -18,10 +17,9 @@ Step on_ranks(Step step, int ranks, int to_ranks) {
 }
 
 Machine over_fastest_rail(Machine machine) {
-  const double share = std::ranges::max(rail_shares(machine));
   for (LinkLevel& level : machine.levels) {
     if (!level.network || level.rails < 2) continue;
-    level.port_seconds_per_byte /= share;
+    level.port_seconds_per_byte /= level.rail_shares.empty() ? 1.0 / level.rails : std::ranges::max(level.rail_shares);
     level.take_rails({});
   }
   return machine;

@@ -81,11 +81,22 @@ void Recorder::add_persistent(const CallKind& kind, std::uint64_t bytes, std::ui
   });
 }
 
-void Recorder::add_start(std::uint64_t request, Span time) noexcept {
+void Recorder::add_start(std::uint64_t request, std::uint64_t now_ns) noexcept {
   record([&] {
     const auto found = persistent_.find(request);
-    if (found != persistent_.end()) post(found->second.kind, found->second.bytes, time, request);
+    if (found != persistent_.end()) post(found->second.kind, found->second.bytes, {now_ns, now_ns}, request);
   });
+}
+
+void Recorder::rename(std::uint64_t request, std::uint64_t renamed) noexcept {
+  record([&] {
+    if (auto made = persistent_.extract(request); !made.empty()) persistent_.insert_or_assign(renamed, made.mapped());
+    if (auto started = posted_.extract(request); !started.empty()) posted_.insert_or_assign(renamed, started.mapped());
+  });
+}
+
+void Recorder::forget(std::uint64_t request) noexcept {
+  record([&] { persistent_.erase(request); });
 }
 
 void Recorder::note_complete(std::uint64_t request, std::uint64_t now_ns) noexcept {

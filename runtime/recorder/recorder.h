@@ -35,7 +35,10 @@ class Recorder {
   // A persistent collective, which add_start() then starts, by its request. Where a key comes again the older one is
   // gone.
   void add_persistent(const CallKind& kind, std::uint64_t bytes, std::uint64_t request) noexcept;
-  void add_start(std::uint64_t request, Span time) noexcept;                 // of keys that it does not know: nothing
+  // Of keys that it does not know: nothing. Before the start: that may find it complete.
+  void add_start(std::uint64_t request, std::uint64_t now_ns) noexcept;
+  void rename(std::uint64_t request, std::uint64_t renamed) noexcept;        // the request has another key from now on
+  void forget(std::uint64_t request) noexcept;                               // a persistent one is freed
   void note_complete(std::uint64_t request, std::uint64_t now_ns) noexcept;  // found so by whoever moves it on
   void add_wait(std::uint64_t request, Span time) noexcept;                  // of keys that it does not know: nothing
   void add_mark() noexcept;

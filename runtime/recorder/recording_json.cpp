@@ -87,6 +87,7 @@ class StepMaker {
     std::size_t parts = 0;
     for (const FoldedWait& wait : call.waits) {
       computed_ += share(wait.computed);
+      if (!is_operation(wait.call)) computed_ += share(wait.waited);
       if (!usual(wait)) continue;
       if (computed_ > shortest_computation && step_->tasks.size() < most_tasks)
         compute("before." + std::to_string(index) + "." + std::to_string(parts++));
@@ -97,11 +98,18 @@ class StepMaker {
     operate(index, call);
   }
 
+  std::size_t bytes_of(std::size_t call) const {
+    return static_cast<std::size_t>(std::llround(folded_.calls[call].bytes.mean()));
+  }
+
+  // Others are computation: as long as the program was in the call, and waited for it. No schedule keeps persistent
+  // ones.
+  bool is_operation(std::size_t call) const {
+    return plan::step::in_steps(kind(call).collective) && kind(call).form != Form::persistent && bytes_of(call) > 0;
+  }
+
   void operate(std::size_t index, const FoldedCall& call) {
     const CallKind& what = kind(index);
-    // No schedule keeps persistent ones.
-    const bool in_step = plan::step::in_steps(what.collective) && what.form != Form::persistent;
-    const auto bytes = static_cast<std::size_t>(std::llround(call.bytes.mean()));
     const bool blocking = what.form == Form::blocking;
     Task task{.name = name_of_call(index, what)};
     task.after.push_back(program_);
@@ -110,10 +118,10 @@ class StepMaker {
     task.site = name_of_site(what.site);
     task.type = what.type;
     task.op = what.op;
-    if (in_step && bytes > 0)
-      task.collective = what.collective, task.bytes = bytes;
+    if (is_operation(index))
+      task.collective = what.collective, task.bytes = bytes_of(index);
     else
-      task.seconds = std::max(nanosecond * (blocking ? call.inside.mean() : call.took.mean()), nanosecond);
+      task.seconds = std::max(nanosecond * call.inside.mean(), nanosecond);
     if (blocking) {
       // Operations of a communicator run in the order in which they were issued.
       const auto last = last_blocking_.find(what.communicator);

@@ -135,6 +135,7 @@ bool SetUp::leave_beyond() {
   if (job().first_rank)
     warn(std::string(name(beyond)) + ": the rates of the " + (rails_ ? "rails " + rails_->names() : "network") +
          " cannot be measured: left out");
+  forget_network_rates();
   rails_.reset();
   registered_.leave(beyond);
   candidates_ = others;

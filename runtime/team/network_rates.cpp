@@ -255,6 +255,12 @@ RateMeter meter_of(Channel& channel) {
               }};
 }
 
+void forget_network_rates() {
+  known_node_rate.store(0);
+  known_switch_rate.store(0);
+  known_way.store(0);
+}
+
 Status measure_once(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter) {
   return measure_rates(oob, hierarchy, meter).status();
 }

@@ -46,6 +46,9 @@ RateMeter meter_of(Channel& channel);
 // where that is long indeed, the rate once more with up to eight times the bytes.
 Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter);
 
+// What is known of the network is of one that is not used any more.
+void forget_network_rates();
+
 // Collective: one trial between each node's first rank and the next node's; what is found is the meter's to keep. Fails
 // (unavailable) on all ranks where it fails on one.
 Status measure_once(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter);

@@ -38,7 +38,8 @@ constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's iden
 // differ by more than this they are measured once more, for so long that a processor's absence does not count.
 constexpr double seem_same_within = 1.2;
 constexpr double exact_trial_s = 0.1;
-constexpr int most_longer = 32;
+constexpr int most_times_longer =
+    12;  // 7.5 MiB, within the limit of a trial also where the first figure was far too fast
 // Rails whose rates differ by less than that measurement wavers are taken to be the same.
 constexpr double same_within = 1.25;
 constexpr double picoseconds_kib = 1e12 * 1024;
@@ -390,7 +391,7 @@ bool differ(const std::vector<double>& seconds) {
 int longer_for(double seconds_a_byte) {
   constexpr double usual_bytes = double{rate_piece_bytes} * (untimed_pieces + timed_pieces);
   return static_cast<int>(
-      std::clamp<double>(std::ceil(exact_trial_s / (seconds_a_byte * usual_bytes)), 1, most_longer));
+      std::clamp<double>(std::ceil(exact_trial_s / (seconds_a_byte * usual_bytes)), 1, most_times_longer));
 }
 
 }  // namespace
@@ -429,9 +430,12 @@ void RailNetwork::take_weights(const std::vector<double>& seconds) {
 
 std::vector<double> RailNetwork::shares() const {
   if (std::ranges::find(weights_, 0.0) != weights_.end()) return {};
+  constexpr double parts = 32;
   const double sum = std::accumulate(weights_.begin(), weights_.end(), 0.0);
   std::vector<double> shares;
-  for (const double weight : weights_) shares.push_back(weight / sum);
+  for (const double weight : weights_) shares.push_back(std::max(1.0, std::round(parts * weight / sum)));
+  const double taken = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= taken;
   return shares;
 }
 

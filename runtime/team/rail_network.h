@@ -39,8 +39,8 @@ class RailNetwork {
   // network is fast, once in a process's life. Fails (unavailable) where a rail cannot be measured any more, on all
   // ranks.
   Status measure_shares(const Hierarchy& hierarchy);
-  // By rail what it has of the whole rate, with rates known: their sum is 1. Empty where long messages leave some rail
-  // out.
+  // By rail what it has of the whole rate, with rates known, in 32nds: their sum is 1. Plans depend on it, which should
+  // not waver with what is measured. Empty where long messages leave some rail out.
   std::vector<double> shares() const;
   double seconds_per_byte() const { return seconds_per_byte_; }  // over all rails together; 0: not known
   // IPv4 addresses of all ranks on the fastest rail, in host order, with rates known; empty where it is no Ethernet.

@@ -98,6 +98,7 @@ class Verdicts(unittest.TestCase):
         # The launcher, of a rank that had not started MPI.
         unnamed = "Primary job  terminated normally, but 1 process returned\na non-zero exit code. Per user-direction\n"
         self.assertEqual(self.violations(run, status=137, output="---\n" + unnamed), [])
+        self.assertTrue(judge(run, Seen(status=137, output="---\n" + unnamed)).named.startswith("Primary job"))
         self.assertEqual(len(self.violations(run, status=137, output="soak_job: begun\n" + unnamed)), 1)
         # It was not struck: the job had ended.
         self.assertEqual(self.violations(run, output=DONE, struck=False), [])

@@ -42,6 +42,7 @@ TEST(MotifNames, LongExchangesAreSplinedByNodes) {
 TEST(MotifNames, SegmentsAreDealtByRates) {
   EXPECT_EQ(names(Collective::bcast, 8 * mib, {2, 2}, {0.8, 0.2}), Names{"[segment:5] @0,0,0,0,1"});
   EXPECT_EQ(names(Collective::bcast, 8 * mib, {2, 2}, {0.5, 0.5}), Names{}) << "rails that a message is halved for";
+  EXPECT_EQ(names(Collective::bcast, 8 * mib, {2, 2}, {0.95, 0.05}), Names{}) << "an eighth is too much for the other";
   EXPECT_EQ(names(Collective::bcast, 8 * mib, {4}, {0.8, 0.2}), Names{}) << "one node";
   EXPECT_EQ(names(Collective::bcast, 4096, {2, 2}, {0.8, 0.2}), Names{});
   const Names reductions = names(Collective::allreduce, 8 * mib, {2, 2}, {0.25, 0.75});

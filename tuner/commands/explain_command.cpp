@@ -140,8 +140,8 @@ void add_plan(const Question& question, const std::string& plan, bool from_table
 }
 
 void sort_plans(Answer& answer) {
-  std::stable_sort(answer.plans.begin(), answer.plans.end(),
-                   [](const Explained& a, const Explained& b) { return a.breakdown.seconds < b.breakdown.seconds; });
+  std::ranges::stable_sort(answer.plans, {},
+                           [](const Explained& one) { return order_seconds(one.plan, one.breakdown.seconds); });
 }
 
 // Fails where the machine's figures leave no plan a time.

@@ -36,7 +36,7 @@ AgendaItem item_of(Collective collective, std::size_t bytes, const TunedRanges& 
 }  // namespace
 
 std::string with_chunks(std::string plan, Collective collective) {
-  const bool told = collective == Collective::alltoall || plan.find(" x") != plan.npos;
+  const bool told = collective == Collective::alltoall || plan.starts_with('[') || plan.find(" x") != plan.npos;
   return told ? plan : plan + " x1";
 }
 

@@ -288,8 +288,8 @@ int recorded(Recorder& to, int count, MPI_Request* requests, Call&& call, Done&&
   return code;
 }
 
-// Whether a request's number is in the list that the call has filled, whose length is MPI_UNDEFINED, below 0, where it had
-// none to look at.
+// Whether a request's number is in the list that the call has filled, whose length is MPI_UNDEFINED, below 0, where it
+// had none to look at.
 auto among(const int* completed, const int* indices) {
   return [=](int i) { return *completed > 0 && std::find(indices, indices + *completed, i) != indices + *completed; };
 }

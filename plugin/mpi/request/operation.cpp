@@ -21,11 +21,21 @@ struct Pool {
 };
 constinit Pool pool;
 
+// Where the binding makes the requests, nobody sees the program wait for a persistent one: that it is complete stands
+// for it.
+void note_complete(Recorder& to, const MpiOperation& operation) {
+  const std::uint64_t now_ns = tl::monotonic_ns();
+  const bool persistent = operation.space != nullptr;
+  const std::uint64_t key = key_of(persistent ? operation.persistence.handle : operation.handle);
+  to.note_complete(key, now_ns);
+  if (persistent && host().make_persistent_request != nullptr) to.add_wait(key, {now_ns, now_ns});
+}
+
 }  // namespace
 
 void MpiOperation::tell() noexcept {
   if (Recorder* to = recorder(); to != nullptr) [[unlikely]]
-    to->note_complete(key_of(space == nullptr ? handle : persistence.handle), tl::monotonic_ns());
+    note_complete(*to, *this);
   if (space != nullptr)
     persistence.conclude_start(*this);
   else if (abandoned)

@@ -92,7 +92,10 @@ int make_handle(MpiOperation& operation) {
 int activate(MpiOperation& operation, MPI_Request* request) {
   if (of_binding()) return MPI_SUCCESS;  // it knows
   if (const int error = start_receive(request); error != MPI_SUCCESS) return error;
-  if (*request != operation.persistence.handle) rename(operation, *request);
+  if (*request == operation.persistence.handle) return MPI_SUCCESS;
+  if (Recorder* to = recorder(); to != nullptr) [[unlikely]]
+    to->rename(key_of(operation.persistence.handle), key_of(*request));
+  rename(operation, *request);
   return MPI_SUCCESS;
 }
 
@@ -158,6 +161,8 @@ int make_request(MpiOperation& operation, PersistentSpace& space, MPI_Request* r
 }
 
 void request_freed(MPI_Request handle) {
+  if (Recorder* to = recorder(); to != nullptr) [[unlikely]]
+    to->forget(key_of(handle));
   MpiOperation* operation = find(handle);
   if (operation == nullptr) return;
   strike_out(handle);
@@ -195,31 +200,23 @@ int start_all_unrecorded(int count, MPI_Request requests[]) {
   return code;
 }
 
-template <class Start>
-int recorded_start(Recorder& to, int count, const MPI_Request* requests, Start&& start) {
-  const std::uint64_t begin_ns = monotonic_ns();
-  const int code = start();
-  const Span time{.begin_ns = begin_ns, .end_ns = monotonic_ns()};
-  if (code == MPI_SUCCESS)
-    for (int i = 0; i < count; ++i) to.add_start(key_of(requests[i]), time);
-  return code;
-}
-
 }  // namespace
 
 int start(MPI_Request* request) {
   if (Recorder* to = recorder(); to != nullptr && request != nullptr) [[unlikely]]
-    return recorded_start(*to, 1, request, [&] { return start_unrecorded(request); });
+    to->add_start(key_of(*request), monotonic_ns());
   return start_unrecorded(request);
 }
 
 int startall(int count, MPI_Request requests[]) {
   if (Recorder* to = recorder(); to != nullptr && requests != nullptr) [[unlikely]]
-    return recorded_start(*to, count, requests, [&] { return start_all_unrecorded(count, requests); });
+    for (int i = 0; i < count; ++i) to->add_start(key_of(requests[i]), monotonic_ns());
   return start_all_unrecorded(count, requests);
 }
 
 int request_free(MPI_Request* request) {
+  if (Recorder* to = recorder(); to != nullptr && request != nullptr) [[unlikely]]
+    to->forget(key_of(*request));
   MpiOperation* operation = request != nullptr ? find(*request) : nullptr;
   if (operation == nullptr) return host().request_free(request);
   strike_out(operation->persistence.handle);
