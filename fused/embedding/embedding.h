@@ -1,0 +1,112 @@
+// Embedding pooling and all-to-all in one: what plait_fused_embedding_create() makes. Each rank has some tables, whole;
+// it looks up the bags of the whole batch in them. The output of each rank is its share of the batch, a row a sample:
+// the bags of all ranks' tables side by side, ready for the next layer.
+//
+// The method: Punniyamurthy et al., SC '24 (fused/tiles/tiles.h). Each rank computes tables * batch bags and sends
+// (N - 1)/N of them; the others lie where they are computed.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "fused/embedding/arguments.h"
+#include "fused/exchange/exchange.h"
+#include "fused/ground/fused_plan.h"
+#include "fused/ground/ground.h"
+#include "fused/kernels/pooling.h"
+#include "fused/layer.h"
+#include "fused/tiles/slice_size.h"
+#include "fused/tiles/tiles.h"
+#include "fused/workers/crew.h"
+#include "runtime/oob/oob.h"
+#include "runtime/reshard/members.h"
+
+namespace plait::fused {
+
+class Embedding final : public FusedPlan {
+ public:
+  // Collective over `all`; blocks. All ranks succeed or all fail; a rank without a complaint of its own has that of the
+  // first one with one.
+  static Result<std::unique_ptr<Embedding>> make(Oob& all, const EmbeddingArguments& arguments,
+                                                 const MakeMembers& make_members);
+  ~Embedding() override;
+
+  // Begins a run. `lookup` stays as it is, and the output is left alone, until wait(). Does not block; allocates
+  // nothing, but what a channel takes. With one worker the computation is wait()'s.
+  Status start(const Lookup& lookup);
+  // Ends it: this rank's output is complete. `invalid` on all ranks where a rank's lookup cannot be used, with the
+  // argument, the rank and the value: no output was touched, and the plan is as good as before. After any other failure
+  // the plan can only be freed.
+  Status wait();
+
+  Members& members() { return ground_->members(); }
+  int workers() const { return crew_->workers(); }
+  // What was planned, as JSON: workers, slices, and how they reach the others.
+  const std::string& description() const { return description_; }
+
+ private:
+  // What this rank computes for one owner.
+  struct Share {
+    Pane pane;
+    std::int64_t first_bag = 0;                          // of the owner's rows, in the batch
+    std::unique_ptr<std::atomic<std::uint32_t>[]> left;  // by slice: tiles that are not done
+    alignas(64) std::atomic<std::uint32_t> next{0};      // the next tile that nobody has taken
+  };
+  struct Taken {
+    int owner = 0;
+    std::uint32_t tile = 0;
+  };
+  enum class Take : std::uint8_t { one, later, none };
+
+  Embedding() = default;
+  static Result<std::unique_ptr<Embedding>> make_together(Oob& all, const EmbeddingArguments& arguments,
+                                                          const MakeMembers& make_members);
+  Status connect(Oob& all, const MakeMembers& make_members);
+  Status agree_on_sizes();
+  Status lay_out(ExchangeRequest& request);
+  Pane pane_of(int producer, int owner) const;
+  Blocks blocks_of(const Pane& pane, int producer) const;
+  int node_of(int rank) const;
+  int rank() const { return ground_->rank(); }
+  int ranks() const { return ground_->ranks(); }
+  std::int64_t tables_of(int rank) const {
+    return first_table_[static_cast<std::size_t>(rank) + 1] - first_table_[static_cast<std::size_t>(rank)];
+  }
+  void describe();
+
+  void arm();
+  void work(int worker) noexcept;
+  Take take(std::size_t& first, Taken& taken);
+  void compute(const Taken& taken);
+
+  EmbeddingProblem problem_;
+  std::unique_ptr<Ground> ground_;
+  std::vector<std::int64_t> first_table_;  // by rank, among all ranks' tables; and their number
+  struct Sizes {
+    WayCost near, far;
+    std::int64_t processors = 1;
+  } sizes_;
+  std::vector<std::unique_ptr<Share>> shares_;  // by owner
+  std::vector<int> order_;                      // of the owners
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Crew> crew_;
+  PoolingKernel kernel_ = nullptr;
+  std::string description_;
+
+  // Of the run at hand.
+  struct Work {
+    Embedding& of;
+    void operator()(int worker) const noexcept { of.work(worker); }
+  } work_{*this};
+  Lookup lookup_;
+  bool started_ = false;
+  Status failure_;
+};
+
+}  // namespace plait::fused
