@@ -29,7 +29,7 @@ void Exchange::begin(const Complaint* complaint) {
     source.seen = 0;
     source.taken.store(0, std::memory_order_relaxed);
   }
-  for (Owner& owner : owners_) owner.open.store(owner.reach == Reach::messages, std::memory_order_relaxed);
+  for (Owner& owner : owners_) owner.open.store(mine.well != 0 && owner.reach == Reach::messages, std::memory_order_relaxed);
   state_.store(State::open, std::memory_order_release);
   if (messages_ != nullptr) messages_->begin(mine);
   if (inbox_.exists()) inbox_.announcement(run_).post(mine);
@@ -46,8 +46,10 @@ void Exchange::fail(const Status& cause) {
 void Exchange::note(int rank, const Announcement& said) {
   heard_[index(rank)] = 1;
   ++heard_ranks_;
-  if (owners_[index(rank)].reach == Reach::staged) owners_[index(rank)].open.store(true, std::memory_order_release);
   if (said.well == 0 && (!refusal_ || rank < refusal_->rank)) refusal_ = Refusal{rank, said.complaint};
+  // A rank that has complained itself, or knows of one that has, computes nothing any more.
+  Owner& owner = owners_[index(rank)];
+  if (owner.reach == Reach::staged && !refusal_) owner.open.store(true, std::memory_order_release);
   if (heard_ranks_ == ranks_) decide();
 }
 

@@ -64,7 +64,7 @@ class Exchange {
 
   // ---- In a run, by any worker ----
 
-  // Whether slices for the owner may be written yet.
+  // Whether slices for the owner may be written yet; never in a run of which this rank complains.
   bool may_write(int owner) const { return owners_[index(owner)].open.load(std::memory_order_acquire); }
   Target target(int owner, std::uint32_t slice) const;
   // All of the slice is written, and the caller has seen that.
