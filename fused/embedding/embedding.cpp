@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/attempt.h"
-#include "fused/workers/worker_count.h"
 
 namespace plait::fused {
 namespace {
@@ -62,9 +61,11 @@ Status Embedding::connect(Oob& all, const MakeMembers& make_members) {
   if (!exchange.ok()) return exchange.status();
   exchange_ = std::move(*exchange);
   return attempt([&]() -> Status {
-    const int wanted = problem_.options.workers != 0 ? problem_.options.workers : static_cast<int>(sizes_.processors);
-    crew_ = std::make_unique<Crew>(wanted);
+    const int workers = problem_.options.workers != 0 ? problem_.options.workers : processors_.own;
+    crew_ = std::make_unique<Crew>(workers, processors_.crowded || workers > processors_.own);
     kernel_ = pooling_kernel(problem_.type, problem_.weighted);
+    line_up_tiles();
+    arm();
     describe();
     return {};
   });
@@ -89,9 +90,9 @@ Status Embedding::agree_on_sizes() {
   if (const Team* team = ground_->team(); team != nullptr)
     sizes_ = {.near = cost_within_node(team->planner.machine()), .far = cost_between_nodes(team->planner.machine())};
   if (Status met = oob.tell_all(&sizes_, sizeof sizes_, "agree on their slices"); !met.ok()) return met;
-  const Result<int> processors = own_processors(oob);
+  const Result<Processors> processors = own_processors(oob);
   if (!processors.ok()) return processors.status();
-  sizes_.processors = *processors;
+  processors_ = *processors;
   return {};
 }
 
@@ -127,9 +128,7 @@ Status Embedding::lay_out(ExchangeRequest& request) {
   const std::uint64_t pitch = static_cast<std::uint64_t>(first_table_.back()) * problem_.cell_bytes();
   const Range own = share_of(problem_.batch, ranks(), rank());
   request.output = {.data = problem_.output, .pitch = pitch, .bytes = static_cast<std::uint64_t>(own.length()) * pitch};
-  std::vector<int> nodes;
   for (int other = 0; other < ranks(); ++other) {
-    nodes.push_back(node_of(other));
     auto share = std::make_unique<Share>();
     share->pane = pane_of(rank(), other);
     share->first_bag = share_of(problem_.batch, ranks(), other).begin;
@@ -138,9 +137,31 @@ Status Embedding::lay_out(ExchangeRequest& request) {
     request.incoming.push_back(other == rank() ? Blocks() : blocks_of(pane_of(other, rank()), other));
     shares_.push_back(std::move(share));
   }
-  order_ = problem_.options.aware ? communication_order(nodes, rank()) : plain_order(ranks());
-  arm();
   return {};
+}
+
+// What goes by messages comes first, an owner after the other: it has the longest way. What is written to where it
+// stays waits for nothing but memory, which is used best where each table is read once for all owners.
+void Embedding::line_up_tiles() {
+  std::vector<const Pane*> panes;
+  std::vector<int> nodes;
+  for (int owner = 0; owner < ranks(); ++owner) {
+    panes.push_back(&shares_[static_cast<std::size_t>(owner)]->pane);
+    nodes.push_back(node_of(owner));
+  }
+  const auto add = [&](std::vector<int> owners) {
+    queues_.push_back(std::make_unique<Queue>());
+    queues_.back()->turns = line_up(panes, owners);
+    queues_.back()->owners = std::move(owners);
+  };
+  std::vector<int> near;
+  const bool aware = problem_.options.aware;
+  for (const int owner : aware ? communication_order(nodes, rank()) : plain_order(ranks()))
+    if (aware && exchange_->reach(owner) != Reach::messages)
+      near.push_back(owner);
+    else
+      add({owner});
+  if (!near.empty()) add(std::move(near));
 }
 
 void Embedding::describe() {
@@ -167,11 +188,9 @@ Embedding::~Embedding() {
 
 // Tiles that were not computed, of a run that was over before, count again.
 void Embedding::arm() {
-  for (const auto& share : shares_) {
-    share->next.store(0, std::memory_order_relaxed);
+  for (const auto& share : shares_)
     for (std::size_t slice = 0; slice < share->pane.slices.size(); ++slice)
       share->left[slice].store(share->pane.slices[slice].tiles, std::memory_order_relaxed);
-  }
 }
 
 Status Embedding::start(const Lookup& lookup) {
@@ -180,7 +199,7 @@ Status Embedding::start(const Lookup& lookup) {
   lookup_ = lookup;
   Complaint complaint;
   const bool bad = complains(problem_, lookup, complaint);
-  for (const auto& share : shares_) share->next.store(0, std::memory_order_relaxed);
+  for (const auto& queue : queues_) queue->next.store(0, std::memory_order_relaxed);
   exchange_->begin(bad ? &complaint : nullptr);
   started_ = true;
   crew_->begin(work_);
@@ -205,30 +224,32 @@ Status Embedding::wait() {
   });
 }
 
-// `first`: owners before this one have no tiles left.
-Embedding::Take Embedding::take(std::size_t& first, Taken& taken) {
+bool Embedding::may_take(const Queue& queue) const {
+  return std::ranges::all_of(queue.owners, [this](int owner) { return exchange_->may_write(owner); });
+}
+
+// `first`: queues before this one have no tiles left.
+Embedding::Take Embedding::take(std::size_t& first, Turn& taken) {
   bool later = false;
-  for (std::size_t at = first; at < order_.size(); ++at) {
-    const int owner = order_[at];
-    Share& share = *shares_[static_cast<std::size_t>(owner)];
-    const auto tiles = static_cast<std::uint32_t>(share.pane.tiles.size());
-    if (share.next.load(std::memory_order_relaxed) >= tiles) {
+  for (std::size_t at = first; at < queues_.size(); ++at) {
+    Queue& queue = *queues_[at];
+    if (queue.next.load(std::memory_order_relaxed) >= queue.turns.size()) {
       if (at == first) ++first;
       continue;
     }
-    if (!exchange_->may_write(owner)) {
+    if (!may_take(queue)) {
       later = true;
       continue;
     }
-    const std::uint32_t tile = share.next.fetch_add(1, std::memory_order_relaxed);
-    if (tile >= tiles) continue;
-    taken = {owner, tile};
+    const std::uint32_t turn = queue.next.fetch_add(1, std::memory_order_relaxed);
+    if (turn >= queue.turns.size()) continue;
+    taken = queue.turns[turn];
     return Take::one;
   }
   return later ? Take::later : Take::none;
 }
 
-void Embedding::compute(const Taken& taken) {
+void Embedding::compute(const Turn& taken) {
   Share& share = *shares_[static_cast<std::size_t>(taken.owner)];
   const Tile& tile = share.pane.tiles[taken.tile];
   const Slice& slice = share.pane.slices[tile.slice];
@@ -259,9 +280,9 @@ void Embedding::work(int worker) noexcept {
   const bool leads = worker == 0;
   std::size_t first = 0;
   std::uint32_t vain = 0;
-  Patience patience;
+  Patience patience(crew_->crowded());
   while (!exchange_->is_over()) {
-    Taken taken;
+    Turn taken;
     const Take found = take(first, taken);
     if (found == Take::one) compute(taken);
     if (exchange_->turn(leads) || found == Take::one) {

@@ -24,6 +24,7 @@
 #include "fused/tiles/slice_size.h"
 #include "fused/tiles/tiles.h"
 #include "fused/workers/crew.h"
+#include "fused/workers/worker_count.h"
 #include "runtime/oob/oob.h"
 #include "runtime/reshard/members.h"
 
@@ -56,11 +57,12 @@ class Embedding final : public FusedPlan {
     Pane pane;
     std::int64_t first_bag = 0;                          // of the owner's rows, in the batch
     std::unique_ptr<std::atomic<std::uint32_t>[]> left;  // by slice: tiles that are not done
-    alignas(64) std::atomic<std::uint32_t> next{0};      // the next tile that nobody has taken
   };
-  struct Taken {
-    int owner = 0;
-    std::uint32_t tile = 0;
+  // Tiles that workers take in their order, once what they are for may be written.
+  struct Queue {
+    Lineup turns;
+    std::vector<int> owners;
+    alignas(64) std::atomic<std::uint32_t> next{0};  // the next that nobody has taken
   };
   enum class Take : std::uint8_t { one, later, none };
 
@@ -78,22 +80,24 @@ class Embedding final : public FusedPlan {
   std::int64_t tables_of(int rank) const {
     return first_table_[static_cast<std::size_t>(rank) + 1] - first_table_[static_cast<std::size_t>(rank)];
   }
+  void line_up_tiles();
   void describe();
 
   void arm();
   void work(int worker) noexcept;
-  Take take(std::size_t& first, Taken& taken);
-  void compute(const Taken& taken);
+  bool may_take(const Queue& queue) const;
+  Take take(std::size_t& first, Turn& taken);
+  void compute(const Turn& taken);
 
   EmbeddingProblem problem_;
   std::unique_ptr<Ground> ground_;
   std::vector<std::int64_t> first_table_;  // by rank, among all ranks' tables; and their number
   struct Sizes {
     WayCost near, far;
-    std::int64_t processors = 1;
   } sizes_;
+  Processors processors_;
   std::vector<std::unique_ptr<Share>> shares_;  // by owner
-  std::vector<int> order_;                      // of the owners
+  std::vector<std::unique_ptr<Queue>> queues_;  // the most urgent first
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Crew> crew_;
   PoolingKernel kernel_ = nullptr;

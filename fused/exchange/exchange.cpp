@@ -29,7 +29,8 @@ void Exchange::begin(const Complaint* complaint) {
     source.seen = 0;
     source.taken.store(0, std::memory_order_relaxed);
   }
-  for (Owner& owner : owners_) owner.open.store(mine.well != 0 && owner.reach == Reach::messages, std::memory_order_relaxed);
+  for (Owner& owner : owners_)
+    owner.open.store(mine.well != 0 && owner.reach == Reach::messages, std::memory_order_relaxed);
   state_.store(State::open, std::memory_order_release);
   if (messages_ != nullptr) messages_->begin(mine);
   if (inbox_.exists()) inbox_.announcement(run_).post(mine);

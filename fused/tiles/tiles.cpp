@@ -72,6 +72,18 @@ std::vector<int> communication_order(std::span<const int> node_of, int rank) {
   return order;
 }
 
+Lineup line_up(std::span<const Pane* const> panes, std::span<const int> owners) {
+  Lineup lineup;
+  for (const int owner : owners)
+    for (std::uint32_t tile = 0; tile < panes[static_cast<std::size_t>(owner)]->tiles.size(); ++tile)
+      lineup.push_back({owner, tile});
+  const auto column = [&](const Turn& turn) {
+    return panes[static_cast<std::size_t>(turn.owner)]->tiles[turn.tile].box.columns.begin;
+  };
+  std::ranges::stable_sort(lineup, {}, column);
+  return lineup;
+}
+
 std::vector<int> plain_order(int ranks) {
   std::vector<int> order(static_cast<std::size_t>(ranks));
   std::iota(order.begin(), order.end(), 0);

@@ -68,6 +68,17 @@ Range share_of(std::int64_t rows, int ranks, int rank);
 // of its node, then itself. Each rank begins behind itself, so that not all send to the same one. `node_of`: by rank.
 std::vector<int> communication_order(std::span<const int> node_of, int rank);
 
+// A tile's place in the order in which a rank computes.
+struct Turn {
+  std::int32_t owner = 0;
+  std::uint32_t tile = 0;  // in the owner's pane
+};
+using Lineup = std::vector<Turn>;
+
+// The tiles for some owners, column by column, and each column's in the order of `owners`: what a column is computed
+// from (a table, a block of a matrix) is fetched from memory once for all of them. `panes`: by owner.
+Lineup line_up(std::span<const Pane* const> panes, std::span<const int> owners);
+
 // As it lies in the output: from rank 0 on. For comparison.
 std::vector<int> plain_order(int ranks);
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <string>
 
+#include "tl/trace.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -15,10 +17,13 @@
 namespace plait::fused {
 namespace {
 
-constexpr std::uint32_t spins = 200;      // some microseconds
-constexpr std::uint32_t yields = 20'000;  // some milliseconds, where nobody else wants the core
-constexpr long nap_ns = 50'000;
-constexpr int looks_for_a_round = 2'000;  // before a thread sleeps: longer than between two runs in a loop
+// As the engine's waits (tl/wait_strategy.h): spinning, then a yield now and then, then naps of a hundredth of the
+// wait.
+constexpr std::uint32_t spins = 16'384, yield_every = 64;
+constexpr std::uint64_t nap_after_ns = 5'000'000, longest_nap_ns = 1'000'000;
+constexpr std::uint32_t clock_every = 64;  // yields, between two looks at it
+// Of a thread that has no work, before it sleeps.
+constexpr int looks_for_a_round = 2'000;
 
 void pause_processor() {
 #if defined(__x86_64__)
@@ -47,18 +52,22 @@ class WithoutSignals {
 }  // namespace
 
 void Patience::wait() {
-  ++looks_;
-  if (looks_ <= spins) return pause_processor();
-  if (looks_ <= spins + yields) {
-    sched_yield();
-    return;
-  }
-  looks_ = spins + yields;
-  const timespec nap{0, nap_ns};
+  if (looks_++ == 0) since_ns_ = 0;
+  if (crowded_ || (looks_ > spins && looks_ % yield_every == 0)) return yield_or_rest();
+  pause_processor();
+}
+
+void Patience::yield_or_rest() {
+  sched_yield();
+  if (looks_ % (crowded_ ? clock_every : clock_every * yield_every) != 0) return;
+  const std::uint64_t now_ns = monotonic_ns();
+  if (since_ns_ == 0) since_ns_ = now_ns;
+  if (now_ns - since_ns_ < nap_after_ns) return;
+  const timespec nap{0, static_cast<long>(std::min((now_ns - since_ns_) / 100, longest_nap_ns))};
   nanosleep(&nap, nullptr);
 }
 
-Crew::Crew(int workers) {
+Crew::Crew(int workers, bool crowded) : crowded_(crowded) {
   const WithoutSignals quiet;
   threads_.reserve(static_cast<std::size_t>(std::max(workers, 1)) - 1);
   try {
@@ -90,14 +99,15 @@ void Crew::begin(Call call, const void* work) {
 
 void Crew::join() {
   call_(work_, 0);
-  Patience patience;
+  Patience patience(crowded_);
   while (busy_.load(std::memory_order_acquire) != 0) patience.wait();
 }
 
 void Crew::serve(int worker) {
   pthread_setname_np(pthread_self(), ("plait-fused" + std::to_string(worker)).c_str());
   for (std::uint32_t done = 0;; ++done) {
-    for (int looks = 0; looks < looks_for_a_round && round_.load(std::memory_order_acquire) == done; ++looks)
+    for (int looks = 0; !crowded_ && looks < looks_for_a_round && round_.load(std::memory_order_acquire) == done;
+         ++looks)
       pause_processor();
     round_.wait(done, std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;

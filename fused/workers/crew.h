@@ -15,12 +15,14 @@ namespace plait::fused {
 
 class Crew {
  public:
-  // Throws where the system makes no thread. One worker: there is only the caller.
-  explicit Crew(int workers);
+  // Throws where the system makes no thread. One worker: there is only the caller. `crowded`: there are more threads
+  // than cores for them.
+  explicit Crew(int workers, bool crowded = true);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
+  bool crowded() const { return crowded_; }
   int workers() const { return static_cast<int>(threads_.size()) + 1; }
 
   // The threads go to work: work(worker) once on each of them, from 1 on, side by side. `work` stays until join(), and
@@ -44,22 +46,26 @@ class Crew {
   alignas(64) std::atomic<std::uint32_t> round_{0};  // of which the threads do one after the other
   alignas(64) std::atomic<int> busy_{0};             // threads that are not through with it
   std::atomic<bool> stopping_{false};
+  const bool crowded_;
   std::vector<std::thread> threads_;
 };
 
-// How a thread waits for others: it looks, spins for a moment, gives its core away, and takes naps once that has gone
-// on for milliseconds. Not thread-safe.
+// How a thread waits for others: it looks, spins, gives its core away now and then, and takes naps once that has gone
+// on for milliseconds. Where threads outnumber cores (`crowded`) it gives its core away at once. Not thread-safe.
 class Patience {
  public:
+  explicit Patience(bool crowded) : crowded_(crowded) {}
   // After a look in vain.
   void wait();
   // After one that was not.
   void reset() { looks_ = 0; }
-  // Looks in vain so far.
-  std::uint32_t looks() const { return looks_; }
 
  private:
+  void yield_or_rest();
+
+  bool crowded_;
   std::uint32_t looks_ = 0;
+  std::uint64_t since_ns_ = 0;  // of the wait, taken when it turned out not to be short
 };
 
 }  // namespace plait::fused

@@ -30,7 +30,7 @@ Binding own_binding() {
 
 }  // namespace
 
-Result<int> own_processors(Oob& oob) {
+Result<Processors> own_processors(Oob& oob) {
   Binding mine;
   int processors = 1;
   std::vector<Binding> all;
@@ -42,7 +42,8 @@ Result<int> own_processors(Oob& oob) {
   });
   if (Status status = oob.go_on_together(ready); !status.ok()) return status;
   if (Status met = oob.gather_all(&mine, sizeof mine, all.data(), "count their workers"); !met.ok()) return met;
-  return std::max(processors / static_cast<int>(std::ranges::count(all, mine)), 1);
+  const auto sharing = static_cast<int>(std::ranges::count(all, mine));
+  return Processors{.own = std::max(processors / sharing, 1), .crowded = sharing > processors};
 }
 
 }  // namespace plait::fused

@@ -7,8 +7,12 @@
 
 namespace plait::fused {
 
-// Collective. The processors that this process may run on, shared out among the ranks that may run on just these; at
-// least one.
-Result<int> own_processors(Oob& oob);
+struct Processors {
+  int own = 1;  // that this process may run on, shared out among the ranks that may run on just these; at least 1
+  bool crowded = false;  // there are more such ranks than processors
+};
+
+// Collective.
+Result<Processors> own_processors(Oob& oob);
 
 }  // namespace plait::fused

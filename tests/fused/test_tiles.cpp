@@ -100,6 +100,23 @@ TEST(Tiles, OwnersWithTheLongestWayComeFirst) {
   EXPECT_EQ(plain_order(3), (std::vector<int>{0, 1, 2}));
 }
 
+TEST(Tiles, AreLinedUpColumnByColumnInTheOrderOfTheirOwners) {
+  const Pane one = cut({{0, 9}, {0, 3}}, {.slice_rows = 4, .slice_columns = 1, .tile_rows = 2});
+  const Pane other = cut({{0, 5}, {0, 3}}, {.slice_rows = 5, .slice_columns = 2, .tile_rows = 2});
+  const std::vector<const Pane*> panes = {&one, &other};
+  const Lineup lineup = line_up(panes, std::vector<int>{1, 0});
+  ASSERT_EQ(lineup.size(), one.tiles.size() + other.tiles.size());
+  std::set<std::pair<int, std::uint32_t>> turns;
+  std::vector<std::pair<std::int64_t, int>> places;  // column, place of the owner
+  for (const Turn& turn : lineup) {
+    turns.emplace(turn.owner, turn.tile);
+    const auto& tile = panes[static_cast<std::size_t>(turn.owner)]->tiles[turn.tile];
+    places.emplace_back(tile.box.columns.begin, turn.owner == 1 ? 0 : 1);
+  }
+  EXPECT_EQ(turns.size(), lineup.size());
+  EXPECT_TRUE(std::ranges::is_sorted(places));
+}
+
 TEST(SliceSize, IsWhereOverheadAndTheLastSlicesWayAreLeast) {
   const WayCost way{.overhead_s = 5e-6, .seconds_per_byte = 8e-9};
   constexpr std::uint64_t bytes = 32 << 20;
