@@ -4,17 +4,20 @@
 // One line of JSON.
 //
 //   mpirun -n N fused_loop [--batch 1024] [--tables 64] [--dim 256] [--pooling 32] [--rows 4096] [--type f32|bf16|i8]
-//                          [--rounds 11] [--options "workers=1"] [--private]
+//                          [--rounds 11] [--options "workers=1"] [--private] [--large-pages]
 #include <mpi.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -35,7 +38,7 @@ struct Settings {
   std::int64_t batch = 1024, tables = 64, dim = 256, pooling = 32, rows = 4096;
   std::string type = "f32", options = "workers=1";
   int rounds = 11;
-  bool private_output = false;
+  bool private_output = false, large_pages = false;
 
   RowType row_type() const { return type == "f32" ? RowType::f32 : type == "bf16" ? RowType::bf16 : RowType::i8; }
 };
@@ -59,15 +62,37 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
+// In large pages where the system has them: rows lie anywhere, and each is a page's address to look up.
+class TableMemory {
+ public:
+  TableMemory() = default;
+  TableMemory(std::size_t bytes, bool large_pages) : bytes_(bytes) {
+    constexpr std::size_t large_page = std::size_t{2} << 20;
+    const std::size_t whole = (bytes + large_page - 1) / large_page * large_page;
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(large_page, whole)));
+    if (large_pages) madvise(data_.get(), whole, MADV_HUGEPAGE);
+  }
+  std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  std::size_t bytes_ = 0;
+};
+
 class Model {
  public:
   explicit Model(const Settings& settings) : settings_(settings) {
     std::mt19937_64 random(static_cast<std::uint64_t>(world_rank) + 1);
     const std::size_t row_bytes = static_cast<std::size_t>(settings.dim) * plait::fused::bytes_of(settings.row_type());
     const std::size_t bytes = static_cast<std::size_t>(settings.rows) * row_bytes;
-    memory_.resize(static_cast<std::size_t>(settings.tables) * bytes);
+    memory_ = TableMemory(static_cast<std::size_t>(settings.tables) * bytes, settings.large_pages);
     // Small numbers of any type.
-    for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = static_cast<std::byte>(i * 2654435761u >> 28 & 0x3f);
+    for (std::size_t i = 0; i < memory_.size(); ++i)
+      memory_.data()[i] = static_cast<std::byte>(i * 2654435761u >> 28 & 0x3f);
     scales_.assign(static_cast<std::size_t>(settings.rows), 0.5f);
     rows_.assign(static_cast<std::size_t>(settings.tables), settings.rows);
     for (std::int64_t table = 0; table < settings.tables; ++table) {
@@ -94,7 +119,7 @@ class Model {
   }
   const std::vector<std::int64_t>& indices() const { return indices_; }
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
-  const std::vector<std::byte>& memory() const { return memory_; }
+  const TableMemory& memory() const { return memory_; }
   std::int64_t count() const { return static_cast<std::int64_t>(indices_.size()); }
 
   // The same look at the lookups as a fused run takes.
@@ -122,6 +147,7 @@ class Model {
                  .weights = nullptr,
                  .offsets = offsets_.data() + table * settings_.batch + bag,
                  .bags = std::min(bags_at_once, settings_.batch - bag),
+                 .next_end = offsets_[static_cast<std::size_t>((table + 1) * settings_.batch)],
                  .sums = reinterpret_cast<std::byte*>(results + bag * pitch + table * settings_.dim),
                  .pitch = pitch * static_cast<std::ptrdiff_t>(sizeof(float)),
                  .mean = false});
@@ -129,7 +155,7 @@ class Model {
 
  private:
   Settings settings_;
-  std::vector<std::byte> memory_;
+  TableMemory memory_;
   std::vector<float> scales_;
   std::vector<std::int64_t> rows_, indices_, offsets_;
   std::vector<const void*> data_list_;
@@ -161,7 +187,7 @@ void shuffle(const Settings& settings, const float* from, float* to) {
 }
 
 // Of all ranks at once: bytes a second of one.
-double read_rate(const std::vector<std::byte>& memory, int rounds) {
+double read_rate(const TableMemory& memory, int rounds) {
   std::vector<double> times;
   const auto* words = reinterpret_cast<const std::uint64_t*>(memory.data());
   const std::size_t count = memory.size() / sizeof(std::uint64_t) / 8 * 8;
@@ -222,6 +248,7 @@ void measure(const Settings& settings) {
                          {"type", settings.type},
                          {"rounds", settings.rounds},
                          {"private", settings.private_output},
+                         {"large_pages", settings.large_pages},
                          {"plan", nlohmann::json::parse(plait_fused_describe(plan))}};
   for (const auto& [name, all] : times) line["seconds"][name] = median(all);
   const double row_bytes =
@@ -254,6 +281,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", settings.rounds);
   app.add_option("--options", settings.options);
   app.add_flag("--private", settings.private_output);
+  app.add_flag("--large-pages", settings.large_pages);
   CLI11_PARSE(app, argc, argv);
   measure(settings);
   MPI_Finalize();

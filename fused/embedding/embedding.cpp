@@ -266,6 +266,7 @@ void Embedding::compute(const Turn& taken) {
            .weights = lookup_.weights,
            .offsets = lookup_.offsets + number * problem_.batch + share.first_bag + tile.box.rows.begin,
            .bags = tile.box.rows.length(),
+           .next_end = lookup_.offsets[(number + 1) * problem_.batch],
            .sums = sums,
            .pitch = static_cast<std::ptrdiff_t>(target.pitch),
            .mean = problem_.mean});

@@ -8,7 +8,6 @@
 #define HWY_TARGET_INCLUDE "fused/kernels/pooling.cpp"
 #include "hwy/foreach_target.h"
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,8 +20,10 @@ using Floats = hn::ScalableTag<float>;
 // Vectors of a sum that registers hold, beside what a row needs.
 constexpr std::size_t most_vectors = HWY_TARGET == HWY_AVX3 ? 16 : 8;
 
-// Rows that are on their way while one is added: what hides the memory's latency behind its rate.
-constexpr std::int64_t rows_ahead = 8;
+// What is on its way from memory while a row is added, and how many rows that may be. Measured (docs/fused.md): into
+// the second-level cache, which has more reads under way than the first.
+constexpr std::size_t bytes_ahead = 16 * 1024;
+constexpr std::size_t least_ahead = 4, most_ahead = 64;
 
 // ---- Elements of rows, as floats ----
 
@@ -88,12 +89,15 @@ HWY_INLINE const std::byte* row_at(const Bags& bags, std::int64_t at) {
   return bags.table + static_cast<std::size_t>(bags.indices[at] * bags.columns) * Row::bytes;
 }
 
-// Bytes [from, from + bytes) of the row that comes in a while.
+HWY_INLINE void fetch_line(const void* address) { __builtin_prefetch(address, 0, 2); }
+
+// Bytes [from, from + bytes) of a row that comes in a while.
 template <class Row>
 HWY_INLINE void fetch(const Bags& bags, std::int64_t at, std::size_t from, std::size_t bytes) {
   constexpr std::size_t line = 64;
   const std::byte* row = row_at<Row>(bags, at) + from;
-  for (std::size_t byte = 0; byte < bytes; byte += line) hwy::Prefetch(row + byte);
+  for (std::size_t byte = 0; byte < bytes; byte += line) fetch_line(row + byte);
+  if constexpr (std::is_same_v<Row, I8>) fetch_line(bags.scales + bags.indices[at]);
 }
 
 // Some columns of all bags: `vectors` of them from `first` on, or fewer where the row ends: then the last ones overlap,
@@ -106,14 +110,15 @@ void sum_columns(const Bags& bags, std::size_t first) {
   for (std::size_t v = 0; v < vectors; ++v) column[v] = HWY_MIN(first + v * lanes, last);
   const std::size_t from = first * Row::bytes;
   const std::size_t bytes = (column[vectors - 1] + lanes) * Row::bytes - from;
-  const std::int64_t end = bags.offsets[bags.bags];
+  const std::int64_t end = HWY_MAX(bags.offsets[bags.bags], bags.next_end);
+  const auto ahead = static_cast<std::int64_t>(HWY_MIN(HWY_MAX(bytes_ahead / bytes, least_ahead), most_ahead));
   std::byte* sum_at = bags.sums;
   for (std::int64_t bag = 0; bag < bags.bags; ++bag, sum_at += bags.pitch) {
     const std::int64_t begin = bags.offsets[bag], bag_end = bags.offsets[bag + 1];
     hn::Vec<Floats> sum[vectors];
     for (std::size_t v = 0; v < vectors; ++v) sum[v] = hn::Zero(d);
     for (std::int64_t at = begin; at < bag_end; ++at) {
-      if (at + rows_ahead < end) fetch<Row>(bags, at + rows_ahead, from, bytes);
+      if (at + ahead < end) fetch<Row>(bags, at + ahead, from, bytes);
       const std::byte* row = row_at<Row>(bags, at);
       if constexpr (Factor<Row, weighted>::any) {
         const auto factor = hn::Set(d, Factor<Row, weighted>::of(bags, at));

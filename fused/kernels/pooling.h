@@ -24,6 +24,9 @@ struct Bags {
   const float* weights = nullptr;         // by index; only where the kernel takes them
   const std::int64_t* offsets = nullptr;  // where each bag begins in the indices, and where the last one ends
   std::int64_t bags = 0;
+  // Indices up to here are rows of this table, which are likely to be asked for next, and are fetched from memory
+  // before the last bag ends; less than where it ends: none are known.
+  std::int64_t next_end = 0;
   std::byte* sums = nullptr;  // of `columns` f32 for each bag
   std::ptrdiff_t pitch = 0;   // bytes from one sum to the next
   bool mean = false;          // divided by the number of the bag's rows; of an empty bag it is 0
