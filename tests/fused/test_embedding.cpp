@@ -87,6 +87,7 @@ struct Case {
   std::vector<std::int64_t> tables = {};  // by rank
   std::string options = {};
   Where where = Where::private_memory;
+  bool shares_memory = true;  // else all goes by messages
 
   std::int64_t all_tables() const {
     std::int64_t sum = 0;
@@ -148,7 +149,8 @@ class EmbeddingOf : public testing::Test {
   std::string make(
       const Case& given, const Look& look, const Change& change = [](int, EmbeddingArguments&) {}) {
     Process process(given.ranks.ranks);
-    process.config().channels = {"shm", "mpi"};
+    process.config().channels = {"mpi"};
+    if (given.shares_memory) process.config().channels = {"shm", "mpi"};
     InProcessJob job(given.ranks.ranks), party(given.ranks.ranks);
     party.bring_messages(test_seed(), 3);
     return job.run([&](Oob& all) {
@@ -259,6 +261,18 @@ TEST_F(EmbeddingOf, TheSamePlacesServeManyRuns) {
                               .where = where},
                              300),
                 "");
+}
+
+// The thread sanitizer sees all of it: nothing is mapped at two addresses.
+TEST_F(EmbeddingOf, ByMessagesAloneTheSamePlacesServeManyRuns) {
+  for (const int workers : {1, 3})
+    EXPECT_EQ(make_and_run({.ranks = {3, 3},
+                            .bags = {.batch = 12, .dim = 8},
+                            .tables = same_tables(3, 2),
+                            .options = "slice=64 workers=" + std::to_string(workers),
+                            .shares_memory = false},
+                           100),
+              "");
 }
 
 // What a rank changes, and what all are told.
