@@ -74,8 +74,8 @@ void Exchange::hear() {
 }
 
 // By one thread at a time, and never waited for.
-bool Exchange::moderate(bool may_call_host) {
-  const bool drives = messages_ != nullptr && (may_call_host || !messages_->call_host());
+bool Exchange::moderate(bool is_caller) {
+  const bool drives = messages_ != nullptr && (is_caller || !messages_->need_caller());
   const bool decided = state_.load(std::memory_order_acquire) != State::open;
   if (decided && !drives) return false;
   if (moderating_.test_and_set(std::memory_order_acquire)) return false;
@@ -95,8 +95,8 @@ bool Exchange::moderate(bool may_call_host) {
   return moved;
 }
 
-bool Exchange::turn(bool may_call_host) {
-  const bool moved = moderate(may_call_host);
+bool Exchange::turn(bool is_caller) {
+  const bool moved = moderate(is_caller);
   return copy_one() || moved;
 }
 

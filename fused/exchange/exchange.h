@@ -69,8 +69,8 @@ class Exchange {
   Target target(int owner, std::uint32_t slice) const;
   // All of the slice is written, and the caller has seen that.
   void finished(int owner, std::uint32_t slice);
-  // Moves on what can be moved without waiting; whether anything was. `may_call_host`: of the rank's thread.
-  bool turn(bool may_call_host);
+  // Moves on what can be moved without waiting; whether anything was. `is_caller`: this is the rank's thread.
+  bool turn(bool is_caller);
   // The run is refused or has failed: nothing more is to be computed.
   bool is_over() const { return state_.load(std::memory_order_acquire) > State::good; }
 
@@ -115,7 +115,7 @@ class Exchange {
   void hear();
   void note(int rank, const Announcement& said);
   void decide();
-  bool moderate(bool may_call_host);
+  bool moderate(bool is_caller);
   bool copy_one();
   bool copy_from(Source& source, const Blocks& blocks);
   void fail(const Status& cause);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/channel_kind.h"
+#include "runtime/job/job.h"
 
 namespace plait::fused {
 namespace {
@@ -39,9 +40,11 @@ Messages::Messages(const std::vector<Partner>& partners, const Output& output) {
     lanes_.back()->partner = partner;
     lay_out(*lanes_.back(), output);
     if (std::ranges::find(channels_, partner.channel) == channels_.end()) channels_.push_back(partner.channel);
-    call_host_ |= traits(partner.channel->kind()).needs_host;
+    need_caller_ |= traits(partner.channel->kind()).needs_host;
     all_ += lanes_.back()->sends.size() + lanes_.back()->receives.size();
   }
+  // What connects nodes is one of the process, and takes two threads at once only where the program's MPI does.
+  need_caller_ |= !threaded();
   completed_.reserve(all_);
 }
 

@@ -31,8 +31,9 @@ class Messages {
   Messages(const std::vector<Partner>& partners, const Output& output);
 
   bool none() const { return lanes_.empty(); }
-  // Whether they only move where a thread may call the host.
-  bool call_host() const { return call_host_; }
+  // Whether only the rank's own thread may drive the channels: they call the host, or other plans and calls of the
+  // program's may be in them without a lock.
+  bool need_caller() const { return need_caller_; }
 
   // ---- For any thread, in a run ----
 
@@ -79,7 +80,7 @@ class Messages {
   std::size_t ended_ = 0, all_ = 0;
   std::atomic<std::size_t> under_way_{0};
   std::atomic<bool> complete_{true};
-  bool call_host_ = false;
+  bool need_caller_ = false;
 };
 
 }  // namespace plait::fused

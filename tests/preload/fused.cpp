@@ -265,12 +265,14 @@ void try_wrong_shapes(Random& random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  const int cases = argc > 1 ? std::atoi(argv[1]) : 10;
+  const auto seed = static_cast<unsigned>(argc > 2 ? std::atoi(argv[2]) : 1);
+  // By turns: workers may, or may not, drive what connects the ranks.
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, seed % 2 == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_ranks);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  const int cases = argc > 1 ? std::atoi(argv[1]) : 10;
-  const auto seed = static_cast<unsigned>(argc > 2 ? std::atoi(argv[2]) : 1);
   const int repetitions = argc > 3 ? std::atoi(argv[3]) : 1000;
   const std::string options = argc > 4 ? argv[4] : "";
   Random random(seed);
