@@ -25,8 +25,7 @@ class Fault:
     may = {"right"}      # end so; or fail
     only_plait = 0.2     # share of its jobs in which nothing goes to the host MPI
     may_leave_to_host = False  # calls that Plait has without the fault
-    within_s = 10        # from the fault on until the job has failed; a single call always
-    meetings = 1         # calls that may meet the fault one after the other, each for so long
+    within_s = 10        # from the fault on until the job has failed
     names = ()           # patterns of which one is to be in a failed job's output; {} is filled from the details
 
     # ---- Drawing; `shape` is the job's: counts, mpi, rails ----
@@ -102,9 +101,7 @@ class Killed(Fault):
     may = {"failed"}
     names = (r"rank {rank} with PID \d+ on node \w+ exited on signal 9", r"rank {rank} on node\d+[ ,:]",
              # MPICH, and UCX within it.
-             r"EXIT CODE: 9\b", r"process_vm_readv\(pid=\d+ [^\n]*No such process",
-             # Open MPI's launcher, where MPI had not started yet: it may not say which.
-             r"\A(?!.*soak_job: begun).*Primary job +terminated normally, but 1 process returned\s+a non-zero exit code")
+             r"EXIT CODE: 9\b", r"process_vm_readv\(pid=\d+ [^\n]*No such process")
 
     def draw(self, chance, shape):
         return {"rank": chance.randrange(sum(shape["counts"])), **some_moment(chance)}
@@ -280,7 +277,6 @@ class RailForGood(Rail):
     latest_s = 3.0
     may = {"right", "failed"}
     within_s = 30
-    meetings = 2  # a communicator's set-up goes on without the rail, and then another communicator still uses it
 
     def seconds(self, details):
         return 20

@@ -46,15 +46,6 @@ def naming_line(output, patterns):
     return ""
 
 
-def too_late(fault, seen):
-    """The job as a whole, and each call that failed."""
-    if seen.failed_after_s > fault.meetings * fault.within_s:
-        yield f"failed after {seen.failed_after_s:.1f} s, not within {fault.meetings * fault.within_s} s"
-    for call in re.findall(r"error after (\d+(?:\.\d+)?) s in ", seen.output):
-        if float(call) > fault.within_s:
-            yield f"a call failed after {call} s, not within {fault.within_s} s"
-
-
 def judge(run, seen):
     fault = draw.FAULTS[run.fault]
     outcome = outcome_of(seen)
@@ -68,7 +59,8 @@ def judge(run, seen):
         verdict.named = naming_line(seen.output, patterns)
         if patterns and not verdict.named:
             verdict.violations.append(f"no line names what failed: {last_words(seen.output)}")
-        verdict.violations += too_late(fault, seen)
+        if seen.failed_after_s > fault.within_s:
+            verdict.violations.append(f"failed after {seen.failed_after_s:.1f} s, not within {fault.within_s} s")
     if seen.outlived_s > MOST_OUTLIVED_S:
         verdict.violations.append(f"a rank outlived its launcher by {seen.outlived_s:.1f} s")
     verdict.violations += [f"left behind: {each}" for each in seen.left]

@@ -95,10 +95,6 @@ class Verdicts(unittest.TestCase):
         another = named.replace(f"rank {rank} ", f"rank {rank + 1} ")
         self.assertEqual(len(self.violations(run, status=137, output=another)), 1)
         self.assertEqual(len(self.violations(run, status=137, output=named, failed_after_s=11)), 1)
-        # The launcher, of a rank that had not started MPI.
-        unnamed = "Primary job  terminated normally, but 1 process returned\na non-zero exit code. Per user-direction\n"
-        self.assertEqual(self.violations(run, status=137, output="---\n" + unnamed), [])
-        self.assertEqual(len(self.violations(run, status=137, output="soak_job: begun\n" + unnamed)), 1)
         # It was not struck: the job had ended.
         self.assertEqual(self.violations(run, output=DONE, struck=False), [])
         self.assertEqual(len(self.violations(run, status=137, output=named, struck=False)), 1)
@@ -109,11 +105,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.violations(run, status=3, output=named, failed_after_s=12), [])
         another = named.replace("eth1", "eth0")
         self.assertEqual(len(self.violations(run, status=3, output=another, failed_after_s=12)), 1)
-        # Two calls may meet it, one after the other.
-        self.assertEqual(self.violations(run, status=3, output=named, failed_after_s=59), [])
-        self.assertEqual(len(self.violations(run, status=3, output=named, failed_after_s=61)), 1)
-        late = named.replace("after 11 s", "after 30.5 s")
-        self.assertEqual(len(self.violations(run, status=3, output=late, failed_after_s=31)), 1)
+        self.assertEqual(len(self.violations(run, status=3, output=named, failed_after_s=31)), 1)
 
     def test_an_idle_job_does_not_notice(self):
         failed = {"status": 3, "output": "plait: tcp: rank 0 on node0, rail eth0: its host cannot be reached\n"}
