@@ -14,9 +14,6 @@ namespace {
 // A worker's turn: long enough that what is between two of them does not count, short enough to even out workers.
 constexpr std::size_t tile_bytes = 8 * 1024;
 
-// Looks in vain between two looks whether a rank has failed.
-constexpr std::uint32_t failures_every = 256;
-
 Range all_of(std::int64_t length) { return {0, length}; }
 
 }  // namespace
@@ -54,18 +51,15 @@ Status Embedding::connect(Oob& all, const MakeMembers& make_members) {
   if (!ground.ok()) return ground.status();
   ground_ = std::move(*ground);
   if (Status status = agree_on_sizes(); !status.ok()) return status;
-  ExchangeRequest request;
-  const Status laid_out = attempt([&] { return lay_out(request); });
+  ExchangeRequest exchange;
+  TileRunRequest run;
+  const Status laid_out = attempt([&] { return lay_out(exchange, run); });
   if (Status status = ground_->members().oob().go_on_together(laid_out); !status.ok()) return status;
-  Result<std::unique_ptr<Exchange>> exchange = Exchange::make(ground_->team(), std::move(request));
-  if (!exchange.ok()) return exchange.status();
-  exchange_ = std::move(*exchange);
+  Result<std::unique_ptr<Exchange>> made = Exchange::make(ground_->team(), std::move(exchange));
+  if (!made.ok()) return made.status();
   return attempt([&]() -> Status {
-    const int workers = problem_.options.workers != 0 ? problem_.options.workers : processors_.own;
-    crew_ = std::make_unique<Crew>(workers, processors_.crowded || workers > processors_.own);
+    run_ = std::make_unique<TileRun>(static_cast<TileWork&>(*this), ground_->team(), std::move(*made), std::move(run));
     kernel_ = pooling_kernel(problem_.type, problem_.weighted);
-    line_up_tiles();
-    arm();
     describe();
     return {};
   });
@@ -124,179 +118,74 @@ Blocks Embedding::blocks_of(const Pane& pane, int producer) const {
   return blocks;
 }
 
-Status Embedding::lay_out(ExchangeRequest& request) {
+Status Embedding::lay_out(ExchangeRequest& exchange, TileRunRequest& run) const {
   const std::uint64_t pitch = static_cast<std::uint64_t>(first_table_.back()) * problem_.cell_bytes();
   const Range own = share_of(problem_.batch, ranks(), rank());
-  request.output = {.data = problem_.output, .pitch = pitch, .bytes = static_cast<std::uint64_t>(own.length()) * pitch};
+  exchange.output = {
+      .data = problem_.output, .pitch = pitch, .bytes = static_cast<std::uint64_t>(own.length()) * pitch};
   for (int other = 0; other < ranks(); ++other) {
-    auto share = std::make_unique<Share>();
-    share->pane = pane_of(rank(), other);
-    share->first_bag = share_of(problem_.batch, ranks(), other).begin;
-    share->left = std::make_unique<std::atomic<std::uint32_t>[]>(share->pane.slices.size());
-    request.outgoing.push_back(blocks_of(share->pane, rank()));
-    request.incoming.push_back(other == rank() ? Blocks() : blocks_of(pane_of(other, rank()), other));
-    shares_.push_back(std::move(share));
+    run.node_of.push_back(node_of(other));
+    run.panes.push_back(pane_of(rank(), other));
+    exchange.outgoing.push_back(blocks_of(run.panes.back(), rank()));
+    exchange.incoming.push_back(other == rank() ? Blocks() : blocks_of(pane_of(other, rank()), other));
   }
+  run.processors = processors_;
+  run.workers = problem_.options.workers;
+  run.aware = problem_.options.aware;
   return {};
-}
-
-// What goes by messages comes first, an owner after the other: it has the longest way. What is written to where it
-// stays waits for nothing but memory, which is used best where each table is read once for all owners.
-void Embedding::line_up_tiles() {
-  std::vector<const Pane*> panes;
-  std::vector<int> nodes;
-  for (int owner = 0; owner < ranks(); ++owner) {
-    panes.push_back(&shares_[static_cast<std::size_t>(owner)]->pane);
-    nodes.push_back(node_of(owner));
-  }
-  const auto add = [&](std::vector<int> owners) {
-    queues_.push_back(std::make_unique<Queue>());
-    queues_.back()->turns = line_up(panes, owners);
-    queues_.back()->owners = std::move(owners);
-  };
-  std::vector<int> near;
-  const bool aware = problem_.options.aware;
-  for (const int owner : aware ? communication_order(nodes, rank()) : plain_order(ranks()))
-    if (aware && exchange_->reach(owner) != Reach::messages)
-      near.push_back(owner);
-    else
-      add({owner});
-  if (!near.empty()) add(std::move(near));
 }
 
 void Embedding::describe() {
   std::array<int, 4> owners{};
   std::size_t slices = 0, tiles = 0;
-  for (int owner = 0; owner < ranks(); ++owner) {
-    ++owners[static_cast<std::size_t>(exchange_->reach(owner))];
-    slices += shares_[static_cast<std::size_t>(owner)]->pane.slices.size();
-    tiles += shares_[static_cast<std::size_t>(owner)]->pane.tiles.size();
+  for (int owner = 0; owner < ranks(); ++owner) ++owners[static_cast<std::size_t>(run_->exchange().reach(owner))];
+  for (const Pane& pane : run_->panes()) {
+    slices += pane.slices.size();
+    tiles += pane.tiles.size();
   }
   const auto field = [](const char* name, auto value) {
     return ", \"" + std::string(name) + "\": " + std::to_string(value);
   };
-  description_ = "{\"operator\": \"embedding\"" + field("workers", crew_->workers()) + field("slices", slices) +
+  description_ = "{\"operator\": \"embedding\"" + field("workers", run_->workers()) + field("slices", slices) +
                  field("tiles", tiles) + field("direct", owners[1]) + field("staged", owners[2]) +
                  field("messages", owners[3]) + "}";
 }
 
-Embedding::~Embedding() {
-  if (started_) static_cast<void>(wait());
-}
-
 // ---- A run ----
 
-// Tiles that were not computed, of a run that was over before, count again.
-void Embedding::arm() {
-  for (const auto& share : shares_)
-    for (std::size_t slice = 0; slice < share->pane.slices.size(); ++slice)
-      share->left[slice].store(share->pane.slices[slice].tiles, std::memory_order_relaxed);
-}
-
 Status Embedding::start(const Lookup& lookup) {
-  if (!failure_.ok()) return failure_;
-  if (started_) return {Code::unsupported, "start: the plan's last run has not been waited for"};
-  lookup_ = lookup;
   Complaint complaint;
   const bool bad = complains(problem_, lookup, complaint);
-  for (const auto& queue : queues_) queue->next.store(0, std::memory_order_relaxed);
-  exchange_->begin(bad ? &complaint : nullptr);
-  started_ = true;
-  crew_->begin(work_);
-  return {};
+  lookup_ = lookup;
+  return run_->start(bad ? &complaint : nullptr);
 }
 
 Status Embedding::wait() {
-  if (!started_) return {Code::unsupported, "wait: the plan has not been started"};
-  crew_->join();
-  started_ = false;
-  if (const Status status = exchange_->conclude(); !status.ok()) {
-    Team& team = *ground_->team();
-    failure_ = team.reason_of(status);
-    team.give_up(failure_);
-    return failure_;
-  }
-  const auto& refusal = exchange_->refusal();
+  if (Status status = run_->wait(); !status.ok()) return status;
+  const auto& refusal = run_->refusal();
   if (!refusal) return {};
-  arm();
   return attempt([&] {
     return Status(Code::invalid, text_of(refusal->complaint) + " (on rank " + std::to_string(refusal->rank) + ")");
   });
 }
 
-bool Embedding::may_take(const Queue& queue) const {
-  return std::ranges::all_of(queue.owners, [this](int owner) { return exchange_->may_write(owner); });
-}
-
-// `first`: queues before this one have no tiles left.
-Embedding::Take Embedding::take(std::size_t& first, Turn& taken) {
-  bool later = false;
-  for (std::size_t at = first; at < queues_.size(); ++at) {
-    Queue& queue = *queues_[at];
-    if (queue.next.load(std::memory_order_relaxed) >= queue.turns.size()) {
-      if (at == first) ++first;
-      continue;
-    }
-    if (!may_take(queue)) {
-      later = true;
-      continue;
-    }
-    const std::uint32_t turn = queue.next.fetch_add(1, std::memory_order_relaxed);
-    if (turn >= queue.turns.size()) continue;
-    taken = queue.turns[turn];
-    return Take::one;
-  }
-  return later ? Take::later : Take::none;
-}
-
-void Embedding::compute(const Turn& taken) {
-  Share& share = *shares_[static_cast<std::size_t>(taken.owner)];
-  const Tile& tile = share.pane.tiles[taken.tile];
-  const Slice& slice = share.pane.slices[tile.slice];
-  const Target target = exchange_->target(taken.owner, tile.slice);
-  const std::int64_t number = tile.box.columns.begin;
-  const Table& table = problem_.tables[static_cast<std::size_t>(number)];
-  std::byte* sums = target.rows +
-                    static_cast<std::uint64_t>(tile.box.rows.begin - slice.box.rows.begin) * target.pitch +
-                    static_cast<std::size_t>(number - slice.box.columns.begin) * problem_.cell_bytes();
+void Embedding::compute(const TilePlace& place) noexcept {
+  const auto& [rows, columns] = place.tile.box;
+  const Box& slice = place.slice.box;
+  const Table& table = problem_.tables[static_cast<std::size_t>(columns.begin)];
+  const std::int64_t first_bag = share_of(problem_.batch, ranks(), place.owner).begin + rows.begin;
   kernel_({.table = table.data,
            .scales = table.scales,
            .columns = problem_.dim,
            .indices = lookup_.indices,
            .weights = lookup_.weights,
-           .offsets = lookup_.offsets + number * problem_.batch + share.first_bag + tile.box.rows.begin,
-           .bags = tile.box.rows.length(),
-           .next_end = lookup_.offsets[(number + 1) * problem_.batch],
-           .sums = sums,
-           .pitch = static_cast<std::ptrdiff_t>(target.pitch),
+           .offsets = lookup_.offsets + columns.begin * problem_.batch + first_bag,
+           .bags = rows.length(),
+           .next_end = lookup_.offsets[(columns.begin + 1) * problem_.batch],
+           .sums = place.target.rows + static_cast<std::uint64_t>(rows.begin - slice.rows.begin) * place.target.pitch +
+                   static_cast<std::size_t>(columns.begin - slice.columns.begin) * problem_.cell_bytes(),
+           .pitch = static_cast<std::ptrdiff_t>(place.target.pitch),
            .mean = problem_.mean});
-  // Who ends the slice has seen what the others wrote. The count is as it was for the next run.
-  std::atomic<std::uint32_t>& left = share.left[tile.slice];
-  if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  left.store(slice.tiles, std::memory_order_relaxed);
-  exchange_->finished(taken.owner, tile.slice);
-}
-
-void Embedding::work(int worker) noexcept {
-  const bool leads = worker == 0;
-  std::size_t first = 0;
-  std::uint32_t vain = 0;
-  Patience patience(crew_->crowded());
-  while (!exchange_->is_over()) {
-    Turn taken;
-    const Take found = take(first, taken);
-    if (found == Take::one) compute(taken);
-    if (exchange_->turn(leads) || found == Take::one) {
-      patience.reset();
-      continue;
-    }
-    if (found == Take::none && (!leads || exchange_->is_settled())) return;
-    patience.wait();
-    if (leads && ++vain % failures_every == 0) exchange_->look_for_failures();
-  }
-  while (leads && !exchange_->is_settled()) {
-    if (!exchange_->turn(true)) patience.wait();
-  }
 }
 
 }  // namespace plait::fused

@@ -6,11 +6,8 @@
 // (N - 1)/N of them; the others lie where they are computed.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,22 +18,21 @@
 #include "fused/ground/ground.h"
 #include "fused/kernels/pooling.h"
 #include "fused/layer.h"
+#include "fused/run/tile_run.h"
 #include "fused/tiles/slice_size.h"
 #include "fused/tiles/tiles.h"
-#include "fused/workers/crew.h"
 #include "fused/workers/worker_count.h"
 #include "runtime/oob/oob.h"
 #include "runtime/reshard/members.h"
 
 namespace plait::fused {
 
-class Embedding final : public FusedPlan {
+class Embedding final : public FusedPlan, private TileWork {
  public:
   // Collective over `all`; blocks. All ranks succeed or all fail; a rank without a complaint of its own has that of the
   // first one with one.
   static Result<std::unique_ptr<Embedding>> make(Oob& all, const EmbeddingArguments& arguments,
                                                  const MakeMembers& make_members);
-  ~Embedding() override;
 
   // Begins a run. `lookup` stays as it is, and the output is left alone, until wait(). Does not block; allocates
   // nothing, but what a channel takes. With one worker the computation is wait()'s.
@@ -47,31 +43,17 @@ class Embedding final : public FusedPlan {
   Status wait();
 
   Members& members() { return ground_->members(); }
-  int workers() const { return crew_->workers(); }
+  int workers() const { return run_->workers(); }
   // What was planned, as JSON: workers, slices, and how they reach the others.
   const std::string& description() const { return description_; }
 
  private:
-  // What this rank computes for one owner.
-  struct Share {
-    Pane pane;
-    std::int64_t first_bag = 0;                          // of the owner's rows, in the batch
-    std::unique_ptr<std::atomic<std::uint32_t>[]> left;  // by slice: tiles that are not done
-  };
-  // Tiles that workers take in their order, once what they are for may be written.
-  struct Queue {
-    Lineup turns;
-    std::vector<int> owners;
-    alignas(64) std::atomic<std::uint32_t> next{0};  // the next that nobody has taken
-  };
-  enum class Take : std::uint8_t { one, later, none };
-
   Embedding() = default;
   static Result<std::unique_ptr<Embedding>> make_together(Oob& all, const EmbeddingArguments& arguments,
                                                           const MakeMembers& make_members);
   Status connect(Oob& all, const MakeMembers& make_members);
   Status agree_on_sizes();
-  Status lay_out(ExchangeRequest& request);
+  Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) const;
   Pane pane_of(int producer, int owner) const;
   Blocks blocks_of(const Pane& pane, int producer) const;
   int node_of(int rank) const;
@@ -80,14 +62,8 @@ class Embedding final : public FusedPlan {
   std::int64_t tables_of(int rank) const {
     return first_table_[static_cast<std::size_t>(rank) + 1] - first_table_[static_cast<std::size_t>(rank)];
   }
-  void line_up_tiles();
   void describe();
-
-  void arm();
-  void work(int worker) noexcept;
-  bool may_take(const Queue& queue) const;
-  Take take(std::size_t& first, Turn& taken);
-  void compute(const Turn& taken);
+  void compute(const TilePlace& place) noexcept override;
 
   EmbeddingProblem problem_;
   std::unique_ptr<Ground> ground_;
@@ -96,21 +72,10 @@ class Embedding final : public FusedPlan {
     WayCost near, far;
   } sizes_;
   Processors processors_;
-  std::vector<std::unique_ptr<Share>> shares_;  // by owner
-  std::vector<std::unique_ptr<Queue>> queues_;  // the most urgent first
-  std::unique_ptr<Exchange> exchange_;
-  std::unique_ptr<Crew> crew_;
   PoolingKernel kernel_ = nullptr;
   std::string description_;
-
-  // Of the run at hand.
-  struct Work {
-    Embedding& of;
-    void operator()(int worker) const noexcept { of.work(worker); }
-  } work_{*this};
-  Lookup lookup_;
-  bool started_ = false;
-  Status failure_;
+  Lookup lookup_;                 // of the run at hand
+  std::unique_ptr<TileRun> run_;  // last: it ends first
 };
 
 }  // namespace plait::fused
