@@ -38,7 +38,7 @@ Messages::Messages(const std::vector<Partner>& partners, const Output& output) {
   for (const Partner& partner : partners) {
     lanes_.push_back(std::make_unique<Lane>());
     lanes_.back()->partner = partner;
-    lay_out(*lanes_.back(), output);
+    lay_out(*lanes_.back(), static_cast<std::uint32_t>(lanes_.size() - 1), output);
     if (std::ranges::find(channels_, partner.channel) == channels_.end()) channels_.push_back(partner.channel);
     need_caller_ |= traits(partner.channel->kind()).needs_host;
     all_ += lanes_.back()->sends.size() + lanes_.back()->receives.size();
@@ -48,7 +48,7 @@ Messages::Messages(const std::vector<Partner>& partners, const Output& output) {
   completed_.reserve(all_);
 }
 
-void Messages::lay_out(Lane& lane, const Output& output) {
+void Messages::lay_out(Lane& lane, std::uint32_t number, const Output& output) {
   const Blocks &outgoing = *lane.partner.outgoing, &incoming = *lane.partner.incoming;
   lane.places = packed(outgoing);
   std::byte* memory = lane.memory.reserve(std::max<std::uint64_t>(lane.places.back(), 1));
@@ -69,6 +69,7 @@ void Messages::lay_out(Lane& lane, const Output& output) {
     for (const BoundSpan& span : spans)
       made.push_back(transfer_of(kind, lane.partner.rank,
                                  {.spans = &span, .count = 1, .buffers = &lane.buffers, .grids = lane.grids.data()}));
+    for (Transfer& transfer : made) transfer.step = number;
     made.back().last_of_lane = true;
   };
   transfers(StepKind::send, lane.send_spans, lane.sends);
@@ -102,8 +103,8 @@ const Announcement* Messages::heard(std::size_t lane) const {
 void Messages::end(const Transfer& transfer) {
   under_way_.fetch_sub(1, std::memory_order_release);
   if (++ended_ == all_) complete_.store(true, std::memory_order_release);
-  for (const auto& lane : lanes_)
-    if (&transfer == lane->receives.data()) lane->has_heard = true;
+  Lane& lane = *lanes_[transfer.step];
+  if (&transfer == lane.receives.data()) lane.has_heard = true;
 }
 
 Result<bool> Messages::start(Lane& lane, Transfer& transfer) {

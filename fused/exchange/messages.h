@@ -63,12 +63,12 @@ class Messages {
     Buffers buffers;             // input: the slices that go; output: the rank's; scratch: the announcements
     std::vector<RunGrid> grids;  // of the slices that come
     std::vector<BoundSpan> send_spans, receive_spans;
-    std::vector<Transfer> sends, receives;  // an announcement, then the slices
+    std::vector<Transfer> sends, receives;  // an announcement, then the slices; their step is the lane's number
     std::size_t sent = 0, received = 0;     // that have begun in this run
     bool has_heard = false;
   };
 
-  static void lay_out(Lane& lane, const Output& output);
+  static void lay_out(Lane& lane, std::uint32_t number, const Output& output);
   Result<bool> start_all(Lane& lane, bool go);
   Result<bool> start(Lane& lane, Transfer& transfer);
   void end(const Transfer& transfer);
