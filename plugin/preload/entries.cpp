@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/log.h"
+#include "plait/plait_fused.h"
 #include "plait/plait_mpi.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/call/collectives.h"

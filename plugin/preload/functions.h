@@ -57,4 +57,10 @@
   X(reshard_execute)           \
   X(reshard_start)             \
   X(reshard_start_f)           \
-  X(reshard_free)
+  X(reshard_free)              \
+  X(fused_embedding_create)    \
+  X(fused_embedding_start)     \
+  X(fused_embedding_run)       \
+  X(fused_wait)                \
+  X(fused_describe)            \
+  X(fused_free)

@@ -104,6 +104,7 @@ for mpi in "${mpis[@]}"; do
     -o "api_$mpi"
   printf '#include "plait/reshard.hpp"\n' | "mpicxx.$mpi" -std=c++17 -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX \
     "-I$prefix/include" -x c++ -fsyntax-only -
+  printf '#include "plait/plait_fused.h"\n' | "mpicc.$mpi" -std=c99 -Wall -Wextra -Werror -pedantic "-I$prefix/include" -x c -fsyntax-only -
   job "$mpi" 3 "LD_PRELOAD=$library" "PLAIT_REPORT=$HOME/$mpi.json" -- "$HOME/sums_$mpi"
   require_report "$mpi.json"
   job "$mpi" 2 "LD_PRELOAD=$library" "PLAIT_REPORT=$HOME/$mpi.html" -- "$HOME/sums_$mpi"

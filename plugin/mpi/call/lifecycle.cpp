@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "fused/ground/fused_plan.h"
 #include "plait/plait.h"
 #include "plugin/mpi/call/record_call.h"
 #include "plugin/mpi/communicator/communicator.h"
@@ -130,6 +131,7 @@ void finish() {
   if ((before != Phase::open && before != Phase::off) || runtime::detail::job == nullptr) return;
   stop_progress_thread();
   static_cast<void>(works(finish_recorder));
+  static_cast<void>(works(fused::finish_fused_plans));
   static_cast<void>(works(finish_reshardings));
   static_cast<void>(works(finish_persistent));
   free_all_communicators();

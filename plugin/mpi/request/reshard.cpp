@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/host/errors.h"
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/oob/mpi_oob.h"
+#include "plugin/mpi/request/members.h"
 #include "plugin/mpi/request/nonblocking.h"
 #include "plugin/mpi/request/operation.h"
 #include "plugin/mpi/types/contiguity.h"
@@ -15,32 +15,6 @@ namespace plait::plugin {
 namespace {
 
 Status bad_element(const char* what) { return {Code::invalid, std::string("element: ") + what}; }
-
-class MpiMembers final : public Members {
- public:
-  explicit MpiMembers(MPI_Comm comm) : comm_(comm) {}
-  MPI_Comm comm() const { return comm_; }
-
-  Status part(bool takes_part) override {
-    int rank = 0;
-    MPI_Comm made = MPI_COMM_NULL;
-    PMPI_Comm_rank(comm_, &rank);
-    if (host().comm_split(comm_, takes_part ? 0 : MPI_UNDEFINED, rank, &made) != MPI_SUCCESS)
-      return {Code::unavailable, "no communicator of the meshes could be made"};
-    if (!takes_part) return {};
-    oob_.take(made);
-    PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-    return {};
-  }
-  Oob& oob() override { return oob_; }
-  std::unique_ptr<Communicator> make_communicator() override {
-    return std::make_unique<MpiCommunicator>(oob_.handle());
-  }
-
- private:
-  MPI_Comm comm_;  // the program's
-  MpiOob oob_{MPI_COMM_NULL};
-};
 
 // A request that is complete: of a rank that has nothing to do, or has done it.
 int complete_at_once(MPI_Request* request) {

@@ -1,0 +1,201 @@
+#include "fused/embedding/arguments.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "fused/tiles/tiles.h"
+
+namespace plait::fused {
+namespace {
+
+// So that no product of the shape's numbers overflows.
+constexpr std::int64_t most_batch = std::int64_t{1} << 31, most_dim = std::int64_t{1} << 20;
+constexpr std::int64_t most_tables = std::int64_t{1} << 20, most_rows = std::int64_t{1} << 40;
+constexpr std::int64_t most_workers = 1024, most_slice = std::int64_t{1} << 30;
+
+Status bad_argument(std::string_view argument, const std::string& what) {
+  return {Code::invalid, std::string(argument) + ": " + what};
+}
+
+Status check_range(std::string_view argument, std::int64_t value, const Range& expected) {
+  if (value >= expected.begin && value <= expected.end) return {};
+  return bad_argument(argument, std::to_string(value) + ": expected " + std::to_string(expected.begin) + " to " +
+                                    std::to_string(expected.end));
+}
+
+// ---- Options ----
+
+Status read_count(const std::string& word, std::string_view text, const Range& expected, std::int64_t& value) {
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && rest == text.data() + text.size() && value >= expected.begin && value <= expected.end)
+    return {};
+  return bad_argument("options", "\"" + word + "\": expected a number from " + std::to_string(expected.begin) + " to " +
+                                     std::to_string(expected.end));
+}
+
+Status read_word(const std::string& word, EmbeddingOptions& options) {
+  const std::size_t equals = word.find('=');
+  const std::string_view key = std::string_view(word).substr(0, equals);
+  const std::string_view text = equals == std::string::npos ? "" : std::string_view(word).substr(equals + 1);
+  std::int64_t value = 0;
+  if (key == "workers") {
+    if (Status status = read_count(word, text, {0, most_workers}, value); !status.ok()) return status;
+    options.workers = static_cast<int>(value);
+  } else if (key == "slice") {
+    if (Status status = read_count(word, text, {0, most_slice}, value); !status.ok()) return status;
+    options.slice_bytes = static_cast<std::size_t>(value);
+  } else if (key == "check") {
+    if (Status status = read_count(word, text, {0, 1}, value); !status.ok()) return status;
+    options.checks = value != 0;
+  } else if (key == "order" && (text == "aware" || text == "plain")) {
+    options.aware = text == "aware";
+  } else {
+    return bad_argument("options", "\"" + word + "\": expected workers=, slice=, check= or order=aware or order=plain");
+  }
+  return {};
+}
+
+// ---- Tables ----
+
+Status read_table(const EmbeddingArguments& given, std::size_t number, EmbeddingProblem& problem) {
+  const auto what = [number](const char* list) { return std::string(list) + "[" + std::to_string(number) + "]"; };
+  Table table;
+  table.rows = given.rows[number];
+  if (Status status = check_range(what("rows"), table.rows, {0, most_rows}); !status.ok()) return status;
+  table.data = static_cast<const std::byte*>(given.data[number]);
+  if (table.data == nullptr && table.rows > 0) return bad_argument(what("data"), "NULL");
+  if (problem.type == RowType::i8) {
+    table.scales = given.scales[number];
+    if (table.scales == nullptr && table.rows > 0) return bad_argument(what("scales"), "NULL");
+  }
+  problem.tables.push_back(table);
+  return {};
+}
+
+Status read_tables(const EmbeddingArguments& given, EmbeddingProblem& problem) {
+  if (Status status = check_range("tables", given.tables, {0, most_tables}); !status.ok()) return status;
+  if (given.tables > 0 && given.rows == nullptr) return bad_argument("rows", "NULL");
+  if (given.tables > 0 && given.data == nullptr) return bad_argument("data", "NULL");
+  if (given.tables > 0 && given.scales == nullptr && problem.type == RowType::i8) return bad_argument("scales", "NULL");
+  for (std::size_t number = 0; number < static_cast<std::size_t>(given.tables); ++number)
+    if (Status status = read_table(given, number, problem); !status.ok()) return status;
+  return {};
+}
+
+// ---- Lookups ----
+
+enum class Argument : std::int64_t { indices, index_count, offsets, weights };
+// What the words of a complaint are.
+enum : std::size_t { word_argument, word_place, word_value, word_table, word_rows };
+
+Complaint missing(Argument argument) { return {.words = {static_cast<std::int64_t>(argument), -1, 0, 0, 0}}; }
+
+// Without a branch an index, so that they are looked at several at a time: the first bit of one of the two numbers is
+// set where an index is not a row.
+bool all_are_rows(const std::int64_t* indices, std::int64_t count, std::int64_t rows) {
+  std::uint64_t bits = 0;
+  const auto last = static_cast<std::uint64_t>(rows) - 1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto index = static_cast<std::uint64_t>(indices[i]);
+    bits |= index | (last - index);
+  }
+  return bits >> 63 == 0;
+}
+
+bool all_ascend(const std::int64_t* offsets, std::int64_t count) {
+  std::uint64_t bits = 0;
+  for (std::int64_t i = 0; i + 1 < count; ++i)
+    bits |= static_cast<std::uint64_t>(offsets[i + 1]) |
+            (static_cast<std::uint64_t>(offsets[i + 1]) - static_cast<std::uint64_t>(offsets[i]));
+  return bits >> 63 == 0;
+}
+
+Complaint first_wrong_offset(const Lookup& lookup, std::int64_t count) {
+  std::int64_t before = 0, place = 0;
+  while (place < count && lookup.offsets[place] >= before && lookup.offsets[place] <= lookup.count)
+    before = lookup.offsets[place++];
+  return {.words = {static_cast<std::int64_t>(Argument::offsets), place, lookup.offsets[place], before, lookup.count}};
+}
+
+Complaint first_wrong_index(const Lookup& lookup, std::int64_t place, std::int64_t table, std::int64_t rows) {
+  while (lookup.indices[place] >= 0 && lookup.indices[place] < rows) ++place;
+  return {.words = {static_cast<std::int64_t>(Argument::indices), place, lookup.indices[place], table, rows}};
+}
+
+}  // namespace
+
+Result<EmbeddingOptions> parse_embedding_options(const std::string& text) {
+  EmbeddingOptions options;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find_first_of(" ,", at), text.size());
+    if (end > at)
+      if (Status status = read_word(text.substr(at, end - at), options); !status.ok()) return status;
+    at = end + 1;
+  }
+  return options;
+}
+
+Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, EmbeddingProblem& problem) {
+  if (!given.wants_plan) return bad_argument("plan", "NULL");
+  if (Status status = check_range("batch", given.batch, {1, most_batch}); !status.ok()) return status;
+  if (Status status = check_range("dim", given.dim, {1, most_dim}); !status.ok()) return status;
+  if (Status status = check_range("type", given.type, {0, 2}); !status.ok()) return status;
+  if (Status status = check_range("mode", given.mode, {0, 1}); !status.ok()) return status;
+  problem.batch = given.batch;
+  problem.dim = given.dim;
+  problem.type = static_cast<RowType>(given.type);
+  problem.mean = given.mode == 1;
+  problem.weighted = given.weighted;
+  if (problem.mean && problem.weighted) return bad_argument("weighted", "1: expected 0 where the mode is a mean");
+  if (Status status = read_tables(given, problem); !status.ok()) return status;
+  problem.output = static_cast<std::byte*>(given.output);
+  if (problem.output == nullptr && share_of(given.batch, ranks, rank).length() > 0)
+    return bad_argument("output", "NULL");
+  Result<EmbeddingOptions> options = parse_embedding_options(given.options != nullptr ? given.options : "");
+  if (!options.ok()) return options.status();
+  problem.options = *options;
+  return {};
+}
+
+std::vector<Said> arguments_said(const EmbeddingProblem& problem) {
+  return {{"batch", std::to_string(problem.batch)},
+          {"dim", std::to_string(problem.dim)},
+          {"slice=", std::to_string(problem.options.slice_bytes)}};
+}
+
+bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint& complaint) {
+  const auto tables = static_cast<std::int64_t>(problem.tables.size()), bags = tables * problem.batch;
+  if (tables == 0) return false;
+  if (lookup.offsets == nullptr) return complaint = missing(Argument::offsets), true;
+  if (lookup.count > 0 && lookup.indices == nullptr) return complaint = missing(Argument::indices), true;
+  if (lookup.count > 0 && problem.weighted && lookup.weights == nullptr)
+    return complaint = missing(Argument::weights), true;
+  if (!problem.options.checks) return false;
+  if (lookup.offsets[0] < 0 || lookup.offsets[bags] > lookup.count || !all_ascend(lookup.offsets, bags + 1))
+    return complaint = first_wrong_offset(lookup, bags + 1), true;
+  for (std::int64_t table = 0; table < tables; ++table) {
+    const std::int64_t begin = lookup.offsets[table * problem.batch], end = lookup.offsets[(table + 1) * problem.batch];
+    const std::int64_t rows = problem.tables[static_cast<std::size_t>(table)].rows;
+    if (begin == end || (rows > 0 && all_are_rows(lookup.indices + begin, end - begin, rows))) continue;
+    return complaint = first_wrong_index(lookup, begin, table, rows), true;
+  }
+  return false;
+}
+
+std::string text_of(const Complaint& complaint) {
+  constexpr const char* names[] = {"indices", "index_count", "offsets", "weights"};
+  const auto& words = complaint.words;
+  const std::string argument = names[words[word_argument] & 3];
+  if (words[word_place] < 0) return argument + ": NULL";
+  const std::string place =
+      argument + "[" + std::to_string(words[word_place]) + "]: " + std::to_string(words[word_value]);
+  if (static_cast<Argument>(words[word_argument]) == Argument::offsets)
+    return place + ": expected " + std::to_string(words[word_table]) + ", the offset before it, to " +
+           std::to_string(words[word_rows]) + ", the number of indices";
+  return place + ": expected a row of table " + std::to_string(words[word_table]) + ", which has " +
+         std::to_string(words[word_rows]);
+}
+
+}  // namespace plait::fused

@@ -1,0 +1,76 @@
+// What a program gives for an embedding bag whose tables are spread over the ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "fused/exchange/announcement.h"
+#include "fused/kernels/pooling.h"
+#include "fused/layer.h"
+#include "runtime/reshard/agreement.h"
+
+namespace plait::fused {
+
+// As the program gives them, of one rank.
+struct EmbeddingArguments {
+  std::int64_t batch = 0;  // of all ranks together
+  std::int64_t dim = 0;    // columns of every table
+  std::int64_t tables = 0;
+  const std::int64_t* rows = nullptr;    // by table
+  const void* const* data = nullptr;     // likewise
+  const float* const* scales = nullptr;  // likewise: i8
+  int type = 0, mode = 0;                // PLAIT_FUSED_F32 and so on
+  bool weighted = false;
+  void* output = nullptr;
+  const char* options = nullptr;
+  bool wants_plan = true;
+};
+
+struct Table {
+  std::int64_t rows = 0;
+  const std::byte* data = nullptr;
+  const float* scales = nullptr;
+};
+
+struct EmbeddingOptions {
+  int workers = 0;              // 0: as many as the rank has processors
+  std::size_t slice_bytes = 0;  // 0: by the cost model
+  bool checks = true;           // indices and offsets, in every run
+  bool aware = true;            // of communication, in the order of tiles
+};
+Result<EmbeddingOptions> parse_embedding_options(const std::string& text);
+
+// The same, checked.
+struct EmbeddingProblem {
+  std::int64_t batch = 0, dim = 0;
+  RowType type = RowType::f32;
+  bool mean = false, weighted = false;
+  std::vector<Table> tables;
+  std::byte* output = nullptr;
+  EmbeddingOptions options;
+
+  std::size_t cell_bytes() const { return static_cast<std::size_t>(dim) * sizeof(float); }
+};
+Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, EmbeddingProblem& problem);
+
+// What all ranks must say alike.
+std::vector<Said> arguments_said(const EmbeddingProblem& problem);
+
+// What is looked up in one run: the bags of all tables, table after table. Bag b of table t has the indices from
+// offsets[t * batch + b] to the next offset; there are tables * batch + 1 of these.
+struct Lookup {
+  const std::int64_t* indices = nullptr;
+  std::int64_t count = 0;  // of the indices
+  const std::int64_t* offsets = nullptr;
+  const float* weights = nullptr;  // by index
+};
+
+// What is wrong with it, as a rank tells the others; false: nothing.
+bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint& complaint);
+// The same in words, without the rank.
+std::string text_of(const Complaint& complaint);
+
+}  // namespace plait::fused

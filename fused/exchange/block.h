@@ -1,0 +1,48 @@
+// Where the slices of an exchange lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fused/layer.h"
+
+namespace plait::fused {
+
+// A slice in its owner's output: equal runs of bytes, a row's pitch apart.
+struct Block {
+  std::uint64_t offset = 0;     // of the first run
+  std::uint64_t row_bytes = 0;  // of a run
+  std::uint64_t rows = 0;
+  std::uint64_t bytes() const { return row_bytes * rows; }
+};
+using Blocks = std::vector<Block>;
+
+// What a rank owns: a matrix, row after row.
+struct Output {
+  std::byte* data = nullptr;
+  std::uint64_t pitch = 0;  // bytes from one row to the next
+  std::uint64_t bytes = 0;
+};
+
+// Where a slice's rows are to be written.
+struct Target {
+  std::byte* rows = nullptr;
+  std::uint64_t pitch = 0;
+};
+
+inline constexpr std::uint64_t slice_alignment = 64;
+
+constexpr std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + slice_alignment - 1) / slice_alignment * slice_alignment;
+}
+
+// Where each lies when they are packed one after the other, and behind them the end.
+inline std::vector<std::uint64_t> packed(const Blocks& blocks) {
+  std::vector<std::uint64_t> offsets = {0};
+  offsets.reserve(blocks.size() + 1);
+  for (const Block& block : blocks) offsets.push_back(offsets.back() + aligned(block.bytes()));
+  return offsets;
+}
+
+}  // namespace plait::fused

@@ -1,0 +1,178 @@
+#include "fused/exchange/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/channel_kind.h"
+
+namespace plait::fused {
+
+Exchange::Exchange(Team* team, ExchangeRequest request)
+    : team_(team), request_(std::move(request)), owners_(request_.outgoing.size()), sources_(request_.incoming.size()) {
+  ranks_ = static_cast<int>(owners_.size());
+  rank_ = team == nullptr ? 0 : team->oob->rank();
+  heard_.resize(owners_.size());
+}
+
+// ---- A run ----
+
+void Exchange::begin(const Complaint* complaint) {
+  const Announcement mine{.run = ++run_,
+                          .well = complaint == nullptr ? 1u : 0u,
+                          .complaint = complaint != nullptr ? *complaint : Complaint{}};
+  refusal_.reset();
+  std::ranges::fill(heard_, std::uint8_t{0});
+  heard_ranks_ = 0;
+  copied_.store(0, std::memory_order_relaxed);
+  for (Source& source : sources_) {
+    source.seen = 0;
+    source.taken.store(0, std::memory_order_relaxed);
+  }
+  for (Owner& owner : owners_)
+    owner.open.store(mine.well != 0 && owner.reach == Reach::messages, std::memory_order_relaxed);
+  state_.store(State::open, std::memory_order_release);
+  if (messages_ != nullptr) messages_->begin(mine);
+  if (inbox_.exists()) inbox_.announcement(run_).post(mine);
+  note(rank_, mine);
+}
+
+Status Exchange::conclude() { return failure_; }
+
+void Exchange::fail(const Status& cause) {
+  if (failure_.ok()) failure_ = cause;
+  state_.store(State::failed, std::memory_order_release);
+}
+
+void Exchange::note(int rank, const Announcement& said) {
+  heard_[index(rank)] = 1;
+  ++heard_ranks_;
+  if (said.well == 0 && (!refusal_ || rank < refusal_->rank)) refusal_ = Refusal{rank, said.complaint};
+  // A rank that has complained itself, or knows of one that has, computes nothing any more.
+  Owner& owner = owners_[index(rank)];
+  if (owner.reach == Reach::staged && !refusal_) owner.open.store(true, std::memory_order_release);
+  if (heard_ranks_ == ranks_) decide();
+}
+
+void Exchange::decide() {
+  for (Owner& owner : owners_)
+    if (!refusal_) owner.open.store(true, std::memory_order_release);
+  state_.store(refusal_ ? State::refused : State::good, std::memory_order_release);
+}
+
+void Exchange::hear() {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (heard_[index(rank)] != 0) continue;
+    const Owner& owner = owners_[index(rank)];
+    Announcement said;
+    if (owner.reach == Reach::messages) {
+      if (const Announcement* heard = messages_->heard(owner.lane)) note(rank, *heard);
+    } else if (owner.inbox.announcement(run_).read(run_, said)) {
+      note(rank, said);
+    }
+  }
+}
+
+// By one thread at a time, and never waited for.
+bool Exchange::moderate(bool is_caller) {
+  const bool drives = messages_ != nullptr && (is_caller || !messages_->need_caller());
+  const bool decided = state_.load(std::memory_order_acquire) != State::open;
+  if (decided && !drives) return false;
+  if (moderating_.test_and_set(std::memory_order_acquire)) return false;
+  bool moved = false;
+  if (drives && state_.load(std::memory_order_relaxed) != State::failed) {
+    const Result<bool> some = messages_->move_on(state_.load(std::memory_order_relaxed) == State::good);
+    if (some.ok())
+      moved = *some;
+    else
+      fail(some.status());
+  }
+  if (state_.load(std::memory_order_relaxed) == State::open) {
+    hear();
+    moved |= state_.load(std::memory_order_relaxed) != State::open;
+  }
+  moderating_.clear(std::memory_order_release);
+  return moved;
+}
+
+bool Exchange::turn(bool is_caller) {
+  const bool moved = moderate(is_caller);
+  return copy_one() || moved;
+}
+
+void Exchange::look_for_failures() {
+  if (team_ == nullptr || is_over()) return;
+  team_->look_at_notice();
+  Status failure = team_->notice->heard();
+  if (failure.ok()) failure = team_->connections.peer_failure();
+  if (failure.ok()) return;
+  while (moderating_.test_and_set(std::memory_order_acquire)) {
+  }
+  fail(failure);
+  moderating_.clear(std::memory_order_release);
+}
+
+Target Exchange::target(int owner, std::uint32_t slice) const {
+  const Owner& to = owners_[index(owner)];
+  const Block& block = request_.outgoing[index(owner)][slice];
+  switch (to.reach) {
+    case Reach::staged:
+      return {to.base + to.places[slice], block.row_bytes};
+    case Reach::messages:
+      return messages_->target(to.lane, slice);
+    default:
+      return {to.base + block.offset, request_.output.pitch};
+  }
+}
+
+void Exchange::finished(int owner, std::uint32_t slice) {
+  const Owner& to = owners_[index(owner)];
+  if (to.reach == Reach::messages) return messages_->finished(to.lane, slice);
+  if (to.flags != nullptr) to.flags[slice].store(run_, std::memory_order_release);
+}
+
+// ---- What comes to the inbox ----
+
+bool Exchange::copy_from(Source& source, const Blocks& blocks) {
+  std::uint32_t slice = source.taken.load(std::memory_order_relaxed);
+  if (slice == blocks.size() || source.flags[slice].load(std::memory_order_acquire) != run_) return false;
+  if (!source.taken.compare_exchange_strong(slice, slice + 1, std::memory_order_relaxed)) return false;
+  const Block& block = blocks[slice];
+  const std::byte* from = source.slices + source.places[slice];
+  std::byte* to = request_.output.data + block.offset;
+  for (std::uint64_t row = 0; row < block.rows; ++row)
+    std::memcpy(to + row * request_.output.pitch, from + row * block.row_bytes, block.row_bytes);
+  copied_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+bool Exchange::copy_one() {
+  if (staged_slices_ == 0 || state_.load(std::memory_order_acquire) != State::good) return false;
+  for (const int from : staged_sources_)
+    if (copy_from(sources_[index(from)], request_.incoming[index(from)])) return true;
+  return false;
+}
+
+bool Exchange::is_settled() {
+  switch (state_.load(std::memory_order_acquire)) {
+    case State::open:
+      return false;
+    case State::failed:
+      return true;
+    case State::refused:
+      return messages_ == nullptr || messages_->is_idle();
+    case State::good:
+      break;
+  }
+  if (copied_.load(std::memory_order_acquire) != staged_slices_) return false;
+  for (std::size_t from = 0; from < sources_.size(); ++from) {
+    Source& source = sources_[from];
+    if (!source.near || source.staged) continue;
+    const std::size_t slices = request_.incoming[from].size();
+    while (source.seen < slices && source.flags[source.seen].load(std::memory_order_acquire) == run_) ++source.seen;
+    if (source.seen < slices) return false;
+  }
+  return messages_ == nullptr || messages_->is_complete();
+}
+
+}  // namespace plait::fused

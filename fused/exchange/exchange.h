@@ -1,0 +1,145 @@
+// How the slices of a fused operator reach their owners, run after run, over the same places.
+//
+//   self      the worker writes into this rank's output
+//   direct    into the owner's output: it lies in the owner's shared heap, which is mapped here
+//   staged    into the owner's inbox, from where the owner copies it
+//   messages  into memory of this rank's, from where it is sent: to ranks that share no memory with this one
+//
+// Steps and bytes: each slice is written once and, but for `self` and `direct`, copied or sent once. Nobody meets
+// between slices. A run begins with an announcement of each rank to each other; outputs are written once all ranks have
+// made theirs and none complains, so that a complaint of one leaves all outputs as they were. Slices for inboxes and
+// messages are computed meanwhile.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/status.h"
+#include "fused/exchange/announcement.h"
+#include "fused/exchange/block.h"
+#include "fused/exchange/inbox.h"
+#include "fused/exchange/messages.h"
+#include "fused/layer.h"
+#include "runtime/oob/oob.h"
+#include "runtime/team/team.h"
+#include "tl/shm/shared_heap.h"
+
+namespace plait::fused {
+
+enum class Reach : std::uint8_t { self, direct, staged, messages };
+
+// What the ranks exchange. Each rank's `outgoing` to another is the other's `incoming` from it.
+struct ExchangeRequest {
+  Output output;
+  std::vector<Blocks> outgoing, incoming;  // by rank
+};
+
+class Exchange {
+ public:
+  // Collective over the team; blocks. Alone (no team) there is only `self`. All ranks succeed or all fail.
+  static Result<std::unique_ptr<Exchange>> make(Team* team, ExchangeRequest request) noexcept;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  Reach reach(int owner) const { return owners_[index(owner)].reach; }
+
+  // ---- A run, by the rank's thread: begin(), and at its end conclude(), when no worker is in it any more ----
+
+  // Precondition: the last run is concluded, and has not failed.
+  void begin(const Complaint* complaint);
+  // Waits for nothing. Not ok where the run failed.
+  Status conclude();
+  // The lowest rank that has complained, and what; none: all were well.
+  struct Refusal {
+    int rank;
+    Complaint complaint;
+  };
+  const std::optional<Refusal>& refusal() const { return refusal_; }
+  // Looks whether other ranks have failed, which may take the host's progress some time: for long waits.
+  void look_for_failures();
+
+  // ---- In a run, by any worker ----
+
+  // Whether slices for the owner may be written yet; never in a run of which this rank complains.
+  bool may_write(int owner) const { return owners_[index(owner)].open.load(std::memory_order_acquire); }
+  Target target(int owner, std::uint32_t slice) const;
+  // All of the slice is written, and the caller has seen that.
+  void finished(int owner, std::uint32_t slice);
+  // Moves on what can be moved without waiting; whether anything was. `is_caller`: this is the rank's thread.
+  bool turn(bool is_caller);
+  // The run is refused or has failed: nothing more is to be computed.
+  bool is_over() const { return state_.load(std::memory_order_acquire) > State::good; }
+
+  // ---- At the end of a run, by the rank's thread ----
+
+  // Whether all that is this rank's is there and all that it had to tell is told; or the run is over and nothing is
+  // under way any more.
+  bool is_settled();
+
+ private:
+  enum class State : std::uint8_t { open, good, refused, failed };
+
+  struct Owner {
+    Reach reach = Reach::self;
+    std::byte* base = nullptr;                    // direct: its output; staged: this rank's part of its inbox
+    std::vector<std::uint64_t> places;            // staged
+    std::atomic<std::uint32_t>* flags = nullptr;  // in its inbox
+    std::size_t lane = 0;                         // messages
+    std::optional<PeerSharedHeap> heap;
+    Inbox inbox;  // attached
+    alignas(64) std::atomic<bool> open{false};
+  };
+  struct Source {
+    bool near = false, staged = false;
+    const std::atomic<std::uint32_t>* flags = nullptr;
+    const std::byte* slices = nullptr;
+    std::vector<std::uint64_t> places;
+    std::size_t seen = 0;                             // slices known to have come in this run
+    alignas(64) std::atomic<std::uint32_t> taken{0};  // staged: slices that somebody has copied, or is about to
+  };
+
+  Exchange(Team* team, ExchangeRequest request);
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  Status connect();
+  std::vector<std::uint8_t> ranks_that_share_memory() const;
+  Status find_outputs(const std::vector<std::uint8_t>& near, std::vector<std::uint8_t>& direct);
+  Result<bool> share_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct);
+  Status attach_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct,
+                        std::span<const SegmentOffer> offers, std::span<const InboxPart> parts);
+  void take_messages(const std::vector<std::uint8_t>& near);
+
+  void hear();
+  void note(int rank, const Announcement& said);
+  void decide();
+  bool moderate(bool is_caller);
+  bool copy_one();
+  bool copy_from(Source& source, const Blocks& blocks);
+  void fail(const Status& cause);
+
+  Team* team_;
+  int rank_ = 0, ranks_ = 1;
+  ExchangeRequest request_;
+  std::vector<Owner> owners_;    // by rank
+  std::vector<Source> sources_;  // by rank
+  std::vector<int> staged_sources_;
+  std::uint64_t staged_slices_ = 0;
+  Inbox inbox_;
+  std::unique_ptr<Messages> messages_;
+
+  // Of the run at hand.
+  std::uint32_t run_ = 0;
+  std::atomic<State> state_{State::open};
+  std::atomic<std::uint64_t> copied_{0};
+  // Under `moderating_`.
+  alignas(64) std::atomic_flag moderating_;
+  std::vector<std::uint8_t> heard_;  // by rank
+  int heard_ranks_ = 0;
+  std::optional<Refusal> refusal_;
+  Status failure_;
+};
+
+}  // namespace plait::fused

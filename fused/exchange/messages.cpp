@@ -1,0 +1,151 @@
+#include "fused/exchange/messages.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/channel_kind.h"
+#include "runtime/job/job.h"
+
+namespace plait::fused {
+namespace {
+
+BoundSpan announcement_span(std::size_t place) {
+  return {.offset = place * sizeof(Announcement), .bytes = sizeof(Announcement), .space = Space::scratch};
+}
+
+RunGrid grid_of(const Block& block, std::uint64_t pitch) {
+  RunGrid grid{.origin = block.offset, .run = block.row_bytes};
+  if (block.rows > 1) {
+    grid.levels = 1;
+    grid.level[0] = {.count = block.rows, .stride = pitch};
+  }
+  return grid;
+}
+
+Transfer transfer_of(StepKind kind, int peer, const Memory& memory) {
+  Transfer transfer;
+  transfer.kind = kind;
+  transfer.peer = peer;
+  transfer.bytes = memory.spans->bytes;
+  transfer.memory = memory;
+  transfer.last_of_lane = false;
+  return transfer;
+}
+
+}  // namespace
+
+Messages::Messages(const std::vector<Partner>& partners, const Output& output) {
+  for (const Partner& partner : partners) {
+    lanes_.push_back(std::make_unique<Lane>());
+    lanes_.back()->partner = partner;
+    lay_out(*lanes_.back(), static_cast<std::uint32_t>(lanes_.size() - 1), output);
+    if (std::ranges::find(channels_, partner.channel) == channels_.end()) channels_.push_back(partner.channel);
+    need_caller_ |= traits(partner.channel->kind()).needs_host;
+    all_ += lanes_.back()->sends.size() + lanes_.back()->receives.size();
+  }
+  // What connects nodes is one of the process, and takes two threads at once only where the program's MPI does.
+  need_caller_ |= !threaded();
+  completed_.reserve(all_);
+}
+
+void Messages::lay_out(Lane& lane, std::uint32_t number, const Output& output) {
+  const Blocks &outgoing = *lane.partner.outgoing, &incoming = *lane.partner.incoming;
+  lane.places = packed(outgoing);
+  std::byte* memory = lane.memory.reserve(std::max<std::uint64_t>(lane.places.back(), 1));
+  lane.buffers.base = {memory, output.data, reinterpret_cast<std::byte*>(lane.announcements.data())};
+  lane.finished = std::make_unique<std::atomic<std::uint32_t>[]>(outgoing.size());
+  lane.send_spans.push_back(announcement_span(0));
+  for (std::size_t slice = 0; slice < outgoing.size(); ++slice)
+    lane.send_spans.push_back({.offset = lane.places[slice], .bytes = outgoing[slice].bytes(), .space = Space::input});
+  lane.receive_spans.push_back(announcement_span(1));
+  for (std::size_t slice = 0; slice < incoming.size(); ++slice) {
+    lane.grids.push_back(grid_of(incoming[slice], output.pitch));
+    lane.receive_spans.push_back({.offset = 0,
+                                  .bytes = incoming[slice].bytes(),
+                                  .space = Space::output,
+                                  .grid = static_cast<std::uint32_t>(slice)});
+  }
+  const auto transfers = [&](StepKind kind, const std::vector<BoundSpan>& spans, std::vector<Transfer>& made) {
+    for (const BoundSpan& span : spans)
+      made.push_back(transfer_of(kind, lane.partner.rank,
+                                 {.spans = &span, .count = 1, .buffers = &lane.buffers, .grids = lane.grids.data()}));
+    for (Transfer& transfer : made) transfer.step = number;
+    made.back().last_of_lane = true;
+  };
+  transfers(StepKind::send, lane.send_spans, lane.sends);
+  transfers(StepKind::recv, lane.receive_spans, lane.receives);
+}
+
+Target Messages::target(std::size_t lane, std::uint32_t slice) const {
+  const Lane& one = *lanes_[lane];
+  return {one.memory.data() + one.places[slice], (*one.partner.outgoing)[slice].row_bytes};
+}
+
+void Messages::finished(std::size_t lane, std::uint32_t slice) {
+  lanes_[lane]->finished[slice].store(run_, std::memory_order_release);
+}
+
+void Messages::begin(const Announcement& mine) {
+  run_ = mine.run;
+  ended_ = 0;
+  complete_.store(all_ == 0, std::memory_order_relaxed);
+  for (const auto& lane : lanes_) {
+    lane->announcements[0] = mine;
+    lane->sent = lane->received = 0;
+    lane->has_heard = false;
+  }
+}
+
+const Announcement* Messages::heard(std::size_t lane) const {
+  return lanes_[lane]->has_heard ? &lanes_[lane]->announcements[1] : nullptr;
+}
+
+void Messages::end(const Transfer& transfer) {
+  under_way_.fetch_sub(1, std::memory_order_release);
+  if (++ended_ == all_) complete_.store(true, std::memory_order_release);
+  Lane& lane = *lanes_[transfer.step];
+  if (&transfer == lane.receives.data()) lane.has_heard = true;
+}
+
+Result<bool> Messages::start(Lane& lane, Transfer& transfer) {
+  transfer.progressed = 0;
+  transfer.mark = 0;
+  transfer.carrier = any_rail;
+  under_way_.fetch_add(1, std::memory_order_relaxed);
+  Result<bool> done = lane.partner.channel->start(transfer);
+  if (done.ok() && *done) end(transfer);
+  return done;
+}
+
+// Receives first: a message that finds one is copied once.
+Result<bool> Messages::start_all(Lane& lane, bool go) {
+  bool any = false;
+  const std::size_t receives = go ? lane.receives.size() : 1, sends = go ? lane.sends.size() : 1;
+  for (; lane.received < receives; any = true)
+    if (Result<bool> done = start(lane, lane.receives[lane.received++]); !done.ok()) return done;
+  for (; lane.sent < sends; any = true) {
+    if (lane.sent > 0 && lane.finished[lane.sent - 1].load(std::memory_order_acquire) != run_) break;
+    if (Result<bool> done = start(lane, lane.sends[lane.sent++]); !done.ok()) return done;
+  }
+  return any;
+}
+
+Result<bool> Messages::move_on(bool go) {
+  bool moved = false;
+  for (const auto& lane : lanes_) {
+    const Result<bool> started = start_all(*lane, go);
+    if (!started.ok()) return started;
+    moved |= *started;
+  }
+  for (Channel* channel : channels_) {
+    if (channel->active() == 0) continue;
+    completed_.clear();
+    const Result<bool> progressed = channel->progress(completed_);
+    if (!progressed.ok()) return progressed;
+    moved |= *progressed;
+    for (const Transfer* transfer : completed_) end(*transfer);
+  }
+  return moved;
+}
+
+}  // namespace plait::fused

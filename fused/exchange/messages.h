@@ -1,0 +1,86 @@
+// The part of an exchange that goes by messages: to and from ranks that share no memory with this one. Workers say
+// which slices are finished, without a lock; whoever drives the channels sends those that are, in their order, as a
+// channel pairs messages by their order.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/aligned_bytes.h"
+#include "core/status.h"
+#include "fused/exchange/announcement.h"
+#include "fused/exchange/block.h"
+#include "runtime/team/team.h"
+#include "tl/channel.h"
+
+namespace plait::fused {
+
+class Messages {
+ public:
+  struct Partner {
+    int rank;
+    Channel* channel;
+    const Blocks* outgoing;
+    const Blocks* incoming;
+  };
+  // Throws where memory is short. The blocks outlive it.
+  Messages(const std::vector<Partner>& partners, const Output& output);
+
+  bool none() const { return lanes_.empty(); }
+  // Whether only the rank's own thread may drive the channels: they call the host, or other plans and calls of the
+  // program's may be in them without a lock.
+  bool need_caller() const { return need_caller_; }
+
+  // ---- For any thread, in a run ----
+
+  Target target(std::size_t lane, std::uint32_t slice) const;
+  void finished(std::size_t lane, std::uint32_t slice);
+
+  // ---- For one thread at a time ----
+
+  // The run's announcement goes to all partners with the first turn. Precondition: the last run is over: is_idle().
+  void begin(const Announcement& mine);
+  // A glance; true when anything moved. `go`: all ranks are well, so that slices may go, and come.
+  Result<bool> move_on(bool go);
+  // What the partner has said in this run; nullptr: nothing yet.
+  const Announcement* heard(std::size_t lane) const;
+  // All that has begun in this run has ended. By any thread.
+  bool is_idle() const { return under_way_.load(std::memory_order_acquire) == 0; }
+  // All of the run has ended: both announcements and all slices. By any thread.
+  bool is_complete() const { return complete_.load(std::memory_order_acquire); }
+
+ private:
+  struct Lane {
+    Partner partner;
+    AlignedBytes memory;                                     // of the slices that go
+    std::vector<std::uint64_t> places;                       // theirs in it
+    std::unique_ptr<std::atomic<std::uint32_t>[]> finished;  // by slice: the last run in which it was
+    std::array<Announcement, 2> announcements{};             // said, and heard
+    Buffers buffers;             // input: the slices that go; output: the rank's; scratch: the announcements
+    std::vector<RunGrid> grids;  // of the slices that come
+    std::vector<BoundSpan> send_spans, receive_spans;
+    std::vector<Transfer> sends, receives;  // an announcement, then the slices; their step is the lane's number
+    std::size_t sent = 0, received = 0;     // that have begun in this run
+    bool has_heard = false;
+  };
+
+  static void lay_out(Lane& lane, std::uint32_t number, const Output& output);
+  Result<bool> start_all(Lane& lane, bool go);
+  Result<bool> start(Lane& lane, Transfer& transfer);
+  void end(const Transfer& transfer);
+
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<Channel*> channels_;  // each once
+  std::vector<Transfer*> completed_;
+  std::uint32_t run_ = 0;
+  std::size_t ended_ = 0, all_ = 0;
+  std::atomic<std::size_t> under_way_{0};
+  std::atomic<bool> complete_{true};
+  bool need_caller_ = false;
+};
+
+}  // namespace plait::fused

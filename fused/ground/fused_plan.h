@@ -1,0 +1,21 @@
+// What all fused plans have in common towards the program: they are alive from their making on, and those that are
+// left end before the job does.
+#pragma once
+
+#include "fused/layer.h"
+
+namespace plait::fused {
+
+class FusedPlan {
+ public:
+  FusedPlan();  // throws where memory is short
+  virtual ~FusedPlan();
+  FusedPlan(const FusedPlan&) = delete;
+  FusedPlan& operator=(const FusedPlan&) = delete;
+};
+
+// Before the job ends, on all ranks: deletes those that the program has not freed, in the order in which they were
+// made.
+void finish_fused_plans();
+
+}  // namespace plait::fused

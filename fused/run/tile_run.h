@@ -1,0 +1,99 @@
+// The runs of an operator on processors: a rank's workers take the tiles that it computes for others and for itself,
+// have the operator compute them, and hand what is finished to the exchange. What a tile's cells are is the operator's.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/status.h"
+#include "fused/exchange/exchange.h"
+#include "fused/layer.h"
+#include "fused/tiles/tiles.h"
+#include "fused/workers/crew.h"
+#include "fused/workers/worker_count.h"
+#include "runtime/team/team.h"
+
+namespace plait::fused {
+
+// A tile, and where it goes.
+struct TilePlace {
+  int owner = 0;
+  const Slice& slice;
+  const Tile& tile;
+  Target target;  // of the slice's first row and column
+};
+
+// What computes tiles: an operator.
+class TileWork {
+ public:
+  virtual ~TileWork() = default;
+  // Writes the tile's cells and nothing else. By several threads side by side.
+  virtual void compute(const TilePlace& place) noexcept = 0;
+};
+
+struct TileRunRequest {
+  std::vector<Pane> panes;   // by owner
+  std::vector<int> node_of;  // by rank
+  Processors processors;
+  int workers = 0;    // 0: as many as the rank has processors
+  bool aware = true;  // of communication, in the order of tiles
+};
+
+class TileRun {
+ public:
+  // Makes the workers; throws where that cannot be. `team` as for the exchange, whose blocks are the panes' slices.
+  TileRun(TileWork& work, Team* team, std::unique_ptr<Exchange> exchange, TileRunRequest request);
+  ~TileRun();
+  TileRun(const TileRun&) = delete;
+  TileRun& operator=(const TileRun&) = delete;
+
+  // Begins a run, of which this rank may complain. Does not block; allocates nothing, but what a channel takes. With
+  // one worker all is computed in wait().
+  Status start(const Complaint* complaint);
+  // Ends it: this rank's output is complete where the run was not refused(). After a failure there are no more runs.
+  Status wait();
+  // Of the run that has ended: the lowest rank that has complained; none: all were well.
+  const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
+
+  int workers() const { return crew_.workers(); }
+  const Exchange& exchange() const { return *exchange_; }
+  const std::vector<Pane>& panes() const { return panes_; }
+
+ private:
+  // Tiles that workers take in their order, once what they are for may be written.
+  struct Queue {
+    Lineup turns;
+    std::vector<int> owners;
+    alignas(64) std::atomic<std::uint32_t> next{0};  // the next that nobody has taken
+  };
+  enum class Take : std::uint8_t { one, later, none };
+  struct Worker {
+    TileRun& of;
+    void operator()(int worker) const noexcept { of.serve(worker); }
+  };
+
+  void line_up_tiles(const TileRunRequest& request);
+  void add_queue(std::vector<int> owners);
+  void arm();
+  void serve(int worker) noexcept;
+  bool may_take(const Queue& queue) const;
+  Take take(std::size_t& first, Turn& taken);
+  void compute(const Turn& taken);
+
+  TileWork& work_;
+  Team* team_;
+  std::unique_ptr<Exchange> exchange_;
+  std::vector<Pane> panes_;                                          // by owner
+  std::vector<std::unique_ptr<std::atomic<std::uint32_t>[]>> left_;  // by owner and slice: tiles that are not done
+  std::vector<std::unique_ptr<Queue>> queues_;                       // the most urgent first
+  bool started_ = false;
+  Status failure_;
+  Worker worker_{*this};
+  Crew crew_;  // last: its threads end first
+};
+
+}  // namespace plait::fused

@@ -1,0 +1,100 @@
+/* Plait's fused operators: a computation and the collective that follows it in one, so that each part of the result
+ * leaves for its rank as soon as it is ready, while the rest is computed. The functions are in libplait.so: link with
+ * it before the MPI library, or look them up with dlsym() in a job that preloads it.
+ *
+ * A plan is made once, by all ranks of a communicator together; then it is run as often as needed: start and wait, or
+ * run, which is both. Runs of a plan follow each other, in the same order on all ranks; one is under way at a time. All
+ * ranks take part in each run. Plans are for one thread at a time; threads may have different ones. Runs allocate
+ * nothing, and no rank waits for another but for what it needs of it.
+ *
+ * Errors go through the communicator's error handler and are returned, as MPI's are: MPI_ERR_COMM for no communicator
+ * or an inter-communicator, else a code whose text (MPI_Error_string) names the argument, and the rank where it is
+ * another's. */
+#ifndef PLAIT_PLAIT_FUSED_H
+#define PLAIT_PLAIT_FUSED_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+#include "plait/plait.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct plait_fused_plan* plait_fused;
+#define PLAIT_FUSED_NULL ((plait_fused)0)
+
+/* What the rows of tables are made of. BF16: the upper half of an F32. I8: signed bytes, with a factor a row. */
+enum { PLAIT_FUSED_F32 = 0, PLAIT_FUSED_BF16 = 1, PLAIT_FUSED_I8 = 2 };
+/* How the rows of a bag are combined. The mean of an empty bag is 0. */
+enum { PLAIT_FUSED_SUM = 0, PLAIT_FUSED_MEAN = 1 };
+
+/* ---- Embedding pooling and all-to-all: the embedding bags of a recommendation model whose tables are spread over the
+ * ranks. Each rank has some tables, whole, and looks up the bags of the whole batch in them. A rank's output is its
+ * share of the batch: a row a sample, in it the bags of rank 0's tables, one after the other, then of rank 1's, and so
+ * on: {batch / ranks, all ranks' tables * dim} f32, without gaps. Where the batch is no multiple of the ranks, the
+ * first ranks have a sample more. ---- */
+
+struct plait_fused_embedding {
+  int64_t batch;              /* samples of all ranks together, 1 or more; the same on all ranks */
+  int64_t dim;                /* columns of every table, 1 or more; the same on all ranks */
+  int64_t tables;             /* of this rank; 0 is allowed */
+  const int64_t* rows;        /* by table */
+  const void* const* data;    /* by table: rows x dim elements, row-major, without gaps. Kept in use by the plan */
+  const float* const* scales; /* I8: by table, the factors of its rows; else not looked at */
+  int type;                   /* PLAIT_FUSED_F32, _BF16 or _I8 */
+  int mode;                   /* PLAIT_FUSED_SUM or _MEAN */
+  int weighted;               /* 1: each index has a weight; only with _SUM */
+};
+
+/* Makes a plan.
+ *
+ *   output   this rank's, as above. From plait_alloc(), MPI_Alloc_mem() or, with PLAIT_SHARED=malloc, malloc(), the
+ *            other ranks of the node write into it; else it costs a copy. It stays where it is until plait_fused_free()
+ *   options  NULL, or words such as "workers=2 slice=65536": workers is the number of threads that compute, the caller
+ *            included (0, the default: the processors that the rank has to itself); slice how many bytes leave at once
+ * (0: by the cost model; the same on all ranks); check=0 does not look at the indices and offsets of runs, which must
+ * then be right; order=plain computes the parts of rank 0 first, then those of rank 1, and so on, instead of those that
+ * have the longest way
+ *
+ * Collective over `comm`; blocks; connects its ranks anew, which takes some milliseconds. The lists are not needed
+ * afterwards, the tables are. On an error, which is the same on all ranks, *plan is PLAIT_FUSED_NULL. */
+PLAIT_API int plait_fused_embedding_create(MPI_Comm comm, const struct plait_fused_embedding* shape, void* output,
+                                           const char* options, plait_fused* plan);
+
+/* Begins a run. Bag b (a sample of the batch, 0 to batch - 1) of this rank's table t has the indices from
+ * offsets[t * batch + b] to before offsets[t * batch + b + 1]; offsets are tables * batch + 1 numbers that do not
+ * descend, from 0 on at least and up to `count` at most.
+ *
+ *   indices, count  rows of the tables, and how many there are
+ *   weights         by index, where the plan is weighted; else not looked at
+ *
+ * These stay as they are, and the output is left alone, until plait_fused_wait(). Does not block. With one worker all
+ * is computed in plait_fused_wait(). What is wrong with the arguments is said there. */
+PLAIT_API int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_t count,
+                                          const int64_t* offsets, const float* weights);
+
+/* Ends a run: blocks until this rank's output is complete, and what it gave may be changed. Where the lookups of one
+ * rank cannot be used (an index that is no row, an offset that is negative or descends, a missing list), all ranks
+ * return an error that names the argument, the rank and the value; no output has been touched then, and the plan can be
+ * started again. After a failed transfer it can only be freed. */
+PLAIT_API int plait_fused_wait(plait_fused plan);
+
+/* Both. */
+PLAIT_API int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
+                                        const float* weights);
+
+/* What was planned, as JSON: the workers, this rank's slices and tiles, and how many ranks they reach directly, by way
+ * of shared memory, or by messages. The string lives as long as the plan. Local. */
+PLAIT_API const char* plait_fused_describe(plait_fused plan);
+
+/* Frees the plan and sets it to PLAIT_FUSED_NULL; ends a run that is under way. Collective, in the same order as for
+ * other plans; before MPI_Finalize, which else does it. */
+PLAIT_API int plait_fused_free(plait_fused* plan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

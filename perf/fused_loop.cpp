@@ -1,0 +1,288 @@
+// A fused embedding against what it replaces, in turn in one job: the same kernel to its end and then the host's
+// all-to-all, or Plait's, with the pass over the result that brings it into the next layer's order; the computation
+// alone, the communication alone, and what the memory gives a plain read. Medians of rounds of the slowest rank's time.
+// One line of JSON.
+//
+//   mpirun -n N fused_loop [--batch 1024] [--tables 64] [--dim 256] [--pooling 32] [--rows 4096] [--type f32|bf16|i8]
+//                          [--rounds 11] [--options "workers=1"] [--private] [--large-pages]
+#include <mpi.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "fused/embedding/arguments.h"
+#include "fused/kernels/pooling.h"
+#include "plait/plait_fused.h"
+
+namespace {
+
+using plait::fused::Bags;
+using plait::fused::RowType;
+
+struct Settings {
+  std::int64_t batch = 1024, tables = 64, dim = 256, pooling = 32, rows = 4096;
+  std::string type = "f32", options = "workers=1";
+  int rounds = 11;
+  bool private_output = false, large_pages = false;
+
+  RowType row_type() const { return type == "f32" ? RowType::f32 : type == "bf16" ? RowType::bf16 : RowType::i8; }
+};
+
+int world_rank = 0, world_ranks = 1;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// The slowest rank's.
+double timed(const std::function<void()>& work) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begin = now();
+  work();
+  double mine = now() - begin, slowest = 0;
+  MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slowest;
+}
+
+double median(std::vector<double> times) {
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+// In large pages where the system has them: rows lie anywhere, and each is a page's address to look up.
+class TableMemory {
+ public:
+  TableMemory() = default;
+  TableMemory(std::size_t bytes, bool large_pages) : bytes_(bytes) {
+    constexpr std::size_t large_page = std::size_t{2} << 20;
+    const std::size_t whole = (bytes + large_page - 1) / large_page * large_page;
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(large_page, whole)));
+    if (large_pages) madvise(data_.get(), whole, MADV_HUGEPAGE);
+  }
+  std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  std::size_t bytes_ = 0;
+};
+
+class Model {
+ public:
+  explicit Model(const Settings& settings) : settings_(settings) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(world_rank) + 1);
+    const std::size_t row_bytes = static_cast<std::size_t>(settings.dim) * plait::fused::bytes_of(settings.row_type());
+    const std::size_t bytes = static_cast<std::size_t>(settings.rows) * row_bytes;
+    memory_ = TableMemory(static_cast<std::size_t>(settings.tables) * bytes, settings.large_pages);
+    // Small numbers of any type.
+    for (std::size_t i = 0; i < memory_.size(); ++i)
+      memory_.data()[i] = static_cast<std::byte>(i * 2654435761u >> 28 & 0x3f);
+    scales_.assign(static_cast<std::size_t>(settings.rows), 0.5f);
+    rows_.assign(static_cast<std::size_t>(settings.tables), settings.rows);
+    for (std::int64_t table = 0; table < settings.tables; ++table) {
+      data_list_.push_back(memory_.data() + static_cast<std::size_t>(table) * bytes);
+      scales_list_.push_back(scales_.data());
+    }
+    const std::int64_t bags = settings.tables * settings.batch;
+    for (std::int64_t bag = 0; bag <= bags; ++bag) offsets_.push_back(bag * settings.pooling);
+    for (std::int64_t i = 0; i < bags * settings.pooling; ++i)
+      indices_.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(settings.rows)));
+    kernel_ = plait::fused::pooling_kernel(settings.row_type(), false);
+  }
+
+  plait_fused_embedding shape() const {
+    return {.batch = settings_.batch,
+            .dim = settings_.dim,
+            .tables = settings_.tables,
+            .rows = rows_.data(),
+            .data = data_list_.data(),
+            .scales = scales_list_.data(),
+            .type = static_cast<int>(settings_.row_type()),
+            .mode = PLAIT_FUSED_SUM,
+            .weighted = 0};
+  }
+  const std::vector<std::int64_t>& indices() const { return indices_; }
+  const std::vector<std::int64_t>& offsets() const { return offsets_; }
+  const TableMemory& memory() const { return memory_; }
+  std::int64_t count() const { return static_cast<std::int64_t>(indices_.size()); }
+
+  // The same look at the lookups as a fused run takes.
+  void check() const {
+    plait::fused::EmbeddingProblem problem;
+    problem.batch = settings_.batch;
+    for (std::size_t table = 0; table < rows_.size(); ++table)
+      problem.tables.push_back({.rows = rows_[table], .data = nullptr, .scales = nullptr});
+    plait::fused::Complaint complaint;
+    if (complains(problem, {.indices = indices_.data(), .count = count(), .offsets = offsets_.data()}, complaint))
+      MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  // To its end, in the order in which MPI_Alltoall sends: by sample, and in it by table; a table after the other, as a
+  // fused run does.
+  void compute(float* results) const {
+    check();
+    constexpr std::int64_t bags_at_once = 8;
+    const std::int64_t pitch = settings_.tables * settings_.dim;
+    for (std::int64_t table = 0; table < settings_.tables; ++table)
+      for (std::int64_t bag = 0; bag < settings_.batch; bag += bags_at_once)
+        kernel_({.table = static_cast<const std::byte*>(data_list_[static_cast<std::size_t>(table)]),
+                 .scales = scales_.data(),
+                 .columns = settings_.dim,
+                 .indices = indices_.data(),
+                 .weights = nullptr,
+                 .offsets = offsets_.data() + table * settings_.batch + bag,
+                 .bags = std::min(bags_at_once, settings_.batch - bag),
+                 .next_end = offsets_[static_cast<std::size_t>((table + 1) * settings_.batch)],
+                 .sums = reinterpret_cast<std::byte*>(results + bag * pitch + table * settings_.dim),
+                 .pitch = pitch * static_cast<std::ptrdiff_t>(sizeof(float)),
+                 .mean = false});
+  }
+
+ private:
+  Settings settings_;
+  TableMemory memory_;
+  std::vector<float> scales_;
+  std::vector<std::int64_t> rows_, indices_, offsets_;
+  std::vector<const void*> data_list_;
+  std::vector<const float*> scales_list_;
+  plait::fused::PoolingKernel kernel_ = nullptr;
+};
+
+float* make_floats(std::size_t count, bool is_private) {
+  const std::size_t bytes = count * sizeof(float);
+  auto* made =
+      static_cast<float*>(is_private ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : plait_alloc(bytes));
+  std::fill_n(made, count, 0.0f);
+  return made;
+}
+
+// What MPI_Alltoall leaves, rank after rank, as rows of all ranks' tables.
+void shuffle(const Settings& settings, const float* from, float* to) {
+  const std::int64_t samples = settings.batch / world_ranks;
+  const auto run = static_cast<std::size_t>(settings.tables * settings.dim);
+  for (int rank = 0; rank < world_ranks; ++rank)
+    for (std::int64_t sample = 0; sample < samples; ++sample)
+      std::memcpy(to + (static_cast<std::size_t>(sample) * static_cast<std::size_t>(world_ranks) +
+                        static_cast<std::size_t>(rank)) *
+                           run,
+                  from + (static_cast<std::size_t>(rank) * static_cast<std::size_t>(samples) +
+                          static_cast<std::size_t>(sample)) *
+                             run,
+                  run * sizeof(float));
+}
+
+// Of all ranks at once: bytes a second of one.
+double read_rate(const TableMemory& memory, int rounds) {
+  std::vector<double> times;
+  const auto* words = reinterpret_cast<const std::uint64_t*>(memory.data());
+  const std::size_t count = memory.size() / sizeof(std::uint64_t) / 8 * 8;
+  std::uint64_t kept = 0;
+  for (int round = 0; round < rounds; ++round)
+    times.push_back(timed([&] {
+      std::uint64_t sum[8] = {};
+      for (std::size_t i = 0; i < count; i += 8)
+        for (std::size_t lane = 0; lane < 8; ++lane) sum[lane] += words[i + lane];
+      kept += sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
+    }));
+  MPI_Allreduce(MPI_IN_PLACE, &kept, 1, MPI_UINT64_T, MPI_BXOR, MPI_COMM_WORLD);  // so that it is computed
+  return static_cast<double>(count * sizeof(std::uint64_t)) / median(times);
+}
+
+void measure(const Settings& settings) {
+  const Model model(settings);
+  const auto floats = static_cast<std::size_t>(settings.batch * settings.tables * settings.dim);
+  float* results = make_floats(floats, settings.private_output);
+  float* received = make_floats(floats, settings.private_output);
+  float* ordered = make_floats(floats, settings.private_output);
+  float* output = make_floats(floats, settings.private_output);
+  const int each = static_cast<int>(floats / static_cast<std::size_t>(world_ranks));
+  const plait_fused_embedding shape = model.shape();
+  plait_fused plan = PLAIT_FUSED_NULL;
+  plait_fused_embedding_create(MPI_COMM_WORLD, &shape, output, settings.options.c_str(), &plan);
+  const auto exchange = [&](bool by_plait) {
+    const int before = plait_set_enabled(by_plait ? 1 : 0);
+    MPI_Alltoall(results, each, MPI_FLOAT, received, each, MPI_FLOAT, MPI_COMM_WORLD);
+    plait_set_enabled(before);
+  };
+  const auto order = [&] { shuffle(settings, received, ordered); };
+  const std::vector<std::pair<std::string, std::function<void()>>> ways = {
+      {"fused",
+       [&] {
+         plait_fused_embedding_run(plan, model.indices().data(), model.count(), model.offsets().data(), nullptr);
+       }},
+      {"kernel, host, order", [&] { model.compute(results), exchange(false), order(); }},
+      {"kernel, host", [&] { model.compute(results), exchange(false); }},
+      {"kernel, plait, order", [&] { model.compute(results), exchange(true), order(); }},
+      {"kernel, plait", [&] { model.compute(results), exchange(true); }},
+      {"kernel", [&] { model.compute(results); }},
+      {"host", [&] { exchange(false); }},
+      {"host, order", [&] { exchange(false), order(); }},
+      {"plait, order", [&] { exchange(true), order(); }},
+      {"check", [&] { model.check(); }}};
+  std::map<std::string, std::vector<double>> times;
+  for (int warm_up = 0; warm_up < 2; ++warm_up)
+    for (const auto& way : ways) way.second();
+  for (int round = 0; round < settings.rounds; ++round)
+    for (const auto& [name, way] : ways) times[name].push_back(timed(way));
+  nlohmann::json line = {{"ranks", world_ranks},
+                         {"batch", settings.batch},
+                         {"tables", settings.tables},
+                         {"dim", settings.dim},
+                         {"pooling", settings.pooling},
+                         {"rows", settings.rows},
+                         {"type", settings.type},
+                         {"rounds", settings.rounds},
+                         {"private", settings.private_output},
+                         {"large_pages", settings.large_pages},
+                         {"plan", nlohmann::json::parse(plait_fused_describe(plan))}};
+  for (const auto& [name, all] : times) line["seconds"][name] = median(all);
+  const double row_bytes =
+      static_cast<double>(settings.dim) * static_cast<double>(plait::fused::bytes_of(settings.row_type()));
+  line["kernel_bytes_per_second"] =
+      static_cast<double>(model.count()) * row_bytes / (median(times["kernel"]) - median(times["check"]));
+  line["read_bytes_per_second"] = read_rate(model.memory(), settings.rounds);
+  const bool same = std::memcmp(ordered, output, floats * sizeof(float)) == 0;
+  int all_same = same ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &all_same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  line["same"] = all_same == 1;
+  if (world_rank == 0) std::printf("%s\n", line.dump().c_str());
+  plait_fused_free(&plan);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_ranks);
+  Settings settings;
+  CLI::App app("fused_loop");
+  app.add_option("--batch", settings.batch);
+  app.add_option("--tables", settings.tables);
+  app.add_option("--dim", settings.dim);
+  app.add_option("--pooling", settings.pooling);
+  app.add_option("--rows", settings.rows);
+  app.add_option("--type", settings.type)->check(CLI::IsMember({"f32", "bf16", "i8"}));
+  app.add_option("--rounds", settings.rounds);
+  app.add_option("--options", settings.options);
+  app.add_flag("--private", settings.private_output);
+  app.add_flag("--large-pages", settings.large_pages);
+  CLI11_PARSE(app, argc, argv);
+  measure(settings);
+  MPI_Finalize();
+}

@@ -1,0 +1,119 @@
+// The public C API's functions for fused operators (plait_fused.h).
+#include <memory>
+
+#include "core/attempt.h"
+#include "fused/embedding/embedding.h"
+#include "plait/plait_fused.h"
+#include "plugin/layer.h"
+#include "plugin/mpi/call/lifecycle.h"
+#include "plugin/mpi/host/errors.h"
+#include "plugin/mpi/host/host.h"
+#include "plugin/mpi/oob/mpi_oob.h"
+#include "plugin/mpi/request/members.h"
+#include "runtime/job/job.h"
+
+namespace {
+
+using plait::Status;
+using plait::fused::Embedding;
+using plait::fused::EmbeddingArguments;
+
+static_assert(static_cast<int>(plait::fused::RowType::f32) == PLAIT_FUSED_F32 &&
+              static_cast<int>(plait::fused::RowType::bf16) == PLAIT_FUSED_BF16 &&
+              static_cast<int>(plait::fused::RowType::i8) == PLAIT_FUSED_I8);
+
+Embedding& embedding_of(plait_fused plan) { return *reinterpret_cast<Embedding*>(plan); }
+
+// The members are all of this kind here.
+MPI_Comm comm_of(Embedding& plan) { return static_cast<plait::plugin::MpiMembers&>(plan.members()).comm(); }
+
+// What came of a step, raised where it is an error.
+int raised(MPI_Comm comm, const Status& status) {
+  using namespace plait::plugin;
+  if (status.ok()) return MPI_SUCCESS;
+  return raise_error(comm, status.code() == plait::Code::invalid ? argument_error_code(status) : error_code(status));
+}
+
+EmbeddingArguments arguments_of(const plait_fused_embedding* shape) {
+  if (shape == nullptr) return {};
+  return {.batch = shape->batch,
+          .dim = shape->dim,
+          .tables = shape->tables,
+          .rows = shape->rows,
+          .data = shape->data,
+          .scales = shape->scales,
+          .type = shape->type,
+          .mode = shape->mode,
+          .weighted = shape->weighted != 0};
+}
+
+int create(MPI_Comm comm, const EmbeddingArguments& arguments, plait_fused* plan) {
+  using namespace plait::plugin;
+  if (phase() == Phase::before && host().allreduce != nullptr) start_late();
+  if (phase() != Phase::open)
+    return raise_error(
+        comm, Status(plait::Code::unavailable, "plait_fused_embedding_create: Plait does not run in this job"));
+  MpiOob all = MpiOob::of_program(comm);
+  auto made = Embedding::make(all, arguments, [comm] { return std::make_unique<MpiMembers>(comm); });
+  if (!made.ok()) return raised(comm, made.status());
+  *plan = reinterpret_cast<plait_fused>(made->release());
+  return MPI_SUCCESS;
+}
+
+template <class Step>
+int step_of(plait_fused plan, Step&& step) {
+  if (plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
+  const MPI_Comm comm = comm_of(embedding_of(plan));
+  return plait::plugin::guarded(comm, [&] { return raised(comm, step(embedding_of(plan))); });
+}
+
+}  // namespace
+
+extern "C" {
+
+int plait_fused_embedding_create(MPI_Comm comm, const plait_fused_embedding* shape, void* output, const char* options,
+                                 plait_fused* plan) {
+  if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  int inter = 0;
+  if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
+  if (inter != 0) return plait::plugin::raise_error(comm, MPI_ERR_COMM);
+  if (plan != nullptr) *plan = PLAIT_FUSED_NULL;
+  EmbeddingArguments arguments = arguments_of(shape);
+  arguments.output = output;
+  arguments.options = options;
+  arguments.wants_plan = plan != nullptr;
+  return plait::plugin::guarded(comm, [&] { return create(comm, arguments, plan); });
+}
+
+int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
+                                const float* weights) {
+  return step_of(plan, [&](Embedding& embedding) {
+    return embedding.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights});
+  });
+}
+
+int plait_fused_wait(plait_fused plan) {
+  return step_of(plan, [](Embedding& embedding) { return embedding.wait(); });
+}
+
+int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
+                              const float* weights) {
+  return step_of(plan, [&](Embedding& embedding) {
+    Status status = embedding.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights});
+    return status.ok() ? embedding.wait() : status;
+  });
+}
+
+const char* plait_fused_describe(plait_fused plan) {
+  return plan != nullptr ? embedding_of(plan).description().c_str() : "{}";
+}
+
+int plait_fused_free(plait_fused* plan) {
+  if (plan == nullptr || *plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
+  // MPI_Finalize has freed those that were left, whose owners may end after it.
+  if (plait::plugin::phase() != plait::plugin::Phase::over) delete reinterpret_cast<Embedding*>(*plan);
+  *plan = PLAIT_FUSED_NULL;
+  return MPI_SUCCESS;
+}
+
+}  // extern "C"
