@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "core/channel_kind.h"
 
@@ -48,15 +49,23 @@ Messages::Messages(const std::vector<Partner>& partners, const Output& output) {
 void Messages::lay_out(Lane& lane, const Output& output) {
   const Blocks &outgoing = *lane.partner.outgoing, &incoming = *lane.partner.incoming;
   lane.places = packed(outgoing);
-  std::byte* memory = lane.memory.reserve(std::max<std::uint64_t>(lane.places.back(), 1));
+  lane.kept_places = packed(incoming, Packs::kept);
+  for (std::uint64_t& place : lane.kept_places) place += lane.places.back();
+  std::byte* memory = lane.memory.reserve(std::max<std::uint64_t>(lane.kept_places.back(), 1));
   lane.buffers.base = {memory, output.data, reinterpret_cast<std::byte*>(lane.announcements.data())};
   lane.finished = std::make_unique<std::atomic<std::uint32_t>[]>(outgoing.size());
+  lane.come = std::make_unique<std::atomic<std::uint32_t>[]>(incoming.size());
   lane.send_spans.push_back(announcement_span(0));
   for (std::size_t slice = 0; slice < outgoing.size(); ++slice)
     lane.send_spans.push_back({.offset = lane.places[slice], .bytes = outgoing[slice].bytes(), .space = Space::input});
   lane.receive_spans.push_back(announcement_span(1));
   for (std::size_t slice = 0; slice < incoming.size(); ++slice) {
     lane.grids.push_back(grid_of(incoming[slice], output.pitch));
+    if (incoming[slice].kept) {
+      lane.receive_spans.push_back(
+          {.offset = lane.kept_places[slice], .bytes = incoming[slice].bytes(), .space = Space::input});
+      continue;
+    }
     lane.receive_spans.push_back({.offset = 0,
                                   .bytes = incoming[slice].bytes(),
                                   .space = Space::output,
@@ -97,10 +106,20 @@ const Announcement* Messages::heard(std::size_t lane) const {
 }
 
 void Messages::end(const Transfer& transfer) {
+  for (const auto& lane : lanes_) lane->take_note(transfer, run_);
   under_way_.fetch_sub(1, std::memory_order_release);
   if (++ended_ == all_) complete_.store(true, std::memory_order_release);
-  for (const auto& lane : lanes_)
-    if (&transfer == lane->receives.data()) lane->has_heard = true;
+}
+
+// Of one that has ended, if it is a receive of this lane.
+void Messages::Lane::take_note(const Transfer& transfer, std::uint32_t run) {
+  const std::less<const Transfer*> before;
+  const Transfer* first = receives.data();
+  if (before(&transfer, first) || !before(&transfer, first + receives.size())) return;
+  if (&transfer == first)
+    has_heard = true;
+  else
+    come[static_cast<std::size_t>(&transfer - first) - 1].store(run, std::memory_order_release);
 }
 
 Result<bool> Messages::start(Lane& lane, Transfer& transfer) {

@@ -38,6 +38,13 @@ class Messages {
 
   Target target(std::size_t lane, std::uint32_t slice) const;
   void finished(std::size_t lane, std::uint32_t slice);
+  // Whether the partner's slice has come in this run; where it is, if it is kept.
+  bool has_come(std::size_t lane, std::uint32_t slice) const {
+    return lanes_[lane]->come[slice].load(std::memory_order_acquire) == run_;
+  }
+  const std::byte* kept(std::size_t lane, std::uint32_t slice) const {
+    return lanes_[lane]->memory.data() + lanes_[lane]->kept_places[slice];
+  }
 
   // ---- For one thread at a time ----
 
@@ -55,16 +62,20 @@ class Messages {
  private:
   struct Lane {
     Partner partner;
-    AlignedBytes memory;                                     // of the slices that go
+    AlignedBytes memory;                                     // of the slices that go; behind them those that are kept
     std::vector<std::uint64_t> places;                       // theirs in it
     std::unique_ptr<std::atomic<std::uint32_t>[]> finished;  // by slice: the last run in which it was
+    std::vector<std::uint64_t> kept_places;                  // by slice that comes, in `memory`
+    std::unique_ptr<std::atomic<std::uint32_t>[]> come;      // by slice that comes: the last run in which it has
     std::array<Announcement, 2> announcements{};             // said, and heard
-    Buffers buffers;             // input: the slices that go; output: the rank's; scratch: the announcements
+    Buffers buffers;             // input: `memory`; output: the rank's; scratch: the announcements
     std::vector<RunGrid> grids;  // of the slices that come
     std::vector<BoundSpan> send_spans, receive_spans;
     std::vector<Transfer> sends, receives;  // an announcement, then the slices
     std::size_t sent = 0, received = 0;     // that have begun in this run
     bool has_heard = false;
+
+    void take_note(const Transfer& transfer, std::uint32_t run);
   };
 
   static void lay_out(Lane& lane, const Output& output);
