@@ -30,10 +30,11 @@ constexpr std::size_t cache_line = 64;
 // How far ahead of its use a row is fetched from memory, in bytes. Measured by perf/fused_gemv_loop.
 constexpr std::size_t bytes_ahead = 4096;
 
-// Rows of a block. A vector's elements are loaded once for all of them; one row alone is read the fastest from memory.
+// Rows of a block: a vector's elements are loaded once for all of them, and memory is read in as many places at once.
+// As many as registers hold.
 constexpr int rows_of_block(int columns) {
-  if (columns <= 1) return 1;
-  return columns > 2 && has_many_registers ? 4 : 2;
+  if (columns <= 2) return has_many_registers ? 8 : 4;
+  return has_many_registers ? 4 : 2;
 }
 
 struct Block {
@@ -87,11 +88,13 @@ void multiply(const WeightRows& all, const Block& block) {
       for (auto& sum : row) sum = hn::Zero(d);
 
   const std::size_t step = hn::Lanes(d) * static_cast<std::size_t>(unroll), whole = depth / step * step;
-  // Near a row's end it is the next block's row that is fetched, which lies behind the block's other rows.
+  // Rows that are longer than what is fetched ahead: the same row, and near its end the next block's, which lies behind
+  // the block's other rows. Shorter ones: a row of a later block.
   const std::size_t far = HWY_MIN(bytes_ahead / Row::bytes / step * step, whole);
-  const std::size_t to_next = static_cast<std::size_t>(rows - 1) * row_bytes;
+  const std::size_t blocks = HWY_MAX(bytes_ahead / HWY_MAX(row_bytes, 1), 1);
+  const std::size_t to_later = (blocks * rows - 1) * row_bytes;
   const auto ahead = static_cast<std::ptrdiff_t>(far * Row::bytes);
-  const auto ahead_at_end = static_cast<std::ptrdiff_t>(to_next) + ahead;
+  const auto ahead_at_end = static_cast<std::ptrdiff_t>(to_later) + ahead;
   add_products<Row, rows, columns, chains, unroll>(weights, inputs, 0, whole - far, block.fetches ? ahead : 0, sums);
   add_products<Row, rows, columns, chains, unroll>(weights, inputs, whole - far, whole,
                                                    block.fetches ? ahead_at_end : 0, sums);
@@ -111,6 +114,8 @@ void multiply(const WeightRows& all, const Block& block) {
 
 template <class Row, int columns>
 void multiply_some(const WeightRows& all, const Block& block, int rows) {
+  if constexpr (columns <= 2 && has_many_registers)
+    if (rows == 8) return multiply<Row, 8, columns>(all, block);
   if (rows == 4) return multiply<Row, 4, columns>(all, block);
   if (rows == 2) return multiply<Row, 2, columns>(all, block);
   return multiply<Row, 1, columns>(all, block);
