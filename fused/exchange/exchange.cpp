@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/channel_kind.h"
-
 namespace plait::fused {
 
 Exchange::Exchange(Team* team, ExchangeRequest request)
@@ -78,8 +76,8 @@ void Exchange::hear() {
 }
 
 // By one thread at a time, and never waited for.
-bool Exchange::moderate(bool may_call_host) {
-  const bool drives = messages_ != nullptr && (may_call_host || !messages_->call_host());
+bool Exchange::moderate(bool is_ranks_thread) {
+  const bool drives = messages_ != nullptr && is_ranks_thread;
   const bool decided = state_.load(std::memory_order_acquire) != State::open;
   if (decided && !drives) return false;
   if (moderating_.test_and_set(std::memory_order_acquire)) return false;
@@ -99,8 +97,8 @@ bool Exchange::moderate(bool may_call_host) {
   return moved;
 }
 
-bool Exchange::turn(bool may_call_host) {
-  const bool moved = moderate(may_call_host);
+bool Exchange::turn(bool is_ranks_thread) {
+  const bool moved = moderate(is_ranks_thread);
   return copy_one() || moved;
 }
 

@@ -80,8 +80,9 @@ class Exchange {
   // Whether another rank's slice for this one has come; where it is, if it is kept.
   bool has_come(int source, std::uint32_t slice) const;
   const std::byte* kept(int source, std::uint32_t slice) const;
-  // Moves on what can be moved without waiting; whether anything was. `may_call_host`: of the rank's thread.
-  bool turn(bool may_call_host);
+  // Moves on what can be moved without waiting; whether anything was. Only the rank's thread drives channels: they
+  // share the host and a rail's worker with those of other plans and calls, which it may be in while workers compute.
+  bool turn(bool is_ranks_thread);
   // The run is refused or has failed: nothing more is to be computed.
   bool is_over() const { return state_.load(std::memory_order_acquire) > State::good; }
 
@@ -128,7 +129,7 @@ class Exchange {
   void hear();
   void note(int rank, const Announcement& said);
   void decide();
-  bool moderate(bool may_call_host);
+  bool moderate(bool is_ranks_thread);
   bool copy_one();
   bool copy_from(Source& source, const Blocks& blocks);
   void fail(const Status& cause);

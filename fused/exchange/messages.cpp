@@ -4,8 +4,6 @@
 #include <cstring>
 #include <functional>
 
-#include "core/channel_kind.h"
-
 namespace plait::fused {
 namespace {
 
@@ -40,7 +38,6 @@ Messages::Messages(const std::vector<Partner>& partners, const Output& output) {
     lanes_.back()->partner = partner;
     lay_out(*lanes_.back(), output);
     if (std::ranges::find(channels_, partner.channel) == channels_.end()) channels_.push_back(partner.channel);
-    call_host_ |= traits(partner.channel->kind()).needs_host;
     all_ += lanes_.back()->sends.size() + lanes_.back()->receives.size();
   }
   completed_.reserve(all_);

@@ -31,8 +31,6 @@ class Messages {
   Messages(const std::vector<Partner>& partners, const Output& output);
 
   bool none() const { return lanes_.empty(); }
-  // Whether they only move where a thread may call the host.
-  bool call_host() const { return call_host_; }
 
   // ---- For any thread, in a run ----
 
@@ -90,7 +88,6 @@ class Messages {
   std::size_t ended_ = 0, all_ = 0;
   std::atomic<std::size_t> under_way_{0};
   std::atomic<bool> complete_{true};
-  bool call_host_ = false;
 };
 
 }  // namespace plait::fused
