@@ -38,7 +38,7 @@ constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's iden
 // differ by more than this they are measured once more, for so long that a processor's absence does not count.
 constexpr double seem_same_within = 1.2;
 constexpr double exact_trial_s = 0.1;
-constexpr int most_longer = 32;
+constexpr int most_repetitions = 32;
 // Rails whose rates differ by less than that measurement wavers are taken to be the same.
 constexpr double same_within = 1.25;
 constexpr double picoseconds_kib = 1e12 * 1024;
@@ -390,7 +390,7 @@ bool differ(const std::vector<double>& seconds) {
 int longer_for(double seconds_a_byte) {
   constexpr double usual_bytes = double{rate_piece_bytes} * (untimed_pieces + timed_pieces);
   return static_cast<int>(
-      std::clamp<double>(std::ceil(exact_trial_s / (seconds_a_byte * usual_bytes)), 1, most_longer));
+      std::clamp<double>(std::ceil(exact_trial_s / (seconds_a_byte * usual_bytes)), 1, most_repetitions));
 }
 
 }  // namespace
