@@ -1,7 +1,5 @@
 #include "fused/embedding/arguments.h"
 
-#include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "fused/tiles/tiles.h"
@@ -12,49 +10,6 @@ namespace {
 // So that no product of the shape's numbers overflows.
 constexpr std::int64_t most_batch = std::int64_t{1} << 31, most_dim = std::int64_t{1} << 20;
 constexpr std::int64_t most_tables = std::int64_t{1} << 20, most_rows = std::int64_t{1} << 40;
-constexpr std::int64_t most_workers = 1024, most_slice = std::int64_t{1} << 30;
-
-Status bad_argument(std::string_view argument, const std::string& what) {
-  return {Code::invalid, std::string(argument) + ": " + what};
-}
-
-Status check_range(std::string_view argument, std::int64_t value, const Range& expected) {
-  if (value >= expected.begin && value <= expected.end) return {};
-  return bad_argument(argument, std::to_string(value) + ": expected " + std::to_string(expected.begin) + " to " +
-                                    std::to_string(expected.end));
-}
-
-// ---- Options ----
-
-Status read_count(const std::string& word, std::string_view text, const Range& expected, std::int64_t& value) {
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && rest == text.data() + text.size() && value >= expected.begin && value <= expected.end)
-    return {};
-  return bad_argument("options", "\"" + word + "\": expected a number from " + std::to_string(expected.begin) + " to " +
-                                     std::to_string(expected.end));
-}
-
-Status read_word(const std::string& word, EmbeddingOptions& options) {
-  const std::size_t equals = word.find('=');
-  const std::string_view key = std::string_view(word).substr(0, equals);
-  const std::string_view text = equals == std::string::npos ? "" : std::string_view(word).substr(equals + 1);
-  std::int64_t value = 0;
-  if (key == "workers") {
-    if (Status status = read_count(word, text, {0, most_workers}, value); !status.ok()) return status;
-    options.workers = static_cast<int>(value);
-  } else if (key == "slice") {
-    if (Status status = read_count(word, text, {0, most_slice}, value); !status.ok()) return status;
-    options.slice_bytes = static_cast<std::size_t>(value);
-  } else if (key == "check") {
-    if (Status status = read_count(word, text, {0, 1}, value); !status.ok()) return status;
-    options.checks = value != 0;
-  } else if (key == "order" && (text == "aware" || text == "plain")) {
-    options.aware = text == "aware";
-  } else {
-    return bad_argument("options", "\"" + word + "\": expected workers=, slice=, check= or order=aware or order=plain");
-  }
-  return {};
-}
 
 // ---- Tables ----
 
@@ -62,7 +17,7 @@ Status read_table(const EmbeddingArguments& given, std::size_t number, Embedding
   const auto what = [number](const char* list) { return std::string(list) + "[" + std::to_string(number) + "]"; };
   Table table;
   table.rows = given.rows[number];
-  if (Status status = check_range(what("rows"), table.rows, {0, most_rows}); !status.ok()) return status;
+  if (Status status = check_within(what("rows"), table.rows, {0, most_rows}); !status.ok()) return status;
   table.data = static_cast<const std::byte*>(given.data[number]);
   if (table.data == nullptr && table.rows > 0) return bad_argument(what("data"), "NULL");
   if (problem.type == RowType::i8) {
@@ -74,7 +29,7 @@ Status read_table(const EmbeddingArguments& given, std::size_t number, Embedding
 }
 
 Status read_tables(const EmbeddingArguments& given, EmbeddingProblem& problem) {
-  if (Status status = check_range("tables", given.tables, {0, most_tables}); !status.ok()) return status;
+  if (Status status = check_within("tables", given.tables, {0, most_tables}); !status.ok()) return status;
   if (given.tables > 0 && given.rows == nullptr) return bad_argument("rows", "NULL");
   if (given.tables > 0 && given.data == nullptr) return bad_argument("data", "NULL");
   if (given.tables > 0 && given.scales == nullptr && problem.type == RowType::i8) return bad_argument("scales", "NULL");
@@ -125,24 +80,12 @@ Complaint first_wrong_index(const Lookup& lookup, std::int64_t place, std::int64
 
 }  // namespace
 
-Result<EmbeddingOptions> parse_embedding_options(const std::string& text) {
-  EmbeddingOptions options;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find_first_of(" ,", at), text.size());
-    if (end > at)
-      if (Status status = read_word(text.substr(at, end - at), options); !status.ok()) return status;
-    at = end + 1;
-  }
-  return options;
-}
-
 Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, EmbeddingProblem& problem) {
   if (!given.wants_plan) return bad_argument("plan", "NULL");
-  if (Status status = check_range("batch", given.batch, {1, most_batch}); !status.ok()) return status;
-  if (Status status = check_range("dim", given.dim, {1, most_dim}); !status.ok()) return status;
-  if (Status status = check_range("type", given.type, {0, 2}); !status.ok()) return status;
-  if (Status status = check_range("mode", given.mode, {0, 1}); !status.ok()) return status;
+  if (Status status = check_within("batch", given.batch, {1, most_batch}); !status.ok()) return status;
+  if (Status status = check_within("dim", given.dim, {1, most_dim}); !status.ok()) return status;
+  if (Status status = check_within("type", given.type, {0, 2}); !status.ok()) return status;
+  if (Status status = check_within("mode", given.mode, {0, 1}); !status.ok()) return status;
   problem.batch = given.batch;
   problem.dim = given.dim;
   problem.type = static_cast<RowType>(given.type);
@@ -153,7 +96,7 @@ Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, Embe
   problem.output = static_cast<std::byte*>(given.output);
   if (problem.output == nullptr && share_of(given.batch, ranks, rank).length() > 0)
     return bad_argument("output", "NULL");
-  Result<EmbeddingOptions> options = parse_embedding_options(given.options != nullptr ? given.options : "");
+  Result<PlanOptions> options = parse_plan_options(given.options != nullptr ? given.options : "", HasChecks::yes);
   if (!options.ok()) return options.status();
   problem.options = *options;
   return {};

@@ -8,6 +8,7 @@
 
 #include "core/status.h"
 #include "fused/exchange/announcement.h"
+#include "fused/ground/plan_options.h"
 #include "fused/kernels/pooling.h"
 #include "fused/layer.h"
 #include "runtime/reshard/agreement.h"
@@ -35,14 +36,6 @@ struct Table {
   const float* scales = nullptr;
 };
 
-struct EmbeddingOptions {
-  int workers = 0;              // 0: as many as the rank has processors
-  std::size_t slice_bytes = 0;  // 0: by the cost model
-  bool checks = true;           // indices and offsets, in every run
-  bool aware = true;            // of communication, in the order of tiles
-};
-Result<EmbeddingOptions> parse_embedding_options(const std::string& text);
-
 // The same, checked.
 struct EmbeddingProblem {
   std::int64_t batch = 0, dim = 0;
@@ -50,7 +43,7 @@ struct EmbeddingProblem {
   bool mean = false, weighted = false;
   std::vector<Table> tables;
   std::byte* output = nullptr;
-  EmbeddingOptions options;
+  PlanOptions options;
 
   std::size_t cell_bytes() const { return static_cast<std::size_t>(dim) * sizeof(float); }
 };

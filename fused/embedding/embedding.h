@@ -40,12 +40,12 @@ class Embedding final : public FusedPlan, private TileWork {
   // Ends it: this rank's output is complete. `invalid` on all ranks where a rank's lookup cannot be used, with the
   // argument, the rank and the value: no output was touched, and the plan is as good as before. After any other failure
   // the plan can only be freed.
-  Status wait();
+  Status wait() override;
 
-  Members& members() { return ground_->members(); }
+  Members& members() override { return ground_->members(); }
   int workers() const { return run_->workers(); }
   // What was planned, as JSON: workers, slices, and how they reach the others.
-  const std::string& description() const { return description_; }
+  const std::string& description() const override { return description_; }
 
  private:
   Embedding() = default;

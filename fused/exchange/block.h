@@ -14,6 +14,7 @@ struct Block {
   std::uint64_t offset = 0;     // of the first run
   std::uint64_t row_bytes = 0;  // of a run
   std::uint64_t rows = 0;
+  bool kept = false;  // it stays in the plan's memory, where its owner reads it: it is no part of the output
   std::uint64_t bytes() const { return row_bytes * rows; }
 };
 using Blocks = std::vector<Block>;
@@ -37,11 +38,14 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + slice_alignment - 1) / slice_alignment * slice_alignment;
 }
 
-// Where each lies when they are packed one after the other, and behind them the end.
-inline std::vector<std::uint64_t> packed(const Blocks& blocks) {
+// Where each lies when they are packed one after the other, and behind them the end. Of all, or only of those that are
+// kept.
+enum class Packs : std::uint8_t { all, kept };
+inline std::vector<std::uint64_t> packed(const Blocks& blocks, Packs which = Packs::all) {
   std::vector<std::uint64_t> offsets = {0};
   offsets.reserve(blocks.size() + 1);
-  for (const Block& block : blocks) offsets.push_back(offsets.back() + aligned(block.bytes()));
+  for (const Block& block : blocks)
+    offsets.push_back(offsets.back() + (which == Packs::all || block.kept ? aligned(block.bytes()) : 0));
   return offsets;
 }
 

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/channel_kind.h"
-
 namespace plait::fused {
 
 Exchange::Exchange(Team* team, ExchangeRequest request)
@@ -29,8 +27,11 @@ void Exchange::begin(const Complaint* complaint) {
     source.seen = 0;
     source.taken.store(0, std::memory_order_relaxed);
   }
-  for (Owner& owner : owners_)
-    owner.open.store(mine.well != 0 && owner.reach == Reach::messages, std::memory_order_relaxed);
+  for (Owner& owner : owners_) {
+    const bool own_memory = mine.well != 0 && owner.reach == Reach::messages;
+    owner.open.store(own_memory, std::memory_order_relaxed);
+    owner.takes_kept.store(own_memory, std::memory_order_relaxed);
+  }
   state_.store(State::open, std::memory_order_release);
   if (messages_ != nullptr) messages_->begin(mine);
   if (inbox_.exists()) inbox_.announcement(run_).post(mine);
@@ -50,6 +51,7 @@ void Exchange::note(int rank, const Announcement& said) {
   if (said.well == 0 && (!refusal_ || rank < refusal_->rank)) refusal_ = Refusal{rank, said.complaint};
   // A rank that has complained itself, or knows of one that has, computes nothing any more.
   Owner& owner = owners_[index(rank)];
+  if (!refusal_) owner.takes_kept.store(true, std::memory_order_release);
   if (owner.reach == Reach::staged && !refusal_) owner.open.store(true, std::memory_order_release);
   if (heard_ranks_ == ranks_) decide();
 }
@@ -74,8 +76,8 @@ void Exchange::hear() {
 }
 
 // By one thread at a time, and never waited for.
-bool Exchange::moderate(bool is_caller) {
-  const bool drives = messages_ != nullptr && (is_caller || !messages_->need_caller());
+bool Exchange::moderate(bool is_ranks_thread) {
+  const bool drives = messages_ != nullptr && is_ranks_thread;
   const bool decided = state_.load(std::memory_order_acquire) != State::open;
   if (decided && !drives) return false;
   if (moderating_.test_and_set(std::memory_order_acquire)) return false;
@@ -95,8 +97,8 @@ bool Exchange::moderate(bool is_caller) {
   return moved;
 }
 
-bool Exchange::turn(bool is_caller) {
-  const bool moved = moderate(is_caller);
+bool Exchange::turn(bool is_ranks_thread) {
+  const bool moved = moderate(is_ranks_thread);
   return copy_one() || moved;
 }
 
@@ -115,20 +117,27 @@ void Exchange::look_for_failures() {
 Target Exchange::target(int owner, std::uint32_t slice) const {
   const Owner& to = owners_[index(owner)];
   const Block& block = request_.outgoing[index(owner)][slice];
-  switch (to.reach) {
-    case Reach::staged:
-      return {to.base + to.places[slice], block.row_bytes};
-    case Reach::messages:
-      return messages_->target(to.lane, slice);
-    default:
-      return {to.base + block.offset, request_.output.pitch};
-  }
+  if (to.reach == Reach::messages) return messages_->target(to.lane, slice);
+  if (to.reach == Reach::staged || block.kept) return {to.inbox_slices + to.places[slice], block.row_bytes};
+  return {to.base + block.offset, request_.output.pitch};
 }
 
 void Exchange::finished(int owner, std::uint32_t slice) {
   const Owner& to = owners_[index(owner)];
   if (to.reach == Reach::messages) return messages_->finished(to.lane, slice);
   if (to.flags != nullptr) to.flags[slice].store(run_, std::memory_order_release);
+}
+
+bool Exchange::has_come(int source, std::uint32_t slice) const {
+  const Source& from = sources_[index(source)];
+  if (!from.near) return messages_->has_come(owners_[index(source)].lane, slice);
+  return from.flags[slice].load(std::memory_order_acquire) == run_;
+}
+
+const std::byte* Exchange::kept(int source, std::uint32_t slice) const {
+  const Source& from = sources_[index(source)];
+  if (!from.near) return messages_->kept(owners_[index(source)].lane, slice);
+  return from.slices + from.places[slice];
 }
 
 // ---- What comes to the inbox ----
@@ -140,7 +149,7 @@ bool Exchange::copy_from(Source& source, const Blocks& blocks) {
   const Block& block = blocks[slice];
   const std::byte* from = source.slices + source.places[slice];
   std::byte* to = request_.output.data + block.offset;
-  for (std::uint64_t row = 0; row < block.rows; ++row)
+  for (std::uint64_t row = 0; row < block.rows && !block.kept; ++row)
     std::memcpy(to + row * request_.output.pitch, from + row * block.row_bytes, block.row_bytes);
   copied_.fetch_add(1, std::memory_order_release);
   return true;

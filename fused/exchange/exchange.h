@@ -5,6 +5,9 @@
 //   staged    into the owner's inbox, from where the owner copies it
 //   messages  into memory of this rank's, from where it is sent: to ranks that share no memory with this one
 //
+// Slices may be kept: these lie in the plan's own memory, in the owner's inbox or in what messages come to, until the
+// owner has read them, and may be written as soon as the owner has announced the run.
+//
 // Steps and bytes: each slice is written once and, but for `self` and `direct`, copied or sent once. Nobody meets
 // between slices. A run begins with an announcement of each rank to each other; outputs are written once all ranks have
 // made theirs and none complains, so that a complaint of one leaves all outputs as they were. Slices for inboxes and
@@ -32,7 +35,8 @@ namespace plait::fused {
 
 enum class Reach : std::uint8_t { self, direct, staged, messages };
 
-// What the ranks exchange. Each rank's `outgoing` to another is the other's `incoming` from it.
+// What the ranks exchange. Each rank's `outgoing` to another is the other's `incoming` from it. To itself nothing is
+// kept.
 struct ExchangeRequest {
   Output output;
   std::vector<Blocks> outgoing, incoming;  // by rank
@@ -66,11 +70,19 @@ class Exchange {
 
   // Whether slices for the owner may be written yet; never in a run of which this rank complains.
   bool may_write(int owner) const { return owners_[index(owner)].open.load(std::memory_order_acquire); }
+  // The same of slices that are kept; of this rank itself: what it keeps of its own.
+  bool may_leave(int owner) const { return owners_[index(owner)].takes_kept.load(std::memory_order_acquire); }
+  // Whether all ranks have announced the run, and none complains, so that any output may be written.
+  bool is_good() const { return state_.load(std::memory_order_acquire) == State::good; }
   Target target(int owner, std::uint32_t slice) const;
   // All of the slice is written, and the caller has seen that.
   void finished(int owner, std::uint32_t slice);
-  // Moves on what can be moved without waiting; whether anything was. `is_caller`: this is the rank's thread.
-  bool turn(bool is_caller);
+  // Whether another rank's slice for this one has come; where it is, if it is kept.
+  bool has_come(int source, std::uint32_t slice) const;
+  const std::byte* kept(int source, std::uint32_t slice) const;
+  // Moves on what can be moved without waiting; whether anything was. Only the rank's thread drives channels: they
+  // share the host and a rail's worker with those of other plans and calls, which it may be in while workers compute.
+  bool turn(bool is_ranks_thread);
   // The run is refused or has failed: nothing more is to be computed.
   bool is_over() const { return state_.load(std::memory_order_acquire) > State::good; }
 
@@ -85,13 +97,15 @@ class Exchange {
 
   struct Owner {
     Reach reach = Reach::self;
-    std::byte* base = nullptr;                    // direct: its output; staged: this rank's part of its inbox
-    std::vector<std::uint64_t> places;            // staged
+    std::byte* base = nullptr;                    // direct: its output
+    std::byte* inbox_slices = nullptr;            // this rank's part of its inbox: staged, and what is kept
+    std::vector<std::uint64_t> places;            // in that
     std::atomic<std::uint32_t>* flags = nullptr;  // in its inbox
     std::size_t lane = 0;                         // messages
     std::optional<PeerSharedHeap> heap;
     Inbox inbox;  // attached
     alignas(64) std::atomic<bool> open{false};
+    std::atomic<bool> takes_kept{false};
   };
   struct Source {
     bool near = false, staged = false;
@@ -115,7 +129,7 @@ class Exchange {
   void hear();
   void note(int rank, const Announcement& said);
   void decide();
-  bool moderate(bool is_caller);
+  bool moderate(bool is_ranks_thread);
   bool copy_one();
   bool copy_from(Source& source, const Blocks& blocks);
   void fail(const Status& cause);

@@ -105,7 +105,8 @@ Status Exchange::find_outputs(const std::vector<std::uint8_t>& near, std::vector
       // All outputs have the same pitch; how long this one is its owner knows.
       std::uint64_t bytes = 0;
       for (const Block& block : request_.outgoing[rank])
-        bytes = std::max(bytes, block.offset + (block.rows - 1) * request_.output.pitch + block.row_bytes);
+        if (!block.kept)
+          bytes = std::max(bytes, block.offset + (block.rows - 1) * request_.output.pitch + block.row_bytes);
       std::byte* base = heap->at(offers[rank].offset, bytes);
       if (base == nullptr) continue;
       heap->ensure_mapped(offers[rank].offset, bytes);
@@ -170,18 +171,15 @@ Status Exchange::attach_inboxes(const std::vector<std::uint8_t>& near, const std
     owner.reach = direct[rank] != 0 ? Reach::direct : Reach::staged;
     const InboxPart& theirs = part_of(rank, index(rank_));
     owner.flags = owner.inbox.flags(theirs);
-    if (owner.reach == Reach::staged) {
-      owner.base = owner.inbox.slices(theirs);
-      owner.places = packed(request_.outgoing[rank]);
-    }
+    owner.inbox_slices = owner.inbox.slices(theirs);
+    owner.places = packed(request_.outgoing[rank], owner.reach == Reach::staged ? Packs::all : Packs::kept);
     Source& source = sources_[rank];
     const InboxPart& own = part_of(index(rank_), rank);
     source.near = true;
     source.flags = inbox_.flags(own);
     source.staged = direct[index(rank_)] == 0;
-    if (!source.staged) continue;
     source.slices = inbox_.slices(own);
-    source.places = packed(request_.incoming[rank]);
+    source.places = packed(request_.incoming[rank], source.staged ? Packs::all : Packs::kept);
   }
   return {};
 }

@@ -16,11 +16,12 @@ InboxShape inbox_shape(std::span<const Blocks> incoming, std::span<const std::ui
     shape.parts[source].flags_at = shape.bytes;
     shape.bytes += aligned(incoming[source].size() * sizeof(std::atomic<std::uint32_t>));
   }
-  for (std::size_t source = 0; staged && source < incoming.size(); ++source) {
-    if (near[source] == 0 || incoming[source].empty()) continue;
+  for (std::size_t source = 0; source < incoming.size(); ++source) {
+    const std::uint64_t bytes = packed(incoming[source], staged ? Packs::all : Packs::kept).back();
+    if (near[source] == 0 || bytes == 0) continue;
     shape.bytes = (shape.bytes + page_bytes - 1) / page_bytes * page_bytes;
     shape.parts[source].slices_at = shape.bytes;
-    shape.bytes += packed(incoming[source]).back();
+    shape.bytes += bytes;
   }
   shape.bytes = (shape.bytes + page_bytes - 1) / page_bytes * page_bytes;
   return shape;

@@ -1,6 +1,6 @@
 // A rank's inbox: memory that the ranks of its node share with it. In it the rank announces its runs; each source sets
 // a flag a slice to the number of the run in which the slice has come; and where the sources cannot reach the rank's
-// output, they leave the slices here.
+// output, or are to leave it alone, they leave the slices here.
 //
 // Run numbers only grow, so that nothing is ever cleared. Two announcements by turns are enough: a rank announces the
 // run after next once all others have announced the next one, and so have read this one's.

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include "core/channel_kind.h"
-#include "runtime/job/job.h"
+#include <functional>
 
 namespace plait::fused {
 namespace {
@@ -40,26 +38,31 @@ Messages::Messages(const std::vector<Partner>& partners, const Output& output) {
     lanes_.back()->partner = partner;
     lay_out(*lanes_.back(), static_cast<std::uint32_t>(lanes_.size() - 1), output);
     if (std::ranges::find(channels_, partner.channel) == channels_.end()) channels_.push_back(partner.channel);
-    need_caller_ |= traits(partner.channel->kind()).needs_host;
     all_ += lanes_.back()->sends.size() + lanes_.back()->receives.size();
   }
-  // What connects nodes is one of the process, and takes two threads at once only where the program's MPI does.
-  need_caller_ |= !threaded();
   completed_.reserve(all_);
 }
 
 void Messages::lay_out(Lane& lane, std::uint32_t number, const Output& output) {
   const Blocks &outgoing = *lane.partner.outgoing, &incoming = *lane.partner.incoming;
   lane.places = packed(outgoing);
-  std::byte* memory = lane.memory.reserve(std::max<std::uint64_t>(lane.places.back(), 1));
+  lane.kept_places = packed(incoming, Packs::kept);
+  for (std::uint64_t& place : lane.kept_places) place += lane.places.back();
+  std::byte* memory = lane.memory.reserve(std::max<std::uint64_t>(lane.kept_places.back(), 1));
   lane.buffers.base = {memory, output.data, reinterpret_cast<std::byte*>(lane.announcements.data())};
   lane.finished = std::make_unique<std::atomic<std::uint32_t>[]>(outgoing.size());
+  lane.come = std::make_unique<std::atomic<std::uint32_t>[]>(incoming.size());
   lane.send_spans.push_back(announcement_span(0));
   for (std::size_t slice = 0; slice < outgoing.size(); ++slice)
     lane.send_spans.push_back({.offset = lane.places[slice], .bytes = outgoing[slice].bytes(), .space = Space::input});
   lane.receive_spans.push_back(announcement_span(1));
   for (std::size_t slice = 0; slice < incoming.size(); ++slice) {
     lane.grids.push_back(grid_of(incoming[slice], output.pitch));
+    if (incoming[slice].kept) {
+      lane.receive_spans.push_back(
+          {.offset = lane.kept_places[slice], .bytes = incoming[slice].bytes(), .space = Space::input});
+      continue;
+    }
     lane.receive_spans.push_back({.offset = 0,
                                   .bytes = incoming[slice].bytes(),
                                   .space = Space::output,
@@ -101,10 +104,20 @@ const Announcement* Messages::heard(std::size_t lane) const {
 }
 
 void Messages::end(const Transfer& transfer) {
+  lanes_[transfer.step]->take_note(transfer, run_);
   under_way_.fetch_sub(1, std::memory_order_release);
   if (++ended_ == all_) complete_.store(true, std::memory_order_release);
-  Lane& lane = *lanes_[transfer.step];
-  if (&transfer == lane.receives.data()) lane.has_heard = true;
+}
+
+// Of one that has ended, if it is a receive of this lane.
+void Messages::Lane::take_note(const Transfer& transfer, std::uint32_t run) {
+  const std::less<const Transfer*> before;
+  const Transfer* first = receives.data();
+  if (before(&transfer, first) || !before(&transfer, first + receives.size())) return;
+  if (&transfer == first)
+    has_heard = true;
+  else
+    come[static_cast<std::size_t>(&transfer - first) - 1].store(run, std::memory_order_release);
 }
 
 Result<bool> Messages::start(Lane& lane, Transfer& transfer) {

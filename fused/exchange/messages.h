@@ -31,14 +31,18 @@ class Messages {
   Messages(const std::vector<Partner>& partners, const Output& output);
 
   bool none() const { return lanes_.empty(); }
-  // Whether only the rank's own thread may drive the channels: they call the host, or other plans and calls of the
-  // program's may be in them without a lock.
-  bool need_caller() const { return need_caller_; }
 
   // ---- For any thread, in a run ----
 
   Target target(std::size_t lane, std::uint32_t slice) const;
   void finished(std::size_t lane, std::uint32_t slice);
+  // Whether the partner's slice has come in this run; where it is, if it is kept.
+  bool has_come(std::size_t lane, std::uint32_t slice) const {
+    return lanes_[lane]->come[slice].load(std::memory_order_acquire) == run_;
+  }
+  const std::byte* kept(std::size_t lane, std::uint32_t slice) const {
+    return lanes_[lane]->memory.data() + lanes_[lane]->kept_places[slice];
+  }
 
   // ---- For one thread at a time ----
 
@@ -56,16 +60,20 @@ class Messages {
  private:
   struct Lane {
     Partner partner;
-    AlignedBytes memory;                                     // of the slices that go
+    AlignedBytes memory;                                     // of the slices that go; behind them those that are kept
     std::vector<std::uint64_t> places;                       // theirs in it
     std::unique_ptr<std::atomic<std::uint32_t>[]> finished;  // by slice: the last run in which it was
+    std::vector<std::uint64_t> kept_places;                  // by slice that comes, in `memory`
+    std::unique_ptr<std::atomic<std::uint32_t>[]> come;      // by slice that comes: the last run in which it has
     std::array<Announcement, 2> announcements{};             // said, and heard
-    Buffers buffers;             // input: the slices that go; output: the rank's; scratch: the announcements
+    Buffers buffers;             // input: `memory`; output: the rank's; scratch: the announcements
     std::vector<RunGrid> grids;  // of the slices that come
     std::vector<BoundSpan> send_spans, receive_spans;
     std::vector<Transfer> sends, receives;  // an announcement, then the slices; their step is the lane's number
     std::size_t sent = 0, received = 0;     // that have begun in this run
     bool has_heard = false;
+
+    void take_note(const Transfer& transfer, std::uint32_t run);
   };
 
   static void lay_out(Lane& lane, std::uint32_t number, const Output& output);
@@ -80,7 +88,6 @@ class Messages {
   std::size_t ended_ = 0, all_ = 0;
   std::atomic<std::size_t> under_way_{0};
   std::atomic<bool> complete_{true};
-  bool need_caller_ = false;
 };
 
 }  // namespace plait::fused

@@ -25,7 +25,8 @@ extern "C" {
 typedef struct plait_fused_plan* plait_fused;
 #define PLAIT_FUSED_NULL ((plait_fused)0)
 
-/* What the rows of tables are made of. BF16: the upper half of an F32. I8: signed bytes, with a factor a row. */
+/* What the rows of tables and weights are made of. BF16: the upper half of an F32. I8: signed bytes, with a factor a
+ * row. */
 enum { PLAIT_FUSED_F32 = 0, PLAIT_FUSED_BF16 = 1, PLAIT_FUSED_I8 = 2 };
 /* How the rows of a bag are combined. The mean of an empty bag is 0. */
 enum { PLAIT_FUSED_SUM = 0, PLAIT_FUSED_MEAN = 1 };
@@ -75,15 +76,46 @@ PLAIT_API int plait_fused_embedding_create(MPI_Comm comm, const struct plait_fus
 PLAIT_API int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_t count,
                                           const int64_t* offsets, const float* weights);
 
-/* Ends a run: blocks until this rank's output is complete, and what it gave may be changed. Where the lookups of one
- * rank cannot be used (an index that is no row, an offset that is negative or descends, a missing list), all ranks
+/* That and plait_fused_wait(). */
+PLAIT_API int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
+                                        const float* weights);
+
+/* ---- Product and all-reduce: a step of decoding whose weights are spread over the ranks along their depth (tensor
+ * parallelism). Rank r has W_r, rows x depth_r, and x_r, `columns` vectors of depth_r f32; each rank's output is the
+ * sum of all ranks' W_r x_r, `columns` vectors of `rows` f32. The sums are in the order of the ranks, and each is made
+ * once: all ranks have the same bits, in every run of a plan. ---- */
+
+struct plait_fused_gemv {
+  int64_t rows;        /* of the weights and of the result, 1 or more; the same on all ranks */
+  int64_t depth;       /* of this rank's weights: elements of a row, 0 or more */
+  int64_t columns;     /* vectors, 1 to 16; the same on all ranks */
+  int type;            /* of this rank's weights: PLAIT_FUSED_F32, _BF16 or _I8 */
+  const void* data;    /* rows x depth elements, row-major, without gaps. Kept in use by the plan */
+  const float* scales; /* I8: the factors of the rows. Kept in use by the plan. Else not looked at */
+};
+
+/* Makes a plan. Everything as for plait_fused_embedding_create(), but:
+ *
+ *   output   `columns` vectors of `rows` f32, one after the other, without gaps
+ *   options  of these words: workers, slice (bytes of the output) and order */
+PLAIT_API int plait_fused_gemv_create(MPI_Comm comm, const struct plait_fused_gemv* shape, float* output,
+                                      const char* options, plait_fused* plan);
+
+/* Begins a run with `x`, `columns` vectors of depth f32, one after the other, without gaps. It stays as it is, and the
+ * output is left alone, until plait_fused_wait(). Does not block. With one worker all is computed in
+ * plait_fused_wait(). What is wrong with the arguments is said there. */
+PLAIT_API int plait_fused_gemv_start(plait_fused plan, const float* x);
+
+/* That and plait_fused_wait(). */
+PLAIT_API int plait_fused_gemv_run(plait_fused plan, const float* x);
+
+/* ---- All plans ---- */
+
+/* Ends a run: blocks until this rank's output is complete, and what it gave may be changed. Where what one rank gave
+ * cannot be used (an index that is no row, an offset that is negative or descends, a missing list or vector), all ranks
  * return an error that names the argument, the rank and the value; no output has been touched then, and the plan can be
  * started again. After a failed transfer it can only be freed. */
 PLAIT_API int plait_fused_wait(plait_fused plan);
-
-/* Both. */
-PLAIT_API int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
-                                        const float* weights);
 
 /* What was planned, as JSON: the workers, this rank's slices and tiles, and how many ranks they reach directly, by way
  * of shared memory, or by messages. The string lives as long as the plan. Local. */

@@ -61,6 +61,9 @@
   X(fused_embedding_create)    \
   X(fused_embedding_start)     \
   X(fused_embedding_run)       \
+  X(fused_gemv_create)         \
+  X(fused_gemv_start)          \
+  X(fused_gemv_run)            \
   X(fused_wait)                \
   X(fused_describe)            \
   X(fused_free)

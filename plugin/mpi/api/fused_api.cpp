@@ -3,6 +3,8 @@
 
 #include "core/attempt.h"
 #include "fused/embedding/embedding.h"
+#include "fused/gemv/gemv.h"
+#include "fused/ground/fused_plan.h"
 #include "plait/plait_fused.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/call/lifecycle.h"
@@ -17,15 +19,18 @@ namespace {
 using plait::Status;
 using plait::fused::Embedding;
 using plait::fused::EmbeddingArguments;
+using plait::fused::FusedPlan;
+using plait::fused::Gemv;
+using plait::fused::GemvArguments;
 
 static_assert(static_cast<int>(plait::fused::RowType::f32) == PLAIT_FUSED_F32 &&
               static_cast<int>(plait::fused::RowType::bf16) == PLAIT_FUSED_BF16 &&
               static_cast<int>(plait::fused::RowType::i8) == PLAIT_FUSED_I8);
 
-Embedding& embedding_of(plait_fused plan) { return *reinterpret_cast<Embedding*>(plan); }
+FusedPlan& plan_of(plait_fused plan) { return *reinterpret_cast<FusedPlan*>(plan); }
 
 // The members are all of this kind here.
-MPI_Comm comm_of(Embedding& plan) { return static_cast<plait::plugin::MpiMembers&>(plan.members()).comm(); }
+MPI_Comm comm_of(FusedPlan& plan) { return static_cast<plait::plugin::MpiMembers&>(plan.members()).comm(); }
 
 // What came of a step, raised where it is an error.
 int raised(MPI_Comm comm, const Status& status) {
@@ -47,24 +52,58 @@ EmbeddingArguments arguments_of(const plait_fused_embedding* shape) {
           .weighted = shape->weighted != 0};
 }
 
-int create(MPI_Comm comm, const EmbeddingArguments& arguments, plait_fused* plan) {
+GemvArguments arguments_of(const plait_fused_gemv* shape) {
+  if (shape == nullptr) return {};
+  return {.rows = shape->rows,
+          .depth = shape->depth,
+          .columns = shape->columns,
+          .type = shape->type,
+          .weights = shape->data,
+          .scales = shape->scales};
+}
+
+template <class Plan, class Arguments>
+int create(MPI_Comm comm, const Arguments& arguments, plait_fused* plan) {
   using namespace plait::plugin;
   if (phase() == Phase::before && host().allreduce != nullptr) start_late();
   if (phase() != Phase::open)
-    return raise_error(
-        comm, Status(plait::Code::unavailable, "plait_fused_embedding_create: Plait does not run in this job"));
+    return raise_error(comm, Status(plait::Code::unavailable, "plait_fused_*_create: Plait does not run in this job"));
   MpiOob all = MpiOob::of_program(comm);
-  auto made = Embedding::make(all, arguments, [comm] { return std::make_unique<MpiMembers>(comm); });
+  auto made = Plan::make(all, arguments, [comm] { return std::make_unique<MpiMembers>(comm); });
   if (!made.ok()) return raised(comm, made.status());
-  *plan = reinterpret_cast<plait_fused>(made->release());
+  *plan = reinterpret_cast<plait_fused>(static_cast<FusedPlan*>(made->release()));
   return MPI_SUCCESS;
+}
+
+// Of both kinds, from what the program gives.
+template <class Plan, class Shape>
+int create_from(MPI_Comm comm, const Shape* shape, void* output, const char* options, plait_fused* plan) {
+  if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
+  int inter = 0;
+  if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
+  if (inter != 0) return plait::plugin::raise_error(comm, MPI_ERR_COMM);
+  if (plan != nullptr) *plan = PLAIT_FUSED_NULL;
+  auto arguments = arguments_of(shape);
+  arguments.output = output;
+  arguments.options = options;
+  arguments.wants_plan = plan != nullptr;
+  return plait::plugin::guarded(comm, [&] { return create<Plan>(comm, arguments, plan); });
 }
 
 template <class Step>
 int step_of(plait_fused plan, Step&& step) {
   if (plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
-  const MPI_Comm comm = comm_of(embedding_of(plan));
-  return plait::plugin::guarded(comm, [&] { return raised(comm, step(embedding_of(plan))); });
+  const MPI_Comm comm = comm_of(plan_of(plan));
+  return plait::plugin::guarded(comm, [&] { return raised(comm, step(plan_of(plan))); });
+}
+
+// Of a plan of this kind.
+template <class Plan, class Step>
+int step_of_kind(plait_fused plan, Step&& step) {
+  return step_of(plan, [&](FusedPlan& any) {
+    auto* one = dynamic_cast<Plan*>(&any);
+    return one != nullptr ? step(*one) : Status(plait::Code::invalid, "plan: of another operator");
+  });
 }
 
 }  // namespace
@@ -73,45 +112,52 @@ extern "C" {
 
 int plait_fused_embedding_create(MPI_Comm comm, const plait_fused_embedding* shape, void* output, const char* options,
                                  plait_fused* plan) {
-  if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
-  int inter = 0;
-  if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
-  if (inter != 0) return plait::plugin::raise_error(comm, MPI_ERR_COMM);
-  if (plan != nullptr) *plan = PLAIT_FUSED_NULL;
-  EmbeddingArguments arguments = arguments_of(shape);
-  arguments.output = output;
-  arguments.options = options;
-  arguments.wants_plan = plan != nullptr;
-  return plait::plugin::guarded(comm, [&] { return create(comm, arguments, plan); });
+  return create_from<Embedding>(comm, shape, output, options, plan);
 }
 
 int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                                 const float* weights) {
-  return step_of(plan, [&](Embedding& embedding) {
+  return step_of_kind<Embedding>(plan, [&](Embedding& embedding) {
     return embedding.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights});
   });
 }
 
-int plait_fused_wait(plait_fused plan) {
-  return step_of(plan, [](Embedding& embedding) { return embedding.wait(); });
-}
-
 int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                               const float* weights) {
-  return step_of(plan, [&](Embedding& embedding) {
+  return step_of_kind<Embedding>(plan, [&](Embedding& embedding) {
     Status status = embedding.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights});
     return status.ok() ? embedding.wait() : status;
   });
 }
 
+int plait_fused_gemv_create(MPI_Comm comm, const plait_fused_gemv* shape, float* output, const char* options,
+                            plait_fused* plan) {
+  return create_from<Gemv>(comm, shape, output, options, plan);
+}
+
+int plait_fused_gemv_start(plait_fused plan, const float* x) {
+  return step_of_kind<Gemv>(plan, [&](Gemv& gemv) { return gemv.start(x); });
+}
+
+int plait_fused_gemv_run(plait_fused plan, const float* x) {
+  return step_of_kind<Gemv>(plan, [&](Gemv& gemv) {
+    Status status = gemv.start(x);
+    return status.ok() ? gemv.wait() : status;
+  });
+}
+
+int plait_fused_wait(plait_fused plan) {
+  return step_of(plan, [](FusedPlan& any) { return any.wait(); });
+}
+
 const char* plait_fused_describe(plait_fused plan) {
-  return plan != nullptr ? embedding_of(plan).description().c_str() : "{}";
+  return plan != nullptr ? plan_of(plan).description().c_str() : "{}";
 }
 
 int plait_fused_free(plait_fused* plan) {
   if (plan == nullptr || *plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
   // MPI_Finalize has freed those that were left, whose owners may end after it.
-  if (plait::plugin::phase() != plait::plugin::Phase::over) delete reinterpret_cast<Embedding*>(*plan);
+  if (plait::plugin::phase() != plait::plugin::Phase::over) delete reinterpret_cast<FusedPlan*>(*plan);
   *plan = PLAIT_FUSED_NULL;
   return MPI_SUCCESS;
 }

@@ -1,0 +1,62 @@
+// Elements of rows, as floats. Included once for each instruction set, by what foreach_target.h compiles again and
+// again.
+#if defined(PLAIT_FUSED_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLAIT_FUSED_ROWS_INL_H
+#undef PLAIT_FUSED_ROWS_INL_H
+#else
+#define PLAIT_FUSED_ROWS_INL_H
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plait::fused::rows::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+
+struct F32 {
+  static constexpr std::size_t bytes = 4;
+  static HWY_INLINE hn::Vec<Floats> load(Floats d, const std::byte* from) {
+    return hn::LoadU(d, reinterpret_cast<const float*>(from));
+  }
+  static HWY_INLINE float element(const std::byte* from) { return *reinterpret_cast<const float*>(from); }
+};
+
+struct Bf16 {
+  static constexpr std::size_t bytes = 2;
+  static HWY_INLINE hn::Vec<Floats> load(Floats d, const std::byte* from) {
+    const hn::Rebind<std::uint16_t, Floats> half;
+    const hn::RebindToUnsigned<Floats> word;
+    const auto halves = hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(from));
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(word, halves)));
+  }
+  static HWY_INLINE float element(const std::byte* from) {
+    const std::uint32_t word = std::uint32_t{*reinterpret_cast<const std::uint16_t*>(from)} << 16;
+    float value;
+    hwy::CopyBytes<sizeof value>(&word, &value);
+    return value;
+  }
+};
+
+struct I8 {
+  static constexpr std::size_t bytes = 1;
+  static HWY_INLINE hn::Vec<Floats> load(Floats d, const std::byte* from) {
+    const hn::Rebind<std::int8_t, Floats> quarter;
+    const hn::RebindToSigned<Floats> word;
+    const auto quarters = hn::LoadU(quarter, reinterpret_cast<const std::int8_t*>(from));
+    return hn::ConvertTo(d, hn::PromoteTo(word, quarters));
+  }
+  static HWY_INLINE float element(const std::byte* from) {
+    return static_cast<float>(*reinterpret_cast<const std::int8_t*>(from));
+  }
+};
+
+}  // namespace plait::fused::rows::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
