@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "fused/kernels/pooling.cpp"
 #include "hwy/foreach_target.h"
 
+#include "fused/kernels/rows-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,7 +16,10 @@ namespace plait::fused::detail::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
+using rows::HWY_NAMESPACE::Bf16;
+using rows::HWY_NAMESPACE::F32;
+using rows::HWY_NAMESPACE::Floats;
+using rows::HWY_NAMESPACE::I8;
 
 // Vectors of a sum that registers hold, beside what a row needs.
 constexpr std::size_t most_vectors = HWY_TARGET == HWY_AVX3 ? 16 : 8;
@@ -24,45 +28,6 @@ constexpr std::size_t most_vectors = HWY_TARGET == HWY_AVX3 ? 16 : 8;
 // the second-level cache, which has more reads under way than the first.
 constexpr std::size_t bytes_ahead = 16 * 1024;
 constexpr std::size_t least_ahead = 4, most_ahead = 64;
-
-// ---- Elements of rows, as floats ----
-
-struct F32 {
-  static constexpr std::size_t bytes = 4;
-  static HWY_INLINE hn::Vec<Floats> load(Floats d, const std::byte* from) {
-    return hn::LoadU(d, reinterpret_cast<const float*>(from));
-  }
-  static HWY_INLINE float element(const std::byte* from) { return *reinterpret_cast<const float*>(from); }
-};
-
-struct Bf16 {
-  static constexpr std::size_t bytes = 2;
-  static HWY_INLINE hn::Vec<Floats> load(Floats d, const std::byte* from) {
-    const hn::Rebind<std::uint16_t, Floats> half;
-    const hn::RebindToUnsigned<Floats> word;
-    const auto halves = hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(from));
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(word, halves)));
-  }
-  static HWY_INLINE float element(const std::byte* from) {
-    const std::uint32_t word = std::uint32_t{*reinterpret_cast<const std::uint16_t*>(from)} << 16;
-    float value;
-    hwy::CopyBytes<sizeof value>(&word, &value);
-    return value;
-  }
-};
-
-struct I8 {
-  static constexpr std::size_t bytes = 1;
-  static HWY_INLINE hn::Vec<Floats> load(Floats d, const std::byte* from) {
-    const hn::Rebind<std::int8_t, Floats> quarter;
-    const hn::RebindToSigned<Floats> word;
-    const auto quarters = hn::LoadU(quarter, reinterpret_cast<const std::int8_t*>(from));
-    return hn::ConvertTo(d, hn::PromoteTo(word, quarters));
-  }
-  static HWY_INLINE float element(const std::byte* from) {
-    return static_cast<float>(*reinterpret_cast<const std::int8_t*>(from));
-  }
-};
 
 // ---- What a row counts ----
 
