@@ -1,12 +1,11 @@
 #include "fused/embedding/embedding.h"
 
 #include <algorithm>
-#include <array>
-#include <exception>
-#include <type_traits>
 #include <utility>
 
 #include "core/attempt.h"
+#include "fused/run/plan_text.h"
+#include "runtime/reshard/agreement.h"
 
 namespace plait::fused {
 namespace {
@@ -22,12 +21,7 @@ Range all_of(std::int64_t length) { return {0, length}; }
 
 Result<std::unique_ptr<Embedding>> Embedding::make(Oob& all, const EmbeddingArguments& arguments,
                                                    const MakeMembers& make_members) {
-  try {
-    return make_together(all, arguments, make_members);
-  } catch (const std::exception& exception) {  // before a step that the others take
-    all.withdraw();
-    return status_of(exception);
-  }
+  return take_or_withdraw(all, [&] { return make_together(all, arguments, make_members); });
 }
 
 Result<std::unique_ptr<Embedding>> Embedding::make_together(Oob& all, const EmbeddingArguments& arguments,
@@ -37,12 +31,7 @@ Result<std::unique_ptr<Embedding>> Embedding::make_together(Oob& all, const Embe
   status = agree_if_possible(all, status, [&] { return arguments_said(made->problem_); });
   if (!status.ok()) return status;
   status = attempt([&] { return made->connect(all, make_members); });
-  const std::array<std::int64_t, 1> good = {status.ok() ? 1 : 0};
-  std::array<std::int64_t, 1> all_good = {0};
-  if (Status met = reduce_all(all, good, all_good, Op::min, "prepare a fused plan"); !met.ok()) return met;
-  if (all_good[0] == 0 && status.ok())
-    return attempt([] { return Status(Code::unavailable, "another rank could not prepare the fused plan"); });
-  if (!status.ok()) return status;
+  if (Status ready = all_prepared(all, status, "prepare the fused plan"); !ready.ok()) return ready;
   return made;
 }
 
@@ -50,7 +39,10 @@ Status Embedding::connect(Oob& all, const MakeMembers& make_members) {
   Result<std::unique_ptr<Ground>> ground = Ground::make(all, make_members);
   if (!ground.ok()) return ground.status();
   ground_ = std::move(*ground);
-  if (Status status = agree_on_sizes(); !status.ok()) return status;
+  if (Status status = exchange_tables(); !status.ok()) return status;
+  Result<PlanCosts> costs = agree_on_costs(ground_->members().oob(), ground_->team());
+  if (!costs.ok()) return costs.status();
+  costs_ = *costs;
   ExchangeRequest exchange;
   TileRunRequest run;
   const Status laid_out = attempt([&] { return lay_out(exchange, run); });
@@ -65,8 +57,8 @@ Status Embedding::connect(Oob& all, const MakeMembers& make_members) {
   });
 }
 
-// How many tables each rank has; and what a message costs, in rank 0's words.
-Status Embedding::agree_on_sizes() {
+// How many each rank has.
+Status Embedding::exchange_tables() {
   Oob& oob = ground_->members().oob();
   std::vector<std::int64_t> tables;
   const Status room = attempt([&]() -> Status {
@@ -80,13 +72,6 @@ Status Embedding::agree_on_sizes() {
   if (Status met = oob.gather_all(&mine, sizeof mine, tables.data(), "exchange how many tables they have"); !met.ok())
     return met;
   for (const std::int64_t count : tables) first_table_.push_back(first_table_.back() + count);
-  static_assert(std::is_trivially_copyable_v<Sizes>);
-  if (const Team* team = ground_->team(); team != nullptr)
-    sizes_ = {.near = cost_within_node(team->planner.machine()), .far = cost_between_nodes(team->planner.machine())};
-  if (Status met = oob.tell_all(&sizes_, sizeof sizes_, "agree on their slices"); !met.ok()) return met;
-  const Result<Processors> processors = own_processors(oob);
-  if (!processors.ok()) return processors.status();
-  processors_ = *processors;
   return {};
 }
 
@@ -98,7 +83,7 @@ int Embedding::node_of(int rank) const {
 Pane Embedding::pane_of(int producer, int owner) const {
   const Box box{all_of(share_of(problem_.batch, ranks(), owner).length()), all_of(tables_of(producer))};
   const std::uint64_t bytes = static_cast<std::uint64_t>(box.cells()) * problem_.cell_bytes();
-  const WayCost& way = node_of(producer) == node_of(owner) ? sizes_.near : sizes_.far;
+  const WayCost& way = node_of(producer) == node_of(owner) ? costs_.near : costs_.far;
   const std::size_t slice = problem_.options.slice_bytes != 0 ? problem_.options.slice_bytes : slice_bytes(way, bytes);
   return cut(box, grain_of(box, {.cell_bytes = problem_.cell_bytes(), .slice_bytes = slice, .tile_bytes = tile_bytes}));
 }
@@ -129,26 +114,19 @@ Status Embedding::lay_out(ExchangeRequest& exchange, TileRunRequest& run) const 
     exchange.outgoing.push_back(blocks_of(run.panes.back(), rank()));
     exchange.incoming.push_back(other == rank() ? Blocks() : blocks_of(pane_of(other, rank()), other));
   }
-  run.processors = processors_;
+  run.processors = costs_.processors;
   run.workers = problem_.options.workers;
   run.aware = problem_.options.aware;
   return {};
 }
 
 void Embedding::describe() {
-  std::array<int, 4> owners{};
-  std::size_t slices = 0, tiles = 0;
-  for (int owner = 0; owner < ranks(); ++owner) ++owners[static_cast<std::size_t>(run_->exchange().reach(owner))];
+  PlanNumbers numbers{.workers = run_->workers(), .ranks = ranks()};
   for (const Pane& pane : run_->panes()) {
-    slices += pane.slices.size();
-    tiles += pane.tiles.size();
+    numbers.slices += pane.slices.size();
+    numbers.tiles += pane.tiles.size();
   }
-  const auto field = [](const char* name, auto value) {
-    return ", \"" + std::string(name) + "\": " + std::to_string(value);
-  };
-  description_ = "{\"operator\": \"embedding\"" + field("workers", run_->workers()) + field("slices", slices) +
-                 field("tiles", tiles) + field("direct", owners[1]) + field("staged", owners[2]) +
-                 field("messages", owners[3]) + "}";
+  description_ = plan_text("embedding", numbers, run_->exchange());
 }
 
 // ---- A run ----

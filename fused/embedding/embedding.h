@@ -18,8 +18,8 @@
 #include "fused/ground/ground.h"
 #include "fused/kernels/pooling.h"
 #include "fused/layer.h"
+#include "fused/run/plan_costs.h"
 #include "fused/run/tile_run.h"
-#include "fused/tiles/slice_size.h"
 #include "fused/tiles/tiles.h"
 #include "fused/workers/worker_count.h"
 #include "runtime/oob/oob.h"
@@ -52,7 +52,7 @@ class Embedding final : public FusedPlan, private TileWork {
   static Result<std::unique_ptr<Embedding>> make_together(Oob& all, const EmbeddingArguments& arguments,
                                                           const MakeMembers& make_members);
   Status connect(Oob& all, const MakeMembers& make_members);
-  Status agree_on_sizes();
+  Status exchange_tables();
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) const;
   Pane pane_of(int producer, int owner) const;
   Blocks blocks_of(const Pane& pane, int producer) const;
@@ -68,10 +68,7 @@ class Embedding final : public FusedPlan, private TileWork {
   EmbeddingProblem problem_;
   std::unique_ptr<Ground> ground_;
   std::vector<std::int64_t> first_table_;  // by rank, among all ranks' tables; and their number
-  struct Sizes {
-    WayCost near, far;
-  } sizes_;
-  Processors processors_;
+  PlanCosts costs_;
   PoolingKernel kernel_ = nullptr;
   std::string description_;
   Lookup lookup_;                 // of the run at hand

@@ -1,12 +1,10 @@
 #include "fused/gemv/gemv.h"
 
 #include <algorithm>
-#include <array>
-#include <exception>
-#include <type_traits>
 #include <utility>
 
 #include "core/attempt.h"
+#include "fused/run/plan_text.h"
 #include "runtime/reshard/agreement.h"
 
 namespace plait::fused {
@@ -24,12 +22,7 @@ constexpr std::uint32_t failures_between_looks = 256;
 // ---- Making ----
 
 Result<std::unique_ptr<Gemv>> Gemv::make(Oob& all, const GemvArguments& arguments, const MakeMembers& make_members) {
-  try {
-    return make_together(all, arguments, make_members);
-  } catch (const std::exception& exception) {  // before a step that the others take
-    all.withdraw();
-    return status_of(exception);
-  }
+  return take_or_withdraw(all, [&] { return make_together(all, arguments, make_members); });
 }
 
 Result<std::unique_ptr<Gemv>> Gemv::make_together(Oob& all, const GemvArguments& arguments,
@@ -44,12 +37,7 @@ Result<std::unique_ptr<Gemv>> Gemv::make_together(Oob& all, const GemvArguments&
   status = attempt([&] { return compare_shapes(shapes); });
   if (Status same = all.go_on_together(status); !same.ok()) return status.ok() ? same : status;
   status = attempt([&] { return made->connect(all, make_members); });
-  const std::array<std::int64_t, 1> good = {status.ok() ? 1 : 0};
-  std::array<std::int64_t, 1> all_good = {0};
-  if (Status met = reduce_all(all, good, all_good, Op::min, "prepare a fused plan"); !met.ok()) return met;
-  if (all_good[0] == 0 && status.ok())
-    return attempt([] { return Status(Code::unavailable, "another rank could not prepare the fused plan"); });
-  if (!status.ok()) return status;
+  if (Status ready = all_prepared(all, status, "prepare the fused plan"); !ready.ok()) return ready;
   return made;
 }
 
@@ -57,7 +45,9 @@ Status Gemv::connect(Oob& all, const MakeMembers& make_members) {
   Result<std::unique_ptr<Ground>> ground = Ground::make(all, make_members);
   if (!ground.ok()) return ground.status();
   ground_ = std::move(*ground);
-  if (Status status = agree_on_sizes(); !status.ok()) return status;
+  Result<PlanCosts> costs = agree_on_costs(ground_->members().oob(), ground_->team());
+  if (!costs.ok()) return costs.status();
+  costs_ = *costs;
   ExchangeRequest request;
   const Status laid_out = attempt([&] { return lay_out(request); });
   if (Status status = ground_->members().oob().go_on_together(laid_out); !status.ok()) return status;
@@ -65,23 +55,10 @@ Status Gemv::connect(Oob& all, const MakeMembers& make_members) {
   if (!exchange.ok()) return exchange.status();
   exchange_ = std::move(*exchange);
   return attempt([&]() -> Status {
-    prepare(problem_.options.workers != 0 ? problem_.options.workers : processors_.own);
+    prepare(problem_.options.workers != 0 ? problem_.options.workers : costs_.processors.own);
     describe();
     return {};
   });
-}
-
-// What a message costs, in rank 0's words.
-Status Gemv::agree_on_sizes() {
-  Oob& oob = ground_->members().oob();
-  static_assert(std::is_trivially_copyable_v<Sizes>);
-  if (const Team* team = ground_->team(); team != nullptr)
-    sizes_ = {.near = cost_within_node(team->planner.machine()), .far = cost_between_nodes(team->planner.machine())};
-  if (Status met = oob.tell_all(&sizes_, sizeof sizes_, "agree on their slices"); !met.ok()) return met;
-  const Result<Processors> processors = own_processors(oob);
-  if (!processors.ok()) return processors.status();
-  processors_ = *processors;
-  return {};
 }
 
 // The same on all ranks, as the parts of a slice come from all of them: the longest way counts.
@@ -90,7 +67,7 @@ std::size_t Gemv::bytes_of_slices() const {
   const std::int64_t most_rows = share_of(problem_.rows, ranks(), 0).length();
   const std::uint64_t bytes = static_cast<std::uint64_t>(most_rows) * problem_.cell_bytes();
   const bool is_far = ground_->team() != nullptr && ground_->team()->planner.hierarchy().nodes() > 1;
-  return slice_bytes(is_far ? sizes_.far : sizes_.near, bytes);
+  return slice_bytes(is_far ? costs_.far : costs_.near, bytes);
 }
 
 // Rows of the result that are the owner's. Slices are the same on all ranks; tiles are a rank's own affair.
@@ -157,24 +134,17 @@ void Gemv::prepare(int workers) {
     ends.sums.resize(count);
     ends.sum_rows.resize(count);
   }
-  crew_ = std::make_unique<Crew>(workers, processors_.crowded || workers > processors_.own);
+  crew_ = std::make_unique<Crew>(workers, costs_.processors.crowded || workers > costs_.processors.own);
   arm();
 }
 
 void Gemv::describe() {
-  std::array<int, 4> owners{};
-  std::size_t slices = 0, tiles = 0;
-  for (int owner = 0; owner < ranks(); ++owner) {
-    ++owners[static_cast<std::size_t>(exchange_->reach(owner))];
-    slices += share(owner).pane.slices.size();
-    tiles += share(owner).pane.tiles.size();
+  PlanNumbers numbers{.workers = crew_->workers(), .ranks = ranks()};
+  for (const auto& one : shares_) {
+    numbers.slices += one->pane.slices.size();
+    numbers.tiles += one->pane.tiles.size();
   }
-  const auto field = [](const char* name, auto value) {
-    return ", \"" + std::string(name) + "\": " + std::to_string(value);
-  };
-  description_ = "{\"operator\": \"gemv\"" + field("workers", crew_->workers()) + field("slices", slices) +
-                 field("tiles", tiles) + field("direct", owners[1]) + field("staged", owners[2]) +
-                 field("messages", owners[3]) + "}";
+  description_ = plan_text("gemv", numbers, *exchange_);
 }
 
 Gemv::~Gemv() {

@@ -27,6 +27,7 @@
 #include "fused/ground/ground.h"
 #include "fused/kernels/gemv.h"
 #include "fused/layer.h"
+#include "fused/run/plan_costs.h"
 #include "fused/tiles/slice_size.h"
 #include "fused/tiles/tiles.h"
 #include "fused/workers/crew.h"
@@ -74,7 +75,6 @@ class Gemv final : public FusedPlan {
   static Result<std::unique_ptr<Gemv>> make_together(Oob& all, const GemvArguments& arguments,
                                                      const MakeMembers& make_members);
   Status connect(Oob& all, const MakeMembers& make_members);
-  Status agree_on_sizes();
   Status lay_out(ExchangeRequest& request);
   std::size_t bytes_of_slices() const;
   Pane pane_of(int owner, std::size_t bytes_of_slice) const;
@@ -98,10 +98,7 @@ class Gemv final : public FusedPlan {
 
   GemvProblem problem_;
   std::unique_ptr<Ground> ground_;
-  struct Sizes {
-    WayCost near, far;
-  } sizes_;
-  Processors processors_;
+  PlanCosts costs_;
   std::vector<std::unique_ptr<Share>> shares_;  // by owner
   std::vector<int> order_;                      // of the owners
   std::unique_ptr<Exchange> exchange_;

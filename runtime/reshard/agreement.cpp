@@ -27,7 +27,7 @@ Status agree(Oob& oob, const Status& mine, const std::vector<Said>& said) {
   prints.reserve(said.size());
   for (const Said& one : said) prints.push_back(hash_text(one.text));
   Verdict verdict;
-  const Status met = compare(oob, mine.ok(), prints, "agree on a resharding", verdict);
+  const Status met = compare(oob, mine.ok(), prints, "agree on their arguments", verdict);
   // From here on all ranks come to the same end.
   return attempt([&]() -> Status {
     if (!met.ok()) return met;
@@ -40,6 +40,14 @@ Status agree(Oob& oob, const Status& mine, const std::vector<Said>& said) {
     const char* subject = said[static_cast<std::size_t>(verdict.first_differing)].subject;
     return {Code::invalid, std::string(subject) + ": the ranks do not give the same"};
   });
+}
+
+Status all_prepared(Oob& oob, const Status& mine, const char* what) noexcept {
+  const std::array<std::int64_t, 1> good = {mine.ok() ? 1 : 0};
+  std::array<std::int64_t, 1> all_good = {0};
+  if (Status met = reduce_all(oob, good, all_good, Op::min, what); !met.ok()) return met;
+  if (all_good[0] != 0 || !mine.ok()) return mine;
+  return attempt([&] { return Status(Code::unavailable, std::string("another rank could not ") + what); });
 }
 
 }  // namespace plait::runtime

@@ -28,15 +28,25 @@ std::string list_text(const auto& values) {
 // most `most_subjects` (oob/verdict.h). Throws where memory is short, before the rank takes part.
 Status agree(Oob& oob, const Status& mine, const std::vector<Said>& said);
 
-// The same, where this rank has the memory to say something; else it is well on none.
-template <class Say>
-Status agree_if_possible(Oob& oob, const Status& mine, Say&& say) noexcept {
+// What `step` brings, collective over `oob`; where it throws, which it must do before a step that the others take, they
+// go on without this rank.
+template <class Step>
+auto take_or_withdraw(Oob& oob, Step&& step) noexcept -> decltype(step()) {
   try {
-    return agree(oob, mine, say());
+    return step();
   } catch (const std::exception& exception) {
     oob.withdraw();
     return status_of(exception);
   }
 }
+
+// As agree(), where this rank has the memory to say something; else it is well on none.
+template <class Say>
+Status agree_if_possible(Oob& oob, const Status& mine, Say&& say) noexcept {
+  return take_or_withdraw(oob, [&] { return agree(oob, mine, say()); });
+}
+
+// Ok on all ranks or on none: where all are. `what` they were about to do ("prepare the resharding").
+Status all_prepared(Oob& oob, const Status& mine, const char* what) noexcept;
 
 }  // namespace plait::runtime

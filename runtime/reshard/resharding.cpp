@@ -1,8 +1,6 @@
 #include "runtime/reshard/resharding.h"
 
 #include <algorithm>
-#include <array>
-#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -51,12 +49,7 @@ constexpr Layout bytes_layout = {.size = 1, .extent = 1, .true_extent = 1, .cont
 
 Result<std::unique_ptr<Resharding>> Resharding::make(Oob& all, const ReshardArguments& arguments,
                                                      const MakeMembers& make_members) {
-  try {
-    return make_together(all, arguments, make_members);
-  } catch (const std::exception& exception) {  // before a step that the others take
-    all.withdraw();
-    return status_of(exception);
-  }
+  return take_or_withdraw(all, [&] { return make_together(all, arguments, make_members); });
 }
 
 Result<std::unique_ptr<Resharding>> Resharding::make_together(Oob& all, const ReshardArguments& arguments,
@@ -74,13 +67,7 @@ Result<std::unique_ptr<Resharding>> Resharding::make_together(Oob& all, const Re
     });
   }
   if (status.ok()) status = attempt([&] { return made->enlist(); });
-  const std::array<std::int64_t, 1> good = {status.ok() ? 1 : 0};
-  std::array<std::int64_t, 1> all_good = {0};
-  const Status met = reduce_all(all, good, all_good, Op::min, "prepare the resharding");
-  if (!met.ok()) return met;
-  if (all_good[0] == 0 && status.ok())
-    return attempt([] { return Status(Code::unavailable, "another rank could not prepare the resharding"); });
-  if (!status.ok()) return status;
+  if (Status ready = all_prepared(all, status, "prepare the resharding"); !ready.ok()) return ready;
   return made;
 }
 
