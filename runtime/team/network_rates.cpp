@@ -193,7 +193,7 @@ struct ChannelMeter::Memory {
   std::vector<PlainMessage> sends, receives;
   std::vector<Transfer*> completed;
   Arrivals arrivals;
-  explicit Memory(std::size_t pieces) : arrivals(pieces) {}
+  explicit Memory(std::size_t timed) : arrivals(timed) {}
 };
 
 ChannelMeter::ChannelMeter(std::unique_ptr<Channel> channel, int longer) : ChannelMeter(*channel, longer) {
@@ -202,7 +202,7 @@ ChannelMeter::ChannelMeter(std::unique_ptr<Channel> channel, int longer) : Chann
 
 ChannelMeter::ChannelMeter(Channel& channel, int longer) : channel_(&channel) {
   const auto pieces = static_cast<std::size_t>((untimed_pieces + timed_pieces) * longer);
-  memory_ = std::make_unique<Memory>(pieces);
+  memory_ = std::make_unique<Memory>(static_cast<std::size_t>(timed_pieces * longer) + 1);
   memory_->out.resize(piece_bytes);
   memory_->in.resize(piece_bytes * pieces);
   memory_->sends.resize(pieces);
