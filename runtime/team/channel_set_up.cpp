@@ -89,7 +89,7 @@ std::optional<RateMeter> SetUp::meter() {
 
 Status SetUp::measure_network() {
   while (const std::optional<RateMeter> by = meter()) {
-    Result<NetworkRates> measured = network_rates(oob(), hierarchy_, *by);
+    Result<NetworkRates> measured = network_rates(oob(), hierarchy_, *by, known_network_);
     if (measured.ok() && rails_)
       if (Status shares = rails_->measure_shares(hierarchy_); !shares.ok()) measured = shares;
     if (measured.ok()) {
@@ -136,6 +136,7 @@ bool SetUp::leave_beyond() {
     warn(std::string(name(beyond)) + ": the rates of the " + (rails_ ? "rails " + rails_->names() : "network") +
          " cannot be measured: left out");
   forget_network_rates();
+  known_network_ = {};
   rails_.reset();
   registered_.leave(beyond);
   candidates_ = others;

@@ -265,16 +265,20 @@ Status measure_once(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter
   return measure_rates(oob, hierarchy, meter).status();
 }
 
-Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter) {
+NetworkRates known_network_rates() { return {known_node_rate.load(), known_switch_rate.load(), known_way.load()}; }
+
+NetworkRates agreed_rates(const NetworkRates& one, const NetworkRates& other) {
+  const bool both_know_a_way = one.way > 0 && other.way > 0;
+  return {.node = std::max(one.node, other.node),
+          .across_switches = std::max(one.across_switches, other.across_switches),
+          .way = both_know_a_way ? std::min(one.way, other.way) : std::max(one.way, other.way)};
+}
+
+Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter,
+                                   const NetworkRates& known) {
   const bool switches = hierarchy.levels().front().kind == LevelKind::leaf_switch;
-  const double way = known_way.load(), infinite = std::numeric_limits<double>::infinity();
-  const Result<Figures> known = agree(
-      oob,
-      {.node = known_node_rate.load(), .across_switches = known_switch_rate.load(), .way = way > 0 ? way : infinite});
-  if (!known.ok()) return known.status();
-  Result<NetworkRates> agreed =
-      NetworkRates{known->node, known->across_switches, known->way < infinite ? known->way : 0};
-  if (known->node == 0 || (switches && known->across_switches == 0)) agreed = measure_network(oob, hierarchy, meter);
+  Result<NetworkRates> agreed = known;
+  if (known.node == 0 || (switches && known.across_switches == 0)) agreed = measure_network(oob, hierarchy, meter);
   if (!agreed.ok()) return agreed;
   known_node_rate.store(agreed->node);
   known_way.store(agreed->way);

@@ -39,12 +39,18 @@ class ChannelMeter {
 // nothing more.
 RateMeter meter_of(Channel& channel);
 
-// Collective; `hierarchy` must have two nodes or more. Measured once in a
+// What this process has measured or was told; zeros: nothing yet. A hint: ranks may know different things.
+NetworkRates known_network_rates();
+// What ranks that know these go by: the slowest rates and the shortest way that one of them knows.
+NetworkRates agreed_rates(const NetworkRates& one, const NetworkRates& other);
+
+// Collective; `hierarchy` must have two nodes or more, and `known` is the same on all ranks. Measured once in a
 // process's life, and again only where no rank of a communicator has taken part in a measurement yet: 640 KiB from each
 // node to the next, so that a rate limiter that lends some hundred KiB after an idle time does not mislead.
 // Where the first message has taken long, the way is measured as well, by round trips of the host's messages, and,
-// where that is long indeed, the rate once more with up to eight times the bytes.
-Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter);
+// where that is long indeed, the rate once more with up to eight times the bytes. What all go by is known from then on.
+Result<NetworkRates> network_rates(Oob& oob, const Hierarchy& hierarchy, const RateMeter& meter,
+                                   const NetworkRates& known);
 
 // What is known of the network is of one that is not used any more.
 void forget_network_rates();

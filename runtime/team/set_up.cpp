@@ -94,7 +94,8 @@ Status SetUp::meet() {
              .mapped_bytes = mapped_segment_bytes() - (before_ != nullptr ? before_->connections.share.bytes() : 0),
              .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
              .tuning_records = tells_tuning_records() ? 1u : 0u,
-             .listener = {}};
+             .listener = {},
+             .network = known_network_rates()};
   if (short_) listen_early(mine.listener);
   std::vector<Entry> entries;
   if (Status status = gather_entries(mine, entries); !status.ok()) return status;
@@ -102,6 +103,7 @@ Status SetUp::meet() {
     locations_.push_back(entry.location);
     same_settings_ &= entry.fingerprint == mine.fingerprint;
     affordable_ &= entry.mapped_bytes < max_mapped_bytes;
+    known_network_ = agreed_rates(known_network_, entry.network);
   }
   siblings_ = most_siblings(entries);
   token_ = entries.front().token;

@@ -43,6 +43,7 @@ struct Entry {
   std::uint64_t token;           // rank 0's tells this communicator from others, earlier ones included
   std::uint64_t tuning_records;  // 1: this rank knows some, and would tell them as rank 0
   EarlyListener listener;
+  NetworkRates network;  // as this rank knows it from earlier communicators
 };
 
 // How to attach to a segment, and a word to find in this process's memory.
@@ -91,6 +92,7 @@ class SetUp {
   Status connect_short();
   Status attach_short(std::span<const Offer> offers, const Status& offered);
   Status check_sockets();
+  void take_known_network();
   Status connect_all(bool again);
   Status look_at_network();
   std::optional<RateMeter> meter();
@@ -151,7 +153,8 @@ class SetUp {
   std::optional<RailNetwork> rails_;  // where ucx is used
   Sockets sockets_;
   std::vector<TuningRecord> known_;  // from earlier jobs, the same on all ranks
-  NetworkRates network_;             // zeros: there is no network
+  NetworkRates known_network_;       // the same on all ranks
+  NetworkRates network_;             // zeros: there is no network, or nothing is known of it
 };
 
 }  // namespace plait::runtime

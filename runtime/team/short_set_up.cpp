@@ -84,6 +84,13 @@ Status SetUp::check_sockets() {
   return {Code::unavailable, "tcp: a trial message did not come through"};
 }
 
+// What other communicators have measured, so that a call goes the same way, and rounds alike, on all of them.
+void SetUp::take_known_network() {
+  if (hierarchy_.nodes() == 1) return;
+  network_ = known_network_;
+  if (hierarchy_.levels().front().kind != LevelKind::leaf_switch) network_.across_switches = 0;
+}
+
 // Where this does not work on all ranks, everything is set up.
 Status SetUp::connect_short() {
   if (Status status = connect_channels(); !status.ok()) return status;
@@ -99,6 +106,7 @@ Status SetUp::connect_short() {
   if (Status met = lowest(connected, unused); !met.ok()) return met;
   if (connected) {
     sizes_ = {never, never};
+    take_known_network();
     return {};
   }
   short_ = false;

@@ -13,6 +13,7 @@
 #include "core/reduction.h"
 #include "runtime/call/timed_call.h"
 #include "runtime/job/job.h"
+#include "runtime/team/network_rates.h"
 #include "runtime/team/set_up.h"
 #include "tests/runtime/in_process_oob.h"
 #include "tests/runtime/process.h"
@@ -76,6 +77,26 @@ TEST_P(SetUpOf, ConnectsAllRanks) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{1000}})
       if (std::string wrong = sum_ranks(**team, rank, shape.ranks, count); !wrong.empty()) return wrong;
     return {};
+  }),
+            "");
+}
+
+// Else a short call would go one way on a communicator of short calls and another one beside it, and round differently.
+TEST_P(SetUpOf, GoesByTheSameNetworkForShortCallsAsForAll) {
+  const Shape shape = GetParam();
+  Process process(shape.ranks);
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 0);
+  forget_network_rates();
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    const int rank = oob.rank();
+    auto all = set_up(request_of(rank, shape, TeamExtent::all_calls), job.oob(rank), nullptr);
+    if (!all.ok()) return all.status().message();
+    auto few = set_up(request_of(rank, shape, TeamExtent::short_calls), job.oob(rank), nullptr);
+    if (!few.ok()) return few.status().message();
+    const double known = (*all)->planner.machine().levels.front().port_seconds_per_byte,
+                 taken = (*few)->planner.machine().levels.front().port_seconds_per_byte;
+    return taken == known ? "" : "by " + std::to_string(taken) + " s a byte, where it is " + std::to_string(known);
   }),
             "");
 }
