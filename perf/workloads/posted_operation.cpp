@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "perf/workloads/persistent_calls.h"
+
 namespace plait::perf::workloads {
 namespace {
 
@@ -39,12 +41,42 @@ PostedOperation::PostedOperation(const plan::step::Task& task, int number, Check
       number_(number),
       count_(std::max<std::size_t>(1, task.bytes / sizeof(std::int32_t))),
       check_(check),
+      persistent_(task.persistent),
       communicator_(communicator) {
   MPI_Comm_rank(communicator, &rank_);
   MPI_Comm_size(communicator, &ranks_);
   const std::size_t ranks = static_cast<std::size_t>(ranks_);
   input_.resize(count_ * (of_every_rank(collective_) ? ranks : 1));
   output_.resize(count_ * (from_every_rank(collective_) ? ranks : 1));
+  if (persistent_) make_persistent();
+}
+
+PostedOperation::~PostedOperation() {
+  if (persistent_) MPI_Request_free(&request_);
+}
+
+void PostedOperation::make_persistent() {
+  const int count = static_cast<int>(count_);
+  const MPI_Info no_info = MPI_INFO_NULL;
+  switch (collective_) {
+    case Collective::alltoall:
+      alltoall_init(input_.data(), count, MPI_INT32_T, output_.data(), count, MPI_INT32_T, communicator_, no_info,
+                    &request_);
+      break;
+    case Collective::allgather:
+      allgather_init(input_.data(), count, MPI_INT32_T, output_.data(), count, MPI_INT32_T, communicator_, no_info,
+                     &request_);
+      break;
+    case Collective::reduce_scatter_block:
+      reduce_scatter_block_init(input_.data(), output_.data(), count, MPI_INT32_T, MPI_SUM, communicator_, no_info,
+                                &request_);
+      break;
+    case Collective::bcast:
+      bcast_init(output_.data(), count, MPI_INT32_T, 0, communicator_, no_info, &request_);
+      break;
+    default:
+      allreduce_init(input_.data(), output_.data(), count, MPI_INT32_T, MPI_SUM, communicator_, no_info, &request_);
+  }
 }
 
 std::size_t PostedOperation::stride() const {
@@ -80,7 +112,7 @@ std::int32_t PostedOperation::expected(std::size_t index) const {
 void PostedOperation::fill() {
   for (std::size_t part = 0; part < input_.size(); part += count_)
     for (std::size_t i = 0; i < count_; i += stride()) input_[part + i] = element(rank_, part + i);
-  if (collective_ == Collective::bcast && rank_ == 0) output_ = input_;
+  if (collective_ == Collective::bcast && rank_ == 0) std::ranges::copy(input_, output_.begin());
 }
 
 void PostedOperation::look() {
@@ -93,6 +125,13 @@ void PostedOperation::post(int iteration) {
   wait();
   iteration_ = iteration;
   fill();
+  if (persistent_)
+    MPI_Start(&request_);
+  else
+    call();
+}
+
+void PostedOperation::call() {
   const int count = static_cast<int>(count_);
   switch (collective_) {
     case Collective::alltoall:

@@ -1,9 +1,9 @@
 // Plays a step of perf/workloads under mpirun, as a program that knows nothing of Plait, with any MPI: each operation
-// is MPI_Ialltoall, MPI_Iallreduce, ..., each computation a wait, as where an accelerator computes, or work on the
-// processor.
+// is MPI_Ialltoall, MPI_Iallreduce, ... or the start of a persistent one, each computation a wait, as where an
+// accelerator computes, or work on the processor.
 //
 //   mpirun -n 8 [-x LD_PRELOAD=libplait.so] step_program dlrm-a2.json [--compute wait|work] [--test SECONDS]
-//   [--iterations N] [--stretch F] [--check]
+//   [--iterations N] [--stretch F] [--check] [--persistent]
 //
 // Prints one JSON object: the seconds of each iteration, their least, median and mean, and the median of what was spent
 // in MPI_Wait, means over the ranks. No barrier parts the iterations. Exits with 3 where a result is wrong.
@@ -28,6 +28,7 @@ struct Options {
   std::string file;
   PlayOptions play;
   int iterations = 20, warm_up = 3;
+  bool persistent = false;
 };
 
 int world_rank() {
@@ -84,8 +85,10 @@ std::uint64_t all_wrong(std::uint64_t mine) {
 }
 
 int run(const Options& options) {
-  const Result<plan::step::Step> step = read_step(options.file);
+  Result<plan::step::Step> step = read_step(options.file);
   if (!step.ok()) return refuse(step.status().message());
+  if (options.persistent)
+    for (plan::step::Task& task : step->tasks) task.persistent = task.collective.has_value();
   Result<std::unique_ptr<StepPlayer>> player = StepPlayer::of(*step, options.play, MPI_COMM_WORLD);
   if (!player.ok()) return refuse(player.status().message());
   set_up();
@@ -125,6 +128,7 @@ int main(int argc, char** argv) {
   app.add_option("--stretch", options.play.stretch, "Of all computation: so many times as long")
       ->check(CLI::Range(0.0, 1e6));
   app.add_flag("--check", check, "All data are new in each iteration and looked at, not a few elements");
+  app.add_flag("--persistent", options.persistent, "All operations are persistent, as those that the step says so of");
   CLI11_PARSE(app, argc, argv);
   options.play.computation.on_processor = compute == "work";
   options.play.check = check ? Check::all_elements : Check::few_elements;

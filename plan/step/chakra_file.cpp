@@ -240,6 +240,7 @@ class StepReader {
     task.after_previous = node.after_previous;
     task.communicator = groups_.of(node);
     task.blocking = node.blocking;
+    task.persistent = node.persistent;
     task.site = node.site, task.type = node.data_type, task.op = node.op;
     if (node.ranks > 0) {
       const auto number = static_cast<std::size_t>(task.communicator);
@@ -324,6 +325,7 @@ Result<ChakraNode> node_of(const Trace& trace, std::size_t index, int ranks) {
   if (task.collective || task.communicator != 0) node.pg_name = std::to_string(task.communicator);
   set_times(task, index < trace.times.size() ? trace.times[index] : TaskTimes{}, node);
   node.blocking = task.blocking;
+  node.persistent = task.persistent;
   node.after_previous = task.after_previous;
   node.site = task.site, node.data_type = task.type, node.op = task.op;
   return node;

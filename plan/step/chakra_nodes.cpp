@@ -188,6 +188,7 @@ std::vector<KnownAttribute> attributes_of(ChakraNode& node) {
           {"plait_ranks", whole, into(node.ranks, whole_number)},
           {"plait_program_order", "true or false", into(node.program_order, flag_of)},
           {"plait_blocking", "true or false", into(node.blocking, flag_of)},
+          {"plait_persistent", "true or false", into(node.persistent, flag_of)},
           {"plait_after_previous", "a list of texts", into_texts(node.after_previous)},
           {"plait_site", "a text", into_text(node.site)},
           {"plait_type", "a text", into_text(node.data_type)},
@@ -329,6 +330,7 @@ void add_own_attributes(const ChakraNode& node, Json& list) {
   if (node.ranks > 0) list.push_back(whole_attribute("plait_ranks", "uint64Val", node.ranks));
   if (node.program_order) list.push_back(attribute("plait_program_order", "boolVal", true));
   if (node.blocking) list.push_back(attribute("plait_blocking", "boolVal", true));
+  if (node.persistent) list.push_back(attribute("plait_persistent", "boolVal", true));
   if (!node.after_previous.empty())
     list.push_back(attribute("plait_after_previous", "stringList", {{"values", node.after_previous}}));
   for (const auto& [name, text] :

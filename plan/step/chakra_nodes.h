@@ -65,7 +65,7 @@ struct ChakraNode {
   std::optional<std::uint64_t> bytes = {};  // as payload_bytes()
   std::uint64_t ranks = 0;                  // of the communicator
   bool program_order = false;               // ctrl_deps only say what the nodes' order does
-  bool blocking = false;
+  bool blocking = false, persistent = false;
   std::vector<std::string> after_previous = {};
   std::string site = {}, data_type = {}, op = {};
 };

@@ -35,7 +35,8 @@ Result<ScheduledOperation> parse_operation(const Json& json, const std::string& 
       .text("plan", operation.plan)
       .bytes("bytes", operation.bytes)
       .count("pieces", operation.pieces, most_scheduled_pieces)
-      .flag("blocking", operation.blocking);
+      .flag("blocking", operation.blocking)
+      .flag("persistent", operation.persistent);
   const Json* communicator = members.any("communicator");
   if (Status status = members.finish(); !status.ok()) return status;
   if (Status status = read_number(communicator, where + "communicator", 1 << 20, operation.communicator); !status.ok())
@@ -152,12 +153,25 @@ Result<StepSchedule> parse_schedule(std::string_view text) {
   return schedule;
 }
 
-StepSchedule of_communicator(const StepSchedule& schedule, int communicator) {
+namespace {
+
+bool is_of(const ScheduledOperation& operation, int communicator, CallOrder order) {
+  return operation.communicator == communicator && operation.persistent == (order == CallOrder::started);
+}
+
+}  // namespace
+
+bool has_part(const StepSchedule& schedule, int communicator, CallOrder order) {
+  return std::ranges::any_of(schedule.operations,
+                             [&](const ScheduledOperation& one) { return is_of(one, communicator, order); });
+}
+
+StepSchedule part_of(const StepSchedule& schedule, int communicator, CallOrder order) {
   StepSchedule own = schedule;
   own.operations.clear();
   std::vector<int> numbers;
   for (const ScheduledOperation& operation : schedule.operations) {
-    const bool there = operation.communicator == communicator;
+    const bool there = is_of(operation, communicator, order);
     numbers.push_back(there ? static_cast<int>(own.operations.size()) : -1);
     if (there) own.operations.push_back(operation);
   }

@@ -42,14 +42,20 @@ Status parse_kind(const Json* collective, const Json* bytes, const std::string& 
   return {};
 }
 
-Status parse_call(const Json* communicator, const Json* blocking, const std::string& where, Task& task) {
+Status parse_flag(const Json* json, const std::string& where, bool& value) {
+  if (json == nullptr) return {};
+  if (!json->is_boolean()) return unexpected(where, "true or false");
+  value = json->get<bool>();
+  return {};
+}
+
+Status parse_call(const Json* communicator, const std::string& where, Task& task) {
   constexpr unsigned most_communicators = 1u << 20;
   if (communicator != nullptr &&
       (!communicator->is_number_unsigned() || communicator->get<std::size_t>() > most_communicators))
     return unexpected(where + "communicator", "its number in the recording");
   if (communicator != nullptr) task.communicator = communicator->get<int>();
-  if (blocking != nullptr && !blocking->is_boolean()) return unexpected(where + "blocking", "true or false");
-  if (blocking != nullptr) task.blocking = blocking->get<bool>();
+  if (task.blocking && task.persistent) return unexpected(where + "persistent", "none beside blocking");
   return {};
 }
 
@@ -60,10 +66,13 @@ Result<Task> parse_task(const Json& json, std::size_t index) {
   members.text("name", task.name).seconds("seconds", task.seconds);
   const Json *collective = members.any("collective"), *bytes = members.any("bytes");
   const Json *after = members.any("after"), *previous = members.any("after_previous");
-  const Json *communicator = members.any("communicator"), *blocking = members.any("blocking");
+  const Json *communicator = members.any("communicator"), *blocking = members.any("blocking"),
+             *persistent = members.any("persistent");
   const Json *site = members.any("site"), *type = members.any("type"), *op = members.any("op");
   if (Status status = members.finish(); !status.ok()) return status;
-  if (Status status = parse_call(communicator, blocking, where, task); !status.ok()) return status;
+  if (Status status = parse_flag(blocking, where + "blocking", task.blocking); !status.ok()) return status;
+  if (Status status = parse_flag(persistent, where + "persistent", task.persistent); !status.ok()) return status;
+  if (Status status = parse_call(communicator, where, task); !status.ok()) return status;
   for (const auto& [text, field] :
        {std::pair(site, &task.site), std::pair(type, &task.type), std::pair(op, &task.op)}) {
     if (text != nullptr && !text->is_string()) return unexpected(where + "site, type, op", "a text");
@@ -138,6 +147,7 @@ std::string step_json(const Step& step) {
     if (!task.after_previous.empty()) one["after_previous"] = task.after_previous;
     if (task.communicator != 0) one["communicator"] = task.communicator;
     if (task.blocking) one["blocking"] = true;
+    if (task.persistent) one["persistent"] = true;
     if (!task.site.empty()) one["site"] = task.site;
     if (!task.type.empty()) one["type"] = task.type;
     if (!task.op.empty()) one["op"] = task.op;

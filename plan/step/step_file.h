@@ -25,9 +25,10 @@ struct Task {
   std::vector<std::string> after = {};           // earlier tasks of the same step that it waits for
   std::vector<std::string> after_previous = {};  // tasks of the step before
   // What a recording knows beside them.
-  int communicator = 0;   // of an operation: its place in the recording's list
-  bool blocking = false;  // the program waited in the call itself, which `after` of what follows says as well
-  std::string site = {};  // where the program made the call
+  int communicator = 0;     // of an operation: its place in the recording's list
+  bool blocking = false;    // the program waited in the call itself, which `after` of what follows says as well
+  bool persistent = false;  // a start of a persistent one: not in the order of the communicator's other calls
+  std::string site = {};    // where the program made the call
   std::string type = {}, op = {};
 };
 
@@ -39,9 +40,9 @@ struct Step {
 
 // {"plait_step": 1, "name": .., "tasks": [{"name": .., "seconds": ..} or {"name": .., "collective": "alltoall",
 // "bytes": ..}, with "after": [names], "after_previous": [names],
-// "communicator": 0, "blocking": false, "site": .., "type": .., "op": ..]}. Or a recording (docs/record.md), whose
-// "step" is that. Fails (invalid) with the place and what was expected there; names are each given once, and `after`
-// names earlier tasks.
+// "communicator": 0, "blocking": false, "persistent": false, "site": .., "type": .., "op": ..]}. Or a recording
+// (docs/record.md), whose "step" is that. Fails (invalid) with the place and what was expected there; names are each
+// given once, and `after` names earlier tasks.
 Result<Step> parse_step(std::string_view text);
 std::string step_json(const Step& step);
 

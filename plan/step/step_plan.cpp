@@ -19,6 +19,7 @@ StepSchedule schedule_of(const Step& step, int ranks, const PricedStep& priced, 
                                    .collective = *step.tasks[task].collective,
                                    .bytes = step.tasks[task].bytes,
                                    .blocking = step.tasks[task].blocking,
+                                   .persistent = step.tasks[task].persistent,
                                    .plan = option.name,
                                    .pieces = static_cast<int>(option.pieces.size())});
   }
@@ -42,6 +43,7 @@ std::string schedule_text(const StepSchedule& schedule) {
                                   {"bytes", operation.bytes},
                                   {"communicator", operation.communicator},
                                   {"blocking", operation.blocking},
+                                  {"persistent", operation.persistent},
                                   {"plan", operation.plan},
                                   {"pieces", operation.pieces}});
   json["channels"] = Json::array();

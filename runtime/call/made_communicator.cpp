@@ -15,6 +15,8 @@
 namespace plait::runtime {
 namespace {
 
+using plan::step::CallOrder;
+
 // Whether any communicator of this process may have a reason to be set up when another is made of it.
 constinit std::atomic<bool> any_waiting_post{false};
 
@@ -28,10 +30,22 @@ void set_up_if_waiting(Communicator& communicator) {
   if (waits_for_set_up(communicator)) set_up_now(communicator, TeamExtent::all_calls);
 }
 
-void keep_to_schedule(Communicator& world) {
+Status keep_to_own_schedule(Communicator& communicator, CallOrder order) {
+  return enforce_own(communicator, own_author(communicator, order), usual_prepare(communicator));
+}
+
+// Where it has calls of the other order only, nothing is to be done.
+Status keep_to_given_schedule(Communicator& communicator, CallOrder order) {
+  const plan::step::StepSchedule& schedule = *job().schedule;
+  const CallOrder other = order == CallOrder::posted ? CallOrder::started : CallOrder::posted;
+  const bool only_others = !plan::step::has_part(schedule, 0, order) && plan::step::has_part(schedule, 0, other);
+  return only_others ? Status() : enforce(communicator, schedule, order);
+}
+
+void keep_to_schedule(Communicator& communicator, CallOrder order) {
   const Job& job = runtime::job();
-  const Status kept = job.makes_schedule ? enforce_own(world, own_author(world), usual_prepare(world))
-                                         : enforce(world, plan::step::of_communicator(*job.schedule, 0));
+  const Status kept =
+      job.makes_schedule ? keep_to_own_schedule(communicator, order) : keep_to_given_schedule(communicator, order);
   if (kept.ok()) return;
   ScheduleCounts::instance().refuse(kept.message());
   if (job.first_rank) warn("PLAIT_SCHEDULE is not used: " + kept.message());
@@ -84,8 +98,16 @@ void set_up_world(const FindCommunicator& world) noexcept {
     Communicator* communicator = world();
     if (communicator == nullptr) return;
     set_up_if_waiting(*communicator);
-    if (job().schedules()) keep_to_schedule(*communicator);
+    if (job().schedules()) keep_to_schedule(*communicator, CallOrder::posted);
   } catch (const std::exception&) {  // its first call will say so
+  }
+}
+
+void keep_starts_to_schedule(Communicator& space) noexcept {
+  if (!job().schedules()) return;
+  try {
+    keep_to_schedule(space, CallOrder::started);
+  } catch (const std::exception&) {  // without one
   }
 }
 

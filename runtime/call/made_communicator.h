@@ -24,4 +24,8 @@ void set_up_made(const FindCommunicator& from, const FindCommunicator& made) noe
 // blocks.
 void set_up_world(const FindCommunicator& world) noexcept;
 
+// What the persistent collectives of MPI_COMM_WORLD run on is set up: keeps their starts to the job's schedule, if
+// there is one. Collective then; blocks.
+void keep_starts_to_schedule(Communicator& space) noexcept;
+
 }  // namespace plait::runtime

@@ -98,8 +98,10 @@ Status attach(Communicator& communicator, bool talks, Before&& before, Control&&
 
 }  // namespace
 
-Status enforce(Communicator& communicator, const plan::step::StepSchedule& schedule) noexcept {
+Status enforce(Communicator& communicator, const plan::step::StepSchedule& whole,
+               plan::step::CallOrder order) noexcept {
   const auto before = [&](Parts& parts) -> Status {
+    const plan::step::StepSchedule schedule = plan::step::part_of(whole, 0, order);
     parts.connections.tracks = tracks_of(schedule);
     Result<std::unique_ptr<KnownSchedule>> made = known(communicator, schedule, parts.connections.tracks, 0);
     if (!made.ok()) return made.status();
@@ -146,10 +148,10 @@ Machine exact_machine(const Team& team) {
 
 }  // namespace
 
-std::unique_ptr<ScheduleSource> own_author(const Communicator& communicator) {
+std::unique_ptr<ScheduleSource> own_author(const Communicator& communicator, plan::step::CallOrder order) {
   if (communicator.rank != 0 || !is_set_up(communicator)) return nullptr;
   const Team& team = *communicator.team;
-  return std::make_unique<StepAuthor>(team.planner.hierarchy(), exact_machine(team));
+  return std::make_unique<StepAuthor>(team.planner.hierarchy(), exact_machine(team), order);
 }
 
 }  // namespace plait::runtime

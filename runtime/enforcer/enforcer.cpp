@@ -28,6 +28,11 @@ std::uint64_t bit_of(int piece) { return std::uint64_t{1} << piece; }
 
 int pieces_of(const Operation& operation) { return static_cast<int>(operation.membership.enforced->after.size()); }
 
+// By which its wait is known: that of a start may come before the start has its place in the order.
+std::uint64_t wait_number_of(const Operation& operation) {
+  return operation.space != nullptr ? operation.slot : operation.membership.number;
+}
+
 bool all_done(const Operation& operation) { return std::popcount(operation.membership.done) == pieces_of(operation); }
 
 }  // namespace
@@ -79,7 +84,7 @@ void Enforcer::enlist(Operation& operation) {
 }
 
 void Enforcer::note_request(RequestKey request, const Operation& operation) noexcept {
-  awaited_.add(request, operation.membership.number);
+  awaited_.add(request, wait_number_of(operation));
 }
 
 // ---- Running ----
@@ -98,7 +103,7 @@ void Enforcer::give_up(const Status& cause) {
 }
 
 void Enforcer::note_end(Operation& operation) {
-  awaited_.remove(operation.membership.number);
+  awaited_.remove(wait_number_of(operation));
   if (operation.failed) give_up(communicator_.operations.failure);
 }
 
@@ -229,6 +234,7 @@ Enforcer::Turn Enforcer::begin_piece(Runner& runner, Operation& operation, int p
   const EnforcedCall& call = *membership.enforced;
   Execution& whole = operation.execution;
   if (!std::exchange(membership.laid_out, true)) {
+    operation.laid_out = false;  // for its own plan
     whole.schedule = &call.whole;
     whole.staging = lay_out(operation.request, call.whole, operation.memory);
     if (!pack(operation.request, whole)) return fail(pack_error(whole.error));
@@ -357,8 +363,7 @@ std::uint64_t Enforcer::may_overrun(const OperationQueue& queue) {
   if (unmade)
     for (const Operation* operation = queue.first; operation != nullptr; operation = operation->next) {
       if (operation->membership.epoch != epoch_) continue;
-      const bool awaited =
-          all_awaited_.load(std::memory_order_acquire) || awaited_.awaits(operation->membership.number);
+      const bool awaited = all_awaited_.load(std::memory_order_acquire) || awaited_.awaits(wait_number_of(*operation));
       if (awaited && waits_behind_unmade(*operation)) overrun = operation->membership.call + 1;
     }
   if (overrun == 0) {

@@ -2,11 +2,12 @@
 // their channels (Mahajan et al., NSDI '23, section 4.5 and Pseudocode 2). A call is complete when its last piece is.
 //
 // Which call is which operation of the schedule follows from the order and the sizes of the communicator's calls, which
-// MPI guarantees to be the same on all ranks. The order of the pieces need not be: pieces that the schedule lets
-// overtake pieces of earlier calls have connections of their own, and among those that share some, all ranks run them
-// as the program makes the calls. So the schedule's order is each rank's own to keep: where the program waits for a
-// call whose pieces stand behind those of a call that it has not made, and where nothing moves, pieces begin before
-// their turn (docs/decisions/019-enforced-schedules.md has the argument that nothing waits for ever).
+// MPI guarantees to be the same on all ranks; of persistent ones, which have an enforcer of their own, from the order
+// of their starts on which the ranks have agreed (start_order.h). The order of the pieces need not be: pieces that the
+// schedule lets overtake pieces of earlier calls have connections of their own, and among those that share some, all
+// ranks run them as the program makes the calls. So the schedule's order is each rank's own to keep: where the program
+// waits for a call whose pieces stand behind those of a call that it has not made, and where nothing moves, pieces
+// begin before their turn (docs/decisions/019-enforced-schedules.md has the argument that nothing waits for ever).
 #pragma once
 
 #include <atomic>
@@ -130,16 +131,18 @@ class Enforcer final : public Grouping {
   Status failure_;
 };
 
-// Collective over a communicator that is set up, with the same schedule: keeps its calls to it from now on. Where that
-// cannot be, on any rank, on none, and why. Blocks.
-Status enforce(Communicator& communicator, const plan::step::StepSchedule& schedule) noexcept;
+// Collective over a communicator that is set up, with the same schedule: keeps its calls to MPI_COMM_WORLD's part of
+// that order from now on. Where that cannot be, on any rank, on none, and why. Blocks.
+Status enforce(Communicator& communicator, const plan::step::StepSchedule& schedule,
+               plan::step::CallOrder order) noexcept;
 // The same with a schedule that is made from the communicator's own calls (schedule_control.h). `source`: of rank 0.
 // `prepare`: usual_prepare().
 Status enforce_own(Communicator& communicator, std::unique_ptr<ScheduleSource> source,
                    ScheduleControl::Prepare prepare) noexcept;
 // As the communicator's planner says, which outlives it.
 ScheduleControl::Prepare usual_prepare(const Communicator& communicator);
-// Of what the recorder sees; nullptr on all ranks but the first. Starts a thread. Throws where memory is short.
-std::unique_ptr<ScheduleSource> own_author(const Communicator& communicator);
+// Of what the recorder sees, the calls of that order; nullptr on all ranks but the first. Starts a thread. Throws where
+// memory is short.
+std::unique_ptr<ScheduleSource> own_author(const Communicator& communicator, plan::step::CallOrder order);
 
 }  // namespace plait::runtime

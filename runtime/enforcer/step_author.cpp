@@ -22,8 +22,8 @@ const char* const nothing_to_gain = "the schedule that was found would gain less
 
 }  // namespace
 
-StepAuthor::StepAuthor(Hierarchy hierarchy, Machine machine)
-    : hierarchy_(std::move(hierarchy)), machine_(std::move(machine)), thread_([this] { work(); }) {}
+StepAuthor::StepAuthor(Hierarchy hierarchy, Machine machine, plan::step::CallOrder order)
+    : hierarchy_(std::move(hierarchy)), order_(order), machine_(std::move(machine)), thread_([this] { work(); }) {}
 
 StepAuthor::~StepAuthor() {
   {
@@ -82,7 +82,7 @@ void StepAuthor::write() {
     reason_ = schedule.status().message();
     return;
   }
-  schedule_ = plan::step::of_communicator(*schedule, 0);
+  schedule_ = plan::step::part_of(*schedule, 0, order_);
   if (schedule_.operations.empty())
     reason_ = "the program's step has no collectives that can be scheduled";
   else if (schedule_.seconds > (1 - least_gain) * schedule_.as_issued_seconds)

@@ -21,7 +21,8 @@ namespace plait::runtime {
 
 class StepAuthor final : public ScheduleSource {
  public:
-  StepAuthor(Hierarchy hierarchy, Machine machine);
+  // Writes that part of the program's schedule which has this order.
+  StepAuthor(Hierarchy hierarchy, Machine machine, plan::step::CallOrder order);
   ~StepAuthor() override;  // waits for the thread, for as long as a search at most
   StepAuthor(const StepAuthor&) = delete;
   StepAuthor& operator=(const StepAuthor&) = delete;
@@ -37,6 +38,7 @@ class StepAuthor final : public ScheduleSource {
   void write();
 
   const Hierarchy hierarchy_;
+  const plan::step::CallOrder order_;
   Machine machine_;
   std::atomic<State> state_{State::working};
   plan::step::StepSchedule schedule_;  // this and the next: of the thread while it works

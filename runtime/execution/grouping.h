@@ -28,12 +28,12 @@ class Grouping {
 
   virtual ~Grouping() = default;
 
-  // ---- For the thread that posts, in the order of posting ----
+  // ---- For the thread that posts, in the order of posting; of starts, for the busy one, in the agreed order ----
 
   // An operation that is eligible, prepared or the host's: Operation::membership says whether the grouping has a word
   // in how it runs. Throws where memory is short.
   virtual void enlist(Operation& operation) = 0;
-  // One that was enlisted has this request.
+  // One that was enlisted has this request, or one that is about to be started and will be enlisted.
   virtual void note_request(RequestKey request, const Operation& operation) noexcept = 0;
   // It is on its way, and the program goes back to what it computes.
   virtual void note_posted() {}

@@ -250,6 +250,7 @@ bool Progress::take_started(PersistentSpace& space, bool may_call_host) {
   while (space.anything_started()) {
     Operation* operation = space.next(may_call_host, moved);
     if (operation == nullptr) break;
+    if (Grouping* grouping = space.communicator().grouping.get(); grouping != nullptr) grouping->enlist(*operation);
     arrive(*operation);
     moved = true;
   }

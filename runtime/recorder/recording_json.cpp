@@ -102,10 +102,14 @@ class StepMaker {
     return static_cast<std::size_t>(std::llround(folded_.calls[call].bytes.mean()));
   }
 
-  // Others are computation: as long as the program was in the call, and waited for it. No schedule keeps persistent
-  // ones.
+  // Others are computation: as long as the program was in the call, and waited for it.
   bool is_operation(std::size_t call) const {
-    return plan::step::in_steps(kind(call).collective) && kind(call).form != Form::persistent && bytes_of(call) > 0;
+    return plan::step::in_steps(kind(call).collective) && bytes_of(call) > 0;
+  }
+
+  // Operations of a communicator run in the order in which they were issued, but for persistent ones.
+  bool in_order_of(std::size_t call, int communicator) const {
+    return kind(call).communicator == communicator && kind(call).form != Form::persistent;
   }
 
   void operate(std::size_t index, const FoldedCall& call) {
@@ -115,6 +119,7 @@ class StepMaker {
     task.after.push_back(program_);
     task.communicator = what.communicator;
     task.blocking = blocking;
+    task.persistent = what.form == Form::persistent;
     task.site = name_of_site(what.site);
     task.type = what.type;
     task.op = what.op;
@@ -123,11 +128,10 @@ class StepMaker {
     else
       task.seconds = std::max(nanosecond * call.inside.mean(), nanosecond);
     if (blocking) {
-      // Operations of a communicator run in the order in which they were issued.
       const auto last = last_blocking_.find(what.communicator);
       const bool first = last == last_blocking_.end();
       for (std::size_t before = first ? 0 : last->second; before < index; ++before)
-        if (kind(before).communicator == what.communicator) task.after.push_back(name_of_call(before, kind(before)));
+        if (in_order_of(before, what.communicator)) task.after.push_back(name_of_call(before, kind(before)));
       if (first) task.after_previous = left_of_previous(index);
       last_blocking_[what.communicator] = index;
       pending_.push_back(task.name);
@@ -139,7 +143,7 @@ class StepMaker {
   std::vector<std::string> left_of_previous(std::size_t index) const {
     std::vector<std::string> left;
     for (std::size_t call = folded_.calls.size(); call-- > index + 1;) {
-      if (kind(call).communicator != kind(index).communicator) continue;
+      if (!in_order_of(call, kind(index).communicator)) continue;
       if (kind(call).form == Form::blocking) break;
       left.push_back(name_of_call(call, kind(call)));
     }

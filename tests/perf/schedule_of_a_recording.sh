@@ -22,23 +22,26 @@ cat >"$folder/step" <<'STEP'
   {"name": "third", "seconds": 0.001, "after": ["bcast"]}]}
 STEP
 
-plays() { "$launch" 4 LD_PRELOAD="$library" PLAIT_REPORT=1 "$@" -- "$program" "$folder/step" --check --iterations "$iterations" 2>&1; }
+plays() { "$launch" 4 LD_PRELOAD="$library" PLAIT_REPORT=1 "$@" -- "$program" "$folder/step" $form --check --iterations "$iterations" 2>&1; }
 # says PATTERN TEXT
 says() { echo "$2" | grep -Eq "$1" || fail "expected $1 in: $2"; }
 
-iterations=30
-plays PLAIT_RECORD="$folder/recording" >/dev/null || fail "recording: exit code $?"
-for only in "" "--only=schedule" "--only=execution"; do
-  "$plait" schedule --trace "$folder/recording" --system 1,4 --seconds 1 $only -o "$folder/plan" >/dev/null ||
-    fail "plait schedule $only: exit code $?"
-  said=$(plays PLAIT_SCHEDULE="$folder/plan") || fail "by the schedule $only: exit code $?"
-  says 'schedule "[^"]*": [0-9]+ iterations, [1-9][0-9]* calls by it' "$said"
-done
+# Posted operations, and persistent ones.
+for form in "" "--persistent"; do
+  iterations=30
+  plays PLAIT_RECORD="$folder/recording" >/dev/null || fail "recording $form: exit code $?"
+  for only in "" "--only=schedule" "--only=execution"; do
+    "$plait" schedule --trace "$folder/recording" --system 1,4 --seconds 1 $only -o "$folder/plan" >/dev/null ||
+      fail "plait schedule $only $form: exit code $?"
+    said=$(plays PLAIT_SCHEDULE="$folder/plan") || fail "by the schedule $only $form: exit code $?"
+    says 'schedule "[^"]*": [0-9]+ iterations, [1-9][0-9]* calls by it' "$said"
+  done
 
-# Whatever it comes to: it says so, and results are right.
-iterations=500
-said=$(plays PLAIT_SCHEDULE=auto) || fail "auto: exit code $?"
-says 'schedule: (none is kept to: |an iteration takes |dropped, as )' "$said"
+  # Whatever it comes to: it says so, and results are right.
+  iterations=500
+  said=$(plays PLAIT_SCHEDULE=auto) || fail "auto $form: exit code $?"
+  says 'schedule: (none is kept to: |an iteration takes |dropped, as )' "$said"
+done
 
 [ "$failures" -eq 0 ] && echo "ok"
 exit "$((failures > 0))"

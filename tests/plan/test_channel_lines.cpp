@@ -104,10 +104,23 @@ TEST(ChannelOrder, RefusesPiecesThatWaitForEachOther) {
 TEST(ScheduleOf, OneCommunicatorAlone) {
   StepSchedule all = schedule_of({1, 2, 1}, {{{1, 0}, {0, 0}, {2, 0}, {1, 1}}});
   all.operations[0].communicator = 1;
-  const StepSchedule own = of_communicator(all, 0);
+  EXPECT_TRUE(has_part(all, 1, CallOrder::posted));
+  EXPECT_FALSE(has_part(all, 1, CallOrder::started));
+  const StepSchedule own = part_of(all, 0, CallOrder::posted);
   ASSERT_EQ(own.operations.size(), 2u);
   EXPECT_EQ(own.operations[0].name, "o1");
   EXPECT_EQ(own.channels[0].order, (std::vector<ScheduledPiece>{{0, 0}, {1, 0}, {0, 1}}));
+}
+
+TEST(ScheduleOf, StartsApartFromPosts) {
+  StepSchedule all = schedule_of({1, 2, 1}, {{{1, 0}, {0, 0}, {2, 0}, {1, 1}}});
+  all.operations[1].persistent = true;
+  const StepSchedule started = part_of(all, 0, CallOrder::started), posted = part_of(all, 0, CallOrder::posted);
+  ASSERT_EQ(started.operations.size(), 1u);
+  EXPECT_EQ(started.operations[0].name, "o1");
+  EXPECT_EQ(started.channels[0].order, (std::vector<ScheduledPiece>{{0, 0}, {0, 1}}));
+  ASSERT_EQ(posted.operations.size(), 2u);
+  EXPECT_EQ(posted.channels[0].order, (std::vector<ScheduledPiece>{{0, 0}, {1, 0}}));
 }
 
 }  // namespace

@@ -187,7 +187,8 @@ TEST_P(EnforcedOn, RunsAllCallsByTheSchedule) {
   EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
     PostingRank rank(job, oob.rank(), shape, seed);
     if (std::string wrong = rank.connect(rank.communicator); !wrong.empty()) return wrong;
-    if (Status kept = enforce(rank.communicator, schedule); !kept.ok()) return kept.message();
+    if (Status kept = enforce(rank.communicator, schedule, plan::step::CallOrder::posted); !kept.ok())
+      return kept.message();
     Program program(rank, shape, schedule);
     for (int step = 0; step < 10; ++step) {
       if (std::string wrong = program.iterate(0); !wrong.empty()) return wrong;
@@ -219,7 +220,7 @@ TEST_P(EnforcedOn, LeavesTheScheduleOnAllRanksAlike) {
       PostingRank rank(job, oob.rank(), shape, seed + number);
       std::mt19937_64 all(seed + number);
       if (std::string wrong = rank.connect(rank.communicator); !wrong.empty()) return wrong;
-      if (Status kept = enforce(rank.communicator, schedule); !kept.ok()) {
+      if (Status kept = enforce(rank.communicator, schedule, plan::step::CallOrder::posted); !kept.ok()) {
         if (oob.rank() == 0) refused = true;
         return kept.code() == Code::invalid ? "" : kept.message();
       }

@@ -239,11 +239,11 @@ TEST(Recorder, ACallThatBlocksIsAfterWhatWasPostedBefore) {
   EXPECT_FALSE(is_after(Collective::reduce));
 }
 
-// A persistent collective is recorded at each of its starts, and not when it is made.
-TEST(Recorder, PersistentCollectivesAreRecordedByTheirStarts) {
+// Its start, a wait of 5 us after 100 us, and a sum of 1 us.
+Json recorded_with_persistent(Collective collective) {
   Recorder recorder(0);
   std::uint64_t now = 1;
-  recorder.add_persistent({.collective = Collective::allgather, .form = Form::persistent}, 512, 9);
+  recorder.add_persistent({.collective = collective, .form = Form::persistent}, 512, 9);
   recorder.add_start(8, now);  // which nobody made
   for (int step = 0; step < 50; ++step) {
     recorder.add_start(9, now);
@@ -254,7 +254,12 @@ TEST(Recorder, PersistentCollectivesAreRecordedByTheirStarts) {
     recorder.add_call({.collective = Collective::allreduce}, 64, {now, now + us});
     now += 10 * us;
   }
-  const Json json = Json::parse(recorder.finish("program"));
+  return Json::parse(recorder.finish("program"));
+}
+
+// A persistent collective is recorded at each of its starts, and not when it is made.
+TEST(Recorder, PersistentCollectivesAreRecordedByTheirStarts) {
+  const Json json = recorded_with_persistent(Collective::allgather);
   EXPECT_EQ(json["calls"], 100);
   EXPECT_EQ(json["unwaited"], 0);
   ASSERT_EQ(json["calls_of_step"].size(), 2u);
@@ -264,14 +269,52 @@ TEST(Recorder, PersistentCollectivesAreRecordedByTheirStarts) {
     EXPECT_EQ(call["bytes"]["mean"], 512);
     EXPECT_NEAR(call["complete"]["mean"].get<double>(), 60e-6, 1e-6);
   }
-  // What no schedule keeps is computation, as long as the program waited for it: in all the step's time but for the
-  // sum's.
+  int started = 0;
+  for (const Json& task : json["step"]["tasks"]) {
+    const bool persistent = task.value("collective", "") == "allgather";
+    started += persistent ? 1 : 0;
+    EXPECT_EQ(task.value("persistent", false), persistent);
+  }
+  EXPECT_EQ(started, 1);
+}
+
+// In all the step's time but for the sum's.
+TEST(Recorder, WhatNoScheduleKeepsIsComputationAsLongAsItWasWaitedFor) {
+  const Json json = recorded_with_persistent(Collective::scan);
   double computed = 0;
   for (const Json& task : json["step"]["tasks"]) {
-    EXPECT_NE(task.value("collective", ""), "allgather");
+    EXPECT_NE(task.value("collective", ""), "scan");
     computed += task.value("seconds", 0.0);
   }
   EXPECT_NEAR(computed, 119e-6, 2e-6);
+}
+
+// A call that blocks follows what was posted before it, but not what was started.
+TEST(Recorder, StartsAreNotInTheOrderOfPosts) {
+  Recorder recorder(0);
+  std::uint64_t now = 1;
+  recorder.add_persistent({.collective = Collective::allgather, .form = Form::persistent}, 512, 9);
+  for (int step = 0; step < 50; ++step) {
+    recorder.add_start(9, now);
+    recorder.add_posted({.collective = Collective::alltoall, .form = Form::nonblocking}, 64, {now, now + us}, 7);
+    now += 10 * us;
+    recorder.add_call({.collective = Collective::allreduce}, 64, {now, now + us});
+    now += 10 * us;
+    recorder.add_wait(7, {now, now + us});
+    recorder.add_wait(9, {now + us, now + 2 * us});
+    now += 10 * us;
+  }
+  const Json json = Json::parse(recorder.finish("program"));
+  std::string started, posted;
+  for (const Json& task : json["step"]["tasks"]) {
+    const std::string collective = task.value("collective", "");
+    if (collective == "allgather") started = task["name"];
+    if (collective == "alltoall") posted = task["name"];
+    if (collective != "allreduce") continue;
+    const std::string after = task["after"].dump();
+    EXPECT_NE(after.find('"' + posted + '"'), std::string::npos) << after;
+    EXPECT_EQ(after.find('"' + started + '"'), std::string::npos) << after;
+  }
 }
 
 TEST(Recorder, AFreedRequestsKeyMayComeAgain) {

@@ -174,6 +174,7 @@ Json schedule_json(const Question& question, const Answer& answer) {
                                     {"bytes", question.step.tasks[task].bytes},
                                     {"communicator", question.step.tasks[task].communicator},
                                     {"blocking", question.step.tasks[task].blocking},
+                                    {"persistent", question.step.tasks[task].persistent},
                                     {"plan", option->name},
                                     {"pieces", option->pieces.size()}});
   json["channels"] = Json::array();

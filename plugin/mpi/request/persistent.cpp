@@ -13,6 +13,7 @@
 #include "plugin/mpi/request/persistent_receive.h"
 #include "plugin/mpi/request/persistent_requests.h"
 #include "plugin/mpi/types/layout.h"
+#include "runtime/call/made_communicator.h"
 #include "runtime/execution/decide.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
@@ -71,7 +72,10 @@ const char* make_space(MpiCommunicator& communicator) {
     return reasons::no_persistent_memory;
   if (!driven) return reasons::no_progress_hook;
   made->open(connect_space(made->communicator()));
-  if (is_set_up(made->communicator())) own_progress().add_space(*made);
+  if (is_set_up(made->communicator())) {
+    if (communicator.handle == MPI_COMM_WORLD) keep_starts_to_schedule(made->communicator());
+    own_progress().add_space(*made);
+  }
   communicator.persistent = std::move(made);
   return nullptr;
 }
@@ -112,6 +116,10 @@ int start_one(MpiOperation& operation, MPI_Request* request) {
   operation.begin_ns = reporting() ? monotonic_ns() : 0;
   operation.complete.store(false, std::memory_order_relaxed);
   persistence.state.store(State::active, std::memory_order_relaxed);
+  if (Grouping* grouping = communicator.grouping.get(); grouping != nullptr) [[unlikely]] {
+    operation.membership = {};
+    grouping->note_request(key_of(persistence.handle), operation);
+  }
   note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
   note_latest(operation, persistence.handle);
   own_progress().hand_over_start(operation);
