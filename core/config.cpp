@@ -223,6 +223,11 @@ constexpr auto table = std::to_array<Entry>({
       "a core of its own, where no overlap plan says another number."},
      "a whole number from 1 to 1024",
      [](Config& c, std::string_view v) { return set_threads(c.progress_threads, v); }},
+    {{"PLAIT_FUSED_WORKERS", "count", "0",
+      "How many threads of each process compute a fused operator, the caller included, where its plan does not say; 0: "
+      "as many as it has processors to itself."},
+     "a whole number from 0 to 1024",
+     [](Config& c, std::string_view v) { return set_count(c.fused_workers, v, 1024); }},
     {{"PLAIT_OVERLAP", "path", "",
       "Fuse the program's non-blocking allreduces as this overlap plan says (plait overlap plan, docs/overlap.md), "
       "with the helper thread at each group's share of a core; auto: as a plan made from the program's first steps "

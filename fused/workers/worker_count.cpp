@@ -9,6 +9,7 @@
 
 #include "core/attempt.h"
 #include "core/text_hash.h"
+#include "runtime/job/job.h"
 #include "runtime/job/own_location.h"
 
 namespace plait::fused {
@@ -43,7 +44,8 @@ Result<Processors> own_processors(Oob& oob) {
   if (Status status = oob.go_on_together(ready); !status.ok()) return status;
   if (Status met = oob.gather_all(&mine, sizeof mine, all.data(), "count their workers"); !met.ok()) return met;
   const auto sharing = static_cast<int>(std::ranges::count(all, mine));
-  return Processors{.own = std::max(processors / sharing, 1), .crowded = sharing > processors};
+  const int wanted = job().config.fused_workers, own = std::max(processors / sharing, 1);
+  return Processors{.own = wanted > 0 ? wanted : own, .crowded = std::max(wanted, 1) * sharing > processors};
 }
 
 }  // namespace plait::fused

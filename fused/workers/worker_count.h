@@ -8,7 +8,9 @@
 namespace plait::fused {
 
 struct Processors {
-  int own = 1;  // that this process may run on, shared out among the ranks that may run on just these; at least 1
+  // Workers of this process: PLAIT_FUSED_WORKERS, or the processors that it may run on, shared out among the ranks that
+  // may run on just these; at least 1. Threads may run where the one that makes the plan may.
+  int own = 1;
   bool crowded = false;  // there are more such ranks than processors
 };
 

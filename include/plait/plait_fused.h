@@ -54,10 +54,10 @@ struct plait_fused_embedding {
  *   output   this rank's, as above. From plait_alloc(), MPI_Alloc_mem() or, with PLAIT_SHARED=malloc, malloc(), the
  *            other ranks of the node write into it; else it costs a copy. It stays where it is until plait_fused_free()
  *   options  NULL, or words such as "workers=2 slice=65536": workers is the number of threads that compute, the caller
- *            included (0, the default: the processors that the rank has to itself); slice how many bytes leave at once
- * (0: by the cost model; the same on all ranks); check=0 does not look at the indices and offsets of runs, which must
- * then be right; order=plain computes the parts of rank 0 first, then those of rank 1, and so on, instead of those that
- * have the longest way
+ *            included (0, the default: PLAIT_FUSED_WORKERS, or the processors that the rank has to itself); slice how
+ * many bytes leave at once (0: by the cost model; the same on all ranks); check=0 does not look at the indices and
+ * offsets of runs, which must then be right; order=plain computes the parts of rank 0 first, then those of rank 1, and
+ * so on, instead of those that have the longest way
  *
  * Collective over `comm`; blocks; connects its ranks anew, which takes some milliseconds. The lists are not needed
  * afterwards, the tables are. On an error, which is the same on all ranks, *plan is PLAIT_FUSED_NULL. */

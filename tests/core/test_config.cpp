@@ -63,8 +63,8 @@ TEST(Config, ReadsEachKnob) {
       load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
             "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_SHARED_HEAP_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
             "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
-            "PLAIT_SETUP_CALLS=0", "PLAIT_PROGRESS_THREADS=3", "PLAIT_HOST=off", "PLAIT_TRIAL=exact",
-            "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
+            "PLAIT_SETUP_CALLS=0", "PLAIT_PROGRESS_THREADS=3", "PLAIT_FUSED_WORKERS=4", "PLAIT_HOST=off",
+            "PLAIT_TRIAL=exact", "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
   EXPECT_TRUE(config.disable);
@@ -79,6 +79,7 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.chunk_bytes, 4096u);
   EXPECT_EQ(config.setup_calls, 0);
   EXPECT_EQ(config.progress_threads, 3);
+  EXPECT_EQ(config.fused_workers, 4);
   EXPECT_FALSE(config.host_when_faster);
   EXPECT_EQ(config.trial, TrialMode::exact);
   EXPECT_EQ(config.trial_after, 5);
@@ -162,6 +163,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
                                      "PLAIT_PROGRESS_THREADS=0",
                                      "PLAIT_PROGRESS_THREADS=1025",
                                      "PLAIT_PROGRESS_THREADS=two",
+                                     "PLAIT_FUSED_WORKERS=1025",
                                      "PLAIT_PROGRESS_DUTY=2",
                                      "PLAIT_SETUP_CALLS=-1",
                                      "PLAIT_SETUP_CALLS=3x",
