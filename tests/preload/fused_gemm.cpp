@@ -98,6 +98,7 @@ struct GemmKind {
     const plait_fused_gemm shape = shape_of(given, own);
     return create_plan(MPI_COMM_WORLD, &shape, output, given.options.c_str(), plan);
   }
+  static void use(RankMatrices& own, const RankMatrices& other) { own.x = other.x; }
   static int start(plait_fused plan, const RankMatrices& own) { return start_plan(plan, own.x.elements.data()); }
   static int run(plait_fused plan, const RankMatrices& own) { return run_plan(plan, own.x.elements.data()); }
   static std::string wrong(const GemmCase& given, const std::vector<RankMatrices>& all, const float* output) {
