@@ -6,7 +6,7 @@
 //   messages  into memory of this rank's, from where it is sent: to ranks that share no memory with this one
 //
 // Slices may be kept: these lie in the plan's own memory, in the owner's inbox or in what messages come to, until the
-// owner has read them, and may be written as soon as the owner has announced the run.
+// owner has read them, and may be written as soon as the owner has announced the run. A rank may keep some of its own.
 //
 // Steps and bytes: each slice is written once and, but for `self` and `direct`, copied or sent once. Nobody meets
 // between slices. A run begins with an announcement of each rank to each other; outputs are written once all ranks have
@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "core/status.h"
 #include "fused/exchange/announcement.h"
 #include "fused/exchange/block.h"
@@ -35,11 +36,22 @@ namespace plait::fused {
 
 enum class Reach : std::uint8_t { self, direct, staged, messages };
 
-// What the ranks exchange. Each rank's `outgoing` to another is the other's `incoming` from it. To itself nothing is
-// kept.
+// Who wants to know as soon as a rank has announced a run.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  // It has, without a complaint. By one thread at a time; before anything may be left with the rank.
+  virtual void heard(int rank) noexcept = 0;
+};
+
+// What the ranks exchange. Each rank's `outgoing` to another is the other's `incoming` from it; of what it has for
+// itself only what it keeps is `incoming` as well.
 struct ExchangeRequest {
   Output output;
   std::vector<Blocks> outgoing, incoming;  // by rank
+  // By rank: bytes of the notes that go with announcements, which are each other's in the same way; none: no notes.
+  std::vector<std::uint64_t> notes_to = {}, notes_from = {};
+  Listener* listener = nullptr;
 };
 
 class Exchange {
@@ -53,6 +65,8 @@ class Exchange {
 
   // ---- A run, by the rank's thread: begin(), and at its end conclude(), when no worker is in it any more ----
 
+  // What goes to a rank, or to this one itself, with the announcement of the next run: to be written before begin().
+  std::byte* note_to(int rank);
   // Precondition: the last run is concluded, and has not failed.
   void begin(const Complaint* complaint);
   // Waits for nothing. Not ok where the run failed.
@@ -68,6 +82,12 @@ class Exchange {
 
   // ---- In a run, by any worker ----
 
+  // What came with a rank's announcement. Once the listener has heard of it.
+  const std::byte* note_from(int rank) const;
+  // By the listener, of the rank that it hears of: how many rows the slices that vary have, to it and from it.
+  void set_rows(int rank, std::uint64_t outgoing, std::uint64_t incoming) {
+    if (reach(rank) == Reach::messages) messages_->set_rows(owners_[index(rank)].lane, outgoing, incoming);
+  }
   // Whether slices for the owner may be written yet; never in a run of which this rank complains.
   bool may_write(int owner) const { return owners_[index(owner)].open.load(std::memory_order_acquire); }
   // The same of slices that are kept; of this rank itself: what it keeps of its own.
@@ -101,6 +121,7 @@ class Exchange {
     std::byte* inbox_slices = nullptr;            // this rank's part of its inbox: staged, and what is kept
     std::vector<std::uint64_t> places;            // in that
     std::atomic<std::uint32_t>* flags = nullptr;  // in its inbox
+    std::byte* notes = nullptr;                   // likewise
     std::size_t lane = 0;                         // messages
     std::optional<PeerSharedHeap> heap;
     Inbox inbox;  // attached
@@ -109,8 +130,8 @@ class Exchange {
   };
   struct Source {
     bool near = false, staged = false;
-    const std::atomic<std::uint32_t>* flags = nullptr;
-    const std::byte* slices = nullptr;
+    const std::atomic<std::uint32_t>* flags = nullptr;  // nullptr: it sends messages
+    const std::byte *notes = nullptr, *slices = nullptr;
     std::vector<std::uint64_t> places;
     std::size_t seen = 0;                             // slices known to have come in this run
     alignas(64) std::atomic<std::uint32_t> taken{0};  // staged: slices that somebody has copied, or is about to
@@ -122,6 +143,7 @@ class Exchange {
   std::vector<std::uint8_t> ranks_that_share_memory() const;
   Status find_outputs(const std::vector<std::uint8_t>& near, std::vector<std::uint8_t>& direct);
   Result<bool> share_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct);
+  void keep_own();
   Status attach_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct,
                         std::span<const SegmentOffer> offers, std::span<const InboxPart> parts);
   void take_messages(const std::vector<std::uint8_t>& near);
@@ -142,6 +164,8 @@ class Exchange {
   std::vector<int> staged_sources_;
   std::uint64_t staged_slices_ = 0;
   Inbox inbox_;
+  AlignedBytes own_kept_, own_notes_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> own_flags_;
   std::unique_ptr<Messages> messages_;
 
   // Of the run at hand.

@@ -3,8 +3,12 @@
 
 #include "core/attempt.h"
 #include "fused/embedding/embedding.h"
+#include "fused/gemm/all_gather.h"
+#include "fused/gemm/reduce_scatter.h"
 #include "fused/gemv/gemv.h"
 #include "fused/ground/fused_plan.h"
+#include "fused/moe/combine.h"
+#include "fused/moe/dispatch.h"
 #include "plait/plait_fused.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/call/lifecycle.h"
@@ -17,11 +21,18 @@
 namespace {
 
 using plait::Status;
+using plait::fused::AllGatherGemm;
 using plait::fused::Embedding;
 using plait::fused::EmbeddingArguments;
 using plait::fused::FusedPlan;
+using plait::fused::GemmArguments;
+using plait::fused::GemmReduceScatter;
 using plait::fused::Gemv;
 using plait::fused::GemvArguments;
+using plait::fused::Lookup;
+using plait::fused::MoeArguments;
+using plait::fused::MoeCombine;
+using plait::fused::MoeDispatch;
 
 static_assert(static_cast<int>(plait::fused::RowType::f32) == PLAIT_FUSED_F32 &&
               static_cast<int>(plait::fused::RowType::bf16) == PLAIT_FUSED_BF16 &&
@@ -62,6 +73,27 @@ GemvArguments arguments_of(const plait_fused_gemv* shape) {
           .scales = shape->scales};
 }
 
+GemmArguments arguments_of(const plait_fused_gemm* shape) {
+  if (shape == nullptr) return {};
+  return {.rows = shape->rows,
+          .depth = shape->depth,
+          .columns = shape->columns,
+          .type = shape->type,
+          .weights = shape->data};
+}
+
+MoeArguments arguments_of(const plait_fused_moe* shape) {
+  if (shape == nullptr) return {};
+  return {.tokens = shape->tokens,
+          .choices = shape->choices,
+          .experts = shape->experts,
+          .depth = shape->depth,
+          .columns = shape->columns,
+          .capacity = shape->capacity,
+          .type = shape->type,
+          .weights = shape->data};
+}
+
 template <class Plan, class Arguments>
 int create(MPI_Comm comm, const Arguments& arguments, plait_fused* plan) {
   using namespace plait::plugin;
@@ -76,14 +108,13 @@ int create(MPI_Comm comm, const Arguments& arguments, plait_fused* plan) {
 }
 
 // Of both kinds, from what the program gives.
-template <class Plan, class Shape>
-int create_from(MPI_Comm comm, const Shape* shape, void* output, const char* options, plait_fused* plan) {
+template <class Plan, class Arguments>
+int create_from(MPI_Comm comm, Arguments arguments, void* output, const char* options, plait_fused* plan) {
   if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
   if (inter != 0) return plait::plugin::raise_error(comm, MPI_ERR_COMM);
   if (plan != nullptr) *plan = PLAIT_FUSED_NULL;
-  auto arguments = arguments_of(shape);
   arguments.output = output;
   arguments.options = options;
   arguments.wants_plan = plan != nullptr;
@@ -106,44 +137,93 @@ int step_of_kind(plait_fused plan, Step&& step) {
   });
 }
 
+template <class Plan, class... Given>
+int start(plait_fused plan, Given... given) {
+  return step_of_kind<Plan>(plan, [&](Plan& one) { return one.start(given...); });
+}
+
+template <class Plan, class... Given>
+int run(plait_fused plan, Given... given) {
+  return step_of_kind<Plan>(plan, [&](Plan& one) {
+    const Status status = one.start(given...);
+    return status.ok() ? one.wait() : status;
+  });
+}
+
 }  // namespace
 
 extern "C" {
 
 int plait_fused_embedding_create(MPI_Comm comm, const plait_fused_embedding* shape, void* output, const char* options,
                                  plait_fused* plan) {
-  return create_from<Embedding>(comm, shape, output, options, plan);
+  return create_from<Embedding>(comm, arguments_of(shape), output, options, plan);
 }
 
 int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                                 const float* weights) {
-  return step_of_kind<Embedding>(plan, [&](Embedding& embedding) {
-    return embedding.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights});
-  });
+  return start<Embedding>(plan, Lookup{indices, count, offsets, weights});
 }
 
 int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                               const float* weights) {
-  return step_of_kind<Embedding>(plan, [&](Embedding& embedding) {
-    Status status = embedding.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights});
-    return status.ok() ? embedding.wait() : status;
-  });
+  return run<Embedding>(plan, Lookup{indices, count, offsets, weights});
 }
 
 int plait_fused_gemv_create(MPI_Comm comm, const plait_fused_gemv* shape, float* output, const char* options,
                             plait_fused* plan) {
-  return create_from<Gemv>(comm, shape, output, options, plan);
+  return create_from<Gemv>(comm, arguments_of(shape), output, options, plan);
 }
 
-int plait_fused_gemv_start(plait_fused plan, const float* x) {
-  return step_of_kind<Gemv>(plan, [&](Gemv& gemv) { return gemv.start(x); });
+int plait_fused_gemv_start(plait_fused plan, const float* x) { return start<Gemv>(plan, x); }
+
+int plait_fused_gemv_run(plait_fused plan, const float* x) { return run<Gemv>(plan, x); }
+
+int plait_fused_gemm_reduce_scatter_create(MPI_Comm comm, const plait_fused_gemm* shape, float* output,
+                                           const char* options, plait_fused* plan) {
+  return create_from<GemmReduceScatter>(comm, arguments_of(shape), output, options, plan);
 }
 
-int plait_fused_gemv_run(plait_fused plan, const float* x) {
-  return step_of_kind<Gemv>(plan, [&](Gemv& gemv) {
-    Status status = gemv.start(x);
-    return status.ok() ? gemv.wait() : status;
-  });
+int plait_fused_gemm_reduce_scatter_start(plait_fused plan, const float* x) {
+  return start<GemmReduceScatter>(plan, x);
+}
+
+int plait_fused_gemm_reduce_scatter_run(plait_fused plan, const float* x) { return run<GemmReduceScatter>(plan, x); }
+
+int plait_fused_all_gather_gemm_create(MPI_Comm comm, const plait_fused_gemm* shape, float* output, const char* options,
+                                       plait_fused* plan) {
+  return create_from<AllGatherGemm>(comm, arguments_of(shape), output, options, plan);
+}
+
+int plait_fused_all_gather_gemm_start(plait_fused plan, const float* x) { return start<AllGatherGemm>(plan, x); }
+
+int plait_fused_all_gather_gemm_run(plait_fused plan, const float* x) { return run<AllGatherGemm>(plan, x); }
+
+int plait_fused_moe_dispatch_create(MPI_Comm comm, const plait_fused_moe* shape, float* output, int64_t* counts,
+                                    const char* options, plait_fused* plan) {
+  MoeArguments arguments = arguments_of(shape);
+  arguments.counts = counts;
+  return create_from<MoeDispatch>(comm, arguments, output, options, plan);
+}
+
+int plait_fused_moe_dispatch_start(plait_fused plan, const float* x, const int32_t* experts) {
+  return start<MoeDispatch>(plan, MoeDispatch::Tokens{x, experts});
+}
+
+int plait_fused_moe_dispatch_run(plait_fused plan, const float* x, const int32_t* experts) {
+  return run<MoeDispatch>(plan, MoeDispatch::Tokens{x, experts});
+}
+
+int plait_fused_moe_combine_create(MPI_Comm comm, const plait_fused_moe* shape, float* output, const char* options,
+                                   plait_fused* plan) {
+  return create_from<MoeCombine>(comm, arguments_of(shape), output, options, plan);
+}
+
+int plait_fused_moe_combine_start(plait_fused plan, const float* x, const int32_t* experts, const float* weights) {
+  return start<MoeCombine>(plan, MoeCombine::Results{x, experts, weights});
+}
+
+int plait_fused_moe_combine_run(plait_fused plan, const float* x, const int32_t* experts, const float* weights) {
+  return run<MoeCombine>(plan, MoeCombine::Results{x, experts, weights});
 }
 
 int plait_fused_wait(plait_fused plan) {
