@@ -15,17 +15,23 @@
 
 namespace plait::fused {
 
+// Forward: bags to the ranks that own their samples. Back: the bags' gradients to the tables.
+enum class Direction : std::uint8_t { forward, back };
+
 // As the program gives them, of one rank.
 struct EmbeddingArguments {
+  Direction direction = Direction::forward;
   std::int64_t batch = 0;  // of all ranks together
   std::int64_t dim = 0;    // columns of every table
   std::int64_t tables = 0;
   const std::int64_t* rows = nullptr;    // by table
   const void* const* data = nullptr;     // likewise
+  void* const* targets = nullptr;        // back: likewise, the same places
   const float* const* scales = nullptr;  // likewise: i8
   int type = 0, mode = 0;                // PLAIT_FUSED_F32 and so on
   bool weighted = false;
-  void* output = nullptr;
+  void* output = nullptr;            // forward
+  const float* gradients = nullptr;  // back
   const char* options = nullptr;
   bool wants_plan = true;
 };
@@ -33,6 +39,7 @@ struct EmbeddingArguments {
 struct Table {
   std::int64_t rows = 0;
   const std::byte* data = nullptr;
+  std::byte* target = nullptr;  // back: the same place
   const float* scales = nullptr;
 };
 
@@ -42,7 +49,8 @@ struct EmbeddingProblem {
   RowType type = RowType::f32;
   bool mean = false, weighted = false;
   std::vector<Table> tables;
-  std::byte* output = nullptr;
+  std::byte* output = nullptr;           // forward
+  const std::byte* gradients = nullptr;  // back
   PlanOptions options;
 
   std::size_t cell_bytes() const { return static_cast<std::size_t>(dim) * sizeof(float); }

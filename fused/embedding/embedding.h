@@ -13,15 +13,14 @@
 
 #include "core/status.h"
 #include "fused/embedding/arguments.h"
+#include "fused/embedding/embedding_layout.h"
 #include "fused/exchange/exchange.h"
 #include "fused/ground/fused_plan.h"
 #include "fused/ground/ground.h"
 #include "fused/kernels/pooling.h"
 #include "fused/layer.h"
-#include "fused/run/plan_costs.h"
 #include "fused/run/tile_run.h"
 #include "fused/tiles/tiles.h"
-#include "fused/workers/worker_count.h"
 #include "runtime/oob/oob.h"
 #include "runtime/reshard/members.h"
 
@@ -52,23 +51,14 @@ class Embedding final : public FusedPlan, private TileWork {
   static Result<std::unique_ptr<Embedding>> make_together(Oob& all, const EmbeddingArguments& arguments,
                                                           const MakeMembers& make_members);
   Status connect(Oob& all, const MakeMembers& make_members);
-  Status exchange_tables();
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) const;
-  Pane pane_of(int producer, int owner) const;
-  Blocks blocks_of(const Pane& pane, int producer) const;
-  int node_of(int rank) const;
-  int rank() const { return ground_->rank(); }
-  int ranks() const { return ground_->ranks(); }
-  std::int64_t tables_of(int rank) const {
-    return first_table_[static_cast<std::size_t>(rank) + 1] - first_table_[static_cast<std::size_t>(rank)];
-  }
+  Blocks blocks_of(const Pane& pane, const EmbeddingLayout::Pair& pair) const;
   void describe();
   void compute(const TilePlace& place) noexcept override;
 
   EmbeddingProblem problem_;
   std::unique_ptr<Ground> ground_;
-  std::vector<std::int64_t> first_table_;  // by rank, among all ranks' tables; and their number
-  PlanCosts costs_;
+  EmbeddingLayout layout_;
   PoolingKernel kernel_ = nullptr;
   std::string description_;
   Lookup lookup_;                 // of the run at hand

@@ -19,6 +19,7 @@ TileRun::TileRun(TileWork& work, Team* team, std::unique_ptr<Exchange> exchange,
     : work_(work),
       team_(team),
       exchange_(std::move(exchange)),
+      kept_(request.kept),
       panes_(std::move(request.panes)),
       crew_(workers_of(request), request.processors.crowded || workers_of(request) > request.processors.own) {
   for (const Pane& pane : panes_) left_.push_back(std::make_unique<std::atomic<std::uint32_t>[]>(pane.slices.size()));
@@ -88,7 +89,8 @@ Status TileRun::wait() {
 }
 
 bool TileRun::may_take(const Queue& queue) const {
-  return std::ranges::all_of(queue.owners, [this](int owner) { return exchange_->may_write(owner); });
+  return std::ranges::all_of(
+      queue.owners, [this](int owner) { return kept_ ? exchange_->may_leave(owner) : exchange_->may_write(owner); });
 }
 
 // `first`: queues before this one have no tiles left.
@@ -133,11 +135,13 @@ void TileRun::serve(int worker) noexcept {
     Turn taken;
     const Take found = take(first, taken);
     if (found == Take::one) compute(taken);
-    if (exchange_->turn(leads) || found == Take::one) {
+    bool moved = exchange_->turn(leads);
+    if (found != Take::one && exchange_->is_good()) moved |= work_.use_what_has_come(worker);
+    if (moved || found == Take::one) {
       patience.reset();
       continue;
     }
-    if (found == Take::none && (!leads || exchange_->is_settled())) return;
+    if (found == Take::none && work_.has_used_all() && (!leads || exchange_->is_settled())) return;
     patience.wait();
     if (leads && ++vain % failures_every == 0) exchange_->look_for_failures();
   }

@@ -33,6 +33,12 @@ class TileWork {
   virtual ~TileWork() = default;
   // Writes the tile's cells and nothing else. By several threads side by side.
   virtual void compute(const TilePlace& place) noexcept = 0;
+
+  // For operators that do something with the slices that come: once all ranks are well, workers that find no tile to
+  // take ask for it, until all of it is done. About a tile's work; whether there was any. By several threads side by
+  // side.
+  virtual bool use_what_has_come([[maybe_unused]] int worker) noexcept { return false; }
+  virtual bool has_used_all() const noexcept { return true; }
 };
 
 struct TileRunRequest {
@@ -41,6 +47,7 @@ struct TileRunRequest {
   Processors processors;
   int workers = 0;    // 0: as many as the rank has processors
   bool aware = true;  // of communication, in the order of tiles
+  bool kept = false;  // all slices are kept by their owners: they may leave as soon as the owner has announced the run
 };
 
 class TileRun {
@@ -56,6 +63,7 @@ class TileRun {
   Status start(const Complaint* complaint);
   // Ends it: this rank's output is complete where the run was not refused(). After a failure there are no more runs.
   Status wait();
+  bool is_started() const { return started_; }
   // Of the run that has ended: the lowest rank that has complained; none: all were well.
   const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
 
@@ -87,6 +95,7 @@ class TileRun {
   TileWork& work_;
   Team* team_;
   std::unique_ptr<Exchange> exchange_;
+  const bool kept_;
   std::vector<Pane> panes_;                                          // by owner
   std::vector<std::unique_ptr<std::atomic<std::uint32_t>[]>> left_;  // by owner and slice: tiles that are not done
   std::vector<std::unique_ptr<Queue>> queues_;                       // the most urgent first

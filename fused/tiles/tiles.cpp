@@ -72,6 +72,19 @@ std::vector<int> communication_order(std::span<const int> node_of, int rank) {
   return order;
 }
 
+std::vector<int> arrival_order(std::span<const int> node_of, int rank) {
+  const auto ranks = static_cast<int>(node_of.size());
+  const auto node = [&](int of) { return node_of[static_cast<std::size_t>(of)]; };
+  std::vector<int> order = {rank};
+  order.reserve(node_of.size());
+  for (const bool near : {true, false})
+    for (int step = 1; step < ranks; ++step) {
+      const int source = (rank - step + ranks) % ranks;
+      if ((node(source) == node(rank)) == near) order.push_back(source);
+    }
+  return order;
+}
+
 Lineup line_up(std::span<const Pane* const> panes, std::span<const int> owners) {
   Lineup lineup;
   for (const int owner : owners)

@@ -68,6 +68,10 @@ Range share_of(std::int64_t rows, int ranks, int rank);
 // of its node, then itself. Each rank begins behind itself, so that not all send to the same one. `node_of`: by rank.
 std::vector<int> communication_order(std::span<const int> node_of, int rank);
 
+// The sources of what comes to a rank, in the order in which it is likely to be there: its own first, then that of its
+// node's ranks, then others', each kind in the order in which their communication_order() sends it.
+std::vector<int> arrival_order(std::span<const int> node_of, int rank);
+
 // A tile's place in the order in which a rank computes.
 struct Turn {
   std::int32_t owner = 0;

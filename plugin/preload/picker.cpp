@@ -97,6 +97,9 @@ std::array<void*, api_function_count> absent_api() {
   set(ApiFunction::fused_embedding_create, address(absent::error));
   set(ApiFunction::fused_embedding_start, address(absent::error));
   set(ApiFunction::fused_embedding_run, address(absent::error));
+  set(ApiFunction::fused_embedding_back_create, address(absent::error));
+  set(ApiFunction::fused_embedding_back_start, address(absent::error));
+  set(ApiFunction::fused_embedding_back_run, address(absent::error));
   set(ApiFunction::fused_gemv_create, address(absent::error));
   set(ApiFunction::fused_gemv_start, address(absent::error));
   set(ApiFunction::fused_gemv_run, address(absent::error));

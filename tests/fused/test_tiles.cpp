@@ -100,6 +100,13 @@ TEST(Tiles, OwnersWithTheLongestWayComeFirst) {
   EXPECT_EQ(plain_order(3), (std::vector<int>{0, 1, 2}));
 }
 
+TEST(Tiles, SourcesAreInTheOrderInWhichTheySend) {
+  const std::vector<int> node_of = {0, 0, 1, 1, 2, 2};
+  EXPECT_EQ(arrival_order(node_of, 0), (std::vector<int>{0, 1, 5, 4, 3, 2}));
+  EXPECT_EQ(arrival_order(node_of, 3), (std::vector<int>{3, 2, 1, 0, 5, 4}));
+  EXPECT_EQ(arrival_order(std::vector<int>{0}, 0), (std::vector<int>{0}));
+}
+
 TEST(Tiles, AreLinedUpColumnByColumnInTheOrderOfTheirOwners) {
   const Pane one = cut({{0, 9}, {0, 3}}, {.slice_rows = 4, .slice_columns = 1, .tile_rows = 2});
   const Pane other = cut({{0, 5}, {0, 3}}, {.slice_rows = 5, .slice_columns = 2, .tile_rows = 2});

@@ -3,6 +3,7 @@
 
 #include "core/attempt.h"
 #include "fused/embedding/embedding.h"
+#include "fused/embedding/embedding_back.h"
 #include "fused/gemv/gemv.h"
 #include "fused/ground/fused_plan.h"
 #include "plait/plait_fused.h"
@@ -19,6 +20,7 @@ namespace {
 using plait::Status;
 using plait::fused::Embedding;
 using plait::fused::EmbeddingArguments;
+using plait::fused::EmbeddingBack;
 using plait::fused::FusedPlan;
 using plait::fused::Gemv;
 using plait::fused::GemvArguments;
@@ -75,19 +77,28 @@ int create(MPI_Comm comm, const Arguments& arguments, plait_fused* plan) {
   return MPI_SUCCESS;
 }
 
-// Of both kinds, from what the program gives.
-template <class Plan, class Shape>
-int create_from(MPI_Comm comm, const Shape* shape, void* output, const char* options, plait_fused* plan) {
+// Of any kind, from what the program gives: `read` makes the operator's arguments of it.
+template <class Plan, class Read>
+int create_from(MPI_Comm comm, Read&& read, const char* options, plait_fused* plan) {
   if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
   if (inter != 0) return plait::plugin::raise_error(comm, MPI_ERR_COMM);
   if (plan != nullptr) *plan = PLAIT_FUSED_NULL;
-  auto arguments = arguments_of(shape);
-  arguments.output = output;
+  auto arguments = read();
   arguments.options = options;
   arguments.wants_plan = plan != nullptr;
   return plait::plugin::guarded(comm, [&] { return create<Plan>(comm, arguments, plan); });
+}
+
+template <class Plan, class Shape>
+int create_with_output(MPI_Comm comm, const Shape* shape, void* output, const char* options, plait_fused* plan) {
+  const auto read = [&] {
+    auto arguments = arguments_of(shape);
+    arguments.output = output;
+    return arguments;
+  };
+  return create_from<Plan>(comm, read, options, plan);
 }
 
 template <class Step>
@@ -112,7 +123,7 @@ extern "C" {
 
 int plait_fused_embedding_create(MPI_Comm comm, const plait_fused_embedding* shape, void* output, const char* options,
                                  plait_fused* plan) {
-  return create_from<Embedding>(comm, shape, output, options, plan);
+  return create_with_output<Embedding>(comm, shape, output, options, plan);
 }
 
 int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
@@ -130,9 +141,37 @@ int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t 
   });
 }
 
+int plait_fused_embedding_back_create(MPI_Comm comm, const plait_fused_embedding* shape, void* const* data,
+                                      const float* gradients, const char* options, plait_fused* plan) {
+  const auto read = [&] {
+    EmbeddingArguments arguments = arguments_of(shape);
+    arguments.direction = plait::fused::Direction::back;
+    arguments.data = data;
+    arguments.targets = data;
+    arguments.gradients = gradients;
+    return arguments;
+  };
+  return create_from<EmbeddingBack>(comm, read, options, plan);
+}
+
+int plait_fused_embedding_back_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
+                                     const float* weights, float factor) {
+  return step_of_kind<EmbeddingBack>(plan, [&](EmbeddingBack& back) {
+    return back.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights}, factor);
+  });
+}
+
+int plait_fused_embedding_back_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
+                                   const float* weights, float factor) {
+  return step_of_kind<EmbeddingBack>(plan, [&](EmbeddingBack& back) {
+    Status status = back.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights}, factor);
+    return status.ok() ? back.wait() : status;
+  });
+}
+
 int plait_fused_gemv_create(MPI_Comm comm, const plait_fused_gemv* shape, float* output, const char* options,
                             plait_fused* plan) {
-  return create_from<Gemv>(comm, shape, output, options, plan);
+  return create_with_output<Gemv>(comm, shape, output, options, plan);
 }
 
 int plait_fused_gemv_start(plait_fused plan, const float* x) {
