@@ -140,10 +140,10 @@ Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, Embe
   return {};
 }
 
-std::vector<Said> arguments_said(const EmbeddingProblem& problem) {
-  return {{"batch", std::to_string(problem.batch)},
-          {"dim", std::to_string(problem.dim)},
-          {"slice=", std::to_string(problem.options.slice_bytes)}};
+std::vector<Alike> alike_of(const EmbeddingProblem& problem) {
+  return {{"batch", problem.batch},
+          {"dim", problem.dim},
+          {"slice=", static_cast<std::int64_t>(problem.options.slice_bytes)}};
 }
 
 bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint& complaint) {
@@ -165,7 +165,7 @@ bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint&
   return false;
 }
 
-std::string text_of(const Complaint& complaint) {
+std::string lookup_complaint_text(const Complaint& complaint) {
   constexpr const char* names[] = {"indices", "index_count", "offsets", "weights"};
   const auto& words = complaint.words;
   const std::string argument = names[words[word_argument] & 3];

@@ -8,10 +8,10 @@
 
 #include "core/status.h"
 #include "fused/exchange/announcement.h"
+#include "fused/ground/alike.h"
 #include "fused/ground/plan_options.h"
 #include "fused/kernels/pooling.h"
 #include "fused/layer.h"
-#include "runtime/reshard/agreement.h"
 
 namespace plait::fused {
 
@@ -57,8 +57,8 @@ struct EmbeddingProblem {
 };
 Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, EmbeddingProblem& problem);
 
-// What all ranks must say alike.
-std::vector<Said> arguments_said(const EmbeddingProblem& problem);
+// What all ranks must give alike.
+std::vector<Alike> alike_of(const EmbeddingProblem& problem);
 
 // What is looked up in one run: the bags of all tables, table after table. Bag b of table t has the indices from
 // offsets[t * batch + b] to the next offset; there are tables * batch + 1 of these.
@@ -72,6 +72,6 @@ struct Lookup {
 // What is wrong with it, as a rank tells the others; false: nothing.
 bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint& complaint);
 // The same in words, without the rank.
-std::string text_of(const Complaint& complaint);
+std::string lookup_complaint_text(const Complaint& complaint);
 
 }  // namespace plait::fused

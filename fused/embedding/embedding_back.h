@@ -16,7 +16,6 @@
 // The method: Punniyamurthy et al., SC '24 (fused/tiles/tiles.h), turned around.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,8 +26,7 @@
 #include "fused/embedding/arguments.h"
 #include "fused/embedding/embedding_layout.h"
 #include "fused/exchange/exchange.h"
-#include "fused/ground/fused_plan.h"
-#include "fused/ground/ground.h"
+#include "fused/frame/tile_plan.h"
 #include "fused/kernels/scatter.h"
 #include "fused/layer.h"
 #include "fused/run/tile_run.h"
@@ -38,24 +36,20 @@
 
 namespace plait::fused {
 
-class EmbeddingBack final : public FusedPlan, private TileWork {
+class EmbeddingBack final : public TilePlan {
  public:
-  // Collective over `all`; blocks. All ranks succeed or all fail; a rank without a complaint of its own has that of the
-  // first one with one.
   static Result<std::unique_ptr<EmbeddingBack>> make(Oob& all, const EmbeddingArguments& arguments,
-                                                     const MakeMembers& make_members);
+                                                     const MakeMembers& make_members) {
+    return make_tile_plan<EmbeddingBack>(all, arguments, make_members);
+  }
+  ~EmbeddingBack() override { end(); }
 
-  // Begins a run. `lookup` and the gradients stay as they are, and the tables are left alone, until wait(). Does not
-  // block; allocates nothing, but what a channel takes. With one worker the computation is wait()'s.
+  Status read(const EmbeddingArguments& given, int ranks, int rank);
+  std::vector<Alike> alike() const override { return alike_of(problem_); }
+
+  // Begins a run. `lookup` and the gradients stay as they are, and the tables are left alone, until wait(). After a run
+  // that is refused no table was touched; after one that failed some rows may have been added to.
   Status start(const Lookup& lookup, float factor);
-  // Ends it: this rank's tables are complete, and its gradients may be changed. `invalid` on all ranks where a rank's
-  // lookup cannot be used, with the argument, the rank and the value: no table was touched, and the plan is as good as
-  // before. After any other failure the plan can only be freed, and some rows may have been added to.
-  Status wait() override;
-
-  Members& members() override { return ground_->members(); }
-  // What was planned, as JSON: workers, slices, and how they reach the others.
-  const std::string& description() const override { return description_; }
 
  private:
   // A tile's gradients where they come to: of one table, of some samples that follow each other.
@@ -67,50 +61,37 @@ class EmbeddingBack final : public FusedPlan, private TileWork {
     std::uint64_t offset = 0;  // in the slice, or in this rank's gradients
     std::uint64_t pitch = 0;   // likewise, from one sample to the next
   };
-  // Columns of one table, whose additions have an order. Workers take turns at it.
-  struct Chain {
-    std::int64_t table = 0;
+  // A chain of tasks: the additions to some columns of a table.
+  struct Part {
+    std::size_t table = 0;
     Range columns;
-    const std::vector<Addition>* additions = nullptr;
-    std::size_t done = 0;  // additions; whoever has the turn changes it
-    std::atomic_flag taken;
-  };
-  // Where a worker looks first.
-  struct alignas(64) Place {
-    std::size_t chain = 0;
   };
 
-  EmbeddingBack() = default;
-  static Result<std::unique_ptr<EmbeddingBack>> make_together(Oob& all, const EmbeddingArguments& arguments,
-                                                              const MakeMembers& make_members);
-  Status connect(Oob& all, const MakeMembers& make_members);
-  Status lay_out(ExchangeRequest& exchange, TileRunRequest& run);
+  const char* name() const override { return "embedding_back"; }
+  const PlanOptions& options() const override { return problem_.options; }
+  Status meet(Oob& oob) override { return layout_.meet(oob, problem_); }
+  Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void prepare() override { kernel_ = scatter_kernel(problem_.type, problem_.weighted); }
+  std::string text_of(const Complaint& complaint) const override { return lookup_complaint_text(complaint); }
   void line_up_additions(int source, const Pane& pane);
-  void make_chains(int workers);
-  void describe();
+  void cut_tables(int workers);
 
   void compute(const TilePlace& place) noexcept override;
-  bool use_what_has_come(int worker) noexcept override;
-  bool has_used_all() const noexcept override { return left_.load(std::memory_order_acquire) == 0; }
-  enum class Step : std::uint8_t { one, none, last };
-  Step advance(Chain& chain);
-  void add(const Chain& chain, const Addition& addition);
+  std::int64_t tasks_of(int chain) const noexcept override;
+  bool is_ready(const Task& task) const noexcept override;
+  void follow(const Task& task, int worker) noexcept override;
+  const Addition& addition(const Task& task) const {
+    return additions_[parts_[static_cast<std::size_t>(task.chain)].table][task.number];
+  }
 
   EmbeddingProblem problem_;
-  std::unique_ptr<Ground> ground_;
   EmbeddingLayout layout_;
   ScatterKernel kernel_ = nullptr;
   std::vector<std::vector<Addition>> additions_;  // by table of this rank
-  std::vector<std::unique_ptr<Chain>> chains_;    // those with additions
-  std::vector<Place> places_;                     // by worker
-  std::string description_;
-
+  std::vector<Part> parts_;                       // by chain
   // Of the run at hand.
   Lookup lookup_;
   float factor_ = 1;
-  alignas(64) std::atomic<std::size_t> left_{0};  // chains that are not through
-
-  std::unique_ptr<TileRun> run_;  // last: it ends first
 };
 
 }  // namespace plait::fused

@@ -7,21 +7,23 @@
 
 #include "core/status.h"
 #include "fused/embedding/arguments.h"
-#include "fused/ground/ground.h"
 #include "fused/layer.h"
 #include "fused/run/plan_costs.h"
+#include "fused/tiles/slice_size.h"
 #include "fused/tiles/tiles.h"
+#include "runtime/oob/oob.h"
 
 namespace plait::fused {
 
 class EmbeddingLayout {
  public:
-  // Collective: the ranks exchange how many tables they have, and agree on what messages cost. Fails on all or on none.
-  Status agree(Ground& ground, const EmbeddingProblem& problem);
+  // Collective: the ranks exchange how many tables they have. Fails on all or on none.
+  Status meet(Oob& oob, const EmbeddingProblem& problem);
+  // Before panes are asked for. `node_of`: by rank.
+  void place(const std::vector<int>& node_of, const PlanCosts& costs);
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  const Processors& processors() const { return costs_.processors; }
   const std::vector<int>& node_of() const { return node_of_; }  // by rank
 
   std::int64_t tables_of(int rank) const { return first_table(rank + 1) - first_table(rank); }
@@ -42,15 +44,13 @@ class EmbeddingLayout {
   std::uint64_t offset_of(const Box& box, const Pair& pair) const;
 
  private:
-  Status exchange_tables(Ground& ground, std::int64_t mine);
-
   int rank_ = 0, ranks_ = 1;
   std::int64_t batch_ = 0;
   std::uint64_t cell_bytes_ = 0;
   std::size_t slice_bytes_ = 0;            // as the program wants them; 0: by the cost model
   std::vector<std::int64_t> first_table_;  // by rank; and behind the last one their number
   std::vector<int> node_of_;
-  PlanCosts costs_;
+  WayCost near_, far_;
 };
 
 }  // namespace plait::fused

@@ -130,23 +130,25 @@ void Exchange::finished(int owner, std::uint32_t slice) {
 
 bool Exchange::has_come(int source, std::uint32_t slice) const {
   const Source& from = sources_[index(source)];
-  if (!from.near) return messages_->has_come(owners_[index(source)].lane, slice);
+  if (from.flags == nullptr) return messages_->has_come(owners_[index(source)].lane, slice);
   return from.flags[slice].load(std::memory_order_acquire) == run_;
 }
 
 const std::byte* Exchange::kept(int source, std::uint32_t slice) const {
   const Source& from = sources_[index(source)];
-  if (!from.near) return messages_->kept(owners_[index(source)].lane, slice);
+  if (from.flags == nullptr) return messages_->kept(owners_[index(source)].lane, slice);
   return from.slices + from.places[slice];
 }
 
 // ---- What comes to the inbox ----
 
+// What is kept is its reader's affair.
 bool Exchange::copy_from(Source& source, const Blocks& blocks) {
   std::uint32_t slice = source.taken.load(std::memory_order_relaxed);
-  if (slice == blocks.size() || source.flags[slice].load(std::memory_order_acquire) != run_) return false;
-  if (!source.taken.compare_exchange_strong(slice, slice + 1, std::memory_order_relaxed)) return false;
+  if (slice == blocks.size()) return false;
   const Block& block = blocks[slice];
+  if (!block.kept && source.flags[slice].load(std::memory_order_acquire) != run_) return false;
+  if (!source.taken.compare_exchange_strong(slice, slice + 1, std::memory_order_relaxed)) return false;
   const std::byte* from = source.slices + source.places[slice];
   std::byte* to = request_.output.data + block.offset;
   for (std::uint64_t row = 0; row < block.rows && !block.kept; ++row)
@@ -177,9 +179,11 @@ bool Exchange::is_settled() {
   for (std::size_t from = 0; from < sources_.size(); ++from) {
     Source& source = sources_[from];
     if (!source.near || source.staged) continue;
-    const std::size_t slices = request_.incoming[from].size();
-    while (source.seen < slices && source.flags[source.seen].load(std::memory_order_acquire) == run_) ++source.seen;
-    if (source.seen < slices) return false;
+    const Blocks& blocks = request_.incoming[from];
+    while (source.seen < blocks.size() &&
+           (blocks[source.seen].kept || source.flags[source.seen].load(std::memory_order_acquire) == run_))
+      ++source.seen;
+    if (source.seen < blocks.size()) return false;
   }
   return messages_ == nullptr || messages_->is_complete();
 }

@@ -6,7 +6,7 @@
 //   messages  into memory of this rank's, from where it is sent: to ranks that share no memory with this one
 //
 // Slices may be kept: these lie in the plan's own memory, in the owner's inbox or in what messages come to, until the
-// owner has read them, and may be written as soon as the owner has announced the run.
+// owner has read them, and may be written as soon as the owner has announced the run. A rank may keep some of its own.
 //
 // Steps and bytes: each slice is written once and, but for `self` and `direct`, copied or sent once. Nobody meets
 // between slices. A run begins with an announcement of each rank to each other; outputs are written once all ranks have
@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/aligned_bytes.h"
 #include "core/status.h"
 #include "fused/exchange/announcement.h"
 #include "fused/exchange/block.h"
@@ -35,8 +36,8 @@ namespace plait::fused {
 
 enum class Reach : std::uint8_t { self, direct, staged, messages };
 
-// What the ranks exchange. Each rank's `outgoing` to another is the other's `incoming` from it. To itself nothing is
-// kept.
+// What the ranks exchange. Each rank's `outgoing` to another is the other's `incoming` from it; of what it has for
+// itself only what it keeps is `incoming` as well.
 struct ExchangeRequest {
   Output output;
   std::vector<Blocks> outgoing, incoming;  // by rank
@@ -109,7 +110,7 @@ class Exchange {
   };
   struct Source {
     bool near = false, staged = false;
-    const std::atomic<std::uint32_t>* flags = nullptr;
+    const std::atomic<std::uint32_t>* flags = nullptr;  // nullptr: it sends messages
     const std::byte* slices = nullptr;
     std::vector<std::uint64_t> places;
     std::size_t seen = 0;                             // slices known to have come in this run
@@ -122,6 +123,7 @@ class Exchange {
   std::vector<std::uint8_t> ranks_that_share_memory() const;
   Status find_outputs(const std::vector<std::uint8_t>& near, std::vector<std::uint8_t>& direct);
   Result<bool> share_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct);
+  void keep_own();
   Status attach_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct,
                         std::span<const SegmentOffer> offers, std::span<const InboxPart> parts);
   void take_messages(const std::vector<std::uint8_t>& near);
@@ -142,6 +144,8 @@ class Exchange {
   std::vector<int> staged_sources_;
   std::uint64_t staged_slices_ = 0;
   Inbox inbox_;
+  AlignedBytes own_kept_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> own_flags_;
   std::unique_ptr<Messages> messages_;
 
   // Of the run at hand.

@@ -42,12 +42,27 @@ Result<std::unique_ptr<Exchange>> Exchange::make(Team* team, ExchangeRequest req
   std::unique_ptr<Exchange> made;
   const Status ready = attempt([&]() -> Status {
     made.reset(new Exchange(team, std::move(request)));
+    made->keep_own();
     return {};
   });
   const Status all = team != nullptr ? team->oob->go_on_together(ready) : ready;
   if (!all.ok()) return all;
   if (Status status = attempt([&] { return made->connect(); }); !status.ok()) return status;
   return made;
+}
+
+// What this rank keeps of its own lies as if it came from another.
+void Exchange::keep_own() {
+  Owner& owner = owners_[index(rank_)];
+  Source& source = sources_[index(rank_)];
+  const Blocks& blocks = request_.incoming[index(rank_)];
+  if (blocks.empty()) return;
+  owner.places = source.places = packed(blocks, Packs::kept);
+  own_flags_ = std::make_unique<std::atomic<std::uint32_t>[]>(request_.outgoing[index(rank_)].size());
+  owner.flags = own_flags_.get();
+  source.flags = own_flags_.get();
+  owner.inbox_slices = own_kept_.reserve(std::max<std::uint64_t>(owner.places.back(), 1));
+  source.slices = owner.inbox_slices;
 }
 
 // Throws nothing between two steps.

@@ -1,7 +1,5 @@
 #include "fused/gemv/gemv_arguments.h"
 
-#include <array>
-
 namespace plait::fused {
 namespace {
 
@@ -29,28 +27,6 @@ Status read_arguments(const GemvArguments& given, GemvProblem& problem) {
   Result<PlanOptions> options = parse_plan_options(given.options != nullptr ? given.options : "", HasChecks::no);
   if (!options.ok()) return options.status();
   problem.options = *options;
-  return {};
-}
-
-GemvShape shape_of(const GemvProblem& problem) {
-  return {.rows = problem.rows,
-          .columns = problem.columns,
-          .slice = static_cast<std::int64_t>(problem.options.slice_bytes)};
-}
-
-Status compare_shapes(std::span<const GemvShape> shapes) {
-  struct Field {
-    const char* name;
-    std::int64_t GemvShape::*value;
-  };
-  constexpr std::array<Field, 3> fields = {
-      {{"rows", &GemvShape::rows}, {"columns", &GemvShape::columns}, {"slice=", &GemvShape::slice}}};
-  for (const auto& [name, value] : fields)
-    for (std::size_t rank = 1; rank < shapes.size(); ++rank)
-      if (shapes[rank].*value != shapes[0].*value)
-        return bad_argument(name, std::to_string(shapes[rank].*value) + ": expected " +
-                                      std::to_string(shapes[0].*value) + ", as rank 0 has it (on rank " +
-                                      std::to_string(rank) + ")");
   return {};
 }
 

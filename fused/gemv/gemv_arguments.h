@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "core/status.h"
@@ -42,14 +41,6 @@ struct GemvProblem {
   std::size_t row_bytes() const { return static_cast<std::size_t>(depth) * bytes_of(type); }
 };
 Status read_arguments(const GemvArguments& given, GemvProblem& problem);
-
-// What all ranks must give alike.
-struct GemvShape {
-  std::int64_t rows = 0, columns = 0, slice = 0;
-};
-GemvShape shape_of(const GemvProblem& problem);
-// What is wrong with the shapes of all ranks, by rank: the first that is not rank 0's.
-Status compare_shapes(std::span<const GemvShape> shapes);
 
 // What is wrong with a run's vectors, as a rank tells the others; false: nothing. And in words, without the rank.
 bool complains(const GemvProblem& problem, const float* x, Complaint& complaint);

@@ -9,19 +9,18 @@ namespace {
 // Looks in vain between two looks whether a rank has failed.
 constexpr std::uint32_t failures_every = 256;
 
-int workers_of(const TileRunRequest& request) {
-  return request.workers != 0 ? request.workers : request.processors.own;
-}
-
 }  // namespace
 
 TileRun::TileRun(TileWork& work, Team* team, std::unique_ptr<Exchange> exchange, TileRunRequest request)
     : work_(work),
       team_(team),
       exchange_(std::move(exchange)),
-      kept_(request.kept),
       panes_(std::move(request.panes)),
-      crew_(workers_of(request), request.processors.crowded || workers_of(request) > request.processors.own) {
+      chains_(static_cast<std::size_t>(request.chains)),
+      keeps_(request.keeps),
+      tiles_first_(request.tiles_first),
+      serial_(request.serial),
+      crew_(request.worker_count(), request.processors.crowded || request.worker_count() > request.processors.own) {
   for (const Pane& pane : panes_) left_.push_back(std::make_unique<std::atomic<std::uint32_t>[]>(pane.slices.size()));
   line_up_tiles(request);
   arm();
@@ -32,7 +31,8 @@ TileRun::~TileRun() {
 }
 
 // What goes by messages comes first, an owner after the other: it has the longest way. What is written to where it
-// stays waits for nothing but memory, which is used best where each column's source is read once for all owners.
+// stays waits for nothing but memory, which is used best where each column's source is read once for all owners. What
+// is kept may be left with each owner as soon as that one is ready, whoever else is not.
 void TileRun::line_up_tiles(const TileRunRequest& request) {
   const int rank = team_ != nullptr ? team_->oob->rank() : 0;
   if (!request.aware) {
@@ -41,11 +41,11 @@ void TileRun::line_up_tiles(const TileRunRequest& request) {
   }
   std::vector<int> near;
   for (const int owner : communication_order(request.node_of, rank))
-    if (exchange_->reach(owner) == Reach::messages)
+    if (keeps_ || exchange_->reach(owner) == Reach::messages)
       add_queue({owner});
     else
       near.push_back(owner);
-  add_queue(std::move(near));
+  if (!near.empty()) add_queue(std::move(near));
 }
 
 void TileRun::add_queue(std::vector<int> owners) {
@@ -69,6 +69,10 @@ Status TileRun::start(const Complaint* complaint) {
   if (!failure_.ok()) return failure_;
   if (started_) return {Code::unsupported, "start: the plan's last run has not been waited for"};
   for (const auto& queue : queues_) queue->next.store(0, std::memory_order_relaxed);
+  for (Chain& chain : chains_) {
+    chain.next.store(0, std::memory_order_relaxed);
+    chain.done.store(0, std::memory_order_relaxed);
+  }
   exchange_->begin(complaint);
   started_ = true;
   crew_.begin(worker_);
@@ -90,7 +94,7 @@ Status TileRun::wait() {
 
 bool TileRun::may_take(const Queue& queue) const {
   return std::ranges::all_of(
-      queue.owners, [this](int owner) { return kept_ ? exchange_->may_leave(owner) : exchange_->may_write(owner); });
+      queue.owners, [this](int owner) { return keeps_ ? exchange_->may_leave(owner) : exchange_->may_write(owner); });
 }
 
 // `first`: queues before this one have no tiles left.
@@ -114,16 +118,57 @@ TileRun::Take TileRun::take(std::size_t& first, Turn& taken) {
   return later ? Take::later : Take::none;
 }
 
-void TileRun::compute(const Turn& taken) {
+void TileRun::compute(const Turn& taken, int worker) {
   const auto owner = static_cast<std::size_t>(taken.owner);
   const Tile& tile = panes_[owner].tiles[taken.tile];
   const Slice& slice = panes_[owner].slices[tile.slice];
-  work_.compute({taken.owner, slice, tile, exchange_->target(taken.owner, tile.slice)});
+  work_.compute({taken.owner, slice, tile, exchange_->target(taken.owner, tile.slice), worker});
   // Who ends the slice has seen what the others wrote. The count is as it was for the next run.
   std::atomic<std::uint32_t>& left = left_[owner][tile.slice];
   if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   left.store(slice.tiles, std::memory_order_relaxed);
   exchange_->finished(taken.owner, tile.slice);
+}
+
+// ---- Tasks ----
+
+// The first that is ready. A task that another worker takes first is looked for again in the next turn.
+bool TileRun::follow_one(int worker) {
+  if (chains_.empty() || !exchange_->is_good()) return false;
+  for (std::size_t at = 0; at < chains_.size(); ++at) {
+    Chain& chain = chains_[at];
+    Task task{static_cast<int>(at), chain.next.load(std::memory_order_relaxed)};
+    if (task.number >= work_.tasks_of(task.chain) || !work_.is_ready(task)) continue;
+    if (serial_ && chain.done.load(std::memory_order_acquire) != task.number) continue;
+    std::uint32_t number = task.number;
+    if (!chain.next.compare_exchange_strong(number, number + 1, std::memory_order_relaxed)) continue;
+    work_.follow(task, worker);
+    chain.done.fetch_add(1, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+bool TileRun::is_all_followed() const {
+  for (std::size_t at = 0; at < chains_.size(); ++at)
+    if (chains_[at].done.load(std::memory_order_acquire) != work_.tasks_of(static_cast<int>(at))) return false;
+  return true;
+}
+
+// ---- Workers ----
+
+void TileRun::breathe(int worker) noexcept {
+  if (worker == 0) static_cast<void>(exchange_->turn(true));
+}
+
+// Whether anything was done or moved.
+bool TileRun::step(bool leads, int worker, std::size_t& first, Take& found) {
+  Turn taken;
+  found = take(first, taken);
+  if (found == Take::one) compute(taken, worker);
+  const bool moved = exchange_->turn(leads);
+  if (tiles_first_ && found == Take::one) return true;
+  return follow_one(worker) || moved || found == Take::one;
 }
 
 void TileRun::serve(int worker) noexcept {
@@ -132,16 +177,12 @@ void TileRun::serve(int worker) noexcept {
   std::uint32_t vain = 0;
   Patience patience(crew_.crowded());
   while (!exchange_->is_over()) {
-    Turn taken;
-    const Take found = take(first, taken);
-    if (found == Take::one) compute(taken);
-    bool moved = exchange_->turn(leads);
-    if (found != Take::one && exchange_->is_good()) moved |= work_.use_what_has_come(worker);
-    if (moved || found == Take::one) {
+    Take found;
+    if (step(leads, worker, first, found)) {
       patience.reset();
       continue;
     }
-    if (found == Take::none && work_.has_used_all() && (!leads || exchange_->is_settled())) return;
+    if (found == Take::none && is_all_followed() && (!leads || exchange_->is_settled())) return;
     patience.wait();
     if (leads && ++vain % failures_every == 0) exchange_->look_for_failures();
   }

@@ -25,6 +25,13 @@ struct TilePlace {
   const Slice& slice;
   const Tile& tile;
   Target target;  // of the slice's first row and column
+  int worker = 0;
+};
+
+// What an operator does with slices that have come: tasks in chains, of which each is taken in its order.
+struct Task {
+  int chain = 0;
+  std::uint32_t number = 0;
 };
 
 // What computes tiles: an operator.
@@ -34,20 +41,26 @@ class TileWork {
   // Writes the tile's cells and nothing else. By several threads side by side.
   virtual void compute(const TilePlace& place) noexcept = 0;
 
-  // For operators that do something with the slices that come: once all ranks are well, workers that find no tile to
-  // take ask for it, until all of it is done. About a tile's work; whether there was any. By several threads side by
-  // side.
-  virtual bool use_what_has_come([[maybe_unused]] int worker) noexcept { return false; }
-  virtual bool has_used_all() const noexcept { return true; }
+  // How many tasks a chain has in this run; -1: that is not known yet.
+  virtual std::int64_t tasks_of(int /*chain*/) const noexcept { return 0; }
+  // Whether all that the task needs has come.
+  virtual bool is_ready(const Task& /*task*/) const noexcept { return true; }
+  // Does one that is ready, once all ranks are well: it may write into outputs. By several threads side by side.
+  virtual void follow(const Task& /*task*/, int /*worker*/) noexcept {}
 };
 
 struct TileRunRequest {
   std::vector<Pane> panes;   // by owner
   std::vector<int> node_of;  // by rank
   Processors processors;
-  int workers = 0;    // 0: as many as the rank has processors
-  bool aware = true;  // of communication, in the order of tiles
-  bool kept = false;  // all slices are kept by their owners: they may leave as soon as the owner has announced the run
+  int workers = 0;           // 0: as many as the rank has processors
+  bool aware = true;         // of communication, in the order of tiles
+  bool keeps = false;        // slices are kept by their owners, also this rank's own: outputs are not written
+  int chains = 0;            // of tasks, the most urgent first
+  bool tiles_first = false;  // tasks wait until no tile can be taken; else there is one after each tile
+  bool serial = false;       // a chain's tasks are done one after the other; else only begun in their order
+
+  int worker_count() const { return workers != 0 ? workers : processors.own; }
 };
 
 class TileRun {
@@ -67,8 +80,12 @@ class TileRun {
   // Of the run that has ended: the lowest rank that has complained; none: all were well.
   const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
 
+  // For tiles and tasks that take long: moves on what goes by messages meanwhile.
+  void breathe(int worker) noexcept;
+
   int workers() const { return crew_.workers(); }
   const Exchange& exchange() const { return *exchange_; }
+  Exchange& exchange() { return *exchange_; }
   const std::vector<Pane>& panes() const { return panes_; }
 
  private:
@@ -79,6 +96,10 @@ class TileRun {
     alignas(64) std::atomic<std::uint32_t> next{0};  // the next that nobody has taken
   };
   enum class Take : std::uint8_t { one, later, none };
+  struct Chain {
+    alignas(64) std::atomic<std::uint32_t> next{0};  // the next that nobody has taken
+    std::atomic<std::uint32_t> done{0};
+  };
   struct Worker {
     TileRun& of;
     void operator()(int worker) const noexcept { of.serve(worker); }
@@ -88,17 +109,21 @@ class TileRun {
   void add_queue(std::vector<int> owners);
   void arm();
   void serve(int worker) noexcept;
+  bool step(bool leads, int worker, std::size_t& first, Take& found);
   bool may_take(const Queue& queue) const;
   Take take(std::size_t& first, Turn& taken);
-  void compute(const Turn& taken);
+  void compute(const Turn& taken, int worker);
+  bool follow_one(int worker);
+  bool is_all_followed() const;
 
   TileWork& work_;
   Team* team_;
   std::unique_ptr<Exchange> exchange_;
-  const bool kept_;
   std::vector<Pane> panes_;                                          // by owner
   std::vector<std::unique_ptr<std::atomic<std::uint32_t>[]>> left_;  // by owner and slice: tiles that are not done
   std::vector<std::unique_ptr<Queue>> queues_;                       // the most urgent first
+  std::vector<Chain> chains_;
+  const bool keeps_, tiles_first_, serial_;
   bool started_ = false;
   Status failure_;
   Worker worker_{*this};

@@ -305,10 +305,10 @@ TEST_F(EmbeddingOf, RanksThatGiveSomethingElseAllHearOfIt) {
       return message == told ? "" : "it says: " + message;
     };
   };
-  EXPECT_EQ(make(given, tell("batch: the ranks do not give the same"),
+  EXPECT_EQ(make(given, tell("batch: 9: expected 8, as rank 0 has it (on rank 1)"),
                  [](int rank, EmbeddingArguments& arguments) { arguments.batch += rank; }),
             "");
-  EXPECT_EQ(make(given, tell("dim: the ranks do not give the same"),
+  EXPECT_EQ(make(given, tell("dim: 5: expected 4, as rank 0 has it (on rank 2)"),
                  [](int rank, EmbeddingArguments& arguments) { arguments.dim += rank == 2 ? 1 : 0; }),
             "");
 }

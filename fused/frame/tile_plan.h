@@ -1,0 +1,99 @@
+// What operators that run by tiles have in common: how they are made among their ranks, and their runs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/attempt.h"
+#include "core/status.h"
+#include "fused/exchange/exchange.h"
+#include "fused/ground/alike.h"
+#include "fused/ground/fused_plan.h"
+#include "fused/ground/ground.h"
+#include "fused/ground/plan_options.h"
+#include "fused/layer.h"
+#include "fused/run/plan_costs.h"
+#include "fused/run/tile_run.h"
+#include "fused/tiles/slice_size.h"
+#include "runtime/oob/oob.h"
+#include "runtime/reshard/agreement.h"
+#include "runtime/reshard/members.h"
+
+namespace plait::fused {
+
+class TilePlan : public FusedPlan, protected TileWork {
+ public:
+  // Ends a run: this rank's output is complete. `invalid` on all ranks where what one gave cannot be used, with the
+  // argument and the rank: no output was touched, and the plan is as good as before. After any other failure the plan
+  // can only be freed.
+  Status wait() override;
+
+  Members& members() override { return ground_->members(); }
+  // What was planned, as JSON: workers, slices, and how they reach the others.
+  const std::string& description() const override { return description_; }
+
+  // ---- Making, by make_tile_plan() ----
+
+  // Numbers that all ranks must give alike; the same arguments on all of them.
+  virtual std::vector<Alike> alike() const = 0;
+  // Collective over `all`; blocks.
+  Status connect(Oob& all, const MakeMembers& make_members);
+
+ protected:
+  // Ends the run that is under way. For destructors: a run needs the whole operator.
+  void end() noexcept { run_.reset(); }
+
+  // ---- What an operator is ----
+
+  virtual const char* name() const = 0;
+  virtual const PlanOptions& options() const = 0;
+  // Collective: what the ranks tell each other before the plan is laid out.
+  virtual Status meet(Oob& /*oob*/) { return {}; }
+  // Everything but the workers and nodes. Throws where memory is short.
+  virtual Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) = 0;
+  // Once the run can be looked at.
+  virtual void prepare() {}
+  // A complaint of a run in words, without the rank.
+  virtual std::string text_of(const Complaint& complaint) const = 0;
+
+  // ---- For operators ----
+
+  // Does not block; allocates nothing, but what a channel takes. With one worker the computation is wait()'s.
+  Status begin(const Complaint* complaint) { return run_->start(complaint); }
+  int rank() const { return ground_->rank(); }
+  int ranks() const { return ground_->ranks(); }
+  int node_of(int rank) const;
+  bool is_far(int rank) const { return node_of(rank) != node_of(ground_->rank()); }
+  // How long slices of `bytes` for one owner are, by the options or by the cost model; the same on all ranks, as the
+  // longest way counts.
+  std::size_t slice_bytes_for(std::uint64_t bytes) const;
+  const PlanCosts& costs() const { return costs_; }  // from lay_out() on
+  TileRun& run() const { return *run_; }
+
+ private:
+  void describe();
+
+  std::unique_ptr<Ground> ground_;
+  PlanCosts costs_;
+  std::string description_;
+  std::unique_ptr<TileRun> run_;
+};
+
+// Collective over `all`; blocks. All ranks succeed or all fail; a rank without a complaint of its own has that of the
+// first one with one. A Plan can be made of nothing, and reads its arguments: read(arguments, ranks, rank).
+template <class Plan, class Arguments>
+Result<std::unique_ptr<Plan>> make_tile_plan(Oob& all, const Arguments& arguments, const MakeMembers& make_members) {
+  return take_or_withdraw(all, [&]() -> Result<std::unique_ptr<Plan>> {
+    auto made = std::make_unique<Plan>();
+    Status status = attempt([&] { return made->read(arguments, all.ranks(), all.rank()); });
+    status = agree_if_possible(all, status, [] { return std::vector<Said>(); });
+    if (!status.ok()) return status;
+    if (Status same = agree_on(all, made->alike()); !same.ok()) return same;
+    status = attempt([&] { return made->connect(all, make_members); });
+    if (Status ready = all_prepared(all, status, "prepare the fused plan"); !ready.ok()) return ready;
+    return made;
+  });
+}
+
+}  // namespace plait::fused
