@@ -199,6 +199,11 @@ constexpr auto table = std::to_array<Entry>({
       "Address space of a process's shared memory; 0 is as much as the machine has memory."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.shared_heap_bytes, v); }},
+    {{"PLAIT_BLAS", "path", "auto",
+      "The library whose products of matrices the fused operators use: the file of one that has cblas_sgemm, auto the "
+      "first that is there of OpenBLAS and BLIS, none Plait's own kernel."},
+     any_text,
+     [](Config& c, std::string_view v) { return set_text(c.blas, v); }},
     {{"PLAIT_CHUNK_BYTES", "bytes", "0", "Size of the pipeline's chunks; 0 lets the planner choose."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.chunk_bytes, v); }},

@@ -47,6 +47,7 @@ struct Config {
   std::size_t segment_bytes = 0;          // PLAIT_SEGMENT_BYTES: a node's shared segment; 0: rule
   std::string shared = "mpi";             // PLAIT_SHARED: mpi | malloc | none
   std::size_t shared_heap_bytes = 0;      // PLAIT_SHARED_HEAP_BYTES: of this process's shared heap; 0: the memory's
+  std::string blas = "auto";              // PLAIT_BLAS: auto | none | a library's file
   std::size_t chunk_bytes = 0;            // PLAIT_CHUNK_BYTES: pipeline chunk; 0: planner's choice
   std::string progress = "calls";         // PLAIT_PROGRESS: calls | thread
   double progress_duty = 1;               // PLAIT_PROGRESS_DUTY: of a core, 0.01 to 1

@@ -143,6 +143,53 @@ PLAIT_API int plait_fused_gemv_start(plait_fused plan, const float* x);
 /* That and plait_fused_wait(). */
 PLAIT_API int plait_fused_gemv_run(plait_fused plan, const float* x);
 
+/* ---- Products of matrices with their collectives (sequence parallelism). All matrices are f32, row after row,
+ * without gaps. A rank's share of the rows: consecutive ones, as many on all ranks, but where the rows are no multiple
+ * of the ranks, the first ranks have one more.
+ *
+ * The products are OpenBLAS's or BLIS's where the machine has one (PLAIT_BLAS), else Plait's own. ---- */
+
+struct plait_fused_gemm {
+  int64_t rows;     /* of all ranks together, 1 or more; the same on all ranks */
+  int64_t depth;    /* of this rank's weights: how many rows they have */
+  int64_t columns;  /* of this rank's weights, and of its output */
+  int type;         /* PLAIT_FUSED_F32 */
+  const void* data; /* the weights, depth x columns. Kept in use by the plan */
+};
+
+/* Product and reduce-scatter: rank r has x_r, rows x depth_r, and W_r, depth_r x columns; its output is its share of
+ * the rows of the sum of all ranks' x_r W_r. `columns` is the same on all ranks; a depth may be 0. The sums are in the
+ * order of the ranks: the same bits in every run of a plan.
+ *
+ * Makes a plan. Everything as for plait_fused_gemv_create(), but:
+ *
+ *   output   this rank's share of the rows, `columns` f32 each. NULL where it has none */
+PLAIT_API int plait_fused_gemm_reduce_scatter_create(MPI_Comm comm, const struct plait_fused_gemm* shape, float* output,
+                                                     const char* options, plait_fused* plan);
+
+/* Begins a run with `x`, rows x depth. It stays as it is, and the output is left alone, until plait_fused_wait(). Does
+ * not block. With one worker all is computed in plait_fused_wait(). What is wrong with the arguments is said there. */
+PLAIT_API int plait_fused_gemm_reduce_scatter_start(plait_fused plan, const float* x);
+
+/* That and plait_fused_wait(). */
+PLAIT_API int plait_fused_gemm_reduce_scatter_run(plait_fused plan, const float* x);
+
+/* All-gather and product: rank r has its share of the rows of x, each of `depth` f32, and W_r, depth x columns_r; its
+ * output is x W_r, all rows. `depth` is the same on all ranks; a number of columns may be 0.
+ *
+ * Makes a plan. Everything as for plait_fused_gemv_create(), but:
+ *
+ *   output   rows x columns f32. NULL where it has none
+ *   options  slice: bytes of x */
+PLAIT_API int plait_fused_all_gather_gemm_create(MPI_Comm comm, const struct plait_fused_gemm* shape, float* output,
+                                                 const char* options, plait_fused* plan);
+
+/* Begins a run with `x`, this rank's share of the rows. As for plait_fused_gemm_reduce_scatter_start(). */
+PLAIT_API int plait_fused_all_gather_gemm_start(plait_fused plan, const float* x);
+
+/* That and plait_fused_wait(). */
+PLAIT_API int plait_fused_all_gather_gemm_run(plait_fused plan, const float* x);
+
 /* ---- All plans ---- */
 
 /* Ends a run: blocks until this rank's output (or tables) is complete, and what it gave may be changed. Where what one

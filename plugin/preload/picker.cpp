@@ -73,6 +73,7 @@ constexpr std::size_t set_enabled_index = static_cast<std::size_t>(ApiFunction::
 
 std::array<void*, api_function_count> absent_api() {
   std::array<void*, api_function_count> api{};
+  api.fill(address(absent::error));
   const auto set = [&](ApiFunction function, void* to) { api[static_cast<std::size_t>(function)] = to; };
   set(ApiFunction::version, address(absent::version));
   set(ApiFunction::set_enabled, address(absent::set_enabled));
@@ -83,29 +84,8 @@ std::array<void*, api_function_count> absent_api() {
   set(ApiFunction::set_progress_duty, address(absent::duty));
   set(ApiFunction::set_progress_threads, address(absent::threads));
   set(ApiFunction::step, address(absent::step));
-  set(ApiFunction::set_plan, address(absent::error));
-  set(ApiFunction::set_channels, address(absent::error));
-  set(ApiFunction::allreduce_axes, address(absent::error));
-  set(ApiFunction::reshard_create, address(absent::error));
-  set(ApiFunction::reshard_create_f, address(absent::error));
-  set(ApiFunction::reshard_local, address(absent::error));
   set(ApiFunction::reshard_describe, address(absent::text));
-  set(ApiFunction::reshard_execute, address(absent::error));
-  set(ApiFunction::reshard_start, address(absent::error));
-  set(ApiFunction::reshard_start_f, address(absent::error));
-  set(ApiFunction::reshard_free, address(absent::error));
-  set(ApiFunction::fused_embedding_create, address(absent::error));
-  set(ApiFunction::fused_embedding_start, address(absent::error));
-  set(ApiFunction::fused_embedding_run, address(absent::error));
-  set(ApiFunction::fused_embedding_back_create, address(absent::error));
-  set(ApiFunction::fused_embedding_back_start, address(absent::error));
-  set(ApiFunction::fused_embedding_back_run, address(absent::error));
-  set(ApiFunction::fused_gemv_create, address(absent::error));
-  set(ApiFunction::fused_gemv_start, address(absent::error));
-  set(ApiFunction::fused_gemv_run, address(absent::error));
-  set(ApiFunction::fused_wait, address(absent::error));
   set(ApiFunction::fused_describe, address(absent::text));
-  set(ApiFunction::fused_free, address(absent::error));
   return api;
 }
 

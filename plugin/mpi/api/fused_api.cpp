@@ -4,6 +4,8 @@
 #include "core/attempt.h"
 #include "fused/embedding/embedding.h"
 #include "fused/embedding/embedding_back.h"
+#include "fused/gemm/all_gather.h"
+#include "fused/gemm/reduce_scatter.h"
 #include "fused/gemv/gemv.h"
 #include "fused/ground/fused_plan.h"
 #include "plait/plait_fused.h"
@@ -18,12 +20,16 @@
 namespace {
 
 using plait::Status;
+using plait::fused::AllGatherGemm;
 using plait::fused::Embedding;
 using plait::fused::EmbeddingArguments;
 using plait::fused::EmbeddingBack;
 using plait::fused::FusedPlan;
+using plait::fused::GemmArguments;
+using plait::fused::GemmReduceScatter;
 using plait::fused::Gemv;
 using plait::fused::GemvArguments;
+using plait::fused::Lookup;
 
 static_assert(static_cast<int>(plait::fused::RowType::f32) == PLAIT_FUSED_F32 &&
               static_cast<int>(plait::fused::RowType::bf16) == PLAIT_FUSED_BF16 &&
@@ -62,6 +68,15 @@ GemvArguments arguments_of(const plait_fused_gemv* shape) {
           .type = shape->type,
           .weights = shape->data,
           .scales = shape->scales};
+}
+
+GemmArguments arguments_of(const plait_fused_gemm* shape) {
+  if (shape == nullptr) return {};
+  return {.rows = shape->rows,
+          .depth = shape->depth,
+          .columns = shape->columns,
+          .type = shape->type,
+          .weights = shape->data};
 }
 
 template <class Plan, class Arguments>
@@ -117,6 +132,19 @@ int step_of_kind(plait_fused plan, Step&& step) {
   });
 }
 
+template <class Plan, class... Given>
+int start(plait_fused plan, Given... given) {
+  return step_of_kind<Plan>(plan, [&](Plan& one) { return one.start(given...); });
+}
+
+template <class Plan, class... Given>
+int run(plait_fused plan, Given... given) {
+  return step_of_kind<Plan>(plan, [&](Plan& one) {
+    const Status status = one.start(given...);
+    return status.ok() ? one.wait() : status;
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -128,17 +156,12 @@ int plait_fused_embedding_create(MPI_Comm comm, const plait_fused_embedding* sha
 
 int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                                 const float* weights) {
-  return step_of_kind<Embedding>(plan, [&](Embedding& embedding) {
-    return embedding.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights});
-  });
+  return start<Embedding>(plan, Lookup{indices, count, offsets, weights});
 }
 
 int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                               const float* weights) {
-  return step_of_kind<Embedding>(plan, [&](Embedding& embedding) {
-    Status status = embedding.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights});
-    return status.ok() ? embedding.wait() : status;
-  });
+  return run<Embedding>(plan, Lookup{indices, count, offsets, weights});
 }
 
 int plait_fused_embedding_back_create(MPI_Comm comm, const plait_fused_embedding* shape, void* const* data,
@@ -156,17 +179,12 @@ int plait_fused_embedding_back_create(MPI_Comm comm, const plait_fused_embedding
 
 int plait_fused_embedding_back_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                                      const float* weights, float factor) {
-  return step_of_kind<EmbeddingBack>(plan, [&](EmbeddingBack& back) {
-    return back.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights}, factor);
-  });
+  return start<EmbeddingBack>(plan, Lookup{indices, count, offsets, weights}, factor);
 }
 
 int plait_fused_embedding_back_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                                    const float* weights, float factor) {
-  return step_of_kind<EmbeddingBack>(plan, [&](EmbeddingBack& back) {
-    Status status = back.start({.indices = indices, .count = count, .offsets = offsets, .weights = weights}, factor);
-    return status.ok() ? back.wait() : status;
-  });
+  return run<EmbeddingBack>(plan, Lookup{indices, count, offsets, weights}, factor);
 }
 
 int plait_fused_gemv_create(MPI_Comm comm, const plait_fused_gemv* shape, float* output, const char* options,
@@ -174,16 +192,29 @@ int plait_fused_gemv_create(MPI_Comm comm, const plait_fused_gemv* shape, float*
   return create_with_output<Gemv>(comm, shape, output, options, plan);
 }
 
-int plait_fused_gemv_start(plait_fused plan, const float* x) {
-  return step_of_kind<Gemv>(plan, [&](Gemv& gemv) { return gemv.start(x); });
+int plait_fused_gemv_start(plait_fused plan, const float* x) { return start<Gemv>(plan, x); }
+
+int plait_fused_gemv_run(plait_fused plan, const float* x) { return run<Gemv>(plan, x); }
+
+int plait_fused_gemm_reduce_scatter_create(MPI_Comm comm, const plait_fused_gemm* shape, float* output,
+                                           const char* options, plait_fused* plan) {
+  return create_with_output<GemmReduceScatter>(comm, shape, output, options, plan);
 }
 
-int plait_fused_gemv_run(plait_fused plan, const float* x) {
-  return step_of_kind<Gemv>(plan, [&](Gemv& gemv) {
-    Status status = gemv.start(x);
-    return status.ok() ? gemv.wait() : status;
-  });
+int plait_fused_gemm_reduce_scatter_start(plait_fused plan, const float* x) {
+  return start<GemmReduceScatter>(plan, x);
 }
+
+int plait_fused_gemm_reduce_scatter_run(plait_fused plan, const float* x) { return run<GemmReduceScatter>(plan, x); }
+
+int plait_fused_all_gather_gemm_create(MPI_Comm comm, const plait_fused_gemm* shape, float* output, const char* options,
+                                       plait_fused* plan) {
+  return create_with_output<AllGatherGemm>(comm, shape, output, options, plan);
+}
+
+int plait_fused_all_gather_gemm_start(plait_fused plan, const float* x) { return start<AllGatherGemm>(plan, x); }
+
+int plait_fused_all_gather_gemm_run(plait_fused plan, const float* x) { return run<AllGatherGemm>(plan, x); }
 
 int plait_fused_wait(plait_fused plan) {
   return step_of(plan, [](FusedPlan& any) { return any.wait(); });

@@ -1,0 +1,139 @@
+#include "fused/gemm/all_gather.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace plait::fused {
+namespace {
+
+// Rows of a slice are so many, or a multiple: slices lie one behind the other then, at aligned places, so that blocks
+// may reach over several.
+constexpr std::int64_t rows_without_gaps = slice_alignment / sizeof(float);
+
+}  // namespace
+
+// ---- Making ----
+
+Status AllGatherGemm::read(const GemmArguments& given, int, int) {
+  return read_arguments(given, {.depth = 1, .columns = 0}, problem_);
+}
+
+std::vector<Alike> AllGatherGemm::alike() const {
+  return {{"rows", problem_.rows},
+          {"depth", problem_.depth},
+          {"slice=", static_cast<std::int64_t>(problem_.options.slice_bytes)}};
+}
+
+// A source's rows, cut for its way to any other.
+Pane AllGatherGemm::pane_of(int source) const {
+  const Box box{{0, rows_of(source).length()}, {0, 1}};
+  return cut(box, {.slice_rows = slice_rows_, .slice_columns = 1, .tile_rows = slice_rows_});
+}
+
+Blocks AllGatherGemm::slices_of(int source) const {
+  Blocks blocks;
+  for (const Slice& slice : pane_of(source).slices)
+    blocks.push_back({.offset = 0,
+                      .row_bytes = problem_.input_pitch(),
+                      .rows = static_cast<std::uint64_t>(slice.box.rows.length()),
+                      .kept = true});
+  return blocks;
+}
+
+Status AllGatherGemm::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
+  const std::uint64_t own_bytes = static_cast<std::uint64_t>(rows_of(0).length()) * problem_.input_pitch();
+  const auto rows = static_cast<std::int64_t>(slice_bytes_for(own_bytes) / problem_.input_pitch());
+  slice_rows_ = std::max<std::int64_t>(rows / rows_without_gaps, 1) * rows_without_gaps;
+  block_ = block_shape(rows_of(0).length(), problem_.columns, std::numeric_limits<std::size_t>::max());
+  for (int other = 0; other < ranks(); ++other) {
+    const bool self = other == rank();
+    run.panes.push_back(self ? Pane() : pane_of(rank()));
+    exchange.outgoing.push_back(self ? Blocks() : slices_of(rank()));
+    exchange.incoming.push_back(self ? Blocks() : slices_of(other));
+  }
+  line_up_sources(run);
+  run.keeps = true;
+  run.tiles_first = true;
+  run.chains = ranks();
+  return {};
+}
+
+// This rank's own rows first; then those of the others, as they are likely to come: they were sent in the order in
+// which each rank begins behind itself.
+void AllGatherGemm::line_up_sources(const TileRunRequest& run) {
+  std::vector<int> order = {rank()};
+  for (const bool far : {false, true})
+    for (int step = 1; step < ranks(); ++step) {
+      const int source = (rank() + ranks() - step) % ranks();
+      if ((run.node_of[static_cast<std::size_t>(source)] != run.node_of[static_cast<std::size_t>(rank())]) == far)
+        order.push_back(source);
+    }
+  for (const int source : order) {
+    const Range rows = rows_of(source);
+    const bool any = rows.length() > 0 && problem_.columns > 0;
+    sources_.push_back({.rank = source,
+                        .rows = rows,
+                        .row_blocks = any ? blocks_of(rows.length(), block_.rows) : 0,
+                        .column_blocks = any ? blocks_of(problem_.columns, block_.columns) : 0});
+  }
+}
+
+// ---- A run ----
+
+Status AllGatherGemm::start(const float* x) {
+  const Complaint complaint;
+  const bool bad = x == nullptr && rows_of(rank()).length() > 0;
+  x_ = x;
+  return begin(bad ? &complaint : nullptr);
+}
+
+// Its rows as they are.
+void AllGatherGemm::compute(const TilePlace& place) noexcept {
+  const Range& rows = place.tile.box.rows;
+  std::memcpy(
+      place.target.rows + static_cast<std::uint64_t>(rows.begin - place.slice.box.rows.begin) * place.target.pitch,
+      x_ + rows.begin * problem_.depth, static_cast<std::size_t>(rows.length()) * problem_.input_pitch());
+}
+
+std::int64_t AllGatherGemm::tasks_of(int chain) const noexcept {
+  const Source& source = sources_[static_cast<std::size_t>(chain)];
+  return source.row_blocks * source.column_blocks;
+}
+
+// All blocks of the first rows, then those of the next ones.
+Range AllGatherGemm::rows_in(const Source& source, const Task& task) const {
+  const std::int64_t block = task.number / source.column_blocks;
+  return elements_of({block, block + 1}, {0, source.rows.length()}, block_.rows);
+}
+
+bool AllGatherGemm::is_ready(const Task& task) const noexcept {
+  const Source& source = source_of(task);
+  if (source.rank == rank()) return true;
+  const Range rows = rows_in(source, task);
+  for (std::int64_t slice = rows.begin / slice_rows_; slice * slice_rows_ < rows.end; ++slice)
+    if (!run().exchange().has_come(source.rank, static_cast<std::uint32_t>(slice))) return false;
+  return true;
+}
+
+void AllGatherGemm::follow(const Task& task, int worker) noexcept {
+  const Source& source = source_of(task);
+  const Range rows = rows_in(source, task);
+  const std::int64_t block = task.number % source.column_blocks;
+  const Range columns = elements_of({block, block + 1}, {0, problem_.columns}, block_.columns);
+  const float* from =
+      source.rank == rank() ? x_ : reinterpret_cast<const float*>(run().exchange().kept(source.rank, 0));
+  multiply({.a = from + rows.begin * problem_.depth,
+            .a_pitch = problem_.depth,
+            .b = problem_.weights + columns.begin,
+            .b_pitch = problem_.columns,
+            .c = problem_.output + (source.rows.begin + rows.begin) * problem_.columns + columns.begin,
+            .c_pitch = problem_.columns,
+            .rows = rows.length(),
+            .columns = columns.length(),
+            .depth = problem_.depth},
+           worker);
+}
+
+}  // namespace plait::fused

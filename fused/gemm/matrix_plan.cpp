@@ -1,0 +1,34 @@
+#include "fused/gemm/matrix_plan.h"
+
+#include <algorithm>
+
+#include "runtime/job/job.h"
+
+namespace plait::fused {
+namespace {
+
+// A kernel reads and writes its results once a part: this is long enough that it does not count (measured: 0 to 3 %),
+// and some milliseconds of a tile of the best size.
+constexpr std::int64_t depth_between_breaths = 1024;
+
+}  // namespace
+
+void MatrixPlan::prepare() {
+  gemm_ = Gemm::find(job().config.blas, run().workers());
+  for (int of = 0; of < ranks(); ++of) breathes_ |= run().exchange().reach(of) == Reach::messages;
+}
+
+void MatrixPlan::multiply(const GemmTile& tile, int worker) noexcept {
+  if (!breathes_ || tile.depth <= depth_between_breaths) return gemm_(tile);
+  GemmTile part = tile;
+  for (std::int64_t done = 0; done < tile.depth; done += part.depth) {
+    part.depth = std::min(depth_between_breaths, tile.depth - done);
+    part.a = tile.a + done;
+    part.b = tile.b + done * tile.b_pitch;
+    part.adds = tile.adds || done > 0;
+    gemm_(part);
+    run().breathe(worker);
+  }
+}
+
+}  // namespace plait::fused
