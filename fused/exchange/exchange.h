@@ -29,6 +29,7 @@
 #include "fused/exchange/messages.h"
 #include "fused/layer.h"
 #include "runtime/oob/oob.h"
+#include "runtime/record/worker_trace.h"
 #include "runtime/team/team.h"
 #include "tl/shm/shared_heap.h"
 
@@ -51,6 +52,13 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   Reach reach(int owner) const { return owners_[index(owner)].reach; }
+  std::uint64_t bytes_of(int owner, std::uint32_t slice) const {
+    return request_.outgoing[index(owner)][slice].bytes();
+  }
+  // For PLAIT_TRACE: messages of slices that are sent. Before the first run.
+  void record(WorkerLane* lane) {
+    if (messages_ != nullptr) messages_->record(lane);
+  }
 
   // ---- A run, by the rank's thread: begin(), and at its end conclude(), when no worker is in it any more ----
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "tl/trace.h"
+
 namespace plait::fused {
 namespace {
 
@@ -103,7 +105,25 @@ const Announcement* Messages::heard(std::size_t lane) const {
   return lanes_[lane]->has_heard ? &lanes_[lane]->announcements[1] : nullptr;
 }
 
+void Messages::record(WorkerLane* trace) {
+  trace_ = trace;
+  for (const auto& lane : lanes_) lane->began_ns.resize(lane->sends.size());
+}
+
+// The first of them is the announcement.
+void Messages::note(const Lane& lane, const Transfer& transfer) {
+  if (transfer.kind != StepKind::send || &transfer == lane.sends.data()) return;
+  const auto number = static_cast<std::size_t>(&transfer - lane.sends.data());
+  trace_->add({.begin_ns = lane.began_ns[number],
+               .end_ns = monotonic_ns(),
+               .bytes = transfer.bytes,
+               .peer = lane.partner.rank,
+               .run = run_,
+               .act = WorkerAct::message});
+}
+
 void Messages::end(const Transfer& transfer) {
+  if (trace_ != nullptr) note(*lanes_[transfer.step], transfer);
   lanes_[transfer.step]->take_note(transfer, run_);
   under_way_.fetch_sub(1, std::memory_order_release);
   if (++ended_ == all_) complete_.store(true, std::memory_order_release);
@@ -125,6 +145,8 @@ Result<bool> Messages::start(Lane& lane, Transfer& transfer) {
   transfer.mark = 0;
   transfer.carrier = any_rail;
   under_way_.fetch_add(1, std::memory_order_relaxed);
+  if (trace_ != nullptr && transfer.kind == StepKind::send)
+    lane.began_ns[static_cast<std::size_t>(&transfer - lane.sends.data())] = monotonic_ns();
   Result<bool> done = lane.partner.channel->start(transfer);
   if (done.ok() && *done) end(transfer);
   return done;

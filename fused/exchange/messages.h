@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "fused/exchange/announcement.h"
 #include "fused/exchange/block.h"
+#include "runtime/record/worker_trace.h"
 #include "runtime/team/team.h"
 #include "tl/channel.h"
 
@@ -31,6 +32,8 @@ class Messages {
   Messages(const std::vector<Partner>& partners, const Output& output);
 
   bool none() const { return lanes_.empty(); }
+  // Messages of slices that are sent, from now on. Throws where memory is short.
+  void record(WorkerLane* lane);
 
   // ---- For any thread, in a run ----
 
@@ -69,6 +72,7 @@ class Messages {
     Buffers buffers;             // input: `memory`; output: the rank's; scratch: the announcements
     std::vector<RunGrid> grids;  // of the slices that come
     std::vector<BoundSpan> send_spans, receive_spans;
+    std::vector<std::uint64_t> began_ns;    // by send; only with a trace
     std::vector<Transfer> sends, receives;  // an announcement, then the slices; their step is the lane's number
     std::size_t sent = 0, received = 0;     // that have begun in this run
     bool has_heard = false;
@@ -80,10 +84,12 @@ class Messages {
   Result<bool> start_all(Lane& lane, bool go);
   Result<bool> start(Lane& lane, Transfer& transfer);
   void end(const Transfer& transfer);
+  void note(const Lane& lane, const Transfer& transfer);
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<Channel*> channels_;  // each once
   std::vector<Transfer*> completed_;
+  WorkerLane* trace_ = nullptr;
   std::uint32_t run_ = 0;
   std::size_t ended_ = 0, all_ = 0;
   std::atomic<std::size_t> under_way_{0};

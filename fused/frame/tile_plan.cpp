@@ -21,6 +21,7 @@ Status TilePlan::connect(Oob& all, const MakeMembers& make_members) {
     run.processors = costs_.processors;
     run.workers = options().workers;
     run.aware = options().aware;
+    run.plan = name();
     for (int of = 0; of < ranks(); ++of) run.node_of.push_back(node_of(of));
     return lay_out(exchange, run);
   });
