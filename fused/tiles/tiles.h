@@ -65,7 +65,8 @@ Pane cut(const Box& box, const Grain& grain);
 Range share_of(std::int64_t rows, int ranks, int rank);
 
 // The owners of what a rank computes, in the order in which it computes that: ranks of other nodes first, then others
-// of its node, then itself. Each rank begins behind itself, so that not all send to the same one. `node_of`: by rank.
+// of its node, then itself. Of each kind they come in strides from the rank on, all ranks' the same: so not all send to
+// the same one, and near and far ones come by turns, which loads a network evenly. `node_of`: by rank.
 std::vector<int> communication_order(std::span<const int> node_of, int rank);
 
 // The sources of what comes to a rank, in the order in which it is likely to be there: its own first, then that of its
