@@ -205,6 +205,25 @@ TEST_F(EmbeddingBackOf, TheBitsAreTheSameWhateverComesFirst) {
   }
 }
 
+TEST_F(EmbeddingBackOf, TenThousandRunsOnTheSamePlacesHaveTheSameBits) {
+  const BackCase given{
+      .bags = {.batch = 8, .dim = 9, .most_rows = 4}, .tables = {2, 1}, .options = "workers=1 slice=64"};
+  EXPECT_EQ(make(given,
+                 [](BackRank& rank) -> std::string {
+                   if (!rank.made.ok()) return rank.made.status().message();
+                   rank.draw(0);
+                   if (std::string wrong = rank.run_and_check(); !wrong.empty()) return wrong;
+                   const Tables expected = rank.tables;
+                   for (int round = 0; round < 10'000; ++round) {
+                     rank.reset_tables();
+                     if (Status status = rank.run(-0.25f); !status.ok()) return status.message();
+                     if (rank.tables != expected) return "round " + std::to_string(round) + " has other bits";
+                   }
+                   return {};
+                 }),
+            "");
+}
+
 // Run after run on the same tables: each is a step of its own.
 TEST_F(EmbeddingBackOf, ManyRunsGoOnFromEachOther) {
   for (const bool shares_memory : {true, false})
