@@ -1,5 +1,5 @@
 // What a rank says to all others when it starts a run: that its output may be written from now on, or why the run must
-// not be.
+// not be. Beside that it may have a note for each of them.
 #pragma once
 
 #include <array>

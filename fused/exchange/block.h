@@ -1,6 +1,7 @@
 // Where the slices of an exchange lie.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,8 +15,15 @@ struct Block {
   std::uint64_t offset = 0;     // of the first run
   std::uint64_t row_bytes = 0;  // of a run
   std::uint64_t rows = 0;
-  bool kept = false;  // it stays in the plan's memory, where its owner reads it: it is no part of the output
+  bool kept = false;        // it stays in the plan's memory, where its owner reads it: it is no part of the output
+  bool varies = false;      // in how many of its rows there are in a run: a pair's rows fill its slices
+  std::uint64_t first = 0;  // varies: the number of its first row among the pair's
   std::uint64_t bytes() const { return row_bytes * rows; }
+  // In a run in which the pair has so many.
+  std::uint64_t bytes_of(std::uint64_t pair_rows) const {
+    if (!varies) return bytes();
+    return row_bytes * (pair_rows > first ? std::min(pair_rows - first, rows) : 0);
+  }
 };
 using Blocks = std::vector<Block>;
 
@@ -36,6 +44,13 @@ inline constexpr std::uint64_t slice_alignment = 64;
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + slice_alignment - 1) / slice_alignment * slice_alignment;
+}
+
+// So many rows of f32, at least one, or fewer, that slices of as many, whatever a row has, lie one behind the other
+// without gaps.
+constexpr std::int64_t rows_without_gaps(std::int64_t rows) {
+  constexpr std::int64_t step = slice_alignment / sizeof(float);
+  return std::max<std::int64_t>(rows / step, 1) * step;
 }
 
 // Where each lies when they are packed one after the other, and behind them the end. Of all, or only of those that are

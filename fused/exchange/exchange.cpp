@@ -10,10 +10,24 @@ Exchange::Exchange(Team* team, ExchangeRequest request)
     : team_(team), request_(std::move(request)), owners_(request_.outgoing.size()), sources_(request_.incoming.size()) {
   ranks_ = static_cast<int>(owners_.size());
   rank_ = team == nullptr ? 0 : team->oob->rank();
+  request_.notes_to.resize(owners_.size());
+  request_.notes_from.resize(owners_.size());
   heard_.resize(owners_.size());
 }
 
 // ---- A run ----
+
+std::byte* Exchange::note_to(int rank) {
+  const Owner& owner = owners_[index(rank)];
+  if (owner.reach == Reach::messages) return messages_->note_to(owner.lane);
+  return owner.notes + note_offset(run_ + 1, request_.notes_to[index(rank)]);
+}
+
+const std::byte* Exchange::note_from(int rank) const {
+  const Owner& owner = owners_[index(rank)];
+  if (owner.reach == Reach::messages) return messages_->note_from(owner.lane);
+  return sources_[index(rank)].notes + note_offset(run_, request_.notes_from[index(rank)]);
+}
 
 void Exchange::begin(const Complaint* complaint) {
   const Announcement mine{.run = ++run_,
@@ -28,7 +42,8 @@ void Exchange::begin(const Complaint* complaint) {
     source.taken.store(0, std::memory_order_relaxed);
   }
   for (Owner& owner : owners_) {
-    const bool own_memory = mine.well != 0 && owner.reach == Reach::messages;
+    // What goes by messages lies here until then; but how much it is the listener knows once it has heard.
+    const bool own_memory = mine.well != 0 && owner.reach == Reach::messages && request_.listener == nullptr;
     owner.open.store(own_memory, std::memory_order_relaxed);
     owner.takes_kept.store(own_memory, std::memory_order_relaxed);
   }
@@ -49,6 +64,7 @@ void Exchange::note(int rank, const Announcement& said) {
   heard_[index(rank)] = 1;
   ++heard_ranks_;
   if (said.well == 0 && (!refusal_ || rank < refusal_->rank)) refusal_ = Refusal{rank, said.complaint};
+  if (request_.listener != nullptr && said.well != 0) request_.listener->heard(rank);
   // A rank that has complained itself, or knows of one that has, computes nothing any more.
   Owner& owner = owners_[index(rank)];
   if (!refusal_) owner.takes_kept.store(true, std::memory_order_release);

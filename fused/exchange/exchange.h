@@ -37,11 +37,22 @@ namespace plait::fused {
 
 enum class Reach : std::uint8_t { self, direct, staged, messages };
 
+// Who wants to know as soon as a rank has announced a run.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  // It has, without a complaint. By one thread at a time; before anything may be left with the rank.
+  virtual void heard(int rank) noexcept = 0;
+};
+
 // What the ranks exchange. Each rank's `outgoing` to another is the other's `incoming` from it; of what it has for
 // itself only what it keeps is `incoming` as well.
 struct ExchangeRequest {
   Output output;
   std::vector<Blocks> outgoing, incoming;  // by rank
+  // By rank: bytes of the notes that go with announcements, which are each other's in the same way; none: no notes.
+  std::vector<std::uint64_t> notes_to = {}, notes_from = {};
+  Listener* listener = nullptr;
 };
 
 class Exchange {
@@ -62,6 +73,8 @@ class Exchange {
 
   // ---- A run, by the rank's thread: begin(), and at its end conclude(), when no worker is in it any more ----
 
+  // What goes to a rank, or to this one itself, with the announcement of the next run: to be written before begin().
+  std::byte* note_to(int rank);
   // Precondition: the last run is concluded, and has not failed.
   void begin(const Complaint* complaint);
   // Waits for nothing. Not ok where the run failed.
@@ -77,6 +90,12 @@ class Exchange {
 
   // ---- In a run, by any worker ----
 
+  // What came with a rank's announcement. Once the listener has heard of it.
+  const std::byte* note_from(int rank) const;
+  // By the listener, of the rank that it hears of: how many rows the slices that vary have, to it and from it.
+  void set_rows(int rank, std::uint64_t outgoing, std::uint64_t incoming) {
+    if (reach(rank) == Reach::messages) messages_->set_rows(owners_[index(rank)].lane, outgoing, incoming);
+  }
   // Whether slices for the owner may be written yet; never in a run of which this rank complains.
   bool may_write(int owner) const { return owners_[index(owner)].open.load(std::memory_order_acquire); }
   // The same of slices that are kept; of this rank itself: what it keeps of its own.
@@ -110,6 +129,7 @@ class Exchange {
     std::byte* inbox_slices = nullptr;            // this rank's part of its inbox: staged, and what is kept
     std::vector<std::uint64_t> places;            // in that
     std::atomic<std::uint32_t>* flags = nullptr;  // in its inbox
+    std::byte* notes = nullptr;                   // likewise
     std::size_t lane = 0;                         // messages
     std::optional<PeerSharedHeap> heap;
     Inbox inbox;  // attached
@@ -119,7 +139,7 @@ class Exchange {
   struct Source {
     bool near = false, staged = false;
     const std::atomic<std::uint32_t>* flags = nullptr;  // nullptr: it sends messages
-    const std::byte* slices = nullptr;
+    const std::byte *notes = nullptr, *slices = nullptr;
     std::vector<std::uint64_t> places;
     std::size_t seen = 0;                             // slices known to have come in this run
     alignas(64) std::atomic<std::uint32_t> taken{0};  // staged: slices that somebody has copied, or is about to
@@ -152,7 +172,7 @@ class Exchange {
   std::vector<int> staged_sources_;
   std::uint64_t staged_slices_ = 0;
   Inbox inbox_;
-  AlignedBytes own_kept_;
+  AlignedBytes own_kept_, own_notes_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> own_flags_;
   std::unique_ptr<Messages> messages_;
 

@@ -56,6 +56,8 @@ void Exchange::keep_own() {
   Owner& owner = owners_[index(rank_)];
   Source& source = sources_[index(rank_)];
   const Blocks& blocks = request_.incoming[index(rank_)];
+  owner.notes = own_notes_.reserve(2 * aligned(request_.notes_to[index(rank_)]));
+  source.notes = owner.notes;
   if (blocks.empty()) return;
   owner.places = source.places = packed(blocks, Packs::kept);
   own_flags_ = std::make_unique<std::atomic<std::uint32_t>[]>(request_.outgoing[index(rank_)].size());
@@ -146,7 +148,7 @@ Result<bool> Exchange::share_inboxes(const std::vector<std::uint8_t>& near, cons
   const Status room = attempt([&]() -> Status {
     offers.resize(owners_.size());
     parts.resize(owners_.size() * owners_.size());
-    shape = inbox_shape(request_.incoming, near, direct[index(rank_)] == 0);
+    shape = inbox_shape(request_.incoming, request_.notes_from, near, direct[index(rank_)] == 0);
     return {};
   });
   if (Status status = oob.go_on_together(room); !status.ok()) return status;
@@ -186,6 +188,7 @@ Status Exchange::attach_inboxes(const std::vector<std::uint8_t>& near, const std
     owner.reach = direct[rank] != 0 ? Reach::direct : Reach::staged;
     const InboxPart& theirs = part_of(rank, index(rank_));
     owner.flags = owner.inbox.flags(theirs);
+    owner.notes = owner.inbox.notes(theirs);
     owner.inbox_slices = owner.inbox.slices(theirs);
     owner.places = packed(request_.outgoing[rank], owner.reach == Reach::staged ? Packs::all : Packs::kept);
     Source& source = sources_[rank];
@@ -193,6 +196,7 @@ Status Exchange::attach_inboxes(const std::vector<std::uint8_t>& near, const std
     source.near = true;
     source.flags = inbox_.flags(own);
     source.staged = direct[index(rank_)] == 0;
+    source.notes = inbox_.notes(own);
     source.slices = inbox_.slices(own);
     source.places = packed(request_.incoming[rank], source.staged ? Packs::all : Packs::kept);
   }
@@ -216,7 +220,9 @@ void Exchange::take_messages(const std::vector<std::uint8_t>& near) {
     partners.push_back({.rank = rank,
                         .channel = team_->connections.of(team_->routes().between(rank_, rank)),
                         .outgoing = &request_.outgoing[index(rank)],
-                        .incoming = &request_.incoming[index(rank)]});
+                        .incoming = &request_.incoming[index(rank)],
+                        .note_to = request_.notes_to[index(rank)],
+                        .note_from = request_.notes_from[index(rank)]});
   }
   if (!partners.empty()) messages_ = std::make_unique<Messages>(partners, request_.output);
 }

@@ -20,6 +20,7 @@ namespace plait::fused {
 
 // Where a source finds its part of an inbox.
 struct InboxPart {
+  std::uint64_t notes_at = 0;  // two by turns, as the announcements
   std::uint64_t flags_at = 0;
   std::uint64_t slices_at = 0;  // 0: they do not come here
 };
@@ -29,8 +30,12 @@ struct InboxShape {
   std::uint64_t bytes = 0;
 };
 
-// For sources that share memory with the rank (by rank: not 0), whose slices are `incoming`.
-InboxShape inbox_shape(std::span<const Blocks> incoming, std::span<const std::uint8_t> near, bool staged);
+// For sources that share memory with the rank (by rank: not 0), whose slices are `incoming`, and whose notes so long.
+InboxShape inbox_shape(std::span<const Blocks> incoming, std::span<const std::uint64_t> note_bytes,
+                       std::span<const std::uint8_t> near, bool staged);
+
+// Where a run's note lies in the two of a source.
+constexpr std::uint64_t note_offset(std::uint32_t run, std::uint64_t bytes) { return run % 2 * aligned(bytes); }
 
 class Inbox {
  public:
@@ -41,6 +46,7 @@ class Inbox {
   std::atomic<std::uint32_t>* flags(const InboxPart& part) const {
     return at<std::atomic<std::uint32_t>>(part.flags_at);
   }
+  std::byte* notes(const InboxPart& part) const { return memory_.data() + part.notes_at; }
   std::byte* slices(const InboxPart& part) const { return memory_.data() + part.slices_at; }
 
   bool exists() const { return memory_.data() != nullptr; }

@@ -9,8 +9,8 @@
 namespace plait::fused {
 namespace {
 
-BoundSpan announcement_span(std::size_t place) {
-  return {.offset = place * sizeof(Announcement), .bytes = sizeof(Announcement), .space = Space::scratch};
+BoundSpan announcement_span(std::uint64_t at, std::uint64_t note_bytes) {
+  return {.offset = at, .bytes = sizeof(Announcement) + note_bytes, .space = Space::scratch};
 }
 
 RunGrid grid_of(const Block& block, std::uint64_t pitch) {
@@ -51,13 +51,16 @@ void Messages::lay_out(Lane& lane, std::uint32_t number, const Output& output) {
   lane.kept_places = packed(incoming, Packs::kept);
   for (std::uint64_t& place : lane.kept_places) place += lane.places.back();
   std::byte* memory = lane.memory.reserve(std::max<std::uint64_t>(lane.kept_places.back(), 1));
-  lane.buffers.base = {memory, output.data, reinterpret_cast<std::byte*>(lane.announcements.data())};
+  const std::uint64_t heard_at = aligned(sizeof(Announcement) + lane.partner.note_to);
+  lane.said = lane.announcements.reserve(heard_at + sizeof(Announcement) + lane.partner.note_from);
+  lane.heard = lane.said + heard_at;
+  lane.buffers.base = {memory, output.data, lane.said};
   lane.finished = std::make_unique<std::atomic<std::uint32_t>[]>(outgoing.size());
   lane.come = std::make_unique<std::atomic<std::uint32_t>[]>(incoming.size());
-  lane.send_spans.push_back(announcement_span(0));
+  lane.send_spans.push_back(announcement_span(0, lane.partner.note_to));
   for (std::size_t slice = 0; slice < outgoing.size(); ++slice)
     lane.send_spans.push_back({.offset = lane.places[slice], .bytes = outgoing[slice].bytes(), .space = Space::input});
-  lane.receive_spans.push_back(announcement_span(1));
+  lane.receive_spans.push_back(announcement_span(heard_at, lane.partner.note_from));
   for (std::size_t slice = 0; slice < incoming.size(); ++slice) {
     lane.grids.push_back(grid_of(incoming[slice], output.pitch));
     if (incoming[slice].kept) {
@@ -75,10 +78,22 @@ void Messages::lay_out(Lane& lane, std::uint32_t number, const Output& output) {
       made.push_back(transfer_of(kind, lane.partner.rank,
                                  {.spans = &span, .count = 1, .buffers = &lane.buffers, .grids = lane.grids.data()}));
     for (Transfer& transfer : made) transfer.step = number;
-    made.back().last_of_lane = true;
   };
   transfers(StepKind::send, lane.send_spans, lane.sends);
   transfers(StepKind::recv, lane.receive_spans, lane.receives);
+  // Nothing may follow an announcement, as it seems then.
+  const bool varies = std::ranges::any_of(outgoing, &Block::varies);
+  lane.sends.front().last_of_lane = varies || outgoing.empty();
+  lane.last_out = outgoing.empty() ? 0 : outgoing.size() - 1;
+}
+
+void Messages::set_rows(std::size_t lane, std::uint64_t outgoing, std::uint64_t incoming) {
+  Lane& one = *lanes_[lane];
+  one.rows_out = outgoing;
+  one.rows_in = incoming;
+  const Blocks& blocks = *one.partner.outgoing;
+  one.last_out = blocks.empty() ? 0 : blocks.size() - 1;
+  while (one.last_out > 0 && blocks[one.last_out].bytes_of(outgoing) == 0) --one.last_out;
 }
 
 Target Messages::target(std::size_t lane, std::uint32_t slice) const {
@@ -95,14 +110,14 @@ void Messages::begin(const Announcement& mine) {
   ended_ = 0;
   complete_.store(all_ == 0, std::memory_order_relaxed);
   for (const auto& lane : lanes_) {
-    lane->announcements[0] = mine;
+    std::memcpy(lane->said, &mine, sizeof mine);
     lane->sent = lane->received = 0;
     lane->has_heard = false;
   }
 }
 
 const Announcement* Messages::heard(std::size_t lane) const {
-  return lanes_[lane]->has_heard ? &lanes_[lane]->announcements[1] : nullptr;
+  return lanes_[lane]->has_heard ? reinterpret_cast<const Announcement*>(lanes_[lane]->heard) : nullptr;
 }
 
 void Messages::record(WorkerLane* trace) {
@@ -126,6 +141,10 @@ void Messages::end(const Transfer& transfer) {
   if (trace_ != nullptr) note(*lanes_[transfer.step], transfer);
   lanes_[transfer.step]->take_note(transfer, run_);
   under_way_.fetch_sub(1, std::memory_order_release);
+  count_end();
+}
+
+void Messages::count_end() {
   if (++ended_ == all_) complete_.store(true, std::memory_order_release);
 }
 
@@ -152,15 +171,36 @@ Result<bool> Messages::start(Lane& lane, Transfer& transfer) {
   return done;
 }
 
+// As much as there is of it in this run: of some there is nothing.
+Result<bool> Messages::start_slice(Lane& lane, std::size_t slice, StepKind kind) {
+  const bool sends = kind == StepKind::send;
+  const Block& block = (sends ? *lane.partner.outgoing : *lane.partner.incoming)[slice];
+  Transfer& transfer = (sends ? lane.sends : lane.receives)[slice + 1];
+  const std::uint64_t bytes = block.bytes_of(sends ? lane.rows_out : lane.rows_in);
+  if (bytes == 0) {
+    count_end();
+    return true;
+  }
+  (sends ? lane.send_spans : lane.receive_spans)[slice + 1].bytes = transfer.bytes = bytes;
+  transfer.last_of_lane = slice == lane.last_out;
+  return start(lane, transfer);
+}
+
 // Receives first: a message that finds one is copied once.
 Result<bool> Messages::start_all(Lane& lane, bool go) {
   bool any = false;
-  const std::size_t receives = go ? lane.receives.size() : 1, sends = go ? lane.sends.size() : 1;
-  for (; lane.received < receives; any = true)
-    if (Result<bool> done = start(lane, lane.receives[lane.received++]); !done.ok()) return done;
-  for (; lane.sent < sends; any = true) {
-    if (lane.sent > 0 && lane.finished[lane.sent - 1].load(std::memory_order_acquire) != run_) break;
-    if (Result<bool> done = start(lane, lane.sends[lane.sent++]); !done.ok()) return done;
+  if (lane.received == 0) {
+    for (Transfer* announcement : {&lane.receives[0], &lane.sends[0]})
+      if (Result<bool> done = start(lane, *announcement); !done.ok()) return done;
+    lane.received = lane.sent = 1;
+    any = true;
+  }
+  if (!go) return any;
+  for (; lane.received < lane.receives.size(); any = true)
+    if (Result<bool> done = start_slice(lane, lane.received++ - 1, StepKind::recv); !done.ok()) return done;
+  for (; lane.sent < lane.sends.size(); any = true) {
+    if (lane.finished[lane.sent - 1].load(std::memory_order_acquire) != run_) break;
+    if (Result<bool> done = start_slice(lane, lane.sent++ - 1, StepKind::send); !done.ok()) return done;
   }
   return any;
 }

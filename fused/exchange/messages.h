@@ -3,7 +3,6 @@
 // channel pairs messages by their order.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +26,7 @@ class Messages {
     Channel* channel;
     const Blocks* outgoing;
     const Blocks* incoming;
+    std::uint64_t note_to = 0, note_from = 0;  // bytes behind the announcements
   };
   // Throws where memory is short. The blocks outlive it.
   Messages(const std::vector<Partner>& partners, const Output& output);
@@ -49,6 +49,12 @@ class Messages {
 
   // ---- For one thread at a time ----
 
+  // What goes with the next announcement: to be written before begin().
+  std::byte* note_to(std::size_t lane) const { return lanes_[lane]->said + sizeof(Announcement); }
+  // What came with the last one. Precondition: heard().
+  const std::byte* note_from(std::size_t lane) const { return lanes_[lane]->heard + sizeof(Announcement); }
+  // How many rows the pair's slices that vary have in this run, each way. Before they go or come.
+  void set_rows(std::size_t lane, std::uint64_t outgoing, std::uint64_t incoming);
   // The run's announcement goes to all partners with the first turn. Precondition: the last run is over: is_idle().
   void begin(const Announcement& mine);
   // A glance; true when anything moved. `go`: all ranks are well, so that slices may go, and come.
@@ -68,13 +74,16 @@ class Messages {
     std::unique_ptr<std::atomic<std::uint32_t>[]> finished;  // by slice: the last run in which it was
     std::vector<std::uint64_t> kept_places;                  // by slice that comes, in `memory`
     std::unique_ptr<std::atomic<std::uint32_t>[]> come;      // by slice that comes: the last run in which it has
-    std::array<Announcement, 2> announcements{};             // said, and heard
+    AlignedBytes announcements;                              // what is said, and what is heard; each with its note
+    std::byte *said = nullptr, *heard = nullptr;
     Buffers buffers;             // input: `memory`; output: the rank's; scratch: the announcements
     std::vector<RunGrid> grids;  // of the slices that come
     std::vector<BoundSpan> send_spans, receive_spans;
     std::vector<std::uint64_t> began_ns;    // by send; only with a trace
     std::vector<Transfer> sends, receives;  // an announcement, then the slices; their step is the lane's number
     std::size_t sent = 0, received = 0;     // that have begun in this run
+    std::uint64_t rows_out = 0, rows_in = 0;
+    std::size_t last_out = 0;  // of the slices that go in this run
     bool has_heard = false;
 
     void take_note(const Transfer& transfer, std::uint32_t run);
@@ -83,8 +92,10 @@ class Messages {
   static void lay_out(Lane& lane, std::uint32_t number, const Output& output);
   Result<bool> start_all(Lane& lane, bool go);
   Result<bool> start(Lane& lane, Transfer& transfer);
+  Result<bool> start_slice(Lane& lane, std::size_t slice, StepKind kind);
   void end(const Transfer& transfer);
   void note(const Lane& lane, const Transfer& transfer);
+  void count_end();
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<Channel*> channels_;  // each once

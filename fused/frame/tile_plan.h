@@ -59,6 +59,8 @@ class TilePlan : public FusedPlan, protected TileWork {
 
   // ---- For operators ----
 
+  // Whether a run may begin now: before anything of the last one is changed.
+  Status may_begin() const { return run_->may_start(); }
   // Does not block; allocates nothing, but what a channel takes. With one worker the computation is wait()'s.
   Status begin(const Complaint* complaint) { return run_->start(complaint); }
   int rank() const { return ground_->rank(); }

@@ -6,14 +6,6 @@
 #include <utility>
 
 namespace plait::fused {
-namespace {
-
-// Rows of a slice are so many, or a multiple: slices lie one behind the other then, at aligned places, so that blocks
-// may reach over several.
-constexpr std::int64_t rows_without_gaps = slice_alignment / sizeof(float);
-
-}  // namespace
-
 // ---- Making ----
 
 Status AllGatherGemm::read(const GemmArguments& given, int, int) {
@@ -44,8 +36,7 @@ Blocks AllGatherGemm::slices_of(int source) const {
 
 Status AllGatherGemm::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   const std::uint64_t own_bytes = static_cast<std::uint64_t>(rows_of(0).length()) * problem_.input_pitch();
-  const auto rows = static_cast<std::int64_t>(slice_bytes_for(own_bytes) / problem_.input_pitch());
-  slice_rows_ = std::max<std::int64_t>(rows / rows_without_gaps, 1) * rows_without_gaps;
+  slice_rows_ = rows_without_gaps(static_cast<std::int64_t>(slice_bytes_for(own_bytes) / problem_.input_pitch()));
   block_ = block_shape(rows_of(0).length(), problem_.columns, std::numeric_limits<std::size_t>::max());
   for (int other = 0; other < ranks(); ++other) {
     const bool self = other == rank();
@@ -60,17 +51,8 @@ Status AllGatherGemm::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   return {};
 }
 
-// This rank's own rows first; then those of the others, as they are likely to come: they were sent in the order in
-// which each rank begins behind itself.
 void AllGatherGemm::line_up_sources(const TileRunRequest& run) {
-  std::vector<int> order = {rank()};
-  for (const bool far : {false, true})
-    for (int step = 1; step < ranks(); ++step) {
-      const int source = (rank() + ranks() - step) % ranks();
-      if ((run.node_of[static_cast<std::size_t>(source)] != run.node_of[static_cast<std::size_t>(rank())]) == far)
-        order.push_back(source);
-    }
-  for (const int source : order) {
+  for (const int source : arrival_order(run.node_of, rank())) {
     const Range rows = rows_of(source);
     const bool any = rows.length() > 0 && problem_.columns > 0;
     sources_.push_back({.rank = source,
@@ -83,6 +65,7 @@ void AllGatherGemm::line_up_sources(const TileRunRequest& run) {
 // ---- A run ----
 
 Status AllGatherGemm::start(const float* x) {
+  if (Status status = may_begin(); !status.ok()) return status;
   const Complaint complaint;
   const bool bad = x == nullptr && rows_of(rank()).length() > 0;
   x_ = x;
@@ -110,11 +93,7 @@ Range AllGatherGemm::rows_in(const Source& source, const Task& task) const {
 
 bool AllGatherGemm::is_ready(const Task& task) const noexcept {
   const Source& source = source_of(task);
-  if (source.rank == rank()) return true;
-  const Range rows = rows_in(source, task);
-  for (std::int64_t slice = rows.begin / slice_rows_; slice * slice_rows_ < rows.end; ++slice)
-    if (!run().exchange().has_come(source.rank, static_cast<std::uint32_t>(slice))) return false;
-  return true;
+  return source.rank == rank() || have_come(source.rank, rows_in(source, task), slice_rows_);
 }
 
 void AllGatherGemm::follow(const Task& task, int worker) noexcept {

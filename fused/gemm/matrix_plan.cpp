@@ -18,6 +18,12 @@ void MatrixPlan::prepare() {
   for (int of = 0; of < ranks(); ++of) breathes_ |= run().exchange().reach(of) == Reach::messages;
 }
 
+bool MatrixPlan::have_come(int source, const Range& rows, std::int64_t slice_rows) const {
+  for (std::int64_t slice = rows.begin / slice_rows; slice * slice_rows < rows.end; ++slice)
+    if (!run().exchange().has_come(source, static_cast<std::uint32_t>(slice))) return false;
+  return true;
+}
+
 void MatrixPlan::multiply(const GemmTile& tile, int worker) noexcept {
   if (!breathes_ || tile.depth <= depth_between_breaths) return gemm_(tile);
   GemmTile part = tile;

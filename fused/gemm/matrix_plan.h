@@ -4,6 +4,7 @@
 #include "fused/frame/tile_plan.h"
 #include "fused/kernels/gemm.h"
 #include "fused/layer.h"
+#include "fused/tiles/tiles.h"
 
 namespace plait::fused {
 
@@ -12,6 +13,8 @@ class MatrixPlan : public TilePlan {
   void prepare() override;
   // For tiles and tasks. A product that takes long is made in parts of its depth, where messages must move meanwhile.
   void multiply(const GemmTile& tile, int worker) noexcept;
+  // Whether rows of a source's have, of which each slice has `slice_rows`.
+  bool have_come(int source, const Range& rows, std::int64_t slice_rows) const;
 
  private:
   Gemm gemm_;

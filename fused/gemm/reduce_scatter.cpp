@@ -74,6 +74,7 @@ void GemmReduceScatter::prepare() {
 // ---- A run ----
 
 Status GemmReduceScatter::start(const float* x) {
+  if (Status status = may_begin(); !status.ok()) return status;
   const Complaint complaint;
   const bool bad = x == nullptr && problem_.depth > 0;
   x_ = x;

@@ -63,6 +63,7 @@ void Gemv::prepare() {
 // ---- A run ----
 
 Status Gemv::start(const float* x) {
+  if (Status status = may_begin(); !status.ok()) return status;
   Complaint complaint;
   const bool bad = complains(problem_, x, complaint);
   x_ = x;

@@ -72,9 +72,14 @@ void TileRun::arm() {
 
 // ---- A run ----
 
-Status TileRun::start(const Complaint* complaint) {
+Status TileRun::may_start() const {
   if (!failure_.ok()) return failure_;
   if (started_) return {Code::unsupported, "start: the plan's last run has not been waited for"};
+  return {};
+}
+
+Status TileRun::start(const Complaint* complaint) {
+  if (Status status = may_start(); !status.ok()) return status;
   for (const auto& queue : queues_) queue->next.store(0, std::memory_order_relaxed);
   for (Chain& chain : chains_) {
     chain.next.store(0, std::memory_order_relaxed);

@@ -74,6 +74,8 @@ class TileRun {
   TileRun(const TileRun&) = delete;
   TileRun& operator=(const TileRun&) = delete;
 
+  // Not while one is under way, nor after a failure.
+  Status may_start() const;
   // Begins a run, of which this rank may complain. Does not block; allocates nothing, but what a channel takes. With
   // one worker all is computed in wait().
   Status start(const Complaint* complaint);

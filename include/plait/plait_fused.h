@@ -190,12 +190,81 @@ PLAIT_API int plait_fused_all_gather_gemm_start(plait_fused plan, const float* x
 /* That and plait_fused_wait(). */
 PLAIT_API int plait_fused_all_gather_gemm_run(plait_fused plan, const float* x);
 
+/* ---- A layer of experts that are spread over the ranks (mixture of experts), in two halves. Each rank has some
+ * tokens, each of which chooses some experts; and some experts, numbered from rank 0's on. All matrices are f32, row
+ * after row, without gaps. Runs differ in what is chosen: a plan has room for `capacity` rows from each rank to each.
+ * ---- */
+
+struct plait_fused_moe {
+  int64_t tokens;          /* of this rank, 0 or more */
+  int64_t choices;         /* of a token, 1 to 64; the same on all ranks */
+  int64_t experts;         /* of this rank, 0 or more */
+  int64_t depth;           /* of the weights: how many rows they have; the same on all ranks */
+  int64_t columns;         /* of the weights and of the output; the same on all ranks */
+  int64_t capacity;        /* choices of one rank's tokens for one rank's experts at most; the same on all ranks */
+  int type;                /* PLAIT_FUSED_F32 */
+  const void* const* data; /* by expert of this rank: weights, depth x columns. Kept in use by the plan */
+};
+
+/* Dispatch: tokens go to the experts that they have chosen, and each expert multiplies them by its weights: a product
+ * begins as soon as its rows have come.
+ *
+ * Makes a plan. Everything as for plait_fused_gemv_create(), but:
+ *
+ *   output   ranks x capacity x columns f32. The part of each rank has a row for each of its choices: first those for
+ *            this rank's first expert, in the order of the tokens, then those for the second one, and so on. Other rows
+ *            are left alone. NULL where this rank has no experts
+ *   counts   ranks x experts numbers, written by plait_fused_wait(): how many rows each rank has for each expert
+ *   options  slice: bytes of tokens
+ *
+ * The list is not needed afterwards, the weights are. */
+PLAIT_API int plait_fused_moe_dispatch_create(MPI_Comm comm, const struct plait_fused_moe* shape, float* output,
+                                              int64_t* counts, const char* options, plait_fused* plan);
+
+/* Begins a run.
+ *
+ *   x        this rank's tokens, tokens x depth
+ *   experts  tokens x choices numbers of experts, among those of all ranks; -1: none, the choice is dropped
+ *
+ * These stay as they are, and the output is left alone, until plait_fused_wait(). Does not block. With one worker all
+ * is computed in plait_fused_wait(). What is wrong with the arguments, or over the capacity, is said there. */
+PLAIT_API int plait_fused_moe_dispatch_start(plait_fused plan, const float* x, const int32_t* experts);
+
+/* That and plait_fused_wait(). */
+PLAIT_API int plait_fused_moe_dispatch_run(plait_fused plan, const float* x, const int32_t* experts);
+
+/* Combine: each expert multiplies the rows that it has by its weights, and the results go to the tokens that have
+ * chosen it. A token gets the sum of the results of its choices, each times its weight, in the order of the choices:
+ * the same bits in every run of the same choices. A token all of whose choices are dropped gets 0.
+ *
+ * Makes a plan. Everything as for plait_fused_gemv_create(), but:
+ *
+ *   output   tokens x columns f32. NULL where this rank has no tokens */
+PLAIT_API int plait_fused_moe_combine_create(MPI_Comm comm, const struct plait_fused_moe* shape, float* output,
+                                             const char* options, plait_fused* plan);
+
+/* Begins a run.
+ *
+ *   x        ranks x capacity x depth f32, with rows as a dispatch of the same choices leaves them; others are not
+ *            looked at. NULL where this rank has no experts
+ *   experts  as for the dispatch
+ *   weights  tokens x choices factors; those of dropped choices are not looked at
+ *
+ * As for plait_fused_moe_dispatch_start(). */
+PLAIT_API int plait_fused_moe_combine_start(plait_fused plan, const float* x, const int32_t* experts,
+                                            const float* weights);
+
+/* That and plait_fused_wait(). */
+PLAIT_API int plait_fused_moe_combine_run(plait_fused plan, const float* x, const int32_t* experts,
+                                          const float* weights);
+
 /* ---- All plans ---- */
 
 /* Ends a run: blocks until this rank's output (or tables) is complete, and what it gave may be changed. Where what one
- * rank gave cannot be used (an index that is no row, an offset that is negative or descends, a missing list or vector),
- * all ranks return an error that names the argument, the rank and the value; no output or table has been touched then,
- * and the plan can be started again. After a failed transfer it can only be freed. */
+ * rank gave cannot be used (an index that is no row, an offset that is negative or descends, more rows than there is
+ * room for, a missing list or vector), all ranks return an error that names the argument, the rank and the value; no
+ * output or table has been touched then, and the plan can be started again. After a failed transfer it can only be
+ * freed. */
 PLAIT_API int plait_fused_wait(plait_fused plan);
 
 /* What was planned, as JSON: the workers, this rank's slices and tiles, and how many ranks they reach directly, by way

@@ -73,6 +73,12 @@
   X(fused_all_gather_gemm_create)     \
   X(fused_all_gather_gemm_start)      \
   X(fused_all_gather_gemm_run)        \
+  X(fused_moe_dispatch_create)        \
+  X(fused_moe_dispatch_start)         \
+  X(fused_moe_dispatch_run)           \
+  X(fused_moe_combine_create)         \
+  X(fused_moe_combine_start)          \
+  X(fused_moe_combine_run)            \
   X(fused_wait)                       \
   X(fused_describe)                   \
   X(fused_free)

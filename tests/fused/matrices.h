@@ -27,12 +27,12 @@ class ExpectedMatrix {
   void add_product(const Matrix& a, std::int64_t first_row, const Matrix& b);
   void add_row(std::int64_t row, const float* a, const Matrix& b, double factor = 1);
 
-  // What is wrong with `rows` of an output of f32; nothing: "". Of K products and a sum over N parts in any order, each
-  // at most one rounding: (2 K + N) * 2^-24 of the magnitudes.
-  std::string compare(const float* output, int parts) const;
+  // What is wrong with an output of f32 that has at most so many roundings an element; nothing: "". Each is at most
+  // 2^-24 of the magnitudes. Of K products and their sum in any order there are 2 K.
+  std::string compare(const float* output, std::int64_t roundings) const;
 
  private:
-  std::int64_t rows_, columns_, depth_ = 0;
+  std::int64_t rows_, columns_;
   std::vector<double> values_, magnitudes_;
 };
 

@@ -112,7 +112,7 @@ class PlansOf : public testing::Test {
     });
   }
 
-  // Without anything between the runs: a rank may be a run ahead of another.
+  // Without a word between the runs: a rank may be a run ahead of another.
   std::string run_at_once(const Case& given, int rounds) {
     return make(given, [&](Rank& rank) -> std::string {
       if (!rank.made.ok()) return rank.made.status().message();
@@ -120,6 +120,7 @@ class PlansOf : public testing::Test {
       std::vector<std::vector<float>> expected;
       for (int round = 0; round < rounds; ++round) {
         rank.draw(round % 3);
+        rank.output.fill();
         if (std::string wrong = round < 3 ? rank.run(round) : rank.run_once(); !wrong.empty()) return wrong;
         const float* output = rank.output.data();
         if (round < 3) expected.emplace_back(output, output + floats);

@@ -96,15 +96,18 @@ struct GemmKind {
     const std::int64_t columns = rank.given.columns[static_cast<std::size_t>(rank.rank)];
     ExpectedMatrix expected(output_rows(rank.given, rank.rank), columns);
     if (!gathers) {
-      for (const RankMatrices& of : rank.all)
+      std::int64_t roundings = 0;
+      for (const RankMatrices& of : rank.all) {
         expected.add_product(of.x, share(rank.given, rank.rank).begin, of.weights);
-      return expected.compare(rank.output.data(), rank.given.ranks.ranks);
+        roundings += 2 * of.weights.rows;
+      }
+      return expected.compare(rank.output.data(), roundings + rank.given.ranks.ranks);
     }
     Matrix x{.rows = rank.given.rows, .columns = rank.own().weights.rows, .elements = {}};
     for (const RankMatrices& of : rank.all)
       x.elements.insert(x.elements.end(), of.x.elements.begin(), of.x.elements.end());
     expected.add_product(x, 0, rank.own().weights);
-    return expected.compare(rank.output.data(), 1);
+    return expected.compare(rank.output.data(), 2 * x.columns);
   }
 };
 

@@ -26,17 +26,20 @@ void expect_apart(const std::map<std::uint64_t, std::uint64_t>& places, std::uin
 
 TEST(Inbox, HasAPlaceForEverything) {
   const std::vector<Blocks> incoming = {some_blocks(5, 100), {}, some_blocks(40, 7), some_blocks(3, 4096)};
+  const std::vector<std::uint64_t> notes = {24, 8, 0, 100};
   const std::vector<std::uint8_t> near = {1, 0, 1, 1};
   for (const bool staged : {false, true}) {
-    const InboxShape shape = inbox_shape(incoming, near, staged);
+    const InboxShape shape = inbox_shape(incoming, notes, near, staged);
     std::map<std::uint64_t, std::uint64_t> places;
     for (std::size_t source = 0; source < incoming.size(); ++source) {
       if (near[source] == 0) continue;
+      for (const std::uint32_t run : {0u, 1u})
+        if (notes[source] > 0) places[shape.parts[source].notes_at + note_offset(run, notes[source])] = notes[source];
       places[shape.parts[source].flags_at] = incoming[source].size() * sizeof(std::atomic<std::uint32_t>);
       EXPECT_EQ(shape.parts[source].slices_at != 0, staged);
       if (staged) places[shape.parts[source].slices_at] = packed(incoming[source]).back();
     }
-    EXPECT_EQ(places.size(), staged ? 6u : 3u);
+    EXPECT_EQ(places.size(), staged ? 10u : 7u);
     expect_apart(places, shape.bytes);
   }
 }

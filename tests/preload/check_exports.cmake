@@ -53,7 +53,8 @@ foreach(name ${allocator} plait_alloc plait_free plait_version plait_set_enabled
         plait_fused_embedding_back_run plait_fused_gemv_create plait_fused_gemv_start plait_fused_gemv_run
         plait_fused_gemm_reduce_scatter_create plait_fused_gemm_reduce_scatter_start plait_fused_gemm_reduce_scatter_run
         plait_fused_all_gather_gemm_create plait_fused_all_gather_gemm_start plait_fused_all_gather_gemm_run
-        plait_fused_wait plait_fused_describe plait_fused_free)
+        plait_fused_moe_dispatch_create plait_fused_moe_dispatch_start plait_fused_moe_dispatch_run
+        plait_fused_moe_combine_create plait_fused_moe_combine_start plait_fused_moe_combine_run plait_fused_wait plait_fused_describe plait_fused_free)
   if(NOT name IN_LIST names)
     message(FATAL_ERROR "${LIBRARY} does not export ${name}")
   endif()

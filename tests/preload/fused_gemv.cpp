@@ -66,6 +66,7 @@ struct GemvKind {
     const plait_fused_gemv shape = shape_of(given, own);
     return plait_fused_gemv_create(MPI_COMM_WORLD, &shape, output, given.options.c_str(), plan);
   }
+  static void use(RankWeights& own, const RankWeights& other) { own.x = other.x; }
   static int start(plait_fused plan, const RankWeights& own) { return plait_fused_gemv_start(plan, own.x.data()); }
   static int run(plait_fused plan, const RankWeights& own) { return plait_fused_gemv_run(plan, own.x.data()); }
   static std::string wrong(const GemvCase& given, const std::vector<RankWeights>& all, const float* output) {

@@ -6,6 +6,7 @@
 //   some_case(random)             any; small_case(random): one for many repetitions. On all ranks the same
 //   make_data(given, rank), draw(given, rank, round, data), floats(given): of this rank's output
 //   create(given, data, output, plan), start(plan, data), run(plan, data)
+//   use(data, other): the inputs of a run are others; what a plan is made of stays
 //   wrong(given, all, output)     what is wrong with the output; nothing: ""
 #pragma once
 
@@ -164,7 +165,8 @@ void try_often(Random& random, const Settings& settings) {
     }
     for (int round = 0; round < settings.repetitions; ++round) {
       const auto set = static_cast<std::size_t>(round % sets);
-      plan.own() = data[set];
+      Kind::use(plan.own(), data[set]);
+      plan.fill();
       expect(plan.run() == MPI_SUCCESS, "run");
       expect(plan.is_result(expected[set]), given.name + ", repetition " + std::to_string(round));
     }

@@ -8,6 +8,8 @@
 #include "fused/gemm/reduce_scatter.h"
 #include "fused/gemv/gemv.h"
 #include "fused/ground/fused_plan.h"
+#include "fused/moe/combine.h"
+#include "fused/moe/dispatch.h"
 #include "plait/plait_fused.h"
 #include "plugin/layer.h"
 #include "plugin/mpi/call/lifecycle.h"
@@ -30,6 +32,9 @@ using plait::fused::GemmReduceScatter;
 using plait::fused::Gemv;
 using plait::fused::GemvArguments;
 using plait::fused::Lookup;
+using plait::fused::MoeArguments;
+using plait::fused::MoeCombine;
+using plait::fused::MoeDispatch;
 
 static_assert(static_cast<int>(plait::fused::RowType::f32) == PLAIT_FUSED_F32 &&
               static_cast<int>(plait::fused::RowType::bf16) == PLAIT_FUSED_BF16 &&
@@ -79,6 +84,18 @@ GemmArguments arguments_of(const plait_fused_gemm* shape) {
           .weights = shape->data};
 }
 
+MoeArguments arguments_of(const plait_fused_moe* shape) {
+  if (shape == nullptr) return {};
+  return {.tokens = shape->tokens,
+          .choices = shape->choices,
+          .experts = shape->experts,
+          .depth = shape->depth,
+          .columns = shape->columns,
+          .capacity = shape->capacity,
+          .type = shape->type,
+          .weights = shape->data};
+}
+
 template <class Plan, class Arguments>
 int create(MPI_Comm comm, const Arguments& arguments, plait_fused* plan) {
   using namespace plait::plugin;
@@ -92,28 +109,18 @@ int create(MPI_Comm comm, const Arguments& arguments, plait_fused* plan) {
   return MPI_SUCCESS;
 }
 
-// Of any kind, from what the program gives: `read` makes the operator's arguments of it.
-template <class Plan, class Read>
-int create_from(MPI_Comm comm, Read&& read, const char* options, plait_fused* plan) {
+// Of any kind, from what the program gives.
+template <class Plan, class Arguments>
+int create_from(MPI_Comm comm, Arguments arguments, void* output, const char* options, plait_fused* plan) {
   if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(comm, &inter); error != MPI_SUCCESS) return error;
   if (inter != 0) return plait::plugin::raise_error(comm, MPI_ERR_COMM);
   if (plan != nullptr) *plan = PLAIT_FUSED_NULL;
-  auto arguments = read();
+  arguments.output = output;
   arguments.options = options;
   arguments.wants_plan = plan != nullptr;
   return plait::plugin::guarded(comm, [&] { return create<Plan>(comm, arguments, plan); });
-}
-
-template <class Plan, class Shape>
-int create_with_output(MPI_Comm comm, const Shape* shape, void* output, const char* options, plait_fused* plan) {
-  const auto read = [&] {
-    auto arguments = arguments_of(shape);
-    arguments.output = output;
-    return arguments;
-  };
-  return create_from<Plan>(comm, read, options, plan);
 }
 
 template <class Step>
@@ -151,7 +158,7 @@ extern "C" {
 
 int plait_fused_embedding_create(MPI_Comm comm, const plait_fused_embedding* shape, void* output, const char* options,
                                  plait_fused* plan) {
-  return create_with_output<Embedding>(comm, shape, output, options, plan);
+  return create_from<Embedding>(comm, arguments_of(shape), output, options, plan);
 }
 
 int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
@@ -166,15 +173,12 @@ int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t 
 
 int plait_fused_embedding_back_create(MPI_Comm comm, const plait_fused_embedding* shape, void* const* data,
                                       const float* gradients, const char* options, plait_fused* plan) {
-  const auto read = [&] {
-    EmbeddingArguments arguments = arguments_of(shape);
-    arguments.direction = plait::fused::Direction::back;
-    arguments.data = data;
-    arguments.targets = data;
-    arguments.gradients = gradients;
-    return arguments;
-  };
-  return create_from<EmbeddingBack>(comm, read, options, plan);
+  EmbeddingArguments arguments = arguments_of(shape);
+  arguments.direction = plait::fused::Direction::back;
+  arguments.data = data;
+  arguments.targets = data;
+  arguments.gradients = gradients;
+  return create_from<EmbeddingBack>(comm, arguments, nullptr, options, plan);
 }
 
 int plait_fused_embedding_back_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
@@ -189,7 +193,7 @@ int plait_fused_embedding_back_run(plait_fused plan, const int64_t* indices, int
 
 int plait_fused_gemv_create(MPI_Comm comm, const plait_fused_gemv* shape, float* output, const char* options,
                             plait_fused* plan) {
-  return create_with_output<Gemv>(comm, shape, output, options, plan);
+  return create_from<Gemv>(comm, arguments_of(shape), output, options, plan);
 }
 
 int plait_fused_gemv_start(plait_fused plan, const float* x) { return start<Gemv>(plan, x); }
@@ -198,7 +202,7 @@ int plait_fused_gemv_run(plait_fused plan, const float* x) { return run<Gemv>(pl
 
 int plait_fused_gemm_reduce_scatter_create(MPI_Comm comm, const plait_fused_gemm* shape, float* output,
                                            const char* options, plait_fused* plan) {
-  return create_with_output<GemmReduceScatter>(comm, shape, output, options, plan);
+  return create_from<GemmReduceScatter>(comm, arguments_of(shape), output, options, plan);
 }
 
 int plait_fused_gemm_reduce_scatter_start(plait_fused plan, const float* x) {
@@ -209,12 +213,40 @@ int plait_fused_gemm_reduce_scatter_run(plait_fused plan, const float* x) { retu
 
 int plait_fused_all_gather_gemm_create(MPI_Comm comm, const plait_fused_gemm* shape, float* output, const char* options,
                                        plait_fused* plan) {
-  return create_with_output<AllGatherGemm>(comm, shape, output, options, plan);
+  return create_from<AllGatherGemm>(comm, arguments_of(shape), output, options, plan);
 }
 
 int plait_fused_all_gather_gemm_start(plait_fused plan, const float* x) { return start<AllGatherGemm>(plan, x); }
 
 int plait_fused_all_gather_gemm_run(plait_fused plan, const float* x) { return run<AllGatherGemm>(plan, x); }
+
+int plait_fused_moe_dispatch_create(MPI_Comm comm, const plait_fused_moe* shape, float* output, int64_t* counts,
+                                    const char* options, plait_fused* plan) {
+  MoeArguments arguments = arguments_of(shape);
+  arguments.counts = counts;
+  return create_from<MoeDispatch>(comm, arguments, output, options, plan);
+}
+
+int plait_fused_moe_dispatch_start(plait_fused plan, const float* x, const int32_t* experts) {
+  return start<MoeDispatch>(plan, MoeDispatch::Tokens{x, experts});
+}
+
+int plait_fused_moe_dispatch_run(plait_fused plan, const float* x, const int32_t* experts) {
+  return run<MoeDispatch>(plan, MoeDispatch::Tokens{x, experts});
+}
+
+int plait_fused_moe_combine_create(MPI_Comm comm, const plait_fused_moe* shape, float* output, const char* options,
+                                   plait_fused* plan) {
+  return create_from<MoeCombine>(comm, arguments_of(shape), output, options, plan);
+}
+
+int plait_fused_moe_combine_start(plait_fused plan, const float* x, const int32_t* experts, const float* weights) {
+  return start<MoeCombine>(plan, MoeCombine::Results{x, experts, weights});
+}
+
+int plait_fused_moe_combine_run(plait_fused plan, const float* x, const int32_t* experts, const float* weights) {
+  return run<MoeCombine>(plan, MoeCombine::Results{x, experts, weights});
+}
 
 int plait_fused_wait(plait_fused plan) {
   return step_of(plan, [](FusedPlan& any) { return any.wait(); });

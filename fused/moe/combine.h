@@ -1,0 +1,63 @@
+// The products of experts, and the all-to-all by which their results come to the tokens that have chosen them, in one:
+// what plait_fused_moe_combine_create() makes. A rank's input lies as a dispatch leaves its output. The output of each
+// rank is for each of its tokens the sum of the results of the experts that it has chosen, each times its weight.
+//
+// Steps and bytes: each result of an expert goes once to the token's rank, which keeps it, block by block; others' come
+// before the rank's own. A token's sum is made, some columns at once, when all results for it have come in these
+// columns, in the order of its choices: the same bits in every run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fused/kernels/weighted_sum.h"
+#include "fused/moe/moe_plan.h"
+
+namespace plait::fused {
+
+class MoeCombine final : public MoePlan {
+ public:
+  static Result<std::unique_ptr<MoeCombine>> make(Oob& all, const MoeArguments& arguments,
+                                                  const MakeMembers& make_members) {
+    return make_tile_plan<MoeCombine>(all, arguments, make_members);
+  }
+  ~MoeCombine() override { end(); }
+
+  Status read(const MoeArguments& given, int, int) { return read_arguments(given, MoeHalf::combine, problem_); }
+
+  // What one run is given; it stays as it is until wait().
+  struct Results {
+    const float* x = nullptr;               // ranks x capacity x depth
+    const std::int32_t* experts = nullptr;  // tokens x choices
+    const float* weights = nullptr;         // likewise
+  };
+  Status start(const Results& results);
+
+ private:
+  const char* name() const override { return "moe_combine"; }
+  Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void prepare() override;
+  Box box() const;
+  Pane pane() const;
+  Box elements_in(const Box& blocks) const;
+  Blocks slices() const;
+  // The slice that has a row of a pair's in a block of columns.
+  std::uint32_t slice_of(std::int64_t row, std::int64_t column_block) const;
+  Range tokens_in(const Task& task) const;
+  std::int64_t column_block_in(const Task& task) const { return task.number / token_blocks_; }
+  const float* result_of(const Routing::Place& place, std::int64_t column_block) const;
+
+  void heard(int rank) noexcept override;
+  void compute(const TilePlace& place) noexcept override;
+  std::int64_t tasks_of(int chain) const noexcept override;
+  bool is_ready(const Task& task) const noexcept override;
+  void follow(const Task& task, int worker) noexcept override;
+
+  BlockShape block_;
+  Grain grain_;
+  std::int64_t slice_rows_ = 1, row_slices_ = 1, slice_columns_ = 1, column_slices_ = 1, token_blocks_ = 0;
+  WeightedSum sum_ = nullptr;
+  Results results_;  // of the run at hand
+};
+
+}  // namespace plait::fused

@@ -1,0 +1,137 @@
+#include "fused/moe/dispatch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace plait::fused {
+
+// ---- Making ----
+
+Pane MoeDispatch::pane() const {
+  const Box box{{0, problem_.capacity}, {0, 1}};
+  return cut(box, {.slice_rows = slice_rows_, .slice_columns = 1, .tile_rows = slice_rows_});
+}
+
+Blocks MoeDispatch::slices() const {
+  Blocks blocks;
+  for (const Slice& slice : pane().slices)
+    blocks.push_back({.offset = 0,
+                      .row_bytes = static_cast<std::uint64_t>(problem_.depth) * sizeof(float),
+                      .rows = static_cast<std::uint64_t>(slice.box.rows.length()),
+                      .kept = true,
+                      .varies = true,
+                      .first = static_cast<std::uint64_t>(slice.box.rows.begin)});
+  return blocks;
+}
+
+// All pairs alike: as many rows as there may be.
+Status MoeDispatch::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
+  lay_out_notes(exchange);
+  const std::uint64_t row_bytes = static_cast<std::uint64_t>(problem_.depth) * sizeof(float);
+  const std::size_t slice = slice_bytes_for(static_cast<std::uint64_t>(problem_.capacity) * row_bytes);
+  slice_rows_ = rows_without_gaps(static_cast<std::int64_t>(slice / row_bytes));
+  block_ = block_shape(problem_.capacity, problem_.columns, std::numeric_limits<std::size_t>::max());
+  column_blocks_ = blocks_of(problem_.columns, block_.columns);
+  const auto most_pieces = static_cast<std::size_t>(problem_.capacity / block_.rows + problem_.experts() + 1);
+  for (int other = 0; other < ranks(); ++other) {
+    const bool takes = routing_.experts(other) > 0;
+    run.panes.push_back(takes ? pane() : Pane());
+    exchange.outgoing.push_back(takes ? slices() : Blocks());
+    exchange.incoming.push_back(problem_.experts() > 0 ? slices() : Blocks());
+    sources_.push_back(std::make_unique<Source>());
+    sources_.back()->pieces.reserve(most_pieces);
+  }
+  order_ = arrival_order(run.node_of, rank());
+  run.keeps = true;
+  run.tiles_first = true;
+  run.chains = ranks();
+  return {};
+}
+
+// ---- A run ----
+
+Status MoeDispatch::start(const Tokens& tokens) {
+  if (Status status = may_begin(); !status.ok()) return status;
+  tokens_ = tokens;
+  for (const auto& source : sources_) source->tasks.store(-1, std::memory_order_relaxed);
+  Complaint complaint;
+  bool bad = tokens.x == nullptr && problem_.tokens > 0;
+  if (bad)
+    complaint = missing_list("x");
+  else
+    bad = route(tokens.experts, complaint);
+  return begin(bad ? &complaint : nullptr);
+}
+
+Status MoeDispatch::wait() {
+  if (Status status = MoePlan::wait(); !status.ok()) return status;
+  std::int64_t* count = problem_.counts;
+  for (int source = 0; source < ranks(); ++source)
+    for (std::int64_t expert = 0; expert < problem_.experts(); ++expert)
+      *count++ = first_rows_of(source)[expert + 1] - first_rows_of(source)[expert];
+  return {};
+}
+
+// Cuts each expert's rows into pieces of about the same size.
+void MoeDispatch::heard(int rank) noexcept {
+  read_note(rank);
+  run().exchange().set_rows(rank, static_cast<std::uint64_t>(routing_.rows(rank)),
+                            static_cast<std::uint64_t>(rows_from(rank)));
+  Source& source = *sources_[static_cast<std::size_t>(rank)];
+  source.pieces.clear();
+  for (std::int32_t expert = 0; expert < problem_.experts(); ++expert) {
+    const Range rows{first_rows_of(rank)[expert], first_rows_of(rank)[expert + 1]};
+    if (rows.length() == 0) continue;
+    const std::int64_t pieces = blocks_of(rows.length(), block_.rows);
+    const std::int64_t most = (rows.length() + pieces - 1) / pieces;
+    for (std::int64_t piece = 0; piece < pieces; ++piece)
+      source.pieces.push_back({expert, elements_of({piece, piece + 1}, rows, most)});
+  }
+  source.tasks.store(static_cast<std::int64_t>(source.pieces.size()) * column_blocks_, std::memory_order_release);
+}
+
+// The tokens that the tile's rows are of.
+void MoeDispatch::compute(const TilePlace& place) noexcept {
+  const Range& rows = place.tile.box.rows;
+  const std::int64_t end = std::min(rows.end, routing_.rows(place.owner));
+  const std::size_t bytes = static_cast<std::size_t>(problem_.depth) * sizeof(float);
+  std::byte* to = place.target.rows + static_cast<std::uint64_t>(rows.begin - place.slice.box.rows.begin) * bytes;
+  for (std::int64_t row = rows.begin; row < end; ++row, to += bytes)
+    std::memcpy(to, tokens_.x + routing_.entry(place.owner, row) / problem_.choices * problem_.depth, bytes);
+}
+
+std::int64_t MoeDispatch::tasks_of(int chain) const noexcept {
+  return sources_[static_cast<std::size_t>(source_of(chain))]->tasks.load(std::memory_order_acquire);
+}
+
+// All columns of the first piece, then those of the next one.
+const MoePlan::Piece& MoeDispatch::piece_of(const Task& task) const {
+  return sources_[static_cast<std::size_t>(source_of(task.chain))]
+      ->pieces[static_cast<std::size_t>(task.number / column_blocks_)];
+}
+
+bool MoeDispatch::is_ready(const Task& task) const noexcept {
+  return have_come(source_of(task.chain), piece_of(task).rows, slice_rows_);
+}
+
+void MoeDispatch::follow(const Task& task, int worker) noexcept {
+  const int source = source_of(task.chain);
+  const auto& [expert, rows] = piece_of(task);
+  const std::int64_t block = task.number % column_blocks_;
+  const Range columns = elements_of({block, block + 1}, {0, problem_.columns}, block_.columns);
+  const auto* from = reinterpret_cast<const float*>(run().exchange().kept(source, 0));
+  const std::int64_t first = static_cast<std::int64_t>(source) * problem_.capacity + rows.begin;
+  multiply({.a = from + rows.begin * problem_.depth,
+            .a_pitch = problem_.depth,
+            .b = problem_.weights[static_cast<std::size_t>(expert)] + columns.begin,
+            .b_pitch = problem_.columns,
+            .c = problem_.output + first * problem_.columns + columns.begin,
+            .c_pitch = problem_.columns,
+            .rows = rows.length(),
+            .columns = columns.length(),
+            .depth = problem_.depth},
+           worker);
+}
+
+}  // namespace plait::fused

@@ -1,0 +1,56 @@
+#include "fused/moe/moe_plan.h"
+
+#include <cstring>
+
+namespace plait::fused {
+
+// How many experts each rank has.
+Status MoePlan::meet(Oob& oob) {
+  std::vector<std::int64_t> experts;
+  const Status room = attempt([&]() -> Status {
+    experts.resize(static_cast<std::size_t>(ranks()));
+    first_experts_.assign(1, 0);
+    first_experts_.reserve(experts.size() + 1);
+    return {};
+  });
+  if (Status status = oob.go_on_together(room); !status.ok()) return status;
+  const std::int64_t mine = problem_.experts();
+  if (Status met = oob.gather_all(&mine, sizeof mine, experts.data(), "exchange how many experts they have"); !met.ok())
+    return met;
+  for (const std::int64_t count : experts) first_experts_.push_back(first_experts_.back() + count);
+  return {};
+}
+
+void MoePlan::lay_out_notes(ExchangeRequest& exchange) {
+  routing_ = Routing({.entries = problem_.entries(), .capacity = problem_.capacity, .first_experts = first_experts_});
+  first_rows_.resize(static_cast<std::size_t>(ranks() * (problem_.experts() + 1)));
+  for (int other = 0; other < ranks(); ++other) {
+    exchange.notes_to.push_back(static_cast<std::uint64_t>(routing_.experts(other)) * sizeof(std::int64_t));
+    exchange.notes_from.push_back(static_cast<std::uint64_t>(problem_.experts()) * sizeof(std::int64_t));
+  }
+  exchange.listener = this;
+}
+
+bool MoePlan::route(const std::int32_t* experts, Complaint& complaint) {
+  if (problem_.tokens > 0 && experts == nullptr) return complaint = missing_list("experts"), true;
+  if (routing_.sort(experts, complaint)) return true;
+  for (int owner = 0; owner < ranks(); ++owner)
+    std::memcpy(run().exchange().note_to(owner), routing_.counts(owner),
+                static_cast<std::size_t>(routing_.experts(owner)) * sizeof(std::int64_t));
+  return false;
+}
+
+void MoePlan::read_note(int rank) {
+  const std::byte* note = run().exchange().note_from(rank);
+  std::int64_t* first = first_rows_.data() + static_cast<std::int64_t>(rank) * (problem_.experts() + 1);
+  std::int64_t rows = 0;
+  for (std::int64_t expert = 0; expert < problem_.experts(); ++expert) {
+    std::int64_t count = 0;
+    std::memcpy(&count, note + static_cast<std::size_t>(expert) * sizeof count, sizeof count);
+    first[expert] = rows;
+    rows += count;
+  }
+  first[problem_.experts()] = rows;
+}
+
+}  // namespace plait::fused

@@ -1,0 +1,62 @@
+// What both halves of a layer of experts have in common. Each rank has tokens, each of which chooses some experts of
+// all ranks', and some experts. With its announcement of a run each rank notes for each other how many of its tokens
+// have chosen each of that one's experts, so that both know what rows pass between them: in the order of routing.h.
+//
+// Runs differ in their rows: places are made for `capacity` rows of each pair of ranks.
+//
+// The method: Punniyamurthy et al., SC '24 (fused/tiles/tiles.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "fused/exchange/exchange.h"
+#include "fused/gemm/matrix_plan.h"
+#include "fused/layer.h"
+#include "fused/moe/moe_arguments.h"
+#include "fused/moe/routing.h"
+#include "fused/tiles/blocks.h"
+#include "fused/tiles/tiles.h"
+
+namespace plait::fused {
+
+class MoePlan : public MatrixPlan, protected Listener {
+ public:
+  std::vector<Alike> alike() const override { return moe_alike(problem_); }
+
+ protected:
+  // Rows of one expert of this rank, among those of a pair.
+  struct Piece {
+    std::int32_t expert = 0;
+    Range rows;
+  };
+
+  const PlanOptions& options() const override { return problem_.options; }
+  Status meet(Oob& oob) override;
+  // The notes, and what is kept of what comes from ranks.
+  void lay_out_notes(ExchangeRequest& exchange);
+  std::string text_of(const Complaint& complaint) const override { return moe_complaint_text(complaint); }
+
+  // Sorts the tokens and writes the notes; true: there is a complaint.
+  bool route(const std::int32_t* experts, Complaint& complaint);
+  // Of the listener: reads the rank's note.
+  void read_note(int rank);
+  // Of a rank's tokens, which have chosen experts of this one: known once its note is read.
+  std::int64_t rows_from(int rank) const { return first_rows_of(rank)[problem_.experts()]; }
+  // By expert of this rank, where its rows begin among them; and where they end.
+  const std::int64_t* first_rows_of(int rank) const {
+    return first_rows_.data() + static_cast<std::int64_t>(rank) * (problem_.experts() + 1);
+  }
+
+  MoeProblem problem_;
+  Routing routing_;  // of this rank's tokens
+
+ private:
+  std::vector<std::int64_t> first_experts_;  // by rank, among all ranks'; and how many there are
+  std::vector<std::int64_t> first_rows_;     // by rank and expert of this one
+};
+
+}  // namespace plait::fused
