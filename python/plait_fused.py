@@ -15,7 +15,8 @@ import json
 import numpy as np
 from mpi4py import MPI
 
-__all__ = ["AllGatherGemm", "Embedding", "EmbeddingBack", "Error", "GemmReduceScatter", "Gemv", "empty", "share_of"]
+__all__ = ["AllGatherGemm", "Embedding", "EmbeddingBack", "Error", "GemmReduceScatter", "Gemv", "MoeCombine",
+           "MoeDispatch", "empty", "share_of"]
 
 _TYPES = {np.dtype(np.float32): 0, np.dtype(np.uint16): 1, np.dtype(np.int8): 2}
 _MODES = {"sum": 0, "mean": 1}
@@ -281,3 +282,62 @@ class AllGatherGemm(_Product):
         (depth, columns), own = weights.shape, share_of(rows, comm)
         self._x = (own.stop - own.start, depth)
         self._make(comm, weights, (rows, depth, columns), output, (rows, columns), options, [np.float32])
+
+
+# ---- Layers of experts ----
+
+
+class _MoeShape(ctypes.Structure):
+    _fields_ = [("tokens", _i64), ("choices", _i64), ("experts", _i64), ("depth", _i64), ("columns", _i64),
+                ("capacity", _i64), ("type", ctypes.c_int), ("data", _pointer)]
+
+
+class _Moe(_Plan):
+    """Of a list of this rank's experts' weights, {depth, columns} each; room for `capacity` rows a pair of ranks."""
+
+    def _make(self, comm, weights, sizes, capacity, output, shape, places, options):
+        tokens, choices, depth, columns = sizes
+        for number, one in enumerate(weights):
+            _in_place(f"weights[{number}]", one, [np.float32], [depth, columns])
+        self._data = _list_of([_address(one) for one in weights])
+        self.output = empty(shape) if output is None else _in_place("output", output, [np.float32], shape)
+        self._chosen = (tokens, choices)
+        shape = _MoeShape(tokens, choices, len(weights), depth, columns, capacity, 0, ctypes.addressof(self._data))
+        super().__init__(comm, shape, [_address(self.output), *places], options, (weights, self._data))
+
+    def _start_rows(self, x, experts, *more):
+        x, experts = _given(x, np.float32), _given(experts, np.int32)
+        if x.shape != self._x or experts.shape != self._chosen:
+            raise Error(f"x, experts: shapes {x.shape}, {experts.shape}: expected {self._x}, {self._chosen}")
+        self._start((x, experts, *more), *[_pointer(_address(one)) for one in (x, experts, *more)])
+
+
+class MoeDispatch(_Moe):
+    """Tokens to the experts that they have chosen, and these experts' products: output[rank][row]; `counts[rank][expert]`
+    says how many rows each rank has for each of this rank's experts, one expert's after the other's."""
+
+    name = "moe_dispatch"
+
+    def __init__(self, comm, weights, tokens, choices, depth, columns, capacity, *, output=None, options=""):
+        self._x = (tokens, depth)
+        self.counts = np.zeros((comm.size, len(weights)), np.int64)
+        self._make(comm, weights, (tokens, choices, depth, columns), capacity, output, (comm.size, capacity, columns),
+                   [_address(self.counts)], options)
+
+    def start(self, x, experts):
+        """`experts`: {tokens, choices} numbers among all ranks' experts; -1 drops a choice."""
+        self._start_rows(x, experts)
+
+
+class MoeCombine(_Moe):
+    """Experts' products of the rows that a dispatch left, and the weighted sum of its choices for each token."""
+
+    name = "moe_combine"
+
+    def __init__(self, comm, weights, tokens, choices, depth, columns, capacity, *, output=None, options=""):
+        self._x = (comm.size, capacity, depth)
+        self._make(comm, weights, (tokens, choices, depth, columns), capacity, output, (tokens, columns), [], options)
+
+    def start(self, x, experts, weights):
+        """`x`: rows as the dispatch of the same choices leaves them; `weights`: {tokens, choices} factors."""
+        self._start_rows(x, experts, _given(weights, np.float32))
