@@ -1,5 +1,6 @@
 #include "fused/frame/tile_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fused/run/plan_text.h"
@@ -15,6 +16,7 @@ Status TilePlan::connect(Oob& all, const MakeMembers& make_members) {
   Result<PlanCosts> costs = agree_on_costs(oob, ground_->team());
   if (!costs.ok()) return costs.status();
   costs_ = *costs;
+  if (Status status = agree_on_workers(oob); !status.ok()) return status;
   ExchangeRequest exchange;
   TileRunRequest run;
   const Status laid_out = attempt([&]() -> Status {
@@ -33,6 +35,16 @@ Status TilePlan::connect(Oob& all, const MakeMembers& make_members) {
     describe();
     return {};
   });
+}
+
+Status TilePlan::agree_on_workers(Oob& oob) {
+  const std::int64_t mine = options().workers != 0 ? options().workers : costs_.processors.own;
+  return oob.reduce_all(&mine, &most_workers_, 1, Element::i64, Op::max, "agree on how many workers they have");
+}
+
+std::int64_t TilePlan::enough_blocks() const {
+  constexpr std::int64_t least = 4, for_each = 4;
+  return std::max(least, for_each * most_workers_ / ranks());
 }
 
 int TilePlan::node_of(int rank) const {
