@@ -42,9 +42,15 @@ Status TilePlan::agree_on_workers(Oob& oob) {
   return oob.reduce_all(&mine, &most_workers_, 1, Element::i64, Op::max, "agree on how many workers they have");
 }
 
+bool TilePlan::goes_far() const {
+  return ground_->team() != nullptr && ground_->team()->planner.hierarchy().nodes() > 1;
+}
+
+// Within a node little is left to hide, and large blocks are worth more than many; between nodes the first block that
+// is sent is to be there soon.
 std::int64_t TilePlan::enough_blocks() const {
-  constexpr std::int64_t least = 4, for_each = 4;
-  return std::max(least, for_each * most_workers_ / ranks());
+  constexpr std::int64_t near = 2, far = 8, for_each_worker = 4;
+  return std::max(goes_far() ? far : near, for_each_worker * most_workers_ / ranks());
 }
 
 int TilePlan::node_of(int rank) const {
@@ -53,8 +59,7 @@ int TilePlan::node_of(int rank) const {
 
 std::size_t TilePlan::slice_bytes_for(std::uint64_t bytes) const {
   if (options().slice_bytes != 0) return options().slice_bytes;
-  const bool goes_far = ground_->team() != nullptr && ground_->team()->planner.hierarchy().nodes() > 1;
-  return slice_bytes(goes_far ? costs_.far : costs_.near, bytes);
+  return slice_bytes(goes_far() ? costs_.far : costs_.near, bytes);
 }
 
 void TilePlan::describe() {

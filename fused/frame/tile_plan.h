@@ -66,11 +66,12 @@ class TilePlan : public FusedPlan, protected TileWork {
   int rank() const { return ground_->rank(); }
   int ranks() const { return ground_->ranks(); }
   int node_of(int rank) const;
-  bool is_far(int rank) const { return node_of(rank) != node_of(ground_->rank()); }
+  bool goes_far() const;  // there are several nodes
   // How long slices of `bytes` for one owner are, by the options or by the cost model; the same on all ranks, as the
   // longest way counts.
   std::size_t slice_bytes_for(std::uint64_t bytes) const;
-  // Blocks that a matrix for one owner is to have at least: several for each worker of the rank that has most of them.
+  // Blocks that a matrix for one owner is to have at least: some to follow each other, and several for each worker of
+  // the rank that has most of them.
   std::int64_t enough_blocks() const;
   TileRun& run() const { return *run_; }
 

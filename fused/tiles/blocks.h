@@ -18,7 +18,7 @@ struct BlockShape {
 // it count that each is packed anew. And so that there are several blocks, which others can follow.
 struct BlockRequest {
   std::int64_t rows = 1, columns = 1;  // of the matrix
-  std::int64_t enough = 4;             // blocks, if they do not become too small to be worth a call
+  std::int64_t enough = 2;             // blocks, if they do not become too small to be worth a call
   std::size_t most_bytes = ~std::size_t{0};
 };
 BlockShape block_shape(const BlockRequest& request);
