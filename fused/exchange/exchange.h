@@ -52,7 +52,7 @@ struct ExchangeRequest {
   std::vector<Blocks> outgoing, incoming;  // by rank
   // By rank: bytes of the notes that go with announcements, which are each other's in the same way; none: no notes.
   std::vector<std::uint64_t> notes_to = {}, notes_from = {};
-  Listener* listener = nullptr;
+  Listener* listener = nullptr;  // which sets the rows of all slices, run after run
 };
 
 class Exchange {
@@ -92,8 +92,9 @@ class Exchange {
 
   // What came with a rank's announcement. Once the listener has heard of it.
   const std::byte* note_from(int rank) const;
-  // By the listener, of the rank that it hears of: how many rows the slices that vary have, to it and from it.
-  void set_rows(int rank, std::uint64_t outgoing, std::uint64_t incoming) {
+  // By the listener, of the rank that it hears of: how many rows each slice has in this run, to it and from it; there
+  // until the run ends.
+  void set_rows(int rank, const std::int64_t* outgoing, const std::int64_t* incoming) {
     if (reach(rank) == Reach::messages) messages_->set_rows(owners_[index(rank)].lane, outgoing, incoming);
   }
   // Whether slices for the owner may be written yet; never in a run of which this rank complains.
