@@ -5,32 +5,19 @@
 //
 //   mpirun -n N fused_loop [--batch 1024] [--tables 64] [--dim 256] [--pooling 32] [--rows 4096] [--type f32|bf16|i8]
 //                          [--rounds 11] [--options "workers=1"] [--private] [--large-pages]
-#include <mpi.h>
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <map>
-#include <memory>
 #include <random>
-#include <string>
-#include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "fused/embedding/arguments.h"
 #include "fused/kernels/pooling.h"
-#include "plait/plait_fused.h"
+#include "perf/fused_timing.h"
 
 namespace {
 
+using namespace fused_timing;
 using plait::fused::Bags;
 using plait::fused::RowType;
 
@@ -43,44 +30,12 @@ struct Settings {
   RowType row_type() const { return type == "f32" ? RowType::f32 : type == "bf16" ? RowType::bf16 : RowType::i8; }
 };
 
-int world_rank = 0, world_ranks = 1;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-// The slowest rank's.
-double timed(const std::function<void()>& work) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  const double begin = now();
-  work();
-  double mine = now() - begin, slowest = 0;
-  MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return slowest;
-}
-
-double median(std::vector<double> times) {
-  std::ranges::sort(times);
-  return times[times.size() / 2];
-}
-
 // In large pages where the system has them: rows lie anywhere, and each is a page's address to look up.
-class TableMemory {
- public:
-  TableMemory() = default;
-  TableMemory(std::size_t bytes, bool large_pages) : bytes_(bytes) {
-    constexpr std::size_t large_page = std::size_t{2} << 20;
-    const std::size_t whole = (bytes + large_page - 1) / large_page * large_page;
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(large_page, whole)));
-    if (large_pages) madvise(data_.get(), whole, MADV_HUGEPAGE);
-  }
-  std::byte* data() const { return data_.get(); }
-  std::size_t size() const { return bytes_; }
-
- private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  std::size_t bytes_ = 0;
+struct TableMemory {
+  Memory memory;
+  std::size_t bytes = 0;
+  std::byte* data() const { return memory.get(); }
+  std::size_t size() const { return bytes; }
 };
 
 class Model {
@@ -89,7 +44,8 @@ class Model {
     std::mt19937_64 random(static_cast<std::uint64_t>(world_rank) + 1);
     const std::size_t row_bytes = static_cast<std::size_t>(settings.dim) * plait::fused::bytes_of(settings.row_type());
     const std::size_t bytes = static_cast<std::size_t>(settings.rows) * row_bytes;
-    memory_ = TableMemory(static_cast<std::size_t>(settings.tables) * bytes, settings.large_pages);
+    memory_.bytes = static_cast<std::size_t>(settings.tables) * bytes;
+    memory_.memory = make_memory(memory_.bytes, settings.large_pages);
     // Small numbers of any type.
     for (std::size_t i = 0; i < memory_.size(); ++i)
       memory_.data()[i] = static_cast<std::byte>(i * 2654435761u >> 28 & 0x3f);
@@ -163,14 +119,6 @@ class Model {
   plait::fused::PoolingKernel kernel_ = nullptr;
 };
 
-float* make_floats(std::size_t count, bool is_private) {
-  const std::size_t bytes = count * sizeof(float);
-  auto* made =
-      static_cast<float*>(is_private ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : plait_alloc(bytes));
-  std::fill_n(made, count, 0.0f);
-  return made;
-}
-
 // What MPI_Alltoall leaves, rank after rank, as rows of all ranks' tables.
 void shuffle(const Settings& settings, const float* from, float* to) {
   const std::int64_t samples = settings.batch / world_ranks;
@@ -189,18 +137,11 @@ void shuffle(const Settings& settings, const float* from, float* to) {
 // Of all ranks at once: bytes a second of one.
 double read_rate(const TableMemory& memory, int rounds) {
   std::vector<double> times;
-  const auto* words = reinterpret_cast<const std::uint64_t*>(memory.data());
-  const std::size_t count = memory.size() / sizeof(std::uint64_t) / 8 * 8;
   std::uint64_t kept = 0;
   for (int round = 0; round < rounds; ++round)
-    times.push_back(timed([&] {
-      std::uint64_t sum[8] = {};
-      for (std::size_t i = 0; i < count; i += 8)
-        for (std::size_t lane = 0; lane < 8; ++lane) sum[lane] += words[i + lane];
-      kept += sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
-    }));
+    times.push_back(timed([&] { kept += read_all(memory.data(), memory.size()); }));
   MPI_Allreduce(MPI_IN_PLACE, &kept, 1, MPI_UINT64_T, MPI_BXOR, MPI_COMM_WORLD);  // so that it is computed
-  return static_cast<double>(count * sizeof(std::uint64_t)) / median(times);
+  return static_cast<double>(memory.size()) / median(times);
 }
 
 void measure(const Settings& settings) {
@@ -215,30 +156,24 @@ void measure(const Settings& settings) {
   plait_fused plan = PLAIT_FUSED_NULL;
   plait_fused_embedding_create(MPI_COMM_WORLD, &shape, output, settings.options.c_str(), &plan);
   const auto exchange = [&](bool by_plait) {
-    const int before = plait_set_enabled(by_plait ? 1 : 0);
-    MPI_Alltoall(results, each, MPI_FLOAT, received, each, MPI_FLOAT, MPI_COMM_WORLD);
-    plait_set_enabled(before);
+    by(by_plait, [&] { MPI_Alltoall(results, each, MPI_FLOAT, received, each, MPI_FLOAT, MPI_COMM_WORLD); });
   };
   const auto order = [&] { shuffle(settings, received, ordered); };
-  const std::vector<std::pair<std::string, std::function<void()>>> ways = {
-      {"fused",
-       [&] {
-         plait_fused_embedding_run(plan, model.indices().data(), model.count(), model.offsets().data(), nullptr);
-       }},
-      {"kernel, host, order", [&] { model.compute(results), exchange(false), order(); }},
-      {"kernel, host", [&] { model.compute(results), exchange(false); }},
-      {"kernel, plait, order", [&] { model.compute(results), exchange(true), order(); }},
-      {"kernel, plait", [&] { model.compute(results), exchange(true); }},
-      {"kernel", [&] { model.compute(results); }},
-      {"host", [&] { exchange(false); }},
-      {"host, order", [&] { exchange(false), order(); }},
-      {"plait, order", [&] { exchange(true), order(); }},
-      {"check", [&] { model.check(); }}};
-  std::map<std::string, std::vector<double>> times;
-  for (int warm_up = 0; warm_up < 2; ++warm_up)
-    for (const auto& way : ways) way.second();
-  for (int round = 0; round < settings.rounds; ++round)
-    for (const auto& [name, way] : ways) times[name].push_back(timed(way));
+  const std::vector<Way> ways = {{"fused",
+                                  [&] {
+                                    plait_fused_embedding_run(plan, model.indices().data(), model.count(),
+                                                              model.offsets().data(), nullptr);
+                                  }},
+                                 {"kernel, host, order", [&] { model.compute(results), exchange(false), order(); }},
+                                 {"kernel, host", [&] { model.compute(results), exchange(false); }},
+                                 {"kernel, plait, order", [&] { model.compute(results), exchange(true), order(); }},
+                                 {"kernel, plait", [&] { model.compute(results), exchange(true); }},
+                                 {"kernel", [&] { model.compute(results); }},
+                                 {"host", [&] { exchange(false); }},
+                                 {"host, order", [&] { exchange(false), order(); }},
+                                 {"plait, order", [&] { exchange(true), order(); }},
+                                 {"check", [&] { model.check(); }}};
+  const Times times = time_in_turn(ways, settings.rounds);
   nlohmann::json line = {{"ranks", world_ranks},
                          {"batch", settings.batch},
                          {"tables", settings.tables},
@@ -250,26 +185,18 @@ void measure(const Settings& settings) {
                          {"private", settings.private_output},
                          {"large_pages", settings.large_pages},
                          {"plan", nlohmann::json::parse(plait_fused_describe(plan))}};
-  for (const auto& [name, all] : times) line["seconds"][name] = median(all);
+  put_times(times, line);
   const double row_bytes =
       static_cast<double>(settings.dim) * static_cast<double>(plait::fused::bytes_of(settings.row_type()));
   line["kernel_bytes_per_second"] =
-      static_cast<double>(model.count()) * row_bytes / (median(times["kernel"]) - median(times["check"]));
+      static_cast<double>(model.count()) * row_bytes / (median(times.at("kernel")) - median(times.at("check")));
   line["read_bytes_per_second"] = read_rate(model.memory(), settings.rounds);
-  const bool same = std::memcmp(ordered, output, floats * sizeof(float)) == 0;
-  int all_same = same ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &all_same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  line["same"] = all_same == 1;
-  if (world_rank == 0) std::printf("%s\n", line.dump().c_str());
+  line["same"] = on_all(std::memcmp(ordered, output, floats * sizeof(float)) == 0);
+  print(line);
   plait_fused_free(&plan);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &world_ranks);
+int run(int argc, char** argv) {
   Settings settings;
   CLI::App app("fused_loop");
   app.add_option("--batch", settings.batch);
@@ -284,5 +211,9 @@ int main(int argc, char** argv) {
   app.add_flag("--large-pages", settings.large_pages);
   CLI11_PARSE(app, argc, argv);
   measure(settings);
-  MPI_Finalize();
+  return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return job(argc, argv, run); }

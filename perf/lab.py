@@ -225,12 +225,35 @@ class Job:
                 time.sleep(0.05)
 
 
+def first_object(place, program, patience_s):
+    """The first line of JSON of a job of this program."""
+    with Job([*before, *place.command(program)]) as job:
+        for found in job.objects(patience_s):
+            return found
+        raise Refusal(f"{' '.join(program)}: {job.complaint()}")
+
+
+# ---- Options -----------------------------------------------------------------------------------------------------
+
+
+def numbers(text):
+    return [int(part) for part in text.split(",")]
+
+
 # ---- Tables ------------------------------------------------------------------------------------------------------
 
 
 def table(head, rows, left=1):
     rules = ["---" if column < left else "---:" for column in range(len(head))]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [head, rules, *rows]) + "\n"
+
+
+def milliseconds(seconds, digits=2):
+    return f"{1e3 * seconds:.{digits}f}"
+
+
+def percent(share, digits=0):
+    return f"{100 * share:.{digits}f} %"
 
 
 def microseconds(value):

@@ -1,5 +1,7 @@
 #include "fused/embedding/arguments.h"
 
+#include <algorithm>
+#include <functional>
 #include <string_view>
 
 #include "fused/tiles/tiles.h"
@@ -20,6 +22,7 @@ Status read_table(const EmbeddingArguments& given, std::size_t number, Embedding
   if (Status status = check_within(what("rows"), table.rows, {0, most_rows}); !status.ok()) return status;
   table.data = static_cast<const std::byte*>(given.data[number]);
   if (table.data == nullptr && table.rows > 0) return bad_argument(what("data"), "NULL");
+  if (given.direction == Direction::back) table.target = static_cast<std::byte*>(given.targets[number]);
   if (problem.type == RowType::i8) {
     table.scales = given.scales[number];
     if (table.scales == nullptr && table.rows > 0) return bad_argument(what("scales"), "NULL");
@@ -35,6 +38,38 @@ Status read_tables(const EmbeddingArguments& given, EmbeddingProblem& problem) {
   if (given.tables > 0 && given.scales == nullptr && problem.type == RowType::i8) return bad_argument("scales", "NULL");
   for (std::size_t number = 0; number < static_cast<std::size_t>(given.tables); ++number)
     if (Status status = read_table(given, number, problem); !status.ok()) return status;
+  return {};
+}
+
+// Rows that are added to are no others': what comes of both would depend on who is first.
+Status check_apart(const EmbeddingProblem& problem) {
+  struct Place {
+    const std::byte *begin, *end;
+    std::size_t table;
+  };
+  std::vector<Place> places;
+  const auto row_bytes = static_cast<std::size_t>(problem.dim) * bytes_of(problem.type);
+  for (std::size_t number = 0; number < problem.tables.size(); ++number) {
+    const Table& table = problem.tables[number];
+    if (table.rows > 0)
+      places.push_back({table.data, table.data + static_cast<std::size_t>(table.rows) * row_bytes, number});
+  }
+  std::ranges::sort(places, std::less<>(), &Place::begin);
+  for (std::size_t at = 1; at < places.size(); ++at) {
+    const Place &before = places[at - 1], &behind = places[at];
+    if (!std::less<>()(behind.begin, before.end)) continue;
+    const auto [first, second] = std::minmax(before.table, behind.table);
+    return bad_argument("data[" + std::to_string(second) + "]", "overlaps data[" + std::to_string(first) + "]");
+  }
+  return {};
+}
+
+Status read_ends(const EmbeddingArguments& given, bool has_samples, EmbeddingProblem& problem) {
+  problem.output = static_cast<std::byte*>(given.output);
+  problem.gradients = reinterpret_cast<const std::byte*>(given.gradients);
+  if (!has_samples) return {};
+  if (given.direction == Direction::forward && problem.output == nullptr) return bad_argument("output", "NULL");
+  if (given.direction == Direction::back && problem.gradients == nullptr) return bad_argument("gradients", "NULL");
   return {};
 }
 
@@ -92,20 +127,23 @@ Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, Embe
   problem.mean = given.mode == 1;
   problem.weighted = given.weighted;
   if (problem.mean && problem.weighted) return bad_argument("weighted", "1: expected 0 where the mode is a mean");
+  if (given.direction == Direction::back && problem.type == RowType::i8)
+    return bad_argument("type", "2: expected 0 or 1: gradients are added to rows of f32 or bf16");
   if (Status status = read_tables(given, problem); !status.ok()) return status;
-  problem.output = static_cast<std::byte*>(given.output);
-  if (problem.output == nullptr && share_of(given.batch, ranks, rank).length() > 0)
-    return bad_argument("output", "NULL");
+  if (given.direction == Direction::back)
+    if (Status status = check_apart(problem); !status.ok()) return status;
+  const bool has_samples = share_of(given.batch, ranks, rank).length() > 0;
+  if (Status status = read_ends(given, has_samples, problem); !status.ok()) return status;
   Result<PlanOptions> options = parse_plan_options(given.options != nullptr ? given.options : "", HasChecks::yes);
   if (!options.ok()) return options.status();
   problem.options = *options;
   return {};
 }
 
-std::vector<Said> arguments_said(const EmbeddingProblem& problem) {
-  return {{"batch", std::to_string(problem.batch)},
-          {"dim", std::to_string(problem.dim)},
-          {"slice=", std::to_string(problem.options.slice_bytes)}};
+std::vector<Alike> alike_of(const EmbeddingProblem& problem) {
+  return {{"batch", problem.batch},
+          {"dim", problem.dim},
+          {"slice=", static_cast<std::int64_t>(problem.options.slice_bytes)}};
 }
 
 bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint& complaint) {
@@ -127,7 +165,7 @@ bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint&
   return false;
 }
 
-std::string text_of(const Complaint& complaint) {
+std::string lookup_complaint_text(const Complaint& complaint) {
   constexpr const char* names[] = {"indices", "index_count", "offsets", "weights"};
   const auto& words = complaint.words;
   const std::string argument = names[words[word_argument] & 3];

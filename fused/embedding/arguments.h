@@ -8,24 +8,30 @@
 
 #include "core/status.h"
 #include "fused/exchange/announcement.h"
+#include "fused/ground/alike.h"
 #include "fused/ground/plan_options.h"
 #include "fused/kernels/pooling.h"
 #include "fused/layer.h"
-#include "runtime/reshard/agreement.h"
 
 namespace plait::fused {
 
+// Forward: bags to the ranks that own their samples. Back: the bags' gradients to the tables.
+enum class Direction : std::uint8_t { forward, back };
+
 // As the program gives them, of one rank.
 struct EmbeddingArguments {
+  Direction direction = Direction::forward;
   std::int64_t batch = 0;  // of all ranks together
   std::int64_t dim = 0;    // columns of every table
   std::int64_t tables = 0;
   const std::int64_t* rows = nullptr;    // by table
   const void* const* data = nullptr;     // likewise
+  void* const* targets = nullptr;        // back: likewise, the same places
   const float* const* scales = nullptr;  // likewise: i8
   int type = 0, mode = 0;                // PLAIT_FUSED_F32 and so on
   bool weighted = false;
-  void* output = nullptr;
+  void* output = nullptr;            // forward
+  const float* gradients = nullptr;  // back
   const char* options = nullptr;
   bool wants_plan = true;
 };
@@ -33,6 +39,7 @@ struct EmbeddingArguments {
 struct Table {
   std::int64_t rows = 0;
   const std::byte* data = nullptr;
+  std::byte* target = nullptr;  // back: the same place
   const float* scales = nullptr;
 };
 
@@ -42,15 +49,16 @@ struct EmbeddingProblem {
   RowType type = RowType::f32;
   bool mean = false, weighted = false;
   std::vector<Table> tables;
-  std::byte* output = nullptr;
+  std::byte* output = nullptr;           // forward
+  const std::byte* gradients = nullptr;  // back
   PlanOptions options;
 
   std::size_t cell_bytes() const { return static_cast<std::size_t>(dim) * sizeof(float); }
 };
 Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, EmbeddingProblem& problem);
 
-// What all ranks must say alike.
-std::vector<Said> arguments_said(const EmbeddingProblem& problem);
+// What all ranks must give alike.
+std::vector<Alike> alike_of(const EmbeddingProblem& problem);
 
 // What is looked up in one run: the bags of all tables, table after table. Bag b of table t has the indices from
 // offsets[t * batch + b] to the next offset; there are tables * batch + 1 of these.
@@ -64,6 +72,6 @@ struct Lookup {
 // What is wrong with it, as a rank tells the others; false: nothing.
 bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint& complaint);
 // The same in words, without the rank.
-std::string text_of(const Complaint& complaint);
+std::string lookup_complaint_text(const Complaint& complaint);
 
 }  // namespace plait::fused

@@ -6,73 +6,53 @@
 // (N - 1)/N of them; the others lie where they are computed.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/status.h"
 #include "fused/embedding/arguments.h"
+#include "fused/embedding/embedding_layout.h"
 #include "fused/exchange/exchange.h"
-#include "fused/ground/fused_plan.h"
-#include "fused/ground/ground.h"
+#include "fused/frame/tile_plan.h"
 #include "fused/kernels/pooling.h"
 #include "fused/layer.h"
-#include "fused/run/plan_costs.h"
 #include "fused/run/tile_run.h"
 #include "fused/tiles/tiles.h"
-#include "fused/workers/worker_count.h"
 #include "runtime/oob/oob.h"
 #include "runtime/reshard/members.h"
 
 namespace plait::fused {
 
-class Embedding final : public FusedPlan, private TileWork {
+class Embedding final : public TilePlan {
  public:
-  // Collective over `all`; blocks. All ranks succeed or all fail; a rank without a complaint of its own has that of the
-  // first one with one.
   static Result<std::unique_ptr<Embedding>> make(Oob& all, const EmbeddingArguments& arguments,
-                                                 const MakeMembers& make_members);
+                                                 const MakeMembers& make_members) {
+    return make_tile_plan<Embedding>(all, arguments, make_members);
+  }
+  ~Embedding() override { end(); }
 
-  // Begins a run. `lookup` stays as it is, and the output is left alone, until wait(). Does not block; allocates
-  // nothing, but what a channel takes. With one worker the computation is wait()'s.
+  Status read(const EmbeddingArguments& given, int ranks, int rank);
+  std::vector<Alike> alike() const override { return alike_of(problem_); }
+
+  // Begins a run. `lookup` stays as it is, and the output is left alone, until wait().
   Status start(const Lookup& lookup);
-  // Ends it: this rank's output is complete. `invalid` on all ranks where a rank's lookup cannot be used, with the
-  // argument, the rank and the value: no output was touched, and the plan is as good as before. After any other failure
-  // the plan can only be freed.
-  Status wait() override;
-
-  Members& members() override { return ground_->members(); }
-  int workers() const { return run_->workers(); }
-  // What was planned, as JSON: workers, slices, and how they reach the others.
-  const std::string& description() const override { return description_; }
 
  private:
-  Embedding() = default;
-  static Result<std::unique_ptr<Embedding>> make_together(Oob& all, const EmbeddingArguments& arguments,
-                                                          const MakeMembers& make_members);
-  Status connect(Oob& all, const MakeMembers& make_members);
-  Status exchange_tables();
-  Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) const;
-  Pane pane_of(int producer, int owner) const;
-  Blocks blocks_of(const Pane& pane, int producer) const;
-  int node_of(int rank) const;
-  int rank() const { return ground_->rank(); }
-  int ranks() const { return ground_->ranks(); }
-  std::int64_t tables_of(int rank) const {
-    return first_table_[static_cast<std::size_t>(rank) + 1] - first_table_[static_cast<std::size_t>(rank)];
-  }
-  void describe();
+  const char* name() const override { return "embedding"; }
+  const PlanOptions& options() const override { return problem_.options; }
+  Status meet(Oob& oob) override { return layout_.meet(oob, problem_); }
+  Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void prepare() override { kernel_ = pooling_kernel(problem_.type, problem_.weighted); }
+  std::string text_of(const Complaint& complaint) const override { return lookup_complaint_text(complaint); }
+  Blocks blocks_of(const Pane& pane, const EmbeddingLayout::Pair& pair) const;
+
   void compute(const TilePlace& place) noexcept override;
 
   EmbeddingProblem problem_;
-  std::unique_ptr<Ground> ground_;
-  std::vector<std::int64_t> first_table_;  // by rank, among all ranks' tables; and their number
-  PlanCosts costs_;
+  EmbeddingLayout layout_;
   PoolingKernel kernel_ = nullptr;
-  std::string description_;
-  Lookup lookup_;                 // of the run at hand
-  std::unique_ptr<TileRun> run_;  // last: it ends first
+  Lookup lookup_;  // of the run at hand
 };
 
 }  // namespace plait::fused

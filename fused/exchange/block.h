@@ -10,20 +10,14 @@
 
 namespace plait::fused {
 
-// A slice in its owner's output: equal runs of bytes, a row's pitch apart.
+// A slice in its owner's output: equal runs of bytes, a row's pitch apart. Where runs differ in their slices' rows,
+// these are the most.
 struct Block {
   std::uint64_t offset = 0;     // of the first run
   std::uint64_t row_bytes = 0;  // of a run
   std::uint64_t rows = 0;
-  bool kept = false;        // it stays in the plan's memory, where its owner reads it: it is no part of the output
-  bool varies = false;      // in how many of its rows there are in a run: a pair's rows fill its slices
-  std::uint64_t first = 0;  // varies: the number of its first row among the pair's
+  bool kept = false;  // it stays in the plan's memory, where its owner reads it: it is no part of the output
   std::uint64_t bytes() const { return row_bytes * rows; }
-  // In a run in which the pair has so many.
-  std::uint64_t bytes_of(std::uint64_t pair_rows) const {
-    if (!varies) return bytes();
-    return row_bytes * (pair_rows > first ? std::min(pair_rows - first, rows) : 0);
-  }
 };
 using Blocks = std::vector<Block>;
 

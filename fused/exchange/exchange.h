@@ -29,6 +29,7 @@
 #include "fused/exchange/messages.h"
 #include "fused/layer.h"
 #include "runtime/oob/oob.h"
+#include "runtime/record/worker_trace.h"
 #include "runtime/team/team.h"
 #include "tl/shm/shared_heap.h"
 
@@ -51,7 +52,7 @@ struct ExchangeRequest {
   std::vector<Blocks> outgoing, incoming;  // by rank
   // By rank: bytes of the notes that go with announcements, which are each other's in the same way; none: no notes.
   std::vector<std::uint64_t> notes_to = {}, notes_from = {};
-  Listener* listener = nullptr;
+  Listener* listener = nullptr;  // which sets the rows of all slices, run after run
 };
 
 class Exchange {
@@ -62,6 +63,13 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   Reach reach(int owner) const { return owners_[index(owner)].reach; }
+  std::uint64_t bytes_of(int owner, std::uint32_t slice) const {
+    return request_.outgoing[index(owner)][slice].bytes();
+  }
+  // For PLAIT_TRACE: messages of slices that are sent. Before the first run.
+  void record(WorkerLane* lane) {
+    if (messages_ != nullptr) messages_->record(lane);
+  }
 
   // ---- A run, by the rank's thread: begin(), and at its end conclude(), when no worker is in it any more ----
 
@@ -84,8 +92,9 @@ class Exchange {
 
   // What came with a rank's announcement. Once the listener has heard of it.
   const std::byte* note_from(int rank) const;
-  // By the listener, of the rank that it hears of: how many rows the slices that vary have, to it and from it.
-  void set_rows(int rank, std::uint64_t outgoing, std::uint64_t incoming) {
+  // By the listener, of the rank that it hears of: how many rows each slice has in this run, to it and from it; there
+  // until the run ends.
+  void set_rows(int rank, const std::int64_t* outgoing, const std::int64_t* incoming) {
     if (reach(rank) == Reach::messages) messages_->set_rows(owners_[index(rank)].lane, outgoing, incoming);
   }
   // Whether slices for the owner may be written yet; never in a run of which this rank complains.

@@ -222,7 +222,8 @@ void Exchange::take_messages(const std::vector<std::uint8_t>& near) {
                         .outgoing = &request_.outgoing[index(rank)],
                         .incoming = &request_.incoming[index(rank)],
                         .note_to = request_.notes_to[index(rank)],
-                        .note_from = request_.notes_from[index(rank)]});
+                        .note_from = request_.notes_from[index(rank)],
+                        .varies = request_.listener != nullptr});
   }
   if (!partners.empty()) messages_ = std::make_unique<Messages>(partners, request_.output);
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "tl/trace.h"
+
 namespace plait::fused {
 namespace {
 
@@ -80,18 +82,17 @@ void Messages::lay_out(Lane& lane, std::uint32_t number, const Output& output) {
   transfers(StepKind::send, lane.send_spans, lane.sends);
   transfers(StepKind::recv, lane.receive_spans, lane.receives);
   // Nothing may follow an announcement, as it seems then.
-  const bool varies = std::ranges::any_of(outgoing, &Block::varies);
-  lane.sends.front().last_of_lane = varies || outgoing.empty();
+  lane.sends.front().last_of_lane = lane.partner.varies || outgoing.empty();
   lane.last_out = outgoing.empty() ? 0 : outgoing.size() - 1;
 }
 
-void Messages::set_rows(std::size_t lane, std::uint64_t outgoing, std::uint64_t incoming) {
+void Messages::set_rows(std::size_t lane, const std::int64_t* outgoing, const std::int64_t* incoming) {
   Lane& one = *lanes_[lane];
   one.rows_out = outgoing;
   one.rows_in = incoming;
   const Blocks& blocks = *one.partner.outgoing;
   one.last_out = blocks.empty() ? 0 : blocks.size() - 1;
-  while (one.last_out > 0 && blocks[one.last_out].bytes_of(outgoing) == 0) --one.last_out;
+  while (one.last_out > 0 && outgoing[one.last_out] == 0) --one.last_out;
 }
 
 Target Messages::target(std::size_t lane, std::uint32_t slice) const {
@@ -118,7 +119,25 @@ const Announcement* Messages::heard(std::size_t lane) const {
   return lanes_[lane]->has_heard ? reinterpret_cast<const Announcement*>(lanes_[lane]->heard) : nullptr;
 }
 
+void Messages::record(WorkerLane* trace) {
+  trace_ = trace;
+  for (const auto& lane : lanes_) lane->began_ns.resize(lane->sends.size());
+}
+
+// The first of them is the announcement.
+void Messages::note(const Lane& lane, const Transfer& transfer) {
+  if (transfer.kind != StepKind::send || &transfer == lane.sends.data()) return;
+  const auto number = static_cast<std::size_t>(&transfer - lane.sends.data());
+  trace_->add({.begin_ns = lane.began_ns[number],
+               .end_ns = monotonic_ns(),
+               .bytes = transfer.bytes,
+               .peer = lane.partner.rank,
+               .run = run_,
+               .act = WorkerAct::message});
+}
+
 void Messages::end(const Transfer& transfer) {
+  if (trace_ != nullptr) note(*lanes_[transfer.step], transfer);
   lanes_[transfer.step]->take_note(transfer, run_);
   under_way_.fetch_sub(1, std::memory_order_release);
   count_end();
@@ -144,6 +163,8 @@ Result<bool> Messages::start(Lane& lane, Transfer& transfer) {
   transfer.mark = 0;
   transfer.carrier = any_rail;
   under_way_.fetch_add(1, std::memory_order_relaxed);
+  if (trace_ != nullptr && transfer.kind == StepKind::send)
+    lane.began_ns[static_cast<std::size_t>(&transfer - lane.sends.data())] = monotonic_ns();
   Result<bool> done = lane.partner.channel->start(transfer);
   if (done.ok() && *done) end(transfer);
   return done;
@@ -154,7 +175,9 @@ Result<bool> Messages::start_slice(Lane& lane, std::size_t slice, StepKind kind)
   const bool sends = kind == StepKind::send;
   const Block& block = (sends ? *lane.partner.outgoing : *lane.partner.incoming)[slice];
   Transfer& transfer = (sends ? lane.sends : lane.receives)[slice + 1];
-  const std::uint64_t bytes = block.bytes_of(sends ? lane.rows_out : lane.rows_in);
+  const std::int64_t* rows = sends ? lane.rows_out : lane.rows_in;
+  const std::uint64_t bytes =
+      rows != nullptr ? block.row_bytes * static_cast<std::uint64_t>(rows[slice]) : block.bytes();
   if (bytes == 0) {
     count_end();
     return true;

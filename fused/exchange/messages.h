@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "fused/exchange/announcement.h"
 #include "fused/exchange/block.h"
+#include "runtime/record/worker_trace.h"
 #include "runtime/team/team.h"
 #include "tl/channel.h"
 
@@ -26,11 +27,14 @@ class Messages {
     const Blocks* outgoing;
     const Blocks* incoming;
     std::uint64_t note_to = 0, note_from = 0;  // bytes behind the announcements
+    bool varies = false;                       // runs differ in their slices' rows
   };
   // Throws where memory is short. The blocks outlive it.
   Messages(const std::vector<Partner>& partners, const Output& output);
 
   bool none() const { return lanes_.empty(); }
+  // Messages of slices that are sent, from now on. Throws where memory is short.
+  void record(WorkerLane* lane);
 
   // ---- For any thread, in a run ----
 
@@ -50,8 +54,9 @@ class Messages {
   std::byte* note_to(std::size_t lane) const { return lanes_[lane]->said + sizeof(Announcement); }
   // What came with the last one. Precondition: heard().
   const std::byte* note_from(std::size_t lane) const { return lanes_[lane]->heard + sizeof(Announcement); }
-  // How many rows the pair's slices that vary have in this run, each way. Before they go or come.
-  void set_rows(std::size_t lane, std::uint64_t outgoing, std::uint64_t incoming);
+  // How many rows each slice has in this run, each way, where that varies: by slice; there until the run ends. Before
+  // they go or come.
+  void set_rows(std::size_t lane, const std::int64_t* outgoing, const std::int64_t* incoming);
   // The run's announcement goes to all partners with the first turn. Precondition: the last run is over: is_idle().
   void begin(const Announcement& mine);
   // A glance; true when anything moved. `go`: all ranks are well, so that slices may go, and come.
@@ -76,10 +81,11 @@ class Messages {
     Buffers buffers;             // input: `memory`; output: the rank's; scratch: the announcements
     std::vector<RunGrid> grids;  // of the slices that come
     std::vector<BoundSpan> send_spans, receive_spans;
+    std::vector<std::uint64_t> began_ns;    // by send; only with a trace
     std::vector<Transfer> sends, receives;  // an announcement, then the slices; their step is the lane's number
     std::size_t sent = 0, received = 0;     // that have begun in this run
-    std::uint64_t rows_out = 0, rows_in = 0;
-    std::size_t last_out = 0;  // of the slices that go in this run
+    const std::int64_t *rows_out = nullptr, *rows_in = nullptr;  // by slice; nullptr: they do not vary
+    std::size_t last_out = 0;                                    // of the slices that go in this run
     bool has_heard = false;
 
     void take_note(const Transfer& transfer, std::uint32_t run);
@@ -90,11 +96,13 @@ class Messages {
   Result<bool> start(Lane& lane, Transfer& transfer);
   Result<bool> start_slice(Lane& lane, std::size_t slice, StepKind kind);
   void end(const Transfer& transfer);
+  void note(const Lane& lane, const Transfer& transfer);
   void count_end();
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<Channel*> channels_;  // each once
   std::vector<Transfer*> completed_;
+  WorkerLane* trace_ = nullptr;
   std::uint32_t run_ = 0;
   std::size_t ended_ = 0, all_ = 0;
   std::atomic<std::size_t> under_way_{0};

@@ -1,5 +1,6 @@
 #include "fused/frame/tile_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fused/run/plan_text.h"
@@ -15,12 +16,14 @@ Status TilePlan::connect(Oob& all, const MakeMembers& make_members) {
   Result<PlanCosts> costs = agree_on_costs(oob, ground_->team());
   if (!costs.ok()) return costs.status();
   costs_ = *costs;
+  if (Status status = agree_on_workers(oob); !status.ok()) return status;
   ExchangeRequest exchange;
   TileRunRequest run;
   const Status laid_out = attempt([&]() -> Status {
     run.processors = costs_.processors;
     run.workers = options().workers;
     run.aware = options().aware;
+    run.plan = name();
     for (int of = 0; of < ranks(); ++of) run.node_of.push_back(node_of(of));
     return lay_out(exchange, run);
   });
@@ -35,14 +38,29 @@ Status TilePlan::connect(Oob& all, const MakeMembers& make_members) {
   });
 }
 
+Status TilePlan::agree_on_workers(Oob& oob) {
+  const std::int64_t mine = options().workers != 0 ? options().workers : costs_.processors.own;
+  return oob.reduce_all(&mine, &most_workers_, 1, Element::i64, Op::max, "agree on how many workers they have");
+}
+
+bool TilePlan::goes_far() const {
+  return ground_->team() != nullptr && ground_->team()->planner.hierarchy().nodes() > 1;
+}
+
+// Within a node little is left to hide, and large blocks are worth more than many; between nodes the first block that
+// is sent is to be there soon.
+std::int64_t TilePlan::enough_blocks() const {
+  constexpr std::int64_t near = 2, far = 8, for_each_worker = 4;
+  return std::max(goes_far() ? far : near, for_each_worker * most_workers_ / ranks());
+}
+
 int TilePlan::node_of(int rank) const {
   return ground_->team() != nullptr ? ground_->team()->planner.hierarchy().node_of(rank) : 0;
 }
 
 std::size_t TilePlan::slice_bytes_for(std::uint64_t bytes) const {
   if (options().slice_bytes != 0) return options().slice_bytes;
-  const bool goes_far = ground_->team() != nullptr && ground_->team()->planner.hierarchy().nodes() > 1;
-  return slice_bytes(goes_far ? costs_.far : costs_.near, bytes);
+  return slice_bytes(goes_far() ? costs_.far : costs_.near, bytes);
 }
 
 void TilePlan::describe() {

@@ -66,17 +66,23 @@ class TilePlan : public FusedPlan, protected TileWork {
   int rank() const { return ground_->rank(); }
   int ranks() const { return ground_->ranks(); }
   int node_of(int rank) const;
-  bool is_far(int rank) const { return node_of(rank) != node_of(ground_->rank()); }
+  bool goes_far() const;  // there are several nodes
   // How long slices of `bytes` for one owner are, by the options or by the cost model; the same on all ranks, as the
   // longest way counts.
   std::size_t slice_bytes_for(std::uint64_t bytes) const;
+  const PlanCosts& costs() const { return costs_; }  // from lay_out() on
+  // Blocks that a matrix for one owner is to have at least: some to follow each other, and several for each worker of
+  // the rank that has most of them.
+  std::int64_t enough_blocks() const;
   TileRun& run() const { return *run_; }
 
  private:
+  Status agree_on_workers(Oob& oob);
   void describe();
 
   std::unique_ptr<Ground> ground_;
   PlanCosts costs_;
+  std::int64_t most_workers_ = 1;  // of all ranks
   std::string description_;
   std::unique_ptr<TileRun> run_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 namespace plait::fused {
@@ -37,7 +36,7 @@ Blocks AllGatherGemm::slices_of(int source) const {
 Status AllGatherGemm::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   const std::uint64_t own_bytes = static_cast<std::uint64_t>(rows_of(0).length()) * problem_.input_pitch();
   slice_rows_ = rows_without_gaps(static_cast<std::int64_t>(slice_bytes_for(own_bytes) / problem_.input_pitch()));
-  block_ = block_shape(rows_of(0).length(), problem_.columns, std::numeric_limits<std::size_t>::max());
+  block_ = block_shape({.rows = rows_of(0).length(), .columns = problem_.columns, .enough = enough_blocks()});
   for (int other = 0; other < ranks(); ++other) {
     const bool self = other == rank();
     run.panes.push_back(self ? Pane() : pane_of(rank()));

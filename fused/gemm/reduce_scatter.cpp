@@ -53,7 +53,10 @@ Status GemmReduceScatter::lay_out(ExchangeRequest& exchange, TileRunRequest& run
                      .bytes = own_rows * problem_.output_pitch()};
   const std::int64_t most_rows = rows_of(0).length();
   const std::size_t asked = problem_.options.slice_bytes;
-  block_ = block_shape(most_rows, problem_.columns, asked != 0 ? asked : std::numeric_limits<std::size_t>::max());
+  block_ = block_shape({.rows = most_rows,
+                        .columns = problem_.columns,
+                        .enough = enough_blocks(),
+                        .most_bytes = asked != 0 ? asked : std::numeric_limits<std::size_t>::max()});
   const std::size_t slice = slice_bytes_for(static_cast<std::uint64_t>(most_rows) * problem_.output_pitch());
   for (int owner = 0; owner < ranks(); ++owner) run.panes.push_back(pane_of(owner, slice));
   run.keeps = true;

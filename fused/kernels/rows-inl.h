@@ -25,6 +25,10 @@ struct F32 {
     return hn::LoadU(d, reinterpret_cast<const float*>(from));
   }
   static HWY_INLINE float element(const std::byte* from) { return *reinterpret_cast<const float*>(from); }
+  static HWY_INLINE void store(hn::Vec<Floats> value, std::byte* to) {
+    hn::StoreU(value, Floats(), reinterpret_cast<float*>(to));
+  }
+  static HWY_INLINE void put(float value, std::byte* to) { *reinterpret_cast<float*>(to) = value; }
 };
 
 struct Bf16 {
@@ -40,6 +44,25 @@ struct Bf16 {
     float value;
     hwy::CopyBytes<sizeof value>(&word, &value);
     return value;
+  }
+  // To the nearest, ties to even. What is no number stays none: its upper half is not rounded, and keeps a bit.
+  static HWY_INLINE void store(hn::Vec<Floats> value, std::byte* to) {
+    const hn::RebindToUnsigned<Floats> word;
+    const hn::RebindToSigned<Floats> number;
+    const hn::Rebind<std::uint16_t, Floats> half;
+    const auto bits = hn::BitCast(word, value);
+    const auto even = hn::And(hn::ShiftRight<16>(bits), hn::Set(word, 1u));
+    const auto nearest = hn::Add(bits, hn::Add(even, hn::Set(word, 0x7fffu)));
+    const auto none = hn::Or(bits, hn::Set(word, 0x00400000u));
+    const auto chosen = hn::IfThenElse(hn::RebindMask(word, hn::IsNaN(value)), none, nearest);
+    hn::StoreU(hn::DemoteTo(half, hn::BitCast(number, hn::ShiftRight<16>(chosen))), half,
+               reinterpret_cast<std::uint16_t*>(to));
+  }
+  static HWY_INLINE void put(float value, std::byte* to) {
+    std::uint32_t bits;
+    hwy::CopyBytes<sizeof bits>(&value, &bits);
+    bits = value != value ? bits | 0x00400000u : bits + ((bits >> 16) & 1u) + 0x7fffu;
+    *reinterpret_cast<std::uint16_t*>(to) = static_cast<std::uint16_t>(bits >> 16);
   }
 };
 

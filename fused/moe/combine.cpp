@@ -9,56 +9,48 @@ namespace {
 
 // Tokens of a task: long enough that what is between two of them does not count.
 constexpr std::int64_t tokens_at_once = 64;
-constexpr std::size_t most_choices = 64;
+constexpr std::size_t most_terms = 64;
 
 }  // namespace
 
 // ---- Making ----
 
-// Of blocks: as many rows as there may be.
-Box MoeCombine::box() const {
-  return {{0, blocks_of(problem_.capacity, block_.rows)}, {0, blocks_of(problem_.columns, block_.columns)}};
+// A tile and a slice for each piece of rows and block of columns, column by column, for as many pieces as there may be.
+Pane MoeCombine::pane(std::int64_t most) const {
+  return cut({{0, most}, {0, column_blocks_}}, {.slice_rows = 1, .slice_columns = 1, .tile_rows = 1});
 }
 
-Pane MoeCombine::pane() const { return cut(box(), grain_); }
-
-Box MoeCombine::elements_in(const Box& blocks) const {
-  return {elements_of(blocks.rows, {0, problem_.capacity}, block_.rows),
-          elements_of(blocks.columns, {0, problem_.columns}, block_.columns)};
-}
-
-Blocks MoeCombine::slices() const {
+Blocks MoeCombine::slices(std::int64_t most) const {
   Blocks blocks;
-  for (const Slice& slice : pane().slices) {
-    const auto [rows, columns] = elements_in(slice.box);
-    blocks.push_back({.offset = 0,
-                      .row_bytes = static_cast<std::uint64_t>(columns.length()) * sizeof(float),
-                      .rows = static_cast<std::uint64_t>(rows.length()),
-                      .kept = true,
-                      .varies = true,
-                      .first = static_cast<std::uint64_t>(rows.begin)});
-  }
+  for (const Slice& slice : pane(most).slices)
+    blocks.push_back(
+        {.offset = 0,
+         .row_bytes = static_cast<std::uint64_t>(columns_in(slice.box.columns.begin).length()) * sizeof(float),
+         .rows = static_cast<std::uint64_t>(block_.rows),
+         .kept = true});
   return blocks;
 }
 
 Status MoeCombine::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
-  lay_out_notes(exchange);
   const std::size_t asked = problem_.options.slice_bytes;
-  block_ =
-      block_shape(problem_.capacity, problem_.columns, asked != 0 ? asked : std::numeric_limits<std::size_t>::max());
-  const auto cell = static_cast<std::size_t>(block_.rows * block_.columns) * sizeof(float);
-  const std::uint64_t bytes = static_cast<std::uint64_t>(problem_.capacity * problem_.columns) * sizeof(float);
-  grain_ = grain_of(box(), {.cell_bytes = cell, .slice_bytes = slice_bytes_for(bytes), .tile_bytes = cell});
-  slice_rows_ = grain_.slice_rows * block_.rows;
-  row_slices_ = blocks_of(box().rows.length(), grain_.slice_rows);
-  slice_columns_ = grain_.slice_columns * block_.columns;
-  column_slices_ = blocks_of(box().columns.length(), grain_.slice_columns);
+  block_ = block_shape({.rows = problem_.capacity,
+                        .columns = problem_.columns,
+                        .enough = enough_blocks(),
+                        .most_bytes = asked != 0 ? asked : std::numeric_limits<std::size_t>::max()});
+  column_blocks_ = blocks_of(problem_.columns, block_.columns);
   token_blocks_ = (problem_.tokens + tokens_at_once - 1) / tokens_at_once;
+  lay_out_notes(exchange, block_.rows);
   for (int other = 0; other < ranks(); ++other) {
-    const bool gives = problem_.experts() > 0;
-    run.panes.push_back(gives ? pane() : Pane());
-    exchange.outgoing.push_back(gives ? slices() : Blocks());
-    exchange.incoming.push_back(routing_.experts(other) > 0 ? slices() : Blocks());
+    pairs_.push_back(std::make_unique<Pair>());
+    Pair& pair = *pairs_.back();
+    pair.most_to = most_pieces(problem_.experts());
+    pair.most_from = most_pieces(routing_.experts(other));
+    pair.from = Pieces({.experts = routing_.experts(other), .capacity = problem_.capacity, .piece_rows = block_.rows});
+    run.panes.push_back(pane(pair.most_to));
+    exchange.outgoing.push_back(slices(pair.most_to));
+    exchange.incoming.push_back(slices(pair.most_from));
+    pair.rows_to.resize(exchange.outgoing.back().size());
+    pair.rows_from.resize(exchange.incoming.back().size());
   }
   run.keeps = true;
   run.chains = 1;
@@ -88,46 +80,53 @@ Status MoeCombine::start(const Results& results) {
 
 void MoeCombine::heard(int rank) noexcept {
   read_note(rank);
-  run().exchange().set_rows(rank, static_cast<std::uint64_t>(rows_from(rank)),
-                            static_cast<std::uint64_t>(routing_.rows(rank)));
+  Pair& pair = *pairs_[static_cast<std::size_t>(rank)];
+  pair.from.cut(routing_.counts(rank));
+  const auto fill = [](std::vector<std::int64_t>& slices, const Pieces& pieces, std::int64_t most) {
+    for (std::size_t slice = 0; slice < slices.size(); ++slice) {
+      const std::size_t piece = slice % static_cast<std::size_t>(most);
+      slices[slice] = piece < pieces.all().size() ? pieces.all()[piece].rows.length() : 0;
+    }
+  };
+  fill(pair.rows_to, pieces_from(rank), pair.most_to);
+  fill(pair.rows_from, pair.from, pair.most_from);
+  run().exchange().set_rows(rank, pair.rows_to.data(), pair.rows_from.data());
 }
 
-// Expert after expert: a tile's rows may be of several.
 void MoeCombine::compute(const TilePlace& place) noexcept {
-  const auto [rows, columns] = elements_in(place.tile.box);
-  const Box slice = elements_in(place.slice.box);
-  const std::int64_t* first = first_rows_of(place.owner);
-  const float* from = results_.x + static_cast<std::int64_t>(place.owner) * problem_.capacity * problem_.depth;
-  auto* to = reinterpret_cast<float*>(place.target.rows) + (columns.begin - slice.columns.begin);
-  const auto pitch = static_cast<std::int64_t>(place.target.pitch / sizeof(float));
-  for (std::int64_t expert = 0; expert < problem_.experts() && first[expert] < rows.end; ++expert) {
-    const Range own{std::max(first[expert], rows.begin), std::min(first[expert + 1], rows.end)};
-    if (own.length() <= 0) continue;
-    multiply({.a = from + own.begin * problem_.depth,
-              .a_pitch = problem_.depth,
-              .b = problem_.weights[static_cast<std::size_t>(expert)] + columns.begin,
-              .b_pitch = problem_.columns,
-              .c = to + (own.begin - slice.rows.begin) * pitch,
-              .c_pitch = pitch,
-              .rows = own.length(),
-              .columns = columns.length(),
-              .depth = problem_.depth},
-             place.worker);
-  }
+  const std::vector<Piece>& pieces = pieces_from(place.owner).all();
+  const auto number = static_cast<std::size_t>(place.tile.box.rows.begin);
+  if (number >= pieces.size()) return;
+  const auto& [expert, rows] = pieces[number];
+  const Range columns = columns_in(place.tile.box.columns.begin);
+  const std::int64_t first = static_cast<std::int64_t>(place.owner) * problem_.capacity + rows.begin;
+  multiply({.a = results_.x + first * problem_.depth,
+            .a_pitch = problem_.depth,
+            .b = problem_.weights[static_cast<std::size_t>(expert)] + columns.begin,
+            .b_pitch = problem_.columns,
+            .c = reinterpret_cast<float*>(place.target.rows),
+            .c_pitch = columns.length(),
+            .rows = rows.length(),
+            .columns = columns.length(),
+            .depth = problem_.depth},
+           place.worker);
 }
 
 // ---- Sums ----
 
-std::int64_t MoeCombine::tasks_of(int) const noexcept { return token_blocks_ * column_slices_; }
+std::int64_t MoeCombine::tasks_of(int) const noexcept { return token_blocks_ * column_blocks_; }
 
+// All tokens in the first columns, then in the next ones.
 Range MoeCombine::tokens_in(const Task& task) const {
   const std::int64_t block = task.number % token_blocks_;
   return elements_of({block, block + 1}, {0, problem_.tokens}, tokens_at_once);
 }
 
-// Slices are cut column by column, each from its first row on.
-std::uint32_t MoeCombine::slice_of(std::int64_t row, std::int64_t column_slice) const {
-  return static_cast<std::uint32_t>(column_slice * row_slices_ + row / slice_rows_);
+MoeCombine::Found MoeCombine::find(std::int64_t entry, const Routing::Place& place, std::int64_t block) const {
+  const Pair& from = pair(place.owner);
+  const std::size_t piece = from.from.piece_of(results_.experts[entry] - routing_.first_expert(place.owner), place.row);
+  return {.slice = static_cast<std::uint32_t>(block * from.most_from) + static_cast<std::uint32_t>(piece),
+          .row = place.row - from.from.all()[piece].rows.begin};
 }
 
 bool MoeCombine::is_ready(const Task& task) const noexcept {
@@ -135,35 +134,31 @@ bool MoeCombine::is_ready(const Task& task) const noexcept {
   for (std::int64_t entry = tokens.begin * problem_.choices; entry < tokens.end * problem_.choices; ++entry) {
     const Routing::Place place = routing_.place(entry);
     if (place.owner == Routing::dropped) continue;
-    if (!run().exchange().has_come(place.owner, slice_of(place.row, column_block_in(task)))) return false;
+    if (!run().exchange().has_come(place.owner, find(entry, place, block_in(task)).slice)) return false;
   }
   return true;
 }
 
-const float* MoeCombine::result_of(const Routing::Place& place, std::int64_t column_slice) const {
-  const std::int64_t columns = std::min(slice_columns_, problem_.columns - column_slice * slice_columns_);
-  return reinterpret_cast<const float*>(run().exchange().kept(place.owner, slice_of(place.row, column_slice))) +
-         place.row % slice_rows_ * columns;
-}
-
 void MoeCombine::follow(const Task& task, int) noexcept {
-  std::array<const float*, most_choices> rows;
-  std::array<float, most_choices> weights;
-  const std::int64_t column_slice = column_block_in(task), first_column = column_slice * slice_columns_;
-  const Range tokens = tokens_in(task);
+  std::array<const float*, most_terms> rows;
+  std::array<float, most_terms> weights;
+  const std::int64_t block = block_in(task);
+  const Range tokens = tokens_in(task), columns = columns_in(block);
   for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
     std::size_t count = 0;
     for (std::int64_t entry = token * problem_.choices; entry < (token + 1) * problem_.choices; ++entry) {
       const Routing::Place place = routing_.place(entry);
       if (place.owner == Routing::dropped) continue;
-      rows[count] = result_of(place, column_slice);
+      const Found found = find(entry, place, block);
+      rows[count] = reinterpret_cast<const float*>(run().exchange().kept(place.owner, found.slice)) +
+                    found.row * columns.length();
       weights[count++] = results_.weights[entry];
     }
     sum_({.rows = rows.data(),
           .weights = weights.data(),
           .count = static_cast<int>(count),
-          .columns = std::min(slice_columns_, problem_.columns - first_column),
-          .sum = problem_.output + token * problem_.columns + first_column});
+          .columns = columns.length(),
+          .sum = problem_.output + token * problem_.columns + columns.begin});
   }
 }
 

@@ -37,15 +37,29 @@ class MoeCombine final : public MoePlan {
   const char* name() const override { return "moe_combine"; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
   void prepare() override;
-  Box box() const;
-  Pane pane() const;
-  Box elements_in(const Box& blocks) const;
-  Blocks slices() const;
-  // The slice that has a row of a pair's in a block of columns.
-  std::uint32_t slice_of(std::int64_t row, std::int64_t column_block) const;
+  // What passes between this rank and another in a run.
+  struct Pair {
+    std::int64_t most_to = 0, most_from = 0;       // pieces of a block of columns
+    std::vector<std::int64_t> rows_to, rows_from;  // by slice
+    Pieces from;                                   // of what comes: what this rank's tokens have chosen there
+  };
+  Range columns_in(std::int64_t block) const {
+    return elements_of({block, block + 1}, {0, problem_.columns}, block_.columns);
+  }
+  std::int64_t most_pieces(std::int64_t experts) const {
+    return experts > 0 ? Pieces::most({experts, problem_.capacity, block_.rows}) : 0;
+  }
+  Pane pane(std::int64_t most) const;
+  Blocks slices(std::int64_t most) const;
+  const Pair& pair(int rank) const { return *pairs_[static_cast<std::size_t>(rank)]; }
   Range tokens_in(const Task& task) const;
-  std::int64_t column_block_in(const Task& task) const { return task.number / token_blocks_; }
-  const float* result_of(const Routing::Place& place, std::int64_t column_block) const;
+  std::int64_t block_in(const Task& task) const { return task.number / token_blocks_; }
+  // Of one of this rank's choices, where its result is: in which slice of a block of columns, and in which of its rows.
+  struct Found {
+    std::uint32_t slice = 0;
+    std::int64_t row = 0;
+  };
+  Found find(std::int64_t entry, const Routing::Place& place, std::int64_t block) const;
 
   void heard(int rank) noexcept override;
   void compute(const TilePlace& place) noexcept override;
@@ -54,8 +68,8 @@ class MoeCombine final : public MoePlan {
   void follow(const Task& task, int worker) noexcept override;
 
   BlockShape block_;
-  Grain grain_;
-  std::int64_t slice_rows_ = 1, row_slices_ = 1, slice_columns_ = 1, column_slices_ = 1, token_blocks_ = 0;
+  std::int64_t column_blocks_ = 1, token_blocks_ = 0;
+  std::vector<std::unique_ptr<Pair>> pairs_;  // by rank
   WeightedSum sum_ = nullptr;
   Results results_;  // of the run at hand
 };

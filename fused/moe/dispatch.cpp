@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace plait::fused {
 
@@ -19,28 +18,26 @@ Blocks MoeDispatch::slices() const {
     blocks.push_back({.offset = 0,
                       .row_bytes = static_cast<std::uint64_t>(problem_.depth) * sizeof(float),
                       .rows = static_cast<std::uint64_t>(slice.box.rows.length()),
-                      .kept = true,
-                      .varies = true,
-                      .first = static_cast<std::uint64_t>(slice.box.rows.begin)});
+                      .kept = true});
   return blocks;
 }
 
 // All pairs alike: as many rows as there may be.
 Status MoeDispatch::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
-  lay_out_notes(exchange);
+  block_ = block_shape({.rows = problem_.capacity, .columns = problem_.columns, .enough = enough_blocks()});
+  column_blocks_ = blocks_of(problem_.columns, block_.columns);
+  lay_out_notes(exchange, block_.rows);
   const std::uint64_t row_bytes = static_cast<std::uint64_t>(problem_.depth) * sizeof(float);
   const std::size_t slice = slice_bytes_for(static_cast<std::uint64_t>(problem_.capacity) * row_bytes);
   slice_rows_ = rows_without_gaps(static_cast<std::int64_t>(slice / row_bytes));
-  block_ = block_shape(problem_.capacity, problem_.columns, std::numeric_limits<std::size_t>::max());
-  column_blocks_ = blocks_of(problem_.columns, block_.columns);
-  const auto most_pieces = static_cast<std::size_t>(problem_.capacity / block_.rows + problem_.experts() + 1);
   for (int other = 0; other < ranks(); ++other) {
     const bool takes = routing_.experts(other) > 0;
     run.panes.push_back(takes ? pane() : Pane());
     exchange.outgoing.push_back(takes ? slices() : Blocks());
     exchange.incoming.push_back(problem_.experts() > 0 ? slices() : Blocks());
-    sources_.push_back(std::make_unique<Source>());
-    sources_.back()->pieces.reserve(most_pieces);
+    pairs_.push_back(std::make_unique<Pair>());
+    pairs_.back()->rows_to.resize(exchange.outgoing.back().size());
+    pairs_.back()->rows_from.resize(exchange.incoming.back().size());
   }
   order_ = arrival_order(run.node_of, rank());
   run.keeps = true;
@@ -54,7 +51,7 @@ Status MoeDispatch::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
 Status MoeDispatch::start(const Tokens& tokens) {
   if (Status status = may_begin(); !status.ok()) return status;
   tokens_ = tokens;
-  for (const auto& source : sources_) source->tasks.store(-1, std::memory_order_relaxed);
+  for (const auto& pair : pairs_) pair->tasks.store(-1, std::memory_order_relaxed);
   Complaint complaint;
   bool bad = tokens.x == nullptr && problem_.tokens > 0;
   if (bad)
@@ -68,27 +65,24 @@ Status MoeDispatch::wait() {
   if (Status status = MoePlan::wait(); !status.ok()) return status;
   std::int64_t* count = problem_.counts;
   for (int source = 0; source < ranks(); ++source)
-    for (std::int64_t expert = 0; expert < problem_.experts(); ++expert)
-      *count++ = first_rows_of(source)[expert + 1] - first_rows_of(source)[expert];
+    for (std::int64_t expert = 0; expert < problem_.experts(); ++expert) *count++ = count_of(source, expert);
   return {};
 }
 
-// Cuts each expert's rows into pieces of about the same size.
 void MoeDispatch::heard(int rank) noexcept {
   read_note(rank);
-  run().exchange().set_rows(rank, static_cast<std::uint64_t>(routing_.rows(rank)),
-                            static_cast<std::uint64_t>(rows_from(rank)));
-  Source& source = *sources_[static_cast<std::size_t>(rank)];
-  source.pieces.clear();
-  for (std::int32_t expert = 0; expert < problem_.experts(); ++expert) {
-    const Range rows{first_rows_of(rank)[expert], first_rows_of(rank)[expert + 1]};
-    if (rows.length() == 0) continue;
-    const std::int64_t pieces = blocks_of(rows.length(), block_.rows);
-    const std::int64_t most = (rows.length() + pieces - 1) / pieces;
-    for (std::int64_t piece = 0; piece < pieces; ++piece)
-      source.pieces.push_back({expert, elements_of({piece, piece + 1}, rows, most)});
-  }
-  source.tasks.store(static_cast<std::int64_t>(source.pieces.size()) * column_blocks_, std::memory_order_release);
+  Pair& pair = *pairs_[static_cast<std::size_t>(rank)];
+  const auto fill = [this](std::vector<std::int64_t>& slices, std::int64_t rows) {
+    for (std::int64_t& of_slice : slices) {
+      of_slice = std::clamp<std::int64_t>(rows, 0, slice_rows_);
+      rows -= of_slice;
+    }
+  };
+  fill(pair.rows_to, routing_.rows(rank));
+  fill(pair.rows_from, pieces_from(rank).rows());
+  run().exchange().set_rows(rank, pair.rows_to.data(), pair.rows_from.data());
+  pair.tasks.store(static_cast<std::int64_t>(pieces_from(rank).all().size()) * column_blocks_,
+                   std::memory_order_release);
 }
 
 // The tokens that the tile's rows are of.
@@ -102,13 +96,12 @@ void MoeDispatch::compute(const TilePlace& place) noexcept {
 }
 
 std::int64_t MoeDispatch::tasks_of(int chain) const noexcept {
-  return sources_[static_cast<std::size_t>(source_of(chain))]->tasks.load(std::memory_order_acquire);
+  return pairs_[static_cast<std::size_t>(source_of(chain))]->tasks.load(std::memory_order_acquire);
 }
 
 // All columns of the first piece, then those of the next one.
-const MoePlan::Piece& MoeDispatch::piece_of(const Task& task) const {
-  return sources_[static_cast<std::size_t>(source_of(task.chain))]
-      ->pieces[static_cast<std::size_t>(task.number / column_blocks_)];
+const Piece& MoeDispatch::piece_of(const Task& task) const {
+  return pieces_from(source_of(task.chain)).all()[static_cast<std::size_t>(task.number / column_blocks_)];
 }
 
 bool MoeDispatch::is_ready(const Task& task) const noexcept {

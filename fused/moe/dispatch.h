@@ -35,15 +35,14 @@ class MoeDispatch final : public MoePlan {
   Status wait() override;
 
  private:
-  // The products of one rank's rows.
-  struct Source {
-    std::vector<Piece> pieces;
-    std::atomic<std::int64_t> tasks{-1};  // known once it is not negative
+  // What passes between this rank and another in a run.
+  struct Pair {
+    std::vector<std::int64_t> rows_to, rows_from;  // by slice
+    std::atomic<std::int64_t> tasks{-1};           // products of what comes; known once it is not negative
   };
 
   const char* name() const override { return "moe_dispatch"; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
-  void line_up_sources(const TileRunRequest& run);
   Blocks slices() const;
   Pane pane() const;
   void heard(int rank) noexcept override;
@@ -56,9 +55,9 @@ class MoeDispatch final : public MoePlan {
 
   std::int64_t slice_rows_ = 1, column_blocks_ = 1;
   BlockShape block_;
-  std::vector<std::unique_ptr<Source>> sources_;  // by rank
-  std::vector<int> order_;                        // of them: the chains
-  Tokens tokens_;                                 // of the run at hand
+  std::vector<std::unique_ptr<Pair>> pairs_;  // by rank
+  std::vector<int> order_;                    // of the sources: the chains
+  Tokens tokens_;                             // of the run at hand
 };
 
 }  // namespace plait::fused

@@ -21,13 +21,16 @@ Status MoePlan::meet(Oob& oob) {
   return {};
 }
 
-void MoePlan::lay_out_notes(ExchangeRequest& exchange) {
+void MoePlan::lay_out_notes(ExchangeRequest& exchange, std::int64_t piece_rows) {
   routing_ = Routing({.entries = problem_.entries(), .capacity = problem_.capacity, .first_experts = first_experts_});
-  first_rows_.resize(static_cast<std::size_t>(ranks() * (problem_.experts() + 1)));
+  counts_.resize(static_cast<std::size_t>(ranks() * problem_.experts()));
   for (int other = 0; other < ranks(); ++other) {
     exchange.notes_to.push_back(static_cast<std::uint64_t>(routing_.experts(other)) * sizeof(std::int64_t));
     exchange.notes_from.push_back(static_cast<std::uint64_t>(problem_.experts()) * sizeof(std::int64_t));
   }
+  for (int other = 0; other < ranks(); ++other)
+    pieces_.emplace_back(
+        Pieces::Shape{.experts = problem_.experts(), .capacity = problem_.capacity, .piece_rows = piece_rows});
   exchange.listener = this;
 }
 
@@ -41,16 +44,10 @@ bool MoePlan::route(const std::int32_t* experts, Complaint& complaint) {
 }
 
 void MoePlan::read_note(int rank) {
-  const std::byte* note = run().exchange().note_from(rank);
-  std::int64_t* first = first_rows_.data() + static_cast<std::int64_t>(rank) * (problem_.experts() + 1);
-  std::int64_t rows = 0;
-  for (std::int64_t expert = 0; expert < problem_.experts(); ++expert) {
-    std::int64_t count = 0;
-    std::memcpy(&count, note + static_cast<std::size_t>(expert) * sizeof count, sizeof count);
-    first[expert] = rows;
-    rows += count;
-  }
-  first[problem_.experts()] = rows;
+  std::int64_t* counts = counts_.data() + static_cast<std::int64_t>(rank) * problem_.experts();
+  std::memcpy(counts, run().exchange().note_from(rank),
+              static_cast<std::size_t>(problem_.experts()) * sizeof(std::int64_t));
+  pieces_[static_cast<std::size_t>(rank)].cut(counts);
 }
 
 }  // namespace plait::fused

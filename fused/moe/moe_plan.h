@@ -17,6 +17,7 @@
 #include "fused/gemm/matrix_plan.h"
 #include "fused/layer.h"
 #include "fused/moe/moe_arguments.h"
+#include "fused/moe/pieces.h"
 #include "fused/moe/routing.h"
 #include "fused/tiles/blocks.h"
 #include "fused/tiles/tiles.h"
@@ -28,27 +29,20 @@ class MoePlan : public MatrixPlan, protected Listener {
   std::vector<Alike> alike() const override { return moe_alike(problem_); }
 
  protected:
-  // Rows of one expert of this rank, among those of a pair.
-  struct Piece {
-    std::int32_t expert = 0;
-    Range rows;
-  };
-
   const PlanOptions& options() const override { return problem_.options; }
   Status meet(Oob& oob) override;
-  // The notes, and what is kept of what comes from ranks.
-  void lay_out_notes(ExchangeRequest& exchange);
+  // The notes, and how rows of this rank's experts are cut.
+  void lay_out_notes(ExchangeRequest& exchange, std::int64_t piece_rows);
   std::string text_of(const Complaint& complaint) const override { return moe_complaint_text(complaint); }
 
   // Sorts the tokens and writes the notes; true: there is a complaint.
   bool route(const std::int32_t* experts, Complaint& complaint);
   // Of the listener: reads the rank's note.
   void read_note(int rank);
-  // Of a rank's tokens, which have chosen experts of this one: known once its note is read.
-  std::int64_t rows_from(int rank) const { return first_rows_of(rank)[problem_.experts()]; }
-  // By expert of this rank, where its rows begin among them; and where they end.
-  const std::int64_t* first_rows_of(int rank) const {
-    return first_rows_.data() + static_cast<std::int64_t>(rank) * (problem_.experts() + 1);
+  // A rank's tokens that have chosen experts of this one: known once its note is read.
+  const Pieces& pieces_from(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
+  std::int64_t count_of(int rank, std::int64_t expert) const {
+    return counts_[static_cast<std::size_t>(rank * problem_.experts() + expert)];
   }
 
   MoeProblem problem_;
@@ -56,7 +50,8 @@ class MoePlan : public MatrixPlan, protected Listener {
 
  private:
   std::vector<std::int64_t> first_experts_;  // by rank, among all ranks'; and how many there are
-  std::vector<std::int64_t> first_rows_;     // by rank and expert of this one
+  std::vector<std::int64_t> counts_;         // by rank and expert of this one
+  std::vector<Pieces> pieces_;               // by rank
 };
 
 }  // namespace plait::fused

@@ -41,8 +41,10 @@ class Routing {
   };
   Place place(std::int64_t entry) const { return places_[static_cast<std::size_t>(entry)]; }
 
- private:
+  // Of an owner's experts, among all ranks'.
   std::int64_t first_expert(int owner) const { return shape_.first_experts[static_cast<std::size_t>(owner)]; }
+
+ private:
   int ranks() const { return static_cast<int>(rows_.size()); }
   bool count(const std::int32_t* experts, Complaint& complaint);
 

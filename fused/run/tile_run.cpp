@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/job/job.h"
+#include "tl/trace.h"
+
 namespace plait::fused {
 namespace {
 
 // Looks in vain between two looks whether a rank has failed.
 constexpr std::uint32_t failures_every = 256;
-
-int workers_of(const TileRunRequest& request) {
-  return request.workers != 0 ? request.workers : request.processors.own;
-}
 
 }  // namespace
 
@@ -23,14 +22,19 @@ TileRun::TileRun(TileWork& work, Team* team, std::unique_ptr<Exchange> exchange,
       chains_(static_cast<std::size_t>(request.chains)),
       keeps_(request.keeps),
       tiles_first_(request.tiles_first),
-      crew_(workers_of(request), request.processors.crowded || workers_of(request) > request.processors.own) {
+      serial_(request.serial),
+      crew_(request.worker_count(), request.processors.crowded || request.worker_count() > request.processors.own) {
   for (const Pane& pane : panes_) left_.push_back(std::make_unique<std::atomic<std::uint32_t>[]>(pane.slices.size()));
   line_up_tiles(request);
   arm();
+  if (!job().tracing) return;
+  trace_ = std::make_unique<WorkersTrace>(request.plan, static_cast<int>(panes_.size()), crew_.workers());
+  exchange_->record(&trace_->messages);
 }
 
 TileRun::~TileRun() {
   if (started_) static_cast<void>(wait());
+  if (trace_ != nullptr) keep_trace(std::move(trace_));
 }
 
 // What goes by messages comes first, an owner after the other: it has the longest way. What is written to where it
@@ -81,6 +85,10 @@ Status TileRun::start(const Complaint* complaint) {
     chain.next.store(0, std::memory_order_relaxed);
     chain.done.store(0, std::memory_order_relaxed);
   }
+  if (trace_ != nullptr) {
+    ++runs_;
+    began_ns_ = monotonic_ns();
+  }
   exchange_->begin(complaint);
   started_ = true;
   crew_.begin(worker_);
@@ -91,6 +99,7 @@ Status TileRun::wait() {
   if (!started_) return {Code::unsupported, "wait: the plan has not been started"};
   crew_.join();
   started_ = false;
+  if (trace_ != nullptr) trace_->runs.add({.begin_ns = began_ns_, .end_ns = monotonic_ns(), .run = runs_});
   if (const Status status = exchange_->conclude(); !status.ok()) {
     failure_ = team_->reason_of(status);
     team_->give_up(failure_);
@@ -130,12 +139,24 @@ void TileRun::compute(const Turn& taken, int worker) {
   const auto owner = static_cast<std::size_t>(taken.owner);
   const Tile& tile = panes_[owner].tiles[taken.tile];
   const Slice& slice = panes_[owner].slices[tile.slice];
+  const std::uint64_t begin_ns = trace_ != nullptr ? monotonic_ns() : 0;
   work_.compute({taken.owner, slice, tile, exchange_->target(taken.owner, tile.slice), worker});
+  if (trace_ != nullptr) note(worker, WorkerAct::tile, taken.owner, begin_ns);
   // Who ends the slice has seen what the others wrote. The count is as it was for the next run.
   std::atomic<std::uint32_t>& left = left_[owner][tile.slice];
   if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   left.store(slice.tiles, std::memory_order_relaxed);
+  const std::uint64_t finish_ns = trace_ != nullptr ? monotonic_ns() : 0;
   exchange_->finished(taken.owner, tile.slice);
+  if (trace_ != nullptr && exchange_->reach(taken.owner) != Reach::self)
+    note(worker, WorkerAct::send, taken.owner, finish_ns, exchange_->bytes_of(taken.owner, tile.slice));
+}
+
+// ---- The trace ----
+
+void TileRun::note(int worker, WorkerAct act, int peer, std::uint64_t begin_ns, std::uint64_t bytes) {
+  trace_->workers[static_cast<std::size_t>(worker)].add(
+      {.begin_ns = begin_ns, .end_ns = monotonic_ns(), .bytes = bytes, .peer = peer, .run = runs_, .act = act});
 }
 
 // ---- Tasks ----
@@ -147,9 +168,12 @@ bool TileRun::follow_one(int worker) {
     Chain& chain = chains_[at];
     Task task{static_cast<int>(at), chain.next.load(std::memory_order_relaxed)};
     if (task.number >= work_.tasks_of(task.chain) || !work_.is_ready(task)) continue;
+    if (serial_ && chain.done.load(std::memory_order_acquire) != task.number) continue;
     std::uint32_t number = task.number;
     if (!chain.next.compare_exchange_strong(number, number + 1, std::memory_order_relaxed)) continue;
+    const std::uint64_t begin_ns = trace_ != nullptr ? monotonic_ns() : 0;
     work_.follow(task, worker);
+    if (trace_ != nullptr) note(worker, WorkerAct::task, -1, begin_ns);
     chain.done.fetch_add(1, std::memory_order_release);
     return true;
   }
@@ -179,6 +203,11 @@ bool TileRun::step(bool leads, int worker, std::size_t& first, Take& found) {
 }
 
 void TileRun::serve(int worker) noexcept {
+  work(worker);
+  if (trace_ != nullptr) trace_->workers[static_cast<std::size_t>(worker)].end_wait(runs_, monotonic_ns());
+}
+
+void TileRun::work(int worker) noexcept {
   const bool leads = worker == 0;
   std::size_t first = 0;
   std::uint32_t vain = 0;
@@ -190,11 +219,16 @@ void TileRun::serve(int worker) noexcept {
       continue;
     }
     if (found == Take::none && is_all_followed() && (!leads || exchange_->is_settled())) return;
-    patience.wait();
+    wait_a_little(patience, worker);
     if (leads && ++vain % failures_every == 0) exchange_->look_for_failures();
   }
   while (leads && !exchange_->is_settled())
-    if (!exchange_->turn(true)) patience.wait();
+    if (!exchange_->turn(true)) wait_a_little(patience, worker);
+}
+
+void TileRun::wait_a_little(Patience& patience, int worker) {
+  if (trace_ != nullptr) trace_->workers[static_cast<std::size_t>(worker)].begin_wait(monotonic_ns());
+  patience.wait();
 }
 
 }  // namespace plait::fused

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/status.h"
@@ -15,6 +16,7 @@
 #include "fused/tiles/tiles.h"
 #include "fused/workers/crew.h"
 #include "fused/workers/worker_count.h"
+#include "runtime/record/worker_trace.h"
 #include "runtime/team/team.h"
 
 namespace plait::fused {
@@ -53,11 +55,15 @@ struct TileRunRequest {
   std::vector<Pane> panes;   // by owner
   std::vector<int> node_of;  // by rank
   Processors processors;
-  int workers = 0;           // 0: as many as the rank has processors
-  bool aware = true;         // of communication, in the order of tiles
-  bool keeps = false;        // slices are kept by their owners, also this rank's own: outputs are not written
-  int chains = 0;            // of tasks, the most urgent first
-  bool tiles_first = false;  // tasks wait until no tile can be taken; else there is one after each tile
+  int workers = 0;                 // 0: as many as the rank has processors
+  bool aware = true;               // of communication, in the order of tiles
+  bool keeps = false;              // slices are kept by their owners, also this rank's own: outputs are not written
+  int chains = 0;                  // of tasks, the most urgent first
+  bool tiles_first = false;        // tasks wait until no tile can be taken; else there is one after each tile
+  bool serial = false;             // a chain's tasks are done one after the other; else only begun in their order
+  std::string_view plan = "plan";  // what the operator is called, for PLAIT_TRACE
+
+  int worker_count() const { return workers != 0 ? workers : processors.own; }
 };
 
 class TileRun {
@@ -75,6 +81,7 @@ class TileRun {
   Status start(const Complaint* complaint);
   // Ends it: this rank's output is complete where the run was not refused(). After a failure there are no more runs.
   Status wait();
+  bool is_started() const { return started_; }
   // Of the run that has ended: the lowest rank that has complained; none: all were well.
   const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
 
@@ -107,12 +114,15 @@ class TileRun {
   void add_queue(std::vector<int> owners);
   void arm();
   void serve(int worker) noexcept;
+  void work(int worker) noexcept;
+  void wait_a_little(Patience& patience, int worker);
   bool step(bool leads, int worker, std::size_t& first, Take& found);
   bool may_take(const Queue& queue) const;
   Take take(std::size_t& first, Turn& taken);
   void compute(const Turn& taken, int worker);
   bool follow_one(int worker);
   bool is_all_followed() const;
+  void note(int worker, WorkerAct act, int peer, std::uint64_t begin_ns, std::uint64_t bytes = 0);
 
   TileWork& work_;
   Team* team_;
@@ -121,9 +131,12 @@ class TileRun {
   std::vector<std::unique_ptr<std::atomic<std::uint32_t>[]>> left_;  // by owner and slice: tiles that are not done
   std::vector<std::unique_ptr<Queue>> queues_;                       // the most urgent first
   std::vector<Chain> chains_;
-  const bool keeps_, tiles_first_;
+  const bool keeps_, tiles_first_, serial_;
   bool started_ = false;
   Status failure_;
+  std::unique_ptr<WorkersTrace> trace_;  // nullptr: off
+  std::uint32_t runs_ = 0;               // for it
+  std::uint64_t began_ns_ = 0;           // likewise
   Worker worker_{*this};
   Crew crew_;  // last: its threads end first
 };

@@ -14,9 +14,14 @@ struct BlockShape {
   std::int64_t rows = 1, columns = 1;
 };
 
-// Of a matrix of f32, so that a kernel works at its best (measured, docs/fused.md) where the matrix is large, and there
-// are still several blocks where it is not; and at most `most_bytes`, if a row's element is not longer.
-BlockShape block_shape(std::int64_t rows, std::int64_t columns, std::size_t most_bytes);
+// Of a matrix of f32, so that a kernel works at its best where the matrix is large: the wider a block is, the less does
+// it count that each is packed anew. And so that there are several blocks, which others can follow.
+struct BlockRequest {
+  std::int64_t rows = 1, columns = 1;  // of the matrix
+  std::int64_t enough = 2;             // blocks, if they do not become too small to be worth a call
+  std::size_t most_bytes = ~std::size_t{0};
+};
+BlockShape block_shape(const BlockRequest& request);
 
 // How many blocks, all of about the same length.
 std::int64_t blocks_of(std::int64_t length, std::int64_t most);

@@ -29,6 +29,16 @@ void cut_slice(const Box& box, std::int64_t tile_rows, Pane& pane) {
   pane.slices.push_back(slice);
 }
 
+// About the golden section of the ranks, so that places that come one soon after the other are far apart; without a
+// common divisor, so that all ranks come.
+int stride_of(int ranks) {
+  const int golden = static_cast<int>(0.618 * ranks + 0.5);
+  for (int away = 0; away < ranks; ++away)
+    for (const int stride : {golden + away, golden - away})
+      if (stride > 0 && std::gcd(stride, ranks) == 1) return stride;
+  return 1;
+}
+
 }  // namespace
 
 Grain grain_of(const Box& box, const GrainRequest& request) {
@@ -60,12 +70,13 @@ Range share_of(std::int64_t rows, int ranks, int rank) {
 
 std::vector<int> communication_order(std::span<const int> node_of, int rank) {
   const auto ranks = static_cast<int>(node_of.size());
+  const int stride = stride_of(ranks);
   const auto node = [&](int of) { return node_of[static_cast<std::size_t>(of)]; };
   std::vector<int> order;
   order.reserve(node_of.size());
   for (const bool near : {false, true})
     for (int step = 1; step < ranks; ++step) {
-      const int owner = (rank + step) % ranks;
+      const int owner = static_cast<int>((rank + std::int64_t{step} * stride) % ranks);
       if ((node(owner) == node(rank)) == near) order.push_back(owner);
     }
   order.push_back(rank);
@@ -74,12 +85,14 @@ std::vector<int> communication_order(std::span<const int> node_of, int rank) {
 
 std::vector<int> arrival_order(std::span<const int> node_of, int rank) {
   const auto ranks = static_cast<int>(node_of.size());
+  const int stride = stride_of(ranks);
   const auto node = [&](int of) { return node_of[static_cast<std::size_t>(of)]; };
   std::vector<int> order = {rank};
-  for (const bool far : {false, true})
+  order.reserve(node_of.size());
+  for (const bool near : {true, false})
     for (int step = 1; step < ranks; ++step) {
-      const int source = (rank + ranks - step) % ranks;
-      if ((node(source) != node(rank)) == far) order.push_back(source);
+      const int source = static_cast<int>((rank + std::int64_t{ranks - step} * stride) % ranks);
+      if ((node(source) == node(rank)) == near) order.push_back(source);
     }
   return order;
 }

@@ -65,11 +65,12 @@ Pane cut(const Box& box, const Grain& grain);
 Range share_of(std::int64_t rows, int ranks, int rank);
 
 // The owners of what a rank computes, in the order in which it computes that: ranks of other nodes first, then others
-// of its node, then itself. Each rank begins behind itself, so that not all send to the same one. `node_of`: by rank.
+// of its node, then itself. Of each kind they come in strides from the rank on, all ranks' the same: so not all send to
+// the same one, and near and far ones come by turns, which loads a network evenly. `node_of`: by rank.
 std::vector<int> communication_order(std::span<const int> node_of, int rank);
 
-// The sources of what a rank takes, in the order in which that is likely to come where all go by communication_order():
-// itself, others of its node, ranks of other nodes, each time the one behind which it stands first.
+// The sources of what comes to a rank, in the order in which it is likely to be there: its own first, then that of its
+// node's ranks, then others', each kind in the order in which their communication_order() sends it.
 std::vector<int> arrival_order(std::span<const int> node_of, int rank);
 
 // A tile's place in the order in which a rank computes.

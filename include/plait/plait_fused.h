@@ -80,6 +80,40 @@ PLAIT_API int plait_fused_embedding_start(plait_fused plan, const int64_t* indic
 PLAIT_API int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                                         const float* weights);
 
+/* ---- The same backward: gradients' all-to-all and their addition to the rows of the tables. A rank's gradients are
+ * those of the forward direction's output, and lie as it does: a row a sample of its share of the batch, in it all
+ * ranks' tables side by side. Each goes to the rank that has the table, which adds it to the rows of the bag:
+ *
+ *   row[index] += factor * (the index' weight; or 1 / the bag's indices; or 1) * the bag's gradient
+ *
+ * With factor = -learning rate that is a step of stochastic gradient descent. With rows that are zeros and factor = 1
+ * they become the gradients of the tables, for any other optimizer. An index that is in a bag twice, or in several
+ * bags, is added to for each time. Additions to a row have an order that the shapes and the placement of the ranks fix:
+ * the same bits in every run of a plan, with any number of workers. Rows of F32 are added to in f32; those of BF16 are
+ * rounded each time, to the nearest, ties to even: where many small terms meet in a row, collect them in F32. ---- */
+
+/* Makes a plan. Everything as for plait_fused_embedding_create(), but:
+ *
+ *   shape      the forward direction's; `type` is that of the rows that are added to, F32 or BF16. Its `data` and
+ *              `scales` are not looked at
+ *   data       by table: the rows that are added to. No two tables share memory. They belong to the plan while a run is
+ *              under way, and are kept in use
+ *   gradients  this rank's, f32, without gaps. They stay where they are until plait_fused_free() */
+PLAIT_API int plait_fused_embedding_back_create(MPI_Comm comm, const struct plait_fused_embedding* shape,
+                                                void* const* data, const float* gradients, const char* options,
+                                                plait_fused* plan);
+
+/* Begins a run with the bags of the forward direction, as plait_fused_embedding_start() takes them, and a factor that
+ * this rank's tables are added to with. These and the gradients stay as they are, and the tables are left alone, until
+ * plait_fused_wait(). Does not block. With one worker all is computed in plait_fused_wait(). What is wrong with the
+ * arguments is said there, and no table is touched then. */
+PLAIT_API int plait_fused_embedding_back_start(plait_fused plan, const int64_t* indices, int64_t count,
+                                               const int64_t* offsets, const float* weights, float factor);
+
+/* That and plait_fused_wait(). */
+PLAIT_API int plait_fused_embedding_back_run(plait_fused plan, const int64_t* indices, int64_t count,
+                                             const int64_t* offsets, const float* weights, float factor);
+
 /* ---- Product and all-reduce: a step of decoding whose weights are spread over the ranks along their depth (tensor
  * parallelism). Rank r has W_r, rows x depth_r, and x_r, `columns` vectors of depth_r f32; each rank's output is the
  * sum of all ranks' W_r x_r, `columns` vectors of `rows` f32. The sums are in the order of the ranks, and each is made
@@ -226,11 +260,11 @@ PLAIT_API int plait_fused_moe_combine_run(plait_fused plan, const float* x, cons
 
 /* ---- All plans ---- */
 
-/* Ends a run: blocks until this rank's output is complete, and what it gave may be changed. Where what one rank gave
- * cannot be used (an index that is no row, an offset that is negative or descends, more rows than there is room for, a
- * missing list or vector), all ranks
- * return an error that names the argument, the rank and the value; no output has been touched then, and the plan can be
- * started again. After a failed transfer it can only be freed. */
+/* Ends a run: blocks until this rank's output (or tables) is complete, and what it gave may be changed. Where what one
+ * rank gave cannot be used (an index that is no row, an offset that is negative or descends, more rows than there is
+ * room for, a missing list or vector), all ranks return an error that names the argument, the rank and the value; no
+ * output or table has been touched then, and the plan can be started again. After a failed transfer it can only be
+ * freed. */
 PLAIT_API int plait_fused_wait(plait_fused plan);
 
 /* What was planned, as JSON: the workers, this rank's slices and tiles, and how many ranks they reach directly, by way

@@ -61,6 +61,9 @@
   X(fused_embedding_create)           \
   X(fused_embedding_start)            \
   X(fused_embedding_run)              \
+  X(fused_embedding_back_create)      \
+  X(fused_embedding_back_start)       \
+  X(fused_embedding_back_run)         \
   X(fused_gemv_create)                \
   X(fused_gemv_start)                 \
   X(fused_gemv_run)                   \

@@ -124,6 +124,70 @@ TEST_F(Explain, ComparesWithAMeasuredRun) {
   EXPECT_EQ(json["measured"]["parts"][0]["part"], "within nodes");
 }
 
+// Two ranks, three runs of an embedding of 100, 300 and 200 us: in each a tile, a slice, a wait and a task; rank 1's
+// message is under way for 40 us, of which its worker computes in 10.
+std::string fused_trace() {
+  std::string events;
+  const auto add = [&](const std::string& event) { events += (events.empty() ? "{" : ",\n{") + event + "}"; };
+  const auto name = [&](int rank, int row, const std::string& text) {
+    add(R"("name":"thread_name","ph":"M","cat":"fused","pid":)" + std::to_string(rank) + R"(,"tid":)" +
+        std::to_string(row) + R"(,"args":{"name":")" + text + R"("})");
+  };
+  const auto span = [&](int rank, int row, const char* kind, double begin, double length,
+                        const std::string& arguments) {
+    add(R"("name":")" + std::string(kind) + R"(","ph":"X","cat":"fused","pid":)" + std::to_string(rank) + R"(,"tid":)" +
+        std::to_string(row) + R"(,"ts":)" + std::to_string(begin) + R"(,"dur":)" + std::to_string(length) +
+        R"(,"args":{)" + arguments + "}");
+  };
+  for (int rank = 0; rank < 2; ++rank) {
+    name(rank, 256, "fused embedding, 2 ranks");
+    name(rank, 257, "worker 0");
+    double begin = 1000;
+    for (int run = 1; run <= 3; ++run, begin += 1000) {
+      const std::string of = R"("run":)" + std::to_string(run);
+      span(rank, 256, "run", begin, run == 1 ? 100 : run == 2 ? 300 : 200, of);
+      span(rank, 257, "tile", begin + 10, 50, of + R"(,"peer":1)");
+      span(rank, 257, "send", begin + 60, 5, of + R"(,"bytes":4096,"peer":1)");
+      span(rank, 257, "wait", begin + 65, 15, of);
+      span(rank, 257, "task", begin + 80, 10, of);
+      if (rank == 1) span(rank, 258, "message", begin + 65, 40, of + R"(,"bytes":4096,"peer":0)");
+    }
+    name(rank, 512, "fused gemv, 2 ranks");
+  }
+  return "{\"traceEvents\":[\n" + events + "\n]}";
+}
+
+TEST_F(Explain, ShowsTheWorkersOfAFusedRun) {
+  const std::string trace = file("fused.json", fused_trace());
+  const std::string svg = folder_.path("lanes.svg");
+  const Outcome outcome = explain({"fused", "embedding", "--trace", trace, "--svg", svg});
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  for (const char* words : {"fused embedding, 2 ranks: 200 us on the slowest rank, the middle one of 3 runs", "30.0 %",
+                            "2.5 %", "7.5 %", "60.0 %", "40.0 us", "25.0 %"})
+    EXPECT_NE(outcome.printed.find(words), std::string::npos) << words << " in\n" << outcome.printed;
+  const std::string text = folder_.content("lanes.svg");
+  for (const char* words : {"rank 0 worker 0", "rank 1 worker 0", "rank 1 messages", "a message is under way"})
+    EXPECT_NE(text.find(words), std::string::npos) << words;
+  const Json json = Json::parse(explain({"fused", "--trace", trace, "--json"}).printed);
+  EXPECT_EQ(json["runs"], 3);
+  EXPECT_NEAR(json["ranks"][1]["hidden_seconds"], 10e-6, 1e-12);
+  EXPECT_NEAR(json["ranks"][0]["computing_seconds"], 60e-6, 1e-12);
+}
+
+TEST_F(Explain, AFusedRunThatIsNotThereIsToldWithWhatIs) {
+  const std::string trace = file("fused.json", fused_trace());
+  EXPECT_NE(explain({"fused", "gemm", "--trace", trace})
+                .status.message()
+                .find("no run of a fused gemm; it has embedding, gemv"),
+            std::string::npos);
+  EXPECT_EQ(explain({"fused"}).status.message(), "--trace: expected a file of PLAIT_TRACE");
+  const std::string calls = file("trace.json", measured_run);
+  EXPECT_NE(explain({"fused", "--trace", calls}).status.message().find("it has none at all"), std::string::npos);
+  // Plans are no communicators.
+  EXPECT_NE(explain({"allreduce", "4K", "--shape", "1x2", "--trace", trace}).status.message().find("no calls at all"),
+            std::string::npos);
+}
+
 TEST_F(Explain, ABadTraceLeavesNothingWritten) {
   const std::string broken = file("trace.json", std::string(measured_run).substr(0, 300));
   const std::string large = file("large.json", "{");

@@ -169,6 +169,13 @@ TYPED_TEST(GemmOf, DeepProductsBetweenNodesAreRight) {
   EXPECT_EQ(this->make_and_run(gemm_case({2, 1}, 20, 2500, 30), 2), "");
 }
 
+TYPED_TEST(GemmOf, TenThousandRunsOnTheSamePlacesHaveTheSameBits) {
+  GemmCase given = gemm_case({2, 2}, 16, 4, 8);
+  given.options = "workers=1 slice=256";
+  given.where = Where::shared_heap;
+  EXPECT_EQ(this->run_at_once(given, 10'000), "");
+}
+
 TYPED_TEST(GemmOf, TheSamePlacesServeManyRuns) {
   for (const Shape ranks : {Shape{3, 3}, Shape{4, 2}, Shape{5, 2}})
     for (const Where where : {Where::private_memory, Where::shared_heap}) {

@@ -156,6 +156,13 @@ TEST_F(GemvOf, RunsThatFollowEachOtherAtOnceGiveTheSameBits) {
   }
 }
 
+TEST_F(GemvOf, TenThousandRunsOnTheSamePlacesHaveTheSameBits) {
+  GemvCase given = gemv_case({2, 2}, {.rows = 30, .columns = 2}, same_depths(2, 5));
+  given.options = "workers=1 slice=64";
+  given.where = Where::shared_heap;
+  EXPECT_EQ(run_at_once(given, 10'000), "");
+}
+
 TEST_F(GemvOf, AMissingVectorIsToldToAllAndTouchesNothing) {
   for (const Shape ranks : {Shape{3, 3}, Shape{4, 2}})
     for (const Where where : {Where::private_memory, Where::shared_heap}) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <utility>
@@ -94,10 +95,56 @@ TEST(Tiles, SharesAreConsecutiveAndEven) {
 
 TEST(Tiles, OwnersWithTheLongestWayComeFirst) {
   const std::vector<int> node_of = {0, 0, 1, 1, 2, 2};
-  EXPECT_EQ(communication_order(node_of, 0), (std::vector<int>{2, 3, 4, 5, 1, 0}));
-  EXPECT_EQ(communication_order(node_of, 3), (std::vector<int>{4, 5, 0, 1, 2, 3}));
+  EXPECT_EQ(communication_order(node_of, 0), (std::vector<int>{5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(communication_order(node_of, 3), (std::vector<int>{1, 0, 5, 4, 2, 3}));
   EXPECT_EQ(communication_order(std::vector<int>{0}, 0), (std::vector<int>{0}));
   EXPECT_EQ(plain_order(3), (std::vector<int>{0, 1, 2}));
+}
+
+TEST(Tiles, NoTwoRanksSendToOneAtOnceWhereAllAreAlike) {
+  for (int ranks = 1; ranks <= 130; ++ranks)
+    for (const bool one_node : {true, false}) {
+      std::vector<int> node_of(static_cast<std::size_t>(ranks), 0);
+      if (!one_node) std::iota(node_of.begin(), node_of.end(), 0);
+      std::vector<std::set<int>> owners(static_cast<std::size_t>(ranks));  // by step
+      for (int rank = 0; rank < ranks; ++rank) {
+        const std::vector<int> order = communication_order(node_of, rank);
+        EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
+        for (std::size_t step = 0; step < order.size(); ++step) owners[step].insert(order[step]);
+      }
+      for (const auto& at_once : owners) EXPECT_EQ(at_once.size(), owners.size()) << ranks;
+    }
+}
+
+// Half of a step's way is with those whose numbers are far: on a torus, say.
+TEST(Tiles, NearAndFarOwnersComeByTurns) {
+  const std::vector<int> node_of = [] {
+    std::vector<int> nodes(128);
+    std::iota(nodes.begin(), nodes.end(), 0);
+    return nodes;
+  }();
+  const std::vector<int> order = communication_order(node_of, 0);
+  for (std::size_t begin = 0; begin + 16 < order.size(); begin += 16) {
+    const auto far = std::count_if(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   order.begin() + static_cast<std::ptrdiff_t>(begin + 16),
+                                   [](int owner) { return owner > 32 && owner < 96; });
+    EXPECT_GE(far, 6);
+    EXPECT_LE(far, 10);
+  }
+}
+
+TEST(Tiles, SourcesAreInTheOrderInWhichTheySend) {
+  const std::vector<int> node_of = {0, 0, 1, 1, 2, 2};
+  EXPECT_EQ(arrival_order(node_of, 0), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(arrival_order(node_of, 3), (std::vector<int>{3, 2, 4, 5, 0, 1}));
+  EXPECT_EQ(arrival_order(std::vector<int>{0}, 0), (std::vector<int>{0}));
+  // The source at a place of the one has the rank at that place of its own order, where all are alike.
+  const std::vector<int> nodes = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  for (int rank = 0; rank < 9; ++rank)
+    for (std::size_t place = 1; place < 9; ++place) {
+      const int source = arrival_order(nodes, rank)[place];
+      EXPECT_EQ(communication_order(nodes, source)[place - 1], rank);
+    }
 }
 
 TEST(Tiles, AreLinedUpColumnByColumnInTheOrderOfTheirOwners) {

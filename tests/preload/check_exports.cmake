@@ -49,7 +49,8 @@ foreach(name ${allocator} plait_alloc plait_free plait_version plait_set_enabled
         plait_set_progress_threads plait_step plait_reshard_create
         plait_reshard_create_f plait_reshard_local plait_reshard_describe plait_reshard_execute plait_reshard_start
         plait_reshard_start_f plait_reshard_free plait_fused_embedding_create plait_fused_embedding_start
-        plait_fused_embedding_run plait_fused_gemv_create plait_fused_gemv_start plait_fused_gemv_run
+        plait_fused_embedding_run plait_fused_embedding_back_create plait_fused_embedding_back_start
+        plait_fused_embedding_back_run plait_fused_gemv_create plait_fused_gemv_start plait_fused_gemv_run
         plait_fused_gemm_reduce_scatter_create plait_fused_gemm_reduce_scatter_start plait_fused_gemm_reduce_scatter_run
         plait_fused_all_gather_gemm_create plait_fused_all_gather_gemm_start plait_fused_all_gather_gemm_run
         plait_fused_moe_dispatch_create plait_fused_moe_dispatch_start plait_fused_moe_dispatch_run

@@ -18,6 +18,7 @@
 #include "plan/choose/timeline.h"
 #include "topo/shape.h"
 #include "tuner/commands/command.h"
+#include "tuner/commands/explain_fused.h"
 #include "tuner/commands/grid_options.h"
 #include "tuner/picture/plan_picture.h"
 #include "tuner/text/plan_limit.h"
@@ -359,11 +360,14 @@ class ExplainCommand : public Command {
   std::string_view summary() const override { return "show the plans that a call could run by, and why one is chosen"; }
 
   void add_options(CommandLine line) override {
-    line.option("collective", collective_, "such as allreduce").required();
-    line.option("size", size_, "such as 4M: of the vector, of one rank's part, or of one pair's message");
+    line.option("collective", collective_, "such as allreduce; or fused: a run of a fused operator, in --trace")
+        .required();
+    line.option("size", size_,
+                "such as 4M: of the vector, of one rank's part, or of one pair's message; of fused: the operator, such "
+                "as embedding");
     line.option("--machine", machine_, "default, a100, v100, or a machine file (docs/p2.md)").shows_default();
     line.option("--table", table_, "a tuning table (docs/tuning.md)");
-    line.option("--shape", shape_, "of the communicator: nodes, then what each is split into, such as 4x2").required();
+    line.option("--shape", shape_, "of the communicator: nodes, then what each is split into, such as 4x2");
     line.option("--plans", plans_, "to show").shows_default();
     line.option("--svg", svg_, "draw the predicted timeline of the chosen plan into this file");
     line.option("--trace", trace_, "a file of PLAIT_TRACE: compare such a call of a measured run with its prediction");
@@ -371,6 +375,7 @@ class ExplainCommand : public Command {
   }
 
   Result<int> run() override {
+    if (collective_ == "fused") return explain_fused({.plan = size_, .trace = trace_, .svg = svg_, .json = json_});
     const auto question = understand();
     if (!question.ok()) return question.status();
     auto answer = explain(*question, plans_);
@@ -394,6 +399,7 @@ class ExplainCommand : public Command {
       return {Code::invalid, "\"" + collective_ + "\": expected one of " + join_collectives()};
     if (plans_ < 1 || plans_ > most_plans)
       return {Code::invalid, "--plans: expected 1 to " + std::to_string(most_plans)};
+    if (shape_.empty()) return {Code::invalid, "--shape: expected the communicator's, such as 4x2"};
     auto shape = parse_shape(shape_);
     if (!shape.ok()) return {Code::invalid, "--shape: " + shape.status().message()};
     if (shape->hierarchy.ranks() < 2) return {Code::invalid, "--shape \"" + shape_ + "\": expected two ranks or more"};

@@ -1,5 +1,6 @@
 // plait simulate train: a measured contention model on more nodes than there are, by start-up and moved bytes (LIBRA
 // section V-D; docs/overlap.md). plait simulate steps: simulate_steps.h.
+// plait simulate fused: simulate_fused.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/node_counts.h"
 #include "tuner/commands/overlap_plan.h"
+#include "tuner/commands/simulate_fused.h"
 #include "tuner/commands/simulate_steps.h"
 #include "tuner/picture/scale_picture.h"
 #include "tuner/text/words.h"
@@ -70,7 +72,9 @@ class SimulateCommand : public Command {
  public:
   std::string_view name() const override { return "simulate"; }
   std::string_view summary() const override {
-    return "what training takes on more nodes, predicted: train, by LIBRA's reductions; steps, by joint plans";
+    return "what training takes on more nodes, predicted: train, by LIBRA's reductions; steps, by joint plans; fused, "
+           "with "
+           "fused operators";
   }
 
   void add_options(CommandLine line) override {
@@ -98,10 +102,13 @@ class SimulateCommand : public Command {
     steps_line_ =
         line.subcommand("steps", "steps of computation and collectives, planned together and by others' ways");
     add_step_simulation(*steps_line_, steps_);
+    fused_line_ = line.subcommand("fused", "a pass of a recommendation model, with and without fused operators");
+    add_fused_simulation(*fused_line_, fused_);
   }
 
   Result<int> run() override {
     if (steps_line_->was_given()) return simulate_steps(steps_);
+    if (fused_line_->was_given()) return simulate_fused(fused_);
     const auto counts = parse_nodes(options_.nodes);
     if (!counts.ok()) return counts.status();
     if (options_.layers.size() > most_models) return {Code::invalid, "--layers: expected at most 16 models"};
@@ -234,7 +241,8 @@ class SimulateCommand : public Command {
 
   Options options_;
   StepSimulationOptions steps_;
-  std::optional<CommandLine> steps_line_;
+  FusedSimulationOptions fused_;
+  std::optional<CommandLine> steps_line_, fused_line_;
 };
 
 }  // namespace

@@ -49,8 +49,6 @@ int hue_of(StepPlace place) {
 // "AR.1" of "AR.1(rd)".
 std::string short_name(const std::string& name) { return name.substr(0, name.find('(')); }
 
-std::string times_text(double begin, double end) { return format_seconds(begin) + " to " + format_seconds(end); }
-
 // A rail carries what two instructions give it at once in the order in which it comes.
 std::vector<TimelineBox> one_after_the_other(std::vector<TimelineBox> boxes) {
   std::stable_sort(boxes.begin(), boxes.end(),
@@ -138,30 +136,6 @@ std::string step_title(const MeasuredStep& step) {
 int shade_of(const MeasuredStep& step) {
   if (step.kind == "recv" || step.kind == "reduce") return 1;
   return step.kind == "recv_reduce" ? 2 : 0;
-}
-
-// Boxes that are too short to be seen, one soon after the other in a row, become one.
-void merge_short(std::vector<TimelineBox>& boxes, double shortest) {
-  struct Last {
-    std::size_t box = 0;
-    int steps = 0;  // that it stands for; 0: it may not grow
-  };
-  std::vector<TimelineBox> kept;
-  std::vector<Last> rows;
-  for (TimelineBox& box : boxes) {
-    if (rows.size() <= static_cast<std::size_t>(box.row)) rows.resize(static_cast<std::size_t>(box.row) + 1);
-    Last& last = rows[static_cast<std::size_t>(box.row)];
-    const bool is_short = box.end - box.begin < shortest;
-    if (is_short && last.steps > 0 && kept[last.box].ink == box.ink && box.begin - kept[last.box].end < shortest) {
-      TimelineBox& grown = kept[last.box];
-      grown.end = std::max(grown.end, box.end);
-      grown.title = std::to_string(++last.steps) + " steps, " + times_text(grown.begin, grown.end);
-      continue;
-    }
-    last = {kept.size(), is_short ? 1 : 0};
-    kept.push_back(std::move(box));
-  }
-  boxes = std::move(kept);
 }
 
 }  // namespace

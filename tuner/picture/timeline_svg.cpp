@@ -247,6 +247,31 @@ void pack_rows(std::vector<TimelineBox>& boxes) {
   }
 }
 
+std::string times_text(double begin, double end) { return format_seconds(begin) + " to " + format_seconds(end); }
+
+void merge_short(std::vector<TimelineBox>& boxes, double shortest) {
+  struct Last {
+    std::size_t box = 0;
+    int steps = 0;  // that it stands for; 0: it may not grow
+  };
+  std::vector<TimelineBox> kept;
+  std::vector<Last> rows;
+  for (TimelineBox& box : boxes) {
+    if (rows.size() <= static_cast<std::size_t>(box.row)) rows.resize(static_cast<std::size_t>(box.row) + 1);
+    Last& last = rows[static_cast<std::size_t>(box.row)];
+    const bool is_short = box.end - box.begin < shortest;
+    if (is_short && last.steps > 0 && kept[last.box].ink == box.ink && box.begin - kept[last.box].end < shortest) {
+      TimelineBox& grown = kept[last.box];
+      grown.end = std::max(grown.end, box.end);
+      grown.title = std::to_string(++last.steps) + " steps, " + times_text(grown.begin, grown.end);
+      continue;
+    }
+    last = {kept.size(), is_short ? 1 : 0};
+    kept.push_back(std::move(box));
+  }
+  boxes = std::move(kept);
+}
+
 std::string timeline_svg(const TimelinePicture& picture) { return Drawing(picture).run(); }
 
 }  // namespace plait::tuner

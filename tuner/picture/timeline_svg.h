@@ -47,6 +47,12 @@ struct TimelinePicture {
 // Gives each box a row: as few rows as there are boxes at once; a box stays in the row of its colour where it can.
 void pack_rows(std::vector<TimelineBox>& boxes);
 
+// "1 us to 3 us": seconds.
+std::string times_text(double begin, double end);
+
+// Boxes shorter than that, one soon after the other in a row and of one colour, become one.
+void merge_short(std::vector<TimelineBox>& boxes, double shortest);
+
 // An SVG document (XML 1.0, UTF-8) that needs nothing else. Texts are escaped.
 std::string timeline_svg(const TimelinePicture& picture);
 

@@ -5,114 +5,19 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "core/channel_kind.h"
 #include "core/units.h"
+#include "tuner/text/trace_events.h"
 
 namespace plait::tuner {
 namespace {
 
-using nlohmann::json;
-
-constexpr int deepest = 8;
 constexpr std::size_t most_named = 5;  // calls that a refusal lists
-constexpr std::int64_t most_number = (std::int64_t{1} << 31) - 1;
-constexpr double most_microseconds = 1e15;  // decades
-
-struct Refused : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// One entry of "traceEvents", checked as it is read.
-class Event {
- public:
-  Event(const json& object, std::size_t index) : object_(object), place_("traceEvents[" + std::to_string(index) + "]") {
-    if (!object.is_object()) refuse("", "an object");
-  }
-
-  std::string text(const char* member) const {
-    const json* found = find(object_, member);
-    if (found == nullptr || !found->is_string()) refuse(member, "a text");
-    return found->get<std::string>();
-  }
-  std::int64_t whole(const char* member) const { return whole_in(object_, member, ""); }
-  double microseconds(const char* member, double least) const {
-    const json* found = find(object_, member);
-    if (found == nullptr || !found->is_number() || !(std::abs(found->get<double>()) <= most_microseconds) ||
-        found->get<double>() < least)
-      refuse(member, least == 0 ? "a number of microseconds, 0 or more" : "a number of microseconds");
-    return found->get<double>();
-  }
-  std::string argument_text(const char* member) const {
-    const json* found = find(arguments(), member);
-    if (found == nullptr || !found->is_string()) refuse(std::string("args.") + member, "a text");
-    return found->get<std::string>();
-  }
-  bool has_argument(const char* member) const { return find(arguments(), member) != nullptr; }
-  std::uint64_t argument_bytes(const char* member) const {
-    const json* found = find(arguments(), member);
-    if (found == nullptr || !found->is_number_unsigned())
-      refuse(std::string("args.") + member, "a whole number of bytes, 0 or more");
-    return found->get<std::uint64_t>();
-  }
-  std::int64_t argument_whole(const char* member) const { return whole_in(arguments(), member, "args."); }
-
- private:
-  static const json* find(const json& object, const char* member) {
-    const auto found = object.find(member);
-    return found == object.end() ? nullptr : &*found;
-  }
-  const json& arguments() const {
-    const json* found = find(object_, "args");
-    if (found == nullptr || !found->is_object()) refuse("args", "an object");
-    return *found;
-  }
-  std::int64_t whole_in(const json& object, const char* member, const char* prefix) const {
-    const json* found = find(object, member);
-    if (found == nullptr || !found->is_number_unsigned() ||
-        found->get<std::uint64_t>() > static_cast<std::uint64_t>(most_number))
-      refuse(std::string(prefix) + member, "a whole number, 0 or more");
-    return found->get<std::int64_t>();
-  }
-  [[noreturn]] void refuse(const std::string& member, const std::string& expected) const {
-    throw Refused(place_ + (member.empty() ? "" : "." + member) + ": expected " + expected);
-  }
-
-  const json& object_;
-  std::string place_;
-};
-
-// Hands over the events in turn; none of them is kept.
-Status each_event(std::string_view trace, const std::function<void(const Event&)>& take) {
-  std::size_t index = 0;
-  std::string key;
-  bool any_list = false;
-  const auto look = [&](int depth, json::parse_event_t event, json& value) {
-    if (depth > deepest) throw Refused("nested more than " + std::to_string(deepest) + " levels deep");
-    if (depth == 1 && event == json::parse_event_t::key) key = value.get<std::string>();
-    if (key != "traceEvents" || depth == 0) return true;
-    if (depth == 1 && event == json::parse_event_t::array_start) any_list = true;
-    const bool whole = event == json::parse_event_t::object_end || event == json::parse_event_t::array_end ||
-                       event == json::parse_event_t::value;
-    if (depth != 2 || !any_list || !whole) return true;
-    take(Event(value, index++));
-    return false;
-  };
-  try {
-    const json document = json::parse(trace, look);
-    if (!document.is_object() || !any_list) return {Code::invalid, "traceEvents: expected a list"};
-  } catch (const json::exception& error) {
-    return {Code::invalid, std::string("expected JSON: ") + error.what()};
-  } catch (const Refused& refused) {
-    return {Code::invalid, refused.what()};
-  }
-  return {};
-}
+using Event = TraceEvent;
 
 // A rank's record of one communicator.
 struct Thread {
@@ -141,6 +46,7 @@ struct Run {
 Result<Run> read_calls(std::string_view trace) {
   Run run;
   const Status status = each_event(trace, [&](const Event& event) {
+    if (event.is_fused()) return;
     const std::string kind = event.text("ph"), title = event.text("name");
     const Thread thread{event.whole("pid"), event.whole("tid")};
     if (kind == "M" && title == "thread_name") run.names[thread] = event.argument_text("name");
@@ -259,6 +165,7 @@ Status read_steps(std::string_view trace, const Run& run, const Choice::Chosen& 
     call.seconds = std::max(call.seconds, (span.end - span.begin) * 1e-6);
   }
   return each_event(trace, [&](const Event& event) {
+    if (event.is_fused()) return;
     const std::string title = event.text("name");
     const Thread thread{event.whole("pid"), event.whole("tid")};
     if (event.text("ph") != "X" || run.names.contains(thread)) return;

@@ -3,6 +3,7 @@
 
 #include "core/attempt.h"
 #include "fused/embedding/embedding.h"
+#include "fused/embedding/embedding_back.h"
 #include "fused/gemm/all_gather.h"
 #include "fused/gemm/reduce_scatter.h"
 #include "fused/gemv/gemv.h"
@@ -24,6 +25,7 @@ using plait::Status;
 using plait::fused::AllGatherGemm;
 using plait::fused::Embedding;
 using plait::fused::EmbeddingArguments;
+using plait::fused::EmbeddingBack;
 using plait::fused::FusedPlan;
 using plait::fused::GemmArguments;
 using plait::fused::GemmReduceScatter;
@@ -107,7 +109,7 @@ int create(MPI_Comm comm, const Arguments& arguments, plait_fused* plan) {
   return MPI_SUCCESS;
 }
 
-// Of both kinds, from what the program gives.
+// Of any kind, from what the program gives.
 template <class Plan, class Arguments>
 int create_from(MPI_Comm comm, Arguments arguments, void* output, const char* options, plait_fused* plan) {
   if (comm == MPI_COMM_NULL) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_COMM);
@@ -167,6 +169,26 @@ int plait_fused_embedding_start(plait_fused plan, const int64_t* indices, int64_
 int plait_fused_embedding_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
                               const float* weights) {
   return run<Embedding>(plan, Lookup{indices, count, offsets, weights});
+}
+
+int plait_fused_embedding_back_create(MPI_Comm comm, const plait_fused_embedding* shape, void* const* data,
+                                      const float* gradients, const char* options, plait_fused* plan) {
+  EmbeddingArguments arguments = arguments_of(shape);
+  arguments.direction = plait::fused::Direction::back;
+  arguments.data = data;
+  arguments.targets = data;
+  arguments.gradients = gradients;
+  return create_from<EmbeddingBack>(comm, arguments, nullptr, options, plan);
+}
+
+int plait_fused_embedding_back_start(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
+                                     const float* weights, float factor) {
+  return start<EmbeddingBack>(plan, Lookup{indices, count, offsets, weights}, factor);
+}
+
+int plait_fused_embedding_back_run(plait_fused plan, const int64_t* indices, int64_t count, const int64_t* offsets,
+                                   const float* weights, float factor) {
+  return run<EmbeddingBack>(plan, Lookup{indices, count, offsets, weights}, factor);
 }
 
 int plait_fused_gemv_create(MPI_Comm comm, const plait_fused_gemv* shape, float* output, const char* options,

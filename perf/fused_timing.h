@@ -1,0 +1,135 @@
+// What the programs behind perf/fused* share: ways to the same result, timed in turn in one job.
+#pragma once
+
+#include <mpi.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "plait/plait_fused.h"
+
+namespace fused_timing {
+
+inline int world_rank = 0, world_ranks = 1;
+
+inline double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The slowest rank's.
+inline double timed(const std::function<void()>& work) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begin = now();
+  work();
+  double mine = now() - begin, slowest = 0;
+  MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slowest;
+}
+
+inline double median(std::vector<double> times) {
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+struct Way {
+  std::string name;
+  std::function<void()> go;
+};
+using Times = std::map<std::string, std::vector<double>>;
+
+// Each way in turn, round after round.
+inline Times time_in_turn(const std::vector<Way>& ways, int rounds) {
+  Times times;
+  for (int warm_up = 0; warm_up < 2; ++warm_up)
+    for (const Way& way : ways) way.go();
+  for (int round = 0; round < rounds; ++round)
+    for (const Way& way : ways) times[way.name].push_back(timed(way.go));
+  return times;
+}
+
+inline void put_times(const Times& times, nlohmann::json& line) {
+  for (const auto& [name, all] : times) {
+    line["seconds"][name] = median(all);
+    line["fastest_seconds"][name] = *std::ranges::min_element(all);
+  }
+}
+
+inline void print(const nlohmann::json& line) {
+  if (world_rank == 0) std::printf("%s\n", line.dump().c_str());
+}
+
+// A call of MPI by Plait, or by the host alone.
+template <class Call>
+void by(bool plait, Call&& call) {
+  const int before = plait_set_enabled(plait ? 1 : 0);
+  call();
+  plait_set_enabled(before);
+}
+
+inline bool on_all(bool mine) {
+  int all = mine ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return all == 1;
+}
+
+// ---- Memory ----
+
+struct FreeMemory {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<std::byte, FreeMemory>;
+
+// In large pages where the system has them and they are wanted.
+inline Memory make_memory(std::size_t bytes, bool large_pages) {
+  constexpr std::size_t large_page = std::size_t{2} << 20;
+  const std::size_t whole = (bytes + large_page - 1) / large_page * large_page;
+  Memory made(static_cast<std::byte*>(std::aligned_alloc(large_page, whole)));
+  if (large_pages) madvise(made.get(), whole, MADV_HUGEPAGE);
+  return made;
+}
+
+// There until the process ends. Of plait_alloc(), or the program's own.
+inline float* make_floats(std::size_t count, bool is_private) {
+  const std::size_t bytes = std::max<std::size_t>(count, 1) * sizeof(float);
+  auto* made =
+      static_cast<float*>(is_private ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : plait_alloc(bytes));
+  std::fill_n(made, count, 0.0f);
+  return made;
+}
+
+// What a plain read of some memory gives, so that it is computed.
+inline std::uint64_t read_all(const std::byte* memory, std::size_t bytes) {
+  const auto* words = reinterpret_cast<const std::uint64_t*>(memory);
+  const std::size_t count = bytes / sizeof(std::uint64_t) / 8 * 8;
+  std::uint64_t sum[8] = {};
+  for (std::size_t i = 0; i < count; i += 8)
+    for (std::size_t lane = 0; lane < 8; ++lane) sum[lane] += words[i + lane];
+  return sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
+}
+
+// ---- The job ----
+
+template <class Measure>
+int job(int argc, char** argv, const Measure& measure) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_ranks);
+  const int code = measure(argc, argv);
+  MPI_Finalize();
+  return code;
+}
+
+}  // namespace fused_timing
