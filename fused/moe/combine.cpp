@@ -9,7 +9,6 @@ namespace {
 
 // Tokens of a task: long enough that what is between two of them does not count.
 constexpr std::int64_t tokens_at_once = 64;
-constexpr std::size_t most_choices = 64;
 
 }  // namespace
 
