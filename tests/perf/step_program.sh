@@ -29,10 +29,8 @@ echo '{"plait_step": 1, "name": "x", "tasks": [{"name": "a", "collective": "scat
 refuses 'task "a": no scatter is posted' "$folder/scatter"
 
 for step in "$workloads"/*.json; do
-  case $step in
-    *rail*) ;; # machines
-    *) plays 4 "$step" --iterations 2 --warm-up 0 --stretch 0.02 ;;
-  esac
+  grep -q plait_step "$step" || continue # a machine
+  plays 4 "$step" --iterations 2 --warm-up 0 --stretch 0.02
 done
 
 # All collectives, odd numbers of ranks and elements, everything looked at; buffers that the next step wants back early.
