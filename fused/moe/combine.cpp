@@ -9,7 +9,6 @@ namespace {
 
 // Tokens of a task: long enough that what is between two of them does not count.
 constexpr std::int64_t tokens_at_once = 64;
-constexpr std::size_t most_terms = 64;
 
 }  // namespace
 
@@ -140,8 +139,8 @@ bool MoeCombine::is_ready(const Task& task) const noexcept {
 }
 
 void MoeCombine::follow(const Task& task, int) noexcept {
-  std::array<const float*, most_terms> rows;
-  std::array<float, most_terms> weights;
+  std::array<const float*, most_choices> rows;
+  std::array<float, most_choices> weights;
   const std::int64_t block = block_in(task);
   const Range tokens = tokens_in(task), columns = columns_in(block);
   for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {

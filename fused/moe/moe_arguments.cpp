@@ -7,7 +7,7 @@ namespace plait::fused {
 namespace {
 
 // So that no product of the shape's numbers overflows, and each is an int of a library's.
-constexpr std::int64_t most_tokens = std::int64_t{1} << 24, most_choices = 64, most_experts = std::int64_t{1} << 16;
+constexpr std::int64_t most_tokens = std::int64_t{1} << 24, most_experts = std::int64_t{1} << 16;
 constexpr std::int64_t most_side = std::int64_t{1} << 24, most_capacity = std::int64_t{1} << 30;
 
 // What a complaint is about: the first of its words; the other words follow.

@@ -14,6 +14,8 @@
 
 namespace plait::fused {
 
+inline constexpr std::int64_t most_choices = 64;  // of a token
+
 // As the program gives them, of one rank.
 struct MoeArguments {
   std::int64_t tokens = 0;   // of this rank
