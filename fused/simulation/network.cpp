@@ -33,8 +33,15 @@ struct Waiting {
 };
 
 struct LinkState {
-  bool busy = false;
+  bool busy = false, took_sent = false;
   std::queue<Waiting> on_their_way, sent;
+
+  // By turns, where there are both.
+  std::queue<Waiting>& next() {
+    if (on_their_way.empty() || sent.empty()) return on_their_way.empty() ? sent : on_their_way;
+    took_sent = !took_sent;
+    return took_sent ? sent : on_their_way;
+  }
 };
 
 class Delivery {
@@ -72,7 +79,7 @@ class Delivery {
   }
 
   void take_next(LinkState& link, double now_s) {
-    std::queue<Waiting>& from = !link.on_their_way.empty() ? link.on_their_way : link.sent;
+    std::queue<Waiting>& from = link.next();
     if (from.empty()) return;
     const Waiting next = from.front();
     from.pop();

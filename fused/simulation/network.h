@@ -1,8 +1,8 @@
 // Messages between the nodes of a simulated network, link by link. Pure.
 //
 // A message goes from link to link without being stored (virtual cut-through): its head reaches the next link a link's
-// latency after it has entered one, and a link is taken for the message's bytes. A link takes what is on its way before
-// what its own node sends, as networks do that are to stay empty; else in the order in which the heads come.
+// latency after it has entered one, and a link is taken for the message's bytes. A link takes what is on its way and
+// what its own node sends by turns, each in the order in which the heads come.
 #pragma once
 
 #include <cstdint>

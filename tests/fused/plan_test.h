@@ -203,13 +203,16 @@ class PlansOf : public testing::Test {
     }
   }
 
+  // The second start is an error, and changes nothing of the run that is under way.
   std::string start_once_at_a_time(const Case& given) {
-    return make(given, [](Rank& rank) -> std::string {
+    return make(given, [&given](Rank& rank) -> std::string {
       if (!rank.made.ok()) return rank.made.status().message();
       if (rank.plan().wait().ok()) return "a plan that was not started is waited for";
       if (!Kind::start(rank.plan(), rank.own()).ok()) return "it is not started";
-      if (Kind::start(rank.plan(), rank.own()).ok()) return "it is started twice";
-      return rank.plan().wait().ok() ? "" : "it is not waited for";
+      typename Kind::Data other = rank.own();
+      Kind::draw(given, rank.rank, 1, other);
+      if (Kind::start(rank.plan(), other).ok()) return "it is started twice";
+      return rank.plan().wait().ok() ? Kind::wrong(rank, 0) : "it is not waited for";
     });
   }
 };

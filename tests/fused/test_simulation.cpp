@@ -51,14 +51,17 @@ TEST(SimulatedNetwork, WhatSharesALinkFollowsEachOther) {
   EXPECT_NEAR(messages[2].arrival_s, 2e-6, 1e-12);
 }
 
-// The link from 1 to 2 is taken until 4 us; what comes from 0 at 1 us goes before what 1 has wanted to send since 0.
-TEST(SimulatedNetwork, WhatIsOnItsWayGoesFirst) {
+// The link from 1 to 2 is taken until 4 us; what comes from 0 at 1 us waits for one of those that 1 has wanted to send
+// since 0, and not for two.
+TEST(SimulatedNetwork, WhatIsOnItsWayAndWhatIsSentGoByTurns) {
   std::vector<NetworkMessage> messages = {{.from = 1, .to = 2, .ready_s = 0, .bytes = 4000},
+                                          {.from = 1, .to = 2, .ready_s = 0, .bytes = 1000},
                                           {.from = 1, .to = 2, .ready_s = 0, .bytes = 1000},
                                           {.from = 0, .to = 2, .ready_s = 0, .bytes = 2000}};
   Network::torus(5, 4, link).deliver(messages);
-  EXPECT_NEAR(messages[2].arrival_s, 7e-6, 1e-12);
-  EXPECT_NEAR(messages[1].arrival_s, 8e-6, 1e-12);
+  EXPECT_NEAR(messages[1].arrival_s, 6e-6, 1e-12);
+  EXPECT_NEAR(messages[3].arrival_s, 8e-6, 1e-12);
+  EXPECT_NEAR(messages[2].arrival_s, 9e-6, 1e-12);
 }
 
 TEST(SimulatedNetwork, PortsAreAllThatIsShortInACrossbar) {

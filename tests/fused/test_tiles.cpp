@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "fused/tiles/blocks.h"
 #include "fused/tiles/slice_size.h"
 #include "fused/tiles/tiles.h"
 
@@ -145,6 +146,44 @@ TEST(Tiles, SourcesAreInTheOrderInWhichTheySend) {
       const int source = arrival_order(nodes, rank)[place];
       EXPECT_EQ(communication_order(nodes, source)[place - 1], rank);
     }
+}
+
+TEST(Blocks, HaveEveryElementOnce) {
+  std::mt19937 random(11);
+  const auto draw = [&](int most) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(most)); };
+  for (int round = 0; round < 500; ++round) {
+    const Range whole{draw(50), 0};
+    const std::int64_t length = draw(5000) + 1, columns = draw(5000) + 1;
+    const BlockRequest request{.rows = length,
+                               .columns = columns,
+                               .enough = draw(12) + 1,
+                               .most_bytes = draw(2) == 0 ? ~std::size_t{0} : static_cast<std::size_t>(draw(9000) + 1)};
+    const BlockShape shape = block_shape(request);
+    EXPECT_LE(shape.rows, 512);
+    EXPECT_LE(shape.columns, 2048);
+    EXPECT_LE(static_cast<std::size_t>(shape.rows * shape.columns) * sizeof(float),
+              std::max(request.most_bytes, sizeof(float)));
+    std::int64_t next = whole.begin;
+    for (std::int64_t block = 0; block < blocks_of(length, shape.rows); ++block) {
+      const Range rows = elements_of({block, block + 1}, {whole.begin, whole.begin + length}, shape.rows);
+      EXPECT_EQ(rows.begin, next);
+      EXPECT_GT(rows.length(), 0);
+      next = rows.end;
+    }
+    EXPECT_EQ(next, whole.begin + length);
+  }
+}
+
+TEST(Blocks, AreLargeWhereTheMatrixIs) {
+  const auto expect = [](const BlockRequest& request, const BlockShape& shape) {
+    EXPECT_EQ(block_shape(request).rows, shape.rows);
+    EXPECT_EQ(block_shape(request).columns, shape.columns);
+  };
+  expect({.rows = 4096, .columns = 4096}, {512, 2048});
+  expect({.rows = 1024, .columns = 1024}, {512, 1024});
+  expect({.rows = 1024, .columns = 1024, .enough = 4}, {256, 1024});
+  expect({.rows = 100, .columns = 70}, {50, 70});
+  expect({.rows = 3, .columns = 5}, {3, 5});
 }
 
 TEST(Tiles, AreLinedUpColumnByColumnInTheOrderOfTheirOwners) {
