@@ -29,15 +29,23 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The slowest rank's.
-inline double timed(const std::function<void()>& work) {
+// By rank: seconds of the slowest and of the fastest one.
+struct Span {
+  double slowest = 0, fastest = 0;
+};
+
+inline Span timed_on_all(const std::function<void()>& work) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = now();
   work();
-  double mine = now() - begin, slowest = 0;
-  MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return slowest;
+  const double mine = now() - begin;
+  double ends[2] = {mine, -mine};
+  MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return {ends[0], -ends[1]};
 }
+
+// The slowest rank's.
+inline double timed(const std::function<void()>& work) { return timed_on_all(work).slowest; }
 
 inline double median(std::vector<double> times) {
   std::ranges::sort(times);
@@ -48,7 +56,10 @@ struct Way {
   std::string name;
   std::function<void()> go;
 };
-using Times = std::map<std::string, std::vector<double>>;
+struct WayTimes {
+  std::vector<double> seconds, skew;  // of the slowest rank; by how much of that the fastest one was sooner
+};
+using Times = std::map<std::string, WayTimes>;
 
 // Each way in turn, round after round.
 inline Times time_in_turn(const std::vector<Way>& ways, int rounds) {
@@ -56,14 +67,19 @@ inline Times time_in_turn(const std::vector<Way>& ways, int rounds) {
   for (int warm_up = 0; warm_up < 2; ++warm_up)
     for (const Way& way : ways) way.go();
   for (int round = 0; round < rounds; ++round)
-    for (const Way& way : ways) times[way.name].push_back(timed(way.go));
+    for (const Way& way : ways) {
+      const Span span = timed_on_all(way.go);
+      times[way.name].seconds.push_back(span.slowest);
+      times[way.name].skew.push_back(1 - span.fastest / span.slowest);
+    }
   return times;
 }
 
 inline void put_times(const Times& times, nlohmann::json& line) {
   for (const auto& [name, all] : times) {
-    line["seconds"][name] = median(all);
-    line["fastest_seconds"][name] = *std::ranges::min_element(all);
+    line["seconds"][name] = median(all.seconds);
+    line["fastest_seconds"][name] = *std::ranges::min_element(all.seconds);
+    line["skew"][name] = median(all.skew);
   }
 }
 
