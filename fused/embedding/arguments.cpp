@@ -116,7 +116,7 @@ Complaint first_wrong_index(const Lookup& lookup, std::int64_t place, std::int64
 }  // namespace
 
 Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, EmbeddingProblem& problem) {
-  if (!given.wants_plan) return bad_argument("plan", "NULL");
+  if (given.missing != nullptr) return bad_argument(given.missing, "NULL");
   if (Status status = check_within("batch", given.batch, {1, most_batch}); !status.ok()) return status;
   if (Status status = check_within("dim", given.dim, {1, most_dim}); !status.ok()) return status;
   if (Status status = check_within("type", given.type, {0, 2}); !status.ok()) return status;

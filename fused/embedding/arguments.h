@@ -33,7 +33,7 @@ struct EmbeddingArguments {
   void* output = nullptr;            // forward
   const float* gradients = nullptr;  // back
   const char* options = nullptr;
-  bool wants_plan = true;
+  const char* missing = nullptr;  // what the call lacks: "shape", "plan"
 };
 
 struct Table {

@@ -9,7 +9,7 @@ constexpr std::int64_t most_rows = std::int64_t{1} << 30, most_side = std::int64
 }  // namespace
 
 Status read_arguments(const GemmArguments& given, const GemmLeast& least, GemmProblem& problem) {
-  if (!given.wants_plan) return bad_argument("plan", "NULL");
+  if (given.missing != nullptr) return bad_argument(given.missing, "NULL");
   if (Status status = check_within("rows", given.rows, {1, most_rows}); !status.ok()) return status;
   if (Status status = check_within("depth", given.depth, {least.depth, most_side}); !status.ok()) return status;
   if (Status status = check_within("columns", given.columns, {least.columns, most_side}); !status.ok()) return status;

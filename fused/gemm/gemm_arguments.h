@@ -19,7 +19,7 @@ struct GemmArguments {
   const void* weights = nullptr;
   void* output = nullptr;
   const char* options = nullptr;
-  bool wants_plan = true;
+  const char* missing = nullptr;  // what the call lacks: "shape", "plan"
 };
 
 // The same, checked.

@@ -9,7 +9,7 @@ constexpr std::int64_t most_result_rows = std::int64_t{1} << 31, most_depth = st
 }  // namespace
 
 Status read_arguments(const GemvArguments& given, GemvProblem& problem) {
-  if (!given.wants_plan) return bad_argument("plan", "NULL");
+  if (given.missing != nullptr) return bad_argument(given.missing, "NULL");
   if (Status status = check_within("rows", given.rows, {1, most_result_rows}); !status.ok()) return status;
   if (Status status = check_within("depth", given.depth, {0, most_depth}); !status.ok()) return status;
   if (Status status = check_within("columns", given.columns, {1, most_columns}); !status.ok()) return status;

@@ -23,7 +23,7 @@ struct GemvArguments {
   const float* scales = nullptr;  // i8: by row
   void* output = nullptr;
   const char* options = nullptr;
-  bool wants_plan = true;
+  const char* missing = nullptr;  // what the call lacks: "shape", "plan"
 };
 
 // The same, checked.

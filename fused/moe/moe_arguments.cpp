@@ -41,7 +41,7 @@ Status read_shape(const MoeArguments& given, MoeProblem& problem) {
 }  // namespace
 
 Status read_arguments(const MoeArguments& given, MoeHalf half, MoeProblem& problem) {
-  if (!given.wants_plan) return bad_argument("plan", "NULL");
+  if (given.missing != nullptr) return bad_argument(given.missing, "NULL");
   if (Status status = read_shape(given, problem); !status.ok()) return status;
   if (Status status = read_weights(given, problem); !status.ok()) return status;
   const bool dispatches = half == MoeHalf::dispatch;

@@ -28,7 +28,7 @@ struct MoeArguments {
   void* output = nullptr;
   std::int64_t* counts = nullptr;  // dispatch: what came
   const char* options = nullptr;
-  bool wants_plan = true;
+  const char* missing = nullptr;  // what the call lacks: "shape", "plan"
 };
 
 // The same, checked.

@@ -3,12 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <string_view>
+#include <cstddef>
 #include <vector>
 
 #include "core/attempt.h"
-#include "core/text_hash.h"
 #include "runtime/job/job.h"
 #include "runtime/job/own_location.h"
 
@@ -17,35 +15,46 @@ namespace {
 
 struct Binding {
   HostId host;
-  std::uint64_t processors = 0;  // a hash of their numbers
-  bool operator==(const Binding&) const = default;
+  cpu_set_t processors;
 };
 
 Binding own_binding() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  return {.host = own_rough_location().host,
-          .processors = hash_text({reinterpret_cast<const char*>(&allowed), sizeof allowed})};
+  Binding own{.host = own_rough_location().host, .processors = {}};
+  sched_getaffinity(0, sizeof own.processors, &own.processors);
+  return own;
 }
 
 }  // namespace
 
+double share_of_processors(const cpu_set_t& own, std::span<const cpu_set_t* const> all) {
+  double share = 0;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &own)) continue;
+    const auto sharing = std::ranges::count_if(all, [&](const cpu_set_t* set) { return CPU_ISSET(processor, set); });
+    share += 1.0 / static_cast<double>(std::max<std::ptrdiff_t>(sharing, 1));
+  }
+  return share;
+}
+
 Result<Processors> own_processors(Oob& oob) {
   Binding mine;
-  int processors = 1;
   std::vector<Binding> all;
   const Status ready = attempt([&]() -> Status {
     mine = own_binding();
-    processors = std::max(own_rough_location().cores_allowed, 1);
     all.resize(static_cast<std::size_t>(oob.ranks()));
     return {};
   });
   if (Status status = oob.go_on_together(ready); !status.ok()) return status;
   if (Status met = oob.gather_all(&mine, sizeof mine, all.data(), "count their workers"); !met.ok()) return met;
-  const auto sharing = static_cast<int>(std::ranges::count(all, mine));
-  const int wanted = job().config.fused_workers, own = std::max(processors / sharing, 1);
-  return Processors{.own = wanted > 0 ? wanted : own, .crowded = std::max(wanted, 1) * sharing > processors};
+  std::vector<const cpu_set_t*> here;
+  for (const Binding& one : all)
+    if (one.host == mine.host) here.push_back(&one.processors);
+  // A container may have less of the processors' time than all of it.
+  const double bound_to = std::max(CPU_COUNT(&mine.processors), 1), usable = own_rough_location().cores_allowed;
+  const double share = share_of_processors(mine.processors, here) * std::min(usable / bound_to, 1.0);
+  constexpr double nearly = 1e-6;  // sums of fractions
+  const int wanted = job().config.fused_workers, own = std::max(static_cast<int>(share + nearly), 1);
+  return Processors{.own = wanted > 0 ? wanted : own, .crowded = std::max(wanted, 1) > share + nearly};
 }
 
 }  // namespace plait::fused

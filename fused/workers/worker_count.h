@@ -1,6 +1,10 @@
 // How many workers a rank has, where nobody says it.
 #pragma once
 
+#include <sched.h>
+
+#include <span>
+
 #include "core/status.h"
 #include "fused/layer.h"
 #include "runtime/oob/oob.h"
@@ -8,11 +12,14 @@
 namespace plait::fused {
 
 struct Processors {
-  // Workers of this process: PLAIT_FUSED_WORKERS, or the processors that it may run on, shared out among the ranks that
-  // may run on just these; at least 1. Threads may run where the one that makes the plan may.
+  // Workers of this process: PLAIT_FUSED_WORKERS, or its share of the processors that it may run on; at least 1. Threads
+  // may run where the one that makes the plan may.
   int own = 1;
-  bool crowded = false;  // there are more such ranks than processors
+  bool crowded = false;  // that are more than its share
 };
+
+// How many processors those of `own` are, each shared evenly by the ranks of `all` that may run on it.
+double share_of_processors(const cpu_set_t& own, std::span<const cpu_set_t* const> all);
 
 // Collective.
 Result<Processors> own_processors(Oob& oob);

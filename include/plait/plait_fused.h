@@ -5,7 +5,11 @@
  * A plan is made once, by all ranks of a communicator together; then it is run as often as needed: start and wait, or
  * run, which is both. Runs of a plan follow each other, in the same order on all ranks; one is under way at a time. All
  * ranks take part in each run. Plans are for one thread at a time; threads may have different ones. Runs allocate
- * nothing, and no rank waits for another but for what it needs of it.
+ * nothing. A run waits for all ranks to have started it before it writes into an output, and else for what it needs.
+ *
+ * A plan's wait moves that plan on, and no other: where several plans are under way at once, all ranks wait for them in
+ * the same order, and where a rank does something else of all ranks between a start and its wait (a collective, a message
+ * that another sends after its wait), so do all. The communicator outlives its plans.
  *
  * Errors go through the communicator's error handler and are returned, as MPI's are: MPI_ERR_COMM for no communicator
  * or an inter-communicator, else a code whose text (MPI_Error_string) names the argument, and the rank where it is

@@ -308,7 +308,7 @@ TEST_F(EmbeddingOf, WrongArgumentsMakeNoPlanOnAnyRank) {
       {"rows[1]: -4: expected 0 to ", [](EmbeddingArguments& given) { given.rows = negative; }},
       {"data: NULL", [](EmbeddingArguments& given) { given.data = nullptr; }},
       {"output: NULL", [](EmbeddingArguments& given) { given.output = nullptr; }},
-      {"plan: NULL", [](EmbeddingArguments& given) { given.wants_plan = false; }},
+      {"plan: NULL", [](EmbeddingArguments& given) { given.missing = "plan"; }},
       {"options: \"check=2\": expected a number from 0 to 1",
        [](EmbeddingArguments& given) { given.options = "check=2"; }}};
   const Case given{.ranks = {3, 3}, .bags = {.batch = 8, .dim = 4}, .tables = {2, 2, 2}};

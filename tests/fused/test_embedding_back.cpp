@@ -292,7 +292,7 @@ TEST_F(EmbeddingBackOf, WrongArgumentsMakeNoPlanOnAnyRank) {
          same[0] = same[1] = given.targets[0];
          given.data = given.targets = same;
        }},
-      {"plan: NULL", [](EmbeddingArguments& given) { given.wants_plan = false; }}};
+      {"plan: NULL", [](EmbeddingArguments& given) { given.missing = "plan"; }}};
   const BackCase given{.ranks = {3, 3}, .bags = {.batch = 8, .dim = 4}, .tables = {2, 2, 2}};
   for (const auto& [told, change] : wrongs) {
     const auto look = [&told = told](BackRank& rank) -> std::string {

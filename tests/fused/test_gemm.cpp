@@ -225,7 +225,7 @@ TYPED_TEST(GemmOf, WrongArgumentsMakeNoPlanOnAnyRank) {
       {"type: 1: expected 0 to 0", [](GemmArguments& given) { given.type = 1; }},
       {"data: NULL", [](GemmArguments& given) { given.weights = nullptr; }},
       {"output: NULL", [](GemmArguments& given) { given.output = nullptr; }},
-      {"plan: NULL", [](GemmArguments& given) { given.wants_plan = false; }},
+      {"plan: NULL", [](GemmArguments& given) { given.missing = "plan"; }},
       {"options: \"check=1\": expected workers=", [](GemmArguments& given) { given.options = "check=1"; }}};
   this->expect_refused(gemm_case({3, 3}, 8, 2, 2), wrongs);
 }

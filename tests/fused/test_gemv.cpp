@@ -190,7 +190,7 @@ TEST_F(GemvOf, WrongArgumentsMakeNoPlanOnAnyRank) {
          given.scales = nullptr;
        }},
       {"output: NULL", [](GemvArguments& given) { given.output = nullptr; }},
-      {"plan: NULL", [](GemvArguments& given) { given.wants_plan = false; }},
+      {"plan: NULL", [](GemvArguments& given) { given.missing = "plan"; }},
       {"options: \"check=1\": expected workers=, slice=, order=",
        [](GemvArguments& given) { given.options = "check=1"; }},
       {"options: \"slice=-1\": expected a number from 0", [](GemvArguments& given) { given.options = "slice=-1"; }}};

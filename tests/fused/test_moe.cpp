@@ -237,7 +237,7 @@ TYPED_TEST(MoeOf, WrongArgumentsMakeNoPlanOnAnyRank) {
       {"data: NULL", [](MoeArguments& given) { given.weights = nullptr; }},
       {"data[0]: NULL", [](MoeArguments& given) { given.weights = nothing; }},
       {"output: NULL", [](MoeArguments& given) { given.output = nullptr; }},
-      {"plan: NULL", [](MoeArguments& given) { given.wants_plan = false; }}};
+      {"plan: NULL", [](MoeArguments& given) { given.missing = "plan"; }}};
   if (MoeKind<TypeParam>::dispatches)
     wrongs.push_back({"counts: NULL", [](MoeArguments& given) { given.counts = nullptr; }});
   this->expect_refused(moe_case({3, 3}, 8, 2, {}), wrongs);

@@ -53,7 +53,7 @@ int raised(MPI_Comm comm, const Status& status) {
 }
 
 EmbeddingArguments arguments_of(const plait_fused_embedding* shape) {
-  if (shape == nullptr) return {};
+  if (shape == nullptr) return {.missing = "shape"};
   return {.batch = shape->batch,
           .dim = shape->dim,
           .tables = shape->tables,
@@ -66,7 +66,7 @@ EmbeddingArguments arguments_of(const plait_fused_embedding* shape) {
 }
 
 GemvArguments arguments_of(const plait_fused_gemv* shape) {
-  if (shape == nullptr) return {};
+  if (shape == nullptr) return {.missing = "shape"};
   return {.rows = shape->rows,
           .depth = shape->depth,
           .columns = shape->columns,
@@ -76,7 +76,7 @@ GemvArguments arguments_of(const plait_fused_gemv* shape) {
 }
 
 GemmArguments arguments_of(const plait_fused_gemm* shape) {
-  if (shape == nullptr) return {};
+  if (shape == nullptr) return {.missing = "shape"};
   return {.rows = shape->rows,
           .depth = shape->depth,
           .columns = shape->columns,
@@ -85,7 +85,7 @@ GemmArguments arguments_of(const plait_fused_gemm* shape) {
 }
 
 MoeArguments arguments_of(const plait_fused_moe* shape) {
-  if (shape == nullptr) return {};
+  if (shape == nullptr) return {.missing = "shape"};
   return {.tokens = shape->tokens,
           .choices = shape->choices,
           .experts = shape->experts,
@@ -119,13 +119,18 @@ int create_from(MPI_Comm comm, Arguments arguments, void* output, const char* op
   if (plan != nullptr) *plan = PLAIT_FUSED_NULL;
   arguments.output = output;
   arguments.options = options;
-  arguments.wants_plan = plan != nullptr;
+  if (plan == nullptr) arguments.missing = "plan";
   return plait::plugin::guarded(comm, [&] { return create<Plan>(comm, arguments, plan); });
+}
+
+int no_plan() {
+  return plait::plugin::guarded(MPI_COMM_WORLD,
+                                [] { return raised(MPI_COMM_WORLD, {plait::Code::invalid, "plan: NULL"}); });
 }
 
 template <class Step>
 int step_of(plait_fused plan, Step&& step) {
-  if (plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
+  if (plan == nullptr) return no_plan();
   const MPI_Comm comm = comm_of(plan_of(plan));
   return plait::plugin::guarded(comm, [&] { return raised(comm, step(plan_of(plan))); });
 }
@@ -257,7 +262,7 @@ const char* plait_fused_describe(plait_fused plan) {
 }
 
 int plait_fused_free(plait_fused* plan) {
-  if (plan == nullptr || *plan == nullptr) return plait::plugin::raise_error(MPI_COMM_WORLD, MPI_ERR_ARG);
+  if (plan == nullptr || *plan == nullptr) return no_plan();
   // MPI_Finalize has freed those that were left, whose owners may end after it.
   if (plait::plugin::phase() != plait::plugin::Phase::over) delete reinterpret_cast<FusedPlan*>(*plan);
   *plan = PLAIT_FUSED_NULL;
