@@ -45,15 +45,16 @@ void multiply(const GemmTile& tile) {
 
 // All rows of as many columns as `vectors` have.
 template <int vectors>
-void multiply_rows(GemmTile tile) {
-  std::int64_t left = tile.rows;
-  const auto step = [&](int rows) {
-    tile.a += rows * tile.a_pitch;
-    tile.c += rows * tile.c_pitch;
-    left -= rows;
-  };
-  for (; left >= most_rows; step(most_rows)) multiply<most_rows, vectors>(tile);
-  for (; left > 0; step(1)) multiply<1, vectors>(tile);
+void multiply_rows(const GemmTile& tile, std::int64_t column) {
+  GemmTile part = tile;
+  part.b += column;
+  for (std::int64_t row = 0; row < tile.rows;) {
+    part.a = tile.a + row * tile.a_pitch;
+    part.c = tile.c + row * tile.c_pitch + column;
+    const bool many = tile.rows - row >= most_rows;
+    many ? multiply<most_rows, vectors>(part) : multiply<1, vectors>(part);
+    row += many ? most_rows : 1;
+  }
 }
 
 // Fewer columns than a vector has: as a whole one, with zeros behind, whose results go nowhere.
@@ -78,18 +79,18 @@ void multiply_few(const GemmTile& tile) {
 }
 
 // Of a depth of at most depth_at_once.
-void multiply_columns(GemmTile tile) {
+void multiply_columns(const GemmTile& tile) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Lane()));
-  std::int64_t left = tile.columns;
-  const auto step = [&](std::int64_t columns) {
-    tile.b += columns;
-    tile.c += columns;
-    left -= columns;
-  };
-  for (; left >= most_vectors * lanes; step(most_vectors * lanes)) multiply_rows<most_vectors>(tile);
-  for (; left >= lanes; step(lanes)) multiply_rows<1>(tile);
-  tile.columns = left;
-  if (left > 0) multiply_few(tile);
+  std::int64_t column = 0;
+  for (; column + most_vectors * lanes <= tile.columns; column += most_vectors * lanes)
+    multiply_rows<most_vectors>(tile, column);
+  for (; column + lanes <= tile.columns; column += lanes) multiply_rows<1>(tile, column);
+  if (column == tile.columns) return;
+  GemmTile rest = tile;
+  rest.b += column;
+  rest.c += column;
+  rest.columns -= column;
+  multiply_few(rest);
 }
 
 void multiply_all(const GemmTile& tile) {
