@@ -44,6 +44,7 @@ class Pass {
   // Where a direction's computation ends, and its exchange.
   struct Ends {
     double computed_s = 0, exchanged_s = 0;
+    double gradients_s = 0;  // when those of the MLP are all there
   };
   PassTimes whole(double forward_s, const Ends& backward) const {
     PassTimes times{.forward_s = forward_s, .backward_s = with_all_reduce(backward)};
@@ -129,7 +130,7 @@ class Pass {
   Ends plain_backward() const {
     const double exchanged = system_.device.launch_s + exchange_s_;
     const double begins = std::max(exchanged, 2 * bottom_s()) + system_.device.launch_s;
-    return {begins + static_cast<double>(shape_.batch * shape_.tables) * scattering_s(), exchanged};
+    return {begins + static_cast<double>(shape_.batch * shape_.tables) * scattering_s(), exchanged, 2 * bottom_s()};
   }
 
   // All slices are sent, then the bottom MLP computes, then what is the node's own and what has come is added.
@@ -141,9 +142,9 @@ class Pass {
                                            static_cast<double>(cells_of_pane()) * copying_s());
     std::vector<std::vector<double>> come(own_node_.size() * own_node_.size());  // by source and owner: its slices
     for (const NetworkMessage& message : messages) come[pair(message.from, message.to)].push_back(message.arrival_s);
-    Ends ends{0, last_arrival(messages)};
+    Ends ends{0, last_arrival(messages), begin + sent + 2 * bottom_s()};
     for (int node = 0; node < nodes_; ++node)
-      ends.computed_s = std::max(ends.computed_s, added(node, come, begin + sent + 2 * bottom_s()));
+      ends.computed_s = std::max(ends.computed_s, added(node, come, ends.gradients_s));
     return ends;
   }
 
@@ -193,7 +194,7 @@ class Pass {
   // The MLP's gradients go when the network has nothing else to do and they are all there.
   double with_all_reduce(const Ends& ends) const {
     const double reduced = system_.network.all_reduce_seconds(layers() * width() * width() * element_bytes);
-    return std::max(ends.computed_s, std::max(ends.exchanged_s, 2 * bottom_s()) + reduced);
+    return std::max(ends.computed_s, std::max(ends.exchanged_s, ends.gradients_s) + reduced);
   }
 
   const DlrmShape shape_;

@@ -12,8 +12,8 @@
 namespace plait::fused {
 
 struct Processors {
-  // Workers of this process: PLAIT_FUSED_WORKERS, or its share of the processors that it may run on; at least 1. Threads
-  // may run where the one that makes the plan may.
+  // Workers of this process: PLAIT_FUSED_WORKERS, or its share of the processors that it may run on; at least 1.
+  // Threads may run where the one that makes the plan may.
   int own = 1;
   bool crowded = false;  // that are more than its share
 };

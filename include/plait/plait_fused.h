@@ -8,8 +8,8 @@
  * nothing. A run waits for all ranks to have started it before it writes into an output, and else for what it needs.
  *
  * A plan's wait moves that plan on, and no other: where several plans are under way at once, all ranks wait for them in
- * the same order, and where a rank does something else of all ranks between a start and its wait (a collective, a message
- * that another sends after its wait), so do all. The communicator outlives its plans.
+ * the same order, and where a rank does something else of all ranks between a start and its wait (a collective, a
+ * message that another sends after its wait), so do all. The communicator outlives its plans.
  *
  * Errors go through the communicator's error handler and are returned, as MPI's are: MPI_ERR_COMM for no communicator
  * or an inter-communicator, else a code whose text (MPI_Error_string) names the argument, and the rank where it is
@@ -57,11 +57,11 @@ struct plait_fused_embedding {
  *
  *   output   this rank's, as above. From plait_alloc(), MPI_Alloc_mem() or, with PLAIT_SHARED=malloc, malloc(), the
  *            other ranks of the node write into it; else it costs a copy. It stays where it is until plait_fused_free()
- *   options  NULL, or words such as "workers=2 slice=65536": workers is the number of threads that compute, the caller
- *            included (0, the default: PLAIT_FUSED_WORKERS, or the processors that the rank has to itself); slice how
- * many bytes leave at once (0: by the cost model; the same on all ranks); check=0 does not look at the indices and
- * offsets of runs, which must then be right; order=plain computes the parts of rank 0 first, then those of rank 1, and
- * so on, instead of those that have the longest way
+ *   options  NULL, or words such as "workers=2 slice=65536": workers is the number of threads that compute, the
+ *            caller included (0, the default: PLAIT_FUSED_WORKERS, or the processors that the rank has to itself);
+ *            slice how many bytes leave at once (0: by the cost model; the same on all ranks); check=0 does not look
+ *            at the indices and offsets of runs, which must then be right; order=plain computes the parts of rank 0
+ *            first, then those of rank 1, and so on, instead of those that have the longest way
  *
  * Collective over `comm`; blocks; connects its ranks anew, which takes some milliseconds. The lists are not needed
  * afterwards, the tables are. On an error, which is the same on all ranks, *plan is PLAIT_FUSED_NULL. */

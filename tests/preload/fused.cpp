@@ -259,8 +259,8 @@ void try_wrong_shapes(Random& random) {
            "it says: " + text);
   else if (made != PLAIT_FUSED_NULL)
     plait_fused_free(&made);
-  text = text_of(plait_fused_embedding_create(MPI_COMM_WORLD, world_rank == 0 ? nullptr : &shape, plan.output(), nullptr,
-                                              &made));
+  text = text_of(
+      plait_fused_embedding_create(MPI_COMM_WORLD, world_rank == 0 ? nullptr : &shape, plan.output(), nullptr, &made));
   expect(text.find("shape: NULL") != std::string::npos && made == PLAIT_FUSED_NULL, "it says: " + text);
   text = text_of(plait_fused_free(&made));
   expect(text.find("plan: NULL") != std::string::npos, "nothing is freed: " + text);

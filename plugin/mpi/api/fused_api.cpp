@@ -124,8 +124,9 @@ int create_from(MPI_Comm comm, Arguments arguments, void* output, const char* op
 }
 
 int no_plan() {
-  return plait::plugin::guarded(MPI_COMM_WORLD,
-                                [] { return raised(MPI_COMM_WORLD, {plait::Code::invalid, "plan: NULL"}); });
+  return plait::plugin::guarded(MPI_COMM_WORLD, [] {
+    return raised(MPI_COMM_WORLD, {plait::Code::invalid, "plan: NULL"});
+  });
 }
 
 template <class Step>
