@@ -93,17 +93,22 @@ void multiply_columns(const GemmTile& tile) {
   multiply_few(rest);
 }
 
+// Without depth there may be no a and no b.
+void fill_with_zeros(const GemmTile& tile) {
+  for (std::int64_t row = 0; row < tile.rows; ++row)
+    for (std::int64_t column = 0; column < tile.columns; ++column) tile.c[row * tile.c_pitch + column] = 0;
+}
+
 void multiply_all(const GemmTile& tile) {
+  if (tile.depth == 0 && !tile.adds) return fill_with_zeros(tile);
   GemmTile part = tile;
-  std::int64_t left = tile.depth;
-  do {
-    part.depth = HWY_MIN(left, depth_at_once);
+  for (std::int64_t done = 0; done < tile.depth; done += part.depth) {
+    part.depth = HWY_MIN(tile.depth - done, depth_at_once);
+    part.a = tile.a + done;
+    part.b = tile.b + done * tile.b_pitch;
+    part.adds = tile.adds || done > 0;
     multiply_columns(part);
-    part.a += part.depth;
-    part.b += part.depth * tile.b_pitch;
-    part.adds = true;
-    left -= part.depth;
-  } while (left > 0);
+  }
 }
 
 void fill(GemmKernel& kernel) { kernel = multiply_all; }

@@ -3,6 +3,14 @@
 #include <cstring>
 
 namespace plait::fused {
+namespace {
+
+// A note without counts is nowhere.
+void copy_counts(void* to, const void* from, std::int64_t counts) {
+  if (counts > 0) std::memcpy(to, from, static_cast<std::size_t>(counts) * sizeof(std::int64_t));
+}
+
+}  // namespace
 
 // How many experts each rank has.
 Status MoePlan::meet(Oob& oob) {
@@ -38,15 +46,13 @@ bool MoePlan::route(const std::int32_t* experts, Complaint& complaint) {
   if (problem_.tokens > 0 && experts == nullptr) return complaint = missing_list("experts"), true;
   if (routing_.sort(experts, complaint)) return true;
   for (int owner = 0; owner < ranks(); ++owner)
-    std::memcpy(run().exchange().note_to(owner), routing_.counts(owner),
-                static_cast<std::size_t>(routing_.experts(owner)) * sizeof(std::int64_t));
+    copy_counts(run().exchange().note_to(owner), routing_.counts(owner), routing_.experts(owner));
   return false;
 }
 
 void MoePlan::read_note(int rank) {
   std::int64_t* counts = counts_.data() + static_cast<std::int64_t>(rank) * problem_.experts();
-  std::memcpy(counts, run().exchange().note_from(rank),
-              static_cast<std::size_t>(problem_.experts()) * sizeof(std::int64_t));
+  copy_counts(counts, run().exchange().note_from(rank), problem_.experts());
   pieces_[static_cast<std::size_t>(rank)].cut(counts);
 }
 
