@@ -15,6 +15,10 @@ Exchange::Exchange(Team* team, ExchangeRequest request)
   heard_.resize(owners_.size());
 }
 
+std::uint64_t Exchange::reserved_bytes() const {
+  return inbox_.bytes() + own_kept_.bytes() + (messages_ != nullptr ? messages_->reserved_bytes() : 0);
+}
+
 // ---- A run ----
 
 std::byte* Exchange::note_to(int rank) {
@@ -27,6 +31,13 @@ const std::byte* Exchange::note_from(int rank) const {
   const Owner& owner = owners_[index(rank)];
   if (owner.reach == Reach::messages) return messages_->note_from(owner.lane);
   return sources_[index(rank)].notes + note_offset(run_, request_.notes_from[index(rank)]);
+}
+
+void Exchange::set_rows(int rank, const SliceRows* outgoing, const SliceRows* incoming) {
+  Owner& owner = owners_[index(rank)];
+  owner.rows = outgoing;
+  sources_[index(rank)].rows = incoming;
+  if (owner.reach == Reach::messages) messages_->set_rows(owner.lane, outgoing, incoming);
 }
 
 void Exchange::begin(const Complaint* complaint) {
@@ -134,7 +145,8 @@ Target Exchange::target(int owner, std::uint32_t slice) const {
   const Owner& to = owners_[index(owner)];
   const Block& block = request_.outgoing[index(owner)][slice];
   if (to.reach == Reach::messages) return messages_->target(to.lane, slice);
-  if (to.reach == Reach::staged || block.kept) return {to.inbox_slices + to.places[slice], block.row_bytes};
+  if (to.reach == Reach::staged || block.kept)
+    return {to.inbox_slices + to.places[slice] + offset_in_run(block, to.rows, slice), block.row_bytes};
   return {to.base + block.offset, request_.output.pitch};
 }
 
@@ -153,7 +165,7 @@ bool Exchange::has_come(int source, std::uint32_t slice) const {
 const std::byte* Exchange::kept(int source, std::uint32_t slice) const {
   const Source& from = sources_[index(source)];
   if (from.flags == nullptr) return messages_->kept(owners_[index(source)].lane, slice);
-  return from.slices + from.places[slice];
+  return from.slices + from.places[slice] + offset_in_run(request_.incoming[index(source)][slice], from.rows, slice);
 }
 
 // ---- What comes to the inbox ----

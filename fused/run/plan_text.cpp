@@ -12,7 +12,7 @@ std::string plan_text(std::string_view name, const PlanNumbers& numbers, const E
   };
   return "{\"operator\": \"" + std::string(name) + '"' + field("workers", numbers.workers) +
          field("slices", numbers.slices) + field("tiles", numbers.tiles) + field("direct", owners[1]) +
-         field("staged", owners[2]) + field("messages", owners[3]) + "}";
+         field("staged", owners[2]) + field("messages", owners[3]) + field("memory", exchange.reserved_bytes()) + "}";
 }
 
 }  // namespace plait::fused
