@@ -75,8 +75,9 @@ void Exchange::note(int rank, const Announcement& said) {
   heard_[index(rank)] = 1;
   ++heard_ranks_;
   if (said.well == 0 && (!refusal_ || rank < refusal_->rank)) refusal_ = Refusal{rank, said.complaint};
-  if (request_.listener != nullptr && said.well != 0) request_.listener->heard(rank);
-  // A rank that has complained itself, or knows of one that has, computes nothing any more.
+  // A rank that has complained itself, or knows of one that has, computes nothing any more; and its own part of what
+  // the listener would look at may be unfinished.
+  if (request_.listener != nullptr && !refusal_) request_.listener->heard(rank);
   Owner& owner = owners_[index(rank)];
   if (!refusal_) owner.takes_kept.store(true, std::memory_order_release);
   if (owner.reach == Reach::staged && !refusal_) owner.open.store(true, std::memory_order_release);

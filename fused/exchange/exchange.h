@@ -41,7 +41,7 @@ enum class Reach : std::uint8_t { self, direct, staged, messages };
 class Listener {
  public:
   virtual ~Listener() = default;
-  // It has, without a complaint. By one thread at a time; before anything may be left with the rank.
+  // It has, and so far nobody complains. By one thread at a time; before anything may be left with the rank.
   virtual void heard(int rank) noexcept = 0;
 };
 
