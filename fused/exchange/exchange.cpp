@@ -131,7 +131,7 @@ bool Exchange::turn(bool is_ranks_thread) {
 }
 
 void Exchange::look_for_failures() {
-  if (team_ == nullptr || is_over()) return;
+  if (team_ == nullptr || state_.load(std::memory_order_acquire) == State::failed) return;
   team_->look_at_notice();
   Status failure = team_->notice->heard();
   if (failure.ok()) failure = team_->connections.peer_failure();

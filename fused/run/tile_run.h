@@ -115,7 +115,8 @@ class TileRun {
   void arm();
   void serve(int worker) noexcept;
   void work(int worker) noexcept;
-  void wait_a_little(Patience& patience, int worker);
+  // And looks now and then whether other ranks have failed. `vain`: how often the worker has waited.
+  void wait_in_vain(Patience& patience, int worker, std::uint32_t& vain);
   bool step(bool leads, int worker, std::size_t& first, Take& found);
   bool may_take(const Queue& queue) const;
   Take take(std::size_t& first, Turn& taken);

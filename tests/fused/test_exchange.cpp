@@ -1,4 +1,5 @@
-// What an exchange tells and whom: who listens hears of nobody once the run is refused.
+// What an exchange tells and whom: who listens hears of nobody once the run is refused; a rank that fails after that is
+// noticed.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -78,6 +79,21 @@ TEST(Exchange, WhoComplainsHearsOfNobody) {
                             // Of itself rank 0 has heard before.
                             const bool silent = rank.listener.times[0] == (rank.ground.rank() == 0 ? 1 : 0);
                             return silent && rank.listener.times[1] == 0 ? "" : "it hears of a rank";
+                          }),
+              "");
+}
+
+TEST(Exchange, ARankThatFailsAfterARefusalIsNoticed) {
+  for (const auto& channels : both_ways)
+    EXPECT_EQ(exchange_by(channels, 1,
+                          [](ExchangingRank rank) -> std::string {
+                            rank.refuse();
+                            if (Status met = rank.all.go_on_together({}); !met.ok()) return met.message();
+                            if (rank.ground.rank() == 1) rank.ground.team()->give_up({Code::internal, "it is ill"});
+                            if (Status met = rank.all.go_on_together({}); !met.ok()) return met.message();
+                            if (rank.ground.rank() == 1) return "";
+                            rank.exchange.look_for_failures();
+                            return rank.exchange.conclude().ok() ? "it is not noticed" : "";
                           }),
               "");
 }
