@@ -1,6 +1,7 @@
 // What an exchange tells and whom: who listens hears of nobody once the run is refused; a rank that fails after that is
-// noticed.
+// noticed; and where there is no room for inboxes, one rank says so.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <functional>
 #include <memory>
@@ -96,6 +97,24 @@ TEST(Exchange, ARankThatFailsAfterARefusalIsNoticed) {
                             return rank.exchange.conclude().ok() ? "it is not noticed" : "";
                           }),
               "");
+}
+
+TEST(Exchange, OneRankSaysThatThereIsNoRoomForInboxes) {
+  constexpr std::uint64_t most = 24 << 20, rows = 32 << 14;  // bytes of a file; of 64 bytes each
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit limit{most, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  testing::internal::CaptureStderr();
+  const std::string wrong = exchange_by(both_ways[0], rows, [](ExchangingRank rank) {
+    return rank.exchange.reach(1 - rank.ground.rank()) == Reach::messages ? "" : "there is room for inboxes";
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(wrong, "");
+  const std::string warning = "warning: a fused plan's slices go by messages, which is slower: ";
+  EXPECT_NE(said.find(warning), std::string::npos) << said;
+  EXPECT_EQ(said.find(warning), said.rfind(warning)) << said;
 }
 
 }  // namespace
