@@ -81,7 +81,6 @@ class TileRun {
   Status start(const Complaint* complaint);
   // Ends it: this rank's output is complete where the run was not refused(). After a failure there are no more runs.
   Status wait();
-  bool is_started() const { return started_; }
   // Of the run that has ended: the lowest rank that has complained; none: all were well.
   const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
 
