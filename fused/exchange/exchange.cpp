@@ -15,6 +15,11 @@ Exchange::Exchange(Team* team, ExchangeRequest request)
   heard_.resize(owners_.size());
 }
 
+bool Exchange::is_uncopied(int owner) const {
+  if (reach(owner) == Reach::direct) return true;
+  return reach(owner) == Reach::staged && std::ranges::all_of(request_.outgoing[index(owner)], &Block::kept);
+}
+
 std::uint64_t Exchange::reserved_bytes() const {
   return inbox_.bytes() + own_kept_.bytes() + (messages_ != nullptr ? messages_->reserved_bytes() : 0);
 }

@@ -63,6 +63,8 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   Reach reach(int owner) const { return owners_[index(owner)].reach; }
+  // Whether slices for an owner on the node stay where they are written, all of them: in its output, or kept.
+  bool is_uncopied(int owner) const;
   // In the run at hand.
   std::uint64_t bytes_of(int owner, std::uint32_t slice) const {
     return bytes_in_run(request_.outgoing[index(owner)][slice], owners_[index(owner)].rows, slice);

@@ -175,6 +175,21 @@ TYPED_TEST(MoeOf, RunsThatFollowEachOtherAtOnceGiveTheSameBits) {
   }
 }
 
+TYPED_TEST(MoeOf, ThePlanSaysThatNothingIsCopied) {
+  MoeCase given = moe_case({4, 2}, 8, 2, {});
+  for (const Where where : {Where::private_memory, Where::shared_heap}) {
+    given.where = where;
+    EXPECT_EQ(this->make(given,
+                         [](auto& rank) -> std::string {
+                           if (!rank.made.ok()) return rank.made.status().message();
+                           const std::string& description = rank.plan().description();
+                           const std::string says = "\"direct\": 1, \"staged\": 0, \"messages\": 2";
+                           return description.find(says) != std::string::npos ? "" : description;
+                         }),
+              "");
+  }
+}
+
 // However many experts there are, and so pieces of rows, places are for the capacity: beside what a rank keeps for its
 // own tokens, what the other one sends, or what goes to it and comes from it by messages.
 TYPED_TEST(MoeOf, PlacesAreForTheCapacityAlone) {
