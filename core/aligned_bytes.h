@@ -36,6 +36,7 @@ class AlignedBytes {
     return lines_.get();
   }
   std::byte* data() const { return lines_.get(); }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   Lines lines_;

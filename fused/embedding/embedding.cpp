@@ -37,7 +37,7 @@ Status Embedding::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
 // ---- A run ----
 
 Status Embedding::start(const Lookup& lookup) {
-  if (run().is_started()) return begin(nullptr);  // says what is wrong with that
+  if (Status status = may_begin(); !status.ok()) return status;
   Complaint complaint;
   const bool bad = complains(problem_, lookup, complaint);
   lookup_ = lookup;

@@ -84,7 +84,7 @@ void EmbeddingBack::cut_tables(int workers) {
 // ---- A run ----
 
 Status EmbeddingBack::start(const Lookup& lookup, float factor) {
-  if (run().is_started()) return begin(nullptr);  // says what is wrong with that
+  if (Status status = may_begin(); !status.ok()) return status;
   Complaint complaint;
   const bool bad = complains(problem_, lookup, complaint);
   lookup_ = lookup;

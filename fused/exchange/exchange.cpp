@@ -15,6 +15,15 @@ Exchange::Exchange(Team* team, ExchangeRequest request)
   heard_.resize(owners_.size());
 }
 
+bool Exchange::is_uncopied(int owner) const {
+  if (reach(owner) == Reach::direct) return true;
+  return reach(owner) == Reach::staged && std::ranges::all_of(request_.outgoing[index(owner)], &Block::kept);
+}
+
+std::uint64_t Exchange::reserved_bytes() const {
+  return inbox_.bytes() + own_kept_.bytes() + (messages_ != nullptr ? messages_->reserved_bytes() : 0);
+}
+
 // ---- A run ----
 
 std::byte* Exchange::note_to(int rank) {
@@ -27,6 +36,13 @@ const std::byte* Exchange::note_from(int rank) const {
   const Owner& owner = owners_[index(rank)];
   if (owner.reach == Reach::messages) return messages_->note_from(owner.lane);
   return sources_[index(rank)].notes + note_offset(run_, request_.notes_from[index(rank)]);
+}
+
+void Exchange::set_rows(int rank, const SliceRows* outgoing, const SliceRows* incoming) {
+  Owner& owner = owners_[index(rank)];
+  owner.rows = outgoing;
+  sources_[index(rank)].rows = incoming;
+  if (owner.reach == Reach::messages) messages_->set_rows(owner.lane, outgoing, incoming);
 }
 
 void Exchange::begin(const Complaint* complaint) {
@@ -64,8 +80,9 @@ void Exchange::note(int rank, const Announcement& said) {
   heard_[index(rank)] = 1;
   ++heard_ranks_;
   if (said.well == 0 && (!refusal_ || rank < refusal_->rank)) refusal_ = Refusal{rank, said.complaint};
-  if (request_.listener != nullptr && said.well != 0) request_.listener->heard(rank);
-  // A rank that has complained itself, or knows of one that has, computes nothing any more.
+  // A rank that has complained itself, or knows of one that has, computes nothing any more; and its own part of what
+  // the listener would look at may be unfinished.
+  if (request_.listener != nullptr && !refusal_) request_.listener->heard(rank);
   Owner& owner = owners_[index(rank)];
   if (!refusal_) owner.takes_kept.store(true, std::memory_order_release);
   if (owner.reach == Reach::staged && !refusal_) owner.open.store(true, std::memory_order_release);
@@ -119,7 +136,7 @@ bool Exchange::turn(bool is_ranks_thread) {
 }
 
 void Exchange::look_for_failures() {
-  if (team_ == nullptr || is_over()) return;
+  if (team_ == nullptr || state_.load(std::memory_order_acquire) == State::failed) return;
   team_->look_at_notice();
   Status failure = team_->notice->heard();
   if (failure.ok()) failure = team_->connections.peer_failure();
@@ -134,7 +151,8 @@ Target Exchange::target(int owner, std::uint32_t slice) const {
   const Owner& to = owners_[index(owner)];
   const Block& block = request_.outgoing[index(owner)][slice];
   if (to.reach == Reach::messages) return messages_->target(to.lane, slice);
-  if (to.reach == Reach::staged || block.kept) return {to.inbox_slices + to.places[slice], block.row_bytes};
+  if (to.reach == Reach::staged || block.kept)
+    return {to.inbox_slices + to.places[slice] + offset_in_run(block, to.rows, slice), block.row_bytes};
   return {to.base + block.offset, request_.output.pitch};
 }
 
@@ -153,7 +171,7 @@ bool Exchange::has_come(int source, std::uint32_t slice) const {
 const std::byte* Exchange::kept(int source, std::uint32_t slice) const {
   const Source& from = sources_[index(source)];
   if (from.flags == nullptr) return messages_->kept(owners_[index(source)].lane, slice);
-  return from.slices + from.places[slice];
+  return from.slices + from.places[slice] + offset_in_run(request_.incoming[index(source)][slice], from.rows, slice);
 }
 
 // ---- What comes to the inbox ----

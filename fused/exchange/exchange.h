@@ -41,7 +41,7 @@ enum class Reach : std::uint8_t { self, direct, staged, messages };
 class Listener {
  public:
   virtual ~Listener() = default;
-  // It has, without a complaint. By one thread at a time; before anything may be left with the rank.
+  // It has, and so far nobody complains. By one thread at a time; before anything may be left with the rank.
   virtual void heard(int rank) noexcept = 0;
 };
 
@@ -63,9 +63,14 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   Reach reach(int owner) const { return owners_[index(owner)].reach; }
+  // Whether slices for an owner on the node stay where they are written, all of them: in its output, or kept.
+  bool is_uncopied(int owner) const;
+  // In the run at hand.
   std::uint64_t bytes_of(int owner, std::uint32_t slice) const {
-    return request_.outgoing[index(owner)][slice].bytes();
+    return bytes_in_run(request_.outgoing[index(owner)][slice], owners_[index(owner)].rows, slice);
   }
+  // The memory that this rank has reserved for slices.
+  std::uint64_t reserved_bytes() const;
   // For PLAIT_TRACE: messages of slices that are sent. Before the first run.
   void record(WorkerLane* lane) {
     if (messages_ != nullptr) messages_->record(lane);
@@ -92,11 +97,9 @@ class Exchange {
 
   // What came with a rank's announcement. Once the listener has heard of it.
   const std::byte* note_from(int rank) const;
-  // By the listener, of the rank that it hears of: how many rows each slice has in this run, to it and from it; there
-  // until the run ends.
-  void set_rows(int rank, const std::int64_t* outgoing, const std::int64_t* incoming) {
-    if (reach(rank) == Reach::messages) messages_->set_rows(owners_[index(rank)].lane, outgoing, incoming);
-  }
+  // By the listener, of the rank that it hears of: what rows each slice has in this run, to it and from it; there until
+  // the run ends.
+  void set_rows(int rank, const SliceRows* outgoing, const SliceRows* incoming);
   // Whether slices for the owner may be written yet; never in a run of which this rank complains.
   bool may_write(int owner) const { return owners_[index(owner)].open.load(std::memory_order_acquire); }
   // The same of slices that are kept; of this rank itself: what it keeps of its own.
@@ -129,6 +132,7 @@ class Exchange {
     std::byte* base = nullptr;                    // direct: its output
     std::byte* inbox_slices = nullptr;            // this rank's part of its inbox: staged, and what is kept
     std::vector<std::uint64_t> places;            // in that
+    const SliceRows* rows = nullptr;              // by slice; nullptr: they do not vary
     std::atomic<std::uint32_t>* flags = nullptr;  // in its inbox
     std::byte* notes = nullptr;                   // likewise
     std::size_t lane = 0;                         // messages
@@ -142,6 +146,7 @@ class Exchange {
     const std::atomic<std::uint32_t>* flags = nullptr;  // nullptr: it sends messages
     const std::byte *notes = nullptr, *slices = nullptr;
     std::vector<std::uint64_t> places;
+    const SliceRows* rows = nullptr;
     std::size_t seen = 0;                             // slices known to have come in this run
     alignas(64) std::atomic<std::uint32_t> taken{0};  // staged: slices that somebody has copied, or is about to
   };

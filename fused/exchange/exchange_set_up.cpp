@@ -137,7 +137,7 @@ Status Exchange::find_outputs(const std::vector<std::uint8_t>& near, std::vector
   return all_say(oob, direct, "agree on whose outputs are shared");
 }
 
-// False: some rank could not, and nobody uses them.
+// False: some rank could not, and nobody uses them. The first such says why.
 Result<bool> Exchange::share_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct) {
   Oob& oob = *team_->oob;
   SegmentOffer offer;
@@ -166,13 +166,14 @@ Result<bool> Exchange::share_inboxes(const std::vector<std::uint8_t>& near, cons
       !met.ok())
     return met;
   if (shared.ok()) shared = attempt([&] { return attach_inboxes(near, direct, offers, parts); });
-  const std::array<int, 1> mine = {shared.ok() ? 1 : 0};
+  const std::array<int, 1> mine = {shared.ok() ? ranks_ : rank_};
   std::array<int, 1> all = {0};
   if (Status met = reduce_all(oob, mine, all, Op::min, "share their inboxes"); !met.ok()) return met;
-  if (!shared.ok()) debug("a fused plan goes by messages: " + shared.message());
+  if (all[0] == rank_) warn("a fused plan's slices go by messages, which is slower: " + shared.message());
   if (inbox_.exists()) inbox_.all_attached();
-  if (all[0] == 0) inbox_ = {};
-  return all[0] != 0;
+  const bool all_could = all[0] == ranks_;
+  if (!all_could) inbox_ = {};
+  return all_could;
 }
 
 Status Exchange::attach_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct,

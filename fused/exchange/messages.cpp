@@ -86,18 +86,24 @@ void Messages::lay_out(Lane& lane, std::uint32_t number, const Output& output) {
   lane.last_out = outgoing.empty() ? 0 : outgoing.size() - 1;
 }
 
-void Messages::set_rows(std::size_t lane, const std::int64_t* outgoing, const std::int64_t* incoming) {
+void Messages::set_rows(std::size_t lane, const SliceRows* outgoing, const SliceRows* incoming) {
   Lane& one = *lanes_[lane];
   one.rows_out = outgoing;
   one.rows_in = incoming;
   const Blocks& blocks = *one.partner.outgoing;
   one.last_out = blocks.empty() ? 0 : blocks.size() - 1;
-  while (one.last_out > 0 && outgoing[one.last_out] == 0) --one.last_out;
+  while (one.last_out > 0 && outgoing[one.last_out].count == 0) --one.last_out;
+}
+
+std::uint64_t Messages::reserved_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& lane : lanes_) bytes += lane->memory.bytes();
+  return bytes;
 }
 
 Target Messages::target(std::size_t lane, std::uint32_t slice) const {
   const Lane& one = *lanes_[lane];
-  return {one.memory.data() + one.places[slice], (*one.partner.outgoing)[slice].row_bytes};
+  return {one.memory.data() + one.place_out(slice), (*one.partner.outgoing)[slice].row_bytes};
 }
 
 void Messages::finished(std::size_t lane, std::uint32_t slice) {
@@ -175,14 +181,14 @@ Result<bool> Messages::start_slice(Lane& lane, std::size_t slice, StepKind kind)
   const bool sends = kind == StepKind::send;
   const Block& block = (sends ? *lane.partner.outgoing : *lane.partner.incoming)[slice];
   Transfer& transfer = (sends ? lane.sends : lane.receives)[slice + 1];
-  const std::int64_t* rows = sends ? lane.rows_out : lane.rows_in;
-  const std::uint64_t bytes =
-      rows != nullptr ? block.row_bytes * static_cast<std::uint64_t>(rows[slice]) : block.bytes();
+  const std::uint64_t bytes = bytes_in_run(block, sends ? lane.rows_out : lane.rows_in, slice);
   if (bytes == 0) {
     count_end();
     return true;
   }
-  (sends ? lane.send_spans : lane.receive_spans)[slice + 1].bytes = transfer.bytes = bytes;
+  BoundSpan& span = (sends ? lane.send_spans : lane.receive_spans)[slice + 1];
+  span.bytes = transfer.bytes = bytes;
+  if (sends || block.kept) span.offset = sends ? lane.place_out(slice) : lane.place_in(slice);
   transfer.last_of_lane = slice == lane.last_out;
   return start(lane, transfer);
 }

@@ -32,7 +32,8 @@ class Messages {
   // Throws where memory is short. The blocks outlive it.
   Messages(const std::vector<Partner>& partners, const Output& output);
 
-  bool none() const { return lanes_.empty(); }
+  // The memory of the slices.
+  std::uint64_t reserved_bytes() const;
   // Messages of slices that are sent, from now on. Throws where memory is short.
   void record(WorkerLane* lane);
 
@@ -45,7 +46,7 @@ class Messages {
     return lanes_[lane]->come[slice].load(std::memory_order_acquire) == run_;
   }
   const std::byte* kept(std::size_t lane, std::uint32_t slice) const {
-    return lanes_[lane]->memory.data() + lanes_[lane]->kept_places[slice];
+    return lanes_[lane]->memory.data() + lanes_[lane]->place_in(slice);
   }
 
   // ---- For one thread at a time ----
@@ -54,9 +55,9 @@ class Messages {
   std::byte* note_to(std::size_t lane) const { return lanes_[lane]->said + sizeof(Announcement); }
   // What came with the last one. Precondition: heard().
   const std::byte* note_from(std::size_t lane) const { return lanes_[lane]->heard + sizeof(Announcement); }
-  // How many rows each slice has in this run, each way, where that varies: by slice; there until the run ends. Before
-  // they go or come.
-  void set_rows(std::size_t lane, const std::int64_t* outgoing, const std::int64_t* incoming);
+  // What rows each slice has in this run, each way, where that varies: by slice; there until the run ends. Before they
+  // go or come.
+  void set_rows(std::size_t lane, const SliceRows* outgoing, const SliceRows* incoming);
   // The run's announcement goes to all partners with the first turn. Precondition: the last run is over: is_idle().
   void begin(const Announcement& mine);
   // A glance; true when anything moved. `go`: all ranks are well, so that slices may go, and come.
@@ -84,10 +85,17 @@ class Messages {
     std::vector<std::uint64_t> began_ns;    // by send; only with a trace
     std::vector<Transfer> sends, receives;  // an announcement, then the slices; their step is the lane's number
     std::size_t sent = 0, received = 0;     // that have begun in this run
-    const std::int64_t *rows_out = nullptr, *rows_in = nullptr;  // by slice; nullptr: they do not vary
-    std::size_t last_out = 0;                                    // of the slices that go in this run
+    const SliceRows *rows_out = nullptr, *rows_in = nullptr;  // by slice; nullptr: they do not vary
+    std::size_t last_out = 0;                                 // of the slices that go in this run
     bool has_heard = false;
 
+    // Where a slice that goes, or one that is kept, is in `memory` in this run.
+    std::uint64_t place_out(std::size_t slice) const {
+      return places[slice] + offset_in_run((*partner.outgoing)[slice], rows_out, slice);
+    }
+    std::uint64_t place_in(std::size_t slice) const {
+      return kept_places[slice] + offset_in_run((*partner.incoming)[slice], rows_in, slice);
+    }
     void take_note(const Transfer& transfer, std::uint32_t run);
   };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/log.h"
 #include "runtime/job/job.h"
 
 namespace plait::fused {
@@ -14,8 +15,20 @@ constexpr std::int64_t depth_between_breaths = 1024;
 }  // namespace
 
 void MatrixPlan::prepare() {
-  gemm_ = Gemm::find(job().config.blas, run().workers());
+  const std::string& library = job().config.blas;
+  gemm_ = Gemm::find(library, run().workers());
+  const bool is_missed = library != "auto" && library != "none" && gemm_.is_own();
+  if (is_missed && is_first_of_node())
+    warn("PLAIT_BLAS: '" + library + "' has no cblas_sgemm() for " + std::to_string(run().workers()) +
+         " workers: products of matrices are Plait's own, which are slower");
   for (int of = 0; of < ranks(); ++of) breathes_ |= run().exchange().reach(of) == Reach::messages;
+}
+
+// Which files there are is a matter of nodes.
+bool MatrixPlan::is_first_of_node() const {
+  for (int of = 0; of < rank(); ++of)
+    if (node_of(of) == node_of(rank())) return false;
+  return true;
 }
 
 bool MatrixPlan::have_come(int source, const Range& rows, std::int64_t slice_rows) const {

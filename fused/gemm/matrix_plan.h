@@ -17,6 +17,8 @@ class MatrixPlan : public TilePlan {
   bool have_come(int source, const Range& rows, std::int64_t slice_rows) const;
 
  private:
+  bool is_first_of_node() const;
+
   Gemm gemm_;
   bool breathes_ = false;
 };

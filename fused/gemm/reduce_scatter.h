@@ -40,7 +40,6 @@ class GemmReduceScatter final : public MatrixPlan {
   const PlanOptions& options() const override { return problem_.options; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
   void prepare() override;
-  std::string text_of(const Complaint&) const override { return "x: NULL"; }
 
   Range rows_of(int owner) const;
   Pane pane_of(int owner, std::size_t bytes_of_slice) const;

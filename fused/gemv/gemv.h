@@ -46,7 +46,6 @@ class Gemv final : public TilePlan {
   const PlanOptions& options() const override { return problem_.options; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
   void prepare() override;
-  std::string text_of(const Complaint& complaint) const override { return gemv_complaint_text(complaint); }
   Pane pane_of(int owner, std::size_t bytes_of_slice) const;
   Block block_of(const Slice& slice) const;
 

@@ -35,6 +35,4 @@ bool complains(const GemvProblem& problem, const float* x, Complaint& complaint)
   return x == nullptr && problem.depth > 0;
 }
 
-std::string gemv_complaint_text(const Complaint&) { return "x: NULL"; }
-
 }  // namespace plait::fused

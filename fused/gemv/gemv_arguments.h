@@ -42,8 +42,7 @@ struct GemvProblem {
 };
 Status read_arguments(const GemvArguments& given, GemvProblem& problem);
 
-// What is wrong with a run's vectors, as a rank tells the others; false: nothing. And in words, without the rank.
+// What is wrong with a run's vectors, as a rank tells the others; false: nothing.
 bool complains(const GemvProblem& problem, const float* x, Complaint& complaint);
-std::string gemv_complaint_text(const Complaint& complaint);
 
 }  // namespace plait::fused

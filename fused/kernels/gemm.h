@@ -58,6 +58,7 @@ class Gemm {
   static Gemm find(const std::string& library, int workers);
 
   void operator()(const GemmTile& tile) const;
+  bool is_own() const { return blas_ == nullptr; }  // not a library's
   std::string_view name() const { return blas_ != nullptr ? std::string_view(blas_->name) : "own"; }
 
  private:

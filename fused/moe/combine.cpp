@@ -19,14 +19,17 @@ Pane MoeCombine::pane(std::int64_t most) const {
   return cut({{0, most}, {0, column_blocks_}}, {.slice_rows = 1, .slice_columns = 1, .tile_rows = 1});
 }
 
+// The pieces of a block of columns lie one behind the other in one place: however they are cut, they have no more rows
+// than the capacity.
 Blocks MoeCombine::slices(std::int64_t most) const {
   Blocks blocks;
   for (const Slice& slice : pane(most).slices)
     blocks.push_back(
         {.offset = 0,
          .row_bytes = static_cast<std::uint64_t>(columns_in(slice.box.columns.begin).length()) * sizeof(float),
-         .rows = static_cast<std::uint64_t>(block_.rows),
-         .kept = true});
+         .rows = static_cast<std::uint64_t>(problem_.capacity),
+         .kept = true,
+         .shares_place = slice.box.rows.begin > 0});
   return blocks;
 }
 
@@ -81,10 +84,13 @@ void MoeCombine::heard(int rank) noexcept {
   read_note(rank);
   Pair& pair = *pairs_[static_cast<std::size_t>(rank)];
   pair.from.cut(routing_.counts(rank));
-  const auto fill = [](std::vector<std::int64_t>& slices, const Pieces& pieces, std::int64_t most) {
+  const auto fill = [](std::vector<SliceRows>& slices, const Pieces& pieces, std::int64_t most) {
     for (std::size_t slice = 0; slice < slices.size(); ++slice) {
       const std::size_t piece = slice % static_cast<std::size_t>(most);
-      slices[slice] = piece < pieces.all().size() ? pieces.all()[piece].rows.length() : 0;
+      slices[slice] = {};
+      if (piece >= pieces.all().size()) continue;
+      const Range& rows = pieces.all()[piece].rows;
+      slices[slice] = {.first = rows.begin, .count = rows.length()};
     }
   };
   fill(pair.rows_to, pieces_from(rank), pair.most_to);

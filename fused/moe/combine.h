@@ -39,9 +39,9 @@ class MoeCombine final : public MoePlan {
   void prepare() override;
   // What passes between this rank and another in a run.
   struct Pair {
-    std::int64_t most_to = 0, most_from = 0;       // pieces of a block of columns
-    std::vector<std::int64_t> rows_to, rows_from;  // by slice
-    Pieces from;                                   // of what comes: what this rank's tokens have chosen there
+    std::int64_t most_to = 0, most_from = 0;    // pieces of a block of columns
+    std::vector<SliceRows> rows_to, rows_from;  // by slice
+    Pieces from;                                // of what comes: what this rank's tokens have chosen there
   };
   Range columns_in(std::int64_t block) const {
     return elements_of({block, block + 1}, {0, problem_.columns}, block_.columns);

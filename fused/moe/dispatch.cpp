@@ -72,10 +72,10 @@ Status MoeDispatch::wait() {
 void MoeDispatch::heard(int rank) noexcept {
   read_note(rank);
   Pair& pair = *pairs_[static_cast<std::size_t>(rank)];
-  const auto fill = [this](std::vector<std::int64_t>& slices, std::int64_t rows) {
-    for (std::int64_t& of_slice : slices) {
-      of_slice = std::clamp<std::int64_t>(rows, 0, slice_rows_);
-      rows -= of_slice;
+  const auto fill = [this](std::vector<SliceRows>& slices, std::int64_t rows) {
+    for (SliceRows& of_slice : slices) {
+      of_slice.count = std::clamp<std::int64_t>(rows, 0, slice_rows_);
+      rows -= of_slice.count;
     }
   };
   fill(pair.rows_to, routing_.rows(rank));

@@ -37,8 +37,8 @@ class MoeDispatch final : public MoePlan {
  private:
   // What passes between this rank and another in a run.
   struct Pair {
-    std::vector<std::int64_t> rows_to, rows_from;  // by slice
-    std::atomic<std::int64_t> tasks{-1};           // products of what comes; known once it is not negative
+    std::vector<SliceRows> rows_to, rows_from;  // by slice
+    std::atomic<std::int64_t> tasks{-1};        // products of what comes; known once it is not negative
   };
 
   const char* name() const override { return "moe_dispatch"; }

@@ -15,7 +15,8 @@ struct PlanNumbers {
   std::size_t slices = 0, tiles = 0;
 };
 
-// JSON: the operator, its numbers, and how many ranks are reached in which way.
+// JSON: the operator, its numbers, how many ranks are reached in which way, and the bytes of this rank's places for
+// slices.
 std::string plan_text(std::string_view name, const PlanNumbers& numbers, const Exchange& exchange);
 
 }  // namespace plait::fused

@@ -219,16 +219,16 @@ void TileRun::work(int worker) noexcept {
       continue;
     }
     if (found == Take::none && is_all_followed() && (!leads || exchange_->is_settled())) return;
-    wait_a_little(patience, worker);
-    if (leads && ++vain % failures_every == 0) exchange_->look_for_failures();
+    wait_in_vain(patience, worker, vain);
   }
   while (leads && !exchange_->is_settled())
-    if (!exchange_->turn(true)) wait_a_little(patience, worker);
+    if (!exchange_->turn(true)) wait_in_vain(patience, worker, vain);
 }
 
-void TileRun::wait_a_little(Patience& patience, int worker) {
+void TileRun::wait_in_vain(Patience& patience, int worker, std::uint32_t& vain) {
   if (trace_ != nullptr) trace_->workers[static_cast<std::size_t>(worker)].begin_wait(monotonic_ns());
   patience.wait();
+  if (worker == 0 && ++vain % failures_every == 0) exchange_->look_for_failures();
 }
 
 }  // namespace plait::fused

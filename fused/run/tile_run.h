@@ -81,7 +81,6 @@ class TileRun {
   Status start(const Complaint* complaint);
   // Ends it: this rank's output is complete where the run was not refused(). After a failure there are no more runs.
   Status wait();
-  bool is_started() const { return started_; }
   // Of the run that has ended: the lowest rank that has complained; none: all were well.
   const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
 
@@ -115,7 +114,8 @@ class TileRun {
   void arm();
   void serve(int worker) noexcept;
   void work(int worker) noexcept;
-  void wait_a_little(Patience& patience, int worker);
+  // And looks now and then whether other ranks have failed. `vain`: how often the worker has waited.
+  void wait_in_vain(Patience& patience, int worker, std::uint32_t& vain);
   bool step(bool leads, int worker, std::size_t& first, Take& found);
   bool may_take(const Queue& queue) const;
   Take take(std::size_t& first, Turn& taken);

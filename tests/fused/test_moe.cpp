@@ -175,6 +175,41 @@ TYPED_TEST(MoeOf, RunsThatFollowEachOtherAtOnceGiveTheSameBits) {
   }
 }
 
+TYPED_TEST(MoeOf, ThePlanSaysThatNothingIsCopied) {
+  MoeCase given = moe_case({4, 2}, 8, 2, {});
+  for (const Where where : {Where::private_memory, Where::shared_heap}) {
+    given.where = where;
+    EXPECT_EQ(this->make(given,
+                         [](auto& rank) -> std::string {
+                           if (!rank.made.ok()) return rank.made.status().message();
+                           const std::string& description = rank.plan().description();
+                           const std::string says = "\"direct\": 1, \"staged\": 0, \"messages\": 2";
+                           return description.find(says) != std::string::npos ? "" : description;
+                         }),
+              "");
+  }
+}
+
+// However many experts there are, and so pieces of rows, places are for the capacity: beside what a rank keeps for its
+// own tokens, what the other one sends, or what goes to it and comes from it by messages.
+TYPED_TEST(MoeOf, PlacesAreForTheCapacityAlone) {
+  for (const bool shares_memory : {true, false})
+    for (const std::int64_t experts : {1, 32}) {
+      MoeCase given = moe_case({2, 2}, 40, experts, {.choices = 1, .depth = 64, .columns = 64});
+      given.shape.capacity = 512;
+      given.shares_memory = shares_memory;
+      const std::uint64_t place = 512 * 64 * sizeof(float), of_pairs = shares_memory ? 2 : 3;
+      const auto look = [&](auto& rank) -> std::string {
+        if (!rank.made.ok()) return rank.made.status().message();
+        const std::string &description = rank.plan().description(), key = "\"memory\": ";
+        const std::uint64_t bytes = std::stoull(description.substr(description.find(key) + key.size()));
+        return bytes >= of_pairs * place && bytes < of_pairs * place + place / 4 ? "" : description;
+      };
+      EXPECT_EQ(this->make(given, look), "") << experts << " experts";
+      EXPECT_EQ(this->make_and_run(given, 3), "") << experts << " experts";
+    }
+}
+
 TYPED_TEST(MoeOf, AWrongRoutingIsToldToAllAndTouchesNothing) {
   using Change = std::function<void(RankExperts & data)>;
   const std::vector<std::pair<std::string, Change>> wrongs = {
