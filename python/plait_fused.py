@@ -127,8 +127,9 @@ class _Plan:
             raise Error(MPI.Get_error_string(code))
 
     def _start(self, arrays, *arguments):
-        self._run = arrays
+        # A run that is under way keeps its own arrays where this one is refused for it.
         self._check(getattr(_library, f"plait_fused_{self.name}_start")(self._plan, *arguments))
+        self._run = arrays
 
     def wait(self):
         """Ends a run: what it brings."""

@@ -44,6 +44,17 @@ with plait_fused.Embedding(comm, tables, BATCH, DIM) as plan:
     # Narrower integers, and what is no array, are converted.
     plan.run(list(indices), offsets.astype(np.int32))
     expect((plan.output == 1).all(), "the bags are not of one row each")
+    # A start that is refused leaves the run under way alone. Its indices, converted, are pages of their own: to read them
+    # once they are given back is to crash.
+    many, ends = np.full(100_000, 4, np.int32), np.minimum(5_000 * np.arange(2 * BATCH + 1), 100_000)
+    tables[0][4], tables[1][4] = 2, 2
+    plan.start(many, ends)
+    refused(["has not been waited for"], plan.start, indices, offsets)
+    gc.collect()
+    sums = plan.wait()
+    expect(np.isin(sums, [0, 10_000]).all() and sums.any(), "a run whose plan was started twice")
+    tables[0][4], tables[1][4] = 1, 1
+    plan.run(indices, offsets)
     kept = plan.output
 del plan
 gc.collect()
