@@ -95,6 +95,26 @@ void by(bool plait, Call&& call) {
   plait_set_enabled(before);
 }
 
+// The same ways in so many chunks, the host's and Plait's: `go` has the number of chunks.
+inline void add_chunked(std::vector<Way>& ways, const std::vector<int>& numbers, const std::function<void(int)>& go) {
+  for (const bool plait : {false, true})
+    for (const int chunks : numbers)
+      ways.push_back({std::to_string(chunks) + (plait ? " chunks, plait" : " chunks, host"),
+                      [=] { by(plait, [&] { go(chunks); }); }});
+}
+
+// Chunk after chunk, each one's collective under way while others are computed: `begin` begins a chunk's, `end` sees to
+// what it has brought.
+template <class Begin, class End>
+void go_in_chunks(int chunks, Begin&& begin, End&& end) {
+  std::vector<MPI_Request> requests(static_cast<std::size_t>(chunks));
+  for (int chunk = 0; chunk < chunks; ++chunk) begin(chunk, requests[static_cast<std::size_t>(chunk)]);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    MPI_Wait(&requests[static_cast<std::size_t>(chunk)], MPI_STATUS_IGNORE);
+    end(chunk);
+  }
+}
+
 inline bool on_all(bool mine) {
   int all = mine ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
