@@ -79,7 +79,7 @@ inline void put_times(const Times& times, nlohmann::json& line) {
   for (const auto& [name, all] : times) {
     line["seconds"][name] = median(all.seconds);
     line["fastest_seconds"][name] = *std::ranges::min_element(all.seconds);
-    line["skew"][name] = median(all.skew);
+    line["rank_skew"][name] = median(all.skew);
   }
 }
 
