@@ -79,15 +79,21 @@ class Layer {
   virtual void in_chunks(int chunks) = 0;
   virtual double flops() const = 0;  // of this rank
 
-  bool same() const {
-    for (std::size_t i = 0; i < floats_; ++i)
-      if (std::abs(result_[i] - output_[i]) > 1e-4f * (1 + std::abs(result_[i]))) return false;
-    return true;
+  // Whether the way leaves in `result` what the operator has left in the output.
+  bool same_by(const Way& way) {
+    std::fill_n(result_, floats_, 0.0f);
+    way.go();
+    return on_all(same());
   }
   plait_fused plan() const { return plan_; }
   std::string kernel() const { return std::string(gemm_.name()); }
 
  protected:
+  bool same() const {
+    for (std::size_t i = 0; i < floats_; ++i)
+      if (std::abs(result_[i] - output_[i]) > 1e-4f * (1 + std::abs(result_[i]))) return false;
+    return true;
+  }
   void make_output(std::int64_t rows) {
     floats_ = static_cast<std::size_t>(rows * settings_.columns);
     output_ = make_floats(floats_, settings_.private_output);
@@ -158,8 +164,7 @@ class ReduceScatter final : public Layer {
   void in_turn() override { compute(false), exchange(); }
   // Some of the rows of each owner, one after the other in a chunk.
   void in_chunks(int chunks) override {
-    std::vector<MPI_Request> requests(static_cast<std::size_t>(chunks));
-    for (int chunk = 0; chunk < chunks; ++chunk) {
+    const auto begin = [&](int chunk, MPI_Request& request) {
       const Range rows = share_of(own_rows_, chunks, chunk);
       float* parts = parts_ + rows.begin * world_ranks * settings_.columns;
       for (int owner = 0; owner < world_ranks; ++owner)
@@ -167,9 +172,9 @@ class ReduceScatter final : public Layer {
                       parts + owner * rows.length() * settings_.columns));
       MPI_Ireduce_scatter_block(parts, result_ + rows.begin * settings_.columns,
                                 static_cast<int>(rows.length() * settings_.columns), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
-                                &requests[static_cast<std::size_t>(chunk)]);
-    }
-    MPI_Waitall(chunks, requests.data(), MPI_STATUSES_IGNORE);
+                                &request);
+    };
+    go_in_chunks(chunks, begin, [](int) {});
   }
   double flops() const override { return flops_of(settings_.rows); }
 
@@ -209,21 +214,19 @@ class AllGather final : public Layer {
   void in_turn() override { exchange(), compute(false); }
   // Some of the rows of each rank, one rank's after the other's in a chunk.
   void in_chunks(int chunks) override {
-    std::vector<MPI_Request> requests(static_cast<std::size_t>(chunks));
-    for (int chunk = 0; chunk < chunks; ++chunk) {
+    const auto begin = [&](int chunk, MPI_Request& request) {
       const Range rows = share_of(own_rows_, chunks, chunk);
       const int count = static_cast<int>(rows.length() * settings_.depth);
       MPI_Iallgather(x_ + rows.begin * settings_.depth, count, MPI_FLOAT,
                      gathered_ + rows.begin * world_ranks * settings_.depth, count, MPI_FLOAT, MPI_COMM_WORLD,
-                     &requests[static_cast<std::size_t>(chunk)]);
-    }
-    for (int chunk = 0; chunk < chunks; ++chunk) {
+                     &request);
+    };
+    go_in_chunks(chunks, begin, [&](int chunk) {
       const Range rows = share_of(own_rows_, chunks, chunk);
-      MPI_Wait(&requests[static_cast<std::size_t>(chunk)], MPI_STATUS_IGNORE);
       for (int source = 0; source < world_ranks; ++source)
         gemm_(product(gathered_ + (rows.begin * world_ranks + source * rows.length()) * settings_.depth, rows.length(),
                       weights_, result_ + (source * own_rows_ + rows.begin) * settings_.columns));
-    }
+    });
   }
   double flops() const override { return flops_of(settings_.rows); }
 
@@ -379,16 +382,16 @@ class Dispatch final : public Experts {
   void in_chunks(int chunks) override {
     exchange_counts();
     pack();
-    std::vector<MPI_Request> requests(static_cast<std::size_t>(chunks));
     std::vector<Passing> parts;
     for (int chunk = 0; chunk < chunks; ++chunk) parts.push_back(passing(chunks, chunk, settings_.depth));
-    for (std::size_t chunk = 0; chunk < parts.size(); ++chunk)
-      MPI_Ialltoallv(sent_, parts[chunk].out.data(), parts[chunk].out_at.data(), MPI_FLOAT, received_,
-                     parts[chunk].in.data(), parts[chunk].in_at.data(), MPI_FLOAT, MPI_COMM_WORLD, &requests[chunk]);
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      MPI_Wait(&requests[static_cast<std::size_t>(chunk)], MPI_STATUS_IGNORE);
+    const auto begin = [&](int chunk, MPI_Request& request) {
+      const Passing& part = parts[static_cast<std::size_t>(chunk)];
+      MPI_Ialltoallv(sent_, part.out.data(), part.out_at.data(), MPI_FLOAT, received_, part.in.data(),
+                     part.in_at.data(), MPI_FLOAT, MPI_COMM_WORLD, &request);
+    };
+    go_in_chunks(chunks, begin, [&](int chunk) {
       for (int source = 0; source < world_ranks; ++source) multiply_part(source, chunks, chunk, false);
-    }
+    });
   }
   double flops() const override { return flops_of(all_rows()); }
 
@@ -439,16 +442,15 @@ class Combine final : public Experts {
   }
   void in_chunks(int chunks) override {
     exchange_counts();
-    std::vector<MPI_Request> requests(static_cast<std::size_t>(chunks));
     std::vector<Passing> parts;
     for (int chunk = 0; chunk < chunks; ++chunk) parts.push_back(passing(chunks, chunk, settings_.columns));
-    for (int chunk = 0; chunk < chunks; ++chunk) {
+    const auto begin = [&](int chunk, MPI_Request& request) {
       for (int source = 0; source < world_ranks; ++source) multiply_part(source, chunks, chunk, false);
       const Passing& part = parts[static_cast<std::size_t>(chunk)];
       MPI_Ialltoallv(sent_, part.in.data(), part.in_at.data(), MPI_FLOAT, received_, part.out.data(),
-                     part.out_at.data(), MPI_FLOAT, MPI_COMM_WORLD, &requests[static_cast<std::size_t>(chunk)]);
-    }
-    MPI_Waitall(chunks, requests.data(), MPI_STATUSES_IGNORE);
+                     part.out_at.data(), MPI_FLOAT, MPI_COMM_WORLD, &request);
+    };
+    go_in_chunks(chunks, begin, [](int) {});
     add();
   }
   double flops() const override { return flops_of(all_rows()); }
@@ -501,13 +503,14 @@ void measure(const Settings& settings) {
     const std::string whose = plait ? "plait" : "host";
     ways.push_back({whose, [&, plait] { by(plait, [&] { layer->exchange(); }); }});
     ways.push_back({"in turn, " + whose, [&, plait] { by(plait, [&] { layer->in_turn(); }); }});
-    for (const int chunks : settings.chunks)
-      ways.push_back({std::to_string(chunks) + " chunks, " + whose,
-                      [&, plait, chunks] { by(plait, [&] { layer->in_chunks(chunks); }); }});
   }
+  std::vector<Way> chunked;
+  add_chunked(chunked, settings.chunks, [&](int chunks) { layer->in_chunks(chunks); });
+  ways.insert(ways.end(), chunked.begin(), chunked.end());
   const Times times = time_in_turn(ways, settings.rounds);
   layer->fused();
-  layer->in_turn();
+  bool same = layer->same_by({"in turn", [&] { layer->in_turn(); }});
+  for (const Way& way : chunked) same = layer->same_by(way) && same;
   double flops = layer->flops();
   MPI_Allreduce(MPI_IN_PLACE, &flops, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   nlohmann::json line = {{"operator", settings.kind},
@@ -524,7 +527,7 @@ void measure(const Settings& settings) {
                          {"flops", flops},
                          {"plan", nlohmann::json::parse(plait_fused_describe(layer->plan()))}};
   put_times(times, line);
-  line["same"] = on_all(layer->same());
+  line["same"] = same;
   print(line);
 }
 

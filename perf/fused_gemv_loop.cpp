@@ -1,26 +1,31 @@
 // A fused product and all-reduce against what it replaces, in turn in one job: the same kernel to its end and then the
-// host's all-reduce, or Plait's; the computation alone, the communication alone, and a plain read of the same weights.
-// Medians of rounds of the slowest rank's time, and the fastest rounds. One line of JSON.
+// host's all-reduce, or Plait's; the same in chunks of the rows with non-blocking collectives; the computation alone,
+// the communication alone, and a plain read of the same weights. Medians of rounds of the slowest rank's time, and the
+// fastest rounds. One line of JSON.
 //
-//   mpirun -n N fused_gemv_loop [--rows 16384] [--depth 4096] [--columns 1] [--type f32|bf16|i8] [--rounds 21]
-//                               [--options "workers=1"] [--private] [--large-pages]
+//   mpirun -n N fused_gemv_loop [--rows 16384] [--depth 4096] [--columns 1] [--type f32|bf16|i8]
+//                               [--chunks 2,4,8] [--rounds 21] [--options "workers=1"] [--private] [--large-pages]
 #include <cmath>
 #include <cstring>
 
 #include <CLI/CLI.hpp>
 
 #include "fused/kernels/gemv.h"
+#include "fused/tiles/tiles.h"
 #include "perf/fused_timing.h"
 
 namespace {
 
 using namespace fused_timing;
 using plait::fused::GemvKernel;
+using plait::fused::Range;
 using plait::fused::RowType;
+using plait::fused::share_of;
 
 struct Settings {
   std::int64_t rows = 16384, depth = 4096, columns = 1;
   std::string type = "f32", options = "workers=1";
+  std::vector<int> chunks = {2, 4, 8};
   int rounds = 21;
   bool private_output = false, large_pages = false;
 
@@ -67,15 +72,19 @@ class Layer {
             .scales = scales_.data()};
   }
   const float* x() const { return x_.data(); }
-  void compute(float* results) const {
-    kernel_({.weights = memory_.get(),
-             .scales = scales_.data(),
-             .rows = settings_.rows,
+  void compute(float* results) const { compute({0, settings_.rows}, results); }
+  // Of each vector these rows, one vector's after the other's.
+  void compute(const Range& rows, float* results) const {
+    const std::size_t row_bytes =
+        static_cast<std::size_t>(settings_.depth) * plait::fused::bytes_of(settings_.row_type());
+    kernel_({.weights = memory_.get() + static_cast<std::size_t>(rows.begin) * row_bytes,
+             .scales = scales_.data() + rows.begin,
+             .rows = rows.length(),
              .depth = settings_.depth,
              .inputs = x_.data(),
              .columns = static_cast<int>(settings_.columns),
              .results = reinterpret_cast<std::byte*>(results),
-             .pitch = static_cast<std::ptrdiff_t>(settings_.rows) * static_cast<std::ptrdiff_t>(sizeof(float))});
+             .pitch = static_cast<std::ptrdiff_t>(rows.length()) * static_cast<std::ptrdiff_t>(sizeof(float))});
   }
   std::uint64_t read() const { return read_all(memory_.get(), settings_.weight_bytes()); }
 
@@ -93,6 +102,12 @@ bool are_close(const float* left, const float* right, std::size_t count) {
   return true;
 }
 
+// Some rows of all vectors, where these lie.
+void put_rows(const Settings& settings, const Range& rows, const float* from, float* to) {
+  for (std::int64_t column = 0; column < settings.columns; ++column)
+    std::copy_n(from + column * rows.length(), rows.length(), to + column * settings.rows + rows.begin);
+}
+
 // All ranks' bits are rank 0's.
 bool have_same_bits(const float* output, std::size_t count) {
   std::vector<float> first(output, output + count);
@@ -105,6 +120,8 @@ void measure(const Settings& settings) {
   const std::size_t floats = settings.floats();
   float* parts = make_floats(floats, settings.private_output);
   float* sums = make_floats(floats, settings.private_output);
+  // Chunks of several vectors come in an order of their own.
+  float* received = settings.columns > 1 ? make_floats(floats, settings.private_output) : sums;
   float* output = make_floats(floats, settings.private_output);
   const plait_fused_gemv shape = layer.shape();
   plait_fused plan = PLAIT_FUSED_NULL;
@@ -112,14 +129,30 @@ void measure(const Settings& settings) {
   const auto reduce = [&](bool by_plait) {
     by(by_plait, [&] { MPI_Allreduce(parts, sums, static_cast<int>(floats), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
   };
+  const auto in_chunks = [&](int chunks) {
+    const auto rows = [&](int chunk) { return share_of(settings.rows, chunks, chunk); };
+    const auto place = [&](int chunk) { return rows(chunk).begin * settings.columns; };
+    const auto begin = [&](int chunk, MPI_Request& request) {
+      layer.compute(rows(chunk), parts + place(chunk));
+      const auto count = static_cast<int>(rows(chunk).length() * settings.columns);
+      MPI_Iallreduce(parts + place(chunk), received + place(chunk), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                     &request);
+    };
+    go_in_chunks(chunks, begin, [&](int chunk) {
+      if (received != sums) put_rows(settings, rows(chunk), received + place(chunk), sums);
+    });
+  };
+  std::vector<Way> chunked;
+  add_chunked(chunked, settings.chunks, in_chunks);
   std::uint64_t kept = 0;
-  const std::vector<Way> ways = {{"fused", [&] { plait_fused_gemv_run(plan, layer.x()); }},
-                                 {"kernel, host", [&] { layer.compute(parts), reduce(false); }},
-                                 {"kernel, plait", [&] { layer.compute(parts), reduce(true); }},
-                                 {"kernel", [&] { layer.compute(parts); }},
-                                 {"host", [&] { reduce(false); }},
-                                 {"plait", [&] { reduce(true); }},
-                                 {"read", [&] { kept += layer.read(); }}};
+  std::vector<Way> ways = {{"fused", [&] { plait_fused_gemv_run(plan, layer.x()); }},
+                           {"kernel, host", [&] { layer.compute(parts), reduce(false); }},
+                           {"kernel, plait", [&] { layer.compute(parts), reduce(true); }},
+                           {"kernel", [&] { layer.compute(parts); }},
+                           {"host", [&] { reduce(false); }},
+                           {"plait", [&] { reduce(true); }},
+                           {"read", [&] { kept += layer.read(); }}};
+  ways.insert(ways.end(), chunked.begin(), chunked.end());
   const Times times = time_in_turn(ways, settings.rounds);
   nlohmann::json line = {{"ranks", world_ranks},
                          {"rows", settings.rows},
@@ -133,7 +166,15 @@ void measure(const Settings& settings) {
                          {"plan", nlohmann::json::parse(plait_fused_describe(plan))}};
   put_times(times, line);
   line["weight_bytes"] = settings.weight_bytes();
-  line["same"] = on_all(are_close(output, sums, floats));
+  layer.compute(parts);
+  reduce(false);
+  bool same = on_all(are_close(output, sums, floats));
+  for (const Way& way : chunked) {
+    std::fill_n(sums, floats, -1.0f);
+    way.go();
+    same = on_all(are_close(output, sums, floats)) && same;
+  }
+  line["same"] = same;
   line["same_bits"] = have_same_bits(output, floats);
   print(line);
   plait_fused_free(&plan);
@@ -146,6 +187,7 @@ int run(int argc, char** argv) {
   app.add_option("--depth", settings.depth);
   app.add_option("--columns", settings.columns)->check(CLI::Range(1, plait::fused::most_columns));
   app.add_option("--type", settings.type)->check(CLI::IsMember({"f32", "bf16", "i8"}));
+  app.add_option("--chunks", settings.chunks)->delimiter(',');
   app.add_option("--rounds", settings.rounds);
   app.add_option("--options", settings.options);
   app.add_flag("--private", settings.private_output);

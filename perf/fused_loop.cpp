@@ -1,10 +1,10 @@
 // A fused embedding against what it replaces, in turn in one job: the same kernel to its end and then the host's
-// all-to-all, or Plait's, with the pass over the result that brings it into the next layer's order; the computation
-// alone, the communication alone, and what the memory gives a plain read. Medians of rounds of the slowest rank's time.
-// One line of JSON.
+// all-to-all, or Plait's, with the pass over the result that brings it into the next layer's order; the same in chunks
+// of the tables with non-blocking collectives; the computation alone, the communication alone, and what the memory
+// gives a plain read. Medians of rounds of the slowest rank's time. One line of JSON.
 //
 //   mpirun -n N fused_loop [--batch 1024] [--tables 64] [--dim 256] [--pooling 32] [--rows 4096] [--type f32|bf16|i8]
-//                          [--rounds 11] [--options "workers=1"] [--private] [--large-pages]
+//                          [--chunks 2,4,8] [--rounds 11] [--options "workers=1"] [--private] [--large-pages]
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -13,17 +13,21 @@
 
 #include "fused/embedding/arguments.h"
 #include "fused/kernels/pooling.h"
+#include "fused/tiles/tiles.h"
 #include "perf/fused_timing.h"
 
 namespace {
 
 using namespace fused_timing;
 using plait::fused::Bags;
+using plait::fused::Range;
 using plait::fused::RowType;
+using plait::fused::share_of;
 
 struct Settings {
   std::int64_t batch = 1024, tables = 64, dim = 256, pooling = 32, rows = 4096;
   std::string type = "f32", options = "workers=1";
+  std::vector<int> chunks = {2, 4, 8};
   int rounds = 11;
   bool private_output = false, large_pages = false;
 
@@ -88,13 +92,16 @@ class Model {
     if (complains(problem, {.indices = indices_.data(), .count = count(), .offsets = offsets_.data()}, complaint))
       MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  // To its end, in the order in which MPI_Alltoall sends: by sample, and in it by table; a table after the other, as a
-  // fused run does.
   void compute(float* results) const {
     check();
+    compute({0, settings_.tables}, results);
+  }
+  // To its end, in the order in which MPI_Alltoall sends: by sample, and in it by table; a table after the other, as a
+  // fused run does.
+  void compute(const Range& tables, float* results) const {
     constexpr std::int64_t bags_at_once = 8;
-    const std::int64_t pitch = settings_.tables * settings_.dim;
-    for (std::int64_t table = 0; table < settings_.tables; ++table)
+    const std::int64_t pitch = tables.length() * settings_.dim;
+    for (std::int64_t table = tables.begin; table < tables.end; ++table)
       for (std::int64_t bag = 0; bag < settings_.batch; bag += bags_at_once)
         kernel_({.table = static_cast<const std::byte*>(data_list_[static_cast<std::size_t>(table)]),
                  .scales = scales_.data(),
@@ -104,7 +111,7 @@ class Model {
                  .offsets = offsets_.data() + table * settings_.batch + bag,
                  .bags = std::min(bags_at_once, settings_.batch - bag),
                  .next_end = offsets_[static_cast<std::size_t>((table + 1) * settings_.batch)],
-                 .sums = reinterpret_cast<std::byte*>(results + bag * pitch + table * settings_.dim),
+                 .sums = reinterpret_cast<std::byte*>(results + bag * pitch + (table - tables.begin) * settings_.dim),
                  .pitch = pitch * static_cast<std::ptrdiff_t>(sizeof(float)),
                  .mean = false});
   }
@@ -119,19 +126,21 @@ class Model {
   plait::fused::PoolingKernel kernel_ = nullptr;
 };
 
-// What MPI_Alltoall leaves, rank after rank, as rows of all ranks' tables.
-void shuffle(const Settings& settings, const float* from, float* to) {
+// What MPI_Alltoall leaves of some tables, rank after rank, in rows of all ranks' tables.
+void shuffle(const Settings& settings, const Range& tables, const float* from, float* to) {
   const std::int64_t samples = settings.batch / world_ranks;
-  const auto run = static_cast<std::size_t>(settings.tables * settings.dim);
-  for (int rank = 0; rank < world_ranks; ++rank)
+  const std::int64_t run = tables.length() * settings.dim;
+  for (std::int64_t rank = 0; rank < world_ranks; ++rank)
     for (std::int64_t sample = 0; sample < samples; ++sample)
-      std::memcpy(to + (static_cast<std::size_t>(sample) * static_cast<std::size_t>(world_ranks) +
-                        static_cast<std::size_t>(rank)) *
-                           run,
-                  from + (static_cast<std::size_t>(rank) * static_cast<std::size_t>(samples) +
-                          static_cast<std::size_t>(sample)) *
-                             run,
-                  run * sizeof(float));
+      std::memcpy(to + ((sample * world_ranks + rank) * settings.tables + tables.begin) * settings.dim,
+                  from + (rank * samples + sample) * run, static_cast<std::size_t>(run) * sizeof(float));
+}
+
+// Whether all ranks' `memory` is as `expected` once the way has been gone, all of it written then.
+bool leaves(const Way& way, float* memory, const float* expected, std::size_t floats) {
+  std::fill_n(memory, floats, -1.0f);
+  way.go();
+  return on_all(std::memcmp(memory, expected, floats * sizeof(float)) == 0);
 }
 
 // Of all ranks at once: bytes a second of one.
@@ -164,18 +173,36 @@ void measure(const Settings& settings) {
   const auto exchange = [&](bool by_plait) {
     by(by_plait, [&] { MPI_Alltoall(results, each, MPI_FLOAT, received, each, MPI_FLOAT, MPI_COMM_WORLD); });
   };
-  const auto order = [&] { shuffle(settings, received, ordered); };
-  const std::vector<Way> ways = {{"fused", [&] { fused(plan); }},
-                                 {"fused, plain order", [&] { fused(in_plain_order); }},
-                                 {"kernel, host, order", [&] { model.compute(results), exchange(false), order(); }},
-                                 {"kernel, host", [&] { model.compute(results), exchange(false); }},
-                                 {"kernel, plait, order", [&] { model.compute(results), exchange(true), order(); }},
-                                 {"kernel, plait", [&] { model.compute(results), exchange(true); }},
-                                 {"kernel", [&] { model.compute(results); }},
-                                 {"host", [&] { exchange(false); }},
-                                 {"host, order", [&] { exchange(false), order(); }},
-                                 {"plait, order", [&] { exchange(true), order(); }},
-                                 {"check", [&] { model.check(); }}};
+  const auto order = [&] { shuffle(settings, {0, settings.tables}, received, ordered); };
+  // Some of the tables, whose results lie together.
+  const auto in_chunks = [&](int chunks) {
+    const auto tables = [&](int chunk) { return share_of(settings.tables, chunks, chunk); };
+    const auto place = [&](int chunk) { return tables(chunk).begin * settings.batch * settings.dim; };
+    model.check();
+    const auto begin = [&](int chunk, MPI_Request& request) {
+      model.compute(tables(chunk), results + place(chunk));
+      const auto count = static_cast<int>(settings.batch / world_ranks * tables(chunk).length() * settings.dim);
+      MPI_Ialltoall(results + place(chunk), count, MPI_FLOAT, received + place(chunk), count, MPI_FLOAT, MPI_COMM_WORLD,
+                    &request);
+    };
+    go_in_chunks(chunks, begin, [&](int chunk) { shuffle(settings, tables(chunk), received + place(chunk), ordered); });
+  };
+  const Way aware{"fused", [&] { fused(plan); }}, plain{"fused, plain order", [&] { fused(in_plain_order); }};
+  const Way by_host{"kernel, host, order", [&] { model.compute(results), exchange(false), order(); }};
+  std::vector<Way> chunked;
+  add_chunked(chunked, settings.chunks, in_chunks);
+  std::vector<Way> ways = {aware,
+                           plain,
+                           by_host,
+                           {"kernel, host", [&] { model.compute(results), exchange(false); }},
+                           {"kernel, plait, order", [&] { model.compute(results), exchange(true), order(); }},
+                           {"kernel, plait", [&] { model.compute(results), exchange(true); }},
+                           {"kernel", [&] { model.compute(results); }},
+                           {"host", [&] { exchange(false); }},
+                           {"host, order", [&] { exchange(false), order(); }},
+                           {"plait, order", [&] { exchange(true), order(); }},
+                           {"check", [&] { model.check(); }}};
+  ways.insert(ways.end(), chunked.begin(), chunked.end());
   const Times times = time_in_turn(ways, settings.rounds);
   nlohmann::json line = {{"ranks", world_ranks},
                          {"batch", settings.batch},
@@ -194,7 +221,10 @@ void measure(const Settings& settings) {
   line["kernel_bytes_per_second"] = static_cast<double>(model.count()) * row_bytes /
                                     (median(times.at("kernel").seconds) - median(times.at("check").seconds));
   line["read_bytes_per_second"] = read_rate(model.memory(), settings.rounds);
-  line["same"] = on_all(std::memcmp(ordered, output, floats * sizeof(float)) == 0);
+  bool same = leaves(by_host, ordered, output, floats);
+  for (const Way* way : {&aware, &plain}) same = leaves(*way, output, ordered, floats) && same;
+  for (const Way& way : chunked) same = leaves(way, ordered, output, floats) && same;
+  line["same"] = same;
   print(line);
   plait_fused_free(&in_plain_order);
   plait_fused_free(&plan);
@@ -209,6 +239,7 @@ int run(int argc, char** argv) {
   app.add_option("--pooling", settings.pooling);
   app.add_option("--rows", settings.rows);
   app.add_option("--type", settings.type)->check(CLI::IsMember({"f32", "bf16", "i8"}));
+  app.add_option("--chunks", settings.chunks)->delimiter(',');
   app.add_option("--rounds", settings.rounds);
   app.add_option("--options", settings.options);
   app.add_flag("--private", settings.private_output);

@@ -79,7 +79,7 @@ inline void put_times(const Times& times, nlohmann::json& line) {
   for (const auto& [name, all] : times) {
     line["seconds"][name] = median(all.seconds);
     line["fastest_seconds"][name] = *std::ranges::min_element(all.seconds);
-    line["skew"][name] = median(all.skew);
+    line["rank_skew"][name] = median(all.skew);
   }
 }
 
@@ -93,6 +93,26 @@ void by(bool plait, Call&& call) {
   const int before = plait_set_enabled(plait ? 1 : 0);
   call();
   plait_set_enabled(before);
+}
+
+// The same ways in so many chunks, the host's and Plait's: `go` has the number of chunks.
+inline void add_chunked(std::vector<Way>& ways, const std::vector<int>& numbers, const std::function<void(int)>& go) {
+  for (const bool plait : {false, true})
+    for (const int chunks : numbers)
+      ways.push_back({std::to_string(chunks) + (plait ? " chunks, plait" : " chunks, host"),
+                      [=] { by(plait, [&] { go(chunks); }); }});
+}
+
+// Chunk after chunk, each one's collective under way while others are computed: `begin` begins a chunk's, `end` sees to
+// what it has brought.
+template <class Begin, class End>
+void go_in_chunks(int chunks, Begin&& begin, End&& end) {
+  std::vector<MPI_Request> requests(static_cast<std::size_t>(chunks));
+  for (int chunk = 0; chunk < chunks; ++chunk) begin(chunk, requests[static_cast<std::size_t>(chunk)]);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    MPI_Wait(&requests[static_cast<std::size_t>(chunk)], MPI_STATUS_IGNORE);
+    end(chunk);
+  }
 }
 
 inline bool on_all(bool mine) {

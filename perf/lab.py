@@ -233,6 +233,11 @@ def first_object(place, program, patience_s):
         raise Refusal(f"{' '.join(program)}: {job.complaint()}")
 
 
+def best_chunks(seconds):
+    """Of a program's ways (perf/fused_timing.h) the best one in chunks: its name, such as "4 chunks, host", and its time."""
+    return min(((name, value) for name, value in seconds.items() if " chunks, " in name), key=lambda one: one[1])
+
+
 # ---- Options -----------------------------------------------------------------------------------------------------
 
 

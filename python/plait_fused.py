@@ -4,6 +4,9 @@ Each class is a plan of include/plait/plait_fused.h, whose words are the contrac
 communicator together, run as often as needed, one run at a time. A plan keeps the arrays that it was made with, and
 until wait() those that a run was given; runs return the plan's output, which the next run writes again.
 
+What one rank gives and this module refuses is an error on all of them, as what the plan itself refuses is: of the
+constructor, or of wait(). A run's arguments that cannot be used reach the plan as NULL, which is what other ranks hear.
+
 The job preloads libplait.so:  mpirun -n 4 -x LD_PRELOAD=libplait.so python3 program.py
 
 Elements: float32; uint16, which are bfloat16's bits; int8 with a float32 scale a row.
@@ -74,6 +77,11 @@ def share_of(rows, comm):
     return slice(begin, begin + even + (comm.rank < more))
 
 
+def _share_length(rows, comm):
+    own = share_of(rows, comm)
+    return own.stop - own.start
+
+
 # ---- Arguments ----
 
 
@@ -94,9 +102,77 @@ def _in_place(name, array, dtypes, shape=None):
     return array
 
 
-def _given(array, dtype):
-    """What a run reads: converted only where it is something else."""
-    return None if array is None else np.ascontiguousarray(array, dtype=dtype)
+def _whole(**numbers):
+    for name, value in numbers.items():
+        if not hasattr(value, "__index__"):
+            raise Error(f"{name}: {value!r}: expected a whole number")
+
+
+def _list(name, arrays):
+    if not hasattr(arrays, "__iter__"):
+        raise Error(f"{name}: {arrays!r}: expected a list of arrays")
+    return tuple(arrays)
+
+
+def _words(options):
+    if not isinstance(options, str):
+        raise Error(f"options: {options!r}: expected a string")
+    return options.encode()
+
+
+def _matrix(name, array, dtypes):
+    if np.ndim(array) != 2:
+        raise Error(f"{name}: {np.ndim(array)} dimensions: expected 2")
+    return _in_place(name, array, dtypes)
+
+
+def _output(output, shape):
+    """The given one, or one that is made. Of a size that is none the plan complains."""
+    return empty(np.maximum(shape, 0)) if output is None else _in_place("output", output, [np.float32], shape)
+
+
+class _Given:
+    """What a run reads, kept until its end. What cannot be used is passed on as NULL, so that the plan complains to all
+    ranks, and what was wrong is said by wait()."""
+
+    def __init__(self):
+        self.arrays, self.wrong = [], None
+
+    def take(self, name, convert):
+        try:
+            return convert()
+        except Exception as error:  # of whatever kind: the others wait for this rank
+            self.wrong = self.wrong or f"{name}: {error}"
+            return None
+
+    def array(self, name, array, dtype, shape=None, size=None):
+        """Converted only where it is something else. Not looked at where nothing of it is used."""
+
+        def convert():
+            made = np.ascontiguousarray(array, dtype=dtype)
+            if shape is not None and made.shape != shape:
+                raise Error(f"shape {made.shape}: expected {shape}")
+            if size is not None and made.size != size:
+                raise Error(f"{made.size} numbers: expected {size}")
+            return made
+
+        if array is None or size == 0 or (shape is not None and 0 in shape):
+            return None
+        self.arrays.append(self.take(name, convert))
+        return self.arrays[-1]
+
+
+def _agreed(comm, prepare):
+    """What `prepare` returns. Where it fails on a rank, all ranks have the first one's error: none goes on alone."""
+    made = wrong = cause = None
+    try:
+        made = prepare()
+    except Exception as error:  # of whatever kind: the others wait for this rank
+        wrong, cause = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}", error
+    for rank, text in enumerate(comm.allgather(wrong)):
+        if text is not None:
+            raise Error(f"{text} (on rank {rank})") from cause
+    return made
 
 
 def _list_of(addresses):
@@ -116,26 +192,29 @@ class _Plan:
 
     name = ""  # plait_fused_NAME_create
 
-    def __init__(self, comm, shape, places, options, keeps):
-        self._plan, self._keeps, self._run = _pointer(), keeps, None
+    def __init__(self, comm, options, prepare):
+        """`prepare` makes of what this rank gives: the shape, addresses behind it, and what the plan keeps in use."""
+        self._plan, self._run, self._rank = _pointer(), None, comm.rank
+        words, (shape, places, self._keeps) = _agreed(comm, lambda: (_words(options), prepare()))
         create = getattr(_library, f"plait_fused_{self.name}_create")
-        arguments = [_pointer(one) if not isinstance(one, ctypes.Array) else one for one in places]
-        self._check(create(_handle(comm), ctypes.byref(shape), *arguments, options.encode(), ctypes.byref(self._plan)))
+        self._check(create(_handle(comm), ctypes.byref(shape), *map(_pointer, places), words, ctypes.byref(self._plan)))
 
     def _check(self, code):
         if code != MPI.SUCCESS:
             raise Error(MPI.Get_error_string(code))
 
-    def _start(self, arrays, *arguments):
-        self._run = arrays
+    def _start(self, given, *arguments):
+        # A run that is under way keeps its own arrays where this one is refused for it.
         self._check(getattr(_library, f"plait_fused_{self.name}_start")(self._plan, *arguments))
+        self._run = given
 
     def wait(self):
         """Ends a run: what it brings."""
-        try:
-            self._check(_library.plait_fused_wait(self._plan))
-        finally:
-            self._run = None
+        code = _library.plait_fused_wait(self._plan)
+        given, self._run = self._run, None
+        if given is not None and given.wrong is not None:
+            raise Error(f"{given.wrong} (on rank {self._rank})")
+        self._check(code)
         return self.output
 
     def run(self, *arguments, **named):
@@ -171,8 +250,19 @@ class _EmbeddingShape(ctypes.Structure):
 class _Bags(_Plan):
     """Both directions of an embedding: `tables` of this rank, {rows, dim} each."""
 
+    @staticmethod
+    def _meet(comm, tables):
+        """The tables, and how many all ranks have."""
+        tables = _agreed(comm, lambda: _list("tables", tables))
+        return tables, comm.allreduce(len(tables))
+
     def _shape(self, tables, batch, dim, mode, weighted, scales):
-        dtype = tables[0].dtype if tables else np.dtype(np.float32)
+        if mode not in _MODES:
+            raise Error(f"mode: {mode!r}: expected {' or '.join(_MODES)}")
+        if scales is not None and len(scales) != len(tables):
+            raise Error(f"scales: {len(scales)} arrays: expected {len(tables)}, a table each")
+        self._weighted, self._ends = weighted, len(tables) * batch + 1
+        dtype = getattr(tables[0], "dtype", None) if tables else np.dtype(np.float32)
         for number, table in enumerate(tables):
             _in_place(f"tables[{number}]", table, [dtype], [len(table), dim])
             if scales is not None:
@@ -187,9 +277,18 @@ class _Bags(_Plan):
                                _TYPES[dtype], _MODES[mode], weighted)
 
     def _start_bags(self, indices, offsets, weights, *more):
-        indices, offsets, weights = _given(indices, np.int64), _given(offsets, np.int64), _given(weights, np.float32)
-        self._start((indices, offsets, weights), _pointer(_address(indices)), _i64(indices.size),
-                    _pointer(_address(offsets)), _pointer(_address(weights)), *more)
+        given = _Given()
+        if not self._rows.size:  # nothing is looked at
+            indices = offsets = weights = None
+        rows = given.array("indices", indices, np.int64)
+        count = 0 if indices is None else 1 if rows is None else rows.size
+        ends = given.array("offsets", offsets, np.int64, size=self._ends)
+        factors = given.array("weights", weights, np.float32, size=count) if self._weighted else None
+        factor = [given.take("factor", lambda: _f32(one)) for one in more]
+        if None in factor:  # the plan takes any
+            factor, ends = [_f32()], None
+        self._start(given, _pointer(_address(rows)), _i64(count), _pointer(_address(ends)),
+                    _pointer(_address(factors)), *factor)
 
 
 class Embedding(_Bags):
@@ -198,14 +297,19 @@ class Embedding(_Bags):
     name = "embedding"
 
     def __init__(self, comm, tables, batch, dim, *, mode="sum", weighted=False, scales=None, output=None, options=""):
-        samples, all_tables = share_of(batch, comm), comm.allreduce(len(tables))
-        shape = (samples.stop - samples.start, all_tables, dim)
-        self.output = empty(shape) if output is None else _in_place("output", output, [np.float32], shape)
-        super().__init__(comm, self._shape(tables, batch, dim, mode, weighted, scales), [_address(self.output)],
-                         options, (tables, scales))
+        tables, all_tables = self._meet(comm, tables)
+
+        def prepare():
+            _whole(batch=batch, dim=dim)
+            self.output = _output(output, (_share_length(batch, comm), all_tables, dim))
+            shape = self._shape(tables, batch, dim, mode, weighted, scales)
+            return shape, [_address(self.output)], (tables, scales)
+
+        super().__init__(comm, options, prepare)
 
     def start(self, indices, offsets, weights=None):
-        """`offsets`: tables * batch + 1 numbers; bag b of table t begins at offsets[t * batch + b]."""
+        """`offsets`: tables * batch + 1 numbers; bag b of table t begins at offsets[t * batch + b]. `weights`: as many
+        as indices. A rank without tables may give None."""
         self._start_bags(indices, offsets, weights)
 
 
@@ -216,14 +320,19 @@ class EmbeddingBack(_Bags):
     output = None  # the tables are
 
     def __init__(self, comm, tables, gradients, batch, dim, *, mode="sum", weighted=False, options=""):
-        samples, all_tables = share_of(batch, comm), comm.allreduce(len(tables))
-        _in_place("gradients", gradients, [np.float32], (samples.stop - samples.start, all_tables, dim))
-        shape = self._shape(tables, batch, dim, mode, weighted, None)
-        super().__init__(comm, shape, [ctypes.addressof(self._data), _address(gradients)], options, (tables, gradients))
+        tables, all_tables = self._meet(comm, tables)
+
+        def prepare():
+            _whole(batch=batch, dim=dim)
+            _in_place("gradients", gradients, [np.float32], (_share_length(batch, comm), all_tables, dim))
+            shape = self._shape(tables, batch, dim, mode, weighted, None)
+            return shape, [ctypes.addressof(self._data), _address(gradients)], (tables, gradients)
+
+        super().__init__(comm, options, prepare)
 
     def start(self, indices, offsets, weights=None, *, factor):
         """`factor`: -learning rate, say."""
-        self._start_bags(indices, offsets, weights, _f32(factor))
+        self._start_bags(indices, offsets, weights, factor)
 
 
 # ---- Products ----
@@ -237,17 +346,22 @@ class _ProductShape(ctypes.Structure):
 class _Product(_Plan):
     """Of weights that stay: `output` is made where none is given."""
 
-    def _make(self, comm, weights, sizes, output, shape, options, dtypes, scales=None):
-        _in_place("weights", weights, dtypes)
-        self.output = empty(shape) if output is None else _in_place("output", output, [np.float32], shape)
-        shape = _ProductShape(*sizes, _TYPES[weights.dtype], _address(weights), _address(scales))
-        super().__init__(comm, shape, [_address(self.output)], options, (weights, scales))
+    def _make(self, comm, options, weights, dtypes, scales, output, read):
+        """`read`, of the weights' sides: the shape's rows, depth and columns, and the shapes of x and of the output."""
+
+        def prepare():
+            sizes, self._x, made = read(*_matrix("weights", weights, dtypes).shape)
+            self.output = _output(output, made)
+            _in_place("scales", scales, [np.float32], sizes[:1])
+            shape = _ProductShape(*sizes, _TYPES[weights.dtype], _address(weights), _address(scales))
+            return shape, [_address(self.output)], (weights, scales)
+
+        super().__init__(comm, options, prepare)
 
     def start(self, x):
-        x = _given(x, np.float32)
-        if x.shape != self._x:
-            raise Error(f"x: shape {x.shape}: expected {self._x}")
-        self._start((x,), _pointer(_address(x)))
+        given = _Given()
+        x = given.array("x", x, np.float32, self._x)
+        self._start(given, _pointer(_address(x)))
 
 
 class Gemv(_Product):
@@ -256,10 +370,11 @@ class Gemv(_Product):
     name = "gemv"
 
     def __init__(self, comm, weights, columns=1, *, scales=None, output=None, options=""):
-        rows, depth = weights.shape
-        self._x = (columns, depth)
-        self._make(comm, weights, (rows, depth, columns), output, (columns, rows), options,
-                   [np.float32, np.uint16, np.int8], _in_place("scales", scales, [np.float32], [rows]))
+        def read(rows, depth):
+            _whole(columns=columns)
+            return (rows, depth, columns), (columns, depth), (columns, rows)
+
+        self._make(comm, options, weights, [np.float32, np.uint16, np.int8], scales, output, read)
 
 
 class GemmReduceScatter(_Product):
@@ -268,9 +383,11 @@ class GemmReduceScatter(_Product):
     name = "gemm_reduce_scatter"
 
     def __init__(self, comm, weights, rows, *, output=None, options=""):
-        (depth, columns), own = weights.shape, share_of(rows, comm)
-        self._x = (rows, depth)
-        self._make(comm, weights, (rows, depth, columns), output, (own.stop - own.start, columns), options, [np.float32])
+        def read(depth, columns):
+            _whole(rows=rows)
+            return (rows, depth, columns), (rows, depth), (_share_length(rows, comm), columns)
+
+        self._make(comm, options, weights, [np.float32], None, output, read)
 
 
 class AllGatherGemm(_Product):
@@ -279,9 +396,11 @@ class AllGatherGemm(_Product):
     name = "all_gather_gemm"
 
     def __init__(self, comm, weights, rows, *, output=None, options=""):
-        (depth, columns), own = weights.shape, share_of(rows, comm)
-        self._x = (own.stop - own.start, depth)
-        self._make(comm, weights, (rows, depth, columns), output, (rows, columns), options, [np.float32])
+        def read(depth, columns):
+            _whole(rows=rows)
+            return (rows, depth, columns), (_share_length(rows, comm), depth), (rows, columns)
+
+        self._make(comm, options, weights, [np.float32], None, output, read)
 
 
 # ---- Layers of experts ----
@@ -295,21 +414,28 @@ class _MoeShape(ctypes.Structure):
 class _Moe(_Plan):
     """Of a list of this rank's experts' weights, {depth, columns} each; room for `capacity` rows a pair of ranks."""
 
-    def _make(self, comm, weights, sizes, capacity, output, shape, places, options):
-        tokens, choices, depth, columns = sizes
-        for number, one in enumerate(weights):
-            _in_place(f"weights[{number}]", one, [np.float32], [depth, columns])
-        self._data = _list_of([_address(one) for one in weights])
-        self.output = empty(shape) if output is None else _in_place("output", output, [np.float32], shape)
-        self._chosen = (tokens, choices)
-        shape = _MoeShape(tokens, choices, len(weights), depth, columns, capacity, 0, ctypes.addressof(self._data))
-        super().__init__(comm, shape, [_address(self.output), *places], options, (weights, self._data))
+    def _make(self, comm, options, weights, sizes, output, read):
+        """`read`, of the number of this rank's experts: the shapes of x and of the output, and addresses behind it."""
+        tokens, choices, depth, columns, capacity = sizes
 
-    def _start_rows(self, x, experts, *more):
-        x, experts = _given(x, np.float32), _given(experts, np.int32)
-        if x.shape != self._x or experts.shape != self._chosen:
-            raise Error(f"x, experts: shapes {x.shape}, {experts.shape}: expected {self._x}, {self._chosen}")
-        self._start((x, experts, *more), *[_pointer(_address(one)) for one in (x, experts, *more)])
+        def prepare():
+            _whole(tokens=tokens, choices=choices, depth=depth, columns=columns, capacity=capacity)
+            experts = _list("weights", weights)
+            for number, one in enumerate(experts):
+                _in_place(f"weights[{number}]", one, [np.float32], [depth, columns])
+            self._data, self._chosen = _list_of([_address(one) for one in experts]), (tokens, choices)
+            self._x, made, places = read(len(experts))
+            self.output = _output(output, made)
+            shape = _MoeShape(tokens, choices, len(experts), depth, columns, capacity, 0, ctypes.addressof(self._data))
+            return shape, [_address(self.output), *places], (experts, self._data)
+
+        super().__init__(comm, options, prepare)
+
+    def _start_rows(self, x, experts, *weights):
+        given = _Given()
+        arrays = [given.array("x", x, np.float32, self._x), given.array("experts", experts, np.int32, self._chosen)]
+        arrays += [given.array("weights", one, np.float32, self._chosen) for one in weights]
+        self._start(given, *[_pointer(_address(one)) for one in arrays])
 
 
 class MoeDispatch(_Moe):
@@ -319,10 +445,11 @@ class MoeDispatch(_Moe):
     name = "moe_dispatch"
 
     def __init__(self, comm, weights, tokens, choices, depth, columns, capacity, *, output=None, options=""):
-        self._x = (tokens, depth)
-        self.counts = np.zeros((comm.size, len(weights)), np.int64)
-        self._make(comm, weights, (tokens, choices, depth, columns), capacity, output, (comm.size, capacity, columns),
-                   [_address(self.counts)], options)
+        def read(experts):
+            self.counts = np.zeros((comm.size, experts), np.int64)
+            return (tokens, depth), (comm.size, capacity, columns), [_address(self.counts)]
+
+        self._make(comm, options, weights, (tokens, choices, depth, columns, capacity), output, read)
 
     def start(self, x, experts):
         """`experts`: {tokens, choices} numbers among all ranks' experts; -1 drops a choice."""
@@ -335,9 +462,12 @@ class MoeCombine(_Moe):
     name = "moe_combine"
 
     def __init__(self, comm, weights, tokens, choices, depth, columns, capacity, *, output=None, options=""):
-        self._x = (comm.size, capacity, depth)
-        self._make(comm, weights, (tokens, choices, depth, columns), capacity, output, (tokens, columns), [], options)
+        def read(experts):
+            # Without experts no rows come here.
+            return (comm.size if experts else 0, capacity, depth), (tokens, columns), []
+
+        self._make(comm, options, weights, (tokens, choices, depth, columns, capacity), output, read)
 
     def start(self, x, experts, weights):
         """`x`: rows as the dispatch of the same choices leaves them; `weights`: {tokens, choices} factors."""
-        self._start_rows(x, experts, _given(weights, np.float32))
+        self._start_rows(x, experts, weights)
