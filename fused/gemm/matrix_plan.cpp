@@ -19,8 +19,8 @@ void MatrixPlan::prepare() {
   gemm_ = Gemm::find(library, run().workers());
   const bool is_missed = library != "auto" && library != "none" && gemm_.is_own();
   if (is_missed && is_first_of_node())
-    warn("PLAIT_BLAS: '" + library + "' has no cblas_sgemm() for " + std::to_string(run().workers()) +
-         " workers: products of matrices are Plait's own, which are slower");
+    warn("PLAIT_BLAS: '" + library + "' has no cblas_sgemm(), or none for several workers: products of matrices are " +
+         "Plait's own, which are slower");
   for (int of = 0; of < ranks(); ++of) breathes_ |= run().exchange().reach(of) == Reach::messages;
 }
 

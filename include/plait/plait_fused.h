@@ -271,9 +271,9 @@ PLAIT_API int plait_fused_moe_combine_run(plait_fused plan, const float* x, cons
  * freed. */
 PLAIT_API int plait_fused_wait(plait_fused plan);
 
-/* What was planned, as JSON: the workers, this rank's slices and tiles, how many ranks they reach directly, by a copy in
- * shared memory, or by messages, and the bytes of memory that this rank has for slices on their way. The string lives as
- * long as the plan. Local. */
+/* What was planned, as JSON: the workers, this rank's slices and tiles, how many ranks they reach directly, by a copy
+ * in shared memory, or by messages, and the bytes of memory that this rank has for slices on their way. The string
+ * lives as long as the plan. Local. */
 PLAIT_API const char* plait_fused_describe(plait_fused plan);
 
 /* Frees the plan and sets it to PLAIT_FUSED_NULL; ends a run that is under way. Collective, in the same order as for

@@ -99,7 +99,7 @@ void try_wrong_shapes(Random& random, const Settings& settings) {
     expect(text.find("rows: 11: expected 10, as rank 0 has it (on rank 1)") != std::string::npos, "it says: " + text);
   }
   text = text_of(plait_fused_gemv_create(MPI_COMM_WORLD, nullptr, plan.output(), nullptr, &made));
-  expect(text.find("rows: 0: expected 1 to") != std::string::npos, "it says: " + text);
+  expect(text.find("shape: NULL") != std::string::npos, "it says: " + text);
   // A plan of one operator is none of the other's.
   text = text_of(plait_fused_embedding_start(plan.handle(), nullptr, 0, nullptr, nullptr));
   expect(text.find("plan: of another operator") != std::string::npos, "it says: " + text);
