@@ -26,7 +26,8 @@ std::vector<Alike> Gemv::alike() const {
 // Rows of the result that are the owner's. Slices are the same on all ranks; tiles are a rank's own affair.
 Pane Gemv::pane_of(int owner, std::size_t bytes_of_slice) const {
   const Box box{share_of(problem_.rows, ranks(), owner), {0, 1}};
-  const std::size_t tile_rows = std::max<std::size_t>(turn_bytes / std::max<std::size_t>(problem_.row_bytes(), 1), 1);
+  const std::size_t turn_rows = turn_bytes / std::max<std::size_t>(problem_.row_bytes(), 1);
+  const std::size_t tile_rows = std::max<std::size_t>(turn_rows / gemv_block_rows, 2) * gemv_block_rows;
   const std::size_t cell = problem_.cell_bytes();
   return cut(box, grain_of(box, {.cell_bytes = cell, .slice_bytes = bytes_of_slice, .tile_bytes = tile_rows * cell}));
 }

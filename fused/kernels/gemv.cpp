@@ -137,10 +137,10 @@ template <class Row>
 void multiply_all(const WeightRows& all) {
   const int passes = (all.columns + most_at_once - 1) / most_at_once;
   const int fewest = all.columns / passes, more = all.columns % passes;  // vectors of a pass
-  const std::int64_t block_rows = rows_of_block(fewest);
+  std::int64_t rows = rows_of_block(fewest);
   std::int64_t row = 0;
   while (row < all.rows) {
-    const std::int64_t rows = row + block_rows <= all.rows ? block_rows : 1;
+    while (row + rows > all.rows) rows /= 2;
     for (int pass = 0, column = 0; pass < passes; ++pass) {
       const int columns = fewest + (pass < more ? 1 : 0);
       multiply_block<Row>(all, {.first_row = row, .first_column = column, .fetches = pass == 0}, static_cast<int>(rows),

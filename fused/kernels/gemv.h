@@ -12,6 +12,9 @@
 namespace plait::fused {
 
 inline constexpr int most_columns = 16;
+// Rows that the kernels take at once at most: pieces of a matrix are best multiples of it, as what is left at their
+// ends takes longer.
+inline constexpr std::int64_t gemv_block_rows = 8;
 
 // Some rows of the weights, one after the other, and what they are multiplied by.
 struct WeightRows {
@@ -25,8 +28,8 @@ struct WeightRows {
 };
 
 // Products and sums in f32. A row's result depends on the row, the vectors and `columns` alone, but for the last bits
-// where rows at the end of these are computed alone. Writes the results and nothing else. No number and no address
-// needs alignment. The last bits may differ between processors.
+// of those at the end that are fewer than the kernel takes at once. Writes the results and nothing else. No number and
+// no address needs alignment. The last bits may differ between processors.
 using GemvKernel = void (*)(const WeightRows& rows);
 
 // That of this processor.
