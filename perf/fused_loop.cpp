@@ -153,6 +153,29 @@ double read_rate(const TableMemory& memory, int rounds) {
   return static_cast<double>(memory.size()) / median(times);
 }
 
+nlohmann::json line_of(const Settings& settings, plait_fused plan) {
+  return {{"ranks", world_ranks},
+          {"batch", settings.batch},
+          {"tables", settings.tables},
+          {"dim", settings.dim},
+          {"pooling", settings.pooling},
+          {"rows", settings.rows},
+          {"type", settings.type},
+          {"rounds", settings.rounds},
+          {"private", settings.private_output},
+          {"large_pages", settings.large_pages},
+          {"plan", nlohmann::json::parse(plait_fused_describe(plan))}};
+}
+
+// Of one rank, and of a plain read of its tables.
+void put_rates(const Settings& settings, const Model& model, const Times& times, nlohmann::json& line) {
+  const double row_bytes =
+      static_cast<double>(settings.dim) * static_cast<double>(plait::fused::bytes_of(settings.row_type()));
+  line["kernel_bytes_per_second"] = static_cast<double>(model.count()) * row_bytes /
+                                    (median(times.at("kernel").seconds) - median(times.at("check").seconds));
+  line["read_bytes_per_second"] = read_rate(model.memory(), settings.rounds);
+}
+
 void measure(const Settings& settings) {
   const Model model(settings);
   const auto floats = static_cast<std::size_t>(settings.batch * settings.tables * settings.dim);
@@ -204,23 +227,9 @@ void measure(const Settings& settings) {
                            {"check", [&] { model.check(); }}};
   ways.insert(ways.end(), chunked.begin(), chunked.end());
   const Times times = time_in_turn(ways, settings.rounds);
-  nlohmann::json line = {{"ranks", world_ranks},
-                         {"batch", settings.batch},
-                         {"tables", settings.tables},
-                         {"dim", settings.dim},
-                         {"pooling", settings.pooling},
-                         {"rows", settings.rows},
-                         {"type", settings.type},
-                         {"rounds", settings.rounds},
-                         {"private", settings.private_output},
-                         {"large_pages", settings.large_pages},
-                         {"plan", nlohmann::json::parse(plait_fused_describe(plan))}};
+  nlohmann::json line = line_of(settings, plan);
   put_times(times, line);
-  const double row_bytes =
-      static_cast<double>(settings.dim) * static_cast<double>(plait::fused::bytes_of(settings.row_type()));
-  line["kernel_bytes_per_second"] = static_cast<double>(model.count()) * row_bytes /
-                                    (median(times.at("kernel").seconds) - median(times.at("check").seconds));
-  line["read_bytes_per_second"] = read_rate(model.memory(), settings.rounds);
+  put_rates(settings, model, times, line);
   bool same = leaves(by_host, ordered, output, floats);
   for (const Way* way : {&aware, &plain}) same = leaves(*way, output, ordered, floats) && same;
   for (const Way& way : chunked) same = leaves(way, ordered, output, floats) && same;
