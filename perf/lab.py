@@ -25,8 +25,10 @@ for _name, _value in SETTINGS["plans"].items():
     os.environ.setdefault(_name, _value)
 FAREWELL_S = 15  # for a job to end in good order
 BEFORE_S = 3600  # for what --before waits for
+PATIENCE_OF_FUSED_S = 600
 
 before = []  # what every job is started by: --before
+_ends_at = None  # of all measuring: --within
 
 
 class Refusal(Exception):
@@ -50,10 +52,23 @@ def run_main(who, main):
 
 def add_job_options(parser):
     parser.add_argument("--before", default="", help="a command that every job is started by, such as a lock")
+    parser.add_argument("--within", type=float, help="seconds, after which what is not measured yet is left out")
 
 
 def take_job_options(options):
+    global _ends_at
     before[:] = shlex.split(options.before)
+    if options.within is not None:
+        _ends_at = time.monotonic() + options.within
+
+
+def time_left():
+    """Seconds, of those that --within gives; never less than nothing."""
+    return float("inf") if _ends_at is None else max(0.0, _ends_at - time.monotonic())
+
+
+def add_results_option(parser):
+    parser.add_argument("--results", help="also keeps all measured rows there, as JSON")
 
 
 def add_settings_option(parser, default="default"):
@@ -102,12 +117,33 @@ def built(program, preset="release", folder=None):
 # ---- Where jobs run ----------------------------------------------------------------------------------------------
 
 
+def cores_and_threads():
+    """Those that this process may use: cores, and their processing units. What a machine does not say of its threads counts as a
+    core each."""
+    cores, threads = set(), os.sched_getaffinity(0)
+    for thread in threads:
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list", encoding="ascii") as file:
+                cores.add(file.read().strip())
+        except OSError:
+            cores.add(thread)
+    return len(cores), len(threads)
+
+
 class Node:
-    """This machine."""
+    """This machine. Bound ranks have a core each, or a thread of one where there are more ranks than cores."""
 
     def __init__(self, ranks, bind=False):
         self.ranks, self.bind = ranks, bind
         self.rate = None
+
+    def has_room(self):
+        return not self.bind or self.ranks <= cores_and_threads()[1]
+
+    def binding(self):
+        if not self.bind:
+            return "none"
+        return "core" if self.ranks <= cores_and_threads()[0] else "hwthread"
 
     def __enter__(self):
         return self
@@ -116,10 +152,12 @@ class Node:
         pass
 
     def command(self, program, mpi="openmpi", mca=()):
-        binding = "core" if self.bind else "none"
+        binding = self.binding()
         if mpi == "mpich":
             return ["mpiexec.mpich", "-bind-to", binding, "-n", str(self.ranks), *program]
         command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", binding, "-n", str(self.ranks)]
+        if binding == "hwthread":
+            command.append("--use-hwthread-cpus")
         if not self.bind:
             command += ["--mca", "mpi_yield_when_idle", "1"]
         for key, value in mca:
@@ -178,12 +216,12 @@ class Job:
         atexit.register(self._stop)
 
     def objects(self, patience_s):
-        """Ends early when nothing comes for so long; what is no JSON is passed over."""
+        """Ends early when nothing comes for so long, or no time is left; what is no JSON is passed over."""
         wait_s = patience_s + (BEFORE_S if before else 0)
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             rest = b""
-            while selector.select(wait_s):
+            while selector.select(min(wait_s, time_left())):
                 wait_s = patience_s
                 piece = os.read(self.process.stdout.fileno(), 65536)
                 if not piece:
@@ -204,9 +242,9 @@ class Job:
         return self
 
     def __exit__(self, error, *_):
-        """Gives the job a while to end, unless something went wrong here. `status` is its exit status then."""
+        """Gives the job a while to end, unless something went wrong here or no time is left. `status` is its exit status then."""
         try:
-            self.process.wait(FAREWELL_S if error is None else 0)
+            self.process.wait(FAREWELL_S if error is None and time_left() > 0 else 0)
         except subprocess.TimeoutExpired:
             self._stop()
         atexit.unregister(self._stop)
@@ -231,6 +269,34 @@ def first_object(place, program, patience_s):
         for found in job.objects(patience_s):
             return found
         raise Refusal(f"{' '.join(program)}: {job.complaint()}")
+
+
+def compare_fused(place, commands, row, head, left, collective, results=None):
+    """Prints the table of what a fused operator's program finds, a row a command, as far as the time goes; and on average how much
+    less time the operator takes than its alternatives. `row` makes the cells of an object, and the shares of time saved. With
+    `results`, the objects themselves are kept in that file."""
+    cells, less, found = [], [], []
+    with place:
+        for command in commands:
+            try:
+                found.append(first_object(place, command, PATIENCE_OF_FUSED_S))
+            except Refusal:
+                if time_left() > 0:
+                    raise
+                break
+            made, saved = row(found[-1])
+            say(" | ".join(map(str, made)))
+            cells.append(made)
+            less.append(saved)
+    print(settings_line() + "\n")
+    print(table(head, cells, left=left))
+    if less:
+        means = [100 * sum(column) / len(less) for column in zip(*less)]
+        print(f"\nOn average {means[0]:.1f} % less than with the host's {collective}, {means[1]:.1f} % less than with Plait's, "
+              f"{means[2]:.1f} % less than the best chunks.")
+    if results:
+        with open(results, "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=1)
 
 
 def best_chunks(seconds):

@@ -28,6 +28,10 @@ refused "--settings: 'frob'" perf/mix --settings frob
 refused "usage: perf/spine" perf/spine --frob
 
 prints "node16" perf/peers --list
+prints "cores16-shared" perf/peers --list
+[ "$(nproc)" -ge 16 ] || refused "expected 16 processing units, a rank each" perf/peers --where cores16
+# Without time there is a table without rows.
+prints "| --- |" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 --within 0
 prints "best peer ÷ Plait" perf/peers --where node2 --peers tuned --collectives allreduce --sizes 8 --seconds 0.01
 prints "| allreduce | 8 B |" perf/peers --where node2 --peers tuned,sm --collectives allreduce --sizes 8 --seconds 0.01
 # Each table says what it was made with, and how to make it again.
@@ -37,6 +41,14 @@ prints "--peers tuned --collectives allreduce" perf/peers --where node2 --peers 
   --seconds 0.01
 prints "Settings: the defaults" perf/mix --where node2 --mixes lammps-peptide --seconds 0.01 --shorten 50
 prints "**LAMMPS peptide**" perf/mix --where node2 --mixes lammps-peptide --seconds 0.01 --shorten 50
+
+# What a fused operator takes, and the same as objects.
+rows=$(mktemp)
+prints "On average" perf/fused --batches 64 --tables 4 --megabytes 8 --rounds 3 --results "$rows"
+prints '"batch": 64' cat "$rows"
+prints "On average" perf/fused_gemv --rows 256 --depth 64 --columns 1 --rounds 3
+prints "On average" perf/fused_gemm --operators all_gather --rows 128 --depths 64 --rounds 3
+rm -f "$rows"
 
 # A pipeline of two stages, with both kinds of transfers: pipeline_run checks what arrives.
 if [ -x build/release/pipeline_run ]; then
