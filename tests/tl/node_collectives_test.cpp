@@ -175,6 +175,26 @@ int run_in_processes(const CollectiveJob& job) {
 
 constexpr int rank_counts[] = {2, 3, 4, 5, 7, 8, 13};
 
+plan::BoundShmCollective broadcast_among(int members, std::uint64_t bytes) {
+  plan::BoundShmCollective collective;
+  collective.kind = plan::ShmCollectiveKind::broadcast;
+  collective.bytes = bytes;
+  for (int member = 0; member < members; ++member) collective.members.push_back(member);
+  return collective;
+}
+
+// Two are done when one has copied all. More than two hold each other up at one process's memory, and go by shares:
+// these have to be long.
+TEST(CopiedTogether, IsAQuarterOfAShareWhereSeveralGetTheSame) {
+  EXPECT_EQ(detail::copied_together(broadcast_among(2, 1 << 20)), 1u << 20);
+  EXPECT_FALSE(detail::goes_by_shares(broadcast_among(2, 1 << 20)));
+  for (const int members : {3, 16}) {
+    EXPECT_TRUE(detail::goes_by_shares(broadcast_among(members, 1 << 20)));
+    EXPECT_EQ(detail::copied_together(broadcast_among(members, 12 << 20)),
+              (12u << 20) / (4 * static_cast<unsigned>(members)));
+  }
+}
+
 class ShmCollectives : public testing::TestWithParam<int> {
  protected:
   CollectiveJob job(const Means& means, std::uint64_t salt, std::size_t segment_bytes) const {
@@ -274,8 +294,8 @@ TEST(ShmCollectiveFailures, AFailedCopyByTheKernelIsSaid) {
   const int failed =
       run_threads(3, job.segment_bytes, [&](int rank, SharedSegment segment, std::vector<ShmPeer> peers) {
         for (ShmPeer& peer : peers) peer.process = gone;
-        auto channel =
-            make_shm_channel(std::move(segment), peers, rank, 3, {.single_copy = true, .collective_single_copy_from = 1});
+        auto channel = make_shm_channel(std::move(segment), peers, rank, 3,
+                                        {.single_copy = true, .collective_single_copy_from = 1});
         Engine engine(by_kind({channel->get()}), {.yield = true});
         std::vector<std::byte> from(20000), to(20000);
         const Buffers buffers{{from.data(), to.data(), nullptr}};

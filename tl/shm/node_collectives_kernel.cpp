@@ -20,23 +20,32 @@ constexpr std::uint64_t worked_between_looks = 1024 * 1024;
 
 }  // namespace
 
+bool goes_by_shares(const BoundShmCollective& collective) {
+  return collective.kind == ShmCollectiveKind::all_reduce ||
+         (collective.kind == ShmCollectiveKind::broadcast && collective.members.size() > 2);
+}
+
 // What is compared with the measured size of a copy: a piece, or a member's share of a vector. It counts half where the
 // ranks wait for each other between two copies, or reduce what was fetched first, and a broadcast counts whole, whose
 // stages the root fills before anybody reads. Measured by plait bench, 2 ranks, us in stages and by the kernel:
 // broadcast of 32 KiB 2.8 and 2.8, of 64 KiB 9.0 and 4.4; reduce of 48 KiB 5.9 and 6.1, of 64 KiB 12 and 8.9;
 // all_reduce of 64 KiB 16.5 and 17, of 96 KiB 21 and 23.
-std::uint64_t NodeCollectives::copied_together() const {
-  switch (collective_->kind) {
+// A broadcast to several others is another matter: they hold each other up where all have the kernel read one process's
+// memory at once, so that it goes by shares, and in two rounds, which have to be long to pay. 16 ranks with a core each
+// (Xeon, 2 MiB of second-level cache), broadcast of 64 KiB / 256 KiB / 1 MiB / 4 MiB, us: all from the root 106 / 405 /
+// 1556 / 5496, by shares 54 / 111 / 382 / 1189, in stages 17 / 69 / 276 / 1223.
+std::uint64_t copied_together(const BoundShmCollective& collective) {
+  switch (collective.kind) {
     case ShmCollectiveKind::broadcast:
-      return collective_->bytes;
+      return goes_by_shares(collective) ? collective.bytes / collective.members.size() / 4 : collective.bytes;
     case ShmCollectiveKind::reduce:
-      return collective_->bytes / members();
+      return collective.bytes / collective.members.size();
     case ShmCollectiveKind::all_reduce:
-      return collective_->bytes / members() / 2;
+      return collective.bytes / collective.members.size() / 2;
     case ShmCollectiveKind::reduce_scatter:
-      return longest_piece() / 2;
+      return longest_piece(collective) / 2;
     default:
-      return longest_piece();
+      return longest_piece(collective);
   }
 }
 
@@ -44,7 +53,7 @@ std::uint64_t NodeCollectives::copied_together() const {
 // cores, all_reduce of 64 KiB / 256 KiB / 1 MiB in stages 0.34 / 1.5 / 8.1 ms, by the kernel 0.80 / 2.1 / 9.2;
 // broadcast 65 / 219 / 1446 us, 121 / 375 / 2193. What each reads alone does not: all_to_all of 64 KiB 6.3 ms, 3.7.
 bool NodeCollectives::kernel_pays() const {
-  if (copied_together() < kernel_from_) return false;
+  if (copied_together(*collective_) < kernel_from_) return false;
   const bool read_by_all = collective_->kind == ShmCollectiveKind::all_reduce ||
                            collective_->kind == ShmCollectiveKind::broadcast ||
                            collective_->kind == ShmCollectiveKind::all_gather;
@@ -76,7 +85,7 @@ void NodeCollectives::deliver(std::size_t member, std::uint64_t offset, const st
   });
 }
 
-// An all_reduce goes on when all members have their shares, which counts as one round.
+// By shares it goes on when all members have theirs, which counts as one round.
 bool NodeCollectives::run_by_kernel(bool& moved) {
   ++steps_.by_kernel;
   if (has_reduction())
@@ -85,7 +94,7 @@ bool NodeCollectives::run_by_kernel(bool& moved) {
     move_by_kernel();
   end_work();
   if (!failure_.ok()) return false;  // the others must not take this member's part for done
-  if (collective_->kind != ShmCollectiveKind::all_reduce) {
+  if (!goes_by_shares(*collective_)) {
     leave();
     return run_leaving(moved);
   }
@@ -138,12 +147,17 @@ void NodeCollectives::reduce_by_kernel() {
 
 // The others' shares of the result.
 void NodeCollectives::collect_shares() {
+  const bool broadcasts = collective_->kind == ShmCollectiveKind::broadcast;
+  if (broadcasts && is_root()) return;
   std::byte* to = contiguous_address(current_->memory);
   for_others([&](std::size_t member) {
     const std::uint64_t begin = share_offset(collective_->bytes, member),
                         end = share_offset(collective_->bytes, member + 1);
+    const Announcement& announced = announcements_[member];
+    const std::uint64_t from =
+        broadcasts && member == root() ? announced.source_address : announced.destination_address;
     by_pieces(begin, end, [&](std::uint64_t at, std::uint64_t bytes) {
-      note(read_remote(processes_[locals_[member]], announcements_[member].destination_address + at, to + at, bytes));
+      note(read_remote(processes_[locals_[member]], from + at, to + at, bytes));
     });
   });
 }
@@ -155,11 +169,16 @@ void NodeCollectives::move_by_kernel() {
   copy_own_piece();
   switch (collective_->kind) {
     case ShmCollectiveKind::broadcast: {
-      // The root hands one share to all, who fetch the others meanwhile.
+      if (goes_by_shares(*collective_)) {
+        const std::uint64_t begin = share_offset(collective_->bytes, self),
+                            end = share_offset(collective_->bytes, self + 1);
+        if (!is_root()) fetch(root(), begin, to + begin, end - begin);
+        return;
+      }
+      // The root hands one half to the other, who fetches the rest meanwhile.
       const std::uint64_t share = share_offset(collective_->bytes, 1);
       if (!is_root()) return fetch(root(), share, to + share, collective_->bytes - share);
-      for (std::size_t member = 0; member < members(); ++member)
-        if (member != self) deliver(member, 0, from, share);
+      for_others([&](std::size_t member) { deliver(member, 0, from, share); });
       return;
     }
     case ShmCollectiveKind::gather:
