@@ -14,6 +14,7 @@
 #include "tests/tl/collective_traffic.h"
 #include "tests/tl/ranks.h"
 #include "tl/engine.h"
+#include "tl/shm/node_collectives.h"
 #include "tl/shm/segment_shape.h"
 
 namespace plait::tl {
