@@ -176,24 +176,36 @@ int run_in_processes(const CollectiveJob& job) {
 
 constexpr int rank_counts[] = {2, 3, 4, 5, 7, 8, 13};
 
-plan::BoundShmCollective broadcast_among(int members, std::uint64_t bytes) {
+plan::BoundShmCollective collective_of(plan::ShmCollectiveKind kind, int members, std::uint64_t bytes) {
   plan::BoundShmCollective collective;
-  collective.kind = plan::ShmCollectiveKind::broadcast;
+  collective.kind = kind;
   collective.bytes = bytes;
   for (int member = 0; member < members; ++member) collective.members.push_back(member);
   return collective;
 }
 
+std::uint64_t copied(plan::ShmCollectiveKind kind, int members, const detail::CopyingRanks& ranks) {
+  return detail::copied_together(collective_of(kind, members, 48 << 20), ranks);
+}
+
 // Two are done when one has copied all. More than two hold each other up at one process's memory, and go by shares:
-// these have to be long.
-TEST(CopiedTogether, IsAQuarterOfAShareWhereSeveralGetTheSame) {
-  EXPECT_EQ(detail::copied_together(broadcast_among(2, 1 << 20)), 1u << 20);
-  EXPECT_FALSE(detail::goes_by_shares(broadcast_among(2, 1 << 20)));
+// these have to be long, and longer where the stages are.
+TEST(CopiedTogether, OfABroadcastIsAPartOfAShareWhereSeveralGetTheSame) {
+  using enum plan::ShmCollectiveKind;
+  EXPECT_FALSE(detail::goes_by_shares(collective_of(broadcast, 2, 1)));
+  EXPECT_EQ(copied(broadcast, 2, {.roomy = true}), 48u << 20);
   for (const int members : {3, 16}) {
-    EXPECT_TRUE(detail::goes_by_shares(broadcast_among(members, 1 << 20)));
-    EXPECT_EQ(detail::copied_together(broadcast_among(members, 12 << 20)),
-              (12u << 20) / (4 * static_cast<unsigned>(members)));
+    EXPECT_TRUE(detail::goes_by_shares(collective_of(broadcast, members, 1)));
+    EXPECT_EQ(copied(broadcast, members, {}), (48u << 20) / (4 * static_cast<unsigned>(members)));
+    EXPECT_EQ(copied(broadcast, members, {.roomy = true}), (48u << 20) / (16 * static_cast<unsigned>(members)));
   }
+}
+
+TEST(CopiedTogether, OfPairsIsWhatARankHasForAllWhereItHasACore) {
+  using enum plan::ShmCollectiveKind;
+  EXPECT_EQ(copied(all_to_all, 2, {}), 48u << 20);
+  EXPECT_EQ(copied(all_to_all, 16, {}), std::uint64_t{8 * 48} << 20);
+  EXPECT_EQ(copied(all_to_all, 16, {.crowded = true}), 48u << 20);
 }
 
 class ShmCollectives : public testing::TestWithParam<int> {

@@ -36,8 +36,13 @@ struct ShmCollectives {
 std::uint64_t longest_piece(const BoundShmCollective& collective);
 // By the kernel: whether each member first gets its share of what all want, and the others' from them.
 bool goes_by_shares(const BoundShmCollective& collective);
+// What the choice between the kernel's copies and the stages depends on besides the collective.
+struct CopyingRanks {
+  bool crowded = false;  // they share cores
+  bool roomy = false;    // their stages are as long as they can be
+};
 // What is compared with the size of one copy from which on the kernel's is faster than the stages.
-std::uint64_t copied_together(const BoundShmCollective& collective);
+std::uint64_t copied_together(const BoundShmCollective& collective, const CopyingRanks& ranks);
 
 // What connects the members; the same on all of them. Lists are by local index.
 struct NodeCollectivesOptions {

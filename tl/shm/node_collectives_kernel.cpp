@@ -30,20 +30,29 @@ bool goes_by_shares(const BoundShmCollective& collective) {
 // stages the root fills before anybody reads. Measured by plait bench, 2 ranks, us in stages and by the kernel:
 // broadcast of 32 KiB 2.8 and 2.8, of 64 KiB 9.0 and 4.4; reduce of 48 KiB 5.9 and 6.1, of 64 KiB 12 and 8.9;
 // all_reduce of 64 KiB 16.5 and 17, of 96 KiB 21 and 23.
-// A broadcast to several others is another matter: they hold each other up where all have the kernel read one process's
-// memory at once, so that it goes by shares, and in two rounds, which have to be long to pay. 16 ranks with a core each
-// (Xeon, 2 MiB of second-level cache), broadcast of 64 KiB / 256 KiB / 1 MiB / 4 MiB, us: all from the root 106 / 405 /
-// 1556 / 5496, by shares 54 / 111 / 382 / 1189, in stages 17 / 69 / 276 / 1223.
-std::uint64_t copied_together(const BoundShmCollective& collective) {
+//
+// With several ranks, a core each, it is another matter: who has the kernel read what others have it read at the same
+// time is held up, and long stages are worth more where all fill and read them at once. What each reads alone is pairs'
+// data, of which every rank has as many as there are ranks. 16 ranks with a core each (Xeon, 2 MiB of second-level
+// cache), us: broadcast of 64 KiB / 256 KiB / 1 MiB / 4 MiB all from the root 106 / 405 / 1556 / 5496, by shares 54 /
+// 111 / 382 / 1189, in stages of 16 KiB 17 / 69 / 276 / 1223, in stages of 128 KiB 13 / - / 190 / 764; all_reduce of 1
+// MiB / 4 MiB by the kernel 484 / 1805, in short stages 637 / 2753, in long ones 354 / 1595; all_to_all of 8 / 16 / 32
+// KiB a pair by the kernel 36 / 50 / 92, in stages 59 / 122 / 235.
+std::uint64_t copied_together(const BoundShmCollective& collective, const CopyingRanks& ranks) {
+  const std::uint64_t members = collective.members.size();
+  const bool in_long_stages = ranks.roomy && !ranks.crowded && members > 2;
   switch (collective.kind) {
     case ShmCollectiveKind::broadcast:
-      return goes_by_shares(collective) ? collective.bytes / collective.members.size() / 4 : collective.bytes;
+      if (!goes_by_shares(collective)) return collective.bytes;
+      return collective.bytes / members / (in_long_stages ? 16 : 4);
     case ShmCollectiveKind::reduce:
-      return collective.bytes / collective.members.size();
+      return collective.bytes / members;
     case ShmCollectiveKind::all_reduce:
-      return collective.bytes / collective.members.size() / 2;
+      return collective.bytes / members / (in_long_stages ? 8 : 2);
     case ShmCollectiveKind::reduce_scatter:
       return longest_piece(collective) / 2;
+    case ShmCollectiveKind::all_to_all:
+      return ranks.crowded ? collective.bytes : collective.bytes * members / 2;
     default:
       return longest_piece(collective);
   }
@@ -53,7 +62,8 @@ std::uint64_t copied_together(const BoundShmCollective& collective) {
 // cores, all_reduce of 64 KiB / 256 KiB / 1 MiB in stages 0.34 / 1.5 / 8.1 ms, by the kernel 0.80 / 2.1 / 9.2;
 // broadcast 65 / 219 / 1446 us, 121 / 375 / 2193. What each reads alone does not: all_to_all of 64 KiB 6.3 ms, 3.7.
 bool NodeCollectives::kernel_pays() const {
-  if (copied_together(*collective_) < kernel_from_) return false;
+  const CopyingRanks ranks{.crowded = crowded_, .roomy = shape_.stage_bytes >= largest_stage};
+  if (copied_together(*collective_, ranks) < kernel_from_) return false;
   const bool read_by_all = collective_->kind == ShmCollectiveKind::all_reduce ||
                            collective_->kind == ShmCollectiveKind::broadcast ||
                            collective_->kind == ShmCollectiveKind::all_gather;
