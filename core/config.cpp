@@ -410,6 +410,13 @@ std::string slurm_switch(std::span<const std::string_view> environment) {
   return std::string(address.substr(0, address.rfind('.')));
 }
 
+// "3", or the uuid of a GPU: as launchers give each rank its own. A part of one (MIG) is no GPU of others' islands.
+std::string only_gpu(std::span<const std::string_view> environment) {
+  const std::string_view visible = value_of(environment, "CUDA_VISIBLE_DEVICES");
+  return visible.find(',') == visible.npos && !visible.starts_with("MIG-") && visible != "-1" ? std::string(visible)
+                                                                                              : std::string();
+}
+
 // By the XDG base directory specification: paths that are not absolute do not count.
 std::string cache_folder(std::span<const std::string_view> environment) {
   const std::string_view cache = value_of(environment, "XDG_CACHE_HOME"), home = value_of(environment, "HOME");
@@ -449,6 +456,7 @@ LoadedConfig load_config(std::span<const std::string_view> environment) {
     }
   }
   if (loaded.config.leaf_switch.empty()) loaded.config.leaf_switch = slurm_switch(environment);
+  loaded.config.only_gpu = only_gpu(environment);
   loaded.config.cache_folder = cache_folder(environment);
   return loaded;
 }

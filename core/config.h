@@ -58,6 +58,7 @@ struct Config {
   std::string schedule;                   // PLAIT_SCHEDULE: a schedule's file, or auto; empty: none
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
+  std::string only_gpu;                   // the one that CUDA_VISIBLE_DEVICES names; empty: none, or several
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host
   TrialMode trial = TrialMode::all;       // PLAIT_TRIAL: which calls may be tried
   int trial_after = 64;                   // PLAIT_TRIAL_AFTER: calls of a class before its trial

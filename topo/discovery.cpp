@@ -14,6 +14,7 @@
 #include "topo/detail/cpu_quota.h"
 #include "topo/detail/hwloc_topology.h"
 #include "topo/discovery.h"
+#include "topo/gpus.h"
 
 namespace plait::topo {
 namespace {
@@ -63,6 +64,16 @@ void find_place(Location& location) {
   if (!topology.ok()) return;
   const auto binding = binding_of_this_thread(topology->get());
   if (binding) detail::locate(topology->get(), binding.get(), location);
+}
+
+// Asks the management library of GPUs, which takes long, only where the process has one of them for its own.
+void find_gpu(Location& location) {
+  const std::string only = load_config_from_process().config.only_gpu;
+  if (only.empty() && !computes_on_gpu()) return;
+  const auto gpus = system_gpus()->gpus();
+  if (!gpus.ok()) return;
+  location.gpu = own_gpu(*gpus, only);
+  if (location.gpu >= 0) location.island = islands_of(*gpus)[static_cast<std::size_t>(location.gpu)];
 }
 
 // Processors in the thread's binding.
@@ -118,6 +129,7 @@ Location locate_process() {
 Location discover_location() {
   Location location = locate_process();
   find_place(location);
+  find_gpu(location);
   return location;
 }
 

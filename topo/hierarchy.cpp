@@ -9,11 +9,12 @@
 namespace plait::topo {
 namespace {
 
+// Of hierarchies that are given as numbers.
 constexpr std::array kinds = {LevelKind::node, LevelKind::package, LevelKind::numa,
                               LevelKind::l3,   LevelKind::core,    LevelKind::rank};
 
-constexpr std::array<std::string_view, kinds.size() + 1> kind_names = {"switch", "node", "package", "numa",
-                                                                       "l3",     "core", "rank"};
+constexpr std::array<std::string_view, 9> kind_names = {"switch", "node", "island", "package", "numa",
+                                                        "l3",     "core", "gpu",    "rank"};
 
 // Ranks that are being split, level by level, into ever smaller groups of consecutive vranks.
 // Within a group ranks ascend, so that the children's order of first appearance is that of their smallest ranks.
@@ -146,11 +147,13 @@ Hierarchy Hierarchy::from_locations(std::span<const Location> locations) {
       LevelKind::node, [&](int rank) { return locations[rank].host; }, always);
   std::vector<int> node_first = grouping.first;
 
-  constexpr std::array<std::pair<LevelKind, std::int32_t Location::*>, 4> within_node = {{
+  constexpr std::array<std::pair<LevelKind, std::int32_t Location::*>, 6> within_node = {{
+      {LevelKind::island, &Location::island},
       {LevelKind::package, &Location::package},
       {LevelKind::numa, &Location::numa},
       {LevelKind::l3, &Location::l3},
       {LevelKind::core, &Location::core},
+      {LevelKind::gpu, &Location::gpu},
   }};
   for (const auto& [kind, member] : within_node) {
     const auto key_of = [&, index = member](int rank) { return locations[rank].*index; };

@@ -11,7 +11,7 @@
 
 namespace plait::topo {
 
-enum class LevelKind : std::uint8_t { leaf_switch, node, package, numa, l3, core, rank };
+enum class LevelKind : std::uint8_t { leaf_switch, node, island, package, numa, l3, core, gpu, rank };
 std::string_view name(LevelKind kind);  // "switch", "node", ...
 
 // One level: how each group of the level above is split. Virtual ranks (vranks) are positions in that order, 0 ..
@@ -34,7 +34,9 @@ class Hierarchy {
   // in rank order. Within a group the children are ordered by their smallest rank, so that the result does not depend
   // on how hosts happen to be numbered; rank 0 always has vrank 0.
   // A group is split at a level only when the level is known for all of its members; by switch, moreover, only when
-  // the ranks of each node agree on theirs and some switch has several nodes.
+  // the ranks of each node agree on theirs and some switch has several nodes. An island of GPUs counts before packages,
+  // as what its ranks exchange is in its memory; a GPU of its own only where nothing of the processors tells ranks
+  // apart.
   static Hierarchy from_locations(std::span<const Location> locations);
 
   // A uniform hierarchy of these cardinalities (outermost first, ones dropped), rank = vrank. For tools and tests.

@@ -105,15 +105,24 @@ int index_around(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_const_c
 
 }  // namespace
 
-Result<Topology> load_topology(const TopologySource& source) {
+namespace {
+
+Result<Topology> load(const TopologySource& source, bool with_devices) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return Status(Code::unavailable, "hwloc cannot be initialised");
   Topology topology(raw);
   if (Status status = select(raw, source); !status.ok()) return status;
   keep_only_what_is_used(raw);
+  if (with_devices) hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   if (hwloc_topology_load(raw) != 0) return load_failure(source, errno);
   return topology;
 }
+
+}  // namespace
+
+Result<Topology> load_topology(const TopologySource& source) { return load(source, false); }
+
+Result<Topology> load_topology_with_devices(const TopologySource& source) { return load(source, true); }
 
 void locate(hwloc_topology_t topology, hwloc_const_cpuset_t binding, Location& location) {
   if (hwloc_bitmap_iszero(binding)) return;

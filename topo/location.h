@@ -25,6 +25,10 @@ struct Location {
   std::int32_t numa = -1;
   std::int32_t l3 = -1;
   std::int32_t core = -1;
+  // The GPU that the process computes on, as the driver's library numbers them, and the island of such that reach each
+  // other by links of their own (topo/gpus.h); -1: unknown, or none.
+  std::int32_t gpu = -1;
+  std::int32_t island = -1;
   std::int32_t cores_allowed = 1;  // processing units of the machine usable by this process (affinity and cgroup quota)
   std::int32_t process = 0;        // process id in its own namespace
   std::uint32_t user = 0;          // effective user id

@@ -17,6 +17,9 @@ refused "missing" "$plait" topo --synthetic
 refused "No such file" "$plait" topo --xml /nonexistent/machine.xml
 refused "is a directory" "$plait" topo --xml "$data"
 refused "not an hwloc XML file" "$plait" topo --xml "$0"
+refused "expected --xml or --synthetic as well" "$plait" topo --gpus "$data/pcie4.gpus.json"
+refused "No such file" "$plait" topo --xml "$data/pcie4.xml" --gpus /nonexistent/gpus.json
+refused "or its member gpus" "$plait" topo --xml "$data/pcie4.xml" --gpus "$0"
 refused "excludes" "$plait" topo --xml "$data/irregular.xml" --synthetic core:2
 refused "--frob" "$plait" config --frob
 
@@ -30,6 +33,17 @@ prints "processing unit" "$plait" topo
 prints "HCA" "$plait" topo
 prints "HCA fake_0 port 1: active, InfiniBand, 100 GB/s, LID 1, GID ::1" env LD_LIBRARY_PATH="$fake" "$plait" topo
 prints "HCA fake_0 port 2: down, InfiniBand, LID 2" env LD_LIBRARY_PATH="$fake" "$plait" topo
+prints "near mlx5_11 (by one PCIe switch)" "$plait" topo --xml "$data/dgx_h100.xml" --gpus "$data/dgx_h100.gpus.json"
+prints "island 1: GPUs 4 5 6 7, from GPU to GPU" "$plait" topo --xml "$data/islands2.xml" --gpus "$data/islands2.gpus.json"
+prints '"nearness": "host_bridge"' "$plait" topo --json --xml "$data/pcie4.xml" --gpus "$data/pcie4.gpus.json"
+prints "GPU" "$plait" topo
+prints "GPU 1: Fake GPU, 16 GiB, 0000:a1:00.0, 4 links to 1 GPU, 100 GB/s" env LD_LIBRARY_PATH="$fake" "$plait" topo
+prints "island 0: GPUs 0 1, from GPU to GPU" env LD_LIBRARY_PATH="$fake" "$plait" topo
+prints "GPU 1, island 0; may use" env LD_LIBRARY_PATH="$fake" CUDA_VISIBLE_DEVICES=1 "$plait" topo
+recorded=$(mktemp)
+LD_LIBRARY_PATH="$fake" "$plait" topo --json >"$recorded"
+prints "GPU 0: Fake GPU" "$plait" topo --synthetic "core:2 pu:1" --gpus "$recorded"
+rm -f "$recorded"
 prints '"cores": 16' "$plait" topo --json --xml "$data/two_packages.xml"
 prints '"job": null' "$plait" topo --json
 prints "PLAIT_DISABLE" "$plait" config

@@ -105,6 +105,20 @@ TEST(Config, TakesTheSwitchFromSlurm) {
   EXPECT_EQ(load({"SLURM_TOPOLOGY_ADDR=s3.node7"}).config.leaf_switch, "");
 }
 
+TEST(Config, TakesTheOnlyGpuThatIsVisible) {
+  const auto only = [](std::string value) {
+    value.insert(0, "CUDA_VISIBLE_DEVICES=");
+    return load({value}).config.only_gpu;
+  };
+  EXPECT_EQ(only("3"), "3");
+  EXPECT_EQ(only("GPU-8932f937"), "GPU-8932f937");
+  EXPECT_EQ(only("0,1"), "");
+  EXPECT_EQ(only("-1"), "");
+  EXPECT_EQ(only("MIG-3cbe"), "") << "a part of one";
+  EXPECT_EQ(only(""), "");
+  EXPECT_EQ(load({}).config.only_gpu, "");
+}
+
 TEST(Config, SwitchOfTheUserComesBeforeSlurms) {
   EXPECT_EQ(load({"SLURM_TOPOLOGY_ADDR=s3.node7", "SLURM_TOPOLOGY_ADDR_PATTERN=switch.node", "PLAIT_SWITCH=left"})
                 .config.leaf_switch,

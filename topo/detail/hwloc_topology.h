@@ -27,6 +27,9 @@ using Bitmap = std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, BitmapDele
 // number its objects alike.
 Result<Topology> load_topology(const TopologySource& source);
 
+// The same, and the PCI devices that matter to people with what the system calls them; takes tens of milliseconds.
+Result<Topology> load_topology_with_devices(const TopologySource& source);
+
 // Sets package, numa, l3 and core to what `binding` lies in, or -1 where it lies in none or spans several.
 void locate(hwloc_topology_t topology, hwloc_const_cpuset_t binding, Location& location);
 

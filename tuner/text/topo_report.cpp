@@ -211,8 +211,13 @@ std::string binding_text(const Location& location) {
   add("NUMA node", location.numa);
   add("L3", location.l3);
   add("core", location.core);
-  if (text.empty()) return "not bound";
-  return location.core >= 0 ? text : text + ", not bound to one core";
+  if (text.empty())
+    text = "not bound";
+  else if (location.core < 0)
+    text += ", not bound to one core";
+  add("GPU", location.gpu);
+  add("island", location.island);
+  return text;
 }
 
 Json binding_json(const Location& location) {
@@ -220,6 +225,8 @@ Json binding_json(const Location& location) {
           {"numa", known(location.numa)},
           {"l3", known(location.l3)},
           {"core", known(location.core)},
+          {"gpu", known(location.gpu)},
+          {"island", known(location.island)},
           {"processing_units_allowed", location.cores_allowed}};
 }
 
