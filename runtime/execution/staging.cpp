@@ -8,13 +8,11 @@
 namespace plait::runtime {
 namespace {
 
-bool has_device_side(const Request& request) {
-  return request.input.device != nullptr || request.output.device != nullptr;
-}
+bool is_there(const Region& region) { return region.device != nullptr && region.bytes != 0; }
 
-const Region& device_side(const Request& request) {
-  return request.input.device != nullptr ? request.input : request.output;
-}
+bool has_device_side(const Request& request) { return is_there(request.input) || is_there(request.output); }
+
+const Region& device_side(const Request& request) { return is_there(request.input) ? request.input : request.output; }
 
 const Piece* piece_on_device(const Request& request) {
   for (const std::vector<Piece>* pieces : {&request.lists->sends, &request.lists->receives})
@@ -74,7 +72,7 @@ int combine_prefix(const Request& request, std::byte* vectors) {
 
 // Whether the output goes to the device while the schedule runs.
 bool takes_away(const Request& request, const Staging& staging) {
-  return staging.packed_output != nullptr && request.output.device != nullptr && request.prefix == Prefix::none;
+  return staging.packed_output != nullptr && is_there(request.output) && request.prefix == Prefix::none;
 }
 
 const Region& input_of(const Request& request) {
@@ -122,7 +120,7 @@ int detail::stage_in_apart(const Request& request, const BoundSchedule& schedule
   if (const Status started = staging.flow->start(); !started.ok()) return runtime::caller().code_of(started);
   int error = 0;
   if (staging.packed_input != nullptr) {
-    if (request.input.device != nullptr)
+    if (is_there(request.input))
       view(request.input, staging.flow->bring(staging.packed_input));
     else
       error = pack(request.input, staging.packed_input);
