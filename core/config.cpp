@@ -233,6 +233,11 @@ constexpr auto table = std::to_array<Entry>({
       "as many as it has processors to itself."},
      "a whole number from 0 to 1024",
      [](Config& c, std::string_view v) { return set_count(c.fused_workers, v, 1024); }},
+    {{"PLAIT_FUSED_BINDING", "flag", "0",
+      "Keep each thread that computes a fused operator on a core of its own, but for the caller, where the process has "
+      "its processors to itself."},
+     a_flag,
+     [](Config& c, std::string_view v) { return set_flag(c.fused_binding, v); }},
     {{"PLAIT_OVERLAP", "path", "",
       "Fuse the program's non-blocking allreduces as this overlap plan says (plait overlap plan, docs/overlap.md), "
       "with the helper thread at each group's share of a core; auto: as a plan made from the program's first steps "

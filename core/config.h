@@ -53,6 +53,7 @@ struct Config {
   double progress_duty = 1;               // PLAIT_PROGRESS_DUTY: of a core, 0.01 to 1
   int progress_threads = 1;               // PLAIT_PROGRESS_THREADS: 1 to 1024
   int fused_workers = 0;                  // PLAIT_FUSED_WORKERS: 0 to 1024; 0: the processors of the rank's own
+  bool fused_binding = false;             // PLAIT_FUSED_BINDING: each of their threads stays on a core
   std::string overlap;                    // PLAIT_OVERLAP: an overlap plan's file, or auto; empty: none
   std::string schedule;                   // PLAIT_SCHEDULE: a schedule's file, or auto; empty: none
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up

@@ -1,22 +1,116 @@
-// The driver of a vendor's devices, as far as their memory is concerned.
+// The driver of a vendor's devices, as far as their memory is concerned: what kind an address is of, copies that go on
+// while the processor does something else, memory that such copies reach at full speed, and kernels that gather
+// scattered data. Nothing above knows whose driver it is.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
 
 #include "core/status.h"
 
 namespace plait::tl {
+
+enum class MemoryKind : std::uint8_t {
+  host,     // the processor's, and unknown to the driver
+  pinned,   // the processor's; the driver keeps it in its place
+  device,   // the processor must not touch it
+  managed,  // of both: the driver moves it
+};
+
+// What the driver knows of an address.
+struct DeviceMemory {
+  MemoryKind kind = MemoryKind::host;
+  std::uint64_t allocation = 0;  // a number that no other allocation of the process ever has; 0: it has none
+  std::uintptr_t begin = 0;      // of the allocation
+  std::size_t bytes = 0;         // likewise; 0: not known
+  int device = -1;
+  void* context = nullptr;  // the driver's
+
+  bool contains(const void* address, std::size_t length) const {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - begin;
+    return offset < bytes && length <= bytes - offset;
+  }
+};
+
+// A run of bytes of an element: where it lies from the element's address on, and where in the packed element.
+struct DeviceRun {
+  std::int64_t place = 0;
+  std::uint64_t packed = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Elements whose bytes lie in runs, and those of them that are meant: packed bytes [begin, end) of all elements
+// together.
+struct DeviceRuns {
+  std::byte* elements = nullptr;
+  std::span<const DeviceRun> runs =
+      {};                          // in the order of the packed bytes; in pinned memory, where a kernel reads them
+  std::uint64_t packed_bytes = 0;  // of an element
+  std::int64_t extent = 0;         // from one element to the next
+  std::uint64_t begin = 0, end = 0;
+};
+
+// A place in a stream's order.
+class DeviceEvent {
+ public:
+  virtual ~DeviceEvent() = default;
+  // Whether everything before it is done. Does not block.
+  virtual Result<bool> passed() = 0;
+};
+
+// Work that a device does in order, while the processor does something else. Used by one thread at a time, any thread.
+// What is named stays in place until an event behind it has passed.
+class DeviceStream {
+ public:
+  virtual ~DeviceStream() = default;
+  // What follows comes after the event.
+  virtual Status follow(DeviceEvent& event) = 0;
+  // Between memory of any kinds.
+  virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;
+  // `rows` of `bytes` each, `to_pitch` and `from_pitch` apart.
+  struct Rows {
+    std::byte* to = nullptr;
+    std::size_t to_pitch = 0;
+    const std::byte* from = nullptr;
+    std::size_t from_pitch = 0;
+    std::size_t bytes = 0, rows = 0;
+  };
+  virtual Status copy_rows(const Rows& rows) = 0;
+  // By a kernel, between elements on the device and packed bytes in pinned memory, where those of `runs.begin` come
+  // first. Precondition: the driver has kernels.
+  virtual Status pack(std::byte* packed, const DeviceRuns& runs) = 0;
+  virtual Status unpack(const DeviceRuns& runs, const std::byte* packed) = 0;
+  virtual Status record(DeviceEvent& event) = 0;
+};
 
 // One vendor's. Thread-safe; never destroyed once it was found.
 class DeviceDriver {
  public:
   virtual ~DeviceDriver() = default;
   virtual const char* name() const = 0;
-  // Whether the address lies in memory of a device that the processor must not touch. Memory that both may touch,
-  // pinned or managed, is no such memory. An address may come to mean other memory: the answer is the driver's of this
-  // moment.
-  virtual bool owns(const void* address) const = 0;
-  // Between memory of any kinds, from any thread; complete when it returns.
+
+  // What an address is at this moment: it may come to mean other memory.
+  virtual DeviceMemory memory_at(const void* address) const = 0;
+  // Whether the processor must not touch it.
+  bool owns(const void* address) const { return memory_at(address).kind == MemoryKind::device; }
+
+  // Of the device that the memory is on.
+  virtual Result<std::unique_ptr<DeviceStream>> make_stream(const DeviceMemory& memory) const = 0;
+  virtual Result<std::unique_ptr<DeviceEvent>> make_event(const DeviceMemory& memory) const = 0;
+  // The event comes after all that the program has given its default streams, as this thread sees them, so far.
+  virtual Status record_program(DeviceEvent& event) const = 0;
+  // Keeps memory of the processor's in its place, so that copies from and to it are fast and do not block. Whole pages.
+  virtual Status pin(void* address, std::size_t bytes) const = 0;
+  virtual void unpin(void* address) const = 0;
+  // Of the processor's memory, the part that the device reaches fastest; -1: not known, or there is one.
+  virtual int near_node(const DeviceMemory& memory) const = 0;
+  // Whether kernels can be used on the device that the memory is on.
+  virtual bool has_kernels(const DeviceMemory& memory) const = 0;
+
+  // Between memory of any kinds, from any thread, after what the program has given its default streams; complete when
+  // it returns.
   virtual Status copy(void* to, const void* from, std::size_t bytes) const = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/work_team.h"
+#include "tl/data_flow.h"
 #include "tl/memory.h"
 
 namespace plait::tl {
@@ -79,7 +80,8 @@ void Engine::take_on(const BoundSchedule& schedule, const Buffers& buffers, cons
   buffers_ = &buffers;
   reducer_ = reducer;
   trace_ = trace;
-  alone_ = schedule.steps.size() == 1 && trace == nullptr && !is_local(schedule.steps.front().kind);
+  flow_ = buffers.flow;
+  alone_ = schedule.steps.size() == 1 && trace == nullptr && flow_ == nullptr && !is_local(schedule.steps.front().kind);
 }
 
 // Within a node a rank that is stopped may be waited for: the network's peers come first.
@@ -116,6 +118,8 @@ void Engine::prepare() {
   local_done_ = 0;
   remaining_ = static_cast<std::uint32_t>(steps);
   for (std::uint32_t step = 0; step < steps; ++step) waiting_for_[step] = schedule_->steps[step].predecessors;
+  if (flow_ != nullptr) [[unlikely]]
+    for (std::uint32_t step = 0; step < steps; ++step) waiting_for_[step] += flow_->awaits(step) ? 1 : 0;
   for (std::uint32_t step = 0; step < steps; ++step)
     if (waiting_for_[step] == 0) offer(step);
 }
@@ -142,12 +146,12 @@ bool Engine::drives_host() const { return over_host_ != nullptr && over_host_->a
 Result<Engine::Turn> Engine::turn() {
   if (alone_) return turn_alone();
   if (Status status = start_ready(); !status.ok()) return status;
-  if (remaining_ == 0) return Turn::complete;
+  if (is_through()) return Turn::complete;
   const bool worked = !local_.empty();
   if (worked) run_local_piece();
   Result<bool> moved = glance();
   if (!moved.ok()) return moved.status();
-  if (remaining_ == 0) return Turn::complete;
+  if (is_through()) return Turn::complete;
   if (worked || *moved || !ready_.empty()) return Turn::moved;
   if (!in_flight_) return Status(Code::internal, "engine: no step of the schedule can start");
   return Turn::idle;
@@ -254,8 +258,23 @@ Result<bool> Engine::glance() {
     moved |= *progress;
     for (const Transfer* transfer : completed_) complete(transfer->step);
   }
+  if (flow_ == nullptr) [[likely]]
+    return moved;
+  const Result<bool> flowed = glance_at_flow();
+  return flowed.ok() ? Result<bool>(moved || *flowed) : flowed;
+}
+
+Result<bool> Engine::glance_at_flow() {
+  released_.clear();
+  const Result<bool> moved = flow_->progress(released_);
+  if (!moved.ok()) return moved;
+  for (const std::uint32_t step : released_)
+    if (--waiting_for_[step] == 0) offer(step);
+  in_flight_ = in_flight_ || remaining_ == 0 || !released_.empty() || flow_->active();
   return moved;
 }
+
+bool Engine::is_through() const { return remaining_ == 0 && (flow_ == nullptr || flow_->complete()); }
 
 void Engine::complete(std::uint32_t index) {
   if (trace_ != nullptr) record(index);
@@ -264,6 +283,8 @@ void Engine::complete(std::uint32_t index) {
     const std::uint32_t successor = schedule_->successors[successors.first + i];
     if (--waiting_for_[successor] == 0) offer(successor);
   }
+  if (flow_ != nullptr) [[unlikely]]
+    flow_->note_complete(index);
   --remaining_;
 }
 

@@ -68,6 +68,8 @@ class Engine {
   Status start_step(std::uint32_t step);
   void run_local_piece();
   Result<bool> glance();
+  Result<bool> glance_at_flow();
+  bool is_through() const;
   bool wait(bool may_progress_host);
   void complete(std::uint32_t step);
   void offer(std::uint32_t step);
@@ -89,6 +91,8 @@ class Engine {
   const Buffers* buffers_ = nullptr;
   const Reducer* reducer_ = nullptr;
   StepTrace* trace_ = nullptr;
+  DataFlow* flow_ = nullptr;                // of the buffers
+  std::vector<std::uint32_t> released_;     // steps whose data the flow has brought
   std::vector<std::uint32_t> waiting_for_;  // by step: predecessors not yet complete
   std::vector<std::uint32_t> lane_next_;    // by lane: position of the next step to start
   std::vector<Transfer> transfers_;         // by step; only those of started sends and receives are set

@@ -23,7 +23,8 @@ TileRun::TileRun(TileWork& work, Team* team, std::unique_ptr<Exchange> exchange,
       keeps_(request.keeps),
       tiles_first_(request.tiles_first),
       serial_(request.serial),
-      crew_(request.worker_count(), request.processors.crowded || request.worker_count() > request.processors.own) {
+      crew_(request.worker_count(), request.processors.crowded || request.worker_count() > request.processors.own,
+            request.processors.places) {
   for (const Pane& pane : panes_) left_.push_back(std::make_unique<std::atomic<std::uint32_t>[]>(pane.slices.size()));
   line_up_tiles(request);
   arm();

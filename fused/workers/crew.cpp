@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "tl/trace.h"
 
@@ -67,7 +68,8 @@ void Patience::yield_or_rest() {
   nanosleep(&nap, nullptr);
 }
 
-Crew::Crew(int workers, bool crowded) : crowded_(crowded) {
+Crew::Crew(int workers, bool crowded, std::vector<int> places)
+    : crowded_(crowded), places_(std::cmp_less(places.size(), workers) ? std::vector<int>() : std::move(places)) {
   const WithoutSignals quiet;
   threads_.reserve(static_cast<std::size_t>(std::max(workers, 1)) - 1);
   try {
@@ -103,8 +105,18 @@ void Crew::join() {
   while (busy_.load(std::memory_order_acquire) != 0) patience.wait();
 }
 
+// A system that refuses it has the thread run where it likes.
+void Crew::keep_in_place(int worker) const {
+  if (places_.empty()) return;
+  cpu_set_t place;
+  CPU_ZERO(&place);
+  CPU_SET(places_[static_cast<std::size_t>(worker)], &place);
+  pthread_setaffinity_np(pthread_self(), sizeof place, &place);
+}
+
 void Crew::serve(int worker) {
   pthread_setname_np(pthread_self(), ("plait-fused" + std::to_string(worker)).c_str());
+  keep_in_place(worker);
   for (std::uint32_t done = 0;; ++done) {
     for (int looks = 0; !crowded_ && looks < looks_for_a_round && round_.load(std::memory_order_acquire) == done;
          ++looks)

@@ -16,8 +16,9 @@ namespace plait::fused {
 class Crew {
  public:
   // Throws where the system makes no thread. One worker: there is only the caller. `crowded`: there are more threads
-  // than cores for them.
-  explicit Crew(int workers, bool crowded = true);
+  // than cores for them. `places`: by worker, the processor that it is kept on, but for the caller, which is the
+  // program's; where there are fewer than workers, none is.
+  explicit Crew(int workers, bool crowded = true, std::vector<int> places = {});
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -39,6 +40,7 @@ class Crew {
   using Call = void (*)(const void* work, int worker);
   void begin(Call call, const void* work);
   void serve(int worker);
+  void keep_in_place(int worker) const;
   void stop() noexcept;
 
   Call call_ = nullptr;
@@ -47,6 +49,7 @@ class Crew {
   alignas(64) std::atomic<int> busy_{0};             // threads that are not through with it
   std::atomic<bool> stopping_{false};
   const bool crowded_;
+  const std::vector<int> places_;
   std::vector<std::thread> threads_;
 };
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "core/attempt.h"
+#include "core/log.h"
 #include "runtime/job/job.h"
 #include "runtime/job/own_location.h"
+#include "topo/core_order.h"
 
 namespace plait::fused {
 namespace {
@@ -22,6 +25,14 @@ Binding own_binding() {
   Binding own{.host = own_rough_location().host, .processors = {}};
   sched_getaffinity(0, sizeof own.processors, &own.processors);
   return own;
+}
+
+// Where the threads of a process that has its processors to itself are kept. Nowhere, where the topology is not known.
+std::vector<int> places_on(const cpu_set_t& processors) {
+  Result<std::vector<int>> order = topo::processors_by_core(processors, {});
+  if (order.ok()) return std::move(order.value());
+  warn("PLAIT_FUSED_BINDING: " + order.status().message() + "; threads are kept nowhere");
+  return {};
 }
 
 }  // namespace
@@ -54,7 +65,9 @@ Result<Processors> own_processors(Oob& oob) {
   const double share = share_of_processors(mine.processors, here) * std::min(usable / bound_to, 1.0);
   constexpr double nearly = 1e-6;  // sums of fractions
   const int wanted = job().config.fused_workers, own = std::max(static_cast<int>(share + nearly), 1);
-  return Processors{.own = wanted > 0 ? wanted : own, .crowded = std::max(wanted, 1) > share + nearly};
+  Processors made{.own = wanted > 0 ? wanted : own, .crowded = std::max(wanted, 1) > share + nearly, .places = {}};
+  if (job().config.fused_binding && share + nearly > bound_to) made.places = places_on(mine.processors);
+  return made;
 }
 
 }  // namespace plait::fused

@@ -237,6 +237,8 @@ Enforcer::Turn Enforcer::begin_piece(Runner& runner, Operation& operation, int p
     operation.laid_out = false;  // for its own plan
     whole.schedule = &call.whole;
     whole.staging = lay_out(operation.request, call.whole, operation.memory);
+    whole.staging.flow = nullptr;  // it is of one schedule: data of a device come and go at once
+    whole.staging.buffers.flow = nullptr;
     if (!pack(operation.request, whole)) return fail(pack_error(whole.error));
   }
   runner.operation = &operation;

@@ -55,6 +55,24 @@ const DeviceDriver* device_under_other(const std::byte* address, const Layout& l
   return layout.contiguous ? device_at(address) : device_under_parts(address, layout);
 }
 
+tl::DeviceMemory memory_of(const DeviceData& data) {
+  const tl::DeviceMemory first = data.driver->memory_at(moved(data.address, data.type->true_lower_bound));
+  if (first.kind == tl::MemoryKind::device || data.type->contiguous) return first;
+  for (const ByteRun& run : caller().runs(*data.type))
+    if (const tl::DeviceMemory found = data.driver->memory_at(moved(data.address, run.begin));
+        found.kind == tl::MemoryKind::device)
+      return found;
+  return first;
+}
+
+void start_view(DeviceView& view, const DeviceData& data) {
+  const bool dense = data.element_bytes != 0 || data.type->contiguous;
+  const std::size_t bytes = data.element_bytes != 0 ? data.element_bytes : data.type->size;
+  std::vector<ByteRun> runs;
+  if (!dense) runs = caller().runs(*data.type);
+  view.start(*data.driver, memory_of(data), {.bytes = bytes, .extent = data.type->extent, .runs = runs});
+}
+
 int from_device(const DeviceData& data, std::byte* packed) {
   return for_each_run(data, [&](std::byte* place, std::size_t bytes) {
     const Status copied = data.driver->copy(packed, place, bytes);

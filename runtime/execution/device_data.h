@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "runtime/device/device_view.h"
 #include "runtime/layer.h"
 #include "runtime/types/layout.h"
 #include "tl/device/device_memory.h"
@@ -25,7 +26,12 @@ inline const DeviceDriver* device_under(const std::byte* address, const Layout& 
   return layout.contiguous && tl::is_processors(address) ? nullptr : device_under_other(address, layout);
 }
 
-// Both return a code of the caller's. They throw std::bad_alloc.
+// What the driver says of the first of the data that is in its memory.
+tl::DeviceMemory memory_of(const DeviceData& data);
+// Where they lie, as a view. A layout of which more parts lie apart has them added.
+void start_view(DeviceView& view, const DeviceData& data);
+
+// All at once, while the caller waits. Both return a code of the caller's. They throw std::bad_alloc.
 int from_device(const DeviceData& data, std::byte* packed);
 int to_device(const DeviceData& data, const std::byte* packed);
 

@@ -6,6 +6,8 @@
 
 #include "plan/lower/bound_schedule.h"
 #include "plan/model/routes.h"
+#include "runtime/device/call_memory.h"
+#include "runtime/execution/piece.h"
 #include "runtime/layer.h"
 #include "tl/channel.h"
 
@@ -24,10 +26,21 @@ class Exchange {
   virtual int end() = 0;
 
   const Buffers& buffers() const { return buffers_; }
+  // Data in memory of a device come after what that flow comes after, besides; it is not over before. For the next
+  // begin().
+  void follow(const DeviceFlow& flow) { followed_ = &flow; }
   virtual std::size_t bytes() const = 0;  // of memory that it keeps
 
  protected:
+  // The memory that a call of these pieces works in, and its flow, which is begun later; a code of the caller's for
+  // what fails. May throw std::bad_alloc.
+  std::byte* reserve(CallMemory& memory, std::size_t bytes, const Piece* on_device) const;
+  int start_flow(CallMemory& memory, const Piece* on_device);
+
   Buffers buffers_;
+
+ private:
+  const DeviceFlow* followed_ = nullptr;
 };
 
 }  // namespace plait::runtime

@@ -26,8 +26,8 @@ struct Execution {
 // First of all. False where the data cannot be packed: for `error`. May throw std::bad_alloc.
 inline bool pack(const Request& request, Execution& execution) {
   execution.error = execution.exchange != nullptr ? execution.exchange->begin(*execution.schedule)
-                    : execution.group != nullptr  ? stage_in(*execution.group, execution.staging)
-                                                  : stage_in(request, execution.staging);
+                    : execution.group != nullptr  ? stage_in(*execution.group, *execution.schedule, execution.staging)
+                                                  : stage_in(request, *execution.schedule, execution.staging);
   return execution.error == 0;
 }
 

@@ -28,6 +28,7 @@ NeighborExchange::Side NeighborExchange::lay_out(const std::vector<Piece>& piece
     if (piece.bytes == 0) continue;
     lowest = std::min(lowest, address_of(piece));
     direct = direct && is_direct(piece);
+    if (side.on_device == nullptr && piece.device != nullptr) side.on_device = &piece;
   }
   std::size_t packed = 0;
   for (const Piece& piece : pieces) {
@@ -50,23 +51,46 @@ void NeighborExchange::take(const Request& request) {
 
 int NeighborExchange::begin(const BoundSchedule& first) {
   const std::size_t out_bytes = WorkMemory::padded(out_.packed_bytes), in_bytes = WorkMemory::padded(in_.packed_bytes);
-  std::byte* work = memory_.reserve(out_bytes + in_bytes + first.scratch_bytes);
+  const Piece* on_device = out_.on_device != nullptr ? out_.on_device : in_.on_device;
+  std::byte* work = reserve(memory_, out_bytes + in_bytes + first.scratch_bytes, on_device);
   buffers_.base = {out_.packed_bytes > 0 ? work : out_.lowest, in_.packed_bytes > 0 ? work + out_bytes : in_.lowest,
                    work + out_bytes + in_bytes};
-  if (out_.packed_bytes == 0) return 0;
+  if (const int error = start_flow(memory_, on_device); error != 0) return error;
+  if (out_.packed_bytes > 0)
+    if (const int error = give(); error != 0) return error;
+  if (on_device == nullptr) return 0;
+  if (in_.packed_bytes > 0) take_away();
+  memory_.flow().begin(first, buffers_, false);
+  return 0;
+}
+
+int NeighborExchange::give() {
+  std::byte* packed = buffers_.at(Space::input);
   for (const Piece& piece : *out_.pieces) {
-    if (const int error = pack_piece(piece, work); error != 0) return error;
-    work += piece.bytes;
+    if (piece.device != nullptr)
+      view(piece, piece.count, memory_.flow().bring(packed));
+    else if (const int error = pack_piece(piece, packed); error != 0)
+      return error;
+    packed += piece.bytes;
   }
   return 0;
 }
 
+void NeighborExchange::take_away() {
+  std::byte* packed = buffers_.at(Space::output);
+  for (const Piece& piece : *in_.pieces) {
+    if (piece.device != nullptr) view(piece, piece.count, memory_.flow().take(packed));
+    packed += piece.bytes;
+  }
+}
+
 int NeighborExchange::end() {
+  if (buffers_.flow != nullptr) memory_.flow().end();
   if (in_.packed_bytes == 0) return 0;
   int first_error = 0;
   const std::byte* packed = buffers_.at(Space::output);
   for (const Piece& piece : *in_.pieces) {
-    const int error = unpack_piece(piece, packed, piece.bytes);
+    const int error = piece.device != nullptr ? 0 : unpack_piece(piece, packed, piece.bytes);
     if (first_error == 0) first_error = error;
     packed += piece.bytes;
   }

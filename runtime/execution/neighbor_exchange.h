@@ -29,14 +29,18 @@ class NeighborExchange final : public Exchange {
   // The pieces of a side are all used where they lie, or all packed.
   struct Side {
     const std::vector<Piece>* pieces = nullptr;
-    std::byte* lowest = nullptr;   // where they lie
-    std::size_t packed_bytes = 0;  // 0: they are used where they lie
+    std::byte* lowest = nullptr;       // where they lie
+    std::size_t packed_bytes = 0;      // 0: they are used where they lie
+    const Piece* on_device = nullptr;  // the first that is; nullptr: none is
   };
   static Side lay_out(const std::vector<Piece>& pieces, std::vector<NeighborShape::Cell>& cells);
 
+  int give();
+  void take_away();
+
   Side out_, in_;
   NeighborShape shape_;
-  WorkMemory memory_;
+  CallMemory memory_;
 };
 
 }  // namespace plait::runtime

@@ -50,8 +50,24 @@ int PairExchange::begin(const BoundSchedule& first) {
     out_ = at_root ? all : Side{};
     in_ = one;
   }
+  find_device();
   lay_out(first);
-  return fill_slots();
+  if (const int error = start_flow(memory_, on_device_); error != 0) return error;
+  if (const int error = fill_slots(); error != 0) return error;
+  if (on_device_ != nullptr) memory_.flow().begin(first, buffers_, false);
+  return 0;
+}
+
+void PairExchange::find_device() {
+  on_device_ = nullptr;
+  for (const std::vector<Piece>* pieces : {problem_.sends, problem_.receives})
+    for (const Piece& piece : *pieces)
+      if (on_device_ == nullptr && piece.device != nullptr) on_device_ = &piece;
+}
+
+bool PairExchange::self_is_staged() const {
+  const auto self = static_cast<std::size_t>(problem_.rank);
+  return (*problem_.sends)[self].device != nullptr || (*problem_.receives)[self].device != nullptr;
 }
 
 void PairExchange::lay_out(const BoundSchedule& first) {
@@ -64,7 +80,10 @@ void PairExchange::lay_out(const BoundSchedule& first) {
     if (rank != problem_.rank && !fits(piece.bytes) && !is_direct(piece))
       packed_bytes += WorkMemory::padded(piece.bytes);
   }
-  std::byte* work = memory_.reserve(out_bytes + in_bytes + scratch_bytes + packed_bytes);
+  const std::size_t self_bytes =
+      self_is_staged() ? WorkMemory::padded((*problem_.sends)[static_cast<std::size_t>(problem_.rank)].bytes) : 0;
+  std::byte* work = reserve(memory_, out_bytes + in_bytes + scratch_bytes + packed_bytes + self_bytes, on_device_);
+  self_ = self_bytes > 0 ? work + out_bytes + in_bytes + scratch_bytes + packed_bytes : nullptr;
   out_.slots = work;
   in_.slots = work + out_bytes;
   buffers_.base = {out_.slots, in_.slots, work + out_bytes + in_bytes};
@@ -78,7 +97,17 @@ void PairExchange::lay_out(const BoundSchedule& first) {
   }
 }
 
+// What a device has comes while the schedule runs.
+int PairExchange::give(const Piece& piece, std::byte* packed) {
+  if (piece.device == nullptr) return pack_piece(piece, packed);
+  if (piece.bytes > 0) view(piece, piece.count, memory_.flow().bring(packed));
+  return 0;
+}
+
 int PairExchange::fill_slots() {
+  if (self_ != nullptr)
+    if (const int error = give((*problem_.sends)[static_cast<std::size_t>(problem_.rank)], self_); error != 0)
+      return error;
   Wish wish;
   if (out_.count == problem_.ranks) {
     lengths_.clear();
@@ -92,9 +121,9 @@ int PairExchange::fill_slots() {
     if (rank == problem_.rank) continue;
     int error = 0;
     if (fits(piece.bytes))
-      error = pack_piece(piece, here + slot_header_bytes);
+      error = give(piece, here + slot_header_bytes);
     else if (!is_direct(piece))
-      error = pack_piece(piece, const_cast<std::byte*>(long_sends_[static_cast<std::size_t>(rank)]));
+      error = give(piece, const_cast<std::byte*>(long_sends_[static_cast<std::size_t>(rank)]));
     if (error != 0) return error;
   }
   return 0;
@@ -123,7 +152,7 @@ void PairExchange::place_late_arrivals() {
     const Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
     if (!fits(arrival.bytes) && !goes_straight(rank, arrival)) staged += WorkMemory::padded(arrival.bytes);
   }
-  const std::byte* next = staged > 0 ? late_memory_.reserve(staged) : nullptr;
+  const std::byte* next = staged > 0 ? reserve(late_memory_, staged, on_device_) : nullptr;
   for (int rank = 0; rank < problem_.ranks; ++rank) {
     Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
     if (fits(arrival.bytes)) continue;
@@ -146,7 +175,8 @@ void PairExchange::take_bases() {
     if (!fits(arrivals_[static_cast<std::size_t>(rank)].bytes))
       lowest_landing = std::min(lowest_landing, reinterpret_cast<std::uintptr_t>(landing(rank)));
   }
-  buffers_.base = {reinterpret_cast<std::byte*>(lowest_source), reinterpret_cast<std::byte*>(lowest_landing), nullptr};
+  buffers_ = {
+      .base = {reinterpret_cast<std::byte*>(lowest_source), reinterpret_cast<std::byte*>(lowest_landing), nullptr}};
 }
 
 BoundSpan PairExchange::span(Space space, const std::byte* address, std::uint64_t bytes) const {
@@ -177,7 +207,28 @@ const BoundSchedule* PairExchange::rest(const Routes& routes) {
                 span(Space::output, landing(source), arrival.bytes));
     rest_.output_bytes += arrival.bytes;
   }
-  return rest_.steps.empty() ? nullptr : &rest_;
+  if (on_device_ != nullptr) take_away();
+  const bool moves = on_device_ != nullptr && memory_.flow().moves_anything();
+  return rest_.steps.empty() && !moves ? nullptr : &rest_;
+}
+
+// What came in slots leaves for the device beside what is still to come.
+void PairExchange::take_away() {
+  DeviceFlow& flow = memory_.flow();
+  static_cast<void>(flow.start());  // it has its streams
+  for (int rank = in_.first; rank < in_.first + in_.count; ++rank) {
+    const Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
+    const Piece& piece = (*problem_.receives)[static_cast<std::size_t>(rank)];
+    const std::size_t elements = whole_elements(piece, arrival.bytes);
+    if (rank == problem_.rank || piece.device == nullptr || elements == 0) continue;
+    view(piece, elements, flow.take(const_cast<std::byte*>(arrival.packed), fits(arrival.bytes)));
+  }
+  const auto self = static_cast<std::size_t>(problem_.rank);
+  const Piece& own = (*problem_.receives)[self];
+  const std::size_t elements = whole_elements(own, (*problem_.sends)[self].bytes);
+  if (self_ != nullptr && own.device != nullptr && elements > 0) view(own, elements, flow.take(self_, true));
+  buffers_.flow = &flow;
+  flow.begin(rest_, buffers_, false);
 }
 
 // Nothing has to wait for anything else: each message is a step and a lane of its own.
@@ -210,7 +261,9 @@ int PairExchange::exchange_with_self() {
   const Piece& to = (*problem_.receives)[self];
   if (from.bytes == 0) return 0;
   int error = 0;
-  if (is_direct(from)) {
+  if (self_ != nullptr) {
+    if (to.device == nullptr) error = unpack_piece(to, self_, from.bytes);
+  } else if (is_direct(from)) {
     error = unpack_piece(to, from.address, from.bytes);
   } else {
     std::byte* packed = late_memory_.reserve(from.bytes);
@@ -221,6 +274,7 @@ int PairExchange::exchange_with_self() {
 }
 
 int PairExchange::end() {
+  if (on_device_ != nullptr) memory_.flow().end();
   int first_error = 0;
   const auto note = [&first_error](int error) {
     if (first_error == 0) first_error = error;
@@ -229,7 +283,7 @@ int PairExchange::end() {
     if (rank == problem_.rank) continue;
     const Arrival& arrival = arrivals_[static_cast<std::size_t>(rank)];
     const Piece& piece = (*problem_.receives)[static_cast<std::size_t>(rank)];
-    if (arrival.packed != nullptr) note(unpack_piece(piece, arrival.packed, arrival.bytes));
+    if (arrival.packed != nullptr && piece.device == nullptr) note(unpack_piece(piece, arrival.packed, arrival.bytes));
     if (arrival.bytes > piece.bytes) note(caller().truncated);
   }
   note(exchange_with_self());  // last: it may use the memory of late arrivals

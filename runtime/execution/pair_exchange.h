@@ -64,8 +64,12 @@ class PairExchange final : public Exchange {
     const std::byte* packed = nullptr;  // nullptr: it lies where the program wants it
   };
 
+  void find_device();
+  bool self_is_staged() const;
   void lay_out(const BoundSchedule& first);
+  int give(const Piece& piece, std::byte* packed);
   int fill_slots();
+  void take_away();
   void read_slots();
   void place_late_arrivals();
   const std::byte* landing(int source) const;
@@ -80,7 +84,9 @@ class PairExchange final : public Exchange {
 
   Problem problem_;
   Side out_, in_;
-  WorkMemory memory_, late_memory_;
+  CallMemory memory_, late_memory_;
+  const Piece* on_device_ = nullptr;          // the first piece that is; nullptr: none is
+  std::byte* self_ = nullptr;                 // packed, what this rank gives itself, where one end of it is on a device
   std::vector<std::size_t> lengths_;          // by rank: of what is sent
   std::vector<const std::byte*> long_sends_;  // by rank: where what fits no slot is sent from
   std::vector<Arrival> arrivals_;             // by rank

@@ -15,6 +15,13 @@ DeviceData device_data(const Piece& piece, std::size_t count) {
 
 }  // namespace
 
+void view(const Piece& piece, std::size_t elements, DeviceView& view) {
+  start_view(view, device_data(piece, elements));
+  view.add(piece.address, elements);
+}
+
+tl::DeviceMemory memory_of(const Piece& piece) { return memory_of(device_data(piece, piece.count)); }
+
 int pack_piece(const Piece& piece, std::byte* packed) {
   if (piece.bytes == 0) return 0;
   if (piece.device != nullptr) return from_device(device_data(piece, piece.count), packed);
@@ -26,7 +33,7 @@ int pack_piece(const Piece& piece, std::byte* packed) {
 int unpack_piece(const Piece& piece, const std::byte* packed, std::uint64_t bytes) {
   const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece.bytes));
   if (room == 0) return 0;
-  const std::size_t elements = room / piece.type->size;
+  const std::size_t elements = whole_elements(piece, bytes);
   if (piece.device != nullptr) return to_device(device_data(piece, elements), packed);
   if (!is_direct(piece)) return unpack_elements(piece.address, elements, *piece.type, packed);
   std::memcpy(piece.address, packed, room);

@@ -9,9 +9,12 @@
 
 namespace plait::tl {
 class DeviceDriver;
-}
+struct DeviceMemory;
+}  // namespace plait::tl
 
 namespace plait::runtime {
+
+class DeviceView;
 
 struct Piece {
   std::byte* address = nullptr;
@@ -25,6 +28,14 @@ struct Piece {
 inline bool is_direct(const Piece& piece) {
   return piece.type != nullptr && piece.type->contiguous && piece.device == nullptr;
 }
+
+// Elements of those `bytes` that there is room for.
+inline std::size_t whole_elements(const Piece& piece, std::uint64_t bytes) {
+  return piece.bytes == 0 ? 0 : static_cast<std::size_t>(bytes < piece.bytes ? bytes : piece.bytes) / piece.type->size;
+}
+// What says where that many elements lie on the device. Precondition: piece.device. May throw std::bad_alloc.
+void view(const Piece& piece, std::size_t elements, DeviceView& view);
+tl::DeviceMemory memory_of(const Piece& piece);
 
 // Both return a code of the caller's.
 int pack_piece(const Piece& piece, std::byte* packed);

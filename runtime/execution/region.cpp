@@ -31,7 +31,28 @@ DeviceData device_data(const Region& region, std::byte* address, std::size_t cou
           .element_bytes = region.direct ? element : 0};
 }
 
+// The first that is not empty says it for all.
+std::byte* first_address(const Region& region) {
+  if (region.segment_displacements == nullptr) return region.address;
+  for (int segment = 0; segment < region.segments; ++segment)
+    if (region.segment_counts[segment] > 0)
+      return region.address + region.type->extent * region.segment_displacements[segment];
+  return region.address;
+}
+
 }  // namespace
+
+void view(const Region& region, DeviceView& view) {
+  start_view(view, device_data(region, first_address(region), region.count));
+  static_cast<void>(for_each_segment(region, [&](std::byte* address, std::size_t count, std::size_t) {
+    view.add(address, count);
+    return 0;
+  }));
+}
+
+tl::DeviceMemory memory_of(const Region& region) {
+  return memory_of(device_data(region, first_address(region), region.count));
+}
 
 int pack(const Region& region, std::byte* packed) {
   const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;

@@ -8,9 +8,12 @@
 
 namespace plait::tl {
 class DeviceDriver;
-}
+struct DeviceMemory;
+}  // namespace plait::tl
 
 namespace plait::runtime {
+
+class DeviceView;
 
 // One side of a call in this rank's memory.
 struct Region {
@@ -28,6 +31,10 @@ struct Region {
   // Whether the data must go through other memory.
   bool staged() const { return type != nullptr && (!direct || device != nullptr); }
 };
+
+// What says where its data lie on the device. Precondition: region.device. May throw std::bad_alloc.
+void view(const Region& region, DeviceView& view);
+tl::DeviceMemory memory_of(const Region& region);
 
 // Between `region` and `packed`, which has region.bytes. Both return a code of the caller's, and may throw
 // std::bad_alloc.

@@ -9,7 +9,7 @@
 
 #include "plan/overlap/overlap_plan.h"
 #include "runtime/execution/staging.h"
-#include "runtime/job/work_memory.h"
+#include "runtime/device/call_memory.h"
 #include "runtime/layer.h"
 #include "runtime/team/schedule_cache.h"
 
@@ -21,7 +21,7 @@ struct FusedPlans {
   std::uint64_t changes = 0;                                // ScheduleCache::changes() when they were made
   std::vector<std::shared_ptr<const PreparedCall>> groups;  // nullptr: of one call, or nothing for its length
   std::vector<bool> needs_host;                             // by group: some part of it calls MPI
-  WorkMemory memory;
+  CallMemory memory;
   // Of the group that runs: one at a time does.
   Staging staging;
   GroupMembers members;  // with room for those of the longest

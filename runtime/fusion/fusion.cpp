@@ -376,10 +376,20 @@ Fusion::Turn Fusion::begin_run(OperationQueue& queue, bool may_call_host) {
   for (std::size_t i = 0; i < ended_; ++i, operation = operation->next) run_->members.push_back(&operation->request);
   run_request_.reducer = queue.first->request.reducer;
   run_execution_ = {.schedule = &run_->groups[run_group_]->schedule, .staging = run_->staging, .group = &run_->members};
+  bring_from_device(queue);
   const Result<bool> complete = runtime::start(*communicator_.team, run_request_, run_execution_, may_call_host);
   if (!complete.ok()) return fail(complete.status());
   phase_ = Phase::running;
   return *complete ? end_run(queue) : Turn::moved;
+}
+
+// Where some of their data lie in memory of a device: after what the program had asked the device for at each post.
+void Fusion::bring_from_device(OperationQueue& queue) {
+  if (std::ranges::none_of(run_->members, [](const Request* member) { return on_device(*member); })) return;
+  lay_out(run_->members, *run_execution_.schedule, run_->memory, run_execution_.staging);
+  Operation* operation = queue.first;
+  for (std::size_t i = 0; i < ended_; ++i, operation = operation->next)
+    if (operation->memory.has_flow()) run_->memory.flow().follow(operation->memory.flow());
 }
 
 Fusion::Turn Fusion::end_run(OperationQueue& queue) {

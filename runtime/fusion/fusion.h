@@ -87,6 +87,7 @@ class Fusion : public Grouping {
   Turn begin_agreement(OperationQueue& queue, bool may_call_host);
   Turn end_agreement(OperationQueue& queue, bool may_call_host);
   Turn begin_run(OperationQueue& queue, bool may_call_host);
+  void bring_from_device(OperationQueue& queue);
   Turn end_run(OperationQueue& queue);
   Result<bool> progress_running(bool may_call_host);
   bool running_needs_host() const;

@@ -23,7 +23,7 @@ void clear(Operation& operation) {
   operation.begin_ns = 0;
   operation.error = 0;
   operation.next = nullptr;
-  if (operation.memory.bytes() > most_bytes_kept) operation.memory = WorkMemory();
+  if (operation.memory.bytes() > most_bytes_kept || operation.memory.has_flow()) operation.memory.clear();
   if (operation.pairs != nullptr && operation.pairs->bytes() > most_bytes_kept) operation.pairs.reset();
   if (operation.neighbors != nullptr && operation.neighbors->bytes() > most_bytes_kept) operation.neighbors.reset();
 }

@@ -10,7 +10,7 @@
 #include "runtime/execution/neighbor_exchange.h"
 #include "runtime/execution/pair_exchange.h"
 #include "runtime/execution/request.h"
-#include "runtime/job/work_memory.h"
+#include "runtime/device/call_memory.h"
 #include "runtime/layer.h"
 #include "runtime/progress/membership.h"
 #include "runtime/team/schedule_cache.h"
@@ -37,7 +37,7 @@ struct Operation {
   bool laid_out = false;                // its staging was made beforehand: of persistent operations and reshardings
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
   std::unique_ptr<NeighborExchange> neighbors;  // likewise; has taken a call that is prepared
-  WorkMemory memory;
+  CallMemory memory;
   bool running = false;
   bool failed = false;      // for OperationQueue::failure
   bool needs_host = false;  // some part of it calls the host: only a thread that may do so moves it on

@@ -47,6 +47,9 @@ void prepare_execution(Operation& operation) {
     operation.pairs->take(pair_problem(*operation.communicator, operation.request, usual_slot_bytes));
   } else if (on_neighbors(operation.request.call.collective)) {
     execution.exchange = operation.neighbors.get();
+  }
+  if (execution.exchange != nullptr) {
+    if (operation.memory.has_flow()) execution.exchange->follow(operation.memory.flow());
   } else if (!operation.laid_out) {
     execution.staging = lay_out(operation.request, *execution.schedule, operation.memory);
   }

@@ -132,7 +132,7 @@ Resharding::~Resharding() {
 }
 
 // Memory that the processor must not touch is copied to `memory` and back.
-Staging Resharding::lay_out_sides(Request& request, WorkMemory& memory, const void* source, void* destination) const {
+Staging Resharding::lay_out_sides(Request& request, CallMemory& memory, const void* source, void* destination) const {
   Staging staging;
   staging.buffers.base = {static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(destination),
                           scratch_};

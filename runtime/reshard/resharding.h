@@ -12,7 +12,7 @@
 #include "runtime/execution/communicator.h"
 #include "runtime/execution/request.h"
 #include "runtime/execution/staging.h"
-#include "runtime/job/work_memory.h"
+#include "runtime/device/call_memory.h"
 #include "runtime/layer.h"
 #include "runtime/progress/operation.h"
 #include "runtime/reshard/arguments.h"
@@ -57,14 +57,14 @@ class Resharding {
   Status enlist();
   int fail(const Status& cause, int error);
   int run_alone(const void* source, void* destination);
-  Staging lay_out_sides(Request& request, WorkMemory& memory, const void* source, void* destination) const;
+  Staging lay_out_sides(Request& request, CallMemory& memory, const void* source, void* destination) const;
 
   ReshardProblem problem_;
   reshard::Box source_box_, destination_box_;
   std::unique_ptr<Members> members_;            // the ranks of both meshes
   std::unique_ptr<Communicator> communicator_;  // over them; nullptr: this rank has no part
   ReshardPlan plan_;
-  WorkMemory memory_, device_memory_;  // the latter for copies of data in memory of a device
+  CallMemory memory_, device_memory_;  // the latter for copies of data in memory of a device
   std::byte* scratch_ = nullptr;
   Engine alone_{{}, {}};  // of the one rank that has both sides
 };

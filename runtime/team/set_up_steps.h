@@ -104,6 +104,7 @@ class SetUp {
   Status share_memory();
   Status share_buffers(std::span<const Offer> offers);
   Status attach_peers(std::span<const Offer> offers);
+  std::vector<std::size_t> segment_sizes() const;
   Status offer_segment(Offer& offer);
   void offer_single_copy(Offer& offer);
   Status take_segment(std::span<const Offer> offers);

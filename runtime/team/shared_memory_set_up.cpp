@@ -41,23 +41,35 @@ void SetUp::offer_single_copy(Offer& offer) {
   }
 }
 
+// Of the segment that this rank makes for its node, the sizes to try. What pays where each rank has a core is much
+// where there are many communicators.
+std::vector<std::size_t> SetUp::segment_sizes() const {
+  constexpr std::size_t much = std::size_t{128} << 20;
+  const int ranks = static_cast<int>(neighbours_.size());
+  if (job().config.segment_bytes != 0) return {job().config.segment_bytes};
+  if (short_) return {SharedSegment::least_bytes(ranks, short_call_bytes)};
+  const std::size_t usual = SharedSegment::default_bytes(ranks), roomy = SharedSegment::roomy_bytes(ranks);
+  if (roomy == usual || ranks_per_core(locations_) > 1 || mapped_segment_bytes() + roomy > much) return {usual};
+  return {roomy, usual};
+}
+
 Status SetUp::offer_segment(Offer& offer) {
   offer.process = static_cast<std::int32_t>(getpid());
   if (neighbours_.size() < 2) return {};
   if (!short_) offer_single_copy(offer);
   if (neighbours_.front() != rank_) return {};
-  const std::size_t wanted = job().config.segment_bytes;
-  const int ranks = static_cast<int>(neighbours_.size());
-  const std::size_t built_in =
-      short_ ? SharedSegment::least_bytes(ranks, short_call_bytes) : SharedSegment::default_bytes(ranks);
-  const std::size_t bytes = wanted != 0 ? wanted : built_in;
   std::vector<int> numa;
   for (const int rank : neighbours_) numa.push_back(locations_[static_cast<std::size_t>(rank)].numa);
-  Result<SharedSegment> made = SharedSegment::create(bytes, numa);
-  if (!made.ok()) return made.status();
-  segment_ = std::move(*made);
-  offer.segment = segment_.offer();
-  return {};
+  Status failure;
+  for (const std::size_t bytes : segment_sizes()) {
+    Result<SharedSegment> made = SharedSegment::create(bytes, numa);
+    failure = made.status();
+    if (!made.ok()) continue;
+    segment_ = std::move(*made);
+    offer.segment = segment_.offer();
+    break;
+  }
+  return failure;
 }
 
 Status SetUp::take_segment(std::span<const Offer> offers) {

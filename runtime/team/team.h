@@ -8,7 +8,7 @@
 
 #include "core/status.h"
 #include "plan/choose/planner.h"
-#include "runtime/job/work_memory.h"
+#include "runtime/device/call_memory.h"
 #include "runtime/layer.h"
 #include "runtime/oob/failure_notice.h"
 #include "runtime/oob/oob.h"
@@ -83,7 +83,7 @@ struct Team {
   Engine engine;
   Trials trials;
   ScheduleCache schedules;
-  WorkMemory memory;
+  CallMemory memory;
   HostSizes host_sizes;                        // which calls are the host's
   SlotSize to_all, from_root;                  // of alltoallv and alltoallw, and of scatterv
   std::unique_ptr<Neighborhood> neighborhood;  // nullptr: it has no topology, or none that fits together

@@ -1,47 +1,31 @@
 #include "tests/fake_cuda/fake_cuda.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <new>
+#include <string_view>
 
+#include "tests/fake_cuda/state.h"
+
+namespace fake {
 namespace {
 
-enum : int {
-  success = 0,
-  invalid_value = 1,
-  out_of_memory = 2,
-  not_initialized = 3,
-  invalid_context = 201,
-  illegal_address = 700,
-};
-enum : int { attribute_context = 1, attribute_memory_type = 2, attribute_is_managed = 8, attribute_device = 9 };
-enum : unsigned { type_host = 1, type_device = 2 };
+double number(const char* name, double otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atof(text) : otherwise;
+}
 
-struct Block {
-  std::size_t bytes = 0;
-  std::byte* data = nullptr;  // where the processor finds it
-  unsigned type = type_device;
-  bool managed = false;
-};
-
-struct Driver {
-  std::mutex guard;
-  std::map<std::uintptr_t, Block> blocks;
-  std::atomic<bool> initialised{false};
-  std::atomic<long> questions{0}, copies{0}, good_copies{-1};
-};
-
-Driver& driver() {
-  static auto* made = new Driver;
-  return *made;
+void take_failures(std::string_view list, std::map<std::string, Failure, std::less<>>& failures) {
+  while (!list.empty()) {
+    const std::string one(list.substr(0, list.find(',')));
+    list.remove_prefix(std::min(list.size(), one.size() + 1));
+    const std::size_t colon = one.find(':');
+    if (colon == std::string::npos) continue;
+    Failure failure;
+    std::sscanf(one.c_str() + colon, ":%ld:%d", &failure.left, &failure.result);
+    failures[one.substr(0, colon)] = failure;
+  }
 }
 
 // One device with one context; a thread has a stack of contexts.
@@ -51,49 +35,75 @@ thread_local std::size_t depth = 0;
 
 CUcontext current() { return depth > 0 ? contexts[depth - 1] : nullptr; }
 
-// Of the block that the address lies in. With the driver locked.
-const std::pair<const std::uintptr_t, Block>* find(std::uintptr_t address) {
-  auto after = driver().blocks.upper_bound(address);
-  if (after == driver().blocks.begin()) return nullptr;
-  --after;
-  return address - after->first < after->second.bytes ? &*after : nullptr;
+}  // namespace
+
+Driver::Driver() {
+  constexpr double ns_a_second = 1e9, ns_a_microsecond = 1e3, endless = 1e18;
+  settings.bytes_per_ns = number("FAKE_CUDA_RATE", 0) / ns_a_second;
+  settings.latency_ns = static_cast<std::int64_t>(number("FAKE_CUDA_LATENCY", 0) * ns_a_microsecond);
+  settings.most_pinned = static_cast<std::size_t>(number("FAKE_CUDA_PINNED", endless));
+  settings.most_device = static_cast<std::size_t>(number("FAKE_CUDA_DEVICE", endless));
+  settings.kernels = number("FAKE_CUDA_KERNELS", 1) != 0;
+  if (const char* list = std::getenv("FAKE_CUDA_FAIL"); list != nullptr) take_failures(list, failures);
 }
 
-std::byte* data_at(std::uintptr_t address) {
-  const auto* found = find(address);
-  return found != nullptr ? found->second.data + (address - found->first) : nullptr;
+Driver& driver() {
+  static auto* made = new Driver;
+  return *made;
 }
 
-CUresult add(std::byte* address, const Block& block, CUdeviceptr* made) {
-  const std::scoped_lock lock(driver().guard);
-  driver().blocks.emplace(reinterpret_cast<std::uintptr_t>(address), block);
-  *made = reinterpret_cast<std::uintptr_t>(address);
+CUresult count(const char* function) {
+  const auto found = driver().failures.find(std::string_view(function));
+  if (found == driver().failures.end() || found->second.left < 0) return success;
+  if (found->second.left == 0) return found->second.result;
+  --found->second.left;
   return success;
 }
 
-CUresult usable() {
+CUresult usable(const char* function) {
   if (!driver().initialised) return not_initialized;
-  return current() != nullptr ? success : invalid_context;
+  if (current() == nullptr) return invalid_context;
+  return driver().broken != success ? driver().broken : count(function);
 }
 
-CUresult allocate_host(CUdeviceptr* address, std::size_t bytes, bool managed) {
-  if (const CUresult state = usable(); state != success) return state;
-  auto* data = static_cast<std::byte*>(std::malloc(std::max<std::size_t>(bytes, 1)));
-  if (data == nullptr) return out_of_memory;
-  return add(data, {.bytes = bytes, .data = data, .type = managed ? type_device : type_host, .managed = managed},
-             address);
-}
+}  // namespace fake
 
-}  // namespace
+using namespace fake;
 
 extern "C" {
 
 CUresult cuInit(unsigned) {
+  const std::scoped_lock lock(driver().guard);
   driver().initialised = true;
   return success;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, int device) {
+CUresult cuDriverGetVersion(int* version) {
+  *version = 0;
+  return success;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  *count = 1;
+  return driver().initialised ? success : not_initialized;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return ordinal == 0 ? success : invalid_value;
+}
+
+CUresult cuDeviceGetName(char* name, int length, CUdevice) {
+  std::snprintf(name, static_cast<std::size_t>(length), "fake");
+  return success;
+}
+
+CUresult cuDeviceGetPCIBusId(char* name, int length, CUdevice) {
+  std::snprintf(name, static_cast<std::size_t>(length), "FACE:00:00.0");
+  return success;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (!driver().initialised) return not_initialized;
   *context = the_context();
   return device == 0 ? success : invalid_value;
@@ -123,96 +133,38 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   return success;
 }
 
-CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
-  if (const CUresult state = usable(); state != success) return state;
-  if (bytes == 0) return invalid_value;
-  void* place = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (place == MAP_FAILED) return out_of_memory;
-  return add(static_cast<std::byte*>(place), {.bytes = bytes, .data = new std::byte[bytes]}, address);
-}
-
-CUresult cuMemAllocHost_v2(void** address, std::size_t bytes) {
-  CUdeviceptr made = 0;
-  const CUresult result = allocate_host(&made, bytes, false);
-  *address = reinterpret_cast<void*>(made);
-  return result;
-}
-
-CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned) {
-  return allocate_host(address, bytes, true);
-}
-
-CUresult cuMemFree_v2(CUdeviceptr address) {
-  const std::scoped_lock lock(driver().guard);
-  const auto found = driver().blocks.find(address);
-  if (found == driver().blocks.end()) return invalid_value;
-  const Block block = found->second;
-  driver().blocks.erase(found);
-  if (block.type == type_device && !block.managed) {
-    munmap(reinterpret_cast<void*>(address), block.bytes);
-    delete[] block.data;
-  } else {
-    std::free(block.data);
-  }
-  return success;
-}
-
-// As CUDA does: what it does not know of an address is zero.
-CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** values, CUdeviceptr address) {
-  ++driver().questions;
-  if (!driver().initialised) return not_initialized;
-  const std::scoped_lock lock(driver().guard);
-  const auto* found = find(address);
-  for (unsigned i = 0; i < count; ++i) {
-    switch (attributes[i]) {
-      case attribute_context:
-        *static_cast<CUcontext*>(values[i]) = found != nullptr ? the_context() : nullptr;
-        break;
-      case attribute_memory_type:
-        *static_cast<unsigned*>(values[i]) = found != nullptr ? found->second.type : 0;
-        break;
-      case attribute_is_managed:
-        *static_cast<unsigned*>(values[i]) = found != nullptr && found->second.managed ? 1 : 0;
-        break;
-      case attribute_device:
-        *static_cast<int*>(values[i]) = found != nullptr ? 0 : -2;
-        break;
-      default:
-        return invalid_value;
-    }
-  }
-  return success;
-}
-
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
-  if (const CUresult state = usable(); state != success) return state;
-  ++driver().copies;
-  if (driver().good_copies == 0) return illegal_address;
-  if (driver().good_copies > 0) --driver().good_copies;
-  const std::scoped_lock lock(driver().guard);
-  std::byte* target = data_at(to);
-  const std::byte* source = data_at(from);
-  std::memcpy(target != nullptr ? target : reinterpret_cast<std::byte*>(to),
-              source != nullptr ? source : reinterpret_cast<const std::byte*>(from), bytes);
-  return success;
-}
-
-CUresult cuStreamSynchronize(CUstream) { return usable(); }
-
 CUresult cuGetErrorName(CUresult result, const char** name) {
-  *name = result == illegal_address   ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-          : result == invalid_context ? "CUDA_ERROR_INVALID_CONTEXT"
-                                      : nullptr;
-  return *name != nullptr ? success : invalid_value;
-}
-
-void* fake_cuda_data(const void* device_address) {
-  const std::scoped_lock lock(driver().guard);
-  return data_at(reinterpret_cast<std::uintptr_t>(device_address));
+  switch (result) {
+    case invalid_value:
+      *name = "CUDA_ERROR_INVALID_VALUE";
+      break;
+    case out_of_memory:
+      *name = "CUDA_ERROR_OUT_OF_MEMORY";
+      break;
+    case invalid_image:
+      *name = "CUDA_ERROR_INVALID_IMAGE";
+      break;
+    case invalid_context:
+      *name = "CUDA_ERROR_INVALID_CONTEXT";
+      break;
+    case illegal_address:
+      *name = "CUDA_ERROR_ILLEGAL_ADDRESS";
+      break;
+    default:
+      *name = nullptr;
+      return invalid_value;
+  }
+  return success;
 }
 
 long fake_cuda_questions() { return driver().questions; }
 long fake_cuda_copies() { return driver().copies; }
-void fake_cuda_fail_after(long copies) { driver().good_copies = copies; }
+long fake_cuda_kernels() { return driver().kernels; }
+void fake_cuda_fail(const char* function, long calls, CUresult result) {
+  const std::scoped_lock lock(driver().guard);
+  driver().failures[function] = {calls, result};
+  if (calls < 0) driver().broken = success;
+}
+void fake_cuda_fail_after(long copies) { fake_cuda_fail("cuMemcpyAsync", copies, illegal_address); }
 
 }  // extern "C"

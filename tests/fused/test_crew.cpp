@@ -1,5 +1,6 @@
 // Each worker works once a round, and all that they wrote is the caller's afterwards.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <memory>
@@ -45,6 +46,31 @@ TEST(Crew, WakesThoseThatSleep) {
     crew.join();
     EXPECT_EQ(there.load(), 3 * round);
   }
+}
+
+int processors_of_this_thread() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+// By worker: on how many processors it may run.
+std::vector<int> freedom_of(Crew& crew) {
+  std::vector<int> processors(static_cast<std::size_t>(crew.workers()));
+  const auto work = [&](int worker) noexcept {
+    processors[static_cast<std::size_t>(worker)] = processors_of_this_thread();
+  };
+  crew.begin(work);
+  crew.join();
+  return processors;
+}
+
+TEST(Crew, IsKeptInPlaceButForTheCaller) {
+  const int all = processors_of_this_thread();
+  const int here = sched_getcpu();
+  Crew kept(3, true, {here, here, here, here});
+  EXPECT_EQ(freedom_of(kept), (std::vector<int>{all, 1, 1}));
+  Crew more_than_places(3, true, {here, here});
+  EXPECT_EQ(freedom_of(more_than_places), (std::vector<int>{all, all, all}));
 }
 
 TEST(Crew, MayEndWithoutARound) {

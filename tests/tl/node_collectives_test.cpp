@@ -14,6 +14,7 @@
 #include "tests/tl/collective_traffic.h"
 #include "tests/tl/ranks.h"
 #include "tl/engine.h"
+#include "tl/shm/node_collectives.h"
 #include "tl/shm/segment_shape.h"
 
 namespace plait::tl {
@@ -175,6 +176,38 @@ int run_in_processes(const CollectiveJob& job) {
 
 constexpr int rank_counts[] = {2, 3, 4, 5, 7, 8, 13};
 
+plan::BoundShmCollective collective_of(plan::ShmCollectiveKind kind, int members, std::uint64_t bytes) {
+  plan::BoundShmCollective collective;
+  collective.kind = kind;
+  collective.bytes = bytes;
+  for (int member = 0; member < members; ++member) collective.members.push_back(member);
+  return collective;
+}
+
+std::uint64_t copied(plan::ShmCollectiveKind kind, int members, const detail::CopyingRanks& ranks) {
+  return detail::copied_together(collective_of(kind, members, 48 << 20), ranks);
+}
+
+// Two are done when one has copied all. More than two hold each other up at one process's memory, and go by shares:
+// these have to be long, and longer where the stages are.
+TEST(CopiedTogether, OfABroadcastIsAPartOfAShareWhereSeveralGetTheSame) {
+  using enum plan::ShmCollectiveKind;
+  EXPECT_FALSE(detail::goes_by_shares(collective_of(broadcast, 2, 1)));
+  EXPECT_EQ(copied(broadcast, 2, {.roomy = true}), 48u << 20);
+  for (const int members : {3, 16}) {
+    EXPECT_TRUE(detail::goes_by_shares(collective_of(broadcast, members, 1)));
+    EXPECT_EQ(copied(broadcast, members, {}), (48u << 20) / (4 * static_cast<unsigned>(members)));
+    EXPECT_EQ(copied(broadcast, members, {.roomy = true}), (48u << 20) / (16 * static_cast<unsigned>(members)));
+  }
+}
+
+TEST(CopiedTogether, OfPairsIsWhatARankHasForAllWhereItHasACore) {
+  using enum plan::ShmCollectiveKind;
+  EXPECT_EQ(copied(all_to_all, 2, {}), 48u << 20);
+  EXPECT_EQ(copied(all_to_all, 16, {}), std::uint64_t{8 * 48} << 20);
+  EXPECT_EQ(copied(all_to_all, 16, {.crowded = true}), 48u << 20);
+}
+
 class ShmCollectives : public testing::TestWithParam<int> {
  protected:
   CollectiveJob job(const Means& means, std::uint64_t salt, std::size_t segment_bytes) const {
@@ -274,8 +307,8 @@ TEST(ShmCollectiveFailures, AFailedCopyByTheKernelIsSaid) {
   const int failed =
       run_threads(3, job.segment_bytes, [&](int rank, SharedSegment segment, std::vector<ShmPeer> peers) {
         for (ShmPeer& peer : peers) peer.process = gone;
-        auto channel =
-            make_shm_channel(std::move(segment), peers, rank, 3, {.single_copy = true, .collective_single_copy_from = 1});
+        auto channel = make_shm_channel(std::move(segment), peers, rank, 3,
+                                        {.single_copy = true, .collective_single_copy_from = 1});
         Engine engine(by_kind({channel->get()}), {.yield = true});
         std::vector<std::byte> from(20000), to(20000);
         const Buffers buffers{{from.data(), to.data(), nullptr}};

@@ -225,5 +225,17 @@ TEST(CanReadProcess, OnlyWhereTheValueIsFound) {
   EXPECT_FALSE(can_read_process(gone, &value, value));
 }
 
+// The longest stages for as many ranks as a node's cores usually are, and never more than its memory bears.
+TEST(SharedSegment, RoomyOnesHaveTheLongestStages) {
+  for (const int ranks : {2, 16, 24})
+    EXPECT_EQ(detail::segment_shape(SharedSegment::roomy_bytes(ranks), ranks).control_block.stage_bytes,
+              detail::largest_stage)
+        << ranks << " ranks";
+  for (const int ranks : {2, 64, 200, 400}) {
+    EXPECT_GE(SharedSegment::roomy_bytes(ranks), SharedSegment::default_bytes(ranks));
+    EXPECT_LE(SharedSegment::roomy_bytes(ranks), std::max(std::size_t{64} << 20, SharedSegment::default_bytes(ranks)));
+  }
+}
+
 }  // namespace
 }  // namespace plait::tl

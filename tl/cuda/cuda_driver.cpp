@@ -1,112 +1,177 @@
 #include "tl/cuda/cuda_driver.h"
 
-#include <dlfcn.h>
-
 #include <array>
+#include <atomic>
+#include <cctype>
 #include <cstdint>
+#include <cstdio>
 #include <string>
+#include <utility>
+
+#include "tl/cuda/cuda_kernels.h"
+#include "tl/cuda/cuda_library.h"
+#include "tl/cuda/cuda_stream.h"
 
 namespace plait::tl {
 namespace {
 
-// As in cuda.h, which is seldom installed where Plait is built.
-using Outcome = int;
-using Address = unsigned long long;
-using Context = void*;
-using Stream = void*;
-constexpr Outcome success = 0;
-constexpr int attribute_context = 1, attribute_memory_type = 2, attribute_is_managed = 8, attribute_device = 9;
-constexpr unsigned device_memory = 2;
-// The calling thread's default stream: in order with the kernels that a program starts on default streams.
-Stream own_stream() { return reinterpret_cast<Stream>(std::uintptr_t{2}); }
+// CU_POINTER_ATTRIBUTE_...
+constexpr int attribute_context = 1, attribute_memory_type = 2, attribute_buffer_id = 7, attribute_is_managed = 8,
+              attribute_device = 9, attribute_range_begin = 11, attribute_range_bytes = 12;
+constexpr unsigned type_none = 0, type_device = 2;
 
-struct Functions {
-  Outcome (*pointer_attributes)(unsigned count, int* attributes, void** values, Address address) = nullptr;
-  Outcome (*current_context)(Context*) = nullptr;
-  Outcome (*push_context)(Context) = nullptr;
-  Outcome (*pop_context)(Context*) = nullptr;
-  Outcome (*primary_context)(Context*, int device) = nullptr;
-  Outcome (*copy)(Address to, Address from, std::size_t bytes, Stream stream) = nullptr;
-  Outcome (*synchronize)(Stream) = nullptr;
-  Outcome (*error_name)(Outcome, const char**) = nullptr;
+// What this thread was told of allocations, by their numbers, which are never given again: right also when an address
+// is freed and used again, as the driver is asked for the number each time.
+class KnownAllocations {
+ public:
+  const DeviceMemory* find(std::uint64_t allocation) const {
+    const DeviceMemory& memory = known_[allocation % known_.size()];
+    return allocation != 0 && memory.allocation == allocation ? &memory : nullptr;
+  }
+  void keep(const DeviceMemory& memory) {
+    if (memory.allocation != 0) known_[memory.allocation % known_.size()] = memory;
+  }
+
+ private:
+  std::array<DeviceMemory, 16> known_{};
 };
+thread_local constinit KnownAllocations known_allocations __attribute__((tls_model("initial-exec")));
 
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
+MemoryKind kind_of(unsigned type, unsigned managed) {
+  if (type == type_none) return MemoryKind::host;
+  if (managed != 0) return MemoryKind::managed;
+  return type == type_device ? MemoryKind::device : MemoryKind::pinned;
 }
-
-Address as_address(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 class CudaDriver final : public DeviceDriver {
  public:
-  explicit CudaDriver(const Functions& functions) : functions_(functions) {}
+  explicit CudaDriver(const Cuda& cuda) : cuda_(cuda) {
+    for (std::atomic<int>& node : nodes_) node.store(not_asked, std::memory_order_relaxed);
+  }
 
   const char* name() const override { return "CUDA"; }
 
   // Memory that the driver does not know has no type. A driver that nobody has initialised has given out no memory.
-  bool owns(const void* address) const override {
-    unsigned type = 0, managed = 0;
-    std::array<int, 2> attributes{attribute_memory_type, attribute_is_managed};
-    std::array<void*, 2> values{&type, &managed};
-    return functions_.pointer_attributes(attributes.size(), attributes.data(), values.data(), as_address(address)) ==
-               success &&
-           type == device_memory && managed == 0;
+  DeviceMemory memory_at(const void* address) const override {
+    unsigned type = type_none, managed = 0;
+    unsigned long long allocation = 0;
+    std::array<int, 3> attributes{attribute_memory_type, attribute_is_managed, attribute_buffer_id};
+    std::array<void*, 3> values{&type, &managed, &allocation};
+    if (!ask(attributes, values, address) || type == type_none) return {};
+    if (const DeviceMemory* known = known_allocations.find(allocation); known != nullptr) return *known;
+    DeviceMemory memory{.kind = kind_of(type, managed), .allocation = allocation};
+    describe(memory, address);
+    known_allocations.keep(memory);
+    return memory;
+  }
+
+  Result<std::unique_ptr<DeviceStream>> make_stream(const DeviceMemory& memory) const override {
+    return make_cuda_stream(cuda_, memory.context);
+  }
+
+  Result<std::unique_ptr<DeviceEvent>> make_event(const DeviceMemory& memory) const override {
+    return make_cuda_event(cuda_, memory.context);
+  }
+  Status record_program(DeviceEvent& event) const override { return record_in_program_stream(event); }
+
+  Status pin(void* address, std::size_t bytes) const override {
+    constexpr unsigned for_all_contexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
+    const Cuda::Outcome outcome =
+        CudaContext(cuda_, any_context()).then([&] { return cuda_.pin(address, bytes, for_all_contexts); }).outcome();
+    return outcome == Cuda::success ? Status() : cuda_.failure("pin " + std::to_string(bytes) + " bytes", outcome);
+  }
+  void unpin(void* address) const override {
+    CudaContext(cuda_, any_context()).then([&] { return cuda_.unpin(address); });
+  }
+
+  int near_node(const DeviceMemory& memory) const override {
+    if (memory.device < 0 || static_cast<std::size_t>(memory.device) >= nodes_.size()) return -1;
+    std::atomic<int>& known = nodes_[static_cast<std::size_t>(memory.device)];
+    int node = known.load(std::memory_order_relaxed);
+    if (node != not_asked) return node;
+    known.store(node = ask_for_node(memory.device), std::memory_order_relaxed);
+    return node;
+  }
+
+  bool has_kernels(const DeviceMemory& memory) const override {
+    bool usable = false;
+    CudaContext(cuda_, memory.context).then([&] {
+      usable = kernels_in(cuda_, memory.context).usable();
+      return Cuda::success;
+    });
+    return usable;
   }
 
   // The last step waits for the end also where the host's side is not pinned.
   Status copy(void* to, const void* from, std::size_t bytes) const override {
     if (bytes == 0) return {};
-    Context current = nullptr, pushed = nullptr;
-    Outcome result = functions_.current_context(&current);
-    if (result == success && current == nullptr) {
-      pushed = context_of(owns(to) ? to : from);
-      result = pushed != nullptr ? functions_.push_context(pushed) : result;
-    }
-    if (result == success) result = functions_.copy(as_address(to), as_address(from), bytes, own_stream());
-    if (result == success) result = functions_.synchronize(own_stream());
-    if (pushed != nullptr) functions_.pop_context(&pushed);
-    if (result == success) return {};
-    return {Code::unavailable,
-            "the CUDA driver could not copy " + std::to_string(bytes) + " bytes: " + error_text(result)};
+    const DeviceMemory target = memory_at(to);
+    const DeviceMemory memory = target.kind != MemoryKind::host ? target : memory_at(from);
+    CudaContext context(cuda_, context_for(memory));
+    context.then([&] { return cuda_.copy(as_address(to), as_address(from), bytes, program_stream()); }).then([&] {
+      return cuda_.synchronize(program_stream());
+    });
+    if (context.outcome() == Cuda::success) return {};
+    return cuda_.failure("copy " + std::to_string(bytes) + " bytes", context.outcome());
   }
 
  private:
-  // For a thread that has none, such as a helper of ours.
-  Context context_of(const void* address) const {
-    Context context = nullptr;
-    int device = 0;
-    std::array<int, 2> attributes{attribute_context, attribute_device};
-    std::array<void*, 2> values{&context, &device};
-    const Outcome known =
-        functions_.pointer_attributes(attributes.size(), attributes.data(), values.data(), as_address(address));
-    if (known == success && context == nullptr) functions_.primary_context(&context, device);
-    return context;
+  template <std::size_t count>
+  bool ask(std::array<int, count>& attributes, std::array<void*, count>& values, const void* address) const {
+    return cuda_.pointer_attributes(count, attributes.data(), values.data(), as_address(address)) == Cuda::success;
   }
 
-  std::string error_text(Outcome result) const {
-    const char* name = nullptr;
-    const std::string number = std::to_string(result);
-    return functions_.error_name(result, &name) == success && name != nullptr ? std::string(name) : "error " + number;
+  // As the system says of the device's slot.
+  int ask_for_node(int device) const {
+    std::array<char, 32> name{};
+    if (cuda_.bus_name(name.data(), static_cast<int>(name.size()) - 1, device) != Cuda::success) return -1;
+    for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    std::FILE* file = std::fopen((std::string("/sys/bus/pci/devices/") + name.data() + "/numa_node").c_str(), "re");
+    if (file == nullptr) return -1;
+    int node = -1;
+    if (std::fscanf(file, "%d", &node) != 1) node = -1;
+    std::fclose(file);
+    return node;
   }
 
-  Functions functions_;
+  // Where, and of which device and context: that of memory which has none, as of a pool, is the device's own.
+  void describe(DeviceMemory& memory, const void* address) const {
+    std::array<int, 2> of_owner{attribute_context, attribute_device};
+    std::array<void*, 2> owner{&memory.context, &memory.device};
+    static_cast<void>(ask(of_owner, owner, address));
+    if (memory.context == nullptr && memory.device >= 0) cuda_.primary_context(&memory.context, memory.device);
+    unsigned long long begin = 0;
+    std::array<int, 2> of_range{attribute_range_begin, attribute_range_bytes};
+    std::array<void*, 2> range{&begin, &memory.bytes};
+    if (ask(of_range, range, address))  // older drivers do not know
+      memory.begin = static_cast<std::uintptr_t>(begin);
+    else
+      memory.bytes = 0;
+  }
+
+  // The thread's own goes first: the program's default streams are in its order.
+  Cuda::Context context_for(const DeviceMemory& memory) const {
+    Cuda::Context current = nullptr;
+    return cuda_.current_context(&current) == Cuda::success && current != nullptr ? current : memory.context;
+  }
+  Cuda::Context any_context() const {
+    Cuda::Context current = nullptr;
+    if (cuda_.current_context(&current) != Cuda::success || current == nullptr) cuda_.primary_context(&current, 0);
+    return current;
+  }
+
+  static constexpr int not_asked = -2;
+  static constexpr std::size_t most_devices = 64;
+
+  Cuda cuda_;
+  mutable std::array<std::atomic<int>, most_devices> nodes_;
 };
 
 }  // namespace
 
 std::unique_ptr<DeviceDriver> open_cuda_driver(void* library) {
-  Functions functions;
-  const bool complete = find(library, "cuPointerGetAttributes", functions.pointer_attributes) &&
-                        find(library, "cuCtxGetCurrent", functions.current_context) &&
-                        find(library, "cuCtxPushCurrent_v2", functions.push_context) &&
-                        find(library, "cuCtxPopCurrent_v2", functions.pop_context) &&
-                        find(library, "cuDevicePrimaryCtxRetain", functions.primary_context) &&
-                        find(library, "cuMemcpyAsync", functions.copy) &&
-                        find(library, "cuStreamSynchronize", functions.synchronize) &&
-                        find(library, "cuGetErrorName", functions.error_name);
-  return complete ? std::make_unique<CudaDriver>(functions) : nullptr;
+  const std::optional<Cuda> cuda = Cuda::in(library);
+  return cuda ? std::make_unique<CudaDriver>(*cuda) : nullptr;
 }
 
 }  // namespace plait::tl

@@ -17,6 +17,7 @@
 
 #include "core/log.h"
 #include "tl/cuda/cuda_driver.h"
+#include "tl/device/library_watch.h"
 #include "tl/hip/hip_driver.h"
 
 namespace plait::tl {
@@ -24,6 +25,12 @@ namespace plait::tl {
 constinit detail::AddressRange detail::program_data;
 constinit std::uintptr_t detail::heap_begin = 0;
 thread_local constinit detail::AddressRange detail::own_stack;
+
+namespace {
+constinit std::atomic<std::uint64_t> not_known{0};
+}
+constinit std::atomic<std::uint64_t> detail::loaded_without_driver{~std::uint64_t{0}};
+constinit std::atomic<const std::atomic<std::uint64_t>*> detail::loaded{&not_known};
 
 namespace {
 
@@ -34,19 +41,15 @@ struct Kind {
 constexpr std::array<Kind, 2> kinds{{{"libcuda.so", open_cuda_driver}, {"libamdhip64.so", open_hip_driver}}};
 
 constinit std::array<std::atomic<const DeviceDriver*>, kinds.size()> drivers{};
-constinit std::atomic<std::int64_t> last_look{-1};            // tick
-constinit std::atomic<unsigned long long> libraries_seen{0};  // loaded since the process began
+constinit std::atomic<std::int64_t> last_look{-1};       // tick
+constinit std::atomic<std::uint64_t> libraries_seen{0};  // loaded since the process began
+constinit LibraryWatch watch;
 
 // Milliseconds apart; a read costs as little as a look at memory that the system shares.
 std::int64_t tick() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
-int count_libraries(dl_phdr_info* info, std::size_t, void* count) {
-  *static_cast<unsigned long long*>(count) = info->dlpi_adds;
-  return 1;
 }
 
 std::string_view file_name(const char* path) {
@@ -84,16 +87,37 @@ const DeviceDriver* look_for(const Kind& kind) {
   return driver.release();
 }
 
+bool any_driver() {
+  return std::ranges::any_of(drivers,
+                             [](const auto& driver) { return driver.load(std::memory_order_relaxed) != nullptr; });
+}
+
+// From now on a look at a word says whether there may be a driver, where that word is known.
+void watch_libraries(std::uint64_t libraries) {
+  const bool usable = watch.word() != nullptr && !any_driver();
+  detail::loaded_without_driver.store(usable ? libraries : ~std::uint64_t{0}, std::memory_order_relaxed);
+  detail::loaded.store(usable ? watch.word() : &not_known, std::memory_order_relaxed);
+}
+
+// Another thread may load one meanwhile: it is counted only behind the look that it came after.
 void look_for_drivers() {
   static constinit std::mutex looking;
   const std::scoped_lock lock(looking);
-  unsigned long long libraries = 0;
-  dl_iterate_phdr(count_libraries, &libraries);
-  if (libraries == libraries_seen.load(std::memory_order_relaxed)) return;
-  for (std::size_t i = 0; i < kinds.size(); ++i)
-    if (drivers[i].load(std::memory_order_relaxed) == nullptr)
-      drivers[i].store(look_for(kinds[i]), std::memory_order_release);
-  libraries_seen.store(libraries, std::memory_order_relaxed);
+  const std::uint64_t libraries = watch.look();
+  if (libraries != libraries_seen.load(std::memory_order_relaxed)) {
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      if (drivers[i].load(std::memory_order_relaxed) == nullptr)
+        drivers[i].store(look_for(kinds[i]), std::memory_order_release);
+    libraries_seen.store(libraries, std::memory_order_relaxed);
+  }
+  watch_libraries(libraries);
+}
+
+// Whether a driver may have been loaded since the last look.
+bool is_due() {
+  if (detail::loaded.load(std::memory_order_relaxed) != &not_known) return true;  // and the number has changed
+  const std::int64_t now = tick();
+  return last_look.exchange(now, std::memory_order_relaxed) != now;
 }
 
 void learn_own_stack() {
@@ -137,6 +161,8 @@ std::uintptr_t begin_of_heap() {
 }  // namespace
 
 void start_device_memory() {
+  static const bool found = (watch.start(), true);
+  static_cast<void>(found);
   dl_iterate_phdr(note_program_data, nullptr);
   detail::heap_begin = begin_of_heap();
   look_for_drivers();
@@ -147,18 +173,18 @@ const DeviceDriver* detail::device_of_other(const void* address) {
     learn_own_stack();
     if (own_stack.contains(address)) return nullptr;
   }
-  if (const std::int64_t now = tick(); now != last_look.load(std::memory_order_relaxed)) {
-    look_for_drivers();
-    last_look.store(now, std::memory_order_relaxed);
-  }
+  if (is_due()) look_for_drivers();
   for (const auto& driver : drivers)
     if (const DeviceDriver* found = driver.load(std::memory_order_acquire); found != nullptr && found->owns(address))
       return found;
   return nullptr;
 }
 
-bool has_device_driver() {
-  return std::ranges::any_of(drivers, [](const auto& driver) { return driver.load() != nullptr; });
+bool has_device_driver() { return any_driver(); }
+
+bool look_for_device_driver() {
+  look_for_drivers();
+  return any_driver();
 }
 
 }  // namespace plait::tl

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "tl/blocking_stream.h"
+
 namespace plait::tl {
 namespace {
 
@@ -38,11 +40,25 @@ class HipDriver final : public DeviceDriver {
 
   const char* name() const override { return "HIP"; }
 
-  bool owns(const void* address) const override {
+  // What it tells of an allocation is not asked for: nothing is kept of one.
+  DeviceMemory memory_at(const void* address) const override {
     Attributes found{};
-    return functions_.attributes(&found, address) == success && found.device_address != nullptr &&
-           found.host_address == nullptr && found.managed == 0;
+    if (functions_.attributes(&found, address) != success || found.device_address == nullptr) return {};
+    if (found.managed != 0) return {.kind = MemoryKind::managed, .device = found.device};
+    return {.kind = found.host_address == nullptr ? MemoryKind::device : MemoryKind::pinned, .device = found.device};
   }
+
+  Result<std::unique_ptr<DeviceStream>> make_stream(const DeviceMemory&) const override {
+    return std::unique_ptr<DeviceStream>(std::make_unique<BlockingStream>(*this));
+  }
+  Result<std::unique_ptr<DeviceEvent>> make_event(const DeviceMemory&) const override {
+    return std::unique_ptr<DeviceEvent>(std::make_unique<PassedEvent>());
+  }
+  Status record_program(DeviceEvent&) const override { return {}; }
+  Status pin(void*, std::size_t) const override { return {Code::unsupported, "the HIP runtime is not asked to pin"}; }
+  void unpin(void*) const override {}
+  int near_node(const DeviceMemory&) const override { return -1; }
+  bool has_kernels(const DeviceMemory&) const override { return false; }
 
   Status copy(void* to, const void* from, std::size_t bytes) const override {
     const int result = bytes == 0 ? success : functions_.copy(to, from, bytes, copy_default);

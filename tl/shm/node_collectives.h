@@ -32,6 +32,18 @@ struct ShmCollectives {
   std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0;
 };
 
+// Of the vector, or of the piece that is most.
+std::uint64_t longest_piece(const BoundShmCollective& collective);
+// By the kernel: whether each member first gets its share of what all want, and the others' from them.
+bool goes_by_shares(const BoundShmCollective& collective);
+// What the choice between the kernel's copies and the stages depends on besides the collective.
+struct CopyingRanks {
+  bool crowded = false;  // they share cores
+  bool roomy = false;    // their stages are as long as they can be
+};
+// What is compared with the size of one copy from which on the kernel's is faster than the stages.
+std::uint64_t copied_together(const BoundShmCollective& collective, const CopyingRanks& ranks);
+
 // What connects the members; the same on all of them. Lists are by local index.
 struct NodeCollectivesOptions {
   std::vector<ControlBlock> control_blocks;
@@ -186,8 +198,6 @@ class NodeCollectives {
   bool cut_by_taker() const;
   void begin_stages();
   void tell_rounds();
-  std::uint64_t longest_piece() const;
-  std::uint64_t copied_together() const;
   bool run_stages(bool& moved);
   bool run_one_part();
   bool can_copy_out() const;

@@ -20,23 +20,41 @@ constexpr std::uint64_t worked_between_looks = 1024 * 1024;
 
 }  // namespace
 
+bool goes_by_shares(const BoundShmCollective& collective) {
+  return collective.kind == ShmCollectiveKind::all_reduce ||
+         (collective.kind == ShmCollectiveKind::broadcast && collective.members.size() > 2);
+}
+
 // What is compared with the measured size of a copy: a piece, or a member's share of a vector. It counts half where the
 // ranks wait for each other between two copies, or reduce what was fetched first, and a broadcast counts whole, whose
 // stages the root fills before anybody reads. Measured by plait bench, 2 ranks, us in stages and by the kernel:
 // broadcast of 32 KiB 2.8 and 2.8, of 64 KiB 9.0 and 4.4; reduce of 48 KiB 5.9 and 6.1, of 64 KiB 12 and 8.9;
 // all_reduce of 64 KiB 16.5 and 17, of 96 KiB 21 and 23.
-std::uint64_t NodeCollectives::copied_together() const {
-  switch (collective_->kind) {
+//
+// With several ranks, a core each, it is another matter: who has the kernel read what others have it read at the same
+// time is held up, and long stages are worth more where all fill and read them at once. What each reads alone is pairs'
+// data, of which every rank has as many as there are ranks. 16 ranks with a core each (Xeon, 2 MiB of second-level
+// cache), us: broadcast of 64 KiB / 256 KiB / 1 MiB / 4 MiB all from the root 106 / 405 / 1556 / 5496, by shares 54 /
+// 111 / 382 / 1189, in stages of 16 KiB 17 / 69 / 276 / 1223, in stages of 128 KiB 13 / - / 190 / 764; all_reduce of 1
+// MiB / 4 MiB by the kernel 484 / 1805, in short stages 637 / 2753, in long ones 354 / 1595; all_to_all of 8 / 16 / 32
+// KiB a pair by the kernel 36 / 50 / 92, in stages 59 / 122 / 235.
+std::uint64_t copied_together(const BoundShmCollective& collective, const CopyingRanks& ranks) {
+  const std::uint64_t members = collective.members.size();
+  const bool in_long_stages = ranks.roomy && !ranks.crowded && members > 2;
+  switch (collective.kind) {
     case ShmCollectiveKind::broadcast:
-      return collective_->bytes;
+      if (!goes_by_shares(collective)) return collective.bytes;
+      return collective.bytes / members / (in_long_stages ? 16 : 4);
     case ShmCollectiveKind::reduce:
-      return collective_->bytes / members();
+      return collective.bytes / members;
     case ShmCollectiveKind::all_reduce:
-      return collective_->bytes / members() / 2;
+      return collective.bytes / members / (in_long_stages ? 8 : 2);
     case ShmCollectiveKind::reduce_scatter:
-      return longest_piece() / 2;
+      return longest_piece(collective) / 2;
+    case ShmCollectiveKind::all_to_all:
+      return ranks.crowded ? collective.bytes : collective.bytes * members / 2;
     default:
-      return longest_piece();
+      return longest_piece(collective);
   }
 }
 
@@ -44,7 +62,8 @@ std::uint64_t NodeCollectives::copied_together() const {
 // cores, all_reduce of 64 KiB / 256 KiB / 1 MiB in stages 0.34 / 1.5 / 8.1 ms, by the kernel 0.80 / 2.1 / 9.2;
 // broadcast 65 / 219 / 1446 us, 121 / 375 / 2193. What each reads alone does not: all_to_all of 64 KiB 6.3 ms, 3.7.
 bool NodeCollectives::kernel_pays() const {
-  if (copied_together() < kernel_from_) return false;
+  const CopyingRanks ranks{.crowded = crowded_, .roomy = shape_.stage_bytes >= largest_stage};
+  if (copied_together(*collective_, ranks) < kernel_from_) return false;
   const bool read_by_all = collective_->kind == ShmCollectiveKind::all_reduce ||
                            collective_->kind == ShmCollectiveKind::broadcast ||
                            collective_->kind == ShmCollectiveKind::all_gather;
@@ -76,7 +95,7 @@ void NodeCollectives::deliver(std::size_t member, std::uint64_t offset, const st
   });
 }
 
-// An all_reduce goes on when all members have their shares, which counts as one round.
+// By shares it goes on when all members have theirs, which counts as one round.
 bool NodeCollectives::run_by_kernel(bool& moved) {
   ++steps_.by_kernel;
   if (has_reduction())
@@ -85,7 +104,7 @@ bool NodeCollectives::run_by_kernel(bool& moved) {
     move_by_kernel();
   end_work();
   if (!failure_.ok()) return false;  // the others must not take this member's part for done
-  if (collective_->kind != ShmCollectiveKind::all_reduce) {
+  if (!goes_by_shares(*collective_)) {
     leave();
     return run_leaving(moved);
   }
@@ -138,12 +157,17 @@ void NodeCollectives::reduce_by_kernel() {
 
 // The others' shares of the result.
 void NodeCollectives::collect_shares() {
+  const bool broadcasts = collective_->kind == ShmCollectiveKind::broadcast;
+  if (broadcasts && is_root()) return;
   std::byte* to = contiguous_address(current_->memory);
   for_others([&](std::size_t member) {
     const std::uint64_t begin = share_offset(collective_->bytes, member),
                         end = share_offset(collective_->bytes, member + 1);
+    const Announcement& announced = announcements_[member];
+    const std::uint64_t from =
+        broadcasts && member == root() ? announced.source_address : announced.destination_address;
     by_pieces(begin, end, [&](std::uint64_t at, std::uint64_t bytes) {
-      note(read_remote(processes_[locals_[member]], announcements_[member].destination_address + at, to + at, bytes));
+      note(read_remote(processes_[locals_[member]], from + at, to + at, bytes));
     });
   });
 }
@@ -155,11 +179,16 @@ void NodeCollectives::move_by_kernel() {
   copy_own_piece();
   switch (collective_->kind) {
     case ShmCollectiveKind::broadcast: {
-      // The root hands one share to all, who fetch the others meanwhile.
+      if (goes_by_shares(*collective_)) {
+        const std::uint64_t begin = share_offset(collective_->bytes, self),
+                            end = share_offset(collective_->bytes, self + 1);
+        if (!is_root()) fetch(root(), begin, to + begin, end - begin);
+        return;
+      }
+      // The root hands one half to the other, who fetches the rest meanwhile.
       const std::uint64_t share = share_offset(collective_->bytes, 1);
       if (!is_root()) return fetch(root(), share, to + share, collective_->bytes - share);
-      for (std::size_t member = 0; member < members(); ++member)
-        if (member != self) deliver(member, 0, from, share);
+      for_others([&](std::size_t member) { deliver(member, 0, from, share); });
       return;
     }
     case ShmCollectiveKind::gather:

@@ -34,11 +34,11 @@ bool NodeCollectives::cut_by_taker() const {
          collective_->kind == ShmCollectiveKind::all_to_all;
 }
 
-// Of the vector, or of the piece that is most.
-std::uint64_t NodeCollectives::longest_piece() const {
-  if (!has_pieces(collective_->kind)) return collective_->bytes;
+std::uint64_t longest_piece(const BoundShmCollective& collective) {
+  if (!has_pieces(collective.kind)) return collective.bytes;
   std::uint64_t longest = 0;
-  for (std::size_t member = 0; member < members(); ++member) longest = std::max(longest, piece_bytes(member));
+  for (std::size_t member = 0; member + 1 < collective.piece_offsets.size(); ++member)
+    longest = std::max(longest, collective.piece_offsets[member + 1] - collective.piece_offsets[member]);
   return longest;
 }
 
@@ -54,7 +54,7 @@ void NodeCollectives::begin_stages() {
     takers_a_round_ = std::min(members(), shape_.stage_bytes / slice_);
   }
   const std::uint64_t parts = (members() + takers_a_round_ - 1) / takers_a_round_;
-  const std::uint64_t rounds = (longest_piece() + slice_ - 1) / slice_ * parts;
+  const std::uint64_t rounds = (longest_piece(*collective_) + slice_ - 1) / slice_ * parts;
   end_round_ = first_round_ + static_cast<std::uint32_t>(rounds);
   // What this member has no part in is as good as done.
   copied_in_ = copies_in() ? first_round_ : end_round_;

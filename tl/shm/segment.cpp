@@ -100,6 +100,13 @@ std::size_t SharedSegment::default_bytes(int ranks) {
   return (bytes + 4095) / 4096 * 4096;
 }
 
+std::size_t SharedSegment::roomy_bytes(int ranks) {
+  constexpr std::size_t most = std::size_t{64} << 20;
+  // Control blocks have half of a segment at most.
+  const std::size_t wanted = 2 * static_cast<std::size_t>(ranks) * detail::generous_control_bytes;
+  return std::max(default_bytes(ranks), std::min((wanted + 4095) / 4096 * 4096, most));
+}
+
 std::size_t SharedSegment::least_bytes(int ranks, std::size_t payload) {
   constexpr std::size_t ring_slots = 4, ring_area = 1024;
   const std::size_t control_block = detail::least_control_bytes + 2 * std::size_t{detail::control_areas} * payload;

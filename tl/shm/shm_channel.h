@@ -30,6 +30,9 @@ class SharedSegment {
   // Bytes for `ranks` local ranks: 2 MiB for two, at most 4 MiB + 64 KiB a rank (beyond some 170 ranks a node: what
   // make_shm_channel needs, 384 bytes for each ordered pair and 37 KiB for each rank).
   static std::size_t default_bytes(int ranks);
+  // With all that the ranks can use for shared-memory collectives, which pays where each has a core: some 2 MiB a rank,
+  // at most 64 MiB.
+  static std::size_t roomy_bytes(int ranks);
   // Bytes that do as well where no message, and no rank's part of a shared-memory collective, is longer than `payload`;
   // never more.
   static std::size_t least_bytes(int ranks, std::size_t payload);

@@ -81,6 +81,8 @@ const PreparedCall& look_up_in_pieces(MpiOperation& operation) {
     return decision;
   }
   operation.needs_host = calls_host(operation);
+  if (on_device(operation.request)) [[unlikely]]
+    follow_program(operation.request, operation.memory);
   note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
   return decision;
 }

@@ -103,6 +103,14 @@ int activate(MpiOperation& operation, MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
+// Where memory is short for it, what the start is to come after is what the call that made it came after.
+void follow_device(MpiOperation& operation) {
+  try {
+    follow_program(operation.request, operation.memory);
+  } catch (const std::exception&) {
+  }
+}
+
 int start_one(MpiOperation& operation, MPI_Request* request) {
   Persistence& persistence = operation.persistence;
   if (persistence.state.load(std::memory_order_acquire) != State::inactive)
@@ -122,6 +130,7 @@ int start_one(MpiOperation& operation, MPI_Request* request) {
   }
   note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
   note_latest(operation, persistence.handle);
+  if (on_device(operation.request)) follow_device(operation);
   own_progress().hand_over_start(operation);
   return MPI_SUCCESS;
 }

@@ -1,0 +1,282 @@
+// A rank of a job that SimGrid simulates (smpirun runs it): collectives as its MPI does them, by the algorithms that
+// --cfg=smpi/coll-selector names, and as Plait would, by the schedules of the plans that it chooses; in turn, in
+// simulated time. `plait simulate collective` runs this and reads what rank 0 prints: a line of JSON a row.
+//
+//   simulated_job --collectives allreduce,bcast --sizes 8,1048576 --ranks-per-node 16 [--nodes-per-switch 16]
+//                 --machine FILE [--only host|plait]
+//
+// Bytes are: of the vector (bcast, reduce, allreduce), of all ranks' together (allgather, reduce_scatter_block), of one
+// pair's message (alltoall). All ranks are actors of one process; they share what rank 0 has planned.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tuner/text/layer.h"
+#include "core/file.h"
+#include "core/units.h"
+#include "plan/choose/candidate.h"
+#include "plan/choose/planner.h"
+#include "plan/lower/proof.h"
+#include "tuner/simgrid/schedule_player.h"
+
+#include <smpi/smpi.h>
+
+namespace plait::tuner {
+namespace {
+
+struct Settings {
+  std::string collectives = "allreduce", sizes = "8,1M", machine, only;
+  int ranks_per_node = 1, nodes_per_switch = 0;
+};
+
+// A call of so many bytes, and what it needs of memory.
+struct Row {
+  plan::Call call;
+  std::size_t sent = 0, received = 0;
+};
+
+std::optional<Row> row_of(plan::Collective collective, std::size_t bytes, int ranks) {
+  using enum plan::Collective;
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t element = plan::reduces(collective) ? sizeof(float) : 1;
+  Row row{.call = {.collective = collective, .element_bytes = element}};
+  row.call.count = std::max<std::size_t>(bytes / element, 1);
+  switch (collective) {
+    case bcast:
+    case reduce:
+    case allreduce:
+      row.sent = row.received = row.call.count * element;
+      return row;
+    case allgather:
+    case reduce_scatter_block: {
+      row.call.count = std::max<std::size_t>(bytes / element / n, 1);
+      const std::size_t part = row.call.count * element;
+      row.sent = collective == allgather ? part : part * n;
+      row.received = collective == allgather ? part * n : part;
+      return row;
+    }
+    case alltoall:
+      row.sent = row.received = row.call.count * n;
+      return row;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Not backed by as much memory as it is long; messages between such blocks are not copied.
+class SharedBlock {
+ public:
+  explicit SharedBlock(std::size_t bytes)
+      : memory_(static_cast<std::byte*>(SMPI_SHARED_MALLOC(std::max<std::size_t>(bytes, 1)))) {}
+  ~SharedBlock() { SMPI_SHARED_FREE(memory_); }
+  SharedBlock(const SharedBlock&) = delete;
+  SharedBlock& operator=(const SharedBlock&) = delete;
+  std::byte* data() const { return memory_; }
+
+ private:
+  std::byte* memory_;
+};
+
+void run_host(const Row& row, std::byte* sent, std::byte* received) {
+  using enum plan::Collective;
+  const auto count = static_cast<int>(row.call.count);
+  switch (row.call.collective) {
+    case bcast:
+      MPI_Bcast(sent, count, MPI_BYTE, 0, MPI_COMM_WORLD);
+      return;
+    case reduce:
+      MPI_Reduce(sent, received, count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+      return;
+    case allreduce:
+      MPI_Allreduce(sent, received, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      return;
+    case allgather:
+      MPI_Allgather(sent, count, MPI_BYTE, received, count, MPI_BYTE, MPI_COMM_WORLD);
+      return;
+    case reduce_scatter_block:
+      MPI_Reduce_scatter_block(sent, received, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      return;
+    default:
+      MPI_Alltoall(sent, count, MPI_BYTE, received, count, MPI_BYTE, MPI_COMM_WORLD);
+  }
+}
+
+// Simulated seconds of the slowest rank, all having begun at one time; the second of two runs.
+template <class Run>
+double timed(Run&& run) {
+  constexpr double pause_s = 0.01;
+  double seconds = 0;
+  for (int round = 0; round < 2; ++round) {
+    double begin = MPI_Wtime(), latest = 0;
+    MPI_Allreduce(&begin, &latest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    latest += pause_s;
+    smpi_usleep(static_cast<useconds_t>((latest - MPI_Wtime()) * 1e6));
+    const double from = MPI_Wtime();
+    run();
+    double mine = MPI_Wtime() - from;
+    MPI_Allreduce(&mine, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  }
+  return seconds;
+}
+
+// ---- Plans ----
+
+Hierarchy hierarchy_of(const Settings& settings, int ranks) {
+  std::vector<topo::Location> locations(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    topo::Location& location = locations[static_cast<std::size_t>(rank)];
+    const int node = rank / settings.ranks_per_node;
+    location.host = {.high = 1, .low = static_cast<std::uint64_t>(node) + 1};
+    location.machine = static_cast<std::uint64_t>(node) + 1;
+    location.cores_allowed = settings.ranks_per_node;
+    location.core = rank % settings.ranks_per_node;
+    if (settings.nodes_per_switch > 0)
+      location.leaf_switch = static_cast<std::uint64_t>(node / settings.nodes_per_switch) + 1;
+  }
+  return Hierarchy::from_locations(locations);
+}
+
+// What rank 0 has found for a row, for all ranks.
+struct SharedPlan {
+  std::string name, problem;
+  std::optional<plan::LoweredPlan> lowered;
+};
+
+SharedPlan plan_for(const plan::Call& call, const Hierarchy& hierarchy, const plan::Machine& machine) {
+  SharedPlan found;
+  plan::PlannerOptions options;
+  options.host_when_faster = false;
+  options.warns = false;
+  options.machine = machine;
+  plan::Planner planner(hierarchy, 0, options);
+  const plan::Choice choice = planner.choose(call);
+  if (choice.plan == nullptr) {
+    found.problem = choice.reason;
+    return found;
+  }
+  found.name = choice.plan->name;
+  const plan::CandidateContext context{.hierarchy = hierarchy, .machine = machine};
+  const Result<plan::Candidate> candidate = plan::named_candidate(found.name, call, context);
+  if (!candidate.ok()) {
+    found.problem = candidate.status().message();
+    return found;
+  }
+  Result<plan::LoweredPlan> lowered =
+      plan::lower(*candidate, call.collective, call.root, call.commutative, hierarchy, planner.routes());
+  if (!lowered.ok()) {
+    found.problem = lowered.status().message();
+    return found;
+  }
+  found.lowered = std::move(*lowered);
+  return found;
+}
+
+// The plan stays rank 0's, who keeps it until all are done with it.
+const SharedPlan& share(SharedPlan& own, int rank) {
+  auto address = reinterpret_cast<std::uintptr_t>(rank == 0 ? &own : nullptr);
+  MPI_Bcast(&address, sizeof address, MPI_BYTE, 0, MPI_COMM_WORLD);
+  return *reinterpret_cast<const SharedPlan*>(address);
+}
+
+// ---- The job ----
+
+nlohmann::json measure(const Row& row, const Settings& settings, const Hierarchy& hierarchy,
+                       const plan::Machine& machine, int rank) {
+  nlohmann::json line;
+  if (settings.only != "plait") {
+    const SharedBlock sent(row.sent), received(row.received);
+    line["host"] = timed([&] { run_host(row, sent.data(), received.data()); });
+  }
+  if (settings.only == "host") return line;
+  SharedPlan own;
+  if (rank == 0) own = plan_for(row.call, hierarchy, machine);
+  const SharedPlan& shared = share(own, rank);
+  if (shared.lowered.has_value()) {
+    const plan::BoundSchedule schedule =
+        plan::bind(shared.lowered->schedules[static_cast<std::size_t>(rank)], shared.lowered->semantics, rank,
+                   plan::dense_placement(row.call));
+    std::uint64_t longest = std::max(row.sent, row.received);
+    const SharedBlock sent(longest), received(longest);
+    SchedulePlayer player(schedule, {.sent = sent.data(), .received = received.data()});
+    Status status;
+    line["plait"] = timed([&] { status = player.play(); });
+    if (!status.ok()) line["problem"] = status.message();
+  }
+  line["plan"] = shared.name;
+  if (!shared.problem.empty()) line["problem"] = shared.problem;
+  MPI_Barrier(MPI_COMM_WORLD);
+  return line;
+}
+
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+int run(const Settings& settings, int rank, int ranks) {
+  const auto fail = [&](const std::string& why) {
+    if (rank == 0) std::fprintf(stderr, "simulated_job: %s\n", why.c_str());
+    return 2;
+  };
+  plan::Machine machine = plan::default_machine();
+  if (!settings.machine.empty()) {
+    const Result<std::string> text = read_file(settings.machine, std::size_t{1} << 20);
+    if (!text.ok()) return fail(text.status().message());
+    Result<plan::Machine> parsed = plan::parse_machine(*text);
+    if (!parsed.ok()) return fail(settings.machine + ": " + parsed.status().message());
+    machine = std::move(*parsed);
+  }
+  const Hierarchy hierarchy = hierarchy_of(settings, ranks);
+  for (const std::string& name : parts_of(settings.collectives)) {
+    const std::optional<plan::Collective> collective = plan::collective_named(name);
+    for (const std::string& size : parts_of(settings.sizes)) {
+      const Result<std::size_t> bytes = parse_bytes(size);
+      const std::optional<Row> row = collective && bytes.ok() ? row_of(*collective, *bytes, ranks) : std::nullopt;
+      if (!row) return fail("'" + name + "' of '" + size + "' cannot be simulated");
+      nlohmann::json line = measure(*row, settings, hierarchy, machine, rank);
+      line["collective"] = name;
+      line["bytes"] = *bytes;
+      if (rank == 0) {
+        std::printf("%s\n", line.dump().c_str());
+        std::fflush(stdout);
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace plait::tuner
+
+int main(int argc, char** argv) {
+  plait::tuner::Settings settings;
+  CLI::App app("simulated_job");
+  app.add_option("--collectives", settings.collectives);
+  app.add_option("--sizes", settings.sizes);
+  app.add_option("--machine", settings.machine);
+  app.add_option("--only", settings.only)->check(CLI::IsMember({"host", "plait"}));
+  app.add_option("--ranks-per-node", settings.ranks_per_node)->check(CLI::PositiveNumber);
+  app.add_option("--nodes-per-switch", settings.nodes_per_switch)->check(CLI::NonNegativeNumber);
+  CLI11_PARSE(app, argc, argv);
+  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int code = plait::tuner::run(settings, rank, ranks);
+  MPI_Finalize();
+  return code;
+}
