@@ -49,10 +49,14 @@ assert found["measured"]["fused 2"][0]["same"], found["measured"]
 END
 grep -q '^| allreduce | 64 KiB |' "$place/output" || fail "no table of the peers"
 
+# By the C library of the pack, as on a machine whose own is too old.
+alone "$pack/device-check" "$place/by_loader" --short --stages peers,fused --own-c-library >"$place/output" || fail "$(cat "$place/output" "$place"/by_loader/*.txt)"
+grep -q 'the pack has its own' "$place/output" || fail "$(cat "$place/output")"
+
 # It must be able to fail, and say no.
 refused() { # pattern, arguments...
   local said
-  said=$("$pack/device-check" "${@:2}" 2>&1) && fail "device-check ${*:2}: not refused"
+  said=$("$pack/device-check" "${@:2}" --own-c-library 2>&1) && fail "device-check ${*:2}: not refused"
   [[ $said == *$1* ]] || fail "device-check ${*:2} said: $said"
 }
 refused "expected an empty folder" "$place/found"

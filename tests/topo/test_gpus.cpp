@@ -1,4 +1,5 @@
 // GPUs by a fake of NVML's functions, and where they are on machines that no machine here is (data/make_gpu_machines).
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -299,6 +300,13 @@ TEST(OwnGpu, IsWhatTheEnvironmentNames) {
   EXPECT_EQ(own_gpu(*gpus, "8"), -1);
   EXPECT_EQ(own_gpu(*gpus, gpus->at(5).uuid), 5);
   EXPECT_EQ(own_gpu(*gpus, "GPU-"), -1) << "names none";
+}
+
+TEST(OwnGpu, IsThatOfTheContext) {
+  void* driver = dlopen(PLAIT_FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(driver, nullptr) << dlerror();
+  EXPECT_EQ(detail::gpu_of_context(driver), "0000:a1:00.0") << "whatever number the process has for it";
+  dlclose(driver);
 }
 
 TEST(OwnGpu, NoDriverNoContext) {

@@ -167,14 +167,10 @@ Json gpus_json(const Result<GpuTopology>& found) {
   return json;
 }
 
-Result<std::vector<GpuFacts>> read_gpus(const std::string& path) {
-  constexpr std::size_t most_bytes = 16 << 20, most_gpus = 1024;
-  const auto text = read_file(path, most_bytes);
-  if (!text.ok()) return text.status();
-  const auto wrong = [&](const std::string& expected) {
-    return Status(Code::invalid, "'" + path + "': expected " + expected);
-  };
-  const Json json = Json::parse(*text, nullptr, false);
+Result<std::vector<GpuFacts>> parse_gpus(std::string_view text) {
+  constexpr std::size_t most_gpus = 1024;
+  const auto wrong = [](const std::string& expected) { return Status(Code::invalid, "expected " + expected); };
+  const Json json = Json::parse(text, nullptr, false);
   const Json* part = json.is_discarded() ? nullptr : part_of_gpus(json);
   if (part == nullptr || !part->is_object() || !part->contains("devices") || !(*part)["devices"].is_array())
     return wrong("what `plait topo --json` prints, or its member gpus");
@@ -184,6 +180,15 @@ Result<std::vector<GpuFacts>> read_gpus(const std::string& path) {
   for (std::size_t index = 0; index < devices.size(); ++index)
     if (!take_gpu(devices[index], gpus[index]))
       return wrong("devices[" + std::to_string(index) + "] with name, uuid, pci, bytes and links");
+  return gpus;
+}
+
+Result<std::vector<GpuFacts>> read_gpus(const std::string& path) {
+  constexpr std::size_t most_bytes = 16 << 20;
+  const auto text = read_file(path, most_bytes);
+  if (!text.ok()) return text.status();
+  auto gpus = parse_gpus(*text);
+  if (!gpus.ok()) return Status(Code::invalid, "'" + path + "': " + gpus.status().message());
   return gpus;
 }
 

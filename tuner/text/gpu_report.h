@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/status.h"
@@ -17,7 +18,9 @@ std::string gpus_text(const Result<GpuTopology>& found);
 nlohmann::ordered_json gpus_json(const Result<GpuTopology>& found);
 
 // What was recorded on another machine: what `plait topo --json` prints there, or of that a node's member `gpus`. What
-// is wrong with the file is `invalid`, with what is expected.
+// is wrong with it is `invalid`, with what is expected.
+Result<std::vector<GpuFacts>> parse_gpus(std::string_view text);
+// The same, of a file, which the Status names.
 Result<std::vector<GpuFacts>> read_gpus(const std::string& path);
 
 }  // namespace plait::tuner
