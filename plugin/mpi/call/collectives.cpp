@@ -4,6 +4,7 @@
 #include "plugin/mpi/call/enter.h"
 #include "plugin/mpi/call/enter_nonblocking.h"
 #include "plugin/mpi/call/enter_persistent.h"
+#include "plugin/mpi/call/on_host.h"
 #include "plugin/mpi/host/host.h"
 
 namespace plait::plugin::binding {
@@ -19,7 +20,14 @@ int call_if_there(Function function, All... all) {
 
 #define PLAIT_DEFINE(Name, name, parameters, arguments)                                                           \
   int name parameters {                                                                                           \
-    return enter(PLAIT_CALL(name, arguments, [&](MPI_Comm) { return host().name arguments; }), comm);             \
+    const auto on_host = [&](MPI_Comm) {                                                                          \
+      const auto call = [&] { return host().name arguments; };                                                    \
+      if (!host_may_need_copies()) [[likely]]                                                                     \
+        return call();                                                                                            \
+      const auto replace = [&](HostCopies& copies) { host_copies::name(copies, PLAIT_LIST arguments); };          \
+      return call_with_copies(comm, replace, call);                                                               \
+    };                                                                                                            \
+    return enter(PLAIT_CALL(name, arguments, on_host), comm);                                                     \
   }                                                                                                               \
   int i##name(PLAIT_LIST parameters, MPI_Request* request) {                                                      \
     const auto on_host = [&](MPI_Comm, MPI_Request* made) { return host().i##name(PLAIT_LIST arguments, made); }; \
