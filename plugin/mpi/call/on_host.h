@@ -4,10 +4,13 @@
 #include <mpi.h>
 
 #include <exception>
+#include <memory>
 #include <utility>
 
 #include "plugin/layer.h"
+#include "plugin/mpi/call/enter.h"
 #include "plugin/mpi/call/host_copies.h"
+#include "plugin/mpi/call/host_errand.h"
 #include "plugin/mpi/host/errors.h"
 
 namespace plait::plugin {
@@ -24,6 +27,37 @@ template <class Replace, class Call>
     if (code != MPI_SUCCESS) return code;
     const Status taken = copies.take();
     return taken.ok() ? code : raise_error_of_call(comm, taken);
+  } catch (const std::exception& exception) {
+    return raise_error_of_call(comm, status_of(exception));
+  }
+}
+
+// The same of a call that does not block, and of one that makes a persistent one, which `call(request)` makes.
+template <class Replace, class Call>
+[[gnu::noinline, gnu::cold]] int post_with_copies(Collective collective, MPI_Comm comm, Replace&& replace, Call&& call,
+                                                  MPI_Request* request) {
+  try {
+    auto errand = std::make_unique<HostErrand>();
+    replace(errand->copies);
+    if (!errand->copies.any()) return call(request);
+    if (const Status brought = errand->copies.bring(); !brought.ok()) return raise_error_of_call(comm, brought);
+    if (const int code = call(&errand->inner); code != MPI_SUCCESS) return code;
+    return post_errand(std::move(errand), collective, known_communicator(comm), request);
+  } catch (const std::exception& exception) {
+    return raise_error_of_call(comm, status_of(exception));
+  }
+}
+
+template <class Replace, class Call>
+[[gnu::noinline, gnu::cold]] int make_with_copies(Collective collective, MPI_Comm comm, Replace&& replace, Call&& call,
+                                                  MPI_Request* request) {
+  try {
+    auto errand = std::make_unique<HostErrand>();
+    replace(errand->copies);
+    if (!errand->copies.any()) return call(request);
+    if (const int code = call(&errand->inner); code != MPI_SUCCESS) return code;
+    errand->persistent = true;
+    return make_errand(std::move(errand), collective, known_communicator(comm), request);
   } catch (const std::exception& exception) {
     return raise_error_of_call(comm, status_of(exception));
   }
