@@ -23,7 +23,7 @@ int call_if_there(Function function, All... all) {
     const auto replace = [&](HostCopies& copies) { host_copies::name(copies, PLAIT_LIST arguments); };            \
     const auto on_host = [&](MPI_Comm) {                                                                          \
       const auto call = [&] { return host().name arguments; };                                                    \
-      return host_may_need_copies() ? call_with_copies(comm, replace, call) : call();                             \
+      return call_on_host(comm, replace, call);                                                                   \
     };                                                                                                            \
     return enter(PLAIT_CALL(name, arguments, on_host), comm);                                                     \
   }                                                                                                               \

@@ -32,6 +32,11 @@ template <class Replace, class Call>
   }
 }
 
+template <class Replace, class Call>
+[[gnu::always_inline]] inline int call_on_host(MPI_Comm comm, Replace&& replace, Call&& call) {
+  return host_may_need_copies() ? call_with_copies(comm, replace, call) : call();
+}
+
 // The same of a call that does not block, and of one that makes a persistent one, which `call(request)` makes.
 template <class Replace, class Call>
 [[gnu::noinline, gnu::cold]] int post_with_copies(Collective collective, MPI_Comm comm, Replace&& replace, Call&& call,
