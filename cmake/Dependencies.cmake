@@ -20,6 +20,10 @@ find_path(UCX_INCLUDE_DIR ucp/api/ucp.h REQUIRED)
 # Optional: the network of perf/train.
 pkg_check_modules(OPENBLAS IMPORTED_TARGET openblas)
 
+# Optional: plait simulate collective.
+find_library(SIMGRID_LIBRARY simgrid)
+find_path(SMPI_INCLUDE_DIR mpi.h PATHS /usr/include/smpi NO_DEFAULT_PATH)
+
 include(CheckLanguage)
 check_language(Fortran)
 if(CMAKE_Fortran_COMPILER)

@@ -30,8 +30,10 @@ struct FromDevice {
 struct ToDevice {
   tl::DeviceStream& stream;
   const std::byte* packed;
+  bool one_copy;  // is all that there is to be done for an event
 
   Status copy(std::byte* place, std::uint64_t at, std::size_t bytes) const {
+    if (one_copy && bytes <= tl::DeviceStream::longest_store) return stream.store(place, packed + at, bytes);
     return stream.copy(place, packed + at, bytes);
   }
   Status copy_rows(std::byte* place, std::size_t distance, std::uint64_t at, std::size_t bytes,
@@ -199,7 +201,7 @@ Status DeviceView::bring(tl::DeviceStream& stream, std::byte* packed, std::uint6
 
 Status DeviceView::take(tl::DeviceStream& stream, const std::byte* packed, std::uint64_t begin,
                         std::uint64_t end) const {
-  return move(ToDevice{stream, packed}, begin, end);
+  return move(ToDevice{stream, packed, runs_.empty() && parts_.size() == 1}, begin, end);
 }
 
 }  // namespace plait::runtime

@@ -1,6 +1,6 @@
 // plait simulate train: a measured contention model on more nodes than there are, by start-up and moved bytes (LIBRA
 // section V-D; docs/overlap.md). plait simulate steps: simulate_steps.h.
-// plait simulate fused: simulate_fused.h.
+// plait simulate fused: simulate_fused.h. plait simulate collective: simulate_collective.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,6 +17,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/node_counts.h"
 #include "tuner/commands/overlap_plan.h"
+#include "tuner/commands/simulate_collective.h"
 #include "tuner/commands/simulate_fused.h"
 #include "tuner/commands/simulate_steps.h"
 #include "tuner/picture/scale_picture.h"
@@ -72,9 +73,8 @@ class SimulateCommand : public Command {
  public:
   std::string_view name() const override { return "simulate"; }
   std::string_view summary() const override {
-    return "what training takes on more nodes, predicted: train, by LIBRA's reductions; steps, by joint plans; fused, "
-           "with "
-           "fused operators";
+    return "what is to be expected on more nodes: train, by LIBRA's reductions; steps, by joint plans; fused, with "
+           "fused operators; collective, in SimGrid, beside other MPIs' algorithms";
   }
 
   void add_options(CommandLine line) override {
@@ -104,11 +104,15 @@ class SimulateCommand : public Command {
     add_step_simulation(*steps_line_, steps_);
     fused_line_ = line.subcommand("fused", "a pass of a recommendation model, with and without fused operators");
     add_fused_simulation(*fused_line_, fused_);
+    collective_line_ =
+        line.subcommand("collective", "collectives in SimGrid, by Plait's plans and by other MPIs' algorithms");
+    add_collective_simulation(*collective_line_, collective_);
   }
 
   Result<int> run() override {
     if (steps_line_->was_given()) return simulate_steps(steps_);
     if (fused_line_->was_given()) return simulate_fused(fused_);
+    if (collective_line_->was_given()) return simulate_collective(collective_);
     const auto counts = parse_nodes(options_.nodes);
     if (!counts.ok()) return counts.status();
     if (options_.layers.size() > most_models) return {Code::invalid, "--layers: expected at most 16 models"};
@@ -242,7 +246,8 @@ class SimulateCommand : public Command {
   Options options_;
   StepSimulationOptions steps_;
   FusedSimulationOptions fused_;
-  std::optional<CommandLine> steps_line_, fused_line_;
+  CollectiveSimulationOptions collective_;
+  std::optional<CommandLine> steps_line_, fused_line_, collective_line_;
 };
 
 }  // namespace

@@ -30,8 +30,8 @@ class Traffic {
   explicit Traffic(const BoundShmCollective& collective) : collective_(collective) {}
 
   int phases() const {
-    const bool by_shares = collective_.kind == ShmCollectiveKind::all_reduce ||
-                           collective_.kind == ShmCollectiveKind::reduce;
+    const bool by_shares =
+        collective_.kind == ShmCollectiveKind::all_reduce || collective_.kind == ShmCollectiveKind::reduce;
     return by_shares && collective_.bytes > at_once_bytes ? 2 : 1;
   }
 

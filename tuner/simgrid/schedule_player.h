@@ -1,5 +1,5 @@
-// Plays a rank's schedule with messages of MPI's between simulated ranks (SimGrid's SMPI): what the engine sends is sent,
-// in its order and with its dependencies; nothing is computed, and nothing is in the messages.
+// Plays a rank's schedule with messages of MPI's between simulated ranks (SimGrid's SMPI): what the engine sends is
+// sent, in its order and with its dependencies; nothing is computed, and nothing is in the messages.
 #pragma once
 
 #include <mpi.h>

@@ -8,6 +8,7 @@
 // Bytes are: of the vector (bcast, reduce, allreduce), of all ranks' together (allgather, reduce_scatter_block), of one
 // pair's message (alltoall). All ranks are actors of one process; they share what rank 0 has planned.
 #include <mpi.h>
+#include <smpi/smpi.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -20,15 +21,12 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tuner/text/layer.h"
 #include "core/file.h"
 #include "core/units.h"
 #include "plan/choose/candidate.h"
 #include "plan/choose/planner.h"
-#include "plan/lower/proof.h"
 #include "tuner/simgrid/schedule_player.h"
-
-#include <smpi/smpi.h>
+#include "tuner/text/layer.h"
 
 namespace plait::tuner {
 namespace {
@@ -201,9 +199,8 @@ nlohmann::json measure(const Row& row, const Settings& settings, const Hierarchy
   if (rank == 0) own = plan_for(row.call, hierarchy, machine);
   const SharedPlan& shared = share(own, rank);
   if (shared.lowered.has_value()) {
-    const plan::BoundSchedule schedule =
-        plan::bind(shared.lowered->schedules[static_cast<std::size_t>(rank)], shared.lowered->semantics, rank,
-                   plan::dense_placement(row.call));
+    const plan::BoundSchedule schedule = plan::bind(shared.lowered->schedules[static_cast<std::size_t>(rank)],
+                                                    shared.lowered->semantics, rank, plan::dense_placement(row.call));
     std::uint64_t longest = std::max(row.sent, row.received);
     const SharedBlock sent(longest), received(longest);
     SchedulePlayer player(schedule, {.sent = sent.data(), .received = received.data()});

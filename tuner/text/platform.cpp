@@ -33,9 +33,9 @@ struct Unit {
   std::string_view name;
   double factor;
 };
-constexpr Unit rate_units[] = {{"TBps", 1e12}, {"GBps", 1e9},     {"MBps", 1e6},     {"kBps", 1e3},
+constexpr Unit rate_units[] = {{"TBps", 1e12},     {"GBps", 1e9},     {"MBps", 1e6},     {"kBps", 1e3},
                                {"Tbps", 1e12 / 8}, {"Gbps", 1e9 / 8}, {"Mbps", 1e6 / 8}, {"kbps", 1e3 / 8},
-                               {"Bps", 1},     {"bps", 1.0 / 8}};
+                               {"Bps", 1},         {"bps", 1.0 / 8}};
 constexpr Unit time_units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
 
 template <std::size_t N>
@@ -77,18 +77,21 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
   platform.far_latency_s = 2 * platform.link_latency_s;
   if (topology == "FAT_TREE") {
     if (!shaped({1, 2, 2, 2}) || parts[0][0] != 2)
-      return refused("topo_parameters: \"" + parameters + "\": expected a tree of two levels, such as 2;32,128;1,16;1,1");
+      return refused("topo_parameters: \"" + parameters +
+                     "\": expected a tree of two levels, such as 2;32,128;1,16;1,1");
     platform.group = parts[1][0];
     platform.group_rate = platform.link_rate * parts[2][1] * parts[3][1];
     platform.far_latency_s = 4 * platform.link_latency_s;
   } else if (topology == "DRAGONFLY") {
     if (!shaped({2, 2, 2, 1}))
-      return refused("topo_parameters: \"" + parameters + "\": expected groups, chassis, routers and nodes, such as 65,1;4,1;16,1;1");
+      return refused("topo_parameters: \"" + parameters +
+                     "\": expected groups, chassis, routers and nodes, such as 65,1;4,1;16,1;1");
     platform.group = parts[1][0] * parts[2][0] * parts[3][0];
     platform.group_rate = platform.link_rate * parts[0][1] * std::max(parts[0][0] - 1, 1);
     platform.far_latency_s = 7 * platform.link_latency_s;  // to the node's router and from it, two within each group
   } else if (topology == "TORUS") {
-    if (parts.size() != 1) return refused("topo_parameters: \"" + parameters + "\": expected lengths, such as 16,16,16");
+    if (parts.size() != 1)
+      return refused("topo_parameters: \"" + parameters + "\": expected lengths, such as 16,16,16");
     platform.group = parts[0][0];
     double hops = 0;
     for (const int length : parts[0]) hops += length / 4.0;
@@ -124,9 +127,9 @@ Result<Platform> read_platform(std::string_view text) {
     double* value;
     bool is_rate;
   };
-  for (const Field& field : {Field{"bw", &platform.link_rate, true}, Field{"lat", &platform.link_latency_s, false},
-                             Field{"loopback_bw", &platform.near_rate, true},
-                             Field{"loopback_lat", &platform.near_latency_s, false}}) {
+  for (const Field& field :
+       {Field{"bw", &platform.link_rate, true}, Field{"lat", &platform.link_latency_s, false},
+        Field{"loopback_bw", &platform.near_rate, true}, Field{"loopback_lat", &platform.near_latency_s, false}}) {
     const Result<double> found =
         field.is_rate ? quantity(element, field.name, rate_units) : quantity(element, field.name, time_units);
     if (!found.ok()) return found.status();

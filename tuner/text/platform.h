@@ -1,5 +1,5 @@
-// A simulated machine's network: what a file of SimGrid's says of it, what plans are chosen by there, and what it leaves
-// a collective at least. Pure.
+// A simulated machine's network: what a file of SimGrid's says of it, what plans are chosen by there, and what it
+// leaves a collective at least. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace plait::tuner {
 
 // Of equal nodes behind one kind of links.
 struct Platform {
-  std::string id;         // "fat-tree"
-  std::string prefix;     // of a node's name: "node-"
-  std::string suffix;     // behind its number
-  int first = 0;          // the first node's number
+  std::string id;      // "fat-tree"
+  std::string prefix;  // of a node's name: "node-"
+  std::string suffix;  // behind its number
+  int first = 0;       // the first node's number
   int nodes = 0;
-  double link_rate = 0;   // bytes a second in each direction: of a node's network card, too
+  double link_rate = 0;  // bytes a second in each direction: of a node's network card, too
   double link_latency_s = 0;
-  double near_rate = 0;   // between two ranks of a node
+  double near_rate = 0;  // between two ranks of a node
   double near_latency_s = 0;
   // Nodes that hang together: on a leaf switch of a fat tree, in a group of a dragonfly, in a row of a torus; 0: the
   // network has no such groups.
   int group = 0;
-  double group_rate = 0;  // bytes a second that all nodes of a group together send to others
+  double group_rate = 0;     // bytes a second that all nodes of a group together send to others
   double far_latency_s = 0;  // between nodes of different groups
 
   std::string node_name(int node) const { return prefix + std::to_string(first + node) + suffix; }
