@@ -285,6 +285,21 @@ TEST(GpuLevels, ProcessorsTellRanksApartFirst) {
   EXPECT_EQ(Hierarchy::from_locations(locations).describe(), "[2 package, 4 core]");
 }
 
+TEST(GpuLevels, PlansHaveRoomForAllOfThem) {
+  std::vector<Location> locations(256);
+  for (int rank = 0; rank < 256; ++rank) {
+    Location& location = locations[static_cast<std::size_t>(rank)];
+    location.host.low = static_cast<std::uint64_t>(rank & 1);
+    location.island = rank >> 1 & 1;
+    location.package = rank >> 1 & 3;
+    location.numa = rank >> 1 & 7;
+    location.l3 = rank >> 1 & 15;
+    location.core = rank >> 1 & 31;
+    location.gpu = rank >> 1 & 63;
+  }
+  EXPECT_EQ(Hierarchy::from_locations(locations).describe(), "[2 node, 2 island, 2 package, 2 numa, 2 l3, 8 rank]");
+}
+
 TEST(GpuLevels, RanksOfOneGpu) {
   auto locations = ranks_on("pcie4", 1);
   locations.insert(locations.end(), locations.begin(), locations.end());
