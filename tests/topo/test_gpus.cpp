@@ -232,6 +232,15 @@ TEST(GpuMachines, TwoIslands) {
   EXPECT_EQ(nearest(found, 6), Names{"mlx5_1"});
 }
 
+TEST(GpuMachines, RecordedVirtualMachine) {
+  const GpuTopology found = machine("h200_vm");
+  ASSERT_EQ(found.gpus.size(), 1u);
+  EXPECT_TRUE(found.islands.empty());
+  EXPECT_EQ(found.gpus[0].numa, 0);
+  EXPECT_EQ(nearest(found, 0), Names{"eth0"});
+  EXPECT_EQ(found.gpus[0].nics[0], Nearness::host_bridge);
+}
+
 TEST(GpuMachines, WithoutPciDevicesPlacesAreUnknown) {
   const auto gpus = tuner::read_gpus(data("dgx_h100.gpus.json"));
   const auto found = locate_gpus({TopologySource::Kind::synthetic, "package:2 core:4 pu:1"}, *gpus);
