@@ -17,6 +17,7 @@
 #include "plugin/mpi/call/collectives.h"
 #include "plugin/mpi/call/enter.h"
 #include "plugin/mpi/call/lifecycle.h"
+#include "plugin/mpi/call/on_host.h"
 #include "plugin/mpi/communicator/communicator.h"
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/request/operation.h"
@@ -191,7 +192,13 @@ void plait_ompi_persistent_freed(MPI_Request request) { plait::plugin::request_f
     } catch (const std::exception& exception) {                                                      \
       return plait::plugin::leave_call(comm, nullptr, exception);                                    \
     }                                                                                                \
-    const auto on_host = [&](MPI_Comm) { return plait::plugin::host().name arguments; };             \
+    const auto on_host = [&](MPI_Comm) {                                                             \
+      const auto replace = [&](plait::plugin::HostCopies& copies) {                                  \
+        plait::plugin::host_copies::name(copies, PLAIT_LIST arguments);                              \
+      };                                                                                             \
+      const auto call = [&] { return plait::plugin::host().name arguments; };                        \
+      return plait::plugin::call_on_host(comm, replace, call);                                       \
+    };                                                                                               \
     return plait::plugin::enter(PLAIT_CALL(name, arguments, on_host), comm, communicator);           \
   }                                                                                                  \
   int plait_ompi_binding_i##name(PLAIT_LIST parameters, MPI_Request* request) {                      \

@@ -18,6 +18,7 @@ void clear(Operation& operation) {
     operation.membership = {};  // else nothing was set
   operation.prepared.reset();
   operation.execution = {};
+  operation.errand.reset();
   operation.laid_out = operation.running = operation.failed = operation.needs_host = false;
   operation.complete.store(false, std::memory_order_relaxed);
   operation.begin_ns = 0;

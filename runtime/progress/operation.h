@@ -5,17 +5,29 @@
 #include <cstdint>
 #include <memory>
 
+#include "runtime/device/call_memory.h"
 #include "runtime/execution/communicator.h"
 #include "runtime/execution/execution.h"
 #include "runtime/execution/neighbor_exchange.h"
 #include "runtime/execution/pair_exchange.h"
 #include "runtime/execution/request.h"
-#include "runtime/device/call_memory.h"
 #include "runtime/layer.h"
 #include "runtime/progress/membership.h"
 #include "runtime/team/schedule_cache.h"
 
 namespace plait::runtime {
+
+// What the caller's own library does of a call, in place of an execution: the operation is over when that is.
+class Errand {
+ public:
+  virtual ~Errand() = default;
+  // Of a persistent one, each time. Returns a code of the caller's.
+  virtual int start() noexcept { return 0; }
+  // Whether it is over. Called where the host may be called.
+  virtual bool turn() noexcept = 0;
+  // After that: what is left to do. Returns a code of the caller's.
+  virtual int end() noexcept = 0;
+};
 
 struct Operation {
   virtual ~Operation();
@@ -38,6 +50,7 @@ struct Operation {
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
   std::unique_ptr<NeighborExchange> neighbors;  // likewise; has taken a call that is prepared
   CallMemory memory;
+  std::unique_ptr<Errand> errand;  // nullptr: it runs here
   bool running = false;
   bool failed = false;      // for OperationQueue::failure
   bool needs_host = false;  // some part of it calls the host: only a thread that may do so moves it on

@@ -64,6 +64,8 @@ Result<bool> move_on(Operation& operation, bool may_call_host) {
 
 // True when the operation has come to its end. What a start throws, for want of memory, is a failure like others.
 bool move_to_end(Operation& operation, bool may_call_host) {
+  if (operation.errand != nullptr) [[unlikely]]
+    return operation.errand->turn();
   Communicator& communicator = *operation.communicator;
   Status failure;
   try {
@@ -94,6 +96,8 @@ void fail(Operation& operation) {
 
 // Nothing may be thrown through the host, which called.
 int give_results(Operation& operation) {
+  if (operation.errand != nullptr) [[unlikely]]
+    return operation.errand->end();
   try {
     return finish(operation.request, operation.execution);
   } catch (const std::exception& exception) {
@@ -111,6 +115,7 @@ void break_space(Operation& operation) {
 }
 
 void note_time(Operation& operation) {
+  if (operation.errand != nullptr) return;  // counted as the host's
   if (operation.begin_ns == 0 && operation.communicator->team->trace == nullptr) return;
   try {
     record_operation(operation);
@@ -228,9 +233,9 @@ int Progress::run_queue(Communicator& communicator, bool may_call_host) {
       break;
     }
     const bool complete = move_to_end(operation, may_call_host);
-    if (complete || communicator.team->engine.moved())
+    if (complete || (operation.errand == nullptr && communicator.team->engine.moved()))
       ++moved;
-    else if (may_call_host && ++queue.idle_turns % notice_every == 0)
+    else if (operation.errand == nullptr && may_call_host && ++queue.idle_turns % notice_every == 0)
       communicator.team->look_at_notice();
     if (!complete) break;
     take_out(queue, operation, may_call_host);

@@ -27,7 +27,7 @@ struct Options {
   const char* driver = "libcuda.so.1";
   const char* json = nullptr;
   double seconds = 20;
-  std::size_t most = std::size_t{64} << 20;
+  std::size_t least = 8, most = std::size_t{64} << 20;
   bool several = false;
 };
 
@@ -46,6 +46,7 @@ Options read(int argc, char** argv) {
     if (name == "--driver") options.driver = argv[++i];
     if (name == "--json") options.json = argv[++i];
     if (name == "--seconds") options.seconds = std::atof(argv[++i]);
+    if (name == "--least") options.least = bytes_of(argv[++i]);
     if (name == "--most") options.most = bytes_of(argv[++i]);
   }
   return options;
@@ -174,7 +175,7 @@ int run(int argc, char** argv) {
   }
   Table table(options);
   table.head();
-  for (std::size_t bytes = 8; bytes <= options.most; bytes = bytes == 8 ? 4096 : bytes * 4) measure(table, bytes);
+  for (std::size_t bytes = options.least; bytes <= options.most; bytes = bytes == 8 ? 4096 : bytes * 4) measure(table, bytes);
   if (!table.write()) return 1;
   if (rank == 0) std::printf("device_rates: done\n");
   return 0;

@@ -25,7 +25,7 @@ constinit Pool pool;
 // for it.
 void note_complete(Recorder& to, const MpiOperation& operation) {
   const std::uint64_t now_ns = tl::monotonic_ns();
-  const bool persistent = operation.space != nullptr;
+  const bool persistent = is_persistent(operation);
   const std::uint64_t key = key_of(persistent ? operation.persistence.handle : operation.handle);
   to.note_complete(key, now_ns);
   if (persistent && host().make_persistent_request != nullptr) to.add_wait(key, {now_ns, now_ns});
@@ -36,7 +36,7 @@ void note_complete(Recorder& to, const MpiOperation& operation) {
 void MpiOperation::tell() noexcept {
   if (Recorder* to = recorder(); to != nullptr) [[unlikely]]
     note_complete(*to, *this);
-  if (space != nullptr)
+  if (is_persistent(*this))
     persistence.conclude_start(*this);
   else if (abandoned)
     give_back(this);
@@ -70,6 +70,7 @@ MpiOperation* take_idle_operations() {
 void give_back(MpiOperation* operation) {
   operation->types.release();
   operation->persistence.handle = MPI_REQUEST_NULL;
+  operation->persistence.conclude_start = nullptr;
   operation->persistence.state.store(Persistence::State::inactive, std::memory_order_relaxed);
   operation->abandoned = false;
   clear(*operation);

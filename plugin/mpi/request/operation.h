@@ -40,6 +40,8 @@ struct MpiOperation final : Operation {
   bool abandoned = false;  // the program freed the request before the end, and the host has let go of it at once
 };
 
+inline bool is_persistent(const MpiOperation& operation) { return operation.persistence.conclude_start != nullptr; }
+
 // A request as a key: a pointer or an integer, by MPI.
 inline std::uintptr_t key_of(MPI_Request request) { return (std::uintptr_t)request; }
 

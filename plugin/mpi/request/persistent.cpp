@@ -111,10 +111,24 @@ void follow_device(MpiOperation& operation) {
   }
 }
 
+// The host begins before the program's request is active: what fails then is the start's.
+int start_errand(MpiOperation& operation, MPI_Request* request) {
+  const int started = operation.errand->start();
+  if (started != MPI_SUCCESS) return raise_error_of_call(raising(*operation.communicator), started);
+  if (const int error = activate(operation, request); error != MPI_SUCCESS) return error;
+  operation.error = MPI_SUCCESS;
+  operation.complete.store(false, std::memory_order_relaxed);
+  operation.persistence.state.store(State::active, std::memory_order_relaxed);
+  own_progress().hand_over(operation);
+  return MPI_SUCCESS;
+}
+
 int start_one(MpiOperation& operation, MPI_Request* request) {
   Persistence& persistence = operation.persistence;
   if (persistence.state.load(std::memory_order_acquire) != State::inactive)
     return of_binding() ? MPI_ERR_REQUEST : host().start(request);
+  if (operation.errand != nullptr) [[unlikely]]
+    return start_errand(operation, request);
   Communicator& communicator = *operation.communicator;
   if (is_broken(communicator))
     return raise_error(raising(communicator), communicator.error != MPI_SUCCESS ? communicator.error : MPI_ERR_OTHER);
@@ -147,6 +161,17 @@ PersistentSpace* persistent_space(MpiCommunicator& communicator, const char*& re
   PersistentSpace& space = *communicator.persistent;
   reason = space.communicator().host_reason;
   return hosts_for_good(space.communicator()) ? nullptr : &space;
+}
+
+int make_host_request(MpiOperation& operation, MPI_Request* request) {
+  operation.persistence.conclude_start = conclude_start;
+  operation.needs_host = true;
+  const int error = make_handle(operation);
+  if (error == MPI_SUCCESS)
+    *request = operation.persistence.handle;
+  else
+    forget(operation);
+  return error;
 }
 
 void decline_request(PersistentSpace& space) { static_cast<void>(space.take_slot(nullptr, false)); }

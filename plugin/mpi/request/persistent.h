@@ -17,6 +17,9 @@ namespace plait::plugin {
 PersistentSpace* persistent_space(MpiCommunicator& communicator, const char*& reason);
 
 // For a rank that has no memory to take part in one that the others may make. Collective; blocks.
+// A request of a call that the host carries out, each start of it by the operation's errand. Returns an MPI error code.
+int make_host_request(MpiOperation& operation, MPI_Request* request);
+
 void decline_request(PersistentSpace& space);
 
 // Makes the program's request for what was prepared. Collective; blocks. `operation.reason` says why the host must take

@@ -130,7 +130,7 @@ bool of_binding() { return host().make_persistent_request != nullptr; }
 // Returns what the operation ran on.
 std::shared_ptr<PersistentSpace> forget(MpiOperation& operation) {
   std::shared_ptr<PersistentSpace> space = std::move(operation.space);
-  space->give_slot_back(operation.slot);
+  if (space != nullptr) space->give_slot_back(operation.slot);
   if (operation.persistence.tag != 0) give_tag_back(std::exchange(operation.persistence.tag, 0));
   give_back(&operation);
   return space;
@@ -163,7 +163,7 @@ void conclude_start(MpiOperation& operation) {
   if (kept && !gone) return;
   std::shared_ptr<PersistentSpace> space = forget(operation);
   const auto lock = registry().lock();
-  registry().abandoned.push_back(std::move(space));
+  if (space != nullptr) registry().abandoned.push_back(std::move(space));
 }
 
 std::vector<MpiOperation*> take_all() {
