@@ -118,20 +118,19 @@ def built(program, preset="release", folder=None):
 
 
 def cores_and_threads():
-    """Those that this process may use: cores, and their processing units. What a machine does not say of its threads counts as a
-    core each."""
+    """Those that this process may use: cores, as far as the system knows which threads share one, and their processing units."""
     cores, threads = set(), os.sched_getaffinity(0)
     for thread in threads:
         try:
             with open(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list", encoding="ascii") as file:
                 cores.add(file.read().strip())
         except OSError:
-            cores.add(thread)
+            return 0, len(threads)
     return len(cores), len(threads)
 
 
 class Node:
-    """This machine. Bound ranks have a core each, or a thread of one where there are more ranks than cores."""
+    """This machine. Bound ranks have a core each, or a thread of one where there are more ranks than cores, or cores are unknown."""
 
     def __init__(self, ranks, bind=False):
         self.ranks, self.bind = ranks, bind

@@ -155,7 +155,9 @@ Hierarchy Hierarchy::from_locations(std::span<const Location> locations) {
       {LevelKind::core, &Location::core},
       {LevelKind::gpu, &Location::gpu},
   }};
+  const std::size_t outside = grouping.levels.size();
   for (const auto& [kind, member] : within_node) {
+    if (grouping.levels.size() - outside + 1 == most_levels_within_node) break;
     const auto key_of = [&, index = member](int rank) { return locations[rank].*index; };
     grouping.split(kind, key_of, [&](int rank) { return key_of(rank) >= 0; });
   }

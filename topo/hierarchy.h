@@ -14,6 +14,10 @@ namespace plait::topo {
 enum class LevelKind : std::uint8_t { leaf_switch, node, island, package, numa, l3, core, gpu, rank };
 std::string_view name(LevelKind kind);  // "switch", "node", ...
 
+// Of a hierarchy; plans and shapes have no room for more. Where a machine has more of them, the innermost but `rank`
+// are left out.
+inline constexpr std::size_t most_levels_within_node = 5;
+
 // One level: how each group of the level above is split. Virtual ranks (vranks) are positions in that order, 0 ..
 // ranks-1.
 struct Level {

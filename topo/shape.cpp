@@ -14,7 +14,6 @@ namespace plait::topo {
 namespace {
 
 constexpr std::int64_t most_ranks = std::int64_t{1} << 16;
-constexpr std::size_t most_inner_levels = 5;  // package, numa, l3, core, rank
 constexpr double most_siblings = 1 << 20;
 
 template <class Number>
@@ -123,7 +122,7 @@ std::optional<Numbers> even_numbers(std::string_view text) {
     ranks *= (*given)[i];
     if (i == 0 || (*given)[i] > 1) numbers.even.push_back((*given)[i]);
   }
-  if (ranks > most_ranks || numbers.even.size() > 1 + most_inner_levels) return std::nullopt;
+  if (ranks > most_ranks || numbers.even.size() > 1 + most_levels_within_node) return std::nullopt;
   // A switch of one node says nothing.
   if (numbers.even.front() == 1) numbers.even.front() = std::exchange(numbers.switches, 1);
   return numbers;
@@ -183,7 +182,7 @@ std::string even_text(const Hierarchy& hierarchy) {
     else
       numbers.push_back(level.cardinality);
   }
-  return numbers.size() > 1 + most_inner_levels ? std::string() : even_text(switches, numbers);
+  return numbers.size() > 1 + most_levels_within_node ? std::string() : even_text(switches, numbers);
 }
 
 }  // namespace

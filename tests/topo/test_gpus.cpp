@@ -232,6 +232,15 @@ TEST(GpuMachines, TwoIslands) {
   EXPECT_EQ(nearest(found, 6), Names{"mlx5_1"});
 }
 
+TEST(GpuMachines, RecordedVirtualMachine) {
+  const GpuTopology found = machine("h200_vm");
+  ASSERT_EQ(found.gpus.size(), 1u);
+  EXPECT_TRUE(found.islands.empty());
+  EXPECT_EQ(found.gpus[0].numa, 0);
+  EXPECT_EQ(nearest(found, 0), Names{"eth0"});
+  EXPECT_EQ(found.gpus[0].nics[0], Nearness::host_bridge);
+}
+
 TEST(GpuMachines, WithoutPciDevicesPlacesAreUnknown) {
   const auto gpus = tuner::read_gpus(data("dgx_h100.gpus.json"));
   const auto found = locate_gpus({TopologySource::Kind::synthetic, "package:2 core:4 pu:1"}, *gpus);
@@ -283,6 +292,21 @@ TEST(GpuLevels, ProcessorsTellRanksApartFirst) {
     locations[rank].core = static_cast<int>(rank);
   }
   EXPECT_EQ(Hierarchy::from_locations(locations).describe(), "[2 package, 4 core]");
+}
+
+TEST(GpuLevels, PlansHaveRoomForAllOfThem) {
+  std::vector<Location> locations(256);
+  for (int rank = 0; rank < 256; ++rank) {
+    Location& location = locations[static_cast<std::size_t>(rank)];
+    location.host.low = static_cast<std::uint64_t>(rank & 1);
+    location.island = rank >> 1 & 1;
+    location.package = rank >> 1 & 3;
+    location.numa = rank >> 1 & 7;
+    location.l3 = rank >> 1 & 15;
+    location.core = rank >> 1 & 31;
+    location.gpu = rank >> 1 & 63;
+  }
+  EXPECT_EQ(Hierarchy::from_locations(locations).describe(), "[2 node, 2 island, 2 package, 2 numa, 2 l3, 8 rank]");
 }
 
 TEST(GpuLevels, RanksOfOneGpu) {
