@@ -145,7 +145,9 @@ void emit_leaders(Builder& builder, const Hierarchy& hierarchy) {
   }
 }
 
-void emit_together(Builder& builder, const Hierarchy& hierarchy) { together_within(builder, vranks_of(hierarchy), 0); }
+void emit_together(Builder& builder, const Hierarchy& hierarchy) {
+  for (const int chunk : builder.chunks()) together_within(builder, vranks_of(hierarchy), chunk);
+}
 
 int most_ranks_on_a_node(const Hierarchy& hierarchy) {
   std::size_t most = 0;

@@ -38,7 +38,8 @@ class Differences {
                              .siblings = context_.siblings,
                              .chunk_bytes = context_.chunk_bytes,
                              .rails = context_.rails,
-                             .shared_memory = context_.shared_memory};
+                             .shared_memory = context_.shared_memory,
+                             .staged = context_.staged};
     const Result<Candidate> candidate = named_candidate(plan_, call_, changed);
     if (!candidate.ok()) return candidate.status();
     return candidate->seconds;

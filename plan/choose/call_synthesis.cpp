@@ -13,6 +13,9 @@ namespace {
 constexpr int most_chunks = 64;
 constexpr double shortest_chunk_bytes = 16 << 10;
 constexpr double longest_message_bytes = 64 << 10;
+// Each end of a pipeline of so many pieces takes a thirty-second of the whole.
+constexpr int staged_chunks = 32;
+constexpr double shortest_staged_message_bytes = 32 << 10;
 // Blocks times ranks.
 constexpr std::size_t most_cells = std::size_t{1} << 14;
 
@@ -68,6 +71,10 @@ int most_chunks_of(double bytes) { return chunks_of(bytes, shortest_chunk_bytes)
 int most_chunks_for(int segments, int ranks) {
   const std::size_t cells = static_cast<std::size_t>(segments) * static_cast<std::size_t>(ranks);
   return static_cast<int>(std::bit_floor(std::max<std::size_t>(most_cells / cells, 1)));
+}
+
+bool follows_copies_badly(double bytes, int chunks) {
+  return chunks < staged_chunks && bytes / chunks > shortest_staged_message_bytes;
 }
 
 bool has_long_messages(int nodes, double bytes, int segments, int chunks) {

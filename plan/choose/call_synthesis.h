@@ -45,6 +45,11 @@ int most_chunks_for(int segments, int ranks);
 // Long messages over the network are cut even where the model sees no gain in it, as long as it costs no more than this
 // share of the time: a rank that gets its core late then holds up a piece, not the whole.
 inline constexpr double cutting_may_cost = 0.02;
+// Likewise where data may be staged, for each time that the messages are halved.
+inline constexpr double staging_may_cost = 0.15;
+// Whether so many chunks leave messages that hardly overlap with the copies of what is staged: a call is as long as its
+// copies and its messages beside each other, but for the first and the last of them.
+bool follows_copies_badly(double bytes, int chunks);
 bool has_long_messages(int nodes, double bytes, int segments, int chunks);
 
 }  // namespace plait::plan

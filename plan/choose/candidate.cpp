@@ -21,13 +21,37 @@ namespace {
 constexpr std::int64_t most_lowered_cells = std::int64_t{1} << 22;
 
 // `bytes`: of one pair's message.
-std::vector<Candidate> exchange_candidates(double bytes, const CandidateContext& context) {
+std::string with_chunks(const std::string& name, int chunks) {
+  return chunks == 1 ? name : name + " x" + std::to_string(chunks);
+}
+
+// Where data may be staged, the message of each pair is cut so that it follows the copies; as long as that is worth
+// while.
+int staged_chunks(const Call& call, const CandidateContext& context) {
+  const int ranks = context.hierarchy.ranks();
+  if (!context.staged) return 1;
+  const int most = std::min(most_chunks_of(static_cast<double>(call.count * call.element_bytes)),
+                            most_chunks_for(ranks * ranks, ranks));
+  int chunks = 1;
+  while (2 * chunks <= most && follows_copies_badly(static_cast<double>(call.count * call.element_bytes), chunks))
+    chunks *= 2;
+  return chunks;
+}
+
+std::vector<Candidate> exchange_candidates(const Call& call, const CandidateContext& context) {
+  const auto bytes = static_cast<double>(payload_bytes(call, context.hierarchy.ranks()));
+  const int chunks = staged_chunks(call, context);
   const ExchangeSystem system{context.hierarchy, context.machine, context.siblings, context.shared_memory};
   std::vector<Candidate> found;
   for (const Exchange* exchange : all_exchanges)
     if (exchange->fits(system))
-      found.push_back(
-          {std::string(exchange->name), GridKind::flat, {}, exchange, 1, exchange->seconds(bytes, system), {}});
+      found.push_back({with_chunks(std::string(exchange->name), chunks),
+                       GridKind::flat,
+                       {},
+                       exchange,
+                       chunks,
+                       exchange->seconds(bytes, system),
+                       {}});
   std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
   return found;
 }
@@ -41,10 +65,6 @@ std::string exchange_names() {
 }
 
 bool is_exchange(Collective collective) { return collective == Collective::alltoall; }
-
-std::string with_chunks(const std::string& name, int chunks) {
-  return chunks == 1 ? name : name + " x" + std::to_string(chunks);
-}
 
 class Sizing {
  public:
@@ -75,6 +95,9 @@ class Sizing {
     while (2 * chunks <= most &&
            has_long_messages(context_.hierarchy.nodes(), synthesis_.options.bytes, segments, chunks) &&
            seconds(priced.program, 2 * chunks) <= (1 + cutting_may_cost) * seconds(priced.program, chunks))
+      chunks *= 2;
+    while (context_.staged && 2 * chunks <= most && follows_copies_badly(synthesis_.options.bytes / segments, chunks) &&
+           seconds(priced.program, 2 * chunks) <= (1 + staging_may_cost) * seconds(priced.program, chunks))
       chunks *= 2;
     return chunks;
   }
@@ -176,9 +199,8 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
   if (text.starts_with('{')) return from_file(text, call, context);
   if (text.starts_with('[')) return of_motifs(text, call, context);
   if (is_exchange(call.collective)) {
-    for (Candidate& exchange :
-         exchange_candidates(static_cast<double>(payload_bytes(call, context.hierarchy.ranks())), context))
-      if (exchange.name == text) return std::move(exchange);
+    for (Candidate& exchange : exchange_candidates(call, context))
+      if (exchange.name == text || exchange.exchange->name == text) return std::move(exchange);
     return Status(Code::invalid, "'" + std::string(text) + "' is no plan of alltoall: expected " + exchange_names());
   }
   const std::string name(text);
@@ -216,9 +238,8 @@ double order_seconds(std::string_view plan, double seconds) {
 }
 
 std::vector<Candidate> candidates(const Call& call, const CandidateContext& context, int count) {
-  const double bytes = static_cast<double>(payload_bytes(call, context.hierarchy.ranks()));
   const bool exchanges = is_exchange(call.collective);
-  std::vector<Candidate> found = exchanges ? exchange_candidates(bytes, context) : programs(call, context, count);
+  std::vector<Candidate> found = exchanges ? exchange_candidates(call, context) : programs(call, context, count);
   const std::size_t most = exchanges ? SIZE_MAX : static_cast<std::size_t>(count);
   for (const std::string& name : motif_names(call, context))
     if (Result<Candidate> candidate = named_candidate(name, call, context); candidate.ok())

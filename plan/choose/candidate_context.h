@@ -16,6 +16,7 @@ struct CandidateContext {
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   int rails = 0;                // of the network that a plan may bind chunks to
   bool shared_memory = true;    // a shm channel connects the ranks of each node
+  bool staged = false;          // data may come from devices and go there, piece by piece, while a plan runs
 };
 
 }  // namespace plait::plan

@@ -152,6 +152,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, rank);
   append(key, options.chunk_bytes);
   append(key, options.host_when_faster);
+  append(key, options.staged);
   options.routes->append_key(key);
   append(key, options.rails);
   append(key, options.siblings);
@@ -217,7 +218,8 @@ struct Planner::Implementation {
   }
   CandidateContext context() const {
     return {hierarchy,           options.machine, options.siblings,
-            options.chunk_bytes, options.rails,   options.routes->shared_memory().has_value()};
+            options.chunk_bytes, options.rails,   options.routes->shared_memory().has_value(),
+            options.staged};
   }
   const HostRow* host_row(const Call& call) const;
   Status check(const std::string& plan) const;

@@ -47,6 +47,7 @@ struct PlannerOptions {
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   bool host_when_faster = true;
   bool warns = true;  // tells the user of a forced plan that does not exist; one process of a job should
+  bool staged = false;  // as in CandidateContext
   std::optional<Routes> routes = {};  // between the ranks; none: usual_routes()
   int rails = 0;                      // of the network, where plans may be bound to them
   double siblings = 1;                // ranks of the job on a node, over those of this communicator: they share the NIC

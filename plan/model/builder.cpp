@@ -58,16 +58,18 @@ void Builder::begin_part(int part) {
 Result<LoweredPlan> Builder::finish() {
   if (part_ >= 0) part_ = parts_;
   for (int rank = 0; rank < semantics_.ranks(); ++rank) {
-    std::vector<BlockId> elsewhere;
+    // Chunk by chunk, so that the first need not wait for the last.
+    std::vector<std::vector<BlockId>> elsewhere(static_cast<std::size_t>(semantics_.chunks()));
     for (std::uint32_t cell = 0; cell < semantics_.output_cells(rank); ++cell) {
       const BlockId block = semantics_.output_block(rank, cell);
       const Holding& held = holding(rank, block);
       if (!held.present)
         return Status(Code::invalid,
                       "plan: rank " + std::to_string(rank) + " never gets block " + std::to_string(block));
-      if (held.space != Space::output) elsewhere.push_back(block);
+      const BlockId chunk = block % static_cast<BlockId>(semantics_.chunks());
+      if (held.space != Space::output) elsewhere[chunk].push_back(block);
     }
-    add_copy(rank, elsewhere);
+    for (const std::vector<BlockId>& blocks : elsewhere) add_copy(rank, blocks);
   }
   LoweredPlan plan{semantics_, {}};
   plan.schedules.reserve(ranks_.size());

@@ -41,7 +41,8 @@ Result<double> seconds_on(const Machine& machine, const std::string& plan, const
                                  .siblings = context.siblings,
                                  .chunk_bytes = context.chunk_bytes,
                                  .rails = context.rails,
-                                 .shared_memory = context.shared_memory};
+                                 .shared_memory = context.shared_memory,
+                                 .staged = context.staged};
   const Result<Candidate> candidate = named_candidate(plan, call, changed);
   if (!candidate.ok()) return candidate.status();
   return candidate->seconds;

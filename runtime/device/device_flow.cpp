@@ -81,7 +81,7 @@ DeviceView& DeviceFlow::take(std::byte* packed, bool ready) {
 // ---- Pieces ----
 
 std::uint64_t DeviceFlow::piece_bytes(std::uint64_t bytes) const {
-  const auto by_rate = static_cast<std::uint64_t>(bytes_per_ns_ * piece_ns);
+  const auto by_rate = static_cast<std::uint64_t>(streams_->bytes_per_ns * piece_ns);
   const std::uint64_t least = std::clamp(by_rate, shortest_piece, longest_short_piece);
   return std::bit_ceil(std::max(least, bytes / most_pieces));
 }
@@ -257,14 +257,15 @@ Result<bool> DeviceFlow::progress(std::vector<std::uint32_t>& released) {
   return left.ok() ? Result<bool>(*came || *left) : left;
 }
 
-// Slower ones count half, as something else may have held this rank up.
+// A slower one is not believed at once, as something else may have held this rank up.
 void DeviceFlow::learn_rate() {
+  constexpr double steepest_fall = 4;
   std::uint64_t bytes = 0;
   for (std::uint32_t block = 0; block < in_.used; ++block) bytes += in_.blocks[block].view.bytes();
   if (bytes < least_measured) return;
-  const double seen =
-      static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(monotonic_ns() - begin_ns_, 1));
-  bytes_per_ns_ = std::max(seen, (seen + bytes_per_ns_) / 2);
+  const auto took_ns = static_cast<double>(std::max<std::uint64_t>(monotonic_ns() - begin_ns_, 1));
+  const double seen = static_cast<double>(bytes) / took_ns;
+  streams_->bytes_per_ns = std::max(seen, streams_->bytes_per_ns / steepest_fall);
 }
 
 // ---- Ends ----

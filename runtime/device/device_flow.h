@@ -121,7 +121,6 @@ class DeviceFlow final : public tl::DataFlow {
   std::vector<Release> waiting_;      // by need
   std::size_t released_ = 0;          // of these
   std::uint64_t begin_ns_ = 0;        // of the first copy from the device
-  double bytes_per_ns_ = 10;          // from the device, as seen so far
 };
 
 }  // namespace plait::runtime

@@ -22,7 +22,8 @@ struct DeviceStreams {
   };
   const DeviceDriver* driver = nullptr;
   void* context = nullptr;
-  Direction in, out;  // from the device, to it
+  Direction in, out;         // from the device, to it
+  double bytes_per_ns = 10;  // from the device, as seen so far
 };
 
 // From a pool of the process's; calls of one communicator run one after the other, so that each has a pair at most.

@@ -29,6 +29,7 @@
 #include "runtime/team/segment_share.h"
 #include "runtime/team/set_up_steps.h"
 #include "runtime/team/single_copy.h"
+#include "tl/device/device_memory.h"
 #include "tl/shm/copy_probe.h"
 #include "tl/shm/shared_heap_buffers.h"
 #include "tl/shm/shm_channel.h"
@@ -94,6 +95,7 @@ Status SetUp::meet() {
              .mapped_bytes = mapped_segment_bytes() - (before_ != nullptr ? before_->connections.share.bytes() : 0),
              .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
              .tuning_records = tells_tuning_records() ? 1u : 0u,
+             .devices = look_for_device_driver() ? 1u : 0u,
              .listener = {},
              .network = known_network_rates()};
   if (short_) listen_early(mine.listener);
@@ -102,6 +104,7 @@ Status SetUp::meet() {
   for (const Entry& entry : entries) {
     locations_.push_back(entry.location);
     same_settings_ &= entry.fingerprint == mine.fingerprint;
+    devices_ |= entry.devices != 0;
     affordable_ &= entry.mapped_bytes < max_mapped_bytes;
     known_network_ = agreed_rates(known_network_, entry.network);
   }
@@ -146,6 +149,7 @@ PlannerOptions SetUp::planner_options() const {
   options.routes = routes();
   options.siblings = siblings_;
   options.warns = job().first_rank;
+  options.staged = devices_;
   options.rails = rails_ ? rails_->rails() : traits(options.routes->beyond()).rails ? 1 : 0;
   if (rails_) options.machine.levels.front().take_rails(rails_->shares());
   if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;

@@ -42,6 +42,7 @@ struct Entry {
   std::uint64_t mapped_bytes;
   std::uint64_t token;           // rank 0's tells this communicator from others, earlier ones included
   std::uint64_t tuning_records;  // 1: this rank knows some, and would tell them as rank 0
+  std::uint64_t devices;         // 1: a device's driver is in this rank's process
   EarlyListener listener;
   NetworkRates network;  // as this rank knows it from earlier communicators
 };
@@ -128,6 +129,7 @@ class SetUp {
   Connections connections_;
   std::unique_ptr<Team> before_;              // what this set-up replaces; nullptr: nothing, or no longer
   bool replaces_ = false;                     // it replaces something
+  bool devices_ = false;                      // some rank has a device's driver in its process
   bool met_ = false;                          // all ranks have come
   bool short_;                                // only what short calls need
   std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace plait::test {
 namespace {
@@ -23,6 +24,13 @@ bool find(void* library, const char* name, Function& function) {
 unsigned long long as_number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 }  // namespace
+
+void load_driver(int argc, char** argv) {
+  const char* file = "libcuda.so.1";
+  for (int i = 1; i + 1 < argc; ++i)
+    if (std::strcmp(argv[i], "--driver") == 0) file = argv[i + 1];
+  static_cast<void>(dlopen(file, RTLD_NOW | RTLD_LOCAL));
+}
 
 bool Cuda::open(const char* file, int device, const char*& why) {
   void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);

@@ -33,4 +33,7 @@ class Cuda {
   int (*synchronize_)(void*) = nullptr;
 };
 
+// Loads the driver that "--driver FILE" names among the arguments, or the machine's, and does nothing else with it.
+void load_driver(int argc, char** argv);
+
 }  // namespace plait::test

@@ -184,7 +184,9 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace plait::test
 
+// The driver is there before MPI, as in programs that are linked with it.
 int main(int argc, char** argv) {
+  plait::test::load_driver(argc, argv);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &plait::test::rank);
   MPI_Comm_size(MPI_COMM_WORLD, &plait::test::ranks);

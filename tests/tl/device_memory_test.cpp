@@ -9,14 +9,17 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "tests/fake_cuda/fake_cuda.h"
+#include "tl/device/library_watch.h"
 
 namespace plait::tl {
 namespace {
@@ -160,6 +163,94 @@ TEST_F(DeviceMemory, SaysWhyACopyFails) {
   EXPECT_EQ(failed.code(), Code::unavailable);
   EXPECT_NE(failed.message().find("CUDA"), std::string::npos) << failed.message();
   EXPECT_NE(failed.message().find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << failed.message();
+}
+
+TEST_F(DeviceMemory, IsOfAKind) {
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  ASSERT_TRUE(look_for_device_driver());
+  std::byte* device = cuda.allocate();
+  const DeviceDriver* driver = device_of(device);
+  ASSERT_NE(driver, nullptr);
+  void* pinned = nullptr;
+  cuda.function<decltype(cuMemAllocHost_v2)>("cuMemAllocHost_v2")(&pinned, bytes);
+  std::byte* mapped = map();
+  EXPECT_EQ(driver->memory_at(device).kind, MemoryKind::device);
+  EXPECT_EQ(driver->memory_at(pinned).kind, MemoryKind::pinned);
+  EXPECT_EQ(driver->memory_at(cuda.allocate_managed()).kind, MemoryKind::managed);
+  EXPECT_EQ(driver->memory_at(mapped).kind, MemoryKind::host);
+  EXPECT_TRUE(driver->pin(mapped, bytes).ok());
+  EXPECT_EQ(driver->memory_at(mapped).kind, MemoryKind::pinned);
+  driver->unpin(mapped);
+  EXPECT_EQ(driver->memory_at(mapped).kind, MemoryKind::host);
+  const tl::DeviceMemory memory = driver->memory_at(device + 100);
+  EXPECT_TRUE(memory.contains(device, bytes) && !memory.contains(device + 1, bytes));
+}
+
+// What was kept of an allocation is not said of another one at the same address.
+TEST_F(DeviceMemory, IsAnotherOnceItsAddressIsUsedAgain) {
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  ASSERT_TRUE(look_for_device_driver());
+  const DeviceDriver* driver = device_of(cuda.allocate());
+  ASSERT_NE(driver, nullptr);
+  CUdeviceptr address = 0;
+  cuda.function<decltype(cuMemAddressReserve)>("cuMemAddressReserve")(&address, bytes, 0, 0, 0);
+  auto* place = reinterpret_cast<std::byte*>(address);
+  std::uint64_t last = 0;
+  for (const std::size_t length : {bytes, bytes / 2, bytes}) {
+    unsigned long long handle = 0;
+    cuda.function<decltype(cuMemCreate)>("cuMemCreate")(&handle, bytes, nullptr, 0);
+    cuda.function<decltype(cuMemMap)>("cuMemMap")(address, length, 0, handle, 0);
+    for (int again = 0; again < 2; ++again) {
+      const tl::DeviceMemory memory = driver->memory_at(place);
+      EXPECT_EQ(memory.kind, MemoryKind::device);
+      EXPECT_EQ(memory.bytes, length);
+      EXPECT_TRUE(again == 0 ? memory.allocation != last : memory.allocation == last);
+      last = memory.allocation;
+    }
+    cuda.function<decltype(cuMemUnmap)>("cuMemUnmap")(address, length);
+    cuda.function<decltype(cuMemRelease)>("cuMemRelease")(handle);
+    EXPECT_EQ(device_of(place), nullptr);
+  }
+}
+
+TEST(LibraryWatch, FindsTheWordThatFollowsTheCount) {
+  std::array<std::atomic<std::uint64_t>, 6> words{};
+  const auto set = [&](std::array<std::uint64_t, 6> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) words[i] = values[i];
+  };
+  LibraryWatch watch;
+  watch.start(std::span<const std::atomic<std::uint64_t>>(words));
+  set({0, 40, 40, 7, 40, 1});
+  watch.note(40);
+  EXPECT_EQ(watch.word(), nullptr);  // one count is none
+  set({0, 43, 42, 7, 43, 1});
+  watch.note(43);
+  EXPECT_EQ(watch.word(), &words[4]);
+  set({0, 44, 42, 7, 43, 1});
+  watch.note(44);
+  EXPECT_EQ(watch.word(), &words[1]);  // the other one has differed
+  set({0, 1, 42, 7, 45, 1});
+  watch.note(45);
+  EXPECT_EQ(watch.word(), nullptr);  // for good
+  set({46, 46, 46, 46, 46, 46});
+  watch.note(46);
+  EXPECT_EQ(watch.word(), nullptr);
+}
+
+// The C library's own, and a driver that is loaded at once after a look.
+TEST_F(DeviceMemory, IsSurelyNoneUntilALibraryIsLoaded) {
+  ASSERT_NE(dlopen("libz.so.1", RTLD_NOW), nullptr) << dlerror();
+  look_for_device_driver();
+  if (!surely_no_driver()) GTEST_SKIP() << "the C library keeps no count that can be found";
+  std::byte* mapped = map();
+  EXPECT_EQ(device_of(mapped), nullptr);
+  EXPECT_TRUE(surely_no_driver());
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  EXPECT_FALSE(surely_no_driver());
+  EXPECT_NE(device_of(cuda.allocate()), nullptr);  // without a wait
 }
 
 // What the tests rely on.

@@ -13,9 +13,10 @@
 namespace plait::plugin {
 namespace {
 
-// Only the preload binding has those of its own.
-int test(MPI_Request* request, int* flag) {
-  return (host().test != nullptr ? host().test : &PMPI_Test)(request, flag, MPI_STATUS_IGNORE);
+// Where the binding has not taken the function's place, it is the host's under its own name.
+template <class Function>
+Function* the_hosts(Function* saved, Function* named) {
+  return saved != nullptr ? saved : named;
 }
 
 int code_of(const Status& status) { return status.ok() ? MPI_SUCCESS : error_code(status); }
@@ -23,13 +24,13 @@ int code_of(const Status& status) { return status.ok() ? MPI_SUCCESS : error_cod
 }  // namespace
 
 HostErrand::~HostErrand() {
-  if (persistent && inner != MPI_REQUEST_NULL) host().request_free(&inner);
+  if (persistent && inner != MPI_REQUEST_NULL) the_hosts(host().request_free, &PMPI_Request_free)(&inner);
 }
 
 int HostErrand::start() noexcept {
   try {
     const int brought = code_of(copies.bring());
-    return brought == MPI_SUCCESS ? host().start(&inner) : brought;
+    return brought == MPI_SUCCESS ? the_hosts(host().start, &PMPI_Start)(&inner) : brought;
   } catch (const std::exception& exception) {
     return error_code(status_of(exception));
   }
@@ -37,7 +38,7 @@ int HostErrand::start() noexcept {
 
 bool HostErrand::turn() noexcept {
   int flag = 0;
-  error_ = test(&inner, &flag);
+  error_ = the_hosts(host().test, &PMPI_Test)(&inner, &flag, MPI_STATUS_IGNORE);
   return flag != 0 || error_ != MPI_SUCCESS;
 }
 
@@ -54,7 +55,8 @@ int HostErrand::end() noexcept {
 int post_errand(std::unique_ptr<HostErrand> errand, Collective collective, MpiCommunicator* communicator,
                 MPI_Request* request) {
   if (communicator == nullptr || !host_drives_progress()) {
-    if (const int error = host().wait(&errand->inner, MPI_STATUS_IGNORE); error != MPI_SUCCESS) return error;
+    const int error = the_hosts(host().wait, &PMPI_Wait)(&errand->inner, MPI_STATUS_IGNORE);
+    if (error != MPI_SUCCESS) return error;
     *request = MPI_REQUEST_NULL;
     return errand->end();
   }
