@@ -154,8 +154,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 CUresult cuEventQuery(CUevent event) {
   const std::scoped_lock lock(driver().guard);
-  if (driver().broken != success) return driver().broken;
-  if (const CUresult failed = count("cuEventQuery"); failed != success) return failed;
+  if (const CUresult state = usable("cuEventQuery"); state != success) return state;
   if (event->stream == nullptr || is_done(event->stream, event->behind)) return driver().broken;
   return not_ready;
 }

@@ -117,8 +117,57 @@ void test_groups() {
   }
 }
 
+// Where one rank may pin no more, its data go through other memory.
+void test_unpinned() {
+  if (rank == 1) fake_cuda_fail("cuMemHostRegister_v2", 0, 2);
+  constexpr int count = 3'000'000;  // more than was pinned before
+  Numbers numbers(count, true);
+  numbers.fill(rank);
+  MPI_Allreduce(MPI_IN_PLACE, numbers.address(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  bool right = true;
+  for (int i = 0; i < count; ++i) right &= numbers.data()[i] == ranks * i + ranks * (ranks - 1) / 2;
+  check(right, "a sum without pinned memory");
+  if (rank == 1) fake_cuda_fail("cuMemHostRegister_v2", -1, 2);
+}
+
+// What the program has given its default stream before a call is done before the call reads or writes, whenever the
+// call itself is moved on.
+void test_late_kernel() {
+  constexpr unsigned count = 70'000;
+  CUfunction add = nullptr;
+  check(cuModuleGetFunction(&add, nullptr, "fake_add") == 0, "a kernel");
+  for (const bool posted : {false, true}) {
+    Numbers numbers(count, true);
+    numbers.fill(0);
+    auto address = reinterpret_cast<CUdeviceptr>(numbers.address());
+    unsigned length = count;
+    int term = 5;
+    std::array<void*, 3> parameters{&address, &length, &term};
+    cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters.data(), nullptr);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (posted)
+      MPI_Iallreduce(MPI_IN_PLACE, numbers.address(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    else
+      MPI_Allreduce(MPI_IN_PLACE, numbers.address(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(numbers.are(5, ranks), "a sum behind a kernel");
+  }
+}
+
 // A driver that fails in the middle, on one rank: all have an error, which says what it was.
-void test_failure(bool posted) {
+struct Failure {
+  const char* function;
+  long calls;  // that succeed before
+  CUresult result;
+  const char* name;
+};
+constexpr Failure failures[] = {{"cuMemcpyAsync", 0, 700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                {"cuMemcpyAsync", 3, 700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                {"execution", 1, 700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                {"cuEventRecord", 2, 2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                {"cuStreamWaitEvent", 0, 2, "CUDA_ERROR_OUT_OF_MEMORY"}};
+
+void test_failure(bool posted, const Failure& failure) {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -132,15 +181,15 @@ void test_failure(bool posted) {
   };
   MPI_Barrier(comm);
   check(sum() == MPI_SUCCESS, "a sum before the failure");
-  if (rank == 1) fake_cuda_fail_after(0);
+  if (rank == 1) fake_cuda_fail(failure.function, failure.calls, failure.result);
   int error = MPI_SUCCESS;
   for (int call = 0; call < 3 && error == MPI_SUCCESS; ++call) error = sum();
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(error, text.data(), &length);
-  check(error != MPI_SUCCESS && std::strstr(text.data(), "CUDA_ERROR_ILLEGAL_ADDRESS") != nullptr,
-        std::string("the error of a driver that fails: ") + text.data());
-  if (rank == 1) fake_cuda_fail_after(-1);
+  check(error != MPI_SUCCESS && std::strstr(text.data(), failure.name) != nullptr,
+        std::string("the error of a driver that fails in ") + failure.function + ": " + text.data());
+  if (rank == 1) fake_cuda_fail(failure.function, -1, failure.result);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_free(&comm);
 }
@@ -164,8 +213,10 @@ int main(int argc, char** argv) {
     test_both_kinds(true);
     test_both_kinds(false);
     test_reshard();
-    test_failure(false);
-    test_failure(true);
+    test_unpinned();
+    test_late_kernel();
+    for (const Failure& failure : failures)
+      for (const bool posted : {false, true}) test_failure(posted, failure);
   }
   if (rank == 0) std::printf("device: right\n");
   MPI_Finalize();

@@ -75,7 +75,7 @@ class CudaDriver final : public DeviceDriver {
   Status record_program(DeviceEvent& event) const override { return record_in_program_stream(event); }
 
   Status pin(void* address, std::size_t bytes) const override {
-    constexpr unsigned for_all_contexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
+    constexpr unsigned for_all_contexts = 1 | 2;  // CU_MEMHOSTREGISTER_PORTABLE, _DEVICEMAP: kernels reach it, too
     const Cuda::Outcome outcome =
         CudaContext(cuda_, any_context()).then([&] { return cuda_.pin(address, bytes, for_all_contexts); }).outcome();
     return outcome == Cuda::success ? Status() : cuda_.failure("pin " + std::to_string(bytes) + " bytes", outcome);
@@ -140,6 +140,7 @@ class CudaDriver final : public DeviceDriver {
     std::array<void*, 2> owner{&memory.context, &memory.device};
     static_cast<void>(ask(of_owner, owner, address));
     if (memory.context == nullptr && memory.device >= 0) cuda_.primary_context(&memory.context, memory.device);
+    last_context_.store(memory.context, std::memory_order_relaxed);
     unsigned long long begin = 0;
     std::array<int, 2> of_range{attribute_range_begin, attribute_range_bytes};
     std::array<void*, 2> range{&begin, &memory.bytes};
@@ -154,10 +155,11 @@ class CudaDriver final : public DeviceDriver {
     Cuda::Context current = nullptr;
     return cuda_.current_context(&current) == Cuda::success && current != nullptr ? current : memory.context;
   }
+  // For what is the same in all: that of the memory that was asked about last, where the thread has none.
   Cuda::Context any_context() const {
     Cuda::Context current = nullptr;
-    if (cuda_.current_context(&current) != Cuda::success || current == nullptr) cuda_.primary_context(&current, 0);
-    return current;
+    const bool has_one = cuda_.current_context(&current) == Cuda::success && current != nullptr;
+    return has_one ? current : last_context_.load(std::memory_order_relaxed);
   }
 
   static constexpr int not_asked = -2;
@@ -165,6 +167,7 @@ class CudaDriver final : public DeviceDriver {
 
   Cuda cuda_;
   mutable std::array<std::atomic<int>, most_devices> nodes_;
+  mutable std::atomic<Cuda::Context> last_context_{nullptr};
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ class CudaEvent final : public DeviceEvent {
     return outcome == Cuda::success ? Status() : cuda_.failure("record an event", outcome);
   }
   Result<bool> passed() override {
-    const Cuda::Outcome outcome = cuda_.query(event_);
+    const Cuda::Outcome outcome = CudaContext(cuda_, context_).then([&] { return cuda_.query(event_); }).outcome();
     if (outcome == Cuda::success) return true;
     if (outcome == Cuda::not_ready) return false;
     return cuda_.failure("copy", outcome);

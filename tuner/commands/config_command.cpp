@@ -15,6 +15,8 @@
 namespace plait::tuner {
 namespace {
 
+constexpr bool has_cuda_kernels = PLAIT_HAS_CUDA_KERNELS;
+
 std::vector<std::string_view> process_environment() {
   std::vector<std::string_view> entries;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
@@ -31,6 +33,8 @@ void print_table(const std::vector<EffectiveValue>& values) {
     std::cout << std::left << std::setw(static_cast<int>(name_width)) << value.name << "  "
               << std::setw(static_cast<int>(value_width)) << value.value << "  " << value.origin << '\n';
   }
+  std::cout << "\nkernels for derived types on CUDA devices: "
+            << (has_cuda_kernels ? "built in\n" : "none, as nvcc was not found when Plait was built (docs/gpu.md)\n");
 }
 
 nlohmann::ordered_json to_json(const std::vector<EffectiveValue>& values, const std::vector<std::string>& warnings) {
@@ -46,7 +50,7 @@ nlohmann::ordered_json to_json(const std::vector<EffectiveValue>& values, const 
     }
     list.push_back(std::move(entry));
   }
-  return {{"variables", std::move(list)}, {"warnings", warnings}};
+  return {{"variables", std::move(list)}, {"warnings", warnings}, {"cuda_kernels", has_cuda_kernels}};
 }
 
 class ConfigCommand : public Command {

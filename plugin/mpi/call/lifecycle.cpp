@@ -99,6 +99,7 @@ void prefer_settings(std::vector<std::string> entries) { preferred = std::move(e
 // The kernel lets a process take part in fences at once while it has one thread, and after milliseconds later on.
 void begin_initialisation() {
   tl::detail::join_fences();
+  start_device_memory();  // MPI loads libraries, by which it is seen where they are counted
   runtime::detail::phase.store(Phase::starting, std::memory_order_release);
 }
 
