@@ -1,0 +1,86 @@
+#include "plugin/ucc/operation.h"
+
+#include <sched.h>
+
+#include <exception>
+
+#include "plugin/ucc/arguments.h"
+#include "plugin/ucc/types.h"
+#include "runtime/job/job.h"
+#include "runtime/progress/prepare_operation.h"
+#include "runtime/record/report_rows.h"
+#include "tl/trace.h"
+
+namespace plait::plugin {
+
+// Nobody looks at it any more once it was told.
+void UccOperation::tell() noexcept {
+  if (averaged_ != 0 && error == 0 && request.output.type != nullptr)
+    divide(request.output.address, request.output.count, averaged_, team_.ranks);
+  told_.store(true, std::memory_order_release);
+}
+
+void UccOperation::note_left(const Request& left, const char* why) noexcept {
+  if (!reporting()) return;
+  try {
+    const Collective collective = left.call.collective;
+    const bool lists = collective == Collective::allgatherv || collective == Collective::reduce_scatter;
+    const std::size_t bytes = !lists || left.call.counts != nullptr ? payload_bytes(left.call, team_.ranks) : 0;
+    report_row({.collective = collective,
+                .ranks = team_.ranks,
+                .size_class = lies_in_pieces(collective) ? -1 : size_class(bytes),
+                .plan = "host",
+                .channels = "",
+                .reason = why,
+                .form = Form::nonblocking,
+                .grid = ""})
+        .add(bytes, 0);
+  } catch (const std::exception&) {  // the report lacks a line
+  }
+}
+
+ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
+  const auto collective = collective_of(args.coll_type);
+  if (!collective || (args.mask & UCC_COLL_ARGS_FIELD_ACTIVE_SET) != 0) return UCC_ERR_NOT_SUPPORTED;
+  communicator = &team_;
+  request.call.collective = *collective;
+  request.lists = &lists_;
+  request.posted = true;
+  const bool averages = combines(args.coll_type) && args.op == UCC_OP_AVG;
+  averaged_ = averages ? combined_type(args, team_.rank) : 0;
+  try {
+    const char* unfit = read_arguments(args, team_, request);
+    if (averages && !has_average(averaged_)) unfit = reasons::undefined_operator;
+    const Decision decision = prepare_operation(*this, Form::nonblocking, unfit);
+    if (decision.what == Decision::What::run) return UCC_OK;
+    note_left(request, reason != nullptr ? reason : "");
+    return decision.what == Decision::What::fail ? static_cast<ucc_status_t>(team_.error) : UCC_ERR_NOT_SUPPORTED;
+  } catch (const std::exception&) {
+    team_.progress.leave_out(team_, UCC_ERR_NO_MEMORY);
+    return UCC_ERR_NO_MEMORY;
+  }
+}
+
+// As it was before its first post, but for what was prepared.
+void UccOperation::rewind() {
+  execution = {};
+  running = failed = laid_out = false;
+  error = 0;
+  next = nullptr;
+  complete.store(false, std::memory_order_relaxed);
+  told_.store(false, std::memory_order_relaxed);
+}
+
+void UccOperation::post() noexcept {
+  rewind();
+  begin_ns = reporting() ? monotonic_ns() : 0;
+  team_.progress.hand_over(*this);
+}
+
+ucc_status_t UccOperation::turn() noexcept {
+  if (told_.load(std::memory_order_acquire)) return static_cast<ucc_status_t>(error);
+  team_.progress.progress();
+  return told_.load(std::memory_order_acquire) ? static_cast<ucc_status_t>(error) : UCC_INPROGRESS;
+}
+
+}  // namespace plait::plugin

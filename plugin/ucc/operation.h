@@ -1,0 +1,36 @@
+// A collective of a UCC team: read once, posted as often as the program likes.
+#pragma once
+
+#include <ucc/api/ucc.h>
+
+#include <atomic>
+
+#include "plugin/layer.h"
+#include "plugin/ucc/team.h"
+#include "runtime/execution/lists.h"
+#include "runtime/progress/operation.h"
+
+namespace plait::plugin {
+
+class UccOperation final : public Operation {
+ public:
+  explicit UccOperation(UccTeam& team) : team_(team) {}
+  void tell() noexcept override;
+
+  // UCC_ERR_NOT_SUPPORTED where another one is to take it; the same on all ranks.
+  ucc_status_t prepare(const ucc_coll_args_t& args) noexcept;
+  void post() noexcept;
+  ucc_status_t turn() noexcept;
+  void clear() noexcept { runtime::clear(*this); }
+
+ private:
+  void note_left(const Request& request, const char* why) noexcept;
+  void rewind();
+
+  UccTeam& team_;
+  Lists lists_;
+  ucc_datatype_t averaged_ = 0;  // of a UCC_OP_AVG; 0: it is none
+  std::atomic<bool> told_{false};
+};
+
+}  // namespace plait::plugin

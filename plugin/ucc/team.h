@@ -1,0 +1,39 @@
+// A UCC team that Plait takes the collectives of.
+#pragma once
+
+#include <ucc/api/ucc.h>
+
+#include <memory>
+
+#include "plugin/layer.h"
+#include "plugin/ucc/context.h"
+#include "plugin/ucc/oob/exchange.h"
+#include "plugin/ucc/oob/set_up_thread.h"
+#include "plugin/ucc/ucc_all_gather.h"
+#include "runtime/execution/communicator.h"
+
+namespace plait::plugin {
+
+// Its set-up, which all its ranks make together, begins where it is made.
+class UccTeam final : public Communicator {
+ public:
+  UccTeam(UccContext& context, const ucc_oob_coll_t& oob, int own_rank, int all_ranks);
+  ~UccTeam() override;
+
+  // Whether such a team is set up at all: the same on all ranks.
+  static const char* why_not(int ranks);
+  // Moves its set-up on; true once that has come to its end, or has failed: then it is the host's. Does not block.
+  bool turn();
+
+  Result<std::unique_ptr<Team>> connect(TeamExtent extent, std::unique_ptr<Team> before) noexcept override;
+  void decline_set_up() noexcept override;
+  int raise(int code) override { return code; }
+
+ private:
+  UccAllGather carrier_;
+  HandedExchange exchange_;
+  SetUpThread set_up_;
+  bool ended_ = false;
+};
+
+}  // namespace plait::plugin
