@@ -10,7 +10,6 @@
 #include "plugin/ucc/context.h"
 #include "plugin/ucc/operation.h"
 #include "plugin/ucc/team.h"
-#include "runtime/execution/decide.h"
 
 namespace plait::plugin {
 namespace {
@@ -112,7 +111,7 @@ plait_ucc_team* plait_ucc_make_team(plait_ucc_context* context, const ucc_oob_co
 
 ucc_status_t plait_ucc_connect(plait_ucc_team* team) {
   if (!of(team).turn()) return UCC_INPROGRESS;
-  return is_set_up(of(team)) ? UCC_OK : UCC_ERR_NOT_SUPPORTED;
+  return of(team).takes_calls() ? UCC_OK : UCC_ERR_NOT_SUPPORTED;
 }
 
 void plait_ucc_destroy_team(plait_ucc_team* team) { delete &of(team); }

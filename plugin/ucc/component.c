@@ -71,8 +71,7 @@ static ucc_status_t lib_init(const ucc_base_lib_params_t* params, const ucc_base
   snprintf(base->log_component.name, sizeof base->log_component.name, "%s", ucc_tl_plait.tl_lib_config.name);
   base->use_tuning = ours->super.super.use_tuning;
   const unsigned long wanted = ours->super.super.min_team_size;
-  base->min_team_size =
-      wanted > plait_ucc_fewest_ranks && wanted < UINT32_MAX ? wanted : (unsigned long)plait_ucc_fewest_ranks;
+  base->min_team_size = wanted > plait_ucc_fewest_ranks && wanted < UINT32_MAX ? wanted : plait_ucc_fewest_ranks;
   lib->super.iface = &ucc_tl_plait;
   lib->values = copy_values(ours);
   *made = base;

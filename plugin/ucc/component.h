@@ -45,7 +45,7 @@ struct plait_team {
 
 /* Among UCC's transport layers: above those that work on host memory (ucp has 10), below those of one kind of hardware
  * that are meant to go first where they are. UCC_TL_PLAIT_TUNE changes it by collective, size and kind of memory. */
-enum { plait_ucc_score = 55, plait_ucc_fewest_ranks = 2 };
+enum { plait_ucc_score = 55, plait_ucc_fewest_ranks = 1 };
 
 ucc_status_t plait_team_create_post(ucc_base_context_t* context, const ucc_base_team_params_t* params,
                                     ucc_base_team_t** made);

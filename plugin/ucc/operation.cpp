@@ -2,11 +2,13 @@
 
 #include <sched.h>
 
+#include <cstring>
 #include <exception>
 
 #include "plugin/ucc/arguments.h"
 #include "plugin/ucc/types.h"
 #include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
 #include "runtime/progress/prepare_operation.h"
 #include "runtime/record/report_rows.h"
 #include "tl/trace.h"
@@ -51,6 +53,7 @@ ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
   try {
     const char* unfit = read_arguments(args, team_, request);
     if (averages && !has_average(averaged_)) unfit = reasons::undefined_operator;
+    if (team_.alone()) return prepare_alone(unfit);
     const Decision decision = prepare_operation(*this, Form::nonblocking, unfit);
     if (decision.what == Decision::What::run) return UCC_OK;
     note_left(request, reason != nullptr ? reason : "");
@@ -59,6 +62,21 @@ ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
     team_.progress.leave_out(team_, UCC_ERR_NO_MEMORY);
     return UCC_ERR_NO_MEMORY;
   }
+}
+
+// An exchange of what lies in pieces, or in regions; nothing to be done where the data are in place.
+ucc_status_t UccOperation::prepare_alone(const char* unfit) {
+  return unfit == nullptr || unfit == reasons::in_place_exchange ? UCC_OK : UCC_ERR_NOT_SUPPORTED;
+}
+
+void UccOperation::post_alone() noexcept {
+  if (lies_in_pieces(request.call.collective)) {
+    if (!lists_.sends.empty() && !lists_.receives.empty() && lists_.receives[0].bytes > 0)
+      std::memmove(lists_.receives[0].address, lists_.sends[0].address, lists_.receives[0].bytes);
+  } else if (request.output.bytes > 0 && request.input.type != nullptr && request.sharing == Sharing::none) {
+    std::memmove(request.output.address, request.input.address, request.output.bytes);
+  }
+  told_.store(true, std::memory_order_release);
 }
 
 // As it was before its first post, but for what was prepared.
@@ -73,6 +91,7 @@ void UccOperation::rewind() {
 
 void UccOperation::post() noexcept {
   rewind();
+  if (team_.alone()) return post_alone();
   begin_ns = reporting() ? monotonic_ns() : 0;
   team_.progress.hand_over(*this);
 }

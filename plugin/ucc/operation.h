@@ -24,6 +24,8 @@ class UccOperation final : public Operation {
   void clear() noexcept { runtime::clear(*this); }
 
  private:
+  ucc_status_t prepare_alone(const char* unfit);
+  void post_alone() noexcept;
   void note_left(const Request& request, const char* why) noexcept;
   void rewind();
 

@@ -27,6 +27,8 @@ UccTeam::UccTeam(UccContext& context, const ucc_oob_coll_t& oob, int own_rank, i
   rank = own_rank;
   ranks = all_ranks;
   posts = true;
+  ended_ = alone();
+  if (ended_) return;
   if (set_up_.start(exchange_, [this] { set_up_now(*this, TeamExtent::all_calls); })) return;
   OwnExchange own(carrier_);
   withdraw_from(own);
@@ -37,7 +39,7 @@ UccTeam::UccTeam(UccContext& context, const ucc_oob_coll_t& oob, int own_rank, i
 
 UccTeam::~UccTeam() { progress.retire(*this); }
 
-const char* UccTeam::why_not(int ranks) { return reasons::of_communicator(false, ranks); }
+const char* UccTeam::why_not(int ranks) { return ranks == 1 ? nullptr : reasons::of_communicator(false, ranks); }
 
 bool UccTeam::turn() {
   ended_ = ended_ || set_up_.turn();

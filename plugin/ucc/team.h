@@ -11,6 +11,7 @@
 #include "plugin/ucc/oob/set_up_thread.h"
 #include "plugin/ucc/ucc_all_gather.h"
 #include "runtime/execution/communicator.h"
+#include "runtime/execution/decide.h"
 
 namespace plait::plugin {
 
@@ -22,6 +23,9 @@ class UccTeam final : public Communicator {
 
   // Whether such a team is set up at all: the same on all ranks.
   static const char* why_not(int ranks);
+  // A team of this process: its collectives are copies.
+  bool alone() const { return ranks == 1; }
+  bool takes_calls() const { return alone() || is_set_up(*this); }
   // Moves its set-up on; true once that has come to its end, or has failed: then it is the host's. Does not block.
   bool turn();
 
