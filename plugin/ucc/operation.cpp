@@ -15,6 +15,13 @@
 
 namespace plait::plugin {
 
+namespace {
+
+// Turns that moved nothing.
+constexpr std::uint32_t look_every = 4096, yield_every = 64;
+
+}  // namespace
+
 // Nobody looks at it any more once it was told.
 void UccOperation::tell() noexcept {
   if (averaged_ != 0 && error == 0 && request.output.type != nullptr)
@@ -96,9 +103,16 @@ void UccOperation::post() noexcept {
   team_.progress.hand_over(*this);
 }
 
+// A turn that moved nothing.
+void UccOperation::rest() noexcept {
+  ++idle_turns_;
+  if (idle_turns_ % look_every == 0) team_.look_after_peers();
+  if (idle_turns_ % yield_every == 0 || team_.yields()) sched_yield();
+}
+
 ucc_status_t UccOperation::turn() noexcept {
   if (told_.load(std::memory_order_acquire)) return static_cast<ucc_status_t>(error);
-  team_.progress.progress();
+  if (team_.progress.progress() == 0) rest();
   return told_.load(std::memory_order_acquire) ? static_cast<ucc_status_t>(error) : UCC_INPROGRESS;
 }
 

@@ -26,12 +26,14 @@ class UccOperation final : public Operation {
  private:
   ucc_status_t prepare_alone(const char* unfit);
   void post_alone() noexcept;
+  void rest() noexcept;
   void note_left(const Request& request, const char* why) noexcept;
   void rewind();
 
   UccTeam& team_;
   Lists lists_;
   ucc_datatype_t averaged_ = 0;  // of a UCC_OP_AVG; 0: it is none
+  std::uint32_t idle_turns_ = 0;
   std::atomic<bool> told_{false};
 };
 

@@ -4,13 +4,19 @@
 #include <utility>
 
 #include "core/attempt.h"
+#include "core/log.h"
 #include "plugin/ucc/oob/gather_oob.h"
 #include "runtime/call/blocking.h"
+#include "runtime/execution/caller.h"
 #include "runtime/job/reasons.h"
+#include "runtime/progress/progress.h"
 #include "runtime/team/set_up.h"
+#include "tl/trace.h"
 
 namespace plait::plugin {
 namespace {
+
+constexpr std::uint64_t look_every_ns = 500'000'000;
 
 // For a rank that cannot go on: the others' set-up ends.
 void withdraw_from(Exchange& exchange) noexcept {
@@ -46,10 +52,23 @@ bool UccTeam::turn() {
   return ended_;
 }
 
+void UccTeam::look_after_peers() noexcept {
+  const std::uint64_t now_ns = tl::monotonic_ns();
+  std::uint64_t due_ns = next_look_ns_.load(std::memory_order_relaxed);
+  if (now_ns < due_ns) return;
+  if (!next_look_ns_.compare_exchange_strong(due_ns, now_ns + look_every_ns, std::memory_order_relaxed)) return;
+  const Status seen = attempt([this] { return peers_.look(); });
+  if (seen.ok() || is_broken(*this)) return;
+  warn("a collective of UCC's ends: " + seen.message());
+  progress.leave_out(*this, caller().code_of(seen));
+}
+
 Result<std::unique_ptr<Team>> UccTeam::connect(TeamExtent extent, std::unique_ptr<Team> before) noexcept {
   std::unique_ptr<Oob> oob;
   try {
     if (before == nullptr) oob = std::make_unique<GatherOob>(exchange_);
+    if (before == nullptr)
+      if (Status met = peers_.meet(*oob); !met.ok()) return met;
     return runtime::set_up({.extent = extent, .channels = channels, .grid = grid, .name = {}, .neighbors = {}, .location = {}}, std::move(oob),
                            std::move(before));
   } catch (const std::exception& exception) {

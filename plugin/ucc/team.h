@@ -3,11 +3,14 @@
 
 #include <ucc/api/ucc.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "plugin/layer.h"
 #include "plugin/ucc/context.h"
 #include "plugin/ucc/oob/exchange.h"
+#include "plugin/ucc/oob/peer_processes.h"
 #include "plugin/ucc/oob/set_up_thread.h"
 #include "plugin/ucc/ucc_all_gather.h"
 #include "runtime/execution/communicator.h"
@@ -28,6 +31,9 @@ class UccTeam final : public Communicator {
   bool takes_calls() const { return alone() || is_set_up(*this); }
   // Moves its set-up on; true once that has come to its end, or has failed: then it is the host's. Does not block.
   bool turn();
+  // For a collective that has not moved: gives the team up where a rank's process has ended. Thread-safe.
+  void look_after_peers() noexcept;
+  bool yields() const { return yields_; }
 
   Result<std::unique_ptr<Team>> connect(TeamExtent extent, std::unique_ptr<Team> before) noexcept override;
   void decline_set_up() noexcept override;
@@ -37,6 +43,9 @@ class UccTeam final : public Communicator {
   UccAllGather carrier_;
   HandedExchange exchange_;
   SetUpThread set_up_;
+  PeerProcesses peers_;
+  std::atomic<std::uint64_t> next_look_ns_{0};
+  bool yields_ = false;  // its ranks share processing units
   bool ended_ = false;
 };
 
