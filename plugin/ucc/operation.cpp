@@ -50,7 +50,10 @@ void UccOperation::note_left(const Request& left, const char* why) noexcept {
 
 ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
   const auto collective = collective_of(args.coll_type);
-  if (!collective || (args.mask & UCC_COLL_ARGS_FIELD_ACTIVE_SET) != 0) return UCC_ERR_NOT_SUPPORTED;
+  if (!collective || (args.mask & UCC_COLL_ARGS_FIELD_ACTIVE_SET) != 0 || !accepting()) {
+    note_host_call();
+    return UCC_ERR_NOT_SUPPORTED;
+  }
   communicator = &team_;
   request.call.collective = *collective;
   request.lists = &lists_;
@@ -63,6 +66,7 @@ ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
     if (team_.alone()) return prepare_alone(unfit);
     const Decision decision = prepare_operation(*this, Form::nonblocking, unfit);
     if (decision.what == Decision::What::run) return UCC_OK;
+    note_host_call();
     note_left(request, reason != nullptr ? reason : "");
     return decision.what == Decision::What::fail ? static_cast<ucc_status_t>(team_.error) : UCC_ERR_NOT_SUPPORTED;
   } catch (const std::exception&) {
