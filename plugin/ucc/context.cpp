@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -28,6 +29,7 @@ namespace {
 struct Process {
   std::mutex guard;
   int contexts = 0;
+  int reported_ranks = 0;  // of a report that is still to be made
   Introduction introduction{};  // once there is a job
 };
 constinit Process process{};
@@ -41,6 +43,17 @@ constexpr Progress::Surroundings surroundings = {
     .turn_of_wait = turn_of_wait,
     .waits_come_here = [] { return false; },
 };
+
+// Some callers of UCC (Open MPI 6) never end what they have begun: the first rank then says what it has counted.
+void report_late() {
+  if (process.reported_ranks == 0) return;
+  MirrorExchange exchange(std::exchange(process.reported_ranks, 0));
+  static_cast<void>(attempt([&]() -> Status {
+    GatherOob world(exchange);
+    finish_report(world, job().config, PLAIT_VERSION);
+    return {};
+  }));
+}
 
 }  // namespace
 
@@ -108,6 +121,8 @@ void UccContext::start() {
   takes_calls_ = !off;
   if (job().config.progress == "thread" && job().first_rank)
     warn("PLAIT_PROGRESS=thread is of MPI's bindings: UCC's progress moves collectives on");
+  if (job().reporting && job().first_rank && facts_.exchanges && std::atexit(report_late) == 0)
+    process.reported_ranks = facts_.ranks;
   agreement_.reset();
 }
 
@@ -129,6 +144,7 @@ void UccContext::agree(std::span<const Introduction* const> introductions) {
 
 void UccContext::report(const ucc_oob_coll_t& oob) {
   if (runtime::detail::job == nullptr || (!job().reporting && !job().tracing)) return;
+  process.reported_ranks = 0;
   UccAllGather carrier(oob, facts_.rank, facts_.ranks);
   OwnExchange exchange(carrier);
   static_cast<void>(attempt([&]() -> Status {

@@ -32,6 +32,18 @@ class OwnExchange final : public Exchange {
   AllGather& carrier_;
 };
 
+// Of one rank that stands for all of them, as nobody can be asked any more: each has brought what it has.
+class MirrorExchange final : public Exchange {
+ public:
+  explicit MirrorExchange(int ranks) : ranks_(ranks) {}
+  int rank() const override { return 0; }
+  int ranks() const override { return ranks_; }
+  bool run(const void* mine, std::size_t bytes, void* all) noexcept override;
+
+ private:
+  const int ranks_;
+};
+
 // By a thread that has other things to do as well and calls turn(): what is out of band may be for that one alone.
 class HandedExchange final : public Exchange {
  public:
