@@ -73,16 +73,14 @@ const char* read_reduce(const ucc_coll_args_t& args, const Communicator& communi
 }
 
 const char* read_allgather(const ucc_coll_args_t& args, const Communicator& communicator, Request& request) {
-  return prepare_allgather(communicator, request,
-                           in_place_said(args) ? placed_in_other() : elements_of(args.src.info),
+  return prepare_allgather(communicator, request, in_place_said(args) ? placed_in_other() : elements_of(args.src.info),
                            part_of(args.dst.info, communicator));
 }
 
 const char* read_allgatherv(const ucc_coll_args_t& args, const Communicator& communicator, Request& request) {
   const auto& to = args.dst.info_v;
-  return prepare_allgatherv(
-      communicator, request, in_place_said(args) ? placed_in_other() : elements_of(args.src.info),
-      {to.buffer, counts_of(args, to), displacements_of(args, to), type_of(to.datatype)});
+  return prepare_allgatherv(communicator, request, in_place_said(args) ? placed_in_other() : elements_of(args.src.info),
+                            {to.buffer, counts_of(args, to), displacements_of(args, to), type_of(to.datatype)});
 }
 
 const char* read_gather(const ucc_coll_args_t& args, const Communicator& communicator, Request& request) {
@@ -134,8 +132,8 @@ const char* read_reduce_scatter(const ucc_coll_args_t& args, const Communicator&
                                         operands_of(args, args.src.info.buffer, to.buffer, to.datatype),
                                         static_cast<std::ptrdiff_t>(to.count));
   const Elements share = part_of(to, communicator);
-  const char* reason = prepare_reduce_scatter_block(
-      communicator, request, operands_of(args, in_place(), to.buffer, to.datatype), share.count);
+  const char* reason = prepare_reduce_scatter_block(communicator, request,
+                                                    operands_of(args, in_place(), to.buffer, to.datatype), share.count);
   if (reason == eligible)
     leave_share_in_place(request, static_cast<std::size_t>(share.count) * static_cast<std::size_t>(communicator.rank));
   return reason;

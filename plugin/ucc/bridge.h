@@ -1,5 +1,5 @@
-/* What the component, in C for the sake of UCC's headers, asks of the rest of Plait. Nothing here throws; NULL is a lack
- * of memory where nothing else is said. */
+/* What the component, in C for the sake of UCC's headers, asks of the rest of Plait. Nothing here throws; NULL is a
+ * lack of memory where nothing else is said. */
 #pragma once
 
 #include <stdbool.h>

@@ -25,8 +25,7 @@ struct context_config {
   ucc_tl_context_config_t super;
 };
 static ucc_config_field_t context_fields[] = {
-    {"", "", NULL, offsetof(struct context_config, super), UCC_CONFIG_TYPE_TABLE(ucc_tl_context_config_table)},
-    {NULL}};
+    {"", "", NULL, offsetof(struct context_config, super), UCC_CONFIG_TYPE_TABLE(ucc_tl_context_config_table)}, {NULL}};
 
 static ucc_config_field_t field_of(size_t index) {
   const struct plait_ucc_variable variable = plait_ucc_variable_at(index);
@@ -176,8 +175,7 @@ static ucc_status_t context_get_attr(const ucc_base_context_t* base, ucc_base_ct
   const struct plait_context* context = (const struct plait_context*)base;
   void* address = attr->attr.ctx_addr;
   ucc_base_ctx_attr_clear(attr);
-  if (attr->attr.mask & UCC_CONTEXT_ATTR_FIELD_CTX_ADDR_LEN)
-    attr->attr.ctx_addr_len = plait_ucc_introduction_bytes();
+  if (attr->attr.mask & UCC_CONTEXT_ATTR_FIELD_CTX_ADDR_LEN) attr->attr.ctx_addr_len = plait_ucc_introduction_bytes();
   if (attr->attr.mask & UCC_CONTEXT_ATTR_FIELD_CTX_ADDR) plait_ucc_introduce(context->context, address);
   return UCC_OK;
 }
@@ -210,10 +208,7 @@ ucc_tl_iface_t ucc_tl_plait = {
                           .prefix = "TL_PLAIT_",
                           .table = context_fields,
                           .size = sizeof(struct context_config)},
-    .lib = {.init = lib_init,
-            .finalize = lib_finalize,
-            .get_attr = lib_get_attr,
-            .get_properties = lib_get_properties},
+    .lib = {.init = lib_init, .finalize = lib_finalize, .get_attr = lib_get_attr, .get_properties = lib_get_properties},
     .context = {.create = context_create,
                 .create_epilog = context_create_epilog,
                 .destroy = context_destroy,

@@ -37,10 +37,10 @@ struct plait_team {
 };
 
 /* What it takes: all but fan-in and fan-out. */
-#define PLAIT_UCC_COLLECTIVES                                                                                       \
-  (UCC_COLL_TYPE_ALLGATHER | UCC_COLL_TYPE_ALLGATHERV | UCC_COLL_TYPE_ALLREDUCE | UCC_COLL_TYPE_ALLTOALL |          \
-   UCC_COLL_TYPE_ALLTOALLV | UCC_COLL_TYPE_BARRIER | UCC_COLL_TYPE_BCAST | UCC_COLL_TYPE_GATHER |                   \
-   UCC_COLL_TYPE_GATHERV | UCC_COLL_TYPE_REDUCE | UCC_COLL_TYPE_REDUCE_SCATTER | UCC_COLL_TYPE_REDUCE_SCATTERV |    \
+#define PLAIT_UCC_COLLECTIVES                                                                                    \
+  (UCC_COLL_TYPE_ALLGATHER | UCC_COLL_TYPE_ALLGATHERV | UCC_COLL_TYPE_ALLREDUCE | UCC_COLL_TYPE_ALLTOALL |       \
+   UCC_COLL_TYPE_ALLTOALLV | UCC_COLL_TYPE_BARRIER | UCC_COLL_TYPE_BCAST | UCC_COLL_TYPE_GATHER |                \
+   UCC_COLL_TYPE_GATHERV | UCC_COLL_TYPE_REDUCE | UCC_COLL_TYPE_REDUCE_SCATTER | UCC_COLL_TYPE_REDUCE_SCATTERV | \
    UCC_COLL_TYPE_SCATTER | UCC_COLL_TYPE_SCATTERV)
 
 /* Among UCC's transport layers: above those that work on host memory (ucp has 10), below those of one kind of hardware

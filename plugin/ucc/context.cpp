@@ -29,7 +29,7 @@ namespace {
 struct Process {
   std::mutex guard;
   int contexts = 0;
-  int reported_ranks = 0;  // of a report that is still to be made
+  int reported_ranks = 0;       // of a report that is still to be made
   Introduction introduction{};  // once there is a job
 };
 constinit Process process{};
@@ -47,9 +47,9 @@ constexpr Progress::Surroundings surroundings = {
 // Some callers of UCC (Open MPI 6) never end what they have begun: the first rank then says what it has counted.
 void report_late() {
   if (process.reported_ranks == 0) return;
-  MirrorExchange exchange(std::exchange(process.reported_ranks, 0));
+  MirrorGathering gathering(std::exchange(process.reported_ranks, 0));
   static_cast<void>(attempt([&]() -> Status {
-    GatherOob world(exchange);
+    GatherOob world(gathering);
     finish_report(world, job().config, PLAIT_VERSION);
     return {};
   }));
@@ -146,9 +146,9 @@ void UccContext::report(const ucc_oob_coll_t& oob) {
   if (runtime::detail::job == nullptr || (!job().reporting && !job().tracing)) return;
   process.reported_ranks = 0;
   UccAllGather carrier(oob, facts_.rank, facts_.ranks);
-  OwnExchange exchange(carrier);
+  OwnGathering gathering(carrier);
   static_cast<void>(attempt([&]() -> Status {
-    GatherOob world(exchange);
+    GatherOob world(gathering);
     if (job().reporting) finish_report(world, job().config, PLAIT_VERSION);
     if (job().tracing) finish_trace(world, job().config);
     return {};

@@ -19,9 +19,9 @@ namespace {
 constexpr std::uint64_t look_every_ns = 500'000'000;
 
 // For a rank that cannot go on: the others' set-up ends.
-void withdraw_from(Exchange& exchange) noexcept {
+void withdraw_from(Gathering& gathering) noexcept {
   try {
-    GatherOob(exchange).withdraw();
+    GatherOob(gathering).withdraw();
   } catch (const std::exception&) {  // nothing is left to tell them by
   }
 }
@@ -29,14 +29,14 @@ void withdraw_from(Exchange& exchange) noexcept {
 }  // namespace
 
 UccTeam::UccTeam(UccContext& context, const ucc_oob_coll_t& oob, int own_rank, int all_ranks)
-    : Communicator(context.progress), carrier_(oob, own_rank, all_ranks), exchange_(carrier_) {
+    : Communicator(context.progress), carrier_(oob, own_rank, all_ranks), gathering_(carrier_) {
   rank = own_rank;
   ranks = all_ranks;
   posts = true;
   ended_ = alone();
   if (ended_) return;
-  if (set_up_.start(exchange_, [this] { set_up_now(*this, TeamExtent::all_calls); })) return;
-  OwnExchange own(carrier_);
+  if (set_up_.start(gathering_, [this] { set_up_now(*this, TeamExtent::all_calls); })) return;
+  OwnGathering own(carrier_);
   withdraw_from(own);
   host_reason = reasons::no_set_up;
   road = Road::host;
@@ -66,17 +66,18 @@ void UccTeam::look_after_peers() noexcept {
 Result<std::unique_ptr<Team>> UccTeam::connect(TeamExtent extent, std::unique_ptr<Team> before) noexcept {
   std::unique_ptr<Oob> oob;
   try {
-    if (before == nullptr) oob = std::make_unique<GatherOob>(exchange_);
+    if (before == nullptr) oob = std::make_unique<GatherOob>(gathering_);
     if (before == nullptr)
       if (Status met = peers_.meet(*oob); !met.ok()) return met;
-    return runtime::set_up({.extent = extent, .channels = channels, .grid = grid, .name = {}, .neighbors = {}, .location = {}}, std::move(oob),
-                           std::move(before));
+    return runtime::set_up(
+        {.extent = extent, .channels = channels, .grid = grid, .name = {}, .neighbors = {}, .location = {}},
+        std::move(oob), std::move(before));
   } catch (const std::exception& exception) {
-    withdraw_from(exchange_);
+    withdraw_from(gathering_);
     return status_of(exception);
   }
 }
 
-void UccTeam::decline_set_up() noexcept { withdraw_from(exchange_); }
+void UccTeam::decline_set_up() noexcept { withdraw_from(gathering_); }
 
 }  // namespace plait::plugin

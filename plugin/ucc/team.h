@@ -9,7 +9,7 @@
 
 #include "plugin/layer.h"
 #include "plugin/ucc/context.h"
-#include "plugin/ucc/oob/exchange.h"
+#include "plugin/ucc/oob/gathering.h"
 #include "plugin/ucc/oob/peer_processes.h"
 #include "plugin/ucc/oob/set_up_thread.h"
 #include "plugin/ucc/ucc_all_gather.h"
@@ -41,7 +41,7 @@ class UccTeam final : public Communicator {
 
  private:
   UccAllGather carrier_;
-  HandedExchange exchange_;
+  HandedGathering gathering_;
   SetUpThread set_up_;
   PeerProcesses peers_;
   std::atomic<std::uint64_t> next_look_ns_{0};

@@ -16,13 +16,13 @@ ucc_status_t plait_team_create_post(ucc_base_context_t* base, const ucc_base_tea
                                     ucc_base_team_t** made) {
   struct plait_context* context = (struct plait_context*)base;
   const bool has_oob = (params->params.mask & UCC_TEAM_PARAM_FIELD_OOB) != 0;
-  if ((!has_oob && params->size > 1) || !ordered(&params->params) || params->size < base->lib->min_team_size) return UCC_ERR_NOT_SUPPORTED;
+  if ((!has_oob && params->size > 1) || !ordered(&params->params) || params->size < base->lib->min_team_size)
+    return UCC_ERR_NOT_SUPPORTED;
   struct plait_team* team = calloc(1, sizeof *team);
   if (team == NULL) return UCC_ERR_NO_MEMORY;
   team->super.super.context = base;
   team->super.super.params = *params;
-  team->team =
-      plait_ucc_make_team(context->context, &params->params.oob, (int)params->rank, (int)params->size);
+  team->team = plait_ucc_make_team(context->context, &params->params.oob, (int)params->rank, (int)params->size);
   if (team->team == NULL) {
     free(team);
     return UCC_ERR_NOT_SUPPORTED;

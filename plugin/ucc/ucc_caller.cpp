@@ -31,8 +31,7 @@ constexpr Caller by_ucc = {
                   const Layout&) { return int{UCC_ERR_NOT_SUPPORTED}; },
     .runs = [](const Layout& layout) -> std::vector<ByteRun> { return {{.begin = 0, .bytes = layout.size}}; },
     .code_of = code_of,
-    .status_of =
-        [](int code) { return Status(Code::internal, ucc_status_string(static_cast<ucc_status_t>(code))); },
+    .status_of = [](int code) { return Status(Code::internal, ucc_status_string(static_cast<ucc_status_t>(code))); },
     .truncated = UCC_ERR_INVALID_PARAM,
 };
 

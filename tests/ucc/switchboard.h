@@ -1,4 +1,5 @@
-/* Ranks without MPI: processes, or threads of one, that reach each other out of band through sockets to a switchboard. */
+/* Ranks without MPI: processes, or threads of one, that reach each other out of band through sockets to a switchboard.
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -72,9 +72,10 @@ static void post(struct rank* self, struct team* team, uint64_t members, uint64_
   }
   free(list);
   if (team->group.rank < 0) return;
-  ucc_team_params_t params = {.mask = UCC_TEAM_PARAM_FIELD_EP | UCC_TEAM_PARAM_FIELD_EP_RANGE | UCC_TEAM_PARAM_FIELD_OOB,
-                              .ep = (uint64_t)team->group.rank,
-                              .ep_range = UCC_COLLECTIVE_EP_RANGE_CONTIG};
+  ucc_team_params_t params = {
+      .mask = UCC_TEAM_PARAM_FIELD_EP | UCC_TEAM_PARAM_FIELD_EP_RANGE | UCC_TEAM_PARAM_FIELD_OOB,
+      .ep = (uint64_t)team->group.rank,
+      .ep_range = UCC_COLLECTIVE_EP_RANGE_CONTIG};
   params.oob = oob_of(&team->group);
   team->status = ucc_team_create_post(&self->context, 1, &params, &team->handle);
   if (team->status != UCC_OK) self->wrong = "a team could not be posted";

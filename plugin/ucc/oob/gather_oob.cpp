@@ -35,11 +35,11 @@ std::size_t piece_bytes(int ranks) {
 
 }  // namespace
 
-GatherOob::GatherOob(Exchange& exchange)
-    : exchange_(exchange), blocks_(static_cast<std::size_t>(std::max(exchange.ranks(), 1))) {}
+GatherOob::GatherOob(Gathering& gathering)
+    : gathering_(gathering), blocks_(static_cast<std::size_t>(std::max(gathering.ranks(), 1))) {}
 
 int GatherOob::step(const Block& mine) noexcept {
-  if (!exchange_.run(&mine, sizeof mine, blocks_.data())) return broken;
+  if (!gathering_.run(&mine, sizeof mine, blocks_.data())) return broken;
   const auto missing = std::ranges::find_if(blocks_, [](const Block& block) { return block.missing != 0; });
   return missing == blocks_.end() ? nobody : static_cast<int>(missing - blocks_.begin());
 }
@@ -49,7 +49,7 @@ Status GatherOob::gather(const void* mine, std::size_t bytes, std::byte* all, st
   const bool fits = bytes <= block.data.size();
   if (fits && bytes > 0) std::memcpy(block.data.data(), mine, bytes);
   if (const int missing = step(block); missing != nobody) return failed(Code::peer_failed, what, missing);
-  if (!fits) return exchange_.run(mine, bytes, all) ? Status() : failed(Code::peer_failed, what, broken);
+  if (!fits) return gathering_.run(mine, bytes, all) ? Status() : failed(Code::peer_failed, what, broken);
   for (std::size_t rank = 0; bytes > 0 && rank < blocks_.size(); ++rank)
     std::memcpy(all + rank * bytes, blocks_[rank].data.data(), bytes);
   return {};
@@ -102,11 +102,12 @@ void GatherOob::gather_texts(const std::string& mine, const std::function<void(i
   });
   if (!go_on_together(room).ok()) return;
   const std::uint64_t length = mine.size();
-  if (!gather(&length, sizeof length, reinterpret_cast<std::byte*>(lengths.data()), "bring texts together").ok()) return;
+  if (!gather(&length, sizeof length, reinterpret_cast<std::byte*>(lengths.data()), "bring texts together").ok())
+    return;
   const std::uint64_t longest = *std::ranges::max_element(lengths);
   for (std::uint64_t done = 0; done < longest; done += piece) {
     if (done < length) std::memcpy(own.data(), mine.data() + done, std::min<std::uint64_t>(piece, length - done));
-    if (!exchange_.run(own.data(), piece, pieces.data())) return;
+    if (!gathering_.run(own.data(), piece, pieces.data())) return;
     for (std::size_t from = 0; rank() == 0 && from < texts.size(); ++from) {
       if (done >= lengths[from]) continue;
       const std::uint64_t bytes = std::min<std::uint64_t>(piece, lengths[from] - done);

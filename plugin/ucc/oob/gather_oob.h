@@ -1,8 +1,8 @@
 // What ranks do together out of band (runtime/oob/oob.h), where all that they have is an all-gather.
 //
-// Each step is one of a block of 64 bytes from each rank: whether it goes on, and what it brings, if there is room; what
-// is longer follows in a second one. A rank that withdraws waits for the others here: they have no other way to hear of
-// it. Nothing is left that could tell of a failure later: the channels themselves do that.
+// Each step is one of a block of 64 bytes from each rank: whether it goes on, and what it brings, if there is room;
+// what is longer follows in a second one. A rank that withdraws waits for the others here: they have no other way to
+// hear of it. Nothing is left that could tell of a failure later: the channels themselves do that.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "plugin/layer.h"
-#include "plugin/ucc/oob/exchange.h"
+#include "plugin/ucc/oob/gathering.h"
 #include "runtime/oob/oob.h"
 
 namespace plait::plugin {
@@ -23,10 +23,10 @@ namespace plait::plugin {
 class GatherOob final : public Oob {
  public:
   // `exchange` outlives it. Throws where memory is short.
-  explicit GatherOob(Exchange& exchange);
+  explicit GatherOob(Gathering& gathering);
 
-  int rank() const override { return exchange_.rank(); }
-  int ranks() const override { return exchange_.ranks(); }
+  int rank() const override { return gathering_.rank(); }
+  int ranks() const override { return gathering_.ranks(); }
   Status meet(std::string_view what) override;
   Status gather_all(const void* mine, std::size_t bytes, void* all, std::string_view what) override;
   Status tell_all(void* data, std::size_t bytes, std::string_view what) override;
@@ -56,7 +56,7 @@ class GatherOob final : public Oob {
   int step(const Block& mine) noexcept;
   Status gather(const void* mine, std::size_t bytes, std::byte* all, std::string_view what);
 
-  Exchange& exchange_;
+  Gathering& gathering_;
   std::vector<Block> blocks_;  // of all ranks, made beforehand
 };
 

@@ -1,5 +1,5 @@
-// Whether the other ranks' processes of this node are still there. Nobody ends a job of which one was killed, where there
-// is no launcher: the others would wait for it for ever. Between nodes connections that break say so.
+// Whether the other ranks' processes of this node are still there. Nobody ends a job of which one was killed, where
+// there is no launcher: the others would wait for it for ever. Between nodes connections that break say so.
 #pragma once
 
 #include <sys/types.h>

@@ -10,8 +10,8 @@
 namespace plait::plugin {
 
 // The program's signals are its own threads'.
-bool SetUpThread::start(HandedExchange& exchange, std::function<void()> set_up) {
-  exchange_ = &exchange;
+bool SetUpThread::start(HandedGathering& gathering, std::function<void()> set_up) {
+  gathering_ = &gathering;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -27,7 +27,7 @@ bool SetUpThread::start(HandedExchange& exchange, std::function<void()> set_up) 
 }
 
 bool SetUpThread::turn() {
-  exchange_->turn();
+  gathering_->turn();
   if (!done_.load(std::memory_order_acquire)) return false;
   if (thread_.joinable()) thread_.join();
   return true;

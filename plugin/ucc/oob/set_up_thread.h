@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "plugin/layer.h"
-#include "plugin/ucc/oob/exchange.h"
+#include "plugin/ucc/oob/gathering.h"
 
 namespace plait::plugin {
 
@@ -15,7 +15,7 @@ class SetUpThread {
  public:
   // `set_up` gets by with `exchange`, which outlives this, and throws nothing. False where there is no thread to be
   // had: then it has not run, and the other ranks wait for this one.
-  bool start(HandedExchange& exchange, std::function<void()> set_up);
+  bool start(HandedGathering& gathering, std::function<void()> set_up);
   // True once it has come to its end. Does not block.
   bool turn();
   // Until then.
@@ -25,7 +25,7 @@ class SetUpThread {
   SetUpThread& operator=(const SetUpThread&) = delete;
 
  private:
-  HandedExchange* exchange_ = nullptr;
+  HandedGathering* gathering_ = nullptr;
   std::atomic<bool> done_{false};
   std::thread thread_;
 };

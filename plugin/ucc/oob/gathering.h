@@ -11,9 +11,9 @@
 
 namespace plait::plugin {
 
-class Exchange {
+class Gathering {
  public:
-  virtual ~Exchange() = default;
+  virtual ~Gathering() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
   // False where it failed. `all`: of all ranks, in their order. Throws nothing.
@@ -21,9 +21,9 @@ class Exchange {
 };
 
 // By the asking thread itself.
-class OwnExchange final : public Exchange {
+class OwnGathering final : public Gathering {
  public:
-  explicit OwnExchange(AllGather& carrier) : carrier_(carrier) {}
+  explicit OwnGathering(AllGather& carrier) : carrier_(carrier) {}
   int rank() const override { return carrier_.rank(); }
   int ranks() const override { return carrier_.ranks(); }
   bool run(const void* mine, std::size_t bytes, void* all) noexcept override;
@@ -33,9 +33,9 @@ class OwnExchange final : public Exchange {
 };
 
 // Of one rank that stands for all of them, as nobody can be asked any more: each has brought what it has.
-class MirrorExchange final : public Exchange {
+class MirrorGathering final : public Gathering {
  public:
-  explicit MirrorExchange(int ranks) : ranks_(ranks) {}
+  explicit MirrorGathering(int ranks) : ranks_(ranks) {}
   int rank() const override { return 0; }
   int ranks() const override { return ranks_; }
   bool run(const void* mine, std::size_t bytes, void* all) noexcept override;
@@ -45,9 +45,9 @@ class MirrorExchange final : public Exchange {
 };
 
 // By a thread that has other things to do as well and calls turn(): what is out of band may be for that one alone.
-class HandedExchange final : public Exchange {
+class HandedGathering final : public Gathering {
  public:
-  explicit HandedExchange(AllGather& carrier) : carrier_(carrier) {}
+  explicit HandedGathering(AllGather& carrier) : carrier_(carrier) {}
   int rank() const override { return carrier_.rank(); }
   int ranks() const override { return carrier_.ranks(); }
   bool run(const void* mine, std::size_t bytes, void* all) noexcept override;

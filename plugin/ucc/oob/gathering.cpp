@@ -1,4 +1,4 @@
-#include "plugin/ucc/oob/exchange.h"
+#include "plugin/ucc/oob/gathering.h"
 
 #include <sched.h>
 
@@ -6,20 +6,20 @@
 
 namespace plait::plugin {
 
-bool OwnExchange::run(const void* mine, std::size_t bytes, void* all) noexcept {
+bool OwnGathering::run(const void* mine, std::size_t bytes, void* all) noexcept {
   if (!carrier_.start(mine, bytes, all)) return false;
   Turn turn = Turn::waiting;
   while ((turn = carrier_.test()) == Turn::waiting) sched_yield();
   return turn == Turn::done;
 }
 
-bool MirrorExchange::run(const void* mine, std::size_t bytes, void* all) noexcept {
+bool MirrorGathering::run(const void* mine, std::size_t bytes, void* all) noexcept {
   for (std::size_t rank = 0; bytes > 0 && rank < static_cast<std::size_t>(ranks_); ++rank)
     std::memcpy(static_cast<std::byte*>(all) + rank * bytes, mine, bytes);
   return true;
 }
 
-bool HandedExchange::run(const void* mine, std::size_t bytes, void* all) noexcept {
+bool HandedGathering::run(const void* mine, std::size_t bytes, void* all) noexcept {
   std::unique_lock lock(guard_);
   if (closed_) return false;
   mine_ = mine;
@@ -32,7 +32,7 @@ bool HandedExchange::run(const void* mine, std::size_t bytes, void* all) noexcep
   return done;
 }
 
-void HandedExchange::turn() {
+void HandedGathering::turn() {
   const std::scoped_lock lock(guard_);
   if (state_ == State::wanted) state_ = carrier_.start(mine_, bytes_, all_) ? State::under_way : State::failed;
   if (state_ == State::under_way) {
@@ -43,7 +43,7 @@ void HandedExchange::turn() {
   if (state_ != State::idle) changed_.notify_all();
 }
 
-void HandedExchange::close() {
+void HandedGathering::close() {
   const std::scoped_lock lock(guard_);
   closed_ = true;
   if (state_ == State::wanted) state_ = State::failed;
