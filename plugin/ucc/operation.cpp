@@ -18,7 +18,7 @@ namespace plait::plugin {
 namespace {
 
 // Turns that moved nothing.
-constexpr std::uint32_t look_every = 4096, yield_every = 64;
+constexpr std::uint32_t look_every = 256, yield_every = 64;
 
 }  // namespace
 
@@ -110,7 +110,7 @@ void UccOperation::post() noexcept {
 // A turn that moved nothing.
 void UccOperation::rest() noexcept {
   ++idle_turns_;
-  if (idle_turns_ % look_every == 0) team_.look_after_peers();
+  if (idle_turns_ % look_every == 0) team_.look_around();
   if (idle_turns_ % yield_every == 0 || team_.yields()) sched_yield();
 }
 

@@ -8,6 +8,7 @@
 #include "plugin/ucc/oob/gather_oob.h"
 #include "runtime/call/blocking.h"
 #include "runtime/execution/caller.h"
+#include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "runtime/progress/progress.h"
 #include "runtime/team/set_up.h"
@@ -52,8 +53,13 @@ bool UccTeam::turn() {
   return ended_;
 }
 
-void UccTeam::look_after_peers() noexcept {
+void UccTeam::look_around() noexcept {
   const std::uint64_t now_ns = tl::monotonic_ns();
+  if (!threaded()) neighbours_.look(now_ns);
+  look_after_peers(now_ns);
+}
+
+void UccTeam::look_after_peers(std::uint64_t now_ns) noexcept {
   std::uint64_t due_ns = next_look_ns_.load(std::memory_order_relaxed);
   if (now_ns < due_ns) return;
   if (!next_look_ns_.compare_exchange_strong(due_ns, now_ns + look_every_ns, std::memory_order_relaxed)) return;

@@ -15,6 +15,7 @@
 #include "plugin/ucc/ucc_all_gather.h"
 #include "runtime/execution/communicator.h"
 #include "runtime/execution/decide.h"
+#include "tl/neighbour_watch.h"
 
 namespace plait::plugin {
 
@@ -31,21 +32,25 @@ class UccTeam final : public Communicator {
   bool takes_calls() const { return alone() || is_set_up(*this); }
   // Moves its set-up on; true once that has come to its end, or has failed: then it is the host's. Does not block.
   bool turn();
-  // For a collective that has not moved: gives the team up where a rank's process has ended. Thread-safe.
-  void look_after_peers() noexcept;
-  bool yields() const { return yields_; }
+  // For a collective that has not moved for a while: whether others want the core, and whether the other ranks'
+  // processes are still there; else the team is given up. Thread-safe.
+  void look_around() noexcept;
+  // Whether a turn that moves nothing gives the core away at once.
+  bool yields() const { return neighbours_.shared() || (team != nullptr && team->engine.yields()); }
 
   Result<std::unique_ptr<Team>> connect(TeamExtent extent, std::unique_ptr<Team> before) noexcept override;
   void decline_set_up() noexcept override;
   int raise(int code) override { return code; }
 
  private:
+  void look_after_peers(std::uint64_t now_ns) noexcept;
+
   UccAllGather carrier_;
   HandedGathering gathering_;
   SetUpThread set_up_;
   PeerProcesses peers_;
   std::atomic<std::uint64_t> next_look_ns_{0};
-  bool yields_ = false;  // its ranks share processing units
+  NeighbourWatch neighbours_;  // of the one thread that calls
   bool ended_ = false;
 };
 
