@@ -17,8 +17,9 @@ namespace plait::plugin {
 
 namespace {
 
-// Turns that moved nothing.
-constexpr std::uint32_t look_every = 256, yield_every = 64;
+// Turns that moved nothing. Whoever computes beside keeps the core that is given away for milliseconds: where the other
+// ranks are at work a short collective is over before.
+constexpr std::uint32_t look_every = 256, yield_every = 256, yield_shared_every = 16;
 
 }  // namespace
 
@@ -102,6 +103,7 @@ void UccOperation::rewind() {
 
 void UccOperation::post() noexcept {
   rewind();
+  idle_turns_ = 0;
   if (team_.alone()) return post_alone();
   begin_ns = reporting() ? monotonic_ns() : 0;
   team_.progress.hand_over(*this);
@@ -111,7 +113,7 @@ void UccOperation::post() noexcept {
 void UccOperation::rest() noexcept {
   ++idle_turns_;
   if (idle_turns_ % look_every == 0) team_.look_around();
-  if (idle_turns_ % yield_every == 0 || team_.yields()) sched_yield();
+  if (idle_turns_ % (team_.yields() ? yield_shared_every : yield_every) == 0) sched_yield();
 }
 
 ucc_status_t UccOperation::turn() noexcept {
