@@ -91,7 +91,7 @@ UccContext::UccContext(const ProcessFacts& facts, const std::vector<std::string>
   agreement_->begin({.version = PLAIT_VERSION,
                      .mpi_library = facts_.host,
                      .concurrent = facts_.concurrent,
-                     .main_thread_only = !facts_.concurrent},
+                     .main_thread_only = false},  // a set-up has a thread of its own
                     preferred);
 }
 
