@@ -130,6 +130,6 @@ void plait_ucc_post(plait_ucc_operation* operation) { of(operation).post(); }
 
 ucc_status_t plait_ucc_progress(plait_ucc_operation* operation) { return of(operation).turn(); }
 
-void plait_ucc_clear(plait_ucc_operation* operation) { of(operation).clear(); }
+bool plait_ucc_clear(plait_ucc_operation* operation) { return of(operation).clear(); }
 
 }  // extern "C"

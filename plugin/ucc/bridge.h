@@ -64,7 +64,8 @@ ucc_status_t plait_ucc_prepare(plait_ucc_operation* operation, const ucc_coll_ar
 void plait_ucc_post(plait_ucc_operation* operation);
 /* A turn of all that its context has; UCC_INPROGRESS until it is complete. */
 ucc_status_t plait_ucc_progress(plait_ucc_operation* operation);
-void plait_ucc_clear(plait_ucc_operation* operation);
+/* False where it is still under way: it is not to be used again. */
+bool plait_ucc_clear(plait_ucc_operation* operation);
 
 #ifdef __cplusplus
 }

@@ -101,8 +101,16 @@ void UccOperation::rewind() {
   told_.store(false, std::memory_order_relaxed);
 }
 
+bool UccOperation::clear() noexcept {
+  if (posted_ && !told_.load(std::memory_order_acquire)) return false;
+  posted_ = false;
+  runtime::clear(*this);
+  return true;
+}
+
 void UccOperation::post() noexcept {
   rewind();
+  posted_ = true;
   idle_turns_ = 0;
   if (team_.alone()) return post_alone();
   begin_ns = reporting() ? monotonic_ns() : 0;

@@ -21,7 +21,8 @@ class UccOperation final : public Operation {
   ucc_status_t prepare(const ucc_coll_args_t& args) noexcept;
   void post() noexcept;
   ucc_status_t turn() noexcept;
-  void clear() noexcept { runtime::clear(*this); }
+  // False where it is still under way (UCC gave it up when its time was over): then it is not to be used again.
+  bool clear() noexcept;
 
  private:
   ucc_status_t prepare_alone(const char* unfit);
@@ -34,6 +35,7 @@ class UccOperation final : public Operation {
   Lists lists_;
   ucc_datatype_t averaged_ = 0;  // of a UCC_OP_AVG; 0: it is none
   std::uint32_t idle_turns_ = 0;
+  bool posted_ = false;
   std::atomic<bool> told_{false};
 };
 

@@ -24,7 +24,7 @@ static struct plait_task* take_idle(struct plait_team* team) {
 }
 
 static void give_back(struct plait_team* team, struct plait_task* task) {
-  plait_ucc_clear(task->operation);
+  if (!plait_ucc_clear(task->operation)) return; /* UCC gave it up when its time was over */
   pthread_mutex_lock(&team->guard);
   task->next = team->idle;
   team->idle = task;
