@@ -10,9 +10,12 @@ add_library(plait_highway INTERFACE)
 target_include_directories(plait_highway INTERFACE ${HWY_INCLUDE_DIRS})
 target_link_libraries(plait_highway INTERFACE "-Wl,--push-state,--as-needed,${HWY_LINK_LIBRARIES},--pop-state")
 # Headers only: Levenberg and Marquardt's method, in one file of plan/overlap. As system headers, whose warnings are theirs.
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(Eigen3 REQUIRED NO_MODULE)
+if(Eigen3_VERSION VERSION_LESS 3.4)  # asked of it, 5.0 would say that it is not compatible
+  message(FATAL_ERROR "Eigen ${Eigen3_VERSION} was found: expected 3.4 or later")
+endif()
 add_library(plait_eigen INTERFACE)
-target_include_directories(plait_eigen SYSTEM INTERFACE ${EIGEN3_INCLUDE_DIRS})
+target_link_libraries(plait_eigen INTERFACE Eigen3::Eigen)
 pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h REQUIRED)

@@ -33,6 +33,9 @@ class Engine {
   // Whether the last of these two calls moved anything.
   bool moved() const { return moved_; }
 
+  // Whether whoever moves it on had better give the core away at once where nothing moves.
+  bool yields() const { return wait_strategy_.yields(); }
+
   // Takes the memory that a run of this schedule can need at most, whatever its timing. Not while one runs.
   void make_room(const BoundSchedule& schedule);
 

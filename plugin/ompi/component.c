@@ -89,6 +89,10 @@ static ompi_hook_base_component_t hooks = {
 
 /* ---- Use ---- */
 
+/* Asked by the binding of UCC's where it finds this library in the process (plugin/ucc/other_door): the calls of MPI are
+ * taken here first. */
+__attribute__((visibility("default"))) bool plait_ompi_used(void) { return priority > 0; }
+
 static int init_query(bool progress_threads, bool mpi_threads) {
   (void)progress_threads, (void)mpi_threads;
   return priority > 0 ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;

@@ -97,8 +97,10 @@ PLAIT_OVER(mmap) void* over_mmap(void* address, std::size_t bytes, int access, i
   return mapped;
 }
 
+// Where files have 64-bit offsets anyway the two are one type; newer C libraries name the second one only when asked to.
+static_assert(sizeof(off_t) == 8);
 PLAIT_OVER(mmap64)
-void* over_mmap64(void* address, std::size_t bytes, int access, int flags, int file, off64_t offset) {
+void* over_mmap64(void* address, std::size_t bytes, int access, int flags, int file, off_t offset) {
   void* mapped = next_mmap64.get()(address, bytes, access, flags, file, offset);
   if ((flags & MAP_FIXED) != 0) note(mapped, bytes);
   return mapped;

@@ -11,12 +11,13 @@
 namespace plait::runtime {
 
 // Counts by rank, times `unit`. False when one is negative.
-inline bool take_counts(const Communicator& communicator, Request& request, const int counts[], std::size_t unit) {
-  if (counts == nullptr) return false;
+inline bool take_counts(const Communicator& communicator, Request& request, const NumberList& counts,
+                        std::size_t unit) {
+  if (!counts.given()) return false;
   request.lists->counts.resize(static_cast<std::size_t>(communicator.ranks));
-  for (int rank = 0; rank < communicator.ranks; ++rank) {
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(communicator.ranks); ++rank) {
     if (counts[rank] < 0) return false;
-    request.lists->counts[static_cast<std::size_t>(rank)] = static_cast<std::size_t>(counts[rank]) * unit;
+    request.lists->counts[rank] = static_cast<std::size_t>(counts[rank]) * unit;
   }
   request.call.counts = request.lists->counts.data();
   return true;

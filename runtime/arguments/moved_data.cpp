@@ -99,18 +99,17 @@ namespace {
 // The displacement of an empty segment is not significant.
 void place_directly(const Communicator& communicator, Request& request) {
   Region& output = request.output;
-  const int* counts = output.segment_counts;
-  const int* extents = output.segment_displacements;
-  int lowest = std::numeric_limits<int>::max();
-  for (int rank = 0; rank < communicator.ranks; ++rank)
-    if (counts[rank] > 0) lowest = std::min(lowest, extents[rank]);
+  const auto ranks = static_cast<std::size_t>(communicator.ranks);
+  std::ptrdiff_t lowest = std::numeric_limits<std::ptrdiff_t>::max();
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    if (output.segment_count(rank) > 0) lowest = std::min(lowest, output.segment_displacement(rank));
   output.address += output.type->extent * lowest;
   request.lists->displacements.resize(request.lists->counts.size());
   std::size_t dense = 0;
   bool following = true;
-  for (std::size_t rank = 0; rank < request.lists->counts.size(); ++rank) {
-    const std::ptrdiff_t offset = std::ptrdiff_t{extents[rank]} - lowest;
-    const bool empty = counts[rank] == 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const std::ptrdiff_t offset = output.segment_displacement(rank) - lowest;
+    const bool empty = output.segment_count(rank) == 0;
     request.lists->displacements[rank] = empty ? dense : static_cast<std::size_t>(offset * output.type->extent);
     following &= request.lists->displacements[rank] == dense;
     dense += request.lists->counts[rank];
@@ -120,17 +119,16 @@ void place_directly(const Communicator& communicator, Request& request) {
 
 // In whose memory they lie: the first that is not empty says it for all. Precondition: there is one.
 void find_device_of_segments(Region& region) {
-  const int* last = region.segment_counts + region.segments;
-  const auto first = std::find_if(region.segment_counts, last, [](int count) { return count > 0; });
-  const std::ptrdiff_t extents = region.segment_displacements[first - region.segment_counts];
-  region.device = device_under(region.address + region.type->extent * extents, *region.type);
+  std::size_t first = 0;
+  while (region.segment_count(first) == 0) ++first;
+  region.device = device_under(region.address + region.type->extent * region.segment_displacement(first), *region.type);
 }
 
 void place_own_segment(const Communicator& communicator, Request& request) {
   const auto rank = static_cast<std::size_t>(communicator.rank);
   const Region& output = request.output;
-  move_all(request.input, output.address + output.type->extent * output.segment_displacements[rank],
-           static_cast<std::size_t>(output.segment_counts[rank]), *output.type);
+  move_all(request.input, output.address + output.type->extent * output.segment_displacement(rank),
+           output.segment_count(rank), *output.type);
   request.input.device = output.device;
   request.sharing = Sharing::input_in_output;
   for (std::size_t before = 0; before < rank; ++before) request.own_offset += request.lists->counts[before];
@@ -141,15 +139,17 @@ void place_own_segment(const Communicator& communicator, Request& request) {
 const char* prepare_allgatherv(const Communicator& communicator, Request& request, const Elements& send,
                                const Segments& receive) {
   const Layout* layout = receive.layout;
-  if (layout == nullptr || receive.displacements == nullptr ||
+  if (layout == nullptr || !receive.displacements.given() ||
       !take_counts(communicator, request, receive.counts, layout->size))
     return reasons::wrong_argument;
   const std::size_t all = sum_of_counts(request);
   if (all == 0) return reasons::no_data;
   Region& output = request.output;
   move_all(output, receive.address, all / layout->size, *layout);
-  output.segment_counts = receive.counts;
-  output.segment_displacements = receive.displacements;
+  output.segment_counts = receive.counts.numbers;
+  output.counts_kind = receive.counts.kind;
+  output.segment_displacements = receive.displacements.numbers;
+  output.displacements_kind = receive.displacements.kind;
   output.segments = communicator.ranks;
   if (!is_sound(output)) return reasons::wrong_argument;
   find_device_of_segments(output);

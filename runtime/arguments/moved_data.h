@@ -3,6 +3,7 @@
 
 #include "runtime/arguments/side.h"
 #include "runtime/execution/communicator.h"
+#include "runtime/execution/number_list.h"
 #include "runtime/execution/request.h"
 #include "runtime/layer.h"
 
@@ -26,8 +27,8 @@ const char* prepare_alltoall(const Communicator& communicator, Request& request,
 // By rank; the lists stay where they are until the call is over.
 struct Segments {
   const void* address = nullptr;
-  const int* counts = nullptr;
-  const int* displacements = nullptr;  // in extents
+  NumberList counts{};
+  NumberList displacements{};  // in extents
   const Layout* layout = nullptr;
 };
 const char* prepare_allgatherv(const Communicator& communicator, Request& request, const Elements& send,

@@ -42,8 +42,8 @@ const char* prepare_rooted(const Communicator& communicator, Request& request, c
 }  // namespace
 
 bool is_complete(const Pieces& side) {
-  const bool placed = side.displacements != nullptr || side.byte_displacements != nullptr;
-  return side.counts != nullptr && placed && (side.layout != nullptr || side.layouts.find != nullptr);
+  const bool placed = side.displacements.given() || side.byte_displacements != nullptr;
+  return side.counts.given() && placed && (side.layout != nullptr || side.layouts.find != nullptr);
 }
 
 bool take_piece(Piece& piece, const Elements& elements) {
@@ -61,12 +61,13 @@ bool take_piece(Piece& piece, const Elements& elements) {
 
 bool take_piece(Piece& piece, const Pieces& side, int place) {
   if (is_in_place(side.address)) return false;
-  const int count = side.counts[place];
+  const auto index = static_cast<std::size_t>(place);
+  const std::ptrdiff_t count = side.counts[index];
   const Layout* layout = side.layout;
   if (layout == nullptr && count > 0) layout = side.layouts.find(side.layouts.types, place);
   const std::ptrdiff_t unit = side.layout != nullptr ? side.layout->extent : 1;
   const std::ptrdiff_t displacement =
-      side.byte_displacements != nullptr ? side.byte_displacements[place] : unit * side.displacements[place];
+      side.byte_displacements != nullptr ? side.byte_displacements[place] : unit * side.displacements[index];
   return take_piece(piece, {displaced(side.address, displacement), count, layout});
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/arguments/side.h"
 #include "runtime/execution/communicator.h"
+#include "runtime/execution/number_list.h"
 #include "runtime/execution/piece.h"
 #include "runtime/execution/request.h"
 #include "runtime/layer.h"
@@ -21,8 +22,8 @@ struct LayoutList {
 // One for each rank, or for each place in a list of neighbours.
 struct Pieces {
   const void* address = nullptr;
-  const int* counts = nullptr;
-  const int* displacements = nullptr;                  // in extents; in bytes where the layouts are several
+  NumberList counts{};
+  NumberList displacements{};                          // in extents; in bytes where the layouts are several
   const Layout* layout = nullptr;                      // of all of them
   LayoutList layouts{};                                // else
   const std::ptrdiff_t* byte_displacements = nullptr;  // in place of the others

@@ -113,7 +113,7 @@ const char* prepare_reduce_scatter_block(const Communicator& communicator, Reque
 }
 
 const char* prepare_reduce_scatter(const Communicator& communicator, Request& request, const Operands& operands,
-                                   const int counts[]) {
+                                   const NumberList& counts) {
   if (must_be_checked(operands) || !take_counts(communicator, request, counts, 1)) return reasons::wrong_argument;
   const std::size_t own = request.lists->counts[static_cast<std::size_t>(communicator.rank)];
   return prepare_shares(request, operands, sum_of_counts(request), own);

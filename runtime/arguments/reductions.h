@@ -7,6 +7,7 @@
 #include "runtime/arguments/side.h"
 #include "runtime/execution/caller.h"
 #include "runtime/execution/communicator.h"
+#include "runtime/execution/number_list.h"
 #include "runtime/execution/request.h"
 #include "runtime/layer.h"
 #include "runtime/types/type_reader.h"
@@ -36,7 +37,7 @@ const char* prepare_reduce(const Communicator& communicator, Request& request, c
 const char* prepare_reduce_scatter_block(const Communicator& communicator, Request& request, const Operands& operands,
                                          std::ptrdiff_t count);
 const char* prepare_reduce_scatter(const Communicator& communicator, Request& request, const Operands& operands,
-                                   const int counts[]);
+                                   const NumberList& counts);
 // Scans: inclusive or exclusive.
 const char* prepare_scan(const Communicator& communicator, Request& request, const Operands& operands,
                          std::ptrdiff_t count, Prefix prefix);

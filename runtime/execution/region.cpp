@@ -12,9 +12,9 @@ int for_each_segment(const Region& region, Move&& move) {
   if (region.segment_displacements == nullptr) return move(region.address, region.count, std::size_t{0});
   const std::size_t element = region.count > 0 ? region.bytes / region.count : 0;
   std::size_t offset = 0;
-  for (int segment = 0; segment < region.segments; ++segment) {
-    const auto count = static_cast<std::size_t>(region.segment_counts[segment]);
-    std::byte* address = region.address + region.type->extent * region.segment_displacements[segment];
+  for (std::size_t segment = 0; segment < static_cast<std::size_t>(region.segments); ++segment) {
+    const std::size_t count = region.segment_count(segment);
+    std::byte* address = region.address + region.type->extent * region.segment_displacement(segment);
     if (count > 0)
       if (const int code = move(address, count, offset); code != 0) return code;
     offset += count * element;

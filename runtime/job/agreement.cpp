@@ -166,10 +166,7 @@ class Patience {
 }  // namespace
 
 Agreement::Agreement(World& world, const Attendance* attendance)
-    : world_(world),
-      attendance_(attendance),
-      with_others_(attendance != nullptr && !attendance->some_absent()),
-      all_present_(attendance != nullptr && attendance->known) {}
+    : world_(world), attendance_(attendance), all_present_(attendance != nullptr && attendance->known) {}
 
 void Agreement::begin(const BindingFacts& binding, const std::vector<std::string>& preferred) {
   job_ = std::make_unique<Job>();
@@ -196,7 +193,7 @@ void Agreement::begin(const BindingFacts& binding, const std::vector<std::string
 }
 
 void Agreement::agree() {
-  if (with_others_)
+  if (with_others())
     agree_with_others(*job_, files_, all_, world_);
   else if (attendance_ != nullptr)
     stay_off(*job_, *attendance_, world_.rank());
@@ -205,7 +202,7 @@ void Agreement::agree() {
 }
 
 bool Agreement::all_well(bool mine) {
-  if (!with_others_) return mine;
+  if (!with_others()) return mine;
   if (std::exchange(all_present_, true)) return world_.all_say_yes(mine, {});  // who has answered once is present
   Patience patience;
   return world_.all_say_yes(mine, [&patience] { patience.say_when_it_takes_long(); });

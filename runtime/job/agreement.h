@@ -47,8 +47,8 @@ struct BindingFacts {
 // Begin, agree, and after each of them whether all ranks are well; then the job is the caller's.
 class Agreement {
  public:
-  // `attendance`: nullptr: this rank starts by itself. Where some ranks are absent it speaks to none; where nothing is
-  // known of them it may wait for those that are, and says so. Both outlive this.
+  // `attendance`: nullptr: this rank starts by itself. Where some ranks are absent, as it is known then, it speaks to
+  // none; where nothing is known of them it may wait for those that are, and says so. Both outlive this.
   Agreement(World& world, const Attendance* attendance);
 
   // What this rank finds by itself. `preferred`: entries "PLAIT_X=value" that stand before the environment's. Reads
@@ -60,12 +60,16 @@ class Agreement {
   bool all_well(bool mine);
 
   Job& job() { return *job_; }
+  // Of this rank, after begin(): for a world whose ranks exchange it themselves.
+  const Introduction& introduction() const { return all_[static_cast<std::size_t>(world_.rank())]; }
   std::unique_ptr<Job> take() { return std::move(job_); }
 
  private:
+  bool with_others() const { return attendance_ != nullptr && !attendance_->some_absent(); }
+
   World& world_;
   const Attendance* attendance_;
-  bool with_others_, all_present_;
+  bool all_present_;
   std::unique_ptr<Job> job_;
   OwnFiles files_;
   std::vector<Introduction> all_;  // one for each rank, this one's in all of them

@@ -10,14 +10,13 @@
 #include "plugin/mpi/host/host.h"
 #include "plugin/mpi/host/progress.h"
 #include "runtime/call/made_communicator.h"
-#include "runtime/execution/call_choice.h"
 #include "runtime/fusion/fusion.h"
 #include "runtime/fusion/overlap_counts.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "runtime/progress/awaited_calls.h"
+#include "runtime/progress/prepare_operation.h"
 #include "runtime/recorder/recorder.h"
-#include "runtime/team/team.h"
 #include "tl/trace.h"
 
 namespace plait::plugin {
@@ -30,61 +29,15 @@ struct Latest {
 };
 thread_local constinit Latest latest __attribute__((tls_model("initial-exec")));
 
-bool calls_host(const MpiOperation& operation) {
-  const Request& request = operation.request;
-  if (lies_in_pieces(request.call.collective)) {
-    const auto packed = [](const Piece& piece) { return piece.type != nullptr && !piece.type->contiguous; };
-    return operation.communicator->team->routes().need_host() || std::ranges::any_of(request.lists->sends, packed) ||
-           std::ranges::any_of(request.lists->receives, packed);
-  }
-  const bool packed = request.input.type != nullptr && !request.input.direct;
-  return packed || uses_host(*operation.prepared);
-}
-
 const char* why_unfit(const MpiOperation& operation) {
   const char* reason = why_host(operation);
   if (reason != nullptr || !on_neighbors(operation.request.call.collective)) return reason;
   return why_not_among_neighbors(*operation.communicator);
 }
 
-const PreparedCall& look_up_in_pieces(MpiOperation& operation) {
-  const Communicator& communicator = *operation.communicator;
-  if (by_pairs(operation.request.call.collective)) {
-    const Call first = PairExchange::first_call(pair_problem(communicator, operation.request, usual_slot_bytes));
-    operation.prepared = communicator.team->schedules.hold({.call = first, .candidate = planners_candidate});
-    return *operation.prepared;
-  }
-  if (operation.neighbors == nullptr) operation.neighbors = std::make_unique<NeighborExchange>();
-  operation.neighbors->take(operation.request);
-  operation.prepared = communicator.team->neighborhood->find(operation.neighbors->shape());
-  return *operation.prepared;
-}
-
 // In its callers, for the sake of short calls.
 [[gnu::always_inline]] inline Decision decide_on(MpiOperation& operation, Form form) {
-  const Request& request = operation.request;
-  Communicator& communicator = *operation.communicator;
-  const auto look_up = [&]() -> const PreparedCall& {
-    if (lies_in_pieces(request.call.collective)) [[unlikely]]
-      return look_up_in_pieces(operation);
-    operation.prepared = communicator.team->schedules.hold({.call = request.call,
-                                                            .in_place = request.sharing != Sharing::none,
-                                                            .displacements = request.displacements,
-                                                            .candidate = candidate_of(request)});
-    return *operation.prepared;
-  };
-  const Asked asked{.form = form, .call = request.call, .unfit = why_unfit(operation)};
-  const Decision decision = decide(asked, agreed_by(communicator), look_up);
-  if (decision.what != Decision::What::run) [[unlikely]] {
-    operation.prepared.reset();
-    operation.reason = decision.reason;
-    return decision;
-  }
-  operation.needs_host = calls_host(operation);
-  if (on_device(operation.request)) [[unlikely]]
-    follow_program(operation.request, operation.memory);
-  note_call({.plan = operation.prepared->plan, .channels = operation.prepared->channels});
-  return decision;
+  return prepare_operation(operation, form, why_unfit(operation));
 }
 
 Admission enlist_and_hold(MpiOperation& operation, const Decision& decision) {

@@ -1,0 +1,158 @@
+#include "plugin/ucc/context.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "core/attempt.h"
+#include "core/log.h"
+#include "plugin/ucc/oob/gather_oob.h"
+#include "plugin/ucc/other_door.h"
+#include "plugin/ucc/ucc_all_gather.h"
+#include "plugin/ucc/ucc_caller.h"
+#include "runtime/execution/caller.h"
+#include "runtime/job/job.h"
+#include "runtime/job/world.h"
+#include "runtime/report/job_report.h"
+#include "runtime/report/trace_file.h"
+#include "tl/shm/doorbell.h"
+
+namespace plait::plugin {
+namespace {
+
+// What the process's first context has brought; never destroyed, as its job is not.
+struct Process {
+  std::mutex guard;
+  int contexts = 0;
+  int reported_ranks = 0;       // of a report that is still to be made
+  Introduction introduction{};  // once there is a job
+};
+constinit Process process{};
+
+void turn_of_wait(Progress& progress) {
+  if (progress.progress() == 0) sched_yield();
+}
+
+constexpr Progress::Surroundings surroundings = {
+    .turn_from_host = [](Progress& progress) { progress.progress(); },
+    .turn_of_wait = turn_of_wait,
+    .waits_come_here = [] { return false; },
+};
+
+// Some callers of UCC (Open MPI 6) never end what they have begun: the first rank then says what it has counted.
+void report_late() {
+  if (process.reported_ranks == 0) return;
+  MirrorGathering gathering(std::exchange(process.reported_ranks, 0));
+  static_cast<void>(attempt([&]() -> Status {
+    GatherOob world(gathering);
+    finish_report(world, job().config, PLAIT_VERSION);
+    return {};
+  }));
+}
+
+}  // namespace
+
+// The ranks of a context, who have told each other all that they want to know beforehand.
+class UccContext::IntroducedWorld final : public World {
+ public:
+  IntroducedWorld(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  bool gather_all(const void*, std::size_t bytes, void* all) override {
+    if (bytes != sizeof(Introduction) || introductions.size() != static_cast<std::size_t>(ranks_)) return false;
+    auto* to = static_cast<std::byte*>(all);
+    for (const Introduction* one : introductions) {
+      std::memcpy(to, one, bytes);
+      to += bytes;
+    }
+    return true;
+  }
+  bool all_say_yes(bool mine, const std::function<void()>&) override { return mine; }
+
+  std::span<const Introduction* const> introductions;
+
+ private:
+  const int rank_, ranks_;
+};
+
+UccContext::UccContext(const ProcessFacts& facts, const std::vector<std::string>& preferred)
+    : progress(surroundings), facts_(facts) {
+  const std::scoped_lock lock(process.guard);
+  if (++process.contexts > 1) runtime::detail::threaded.store(true, std::memory_order_relaxed);
+  if (runtime::detail::job != nullptr) return;
+  tl::detail::join_fences();
+  world_ = std::make_unique<IntroducedWorld>(facts_.rank, facts_.ranks);
+  agreement_ = std::make_unique<Agreement>(*world_, facts_.exchanges ? &attendance_ : nullptr);
+  agreement_->begin({.version = PLAIT_VERSION,
+                     .mpi_library = facts_.host,
+                     .concurrent = facts_.concurrent,
+                     .main_thread_only = false},  // a set-up has a thread of its own
+                    preferred);
+}
+
+UccContext::~UccContext() {
+  const std::scoped_lock lock(process.guard);
+  --process.contexts;
+}
+
+const Introduction& UccContext::introduction() const {
+  return agreement_ != nullptr ? agreement_->introduction() : process.introduction;
+}
+
+void UccContext::stay_off(const char* reason) {
+  takes_calls_ = false;
+  if (facts_.rank == 0) warn(reason);
+}
+
+// Once for the process: what its calls stand on.
+void UccContext::start() {
+  agreement_->agree();
+  process.introduction = agreement_->introduction();
+  runtime::detail::job = agreement_->take().release();
+  install_caller(ucc_caller());
+  const bool off = *job().off_reason != '\0';
+  runtime::detail::reporting.store(job().reporting, std::memory_order_relaxed);
+  runtime::detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
+  takes_calls_ = !off;
+  if (job().config.progress == "thread" && job().first_rank)
+    warn("PLAIT_PROGRESS=thread is of MPI's bindings: UCC's progress moves collectives on");
+  if (job().reporting && job().first_rank && facts_.exchanges && std::atexit(report_late) == 0)
+    process.reported_ranks = facts_.ranks;
+  agreement_.reset();
+}
+
+void UccContext::agree(std::span<const Introduction* const> introductions) {
+  const std::scoped_lock lock(process.guard);
+  if (facts_.concurrent) runtime::detail::threaded.store(true, std::memory_order_relaxed);
+  const auto answered = [&](int rank) { return introductions[static_cast<std::size_t>(rank)] != nullptr; };
+  if (facts_.exchanges) attendance_ = call_roll(facts_.ranks, answered);
+  if (agreement_ != nullptr && runtime::detail::job == nullptr) {
+    world_->introductions = introductions;
+    start();
+  } else {
+    // Another context was first: teams compare their ranks' settings themselves.
+    takes_calls_ = phase() == Phase::open && !attendance_.some_absent();
+  }
+  if (const char* other = other_door(); takes_calls_ && other != nullptr)
+    stay_off((std::string("the calls of MPI are taken by ") + other + "; the UCC component steps aside").c_str());
+}
+
+void UccContext::report(const ucc_oob_coll_t& oob) {
+  if (runtime::detail::job == nullptr || (!job().reporting && !job().tracing)) return;
+  process.reported_ranks = 0;
+  UccAllGather carrier(oob, facts_.rank, facts_.ranks);
+  OwnGathering gathering(carrier);
+  static_cast<void>(attempt([&]() -> Status {
+    GatherOob world(gathering);
+    if (job().reporting) finish_report(world, job().config, PLAIT_VERSION);
+    if (job().tracing) finish_trace(world, job().config);
+    return {};
+  }));
+}
+
+}  // namespace plait::plugin

@@ -1,0 +1,133 @@
+#include "plugin/ucc/operation.h"
+
+#include <sched.h>
+
+#include <cstring>
+#include <exception>
+
+#include "plugin/ucc/arguments.h"
+#include "plugin/ucc/types.h"
+#include "runtime/job/job.h"
+#include "runtime/job/reasons.h"
+#include "runtime/progress/prepare_operation.h"
+#include "runtime/record/report_rows.h"
+#include "tl/trace.h"
+
+namespace plait::plugin {
+
+namespace {
+
+// Turns that moved nothing. Whoever computes beside keeps the core that is given away for milliseconds: where the other
+// ranks are at work a short collective is over before.
+constexpr std::uint32_t look_every = 256, yield_every = 256, yield_shared_every = 16;
+
+}  // namespace
+
+// Nobody looks at it any more once it was told.
+void UccOperation::tell() noexcept {
+  if (averaged_ != 0 && error == 0 && request.output.type != nullptr)
+    divide(request.output.address, request.output.count, averaged_, team_.ranks);
+  told_.store(true, std::memory_order_release);
+}
+
+void UccOperation::note_left(const Request& left, const char* why) noexcept {
+  if (!reporting()) return;
+  try {
+    const Collective collective = left.call.collective;
+    const bool lists = collective == Collective::allgatherv || collective == Collective::reduce_scatter;
+    const std::size_t bytes = !lists || left.call.counts != nullptr ? payload_bytes(left.call, team_.ranks) : 0;
+    report_row({.collective = collective,
+                .ranks = team_.ranks,
+                .size_class = lies_in_pieces(collective) ? -1 : size_class(bytes),
+                .plan = "host",
+                .channels = "",
+                .reason = why,
+                .form = Form::nonblocking,
+                .grid = ""})
+        .add(bytes, 0);
+  } catch (const std::exception&) {  // the report lacks a line
+  }
+}
+
+ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
+  const auto collective = collective_of(args.coll_type);
+  if (!collective || (args.mask & UCC_COLL_ARGS_FIELD_ACTIVE_SET) != 0 || !accepting()) {
+    note_host_call();
+    return UCC_ERR_NOT_SUPPORTED;
+  }
+  communicator = &team_;
+  request.call.collective = *collective;
+  request.lists = &lists_;
+  request.posted = true;
+  const bool averages = combines(args.coll_type) && args.op == UCC_OP_AVG;
+  averaged_ = averages ? combined_type(args, team_.rank) : 0;
+  try {
+    const char* unfit = read_arguments(args, team_, request);
+    if (averages && !has_average(averaged_)) unfit = reasons::undefined_operator;
+    if (team_.alone()) return prepare_alone(unfit);
+    const Decision decision = prepare_operation(*this, Form::nonblocking, unfit);
+    if (decision.what == Decision::What::run) return UCC_OK;
+    note_host_call();
+    note_left(request, reason != nullptr ? reason : "");
+    return decision.what == Decision::What::fail ? static_cast<ucc_status_t>(team_.error) : UCC_ERR_NOT_SUPPORTED;
+  } catch (const std::exception&) {
+    team_.progress.leave_out(team_, UCC_ERR_NO_MEMORY);
+    return UCC_ERR_NO_MEMORY;
+  }
+}
+
+// An exchange of what lies in pieces, or in regions; nothing to be done where the data are in place.
+ucc_status_t UccOperation::prepare_alone(const char* unfit) {
+  return unfit == nullptr || unfit == reasons::in_place_exchange ? UCC_OK : UCC_ERR_NOT_SUPPORTED;
+}
+
+void UccOperation::post_alone() noexcept {
+  if (lies_in_pieces(request.call.collective)) {
+    if (!lists_.sends.empty() && !lists_.receives.empty() && lists_.receives[0].bytes > 0)
+      std::memmove(lists_.receives[0].address, lists_.sends[0].address, lists_.receives[0].bytes);
+  } else if (request.output.bytes > 0 && request.input.type != nullptr && request.sharing == Sharing::none) {
+    std::memmove(request.output.address, request.input.address, request.output.bytes);
+  }
+  told_.store(true, std::memory_order_release);
+}
+
+// As it was before its first post, but for what was prepared.
+void UccOperation::rewind() {
+  execution = {};
+  running = failed = laid_out = false;
+  error = 0;
+  next = nullptr;
+  complete.store(false, std::memory_order_relaxed);
+  told_.store(false, std::memory_order_relaxed);
+}
+
+bool UccOperation::clear() noexcept {
+  if (posted_ && !told_.load(std::memory_order_acquire)) return false;
+  posted_ = false;
+  runtime::clear(*this);
+  return true;
+}
+
+void UccOperation::post() noexcept {
+  rewind();
+  posted_ = true;
+  idle_turns_ = 0;
+  if (team_.alone()) return post_alone();
+  begin_ns = reporting() ? monotonic_ns() : 0;
+  team_.progress.hand_over(*this);
+}
+
+// A turn that moved nothing.
+void UccOperation::rest() noexcept {
+  ++idle_turns_;
+  if (idle_turns_ % look_every == 0) team_.look_around();
+  if (idle_turns_ % (team_.yields() ? yield_shared_every : yield_every) == 0) sched_yield();
+}
+
+ucc_status_t UccOperation::turn() noexcept {
+  if (told_.load(std::memory_order_acquire)) return static_cast<ucc_status_t>(error);
+  if (team_.progress.progress() == 0) rest();
+  return told_.load(std::memory_order_acquire) ? static_cast<ucc_status_t>(error) : UCC_INPROGRESS;
+}
+
+}  // namespace plait::plugin
