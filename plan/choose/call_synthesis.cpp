@@ -46,8 +46,8 @@ int chunks_of(double bytes, double chunk_bytes) {
 bool keeps_rank_order(const Call& call) { return !call.commutative && reduces(call.collective); }
 
 Grid grid_on(const Hierarchy& hierarchy, GridKind kind, int leader, bool shared_memory) {
-  Grid grid = make_grid(hierarchy, kind, leader);
-  if (!shared_memory) grid.first_in_node = grid.levels;
+  Grid grid(hierarchy, kind, leader);
+  if (!shared_memory) grid.forget_nodes();
   return grid;
 }
 
@@ -81,7 +81,7 @@ CallSynthesis synthesis_of(const Call& call, const CandidateContext& context) {
   synthesis.task = task_on(synthesis.grid, call.collective, keeps_rank_order(call));
   synthesis.model = group_model(context.machine, context.hierarchy, context.siblings);
   if (synthesis.kind == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
-  synthesis.model.first_in_node = synthesis.grid.first_in_node;
+  synthesis.model.first_in_node = synthesis.grid.first_in_node();
   const int ranks = context.hierarchy.ranks();
   SearchOptions& options = synthesis.options;
   options.bytes = static_cast<double>(payload_bytes(call, ranks)) * bytes_factor(call.collective, ranks);

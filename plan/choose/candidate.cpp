@@ -247,6 +247,34 @@ Result<motif::Rewriting> proven_rewriting(const Candidate& candidate, Collective
 
 }  // namespace
 
+namespace {
+
+// All ranks' blocks, or one rank's, of a program or an exchange.
+Result<Builder> build(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes, int only) {
+  const Hierarchy& hierarchy = wanted.hierarchy;
+  const bool in_order = !wanted.commutative && reduces(wanted.collective);
+  const Grid grid = grid_on(hierarchy, candidate.grid, rooted(wanted.collective) && !in_order ? wanted.root : -1,
+                            routes.shared_memory().has_value());
+  const bool exchange = candidate.exchange != nullptr;
+  const Result<int> segments =
+      exchange ? Result<int>(1) : segments_needed(candidate.program, grid, wanted.collective, in_order);
+  if (!segments.ok()) return segments.status();
+  const std::int64_t ranks = only == Builder::all_ranks ? hierarchy.ranks() : 1;
+  if (!exchange && std::int64_t{*segments} * candidate.chunks * ranks > most_lowered_cells)
+    return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " + std::to_string(ranks) +
+                                         (ranks == 1 ? " rank" : " ranks") + " into too many blocks");
+  const Semantics semantics(wanted.collective, hierarchy.ranks(), wanted.root, *segments, candidate.chunks);
+  Builder builder(semantics, routes, only);
+  builder.bind_chunks(candidate.rails);
+  if (exchange)
+    candidate.exchange->emit(builder, hierarchy);
+  else
+    lower_program(candidate.program, grid, in_order, builder);
+  return builder;
+}
+
+}  // namespace
+
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy, const Routes& routes) {
   if (of_motifs(candidate)) {
@@ -254,24 +282,17 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
     if (!rewriting.ok()) return rewriting.status();
     return motif::lower(*rewriting, ways_of(candidate), collective, hierarchy, routes);
   }
-  const bool in_order = !commutative && reduces(collective);
-  const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1,
-                            routes.shared_memory().has_value());
-  const Result<int> segments =
-      candidate.exchange != nullptr ? Result<int>(1) : segments_needed(candidate.program, grid, collective, in_order);
-  if (!segments.ok()) return segments.status();
-  if (candidate.exchange == nullptr &&
-      std::int64_t{*segments} * candidate.chunks * hierarchy.ranks() > most_lowered_cells)
-    return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
-                                         std::to_string(hierarchy.ranks()) + " ranks into too many blocks");
-  const Semantics semantics(collective, hierarchy.ranks(), root, *segments, candidate.chunks);
-  Builder builder(semantics, routes);
-  builder.bind_chunks(candidate.rails);
-  if (candidate.exchange != nullptr)
-    candidate.exchange->emit(builder, hierarchy);
-  else
-    lower_program(candidate.program, grid, in_order, builder);
-  return builder.finish();
+  Result<Builder> builder = build(candidate, {collective, root, commutative, hierarchy}, routes, Builder::all_ranks);
+  return builder.ok() ? builder->finish() : builder.status();
+}
+
+bool lowers_alone(const Candidate& candidate) { return !of_motifs(candidate); }
+
+Result<OwnPlan> lower_own(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes, int rank) {
+  if (!lowers_alone(candidate))
+    return Status(Code::unsupported, "plan " + candidate.name + ": motifs are lowered for all ranks at once");
+  Result<Builder> builder = build(candidate, wanted, routes, rank);
+  return builder.ok() ? builder->finish_own() : builder.status();
 }
 
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
