@@ -24,6 +24,7 @@ constexpr std::int64_t most_lowered_cells = std::int64_t{1} << 22;
 std::vector<Candidate> exchange_candidates(double bytes, const CandidateContext& context) {
   const ExchangeSystem system{context.hierarchy, context.machine, context.siblings, context.shared_memory};
   std::vector<Candidate> found;
+  if (context.hierarchy.ranks() > most_alltoall_ranks) return found;
   for (const Exchange* exchange : all_exchanges)
     if (exchange->fits(system))
       found.push_back(

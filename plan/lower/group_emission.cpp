@@ -32,7 +32,7 @@ class GroupEmission final : public Moves {
   using Moves::move;
   void move(int from, int to, Pieces pieces) override { note({Kind::move, from, to, {}}, pieces); }
   void combine(int from, int to, Pieces pieces) override { note({Kind::combine, from, to, {}}, pieces); }
-  void exchange(int one, int other, Pieces pieces) override { note({Kind::exchange, one, other, {}}, pieces); }
+  void exchange(int one, int other, Pieces pieces) override { note({Kind::exchange, std::min(one, other), std::max(one, other), {}}, pieces); }
 
   void together(ShmCollectiveKind kind) override {
     std::vector<Segments> pieces;
@@ -66,7 +66,7 @@ class GroupEmission final : public Moves {
     if (message.kind == Kind::move)
       builder_.move(rank(message.from), rank(message.to), blocks);
     else if (message.kind == Kind::combine)
-      builder_.combine(rank(message.from), rank(message.to), blocks);
+      builder_.combine(rank(message.from), rank(message.to), blocks, message.from < message.to);
     else
       builder_.exchange(rank(message.from), rank(message.to), blocks);
   }

@@ -53,21 +53,21 @@ std::int8_t Builder::rail_of(ChannelKind channel, int chunk) const {
 void Builder::move(int from, int to, std::span<const BlockRun> blocks) {
   if (blocks.empty() || from == to) return;
   if (builds(from)) add_send(from, to, blocks);
-  if (builds(to)) add_receive(to, from, blocks, Arrival::overwrite);
+  if (builds(to)) add_receive(to, from, blocks, {});
 }
 
-void Builder::combine(int from, int to, std::span<const BlockRun> blocks) {
+void Builder::combine(int from, int to, std::span<const BlockRun> blocks, bool on_the_left) {
   if (blocks.empty() || from == to) return;
   if (builds(from)) add_send(from, to, blocks);
-  if (builds(to)) add_receive(to, from, blocks, Arrival::combine);
+  if (builds(to)) add_receive(to, from, blocks, {Arrival::combine, on_the_left});
 }
 
-void Builder::exchange(int one, int other, std::span<const BlockRun> blocks) {
+void Builder::exchange(int left, int right, std::span<const BlockRun> blocks) {
   if (blocks.empty()) return;
-  if (builds(one)) add_send(one, other, blocks);
-  if (builds(other)) add_send(other, one, blocks);
-  if (builds(one)) add_receive(one, other, blocks, Arrival::combine_elsewhere);
-  if (builds(other)) add_receive(other, one, blocks, Arrival::combine_elsewhere);
+  if (builds(left)) add_send(left, right, blocks);
+  if (builds(right)) add_send(right, left, blocks);
+  if (builds(left)) add_receive(left, right, blocks, {Arrival::combine_elsewhere, false});
+  if (builds(right)) add_receive(right, left, blocks, {Arrival::combine_elsewhere, true});
 }
 
 void Builder::begin_part(int part) {
@@ -173,7 +173,7 @@ void Builder::land(int rank, const BlockRun& at, Part& part) {
 // being sent from (in place, the output is the input): both sides would wait for each other if a send only completes
 // with its receive.
 void Builder::combine_in(int rank, const BlockRun& at, Part& part, Arrival arrival) {
-  if (arrival == Arrival::combine) {
+  if (arrival.kind == Arrival::combine) {
     if (part.space == Space::input) land(rank, at, part);
     return;
   }
@@ -217,10 +217,10 @@ void Builder::add_send(int rank, int to, std::span<const BlockRun> blocks) {
 }
 
 void Builder::add_receive(int rank, int from, std::span<const BlockRun> blocks, Arrival arrival) {
-  const bool reduce = arrival != Arrival::overwrite;
+  const bool reduce = arrival.kind != Arrival::overwrite;
   Step step{.kind = reduce ? StepKind::recv_reduce : StepKind::recv,
             .channel = routes_.between(rank, from),
-            .incoming_left = reduce && from < rank,
+            .incoming_left = arrival.on_the_left,
             .peer = from};
   step.rail = rail_of(step.channel, blocks.front().chunk);
   for (const BlockRun& run : blocks)

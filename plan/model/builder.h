@@ -98,19 +98,19 @@ class Builder {
   // One message with `from`'s values of `blocks`, in that order; `to` holds them afterwards, and `from` still does.
   void move(int from, int to, std::span<const BlockRun> blocks);
 
-  // One message with `from`'s values, which `to` combines with its own: that of the lower rank is the left operand.
-  void combine(int from, int to, std::span<const BlockRun> blocks);
+  // One message with `from`'s values, which `to` combines with its own, on their left or on their right.
+  void combine(int from, int to, std::span<const BlockRun> blocks, bool on_the_left);
 
-  // Both directions at once: afterwards both hold the combination, computed alike.
-  void exchange(int one, int other, std::span<const BlockRun> blocks);
+  // Both directions at once: afterwards both hold the combination, with `left`'s values on the left.
+  void exchange(int left, int right, std::span<const BlockRun> blocks);
 
   // The same with blocks one by one.
   void move(int from, int to, std::span<const BlockId> blocks) { move(from, to, runs_of(blocks)); }
-  void exchange(int one, int other, std::span<const BlockId> blocks) { exchange(one, other, runs_of(blocks)); }
+  void exchange(int left, int right, std::span<const BlockId> blocks) { exchange(left, right, runs_of(blocks)); }
 
   // One shared-memory collective of `members`, ranks of one node that have shared memory. `pieces`: of each member
   // where has_pieces(); of an all_to_all one of each pair, giver * members + taker; else one, the whole vector. `root`:
-  // index among the members. Those that reduce combine in the order of the ranks.
+  // index among the members. Those that reduce combine in the members' order.
   struct ShmCollectiveCall {
     ShmCollectiveKind kind;
     std::span<const int> members;
@@ -165,7 +165,10 @@ class Builder {
     std::vector<std::int32_t> now, before;
   };
 
-  enum class Arrival { overwrite, combine, combine_elsewhere };
+  struct Arrival {
+    enum Kind { overwrite, combine, combine_elsewhere } kind = overwrite;
+    bool on_the_left = false;  // of what is there
+  };
 
   BlockRuns runs_of(std::span<const BlockId> blocks) const;
   std::int8_t rail_of(ChannelKind channel, int chunk) const;

@@ -1,6 +1,5 @@
 // Shared-memory collectives: what each member gives and gets, and where that lies.
 #include <algorithm>
-#include <numeric>
 
 #include "plan/model/builder.h"
 
@@ -84,23 +83,8 @@ void Builder::together(const ShmCollectiveCall& call) {
   const auto has_none = [](const BlockRuns& piece) { return piece.empty(); };
   if (call.members.size() < 2 || std::ranges::all_of(call.pieces, has_none)) return;
   if (only_ != all_ranks && std::ranges::find(call.members, only_) == call.members.end()) return;
-  ShmCollectiveCall sorted = call;
-  std::vector<int> members;
-  std::vector<BlockRuns> pieces;
-  if (reduces(call.kind)) {
-    std::vector<std::size_t> order(call.members.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, {}, [&](std::size_t member) { return call.members[member]; });
-    for (const std::size_t member : order) {
-      members.push_back(call.members[member]);
-      if (has_pieces(call.kind)) pieces.push_back(call.pieces[member]);
-    }
-    sorted.members = members;
-    sorted.root = static_cast<std::size_t>(std::ranges::find(order, call.root) - order.begin());
-    if (has_pieces(call.kind)) sorted.pieces = pieces;
-  }
-  for (std::size_t member = 0; member < sorted.members.size(); ++member)
-    if (builds(sorted.members[member])) add_shm_collective(sorted, member);
+  for (std::size_t member = 0; member < call.members.size(); ++member)
+    if (builds(call.members[member])) add_shm_collective(call, member);
 }
 
 void Builder::append_ids(std::vector<BlockId>& ids, std::span<const BlockRun> blocks) const {

@@ -79,6 +79,8 @@ struct Call {
 std::size_t payload_bytes(const Call& call, int ranks);
 
 using BlockId = std::uint32_t;
+// An alltoall has a segment a pair, and segments are numbered by an int.
+inline constexpr int most_alltoall_ranks = 46340;
 
 // Which blocks each rank has and gets, where no rule says so (reshardings, exchanges of neighbours).
 struct BlockOwners {

@@ -142,7 +142,7 @@ class Lowering {
     const BlockRuns blocks = blocks_of_transfer(motif, giver, taker);
     const int from = rank_of(motif, giver), to = rank_of(motif, taker);
     if (motif.what == Collective::reduce || motif.what == Collective::reduce_scatter_block)
-      builder_.combine(from, to, blocks);
+      builder_.combine(from, to, blocks, from < to);
     else
       builder_.move(from, to, blocks);
   }
