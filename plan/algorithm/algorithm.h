@@ -2,6 +2,7 @@
 // is a file with such a value and a line in registry.h; nothing else knows it by name.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -40,6 +41,8 @@ struct Algorithm {
   bool keeps_order = false;
   // Whether it works only where the group is all ranks of a node that have shared memory.
   bool needs_whole_node = false;
+  // Whether it asks for GroupWork::outer.
+  bool knows_outer = false;
   // Whether the planner may take it unasked; else only who names it gets it.
   bool usual = true;
   // Into how many pieces it cuts the data of an all-reduce over so many members; null: it leaves it whole.
@@ -60,6 +63,13 @@ inline bool divides(Instruct what) {
 inline int pieces_of(const Algorithm& algorithm, Instruct what, int members) {
   if (divides(what)) return members;
   return what == Instruct::all_reduce && algorithm.pieces != nullptr ? algorithm.pieces(members) : 1;
+}
+
+// Members times pieces that a group may have for its proof (plan/lower/group_proof) to take some hundredths of a second at
+// most.
+inline constexpr std::int64_t most_group_cells = std::int64_t{1} << 22;
+inline bool small_enough_to_prove(const Algorithm& algorithm, Instruct what, int members) {
+  return std::int64_t{members} * pieces_of(algorithm, what, members) <= most_group_cells;
 }
 
 // ---- For the files of the algorithms ----

@@ -23,9 +23,9 @@ void emit_direct(Moves& moves, const GroupWork& work) {
   const int size = work.members;
   if (work.what == Instruct::gather || work.what == Instruct::scatter) {
     moves.next_stage();
-    for (int member = 1; member < size; ++member)
-      if (moves.wants(0, member))
-        work.what == Instruct::gather ? moves.move(member, 0, member) : moves.move(0, member, member);
+    const int self = moves.self(), first = self > 0 ? self : 1, last = self > 0 ? self : size - 1;
+    for (int member = first; member <= last; ++member)
+      work.what == Instruct::gather ? moves.move(member, 0, member) : moves.move(0, member, member);
     return;
   }
   if (work.what != Instruct::all_gather)

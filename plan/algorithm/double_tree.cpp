@@ -108,6 +108,7 @@ constinit const Algorithm algorithms::double_tree = {
     .name = "tree",
     .fits = [](Instruct what, int) { return what == Instruct::all_reduce; },
     .worth_trying = [](Instruct, const Extent&) { return true; },
+    .knows_outer = true,
     .usual = false,
     .pieces = [](int) { return 2; },
     .cost = charge_double_tree,

@@ -61,19 +61,22 @@ void emit_knomial(Moves& moves, const GroupWork& work) {
   });
 }
 
+// A hop to each child whose parent is the member before it; the last one first, or backwards.
 void emit_chain(Moves& moves, const GroupWork& work) {
   moves.next_stage();
-  const bool backwards = work.what == Instruct::broadcast;
-  for (int i = 1; i < work.members; ++i) {
-    const int child = backwards ? i : work.members - i;
+  const bool everybody = moves.self() == Moves::everybody;
+  const int first = everybody ? 1 : std::max(moves.self(), 1);
+  const int last = everybody ? work.members - 1 : std::min(moves.self() + 1, work.members - 1);
+  for (int i = first; i <= last; ++i) {
+    const int child = work.what == Instruct::broadcast ? i : first + last - i;
     hop(moves, work.what, child - 1, child);
   }
 }
 
 void emit_flat(Moves& moves, const GroupWork& work) {
   moves.next_stage();
-  const bool backwards = work.what == Instruct::broadcast;
-  for (int i = 1; i < work.members; ++i) hop(moves, work.what, 0, backwards ? work.members - i : i);
+  if (moves.self() > 0) return hop(moves, work.what, 0, moves.self());
+  for (int i = 1; i < work.members; ++i) hop(moves, work.what, 0, work.what == Instruct::broadcast ? work.members - i : i);
 }
 
 // A child stands for the members from itself on to the next child.

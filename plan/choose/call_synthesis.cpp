@@ -13,8 +13,9 @@ namespace {
 constexpr int most_chunks = 64;
 constexpr double shortest_chunk_bytes = 16 << 10;
 constexpr double longest_message_bytes = 64 << 10;
-// Blocks times ranks.
+// Blocks times ranks, and blocks where only one's own rank is looked at.
 constexpr std::size_t most_cells = std::size_t{1} << 14;
+constexpr int most_counted_ranks = 256;
 
 bool vrank_is_rank(const Hierarchy& hierarchy) {
   for (int rank = 0; rank < hierarchy.ranks(); ++rank)
@@ -66,7 +67,8 @@ int bytes_factor(Collective collective, int ranks) {
 int most_chunks_of(double bytes) { return chunks_of(bytes, shortest_chunk_bytes); }
 
 int most_chunks_for(int segments, int ranks) {
-  const std::size_t cells = static_cast<std::size_t>(segments) * static_cast<std::size_t>(ranks);
+  const std::size_t counted = ranks <= most_counted_ranks ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t cells = static_cast<std::size_t>(segments) * counted;
   return static_cast<int>(std::bit_floor(std::max<std::size_t>(most_cells / cells, 1)));
 }
 
@@ -79,6 +81,7 @@ CallSynthesis synthesis_of(const Call& call, const CandidateContext& context) {
   synthesis.kind = grid_for(call, context.hierarchy);
   synthesis.grid = grid_on(context.hierarchy, synthesis.kind, -1, context.shared_memory);
   synthesis.task = task_on(synthesis.grid, call.collective, keeps_rank_order(call));
+  synthesis.task.provable = context.must_be_proven;
   synthesis.model = group_model(context.machine, context.hierarchy, context.siblings);
   if (synthesis.kind == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
   synthesis.model.first_in_node = synthesis.grid.first_in_node();

@@ -248,17 +248,22 @@ Result<motif::Rewriting> proven_rewriting(const Candidate& candidate, Collective
 
 }  // namespace
 
+bool in_order(const LoweredCall& wanted) { return !wanted.commutative && reduces(wanted.collective); }
+
+Grid grid_of(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes) {
+  const bool led = rooted(wanted.collective) && !in_order(wanted);
+  return grid_on(wanted.hierarchy, candidate.grid, led ? wanted.root : -1, routes.shared_memory().has_value());
+}
+
 namespace {
 
 // All ranks' blocks, or one rank's, of a program or an exchange.
 Result<Builder> build(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes, int only) {
   const Hierarchy& hierarchy = wanted.hierarchy;
-  const bool in_order = !wanted.commutative && reduces(wanted.collective);
-  const Grid grid = grid_on(hierarchy, candidate.grid, rooted(wanted.collective) && !in_order ? wanted.root : -1,
-                            routes.shared_memory().has_value());
+  const Grid grid = grid_of(candidate, wanted, routes);
   const bool exchange = candidate.exchange != nullptr;
   const Result<int> segments =
-      exchange ? Result<int>(1) : segments_needed(candidate.program, grid, wanted.collective, in_order);
+      exchange ? Result<int>(1) : segments_needed(candidate.program, grid, wanted.collective, in_order(wanted));
   if (!segments.ok()) return segments.status();
   const std::int64_t ranks = only == Builder::all_ranks ? hierarchy.ranks() : 1;
   if (!exchange && std::int64_t{*segments} * candidate.chunks * ranks > most_lowered_cells)
@@ -270,7 +275,7 @@ Result<Builder> build(const Candidate& candidate, const LoweredCall& wanted, con
   if (exchange)
     candidate.exchange->emit(builder, hierarchy);
   else
-    lower_program(candidate.program, grid, in_order, builder);
+    lower_program(candidate.program, grid, in_order(wanted), builder);
   return builder;
 }
 

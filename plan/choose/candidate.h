@@ -55,6 +55,8 @@ struct LoweredCall {
   const Hierarchy& hierarchy;
 };
 bool lowers_alone(const Candidate& candidate);
+Grid grid_of(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes);
+bool in_order(const LoweredCall& wanted);  // operands must be combined in the order of the ranks
 Result<OwnPlan> lower_own(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes, int rank);
 // Of motifs: to be run part by part. Fails (unsupported) for what is none.
 Result<motif::PartedPlan> lower_in_parts(const Candidate& candidate, const Call& call, const Hierarchy& hierarchy,

@@ -16,6 +16,7 @@ struct CandidateContext {
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   int rails = 0;                // of the network that a plan may bind chunks to
   bool shared_memory = true;    // a shm channel connects the ranks of each node
+  bool must_be_proven = false;  // only plans whose proof does not take too long
 };
 
 }  // namespace plait::plan

@@ -14,15 +14,15 @@ int place_of(int rank, std::span<const int> members) {
 // Puts ranks for members and segments for pieces, stage by stage, chunk by chunk.
 class GroupEmission final : public Moves {
  public:
-  GroupEmission(const Algorithm& algorithm, Instruct what, const RankGroup& group, Builder& builder)
-      : Moves(builder.only() == Builder::all_ranks ? everybody : place_of(builder.only(), group.members)),
+  GroupEmission(const Algorithm& algorithm, Instruct what, const RankGroup& group, BlockMoves& target)
+      : Moves(target.only() == BlockMoves::all_ranks ? everybody : place_of(target.only(), group.members)),
         group_(group),
         pieces_(pieces_of(algorithm, what, static_cast<int>(group.members.size()))),
-        builder_(builder) {}
+        target_(target) {}
   ~GroupEmission() override = default;
 
   void next_stage() override {
-    for (const int chunk : builder_.chunks())
+    for (const int chunk : target_.chunks())
       for (const Message& message : stage_) pass_on(message, chunk);
     stage_.clear();
   }
@@ -38,10 +38,10 @@ class GroupEmission final : public Moves {
     std::vector<Segments> pieces;
     for (int piece = 0; piece < pieces_; ++piece) pieces.push_back(group_.piece(piece));
     next_stage();
-    for (const int chunk : builder_.chunks()) {
+    for (const int chunk : target_.chunks()) {
       std::vector<BlockRuns> blocks;
       for (const Segments& piece : pieces) blocks.push_back(blocks_of(piece, chunk));
-      builder_.together({kind, group_.members, 0, blocks});
+      target_.together({kind, group_.members, 0, blocks});
     }
   }
 
@@ -64,23 +64,23 @@ class GroupEmission final : public Moves {
   void pass_on(const Message& message, int chunk) {
     const BlockRuns blocks = blocks_of(message.segments, chunk);
     if (message.kind == Kind::move)
-      builder_.move(rank(message.from), rank(message.to), blocks);
+      target_.move(rank(message.from), rank(message.to), blocks);
     else if (message.kind == Kind::combine)
-      builder_.combine(rank(message.from), rank(message.to), blocks, message.from < message.to);
+      target_.combine(rank(message.from), rank(message.to), blocks, message.from < message.to);
     else
-      builder_.exchange(rank(message.from), rank(message.to), blocks);
+      target_.exchange(rank(message.from), rank(message.to), blocks);
   }
 
   const RankGroup& group_;
   int pieces_;
-  Builder& builder_;
+  BlockMoves& target_;
   std::vector<Message> stage_;
 };
 
 }  // namespace
 
-void emit(const Algorithm& algorithm, Instruct what, const RankGroup& group, Builder& builder) {
-  GroupEmission emission(algorithm, what, group, builder);
+void emit(const Algorithm& algorithm, Instruct what, const RankGroup& group, BlockMoves& target) {
+  GroupEmission emission(algorithm, what, group, target);
   algorithm.emit(emission, {what, static_cast<int>(group.members.size()), group.outer});
   emission.next_stage();
 }

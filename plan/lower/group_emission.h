@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plan/algorithm/algorithm.h"
-#include "plan/model/builder.h"
+#include "plan/model/block_moves.h"
 
 namespace plait::plan {
 
@@ -17,7 +17,7 @@ struct RankGroup {
   std::span<const int> outer;                // GroupWork::outer
 };
 
-// Has the builder make the algorithm's messages in this group: those that its ranks want, over its chunks.
-void emit(const Algorithm& algorithm, Instruct what, const RankGroup& group, Builder& builder);
+// Says the algorithm's moves in this group, chunk by chunk: those that are wanted.
+void emit(const Algorithm& algorithm, Instruct what, const RankGroup& group, BlockMoves& target);
 
 }  // namespace plait::plan

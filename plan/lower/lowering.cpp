@@ -12,7 +12,7 @@ namespace plait::plan {
 
 namespace {
 
-constexpr std::int64_t most_segments = 1 << 14;
+constexpr std::int64_t most_segments = 1 << 16;  // one a rank of the largest communicator
 
 int group_size(const Grid& grid, const Instruction& instruction) {
   if (instruction.first == 0 && instruction.last == grid.levels() - 1) return grid.ranks();
@@ -24,12 +24,12 @@ int group_size(const Grid& grid, const Instruction& instruction) {
 
 class Lowering {
  public:
-  Lowering(const Program& program, const Grid& grid, bool ordered, Builder& builder)
+  Lowering(const Program& program, const Grid& grid, bool ordered, BlockMoves& moves)
       : program_(program),
         grid_(grid),
-        builder_(builder),
-        task_(task_on(grid, builder.semantics().collective(), ordered)),
-        ownership_(program, grid, builder.semantics().segments(), task_.owned_pieces),
+        moves_(moves),
+        task_(task_on(grid, moves.semantics().collective(), ordered)),
+        ownership_(program, grid, moves.semantics().segments(), task_.owned_pieces),
         state_(task_.start) {}
 
   void run() {
@@ -47,7 +47,7 @@ class Lowering {
  private:
   // In an order that is the same for all groups of a rank, whoever's are wanted.
   std::vector<WorkGroup> wanted(const RankGroups& groups) const {
-    if (builder_.only() != Builder::all_ranks) return groups.of(builder_.only());
+    if (moves_.only() != BlockMoves::all_ranks) return groups.of(moves_.only());
     std::vector<WorkGroup> all;
     for (int rank = 0; rank < grid_.ranks(); ++rank)
       for (WorkGroup& group : groups.of(rank))
@@ -67,23 +67,23 @@ class Lowering {
     };
     std::vector<int> outer;
     for (const int member : group.members) outer.push_back(grid_.coordinate(member, instruction.first));
-    emit(algorithm, instruction.what, {group.members, piece, outer}, builder_);
+    emit(algorithm, instruction.what, {group.members, piece, outer}, moves_);
   }
 
   // Ranks that combine in rank order cannot change places for the sake of the root.
   void bring_to_root() {
-    const Semantics& semantics = builder_.semantics();
+    const Semantics& semantics = moves_.semantics();
     Grid::Branch first = grid_.root();
     while (first.level < grid_.levels()) first = grid_.child(first, 0);
     const int holder = grid_.rank_at(first.first);
     if (semantics.collective() != Collective::reduce || holder == semantics.root()) return;
     for (int chunk = 0; chunk < semantics.chunks(); ++chunk)
-      builder_.move(holder, semantics.root(), blocks_of(Segments{{0, semantics.segments()}}, chunk));
+      moves_.move(holder, semantics.root(), blocks_of(Segments{{0, semantics.segments()}}, chunk));
   }
 
   const Program& program_;
   const Grid& grid_;
-  Builder& builder_;
+  BlockMoves& moves_;
   SynthesisTask task_;
   Ownership ownership_;
   LevelState state_;
@@ -173,8 +173,8 @@ Result<int> segments_needed(const Program& program, const Grid& grid, Collective
                                        std::to_string(most_segments) + " pieces");
 }
 
-void lower_program(const Program& program, const Grid& grid, bool ordered, Builder& builder) {
-  Lowering(program, grid, ordered, builder).run();
+void lower_program(const Program& program, const Grid& grid, bool ordered, BlockMoves& moves) {
+  Lowering(program, grid, ordered, moves).run();
 }
 
 }  // namespace plait::plan

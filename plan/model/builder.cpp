@@ -8,7 +8,7 @@
 namespace plait::plan {
 
 Builder::Builder(const Semantics& semantics, Routes routes, int only)
-    : semantics_(semantics), routes_(std::move(routes)), only_(only), chunks_(semantics.chunks()) {
+    : BlockMoves(semantics, std::move(routes), only) {
   ranks_.resize(only == all_ranks ? static_cast<std::size_t>(semantics_.ranks()) : 1);
   for (int rank = 0; rank < semantics_.ranks(); ++rank)
     if (builds(rank)) put_input(rank);
@@ -45,11 +45,6 @@ BlockRuns Builder::runs_of(std::span<const BlockId> blocks) const {
   return runs;
 }
 
-std::int8_t Builder::rail_of(ChannelKind channel, int chunk) const {
-  if (rails_.empty() || !traits(channel).rails) return any_rail;
-  return rails_[static_cast<std::size_t>(chunk) % rails_.size()];
-}
-
 void Builder::move(int from, int to, std::span<const BlockRun> blocks) {
   if (blocks.empty() || from == to) return;
   if (builds(from)) add_send(from, to, blocks);
@@ -76,7 +71,8 @@ void Builder::begin_part(int part) {
 }
 
 Result<LoweredPlan> Builder::finish() {
-  assert(only_ == all_ranks);
+  assert(only() == all_ranks);
+  if (!failure_.ok()) return failure_;
   if (part_ >= 0) part_ = parts_;
   for (int rank = 0; rank < semantics_.ranks(); ++rank)
     if (Status status = bring_results(rank); !status.ok()) return status;
@@ -87,9 +83,10 @@ Result<LoweredPlan> Builder::finish() {
 }
 
 Result<OwnPlan> Builder::finish_own() {
-  assert(only_ != all_ranks);
+  assert(only() != all_ranks);
+  if (!failure_.ok()) return failure_;
   if (part_ >= 0) part_ = parts_;
-  if (Status status = bring_results(only_); !status.ok()) return status;
+  if (Status status = bring_results(only()); !status.ok()) return status;
   return OwnPlan{semantics_, std::move(ranks_.front().schedule)};
 }
 
@@ -211,7 +208,7 @@ void Builder::add_send(int rank, int to, std::span<const BlockRun> blocks) {
   Step step{.kind = StepKind::send, .channel = routes_.between(rank, to), .peer = to};
   step.rail = rail_of(step.channel, blocks.front().chunk);
   for (const BlockRun& run : blocks)
-    for_each_part(rank, run, [&](const BlockRun&, Part& part) { read(rank, part); });
+    for_each_part(rank, run, [&](const BlockRun& at, Part& part) { read(rank, at, part); });
   step.source = take_cells(rank, read_cells_);
   finish_step(rank, step);
 }
@@ -228,7 +225,7 @@ void Builder::add_receive(int rank, int from, std::span<const BlockRun> blocks, 
       count = semantics_.output_stretch(rank, {run.chunk, first, end - first}).count;
       for_each_part(rank, {run.chunk, first, count}, [&](const BlockRun& at, Part& part) {
         if (reduce) {
-          read(rank, part);
+          read(rank, at, part);
           combine_in(rank, at, part, arrival);
         } else {
           land(rank, at, part);
@@ -245,7 +242,7 @@ void Builder::add_copy(int rank, std::span<const BlockRun> blocks) {
   if (blocks.empty()) return;
   for (const BlockRun& run : blocks)
     for_each_part(rank, run, [&](const BlockRun& at, Part& part) {
-      read(rank, part);
+      read(rank, at, part);
       part.space = Space::output;
       part.cell = *semantics_.output_stretch(rank, at).cell;
       write(rank, part);
@@ -262,8 +259,10 @@ void Builder::depend_on(std::int32_t step) {
   if (step >= 0) pending_after_.push_back(static_cast<std::uint32_t>(step));
 }
 
-void Builder::read(int rank, Part& part) {
-  assert(part.present);
+void Builder::read(int rank, const BlockRun& at, Part& part) {
+  if (!part.present && failure_.ok())
+    failure_ = {Code::invalid, "plan: rank " + std::to_string(rank) + " gives block " +
+                                   std::to_string(semantics_.block(at.first, at.chunk)) + " before it has it"};
   Storage& storage = part.of(part.space);
   depend_on(storage.writer);
   reader_pool_.push_back({next_step(rank), storage.readers});

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/model/block_moves.h"
 #include "plan/model/block_runs.h"
 #include "plan/model/collective.h"
 #include "plan/model/routes.h"
@@ -36,38 +37,10 @@ struct OwnPlan {
   Schedule schedule;
 };
 
-// Numbers of chunks, one after the other.
-class Chunks {
+class Builder final : public BlockMoves {
  public:
-  struct Iterator {
-    int chunk;
-    int operator*() const { return chunk; }
-    Iterator& operator++() {
-      ++chunk;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const { return chunk != other.chunk; }
-  };
-  Chunks(int first, int end) : first_(first), end_(end) {}
-  Iterator begin() const { return {first_}; }
-  Iterator end() const { return {end_}; }
-
- private:
-  int first_, end_;
-};
-
-class Builder {
- public:
-  static constexpr int all_ranks = -1;
   // `only`: whose schedule is wanted.
   Builder(const Semantics& semantics, Routes routes, int only = all_ranks);
-
-  int only() const { return only_; }
-  bool builds(int rank) const { return only_ == all_ranks || rank == only_; }
-
-  // Binds what crosses the network from now on to rails: the messages of chunk c to rails[c mod size]. Empty: bound to
-  // none.
-  void bind_chunks(std::span<const std::int8_t> rails) { rails_.assign(rails.begin(), rails.end()); }
 
   // From now on a rank's messages over the network to one peer wait until those to others that come before them are
   // sent, so that its NIC serves the moves in their order.
@@ -83,43 +56,16 @@ class Builder {
   // the last.
   void begin_part(int part);
 
-  const Semantics& semantics() const { return semantics_; }
-
-  // The chunks that an algorithm is to work on: all, or those of the motif that is at work.
-  Chunks chunks() const { return {first_chunk_, first_chunk_ + chunks_}; }
-  void work_on_chunks(int first, int count) {
-    first_chunk_ = first;
-    chunks_ = count;
-  }
-
-  // Whether the ranks of each node can do a collective together().
-  bool shared_memory() const { return routes_.shared_memory().has_value(); }
-
-  // One message with `from`'s values of `blocks`, in that order; `to` holds them afterwards, and `from` still does.
-  void move(int from, int to, std::span<const BlockRun> blocks);
-
-  // One message with `from`'s values, which `to` combines with its own, on their left or on their right.
-  void combine(int from, int to, std::span<const BlockRun> blocks, bool on_the_left);
-
-  // Both directions at once: afterwards both hold the combination, with `left`'s values on the left.
-  void exchange(int left, int right, std::span<const BlockRun> blocks);
+  void move(int from, int to, std::span<const BlockRun> blocks) override;
+  void combine(int from, int to, std::span<const BlockRun> blocks, bool on_the_left) override;
+  void exchange(int left, int right, std::span<const BlockRun> blocks) override;
+  void together(const ShmCollectiveCall& call) override;
 
   // The same with blocks one by one.
   void move(int from, int to, std::span<const BlockId> blocks) { move(from, to, runs_of(blocks)); }
   void exchange(int left, int right, std::span<const BlockId> blocks) { exchange(left, right, runs_of(blocks)); }
 
-  // One shared-memory collective of `members`, ranks of one node that have shared memory. `pieces`: of each member
-  // where has_pieces(); of an all_to_all one of each pair, giver * members + taker; else one, the whole vector. `root`:
-  // index among the members. Those that reduce combine in the members' order.
-  struct ShmCollectiveCall {
-    ShmCollectiveKind kind;
-    std::span<const int> members;
-    std::size_t root = 0;
-    std::span<const BlockRuns> pieces;
-  };
-  void together(const ShmCollectiveCall& call);
-
-  // Brings every result to its output cell. Fails when a rank never got one.
+  // Brings every result to its output cell. Fails when a rank never got one, or gave what it did not have.
   Result<LoweredPlan> finish();
   // Precondition: only one rank's schedule is wanted.
   Result<OwnPlan> finish_own();
@@ -171,8 +117,7 @@ class Builder {
   };
 
   BlockRuns runs_of(std::span<const BlockId> blocks) const;
-  std::int8_t rail_of(ChannelKind channel, int chunk) const;
-  std::size_t index_of(int rank) const { return only_ == all_ranks ? static_cast<std::size_t>(rank) : 0; }
+  std::size_t index_of(int rank) const { return only() == all_ranks ? static_cast<std::size_t>(rank) : 0; }
   RankState& state_of(int rank) { return ranks_[index_of(rank)]; }
   std::uint32_t cells_apart(Space space) const {
     return space == Space::scratch ? 1 : static_cast<std::uint32_t>(semantics_.chunks());
@@ -209,18 +154,14 @@ class Builder {
   void append_ids(std::vector<BlockId>& ids, std::span<const BlockRun> blocks) const;
 
   std::uint32_t next_step(int rank) { return static_cast<std::uint32_t>(state_of(rank).schedule.steps.size()); }
-  void read(int rank, Part& part);
+  void read(int rank, const BlockRun& at, Part& part);
   void write(int rank, Part& part);
   void depend_on(std::int32_t step);
   void order_send(int rank, const Step& step);
   void keep_to_round(int rank, const Step& step);
   void finish_step(int rank, Step step);
 
-  Semantics semantics_;
-  Routes routes_;
-  int only_;
-  int first_chunk_ = 0, chunks_ = 1;
-  std::vector<std::int8_t> rails_;
+  Status failure_;  // the first
   std::vector<RankState> ranks_;
   std::vector<Reader> reader_pool_;
   std::vector<std::uint32_t> pending_after_;    // of the step that is being made

@@ -82,7 +82,7 @@ BlockRuns Builder::taken(const ShmCollectiveCall& call, std::size_t member, bool
 void Builder::together(const ShmCollectiveCall& call) {
   const auto has_none = [](const BlockRuns& piece) { return piece.empty(); };
   if (call.members.size() < 2 || std::ranges::all_of(call.pieces, has_none)) return;
-  if (only_ != all_ranks && std::ranges::find(call.members, only_) == call.members.end()) return;
+  if (only() != all_ranks && std::ranges::find(call.members, only()) == call.members.end()) return;
   for (std::size_t member = 0; member < call.members.size(); ++member)
     if (builds(call.members[member])) add_shm_collective(call, member);
 }
@@ -117,7 +117,7 @@ void Builder::add_shm_collective(const ShmCollectiveCall& call, std::size_t memb
   step.collective = static_cast<std::int32_t>(schedule.collectives.size());
   schedule.collectives.push_back(collective);
   for (const BlockRun& run : gives)
-    for_each_part(rank, run, [&](const BlockRun&, Part& part) { read(rank, part); });
+    for_each_part(rank, run, [&](const BlockRun& at, Part& part) { read(rank, at, part); });
   for (const BlockRun& run : gets)
     for (int first = run.first, end = run.first + run.count, count = 0; first < end; first += count) {
       count = semantics_.output_stretch(rank, {run.chunk, first, end - first}).count;

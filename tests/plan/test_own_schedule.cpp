@@ -1,10 +1,12 @@
-// A rank's schedule, lowered alone, is the one that it has among all ranks' (which the proof proves).
+// A rank's schedule, lowered alone, is the one that it has among all ranks', which test_candidates proves; and the proof
+// by parts says so, too.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "all_candidates.h"
 #include "factorisations.h"
+#include "plan/lower/composition.h"
 
 namespace plait::plan {
 namespace {
@@ -20,9 +22,17 @@ void expect_own_equal(const Candidate& candidate, const LoweredCall& call, int r
   if (!lowers_alone(candidate)) return;
   SCOPED_TRACE(std::string(name(call.collective)) + " " + candidate.name + " on " + call.hierarchy.describe() +
                " root " + std::to_string(call.root) + (call.commutative ? "" : " in order"));
-  const Routes routes = usual_routes(call.hierarchy);
+  const Routes routes = routes_by_node(call.hierarchy, ChannelKind::shm, ChannelKind::ucx);
   const auto all = lower(candidate, call.collective, call.root, call.commutative, call.hierarchy, routes);
   ASSERT_TRUE(all.ok()) << all.status().message();
+  const Grid grid = grid_of(candidate, call, routes);
+  const ComposedPlan composed{candidate.program, grid, in_order(call), routes, candidate.rails};
+  const bool program = !candidate.program.instructions.empty();
+  GroupProofs proofs;
+  if (program) {
+    const Status parts = prove_parts(composed, all->semantics, proofs);
+    ASSERT_TRUE(parts.ok()) << parts.message();
+  }
   const bool every = call.hierarchy.ranks() <= ranks;
   for (int i = 0; i < (every ? call.hierarchy.ranks() : ranks); ++i) {
     const int rank = every ? i : static_cast<int>(random() % static_cast<unsigned>(call.hierarchy.ranks()));
@@ -32,6 +42,9 @@ void expect_own_equal(const Candidate& candidate, const LoweredCall& call, int r
         << "rank " << rank << " alone:\n"
         << describe(own->schedule) << "among all:\n"
         << describe(all->schedules[static_cast<std::size_t>(rank)]);
+    if (!program) continue;
+    const Status status = prove_own(composed, *own, rank);
+    ASSERT_TRUE(status.ok()) << status.message();
   }
 }
 
