@@ -37,7 +37,8 @@ class GroupSizes {
       found_.insert(std::move(outer));
       return;
     }
-    const int children = one ? 1 : grid_.children(branch);
+    // Where a level is rooted only its first children's ranks hold something.
+    const int children = one || state_.at(branch.level) == LevelStatus::rooted ? 1 : grid_.children(branch);
     for (int child = 0; child < children; ++child) visit(grid_.child(branch, child), one);
   }
 
@@ -185,7 +186,7 @@ Status prove_parts(const ComposedPlan& plan, const Semantics& semantics, GroupPr
 
 Status prove_own(const ComposedPlan& plan, const OwnPlan& own, int rank) {
   if (Status status = Composition(plan, own.semantics).prove_groups(rank); !status.ok()) return status;
-  const RankProof proof(own.semantics, rank, own.schedule);
+  RankProof proof(own.semantics, rank, own.schedule, false);
   if (Status status = proof.check_form(); !status.ok()) return status;
   if (Status status = proof.check_order(); !status.ok()) return status;
   OwnProof follower(own.semantics, plan.routes, rank, proof);

@@ -13,7 +13,9 @@
 // segment an instruction's groups have no rank in common, and the ranks that hold it are each in one (checked here for
 // this rank's), so that a group's moves touch nothing that another one's use; within a group they are the algorithm's, with
 // ranks for members and segments for pieces, and the pieces share no segment and leave none out (checked here); so each
-// group goes from the state before to the state after, and the program's states do the rest. Each rank says just its own
+// group goes from the state before to the state after, and the program's states do the rest. Groups that compute the same
+// sums, because they differ in nothing but a level that is full, have as many members in the same order, and a segment in
+// the same piece (RankGroups::cut): the same bits. Each rank says just its own
 // moves; they are those among all, in the same order, since its groups are those that their other members find as well
 // (checked here with some of them), and an algorithm tells a member alone what it tells it among all (group_proof.h).
 // Of two ranks the k-th send in a lane therefore meets the k-th receive, with the same blocks. A schedule that does its

@@ -41,7 +41,8 @@ class GroupEmission final : public Moves {
     for (const int chunk : target_.chunks()) {
       std::vector<BlockRuns> blocks;
       for (const Segments& piece : pieces) blocks.push_back(blocks_of(piece, chunk));
-      target_.together({kind, group_.members, 0, blocks});
+      const BlockRuns all = blocks_of(group_.segments, chunk);
+      target_.together({kind, group_.members, 0, blocks, all});
     }
   }
 

@@ -15,6 +15,7 @@ struct RankGroup {
   std::span<const int> members;              // ranks, the root first
   std::function<Segments(int piece)> piece;  // as the algorithm numbers them
   std::span<const int> outer;                // GroupWork::outer
+  const Segments& segments;                  // of all pieces
 };
 
 // Says the algorithm's moves in this group, chunk by chunk: those that are wanted.

@@ -58,16 +58,14 @@ class Lowering {
 
   void emit_in(const Instruction& instruction, const RankGroups& groups, const WorkGroup& group) {
     const Algorithm& algorithm = *instruction.algorithm;
-    const auto members = static_cast<int>(group.members.size());
-    const int pieces = pieces_of(algorithm, instruction.what, members), segments = count_of(group.segments);
+    const int pieces = pieces_of(algorithm, instruction.what, static_cast<int>(group.members.size()));
     const auto piece = [&](int number) {
       if (divides(instruction.what)) return groups.piece(group, group.members[static_cast<std::size_t>(number)]);
-      const auto cut = [&](std::int64_t at) { return static_cast<int>(at * segments / pieces); };
-      return slice(group.segments, cut(number), cut(number + 1));
+      return pieces == 1 ? group.segments : groups.cut(group, number, pieces);
     };
     std::vector<int> outer;
     for (const int member : group.members) outer.push_back(grid_.coordinate(member, instruction.first));
-    emit(algorithm, instruction.what, {group.members, piece, outer}, moves_);
+    emit(algorithm, instruction.what, {group.members, piece, outer, group.segments}, moves_);
   }
 
   // Ranks that combine in rank order cannot change places for the sake of the root.

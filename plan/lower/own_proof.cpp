@@ -12,7 +12,8 @@ OwnProof::OwnProof(const Semantics& semantics, const Routes& routes, int rank, c
       rank_(rank),
       proof_(proof),
       done_(proof.schedule().steps.size()),
-      held_(semantics.blocks()) {
+      held_(semantics.blocks()),
+      memory_(proof.aliases() ? 2 : 1, std::vector<Value>(proof.cells())) {
   for (std::uint32_t i = 0; i < done_.size(); ++i) {
     const Step& step = proof.step(i);
     if (is_local(step.kind)) continue;
@@ -20,10 +21,9 @@ OwnProof::OwnProof(const Semantics& semantics, const Routes& routes, int rank, c
     lanes_[together ? together_key() : LaneKey(step.channel, step.rail, step.peer, step.kind == StepKind::send)]
         .steps.push_back(i);
   }
-  for (std::size_t in_place = 0; in_place < 2; ++in_place) memory_[in_place].resize(proof.cells());
   for (std::uint32_t cell = 0; cell < semantics.input_cells(rank); ++cell) {
     held_[semantics.input_block(rank, cell)] = 1;
-    for (std::size_t in_place = 0; in_place < 2; ++in_place)
+    for (std::size_t in_place = 0; in_place < memory_.size(); ++in_place)
       memory_[in_place][proof.memory_of({Space::input, cell}, in_place == 1)] = 1;
   }
 }
@@ -75,7 +75,7 @@ bool OwnProof::run_local(std::uint32_t step) {
   }
   if (!may_start(step)) return false;
   const auto source = proof_.cells_of(proof_.step(step).source), destination = proof_.cells_of(proof_.step(step).destination);
-  for (std::size_t in_place = 0; in_place < 2; ++in_place)
+  for (std::size_t in_place = 0; in_place < memory_.size(); ++in_place)
     for (std::size_t i = 0; i < source.size(); ++i)
       memory_[in_place][proof_.memory_of(destination[i], in_place == 1)] =
           memory_[in_place][proof_.memory_of(source[i], in_place == 1)];
@@ -100,7 +100,7 @@ bool OwnProof::check_blocks(std::uint32_t step, RunList list, std::span<const Bl
 bool OwnProof::check_values(std::uint32_t step, RunList list) {
   for (const Cell cell : proof_.cells_of(list)) {
     const Value held = held_[proof_.block_of(cell)];
-    for (std::size_t in_place = 0; in_place < 2; ++in_place)
+    for (std::size_t in_place = 0; in_place < memory_.size(); ++in_place)
       if (held == 0 || memory_[in_place][proof_.memory_of(cell, in_place == 1)] != held) {
         fail(step, "uses another value of block " + std::to_string(proof_.block_of(cell)) + " than it holds by then");
         return false;
@@ -112,7 +112,7 @@ bool OwnProof::check_values(std::uint32_t step, RunList list) {
 void OwnProof::put(RunList list, Value value) {
   for (const Cell cell : proof_.cells_of(list)) {
     held_[proof_.block_of(cell)] = value;
-    for (std::size_t in_place = 0; in_place < 2; ++in_place)
+    for (std::size_t in_place = 0; in_place < memory_.size(); ++in_place)
       memory_[in_place][proof_.memory_of(cell, in_place == 1)] = value;
   }
 }
@@ -207,7 +207,7 @@ Status OwnProof::finish() {
   if (!status_.ok()) return status_;
   for (std::uint32_t cell = 0; cell < semantics_.output_cells(rank_); ++cell) {
     const BlockId block = semantics_.output_block(rank_, cell);
-    for (std::size_t in_place = 0; in_place < 2; ++in_place)
+    for (std::size_t in_place = 0; in_place < memory_.size(); ++in_place)
       if (held_[block] == 0 || memory_[in_place][proof_.memory_of({Space::output, cell}, in_place == 1)] != held_[block])
         return {Code::invalid, "proof: rank " + std::to_string(rank_) +
                                    " ends with another value than it came to hold of block " + std::to_string(block)};

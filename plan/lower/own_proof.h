@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -58,7 +60,8 @@ class OwnProof final : public BlockMoves {
   std::map<LaneKey, Lane> lanes_;
   std::vector<bool> done_;                   // by step
   std::vector<Value> held_;                  // by block: what the rank must have
-  std::array<std::vector<Value>, 2> memory_; // apart, and in place: by memory cell
+  // By memory cell, apart and in place; where input and output never share memory only apart.
+  std::vector<std::vector<Value>> memory_;
   Value turn_ = 1;                           // of the latest move
   Status status_;
 };

@@ -66,6 +66,12 @@ void Ownership::collect_owners(const Shares& shares, const Grid::Branch& branch,
   if (!divides_from(shares, branch.level)) return append(vranks, {branch.first, branch.end - branch.first});
   const Share& share = shares[static_cast<std::size_t>(branch.level)];
   const int children = grid_.children(branch);
+  if (grid_.is_regular(branch) && !divides_from(shares, branch.level + 1)) {
+    const int size = (branch.end - branch.first) / children;
+    for (int child = share.child; child < children; child += share.children)
+      append(vranks, {branch.first + child * size, size});
+    return;
+  }
   for (int child = share.child; child < children; child += share.children)
     collect_owners(shares, grid_.child(branch, child), vranks);
 }

@@ -340,8 +340,8 @@ Status prove(const Semantics& semantics, std::span<const Schedule> schedules, bo
                                std::to_string(semantics.ranks()) + " ranks"};
   std::vector<RankProof> ranks;
   for (int rank = 0; rank < semantics.ranks(); ++rank)
-    ranks.emplace_back(semantics, rank, schedules[static_cast<std::size_t>(rank)]);
-  for (const RankProof& rank : ranks) {
+    ranks.emplace_back(semantics, rank, schedules[static_cast<std::size_t>(rank)], true);
+  for (RankProof& rank : ranks) {
     if (Status status = rank.check_form(); !status.ok()) return status;
     if (Status status = rank.check_order(); !status.ok()) return status;
   }

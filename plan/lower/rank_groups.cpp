@@ -102,6 +102,18 @@ int RankGroups::counterpart(const Search& search, const Ownership::Shares& share
   return grid_.rank_at(branch.first);
 }
 
+Segments RankGroups::cut(const WorkGroup& group, int number, int pieces) const {
+  std::vector<SegmentRun> runs;
+  for (const Ownership::Shares& shares : group.shares) {
+    const Segments all = group.shares.size() == 1 ? group.segments : ownership_.segments(shares);
+    const std::int64_t count = count_of(all);
+    const Segments part =
+        slice(all, static_cast<int>(count * number / pieces), static_cast<int>(count * (number + 1) / pieces));
+    runs.insert(runs.end(), part.begin(), part.end());
+  }
+  return group.shares.size() == 1 ? runs : united(std::move(runs));
+}
+
 Segments RankGroups::piece(const WorkGroup& group, int member) const {
   std::vector<SegmentRun> runs;
   for (Ownership::Shares shares : group.shares) {

@@ -29,6 +29,10 @@ class RankGroups {
   // The segments of the group that are `member`'s own when the instruction's levels are scattered.
   Segments piece(const WorkGroup& group, int member) const;
 
+  // One of so many even pieces. Each of the shares is cut by itself, so that a segment is in the same piece of all groups
+  // that work on it: those that compute the same result have the same bits.
+  Segments cut(const WorkGroup& group, int number, int pieces) const;
+
  private:
   using Coordinates = std::vector<int>;
   struct Search;

@@ -21,22 +21,47 @@ Status violation(int rank, std::size_t step, const std::string& what) {
   return {Code::invalid, "proof: rank " + std::to_string(rank) + " step " + std::to_string(step) + ": " + what};
 }
 
-RankProof::RankProof(const Semantics& semantics, int rank, const Schedule& schedule)
+RankProof::RankProof(const Semantics& semantics, int rank, const Schedule& schedule, bool keeps_cells)
     : semantics_(semantics),
       rank_(rank),
       schedule_(schedule),
       inputs_(semantics.input_cells(rank)),
-      outputs_(semantics.output_cells(rank)) {
-  spell_out_runs();
+      outputs_(semantics.output_cells(rank)),
+      aliases_(semantics.aliases(rank)) {
+  const Segments input = semantics.input_segments(rank), output = semantics.output_segments(rank);
+  in_one_piece_ = input.size() <= 1 && output.size() <= 1;
+  if (!input.empty()) first_input_ = semantics.block(input.front().first, 0);
+  if (!output.empty()) first_output_ = semantics.block(output.front().first, 0);
+  if (!keeps_cells) return;
+  first_of_run_.reserve(schedule_.runs.size() + 1);
+  for (const CellRun& run : schedule_.runs) {
+    first_of_run_.push_back(cells_of_runs_.size());
+    append_cells(run, cells_of_runs_);
+  }
+  first_of_run_.push_back(cells_of_runs_.size());
 }
 
-Status RankProof::check_form() const {
-  for (std::size_t i = 0; i < schedule_.steps.size(); ++i)
-    if (Status status = check_step(i); !status.ok()) return status;
-  return {};
+// None of a run that leaves its buffer.
+void RankProof::append_cells(const CellRun& run, std::vector<Cell>& cells) const {
+  for (std::uint32_t k = 0; k < run.count && within_bounds(run); ++k) cells.push_back({run.space, run.cell(k)});
 }
 
-Status RankProof::check_step(std::size_t index) const {
+std::span<const Cell> RankProof::spelt_out(RunList list) const {
+  std::vector<Cell>& cells = spelt_[next_spelt_++ % spelt_.size()];
+  cells.clear();
+  for (std::uint32_t r = list.first; r < list.first + list.count; ++r) append_cells(schedule_.runs[r], cells);
+  return cells;
+}
+
+Status RankProof::check_form() {
+  position_.assign(cells(), 0);
+  Status status;
+  for (std::size_t i = 0; i < schedule_.steps.size() && status.ok(); ++i) status = check_step(i);
+  position_ = {};
+  return status;
+}
+
+Status RankProof::check_step(std::size_t index) {
   const Step& step = schedule_.steps[index];
   if (is_message(step.kind) && (step.peer < 0 || step.peer >= semantics_.ranks() || step.peer == rank_))
     return violation(rank_, index, "peer " + std::to_string(step.peer) + " is no other rank");
@@ -75,18 +100,8 @@ bool RankProof::within_bounds(const CellRun& run) const {
   const std::size_t limit = run.space == Space::input    ? inputs_
                             : run.space == Space::output ? outputs_
                                                          : schedule_.scratch.size();
-  return std::size_t{run.first} + run.count <= limit;
-}
-
-// The cells of all runs, one after the other; none of a run that leaves its buffer.
-void RankProof::spell_out_runs() {
-  first_of_run_.reserve(schedule_.runs.size() + 1);
-  for (const CellRun& run : schedule_.runs) {
-    first_of_run_.push_back(cells_of_runs_.size());
-    for (std::uint32_t k = 0; k < run.count && within_bounds(run); ++k)
-      cells_of_runs_.push_back({run.space, run.first + k});
-  }
-  first_of_run_.push_back(cells_of_runs_.size());
+  return run.count == 0 || (run.first < limit && run.apart > 0 && run.apart <= limit &&
+                            run.first + std::size_t{run.count - 1} * run.apart < limit);
 }
 
 Status RankProof::check_bounds(std::size_t index, RunList list) const {
@@ -98,7 +113,7 @@ Status RankProof::check_bounds(std::size_t index, RunList list) const {
   return {};
 }
 
-Status RankProof::check_operands(std::size_t index, const Step& step) const {
+Status RankProof::check_operands(std::size_t index, const Step& step) {
   const std::span<const Cell> source = cells_of(step.source), operand = cells_of(step.operand),
                               destination = cells_of(step.destination);
   const bool has_source = step.kind == StepKind::send || step.kind == StepKind::copy || step.kind == StepKind::reduce;
@@ -108,64 +123,82 @@ Status RankProof::check_operands(std::size_t index, const Step& step) const {
   if (!collective &&
       (has_source == source.empty() || has_operand == operand.empty() || has_destination == destination.empty()))
     return violation(rank_, index, "lacks an operand or has one too many");
-  std::vector<Position> written;
-  written.reserve(destination.size());
+  Status status = check_writes(index, destination);
+  for (const auto* read : {&source, &operand})
+    if (has_destination && !collective && !read->empty() && status.ok()) status = check_read(index, *read, destination);
+  for (const Cell cell : destination) position_[memory_of(cell, true)] = 0;
+  return status;
+}
+
+Status RankProof::check_writes(std::size_t index, std::span<const Cell> destination) {
   for (std::size_t i = 0; i < destination.size(); ++i) {
     if (destination[i].space == Space::input) return violation(rank_, index, "writes into the input");
-    written.push_back({memory_of(destination[i], true), i});
+    std::uint32_t& position = position_[memory_of(destination[i], true)];
+    if (position != 0) return violation(rank_, index, "writes a cell twice");
+    position = static_cast<std::uint32_t>(i) + 1;
   }
-  std::ranges::sort(written, {}, &Position::memory);
-  if (std::ranges::adjacent_find(written, {}, &Position::memory) != written.end())
-    return violation(rank_, index, "writes a cell twice");
-  for (const auto* read : {&source, &operand})
-    if (has_destination && !collective && !read->empty())
-      if (Status status = check_read(index, *read, destination, written); !status.ok()) return status;
   return {};
 }
 
-// `written`: the destination's, by memory.
-Status RankProof::check_read(std::size_t index, std::span<const Cell> read, std::span<const Cell> destination,
-                  std::span<const Position> written) const {
+// Precondition: the positions are the destination's.
+Status RankProof::check_read(std::size_t index, std::span<const Cell> read, std::span<const Cell> destination) const {
   if (read.size() != destination.size()) return violation(rank_, index, "operands of different lengths");
   for (std::size_t i = 0; i < read.size(); ++i) {
-    const std::size_t memory = memory_of(read[i], true);
-    const auto found = std::ranges::lower_bound(written, memory, {}, &Position::memory);
-    if (found != written.end() && found->memory == memory && found->index != i)
-      return violation(rank_, index, "writes over its own operand");
+    const std::uint32_t written = position_[memory_of(read[i], true)];
+    if (written != 0 && written != i + 1) return violation(rank_, index, "writes over its own operand");
     if (block_of(read[i]) != block_of(destination[i]))
       return violation(rank_, index, "brings a block to the cell of another");
   }
   return {};
 }
 
-Status RankProof::check_order() const {
-  struct Access {
-    std::int64_t writer = -1;
-    std::vector<std::size_t> readers;
-  };
-  std::vector<Access> accesses(cells());
-  for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
-    for (const RunList list : {step(i).source, step(i).operand})
-      for (const Cell cell : cells_of(list)) {
-        Access& access = accesses[memory_of(cell, true)];
-        if (!ordered(access.writer, i)) return unordered(i, static_cast<std::size_t>(access.writer), cell);
-        access.readers.push_back(i);
-      }
-    for (const Cell cell : cells_of(step(i).destination)) {
-      Access& access = accesses[memory_of(cell, true)];
-      if (!ordered(access.writer, i)) return unordered(i, static_cast<std::size_t>(access.writer), cell);
-      for (const std::size_t reader : access.readers)
-        if (reader != i && !ordered(static_cast<std::int64_t>(reader), i)) return unordered(i, reader, cell);
-      access.writer = static_cast<std::int64_t>(i);
-      access.readers.clear();
+Status RankProof::check_order() {
+  accesses_.assign(cells(), {});
+  known_after_.assign(schedule_.steps.size(), 0);
+  Status status;
+  for (std::size_t i = 0; i < schedule_.steps.size() && status.ok(); ++i) {
+    status = check_reads_in_order(i, step(i).source);
+    if (status.ok()) status = check_reads_in_order(i, step(i).operand);
+    if (status.ok()) status = check_writes_in_order(i, step(i).destination);
+  }
+  accesses_ = {};
+  readers_ = {};
+  return status;
+}
+
+// Cells that have had the same readers before share the list of them.
+Status RankProof::check_reads_in_order(std::size_t index, RunList list) {
+  std::int32_t before = -2, now = -1;
+  for (const Cell cell : cells_of(list)) {
+    Access& access = accesses_[memory_of(cell, true)];
+    if (!ordered(access.writer, index)) return unordered(index, access.writer, cell);
+    if (access.readers != before) {
+      before = access.readers;
+      now = static_cast<std::int32_t>(readers_.size());
+      readers_.push_back({static_cast<std::uint32_t>(index), before});
     }
+    access.readers = now;
   }
   return {};
 }
 
-bool RankProof::ordered(std::int64_t earlier, std::size_t later) const {
+Status RankProof::check_writes_in_order(std::size_t index, RunList list) {
+  for (const Cell cell : cells_of(list)) {
+    Access& access = accesses_[memory_of(cell, true)];
+    if (!ordered(access.writer, index)) return unordered(index, access.writer, cell);
+    for (std::int32_t reader = access.readers; reader >= 0; reader = readers_[static_cast<std::size_t>(reader)].next) {
+      const auto before = static_cast<std::int32_t>(readers_[static_cast<std::size_t>(reader)].step);
+      if (static_cast<std::size_t>(before) != index && !ordered(before, index)) return unordered(index, before, cell);
+    }
+    access = {static_cast<std::int32_t>(index), -1};
+  }
+  return {};
+}
+
+bool RankProof::ordered(std::int32_t earlier, std::size_t later) {
   if (earlier < 0) return true;
   const auto target = static_cast<std::uint32_t>(earlier);
+  if (known_after_[target] == later) return true;
   std::vector<std::uint32_t> open = {static_cast<std::uint32_t>(later)};
   std::vector<bool> seen;
   while (!open.empty()) {
@@ -173,7 +206,10 @@ bool RankProof::ordered(std::int64_t earlier, std::size_t later) const {
     open.pop_back();
     for (std::uint32_t k = 0; k < after.count; ++k) {
       const std::uint32_t step = schedule_.after[after.first + k];
-      if (step == target) return true;
+      if (step == target) {
+        known_after_[target] = static_cast<std::uint32_t>(later);
+        return true;
+      }
       if (step < target) continue;
       if (seen.empty()) seen.resize(schedule_.steps.size());
       if (!seen[step]) open.push_back(step);
@@ -183,7 +219,7 @@ bool RankProof::ordered(std::int64_t earlier, std::size_t later) const {
   return false;
 }
 
-Status RankProof::unordered(std::size_t step, std::size_t other, Cell cell) const {
+Status RankProof::unordered(std::size_t step, std::int32_t other, Cell cell) const {
   constexpr const char* spaces[] = {"input", "output", "scratch"};
   return violation(rank_, step,
                    "not ordered after step " + std::to_string(other) + " although both touch " +

@@ -76,6 +76,7 @@ class BlockMoves {
     std::span<const int> members;
     std::size_t root = 0;
     std::span<const BlockRuns> pieces;
+    std::span<const BlockRun> all = {};  // the blocks of all pieces, ascending, where that is known
   };
   virtual void together(const ShmCollectiveCall& call) = 0;
 

@@ -40,4 +40,18 @@ BlockRuns blocks_of(const Segments& segments, int chunk) {
   return blocks;
 }
 
+BlockRuns merged(BlockRuns blocks) {
+  const auto before = [](const BlockRun& a, const BlockRun& b) {
+    return a.chunk != b.chunk ? a.chunk < b.chunk : a.first < b.first;
+  };
+  if (!std::ranges::is_sorted(blocks, before)) std::ranges::sort(blocks, before);
+  BlockRuns runs;
+  for (const BlockRun& run : blocks)
+    if (!runs.empty() && runs.back().chunk == run.chunk && runs.back().first + runs.back().count == run.first)
+      runs.back().count += run.count;
+    else
+      runs.push_back(run);
+  return runs;
+}
+
 }  // namespace plait::plan

@@ -30,5 +30,7 @@ struct BlockRun {
 using BlockRuns = std::vector<BlockRun>;
 
 BlockRuns blocks_of(const Segments& segments, int chunk);
+// The same blocks in ascending order, in as few runs as can be. Precondition: each is there once.
+BlockRuns merged(BlockRuns blocks);
 
 }  // namespace plait::plan

@@ -183,33 +183,55 @@ void Builder::combine_in(int rank, const BlockRun& at, Part& part, Arrival arriv
 
 // ---- Steps ----
 
-void Builder::append_cells(std::vector<CellRun>& cells, const Part& part) const {
-  const std::uint32_t apart = cells_apart(part.space);
-  const auto all = static_cast<std::uint32_t>(part.count);
-  const std::uint32_t together = apart == 1 ? all : 1;
-  for (std::uint32_t i = 0; i < all; i += together) {
-    const std::uint32_t cell = part.cell + i * apart;
-    if (!cells.empty() && cells.back().space == part.space && cells.back().first + cells.back().count == cell)
-      cells.back().count += together;
-    else
-      cells.push_back({part.space, cell, together});
+// What follows at the same distance prolongs the last run.
+void Builder::append_cells(std::vector<CellRun>& cells, Space space, std::uint32_t first, std::uint32_t count) const {
+  std::uint32_t apart = count == 1 ? 1 : cells_apart(space);
+  if (!cells.empty() && cells.back().space == space && first > cells.back().first) {
+    CellRun& last = cells.back();
+    if (last.count == 1 && (count == 1 || first - last.first == apart)) last.apart = first - last.first;
+    if (last.cell(last.count) == first && (count == 1 || last.apart == apart)) {
+      last.count += count;
+      return;
+    }
+    if (last.count == 1) last.apart = 1;
   }
+  cells.push_back({space, first, count, apart});
 }
 
-RunList Builder::take_cells(int rank, std::vector<CellRun>& cells) {
+// Where a rank holds them now, in their order.
+std::vector<CellRun> Builder::cells_of(int rank, std::span<const BlockRun> blocks) {
+  std::vector<CellRun> cells;
+  for (const BlockRun& run : blocks) {
+    const Parts& parts = state_of(rank).parts[static_cast<std::size_t>(run.chunk)];
+    int first = run.first;
+    for (auto at = std::prev(parts.upper_bound(first)); first < run.first + run.count; ++at) {
+      const Part& part = at->second;
+      const int behind = first - at->first, count = std::min(part.count - behind, run.first + run.count - first);
+      append_cells(cells, part.space, part.cell + static_cast<std::uint32_t>(behind) * cells_apart(part.space),
+                   static_cast<std::uint32_t>(count));
+      first += count;
+    }
+  }
+  return cells;
+}
+
+RunList Builder::append_runs(int rank, const std::vector<CellRun>& cells) {
   std::vector<CellRun>& runs = state_of(rank).schedule.runs;
   const RunList list{static_cast<std::uint32_t>(runs.size()), static_cast<std::uint32_t>(cells.size())};
   runs.insert(runs.end(), cells.begin(), cells.end());
-  cells.clear();
   return list;
+}
+
+void Builder::read_all(int rank, std::span<const BlockRun> blocks) {
+  for (const BlockRun& run : blocks)
+    for_each_part(rank, run, [&](const BlockRun& at, Part& part) { read(rank, at, part); });
 }
 
 void Builder::add_send(int rank, int to, std::span<const BlockRun> blocks) {
   Step step{.kind = StepKind::send, .channel = routes_.between(rank, to), .peer = to};
   step.rail = rail_of(step.channel, blocks.front().chunk);
-  for (const BlockRun& run : blocks)
-    for_each_part(rank, run, [&](const BlockRun& at, Part& part) { read(rank, at, part); });
-  step.source = take_cells(rank, read_cells_);
+  read_all(rank, merged({blocks.begin(), blocks.end()}));
+  step.source = append_runs(rank, cells_of(rank, blocks));
   finish_step(rank, step);
 }
 
@@ -220,36 +242,32 @@ void Builder::add_receive(int rank, int from, std::span<const BlockRun> blocks, 
             .incoming_left = arrival.on_the_left,
             .peer = from};
   step.rail = rail_of(step.channel, blocks.front().chunk);
-  for (const BlockRun& run : blocks)
-    for (int first = run.first, end = run.first + run.count, count = 0; first < end; first += count) {
-      count = semantics_.output_stretch(rank, {run.chunk, first, end - first}).count;
-      for_each_part(rank, {run.chunk, first, count}, [&](const BlockRun& at, Part& part) {
-        if (reduce) {
-          read(rank, at, part);
-          combine_in(rank, at, part, arrival);
-        } else {
-          land(rank, at, part);
-        }
-        write(rank, part);
-      });
-    }
-  step.operand = take_cells(rank, read_cells_);
-  step.destination = take_cells(rank, written_cells_);
+  const BlockRuns ascending = merged({blocks.begin(), blocks.end()});
+  if (reduce) {
+    read_all(rank, ascending);
+    step.operand = append_runs(rank, cells_of(rank, blocks));
+  }
+  write_all(rank, ascending, [&](const BlockRun& at, Part& part) {
+    if (reduce)
+      combine_in(rank, at, part, arrival);
+    else
+      land(rank, at, part);
+  });
+  step.destination = append_runs(rank, cells_of(rank, blocks));
   finish_step(rank, step);
 }
 
 void Builder::add_copy(int rank, std::span<const BlockRun> blocks) {
   if (blocks.empty()) return;
-  for (const BlockRun& run : blocks)
-    for_each_part(rank, run, [&](const BlockRun& at, Part& part) {
-      read(rank, at, part);
-      part.space = Space::output;
-      part.cell = *semantics_.output_stretch(rank, at).cell;
-      write(rank, part);
-    });
   Step step{.kind = StepKind::copy};
-  step.source = take_cells(rank, read_cells_);
-  step.destination = take_cells(rank, written_cells_);
+  const BlockRuns ascending = merged({blocks.begin(), blocks.end()});
+  read_all(rank, ascending);
+  step.source = append_runs(rank, cells_of(rank, blocks));
+  write_all(rank, ascending, [&](const BlockRun& at, Part& part) {
+    part.space = Space::output;
+    part.cell = *semantics_.output_stretch(rank, at).cell;
+  });
+  step.destination = append_runs(rank, cells_of(rank, blocks));
   finish_step(rank, step);
 }
 
@@ -267,7 +285,6 @@ void Builder::read(int rank, const BlockRun& at, Part& part) {
   depend_on(storage.writer);
   reader_pool_.push_back({next_step(rank), storage.readers});
   storage.readers = static_cast<std::int32_t>(reader_pool_.size() - 1);
-  append_cells(read_cells_, part);
 }
 
 void Builder::write(int rank, Part& part) {
@@ -276,7 +293,6 @@ void Builder::write(int rank, Part& part) {
   for (std::int32_t reader = storage.readers; reader >= 0; reader = reader_pool_[static_cast<std::size_t>(reader)].next)
     depend_on(static_cast<std::int32_t>(reader_pool_[static_cast<std::size_t>(reader)].step));
   storage = {static_cast<std::int32_t>(next_step(rank)), -1};
-  append_cells(written_cells_, part);
 }
 
 // Those to the same peer start in their order anyway.

@@ -139,13 +139,29 @@ class Builder final : public BlockMoves {
   void land(int rank, const BlockRun& at, Part& part);
   void put_in_scratch(int rank, const BlockRun& at, Part& part);
   void combine_in(int rank, const BlockRun& at, Part& part, Arrival arrival);
-  void append_cells(std::vector<CellRun>& cells, const Part& part) const;
-  RunList take_cells(int rank, std::vector<CellRun>& cells);
+  void append_cells(std::vector<CellRun>& cells, Space space, std::uint32_t first, std::uint32_t count) const;
+  std::vector<CellRun> cells_of(int rank, std::span<const BlockRun> blocks);
+  RunList append_runs(int rank, const std::vector<CellRun>& cells);
 
   void add_send(int rank, int to, std::span<const BlockRun> blocks);
   void add_receive(int rank, int from, std::span<const BlockRun> blocks, Arrival arrival);
   void add_copy(int rank, std::span<const BlockRun> blocks);
   Status bring_results(int rank);
+
+  // Of blocks in ascending order (merged()), so that what has the same history stays one part.
+  void read_all(int rank, std::span<const BlockRun> blocks);
+  // visit(blocks, part) puts each where it belongs; all of a part belong in the output, or none.
+  template <class Visit>
+  void write_all(int rank, std::span<const BlockRun> blocks, Visit visit) {
+    for (const BlockRun& run : blocks)
+      for (int first = run.first, end = run.first + run.count, count = 0; first < end; first += count) {
+        count = semantics_.output_stretch(rank, {run.chunk, first, end - first}).count;
+        for_each_part(rank, {run.chunk, first, count}, [&](const BlockRun& at, Part& part) {
+          visit(at, part);
+          write(rank, part);
+        });
+      }
+  }
 
   void add_shm_collective(const ShmCollectiveCall& call, std::size_t member);
   BlockRuns given(const ShmCollectiveCall& call, std::size_t member) const;
@@ -164,8 +180,7 @@ class Builder final : public BlockMoves {
   Status failure_;  // the first
   std::vector<RankState> ranks_;
   std::vector<Reader> reader_pool_;
-  std::vector<std::uint32_t> pending_after_;    // of the step that is being made
-  std::vector<CellRun> read_cells_, written_cells_;  // likewise
+  std::vector<std::uint32_t> pending_after_;  // of the step that is being made
   std::vector<LastSends> last_sends_;         // by rank; empty: the order is free
   std::map<int, std::vector<Round>> rounds_;  // by series, by rank
   int series_ = -1;                           // at work; -1: none

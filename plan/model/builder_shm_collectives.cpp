@@ -116,19 +116,14 @@ void Builder::add_shm_collective(const ShmCollectiveCall& call, std::size_t memb
   Step step{.kind = StepKind::shm_collective, .channel = *routes_.shared_memory()};
   step.collective = static_cast<std::int32_t>(schedule.collectives.size());
   schedule.collectives.push_back(collective);
-  for (const BlockRun& run : gives)
-    for_each_part(rank, run, [&](const BlockRun& at, Part& part) { read(rank, at, part); });
-  for (const BlockRun& run : gets)
-    for (int first = run.first, end = run.first + run.count, count = 0; first < end; first += count) {
-      count = semantics_.output_stretch(rank, {run.chunk, first, end - first}).count;
-      for_each_part(rank, {run.chunk, first, count}, [&](const BlockRun& at, Part& part) {
-        // What was reduced before stays where it is.
-        if (!reduces(call.kind) || !part.present || part.space == Space::input) land(rank, at, part);
-        write(rank, part);
-      });
-    }
-  step.source = take_cells(rank, read_cells_);
-  step.destination = take_cells(rank, written_cells_);
+  const bool gives_all = !call.all.empty() && reduces(call.kind);
+  read_all(rank, gives_all ? BlockRuns(call.all.begin(), call.all.end()) : merged(gives));
+  step.source = append_runs(rank, cells_of(rank, gives));
+  write_all(rank, merged(gets), [&](const BlockRun& at, Part& part) {
+    // What was reduced before stays where it is.
+    if (!reduces(call.kind) || !part.present || part.space == Space::input) land(rank, at, part);
+  });
+  step.destination = append_runs(rank, cells_of(rank, gets));
   finish_step(rank, step);
 }
 

@@ -47,6 +47,10 @@ class Grid {
   };
   Branch root() const { return {0, 0, ranks(), leader_ >= 0}; }
   int children(const Branch& branch) const;
+  // Whether all its children are alike, and child c begins c times their size behind it.
+  bool is_regular(const Branch& branch) const {
+    return !branch.led && levels_[static_cast<std::size_t>(branch.level)].regular;
+  }
   Branch child(const Branch& branch, int coordinate) const;
   // Which child of the branch has the vrank.
   int child_with(const Branch& branch, int vrank) const;

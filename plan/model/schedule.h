@@ -47,11 +47,13 @@ inline bool has_pieces(ShmCollectiveKind kind) {
          (kind >= ShmCollectiveKind::all_gather && kind <= ShmCollectiveKind::scatter);
 }
 
-// `count` consecutive cells of one space.
+// `count` cells of one space, at equal distances.
 struct CellRun {
   Space space;
   std::uint32_t first;
   std::uint32_t count;
+  std::uint32_t apart = 1;
+  std::uint32_t cell(std::uint32_t k) const { return first + k * apart; }
   bool operator==(const CellRun&) const = default;
 };
 

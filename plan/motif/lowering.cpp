@@ -117,7 +117,9 @@ class Lowering {
       const int segments = count_of(all);
       return slice(all, number * segments / pieces, (number + 1) * segments / pieces);
     };
-    plan::emit(algorithm, what, {members, piece, outer}, builder_);
+    Segments all;
+    for (int number = 0; number < pieces; ++number) append(all, piece(number));
+    plan::emit(algorithm, what, {members, piece, outer, all}, builder_);
   }
 
   // ---- Parts of a pattern ----

@@ -47,7 +47,7 @@ std::string forget_order(Schedule& schedule, Step& step, unsigned draw) {
 std::string move_run(Schedule& schedule, unsigned draw) {
   if (schedule.runs.empty()) return "nothing";
   CellRun& run = schedule.runs[draw % schedule.runs.size()];
-  switch (draw / 7 % 4) {
+  switch (draw / 7 % 5) {
     case 0:
       ++run.first;
       return "a run lies one further";
@@ -57,6 +57,9 @@ std::string move_run(Schedule& schedule, unsigned draw) {
     case 2:
       ++run.count;
       return "a run is longer";
+    case 3:
+      run.apart = run.apart == 1 ? 2 : 1;
+      return "a run is spread otherwise";
     default:
       run.space = static_cast<Space>((static_cast<unsigned>(run.space) + 1) % 3);
       return "a run is in another space";
