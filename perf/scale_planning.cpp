@@ -1,13 +1,12 @@
-// What planning takes at 65,536 ranks, a (collective, size class): the cheapest plans, then the lowering of one rank and
-// its proof, by itself and when the algorithms' proofs are known; and the memory that it needs on the way and keeps.
-// Table rows for docs/scale.md.
+// What planning takes at 65,536 ranks, a (collective, size class), in processor time: the cheapest plans, then the
+// lowering of one rank and its proof, by itself and when the algorithms' proofs are known; and the memory that it needs
+// on the way and keeps. Table rows for docs/scale.md.
 //
 //   build/release/scale_planning [RANK]
+#include <malloc.h>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <malloc.h>
 #include <new>
 #include <string>
 #include <vector>
@@ -58,8 +57,23 @@ Hierarchy system_of(int switches, int nodes_each, int packages, int cores) {
   return Hierarchy::from_locations(locations);
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+// Of this thread's processor: others may be busy as well.
+double now() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The least of a few.
+template <class Work>
+double seconds_of(Work work) {
+  double least = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    const double begin = now();
+    work();
+    least = std::min(least, now() - begin);
+  }
+  return least;
 }
 
 struct Cost {
@@ -70,31 +84,32 @@ struct Cost {
 
 Cost measure(const Hierarchy& hierarchy, const Routes& routes, const Call& call, int rank) {
   const Machine machine = default_machine();
+  const CandidateContext context{.hierarchy = hierarchy, .machine = machine, .must_be_proven = true};
+  const LoweredCall wanted{call.collective, 0, call.commutative, hierarchy};
   Cost cost;
-  const std::size_t before = heap_now;
-  heap_peak = heap_now;
-  auto begin = std::chrono::steady_clock::now();
-  const auto found = candidates(call, {.hierarchy = hierarchy, .machine = machine, .must_be_proven = true}, 3);
-  cost.choose = seconds_since(begin);
+  std::vector<Candidate> found;
+  cost.choose = seconds_of([&] { found = candidates(call, context, 3); });
   if (found.empty()) {
     cost.plan = "none";
     return cost;
   }
-  const LoweredCall wanted{call.collective, 0, call.commutative, hierarchy};
-  begin = std::chrono::steady_clock::now();
-  if (const auto own = lower_own(found.front(), wanted, routes, rank); !own.ok()) cost.plan = own.status().message();
-  cost.lower = seconds_since(begin);
+  const Candidate& best = found.front();
+  cost.plan = best.name;
+  cost.lower = seconds_of([&] { (void)lower_own(best, wanted, routes, rank); });
+  cost.first = seconds_of([&] {
+    GroupProofs proofs;
+    (void)proven_plan(best, wanted, routes, rank, proofs);
+  });
   GroupProofs proofs;
-  begin = std::chrono::steady_clock::now();
-  const auto own = proven_plan(found.front(), wanted, routes, rank, proofs);
-  cost.first = seconds_since(begin);
+  const std::size_t before = heap_now;
+  heap_peak = heap_now;
+  const auto own = proven_plan(best, wanted, routes, rank, proofs);
   cost.peak = heap_peak - before;
   cost.kept = heap_now - before;
-  begin = std::chrono::steady_clock::now();
-  const auto second = proven_plan(found.front(), wanted, routes, rank, proofs);
-  cost.again = seconds_since(begin);
-  cost.plan = own.ok() ? found.front().name : found.front().name + ": " + own.status().message();
-  if (own.ok()) {
+  cost.again = seconds_of([&] { (void)proven_plan(best, wanted, routes, rank, proofs); });
+  if (!own.ok()) {
+    cost.plan += ": " + own.status().message();
+  } else {
     cost.steps = own->schedule.steps.size();
     cost.runs = own->schedule.runs.size();
   }
@@ -104,19 +119,22 @@ Cost measure(const Hierarchy& hierarchy, const Routes& routes, const Call& call,
 void table(const Hierarchy& hierarchy, int rank) {
   const Routes routes = usual_routes(hierarchy);
   std::printf("\n%s, rank %d\n\n", hierarchy.describe().c_str(), rank);
-  std::printf("| collective | bytes | choose ms | lower ms | lower, prove first ms | again ms | peak KiB | kept KiB | steps | runs | plan |\n"
-              "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n");
+  std::printf(
+      "| collective | bytes | choose ms | lower ms | lower, prove first ms | again ms | peak KiB | kept KiB | steps | "
+      "runs | plan |\n"
+      "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n");
   for (int c = 0; c < planned_collectives; ++c)
-    for (const std::size_t bytes : {std::size_t{8}, std::size_t{64} << 10, std::size_t{4} << 20, std::size_t{64} << 20}) {
+    for (const std::size_t bytes :
+         {std::size_t{8}, std::size_t{64} << 10, std::size_t{4} << 20, std::size_t{64} << 20}) {
       const auto collective = static_cast<Collective>(c);
       if (collective == Collective::barrier && bytes > 8) continue;
       std::vector<std::size_t> counts(static_cast<std::size_t>(hierarchy.ranks()), bytes);
       Call call{.collective = collective, .count = bytes};
       if (collective == Collective::allgatherv || collective == Collective::reduce_scatter) call.counts = counts.data();
       const Cost cost = measure(hierarchy, routes, call, rank);
-      std::printf("| %s | %zu | %.2f | %.2f | %.2f | %.2f | %zu | %zu | %zu | %zu | %s |\n", std::string(name(collective)).c_str(), bytes,
-                  cost.choose * 1e3, cost.lower * 1e3, cost.first * 1e3, cost.again * 1e3, cost.peak >> 10, cost.kept >> 10, cost.steps, cost.runs,
-                  cost.plan.c_str());
+      std::printf("| %s | %zu | %.2f | %.2f | %.2f | %.2f | %zu | %zu | %zu | %zu | %s |\n",
+                  std::string(name(collective)).c_str(), bytes, cost.choose * 1e3, cost.lower * 1e3, cost.first * 1e3,
+                  cost.again * 1e3, cost.peak >> 10, cost.kept >> 10, cost.steps, cost.runs, cost.plan.c_str());
     }
 }
 

@@ -65,8 +65,8 @@ inline int pieces_of(const Algorithm& algorithm, Instruct what, int members) {
   return what == Instruct::all_reduce && algorithm.pieces != nullptr ? algorithm.pieces(members) : 1;
 }
 
-// Members times pieces that a group may have for its proof (plan/lower/group_proof) to take some hundredths of a second at
-// most.
+// Members times pieces that a group may have for its proof (plan/lower/group_proof) to take some hundredths of a second
+// at most.
 inline constexpr std::int64_t most_group_cells = std::int64_t{1} << 22;
 inline bool small_enough_to_prove(const Algorithm& algorithm, Instruct what, int members) {
   return std::int64_t{members} * pieces_of(algorithm, what, members) <= most_group_cells;

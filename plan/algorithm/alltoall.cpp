@@ -54,18 +54,18 @@ Segments arriving(const Semantics& semantics, int destination, Nodes nodes, std:
   return segments;
 }
 
-// Where the builder's only rank is among others; Moves::everybody: all are wanted; nothing where it is not among them.
-std::optional<int> wanted_place(const Builder& builder, std::span<const int> ranks) {
-  if (builder.only() == Builder::all_ranks) return Moves::everybody;
-  const auto found = std::ranges::find(ranks, builder.only());
+// Where the only rank is among others; Moves::everybody: all are wanted; nothing where it is not among them.
+std::optional<int> wanted_place(const BlockMoves& moves, std::span<const int> ranks) {
+  if (moves.only() == BlockMoves::all_ranks) return Moves::everybody;
+  const auto found = std::ranges::find(ranks, moves.only());
   if (found == ranks.end()) return std::nullopt;
   return static_cast<int>(found - ranks.begin());
 }
 
 // Visits, the nearest first, what each of these sends to the one so many behind it.
 template <class Visit>
-void for_each_pair(const Builder& builder, std::span<const int> ranks, Visit visit) {
-  const std::optional<int> self = wanted_place(builder, ranks);
+void for_each_pair(const BlockMoves& moves, std::span<const int> ranks, Visit visit) {
+  const std::optional<int> self = wanted_place(moves, ranks);
   const int size = static_cast<int>(ranks.size());
   for (int distance = 1; self && distance < size; ++distance)
     for_each_sender(
@@ -73,49 +73,49 @@ void for_each_pair(const Builder& builder, std::span<const int> ranks, Visit vis
         [&](int place) { visit(place, (place + distance) % size); });
 }
 
-void exchange_within(Builder& builder, const std::vector<int>& members, int chunk) {
-  for_each_pair(builder, members, [&](int place, int other) {
+void exchange_within(BlockMoves& moves, const std::vector<int>& members, int chunk) {
+  for_each_pair(moves, members, [&](int place, int other) {
     const int from = members[static_cast<std::size_t>(place)], to = members[static_cast<std::size_t>(other)];
-    builder.move(from, to, blocks_of(one_segment(builder.semantics(), from, to), chunk));
+    moves.move(from, to, blocks_of(one_segment(moves.semantics(), from, to), chunk));
   });
 }
 
-void exchange_between_leaders(Builder& builder, Nodes nodes, int chunk) {
+void exchange_between_leaders(BlockMoves& moves, Nodes nodes, int chunk) {
   std::vector<int> leaders;
   for (const std::vector<int>& node : nodes) leaders.push_back(node.front());
-  for_each_pair(builder, leaders, [&](int place, int other) {
+  for_each_pair(moves, leaders, [&](int place, int other) {
     const auto &from = nodes[static_cast<std::size_t>(place)], &to = nodes[static_cast<std::size_t>(other)];
-    builder.move(from[0], to[0], blocks_of(between(builder.semantics(), from, to), chunk));
+    moves.move(from[0], to[0], blocks_of(between(moves.semantics(), from, to), chunk));
   });
 }
 
 // What `find` says of each member of a node, as the pieces of a shared-memory collective.
 template <class Find>
-void together_on(Builder& builder, ShmCollectiveKind kind, const std::vector<int>& members, int chunk, Find&& find) {
-  if (!wanted_place(builder, members)) return;
+void together_on(BlockMoves& moves, ShmCollectiveKind kind, const std::vector<int>& members, int chunk, Find&& find) {
+  if (!wanted_place(moves, members)) return;
   std::vector<BlockRuns> pieces;
   for (const int member : members) pieces.push_back(blocks_of(find(member), chunk));
-  builder.together({kind, members, 0, pieces});
+  moves.together({kind, members, 0, pieces});
 }
 
-void together_within(Builder& builder, const std::vector<int>& members, int chunk) {
-  if (!wanted_place(builder, members)) return;
+void together_within(BlockMoves& moves, const std::vector<int>& members, int chunk) {
+  if (!wanted_place(moves, members)) return;
   std::vector<BlockRuns> pieces;
   for (const int from : members)
-    for (const int to : members) pieces.push_back(blocks_of(one_segment(builder.semantics(), from, to), chunk));
-  builder.together({ShmCollectiveKind::all_to_all, members, 0, pieces});
+    for (const int to : members) pieces.push_back(blocks_of(one_segment(moves.semantics(), from, to), chunk));
+  moves.together({ShmCollectiveKind::all_to_all, members, 0, pieces});
 }
 
 // The same in three shared-memory collectives a node.
-void shared_leader_alltoall(Builder& builder, Nodes nodes, int chunk) {
-  const Semantics& semantics = builder.semantics();
+void shared_leader_alltoall(BlockMoves& moves, Nodes nodes, int chunk) {
+  const Semantics& semantics = moves.semantics();
   for (std::size_t node = 0; node < nodes.size(); ++node)
-    together_on(builder, ShmCollectiveKind::gather, nodes[node], chunk,
+    together_on(moves, ShmCollectiveKind::gather, nodes[node], chunk,
                 [&](int rank) { return leaving(semantics, rank, nodes, node); });
-  exchange_between_leaders(builder, nodes, chunk);
+  exchange_between_leaders(moves, nodes, chunk);
   for (std::size_t node = 0; node < nodes.size(); ++node) {
-    together_within(builder, nodes[node], chunk);
-    together_on(builder, ShmCollectiveKind::scatter, nodes[node], chunk,
+    together_within(moves, nodes[node], chunk);
+    together_on(moves, ShmCollectiveKind::scatter, nodes[node], chunk,
                 [&](int rank) { return arriving(semantics, rank, nodes, node); });
   }
 }
@@ -126,44 +126,44 @@ std::vector<int> vranks_of(const Hierarchy& hierarchy) {
   return order;
 }
 
-void emit_pairwise(Builder& builder, const Hierarchy& hierarchy) {
+void emit_pairwise(BlockMoves& moves, const Hierarchy& hierarchy) {
   const std::vector<int> order = vranks_of(hierarchy);
-  for (const int chunk : builder.chunks()) {
-    for (int node = 0; builder.shared_memory() && node < hierarchy.nodes(); ++node)
-      together_within(builder, hierarchy.ranks_on_node(node), chunk);
-    for_each_pair(builder, order, [&](int place, int other) {
+  for (const int chunk : moves.chunks()) {
+    for (int node = 0; moves.shared_memory() && node < hierarchy.nodes(); ++node)
+      together_within(moves, hierarchy.ranks_on_node(node), chunk);
+    for_each_pair(moves, order, [&](int place, int other) {
       const int from = order[static_cast<std::size_t>(place)], to = order[static_cast<std::size_t>(other)];
-      if (!builder.shared_memory() || hierarchy.node_of(from) != hierarchy.node_of(to))
-        builder.move(from, to, blocks_of(one_segment(builder.semantics(), from, to), chunk));
+      if (!moves.shared_memory() || hierarchy.node_of(from) != hierarchy.node_of(to))
+        moves.move(from, to, blocks_of(one_segment(moves.semantics(), from, to), chunk));
     });
   }
 }
 
-void emit_leaders(Builder& builder, const Hierarchy& hierarchy) {
+void emit_leaders(BlockMoves& moves, const Hierarchy& hierarchy) {
   const std::vector<std::vector<int>> nodes = nodes_of(hierarchy);
-  const Semantics& semantics = builder.semantics();
+  const Semantics& semantics = moves.semantics();
   const auto for_each_member = [&](auto visit) {
     for (std::size_t node = 0; node < nodes.size(); ++node)
       for (std::size_t member = 1; member < nodes[node].size(); ++member)
-        if (builder.builds(nodes[node][0]) || builder.builds(nodes[node][member])) visit(node, nodes[node][member]);
+        if (moves.builds(nodes[node][0]) || moves.builds(nodes[node][member])) visit(node, nodes[node][member]);
   };
-  for (const int chunk : builder.chunks()) {
-    if (builder.shared_memory()) {
-      shared_leader_alltoall(builder, nodes, chunk);
+  for (const int chunk : moves.chunks()) {
+    if (moves.shared_memory()) {
+      shared_leader_alltoall(moves, nodes, chunk);
       continue;
     }
     for_each_member([&](std::size_t node, int member) {
-      builder.move(member, nodes[node][0], blocks_of(leaving(semantics, member, nodes, node), chunk));
+      moves.move(member, nodes[node][0], blocks_of(leaving(semantics, member, nodes, node), chunk));
     });
-    exchange_between_leaders(builder, nodes, chunk);
-    for (const auto& members : nodes) exchange_within(builder, members, chunk);
+    exchange_between_leaders(moves, nodes, chunk);
+    for (const auto& members : nodes) exchange_within(moves, members, chunk);
     for_each_member([&](std::size_t node, int member) {
-      builder.move(nodes[node][0], member, blocks_of(arriving(semantics, member, nodes, node), chunk));
+      moves.move(nodes[node][0], member, blocks_of(arriving(semantics, member, nodes, node), chunk));
     });
   }
 }
 
-void emit_together(Builder& builder, const Hierarchy& hierarchy) { together_within(builder, vranks_of(hierarchy), 0); }
+void emit_together(BlockMoves& moves, const Hierarchy& hierarchy) { together_within(moves, vranks_of(hierarchy), 0); }
 
 int most_ranks_on_a_node(const Hierarchy& hierarchy) {
   std::size_t most = 0;
@@ -231,6 +231,7 @@ double together_seconds(double bytes, const ExchangeSystem& system) {
 
 constinit const Exchange exchanges::pairwise = {
     .name = "pairwise",
+    .direct = true,
     .knows_nodes = false,
     .fits = [](const ExchangeSystem&) { return true; },
     .seconds = pairwise_seconds,
@@ -249,6 +250,7 @@ constinit const Exchange exchanges::leaders = {
 
 constinit const Exchange exchanges::together = {
     .name = "shared",
+    .direct = true,
     .fits = [](const ExchangeSystem& system) { return system.hierarchy.nodes() == 1 && system.shared_memory; },
     .seconds = together_seconds,
     .emit = emit_together,

@@ -69,8 +69,8 @@ std::pair<BineRun, BineRun> halved(const BineRun& run) {
   return {own, other};
 }
 
-// By stages, in the order in which a broadcast uses them; a reduction uses them backwards. Of one member's hops only the
-// runs that it is in need be halved.
+// By stages, in the order in which a broadcast uses them; a reduction uses them backwards. Of one member's hops only
+// the runs that it is in need be halved.
 std::vector<BineHop> bine_hops(const Moves& moves, int members) {
   const auto matters = [&](const BineRun& run) {
     if (run.end - run.first == 1) return false;
@@ -143,9 +143,8 @@ class Butterfly {
       for_each_fold([&](int place) { moves_.move(member(place) + 1, member(place), member(place) + 1); });
     }
     for (int stage = stages_ - 1; stage >= 0; --stage)
-      for_each_partner(stage, [&](int place, int other) {
-        moves_.move(member(place), member(other), reached(place, stage + 1));
-      });
+      for_each_partner(
+          stage, [&](int place, int other) { moves_.move(member(place), member(other), reached(place, stage + 1)); });
     unfold([&](int place) {
       std::vector<int> others = everything();
       if (!by_place_) std::erase(others, member(place) + 1);

@@ -64,7 +64,8 @@ class WholeVectors {
     for_each_pair([&](int left) { moves_.combine(left + 1, left, 0); });
     for (int distance = 1; distance < power_; distance *= 2) {
       moves_.next_stage();
-      for_each_exchange(distance, [&](int place) { moves_.exchange(member_at(place), member_at(place + distance), 0); });
+      for_each_exchange(distance,
+                        [&](int place) { moves_.exchange(member_at(place), member_at(place + distance), 0); });
     }
     moves_.next_stage();
     for_each_pair([&](int left) { moves_.move(left, left + 1, 0); });

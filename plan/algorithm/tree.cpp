@@ -76,7 +76,8 @@ void emit_chain(Moves& moves, const GroupWork& work) {
 void emit_flat(Moves& moves, const GroupWork& work) {
   moves.next_stage();
   if (moves.self() > 0) return hop(moves, work.what, 0, moves.self());
-  for (int i = 1; i < work.members; ++i) hop(moves, work.what, 0, work.what == Instruct::broadcast ? work.members - i : i);
+  for (int i = 1; i < work.members; ++i)
+    hop(moves, work.what, 0, work.what == Instruct::broadcast ? work.members - i : i);
 }
 
 // A child stands for the members from itself on to the next child.

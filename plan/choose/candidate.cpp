@@ -19,6 +19,8 @@ namespace {
 
 // Of blocks times ranks that a plan may have at all, as a user may name it.
 constexpr std::int64_t most_lowered_cells = std::int64_t{1} << 22;
+// Of blocks, where one rank's schedule is made.
+constexpr std::int64_t most_own_cells = std::int64_t{1} << 18;
 
 // `bytes`: of one pair's message.
 std::vector<Candidate> exchange_candidates(double bytes, const CandidateContext& context) {
@@ -265,10 +267,11 @@ Result<Builder> build(const Candidate& candidate, const LoweredCall& wanted, con
   const Result<int> segments =
       exchange ? Result<int>(1) : segments_needed(candidate.program, grid, wanted.collective, in_order(wanted));
   if (!segments.ok()) return segments.status();
-  const std::int64_t ranks = only == Builder::all_ranks ? hierarchy.ranks() : 1;
-  if (!exchange && std::int64_t{*segments} * candidate.chunks * ranks > most_lowered_cells)
-    return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " + std::to_string(ranks) +
-                                         (ranks == 1 ? " rank" : " ranks") + " into too many blocks");
+  const bool all = only == Builder::all_ranks;
+  const std::int64_t blocks = std::int64_t{*segments} * candidate.chunks;
+  if (!exchange && (all ? blocks * hierarchy.ranks() > most_lowered_cells : blocks > most_own_cells))
+    return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
+                                         std::to_string(hierarchy.ranks()) + " ranks into too many blocks");
   const Semantics semantics(wanted.collective, hierarchy.ranks(), wanted.root, *segments, candidate.chunks);
   Builder builder(semantics, routes, only);
   builder.bind_chunks(candidate.rails);

@@ -220,8 +220,12 @@ struct Planner::Implementation {
     if (options.warns && (store == nullptr || store->is_new_warning(text))) warn(text);
   }
   CandidateContext context() const {
-    return {hierarchy,           options.machine, options.siblings,
-            options.chunk_bytes, options.rails,   options.routes->shared_memory().has_value(),
+    return {hierarchy,
+            options.machine,
+            options.siblings,
+            options.chunk_bytes,
+            options.rails,
+            options.routes->shared_memory().has_value(),
             true};
   }
   const HostRow* host_row(const Call& call) const;
@@ -347,8 +351,8 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
   const int root = rooted(call.collective) ? call.root : 0;
   const Shelf::PlanKey key{call.collective, root, call.commutative, candidate.name};
   if (const auto found = shelf->plans.find(key); found != shelf->plans.end()) return found->second.get();
-  Result<OwnPlan> own =
-      proven_plan(candidate, {call.collective, root, call.commutative, hierarchy}, *options.routes, rank, shelf->proofs);
+  Result<OwnPlan> own = proven_plan(candidate, {call.collective, root, call.commutative, hierarchy}, *options.routes,
+                                    rank, shelf->proofs);
   if (!own.ok()) {
     if (options.warns)
       warn("plan " + candidate.name + " for " + std::string(name(call.collective)) +

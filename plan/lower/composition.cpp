@@ -108,14 +108,15 @@ class Composition {
                                std::to_string(rank) + " " + what};
   }
 
-  // The segments of the groups are those that the rank holds, each in one. A rank without groups takes no part: it holds
-  // nothing, or has what a broadcast brings.
+  // The segments of the groups are those that the rank holds, each in one. A rank without groups takes no part: it
+  // holds nothing, or has what a broadcast brings.
   bool are_all(const std::vector<WorkGroup>& groups, LevelState state, const Instruction& instruction, int rank) const {
     if (groups.empty()) return true;
     Ownership::Shares shares{};
     for (int level = 0; level < plan_.grid.levels(); ++level)
       if ((level < instruction.first || level > instruction.last) && state.at(level) == LevelStatus::scattered)
-        shares[static_cast<std::size_t>(level)] = {plan_.grid.coordinate(rank, level), plan_.grid.children(rank, level)};
+        shares[static_cast<std::size_t>(level)] = {plan_.grid.coordinate(rank, level),
+                                                   plan_.grid.children(rank, level)};
     std::vector<Segments> parts;
     for (const WorkGroup& group : groups) parts.push_back(group.segments);
     return are_pieces_of(ownership_.segments(shares), parts, semantics_.segments());

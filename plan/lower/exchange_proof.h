@@ -6,10 +6,10 @@
 
 namespace plait::plan {
 
-// Ok when the rank sends each block that it has for another straight to that one, once, gets each that others have for it
-// straight from them, once, waits with none of it for anything, and its schedule does that. Where this holds for all ranks
-// the plan is right: of two ranks each knows the one message in each direction, and no message needs another. Precondition:
-// exchange.direct. `semantics`: an all-to-all's.
+// Ok when the rank sends each block that it has for another straight to that one, once, gets each that others have for
+// it straight from them, once, waits with none of it for anything, and its schedule does that. Where this holds for all
+// ranks the plan is right: of two ranks each knows the one message in each direction, and no message needs another.
+// Precondition: exchange.direct. `semantics`: an all-to-all's.
 Status prove_direct(const Exchange& exchange, const Hierarchy& hierarchy, const Routes& routes, const OwnPlan& own,
                     int rank);
 

@@ -32,7 +32,9 @@ class GroupEmission final : public Moves {
   using Moves::move;
   void move(int from, int to, Pieces pieces) override { note({Kind::move, from, to, {}}, pieces); }
   void combine(int from, int to, Pieces pieces) override { note({Kind::combine, from, to, {}}, pieces); }
-  void exchange(int one, int other, Pieces pieces) override { note({Kind::exchange, std::min(one, other), std::max(one, other), {}}, pieces); }
+  void exchange(int one, int other, Pieces pieces) override {
+    note({Kind::exchange, std::min(one, other), std::max(one, other), {}}, pieces);
+  }
 
   void together(ShmCollectiveKind kind) override {
     std::vector<Segments> pieces;

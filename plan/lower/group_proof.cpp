@@ -96,8 +96,7 @@ class GroupValues {
 // What each member is told to do, as a number.
 class Fingerprints final : public Moves {
  public:
-  Fingerprints(int members, int self)
-      : Moves(self), of_(self == everybody ? static_cast<std::size_t>(members) : 1) {}
+  Fingerprints(int members, int self) : Moves(self), of_(self == everybody ? static_cast<std::size_t>(members) : 1) {}
   ~Fingerprints() override = default;
 
   void next_stage() override { ++stage_; }
@@ -106,7 +105,9 @@ class Fingerprints final : public Moves {
   using Moves::move;
   void move(int from, int to, Pieces pieces) override { note(1, from, to, pieces); }
   void combine(int from, int to, Pieces pieces) override { note(2, from, to, pieces); }
-  void exchange(int one, int other, Pieces pieces) override { note(3, std::min(one, other), std::max(one, other), pieces); }
+  void exchange(int one, int other, Pieces pieces) override {
+    note(3, std::min(one, other), std::max(one, other), pieces);
+  }
   void together(ShmCollectiveKind kind) override {
     for (std::uint64_t& one : of_) mix(one, 4 + static_cast<std::uint64_t>(kind));
   }
@@ -206,7 +207,8 @@ class GroupExecution final : public Moves {
 
  private:
   std::int32_t& at(int member, int piece) {
-    return held_[static_cast<std::size_t>(member) * static_cast<std::size_t>(pieces_) + static_cast<std::size_t>(piece)];
+    return held_[static_cast<std::size_t>(member) * static_cast<std::size_t>(pieces_) +
+                 static_cast<std::size_t>(piece)];
   }
   std::int32_t at(int member, int piece) const { return const_cast<GroupExecution&>(*this).at(member, piece); }
 
@@ -293,8 +295,8 @@ class GroupExecution final : public Moves {
   }
 
   std::string text() const {
-    return "proof: " + std::string(name(group_.what)) + " by '" + std::string(group_.algorithm->name) + "' in a group of " +
-           std::to_string(group_.members) + ": ";
+    return "proof: " + std::string(name(group_.what)) + " by '" + std::string(group_.algorithm->name) +
+           "' in a group of " + std::to_string(group_.members) + ": ";
   }
   void fail(int from, int to, int piece, const char* why) {
     status_ = {Code::invalid, text() + "the message from member " + std::to_string(from) + " to " + std::to_string(to) +

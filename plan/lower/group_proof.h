@@ -1,10 +1,10 @@
 // The proof of an algorithm in one group, whoever its members are and whatever its pieces hold.
 //
-// An algorithm speaks of numbered members and pieces. Followed in the order in which it says its moves, with symbols for
-// what the members contribute, it must do what its instruction promises; and of each single member it must say the same
-// moves when only that member's are wanted. Both hold then for all groups of this size in all plans, which only put
-// ranks and segments in the numbers' places: proven once for (algorithm, instruction, members, order), it is a lemma of
-// every plan's proof (composition.h).
+// An algorithm speaks of numbered members and pieces. Followed in the order in which it says its moves, with symbols
+// for what the members contribute, it must do what its instruction promises; and of each single member it must say the
+// same moves when only that member's are wanted. Both hold then for all groups of this size in all plans, which only
+// put ranks and segments in the numbers' places: proven once for (algorithm, instruction, members, order), it is a
+// lemma of every plan's proof (composition.h).
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct GroupCase {
   const Algorithm* algorithm;
   Instruct what;
   int members;
-  bool ordered;                    // the operator does not commute
-  std::span<const int> outer = {}; // GroupWork::outer, of algorithms that ask for it
+  bool ordered;                     // the operator does not commute
+  std::span<const int> outer = {};  // GroupWork::outer, of algorithms that ask for it
 };
 
 // Ok when after the moves

@@ -17,8 +17,7 @@ constexpr std::int64_t most_segments = 1 << 16;  // one a rank of the largest co
 int group_size(const Grid& grid, const Instruction& instruction) {
   if (instruction.first == 0 && instruction.last == grid.levels() - 1) return grid.ranks();
   int size = 1;
-  for (int level = instruction.first; level <= instruction.last; ++level)
-    size *= grid.cardinality(level);
+  for (int level = instruction.first; level <= instruction.last; ++level) size *= grid.cardinality(level);
   return size;
 }
 

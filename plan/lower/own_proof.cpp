@@ -12,7 +12,7 @@ OwnProof::OwnProof(const Semantics& semantics, const Routes& routes, int rank, c
       rank_(rank),
       proof_(proof),
       done_(proof.schedule().steps.size()),
-      held_(semantics.blocks()),
+      held_(semantics),
       memory_(proof.aliases() ? 2 : 1, std::vector<Value>(proof.cells())) {
   for (std::uint32_t i = 0; i < done_.size(); ++i) {
     const Step& step = proof.step(i);
@@ -52,8 +52,7 @@ std::optional<std::uint32_t> OwnProof::next_step(const LaneKey& key, const char*
 
 std::optional<std::uint32_t> OwnProof::message_step(int peer, bool sends, std::span<const BlockRun> blocks) {
   const ChannelKind kind = channel(rank_, peer);
-  return next_step({kind, rail_of(kind, blocks.front().chunk), peer, sends},
-                   sends ? "a message to" : "a message from");
+  return next_step({kind, rail_of(kind, blocks.front().chunk), peer, sends}, sends ? "a message to" : "a message from");
 }
 
 // All that it waits for belongs to earlier moves.
@@ -74,7 +73,8 @@ bool OwnProof::run_local(std::uint32_t step) {
     return false;
   }
   if (!may_start(step)) return false;
-  const auto source = proof_.cells_of(proof_.step(step).source), destination = proof_.cells_of(proof_.step(step).destination);
+  const auto source = proof_.cells_of(proof_.step(step).source),
+             destination = proof_.cells_of(proof_.step(step).destination);
   for (std::size_t in_place = 0; in_place < memory_.size(); ++in_place)
     for (std::size_t i = 0; i < source.size(); ++i)
       memory_[in_place][proof_.memory_of(destination[i], in_place == 1)] =
@@ -180,22 +180,30 @@ void OwnProof::together(const ShmCollectiveCall& call) {
   const Schedule& schedule = proof_.schedule();
   const ShmCollective& collective = schedule.collectives[static_cast<std::size_t>(own.collective)];
   const ShmCollectiveView view(schedule, collective, rank_);
+  const bool to_all = call.kind == ShmCollectiveKind::all_to_all;
+  const std::size_t members = call.members.size();
+  const auto self = static_cast<std::size_t>(std::ranges::find(call.members, rank_) - call.members.begin());
   std::vector<std::uint32_t> sizes;
-  std::vector<BlockId> all;
-  for (const BlockRuns& piece : call.pieces) {
-    const std::size_t before = all.size();
-    for (const BlockRun& run : piece)
+  std::vector<BlockId> listed;  // of an all-to-all those that the rank gives
+  BlockRuns column;             // and those that it gets
+  for (std::size_t piece = 0; piece < call.pieces.size(); ++piece) {
+    const BlockRuns& blocks = call.pieces[piece];
+    if (to_all && piece % members == self) column.insert(column.end(), blocks.begin(), blocks.end());
+    if (to_all && piece / members != self) continue;
+    const std::size_t before = listed.size();
+    for (const BlockRun& run : blocks)
       for (int segment = run.first; segment < run.first + run.count; ++segment)
-        all.push_back(semantics_.block(segment, run.chunk));
-    sizes.push_back(static_cast<std::uint32_t>(all.size() - before));
+        listed.push_back(semantics_.block(segment, run.chunk));
+    sizes.push_back(static_cast<std::uint32_t>(listed.size() - before));
   }
   const std::span<const std::uint32_t> pieces =
       std::span(schedule.collective_pieces).subspan(collective.pieces.first, collective.pieces.count);
   const bool same = own.channel == *routes_.shared_memory() && view.kind() == call.kind &&
                     static_cast<std::size_t>(collective.root) == call.root &&
-                    std::ranges::equal(view.members(), call.members) && std::ranges::equal(view.blocks(), all) &&
+                    std::ranges::equal(view.members(), call.members) && std::ranges::equal(view.blocks(), listed) &&
                     (!has_pieces(call.kind) || std::ranges::equal(pieces, sizes));
   if (!same) return fail(*step, "is another collective than its move");
+  if (to_all && !check_blocks(*step, own.destination, column, "gets")) return;
   if (!check_values(*step, own.source)) return;
   put(own.destination, turn_ + 1);
   done_[*step] = true;
@@ -208,7 +216,8 @@ Status OwnProof::finish() {
   for (std::uint32_t cell = 0; cell < semantics_.output_cells(rank_); ++cell) {
     const BlockId block = semantics_.output_block(rank_, cell);
     for (std::size_t in_place = 0; in_place < memory_.size(); ++in_place)
-      if (held_[block] == 0 || memory_[in_place][proof_.memory_of({Space::output, cell}, in_place == 1)] != held_[block])
+      if (held_[block] == 0 ||
+          memory_[in_place][proof_.memory_of({Space::output, cell}, in_place == 1)] != held_[block])
         return {Code::invalid, "proof: rank " + std::to_string(rank_) +
                                    " ends with another value than it came to hold of block " + std::to_string(block)};
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "plan/lower/rank_proof.h"
@@ -12,9 +13,9 @@
 
 namespace plait::plan {
 
-// Follows the rank's moves in the order in which they are said, with a number for each value that the rank comes to hold.
-// For each the next step of the lane must have the move's kind and blocks, wait only for steps of earlier moves, give the
-// values that the rank holds by then, and put what it gets where later steps look for it.
+// Follows the rank's moves in the order in which they are said, with a number for each value that the rank comes to
+// hold. For each the next step of the lane must have the move's kind and blocks, wait only for steps of earlier moves,
+// give the values that the rank holds by then, and put what it gets where later steps look for it.
 class OwnProof final : public BlockMoves {
  public:
   // Precondition: RankProof's check_form() and check_order() are ok for the schedule. Keeps references.
@@ -35,6 +36,18 @@ class OwnProof final : public BlockMoves {
   struct Lane {
     std::vector<std::uint32_t> steps;
     std::size_t next = 0;
+  };
+  // By block; of an all-to-all, of whose blocks a rank has few, only those.
+  class HeldValues {
+   public:
+    explicit HeldValues(const Semantics& semantics)
+        : sparse_(semantics.collective() == Collective::alltoall), all_(sparse_ ? 0 : semantics.blocks()) {}
+    Value& operator[](BlockId block) { return sparse_ ? few_[block] : all_[block]; }
+
+   private:
+    bool sparse_;
+    std::vector<Value> all_;
+    std::unordered_map<BlockId, Value> few_;
   };
   struct Receipt {
     bool combines = false, on_the_left = false;
@@ -58,11 +71,11 @@ class OwnProof final : public BlockMoves {
   int rank_;
   const RankProof& proof_;
   std::map<LaneKey, Lane> lanes_;
-  std::vector<bool> done_;                   // by step
-  std::vector<Value> held_;                  // by block: what the rank must have
+  std::vector<bool> done_;  // by step
+  HeldValues held_;         // what the rank must have
   // By memory cell, apart and in place; where input and output never share memory only apart.
   std::vector<std::vector<Value>> memory_;
-  Value turn_ = 1;                           // of the latest move
+  Value turn_ = 1;  // of the latest move
   Status status_;
 };
 

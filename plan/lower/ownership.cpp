@@ -28,7 +28,8 @@ bool scatters_levels(const Instruction& instruction) {
 Ownership::Ownership(const Program& program, const Grid& grid, int segments, bool by_rank)
     : grid_(grid), by_rank_(by_rank), segments_(segments), radix_(static_cast<std::size_t>(grid.levels()), 1) {
   if (by_rank_) {
-    for (int vrank = 0; vrank < grid.ranks() && ranks_in_order_; ++vrank) ranks_in_order_ = grid.rank_at(vrank) == vrank;
+    for (int vrank = 0; vrank < grid.ranks() && ranks_in_order_; ++vrank)
+      ranks_in_order_ = grid.rank_at(vrank) == vrank;
     return;
   }
   for (const Instruction& instruction : program.instructions)
@@ -77,6 +78,7 @@ void Ownership::collect_owners(const Shares& shares, const Grid::Branch& branch,
 }
 
 Segments Ownership::owned_by(const Segments& vranks) const {
+  if (ranks_in_order_ && std::ranges::is_sorted(vranks, {}, &SegmentRun::first)) return vranks;
   std::vector<SegmentRun> runs;
   for (const SegmentRun& run : vranks)
     if (ranks_in_order_)
@@ -89,10 +91,10 @@ Segments Ownership::owned_by(const Segments& vranks) const {
   return segments;
 }
 
-void Ownership::collect_digits(const Shares& shares, std::size_t position, SegmentRun within, Segments& segments) const {
-  const bool divided = std::any_of(order_.begin() + static_cast<std::ptrdiff_t>(position), order_.end(), [&](int level) {
-    return shares[static_cast<std::size_t>(level)].children > 1;
-  });
+void Ownership::collect_digits(const Shares& shares, std::size_t position, SegmentRun within,
+                               Segments& segments) const {
+  const bool divided = std::any_of(order_.begin() + static_cast<std::ptrdiff_t>(position), order_.end(),
+                                   [&](int level) { return shares[static_cast<std::size_t>(level)].children > 1; });
   if (!divided) return append(segments, within);
   const int level = order_[position], radix = digits(level), stride = within.count / radix;
   const Share& share = shares[static_cast<std::size_t>(level)];

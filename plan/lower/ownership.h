@@ -17,8 +17,8 @@ int even_pieces(const Grid& grid, int level);
 // Whether the instruction scatters its levels.
 bool scatters_levels(const Instruction& instruction);
 
-// A segment has a digit at every level that the program scatters; the digit says which child of each group at that level
-// keeps the segment when the level is scattered, always the same one. Where each rank has a segment of its own
+// A segment has a digit at every level that the program scatters; the digit says which child of each group at that
+// level keeps the segment when the level is scattered, always the same one. Where each rank has a segment of its own
 // (`by_rank`) the digits are its coordinates. Keeps a reference to the grid.
 class Ownership {
  public:

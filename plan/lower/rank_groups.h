@@ -10,8 +10,8 @@ namespace plait::plan {
 
 // Segments on which the same ranks work together.
 struct WorkGroup {
-  std::vector<int> members;  // ranks by their coordinates within the range; the root first
-  Segments segments;         // ascending
+  std::vector<int> members;               // ranks by their coordinates within the range; the root first
+  Segments segments;                      // ascending
   std::vector<Ownership::Shares> shares;  // whose segments these are
 };
 
@@ -29,8 +29,8 @@ class RankGroups {
   // The segments of the group that are `member`'s own when the instruction's levels are scattered.
   Segments piece(const WorkGroup& group, int member) const;
 
-  // One of so many even pieces. Each of the shares is cut by itself, so that a segment is in the same piece of all groups
-  // that work on it: those that compute the same result have the same bits.
+  // One of so many even pieces. Each of the shares is cut by itself, so that a segment is in the same piece of all
+  // groups that work on it: those that compute the same result have the same bits.
   Segments cut(const WorkGroup& group, int number, int pieces) const;
 
  private:

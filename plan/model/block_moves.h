@@ -1,5 +1,5 @@
-// Moves of blocks between ranks, one after the other: what a program comes to. A builder makes schedules of them, a proof
-// follows a schedule by them.
+// Moves of blocks between ranks, one after the other: what a program comes to. A builder makes schedules of them, a
+// proof follows a schedule by them.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,7 @@
 
 namespace plait::plan {
 
-Builder::Builder(const Semantics& semantics, Routes routes, int only)
-    : BlockMoves(semantics, std::move(routes), only) {
+Builder::Builder(const Semantics& semantics, Routes routes, int only) : BlockMoves(semantics, std::move(routes), only) {
   ranks_.resize(only == all_ranks ? static_cast<std::size_t>(semantics_.ranks()) : 1);
   for (int rank = 0; rank < semantics_.ranks(); ++rank)
     if (builds(rank)) put_input(rank);
@@ -36,7 +35,8 @@ void Builder::put_input(int rank) {
 BlockRuns Builder::runs_of(std::span<const BlockId> blocks) const {
   BlockRuns runs;
   for (const BlockId block : blocks) {
-    const int chunk = static_cast<int>(block) % semantics_.chunks(), segment = static_cast<int>(block) / semantics_.chunks();
+    const int chunk = static_cast<int>(block) % semantics_.chunks(),
+              segment = static_cast<int>(block) / semantics_.chunks();
     if (!runs.empty() && runs.back().chunk == chunk && runs.back().first + runs.back().count == segment)
       ++runs.back().count;
     else
@@ -201,12 +201,18 @@ void Builder::append_cells(std::vector<CellRun>& cells, Space space, std::uint32
 // Where a rank holds them now, in their order.
 std::vector<CellRun> Builder::cells_of(int rank, std::span<const BlockRun> blocks) {
   std::vector<CellRun> cells;
+  const Parts* parts = nullptr;
+  Parts::const_iterator at;
   for (const BlockRun& run : blocks) {
-    const Parts& parts = state_of(rank).parts[static_cast<std::size_t>(run.chunk)];
-    int first = run.first;
-    for (auto at = std::prev(parts.upper_bound(first)); first < run.first + run.count; ++at) {
+    const Parts* of_chunk = &state_of(rank).parts[static_cast<std::size_t>(run.chunk)];
+    // Mostly in the same part as those before.
+    if (parts != of_chunk || run.first < at->first || run.first >= at->first + at->second.count)
+      at = std::prev(of_chunk->upper_bound(run.first));
+    parts = of_chunk;
+    for (int first = run.first, end = run.first + run.count; first < end;) {
+      if (first >= at->first + at->second.count) ++at;
       const Part& part = at->second;
-      const int behind = first - at->first, count = std::min(part.count - behind, run.first + run.count - first);
+      const int behind = first - at->first, count = std::min(part.count - behind, end - first);
       append_cells(cells, part.space, part.cell + static_cast<std::uint32_t>(behind) * cells_apart(part.space),
                    static_cast<std::uint32_t>(count));
       first += count;

@@ -116,10 +116,14 @@ void Builder::add_shm_collective(const ShmCollectiveCall& call, std::size_t memb
   Step step{.kind = StepKind::shm_collective, .channel = *routes_.shared_memory()};
   step.collective = static_cast<std::int32_t>(schedule.collectives.size());
   schedule.collectives.push_back(collective);
-  const bool gives_all = !call.all.empty() && reduces(call.kind);
-  read_all(rank, gives_all ? BlockRuns(call.all.begin(), call.all.end()) : merged(gives));
+  // In ascending order, which who calls may know already.
+  const auto ascending = [&](const BlockRuns& blocks, bool are_all) {
+    return are_all && !call.all.empty() ? BlockRuns(call.all.begin(), call.all.end()) : merged(blocks);
+  };
+  read_all(rank, ascending(gives, reduces(call.kind)));
   step.source = append_runs(rank, cells_of(rank, gives));
-  write_all(rank, merged(gets), [&](const BlockRun& at, Part& part) {
+  const bool gets_all = call.kind == ShmCollectiveKind::all_gather && collective.takes_own;
+  write_all(rank, ascending(gets, gets_all), [&](const BlockRun& at, Part& part) {
     // What was reduced before stays where it is.
     if (!reduces(call.kind) || !part.present || part.space == Space::input) land(rank, at, part);
   });

@@ -51,7 +51,8 @@ void Grid::find_levels() {
   if (first_in_node_ < 0) first_in_node_ = levels();
   assert(!levels_.empty());
   for (std::size_t level = levels_.size(); level-- > 0;)
-    levels_[level].regular = levels_[level].sizes.size() == 1 && (level + 1 == levels_.size() || levels_[level + 1].regular);
+    levels_[level].regular =
+        levels_[level].sizes.size() == 1 && (level + 1 == levels_.size() || levels_[level + 1].regular);
 }
 
 // Number of the level's group that the vrank is in, or that begins there.
@@ -95,7 +96,8 @@ Grid::Branch Grid::child(const Branch& branch, int coordinate) const {
   }
   const auto group = static_cast<std::size_t>(group_at(level, branch.first) + number);
   child.first = (*level.group_first)[group];
-  child.end = group + 1 < level.group_first->size() ? std::min((*level.group_first)[group + 1], branch.end) : branch.end;
+  child.end =
+      group + 1 < level.group_first->size() ? std::min((*level.group_first)[group + 1], branch.end) : branch.end;
   return child;
 }
 

@@ -8,6 +8,7 @@
 
 #include "all_candidates.h"
 #include "damage.h"
+#include "plan/lower/exchange_proof.h"
 #include "plan/lower/group_emission.h"
 #include "plan/lower/proof.h"
 
@@ -47,8 +48,11 @@ struct Drawn {
   }
 };
 
-// Whether the ranks end with no more than the collective asks for.
+// Whether the ranks end with no more than the collective asks for. A broadcast that scatters and gathers brings its
+// root what that has.
 bool ends_lean(const Program& program, const Grid& grid, Collective collective, bool ordered) {
+  const auto scatters = [](const Instruction& one) { return one.what == Instruct::scatter; };
+  if (collective == Collective::bcast && std::ranges::any_of(program.instructions, scatters)) return false;
   const SynthesisTask task = task_on(grid, collective, ordered);
   LevelState state = task.start;
   for (const Instruction& one : program.instructions) state = *apply(task, state, one.what, one.first, one.last);
@@ -69,8 +73,8 @@ std::vector<Candidate> lean_candidates(const Drawn& drawn, std::mt19937& random)
     if (one.program.instructions.empty()) continue;
     const Grid grid = grid_of(one, drawn.call(), drawn.routes);
     if (!ends_lean(one.program, grid, drawn.collective, in_order(drawn.call()))) continue;
-    for (Instruction& instruction : one.program.instructions)
-      do instruction.algorithm = all_algorithms[random() % all_algorithms.size()];
+    for (Instruction& instruction : one.program.instructions) do
+        instruction.algorithm = all_algorithms[random() % all_algorithms.size()];
       while (!fits(instruction, grid) || (in_order(drawn.call()) && !keeps_order(instruction)));
     one.chunks = 1 + static_cast<int>(random() % 2);
     one.name = text(one.program);
@@ -108,8 +112,8 @@ struct Tally {
       ++superfluous;
       return;
     }
-    EXPECT_EQ(among_all.ok(), by_parts.ok()) << what << "\n  among all: " << among_all.message()
-                                             << "\n  by parts: " << by_parts.message();
+    EXPECT_EQ(among_all.ok(), by_parts.ok())
+        << what << "\n  among all: " << among_all.message() << "\n  by parts: " << by_parts.message();
     ++(among_all.ok() ? accepted : refused);
   }
 };
@@ -121,7 +125,8 @@ TEST(Composition, SaysTheSameOfDamagedSchedules) {
   Tally tally;
   while (tally.refused + tally.accepted < damaged_plans && !testing::Test::HasFailure()) {
     const Drawn drawn = draw(random);
-    const auto all = lower(drawn.candidate, drawn.collective, drawn.root, drawn.commutative, drawn.hierarchy, drawn.routes);
+    const auto all =
+        lower(drawn.candidate, drawn.collective, drawn.root, drawn.commutative, drawn.hierarchy, drawn.routes);
     ASSERT_TRUE(all.ok()) << drawn.text() << ": " << all.status().message();
     const Grid grid = grid_of(drawn.candidate, drawn.call(), drawn.routes);
     const ComposedPlan composed{drawn.candidate.program, grid, in_order(drawn.call()), drawn.routes,
@@ -150,7 +155,8 @@ TEST(Composition, SaysTheSameOfDamagedAlgorithms) {
     auto& instructions = drawn.candidate.program.instructions;
     Instruction& instruction = instructions[random() % instructions.size()];
     instruction.algorithm = &damaged(*instruction.algorithm, random);
-    const auto all = lower(drawn.candidate, drawn.collective, drawn.root, drawn.commutative, drawn.hierarchy, drawn.routes);
+    const auto all =
+        lower(drawn.candidate, drawn.collective, drawn.root, drawn.commutative, drawn.hierarchy, drawn.routes);
     const Status among_all = all.ok() ? prove(all->semantics, all->schedules, drawn.commutative) : all.status();
     const Grid grid = grid_of(drawn.candidate, drawn.call(), drawn.routes);
     const bool ordered = in_order(drawn.call());
@@ -167,6 +173,29 @@ TEST(Composition, SaysTheSameOfDamagedAlgorithms) {
     tally.expect_same(among_all, by_parts, drawn.text() + ": " + describe_damage(), drawn.lean);
   }
   EXPECT_GT(tally.refused, damaged_plans / 10);
+}
+
+TEST(Composition, SaysTheSameOfDamagedExchanges) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  Tally tally;
+  while (tally.refused + tally.accepted < damaged_plans / 4 && !testing::Test::HasFailure()) {
+    const Hierarchy hierarchy = random_hierarchy(random);
+    const Routes routes =
+        random() % 2 == 0 ? routes_by_node(hierarchy, ChannelKind::shm, ChannelKind::ucx) : Routes(ChannelKind::mpi);
+    const Candidate candidate{.name = "pairwise", .exchange = &exchanges::pairwise};
+    auto plan = lower(candidate, Collective::alltoall, 0, true, hierarchy, routes);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const auto rank = static_cast<std::size_t>(random() % plan->schedules.size());
+    const std::string what = damage(plan->schedules[rank], hierarchy.ranks(), false, random);
+    if (what == "nothing") continue;
+    tally.expect_same(prove(plan->semantics, plan->schedules, true),
+                      prove_direct(exchanges::pairwise, hierarchy, routes, {plan->semantics, plan->schedules[rank]},
+                                   static_cast<int>(rank)),
+                      hierarchy.describe() + ", rank " + std::to_string(rank) + ": " + what);
+  }
+  EXPECT_GT(tally.refused, damaged_plans / 20);
 }
 
 // A group whose pieces overlap, or leave out a segment.
@@ -211,7 +240,8 @@ TEST(Composition, SaysTheSameOfDamagedPrograms) {
   Tally tally;
   while (tally.refused + tally.accepted < damaged_plans / 4 && !testing::Test::HasFailure()) {
     Drawn drawn = draw(random);
-    const auto right = lower(drawn.candidate, drawn.collective, drawn.root, drawn.commutative, drawn.hierarchy, drawn.routes);
+    const auto right =
+        lower(drawn.candidate, drawn.collective, drawn.root, drawn.commutative, drawn.hierarchy, drawn.routes);
     ASSERT_TRUE(right.ok()) << right.status().message();
     auto& instructions = drawn.candidate.program.instructions;
     const std::size_t at = random() % instructions.size();
@@ -226,7 +256,8 @@ TEST(Composition, SaysTheSameOfDamagedPrograms) {
         std::swap(instructions[at], instructions[(at + 1) % instructions.size()]);
     }
     if (instructions.empty()) continue;
-    const auto all = lower(drawn.candidate, drawn.collective, drawn.root, drawn.commutative, drawn.hierarchy, drawn.routes);
+    const auto all =
+        lower(drawn.candidate, drawn.collective, drawn.root, drawn.commutative, drawn.hierarchy, drawn.routes);
     const Grid grid = grid_of(drawn.candidate, drawn.call(), drawn.routes);
     const ComposedPlan composed{drawn.candidate.program, grid, in_order(drawn.call()), drawn.routes,
                                 drawn.candidate.rails};

@@ -1,5 +1,5 @@
-// A rank's schedule, lowered alone, is the one that it has among all ranks', which test_candidates proves; and the proof
-// by parts says so, too.
+// A rank's schedule, lowered alone, is the one that it has among all ranks', which test_candidates proves; and the
+// proof by parts says so, too.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -7,6 +7,7 @@
 #include "all_candidates.h"
 #include "factorisations.h"
 #include "plan/lower/composition.h"
+#include "plan/lower/exchange_proof.h"
 
 namespace plait::plan {
 namespace {
@@ -42,8 +43,9 @@ void expect_own_equal(const Candidate& candidate, const LoweredCall& call, int r
         << "rank " << rank << " alone:\n"
         << describe(own->schedule) << "among all:\n"
         << describe(all->schedules[static_cast<std::size_t>(rank)]);
-    if (!program) continue;
-    const Status status = prove_own(composed, *own, rank);
+    if (!program && !candidate.exchange->direct) continue;
+    const Status status = program ? prove_own(composed, *own, rank)
+                                  : prove_direct(*candidate.exchange, call.hierarchy, routes, *own, rank);
     ASSERT_TRUE(status.ok()) << status.message();
   }
 }
