@@ -2,27 +2,22 @@
 // is a file with such a value and a line in registry.h; nothing else knows it by name.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
-#include "plan/model/builder.h"
+#include "plan/algorithm/moves.h"
 #include "plan/model/instruct.h"
 
 namespace plait::plan {
 
 class AlgorithmCost;
 
-using Group = std::span<const int>;        // ranks in order
-using Segments = std::vector<int>;         // indices of segments (see Semantics)
-using Pieces = std::span<const Segments>;  // pieces[i] are the segments that belong to group[i]
-
-// One group's part of an instruction.
+// One group's part of an instruction. Pieces are numbered by the member that has or gets them (RS, AG, GA, SC), or
+// those into which an all-reduce cuts the data (Algorithm::pieces), in order; a reduction and a broadcast have one.
 struct GroupWork {
   Instruct what = Instruct::all_reduce;
-  Group members;  // the root first
-  Segments segments;
-  Pieces pieces;               // RS, AG, GA, SC: each member's own
+  int members = 1;             // number 0 is the root
   std::span<const int> outer;  // of each member, in which child of the outermost level it is
 };
 
@@ -46,24 +41,38 @@ struct Algorithm {
   bool keeps_order = false;
   // Whether it works only where the group is all ranks of a node that have shared memory.
   bool needs_whole_node = false;
+  // Whether it asks for GroupWork::outer.
+  bool knows_outer = false;
   // Whether the planner may take it unasked; else only who names it gets it.
   bool usual = true;
   // Into how many pieces it cuts the data of an all-reduce over so many members; null: it leaves it whole.
   int (*pieces)(int members) = nullptr;
   // Charges what it needs of the links and processors (AlgorithmCost).
   void (*cost)(AlgorithmCost& cost);
-  // Lists its messages, chunk by chunk: all chunks of one stage before the next stage, so that the messages of
-  // different chunks overlap.
-  void (*emit)(Builder& builder, const GroupWork& work);
+  // Says its messages; with the same ones, in the same order, for each member that they are wanted of.
+  void (*emit)(Moves& moves, const GroupWork& work);
 };
 
+// Whether each member has pieces of its own, before or after.
+inline bool divides(Instruct what) {
+  return what == Instruct::reduce_scatter || what == Instruct::all_gather || what == Instruct::gather ||
+         what == Instruct::scatter;
+}
+
+// Into how many pieces the algorithm cuts a group's data.
+inline int pieces_of(const Algorithm& algorithm, Instruct what, int members) {
+  if (divides(what)) return members;
+  return what == Instruct::all_reduce && algorithm.pieces != nullptr ? algorithm.pieces(members) : 1;
+}
+
+// Members times pieces that a group may have for its proof (plan/lower/group_proof) to take some hundredths of a second
+// at most.
+inline constexpr std::int64_t most_group_cells = std::int64_t{1} << 22;
+inline bool small_enough_to_prove(const Algorithm& algorithm, Instruct what, int members) {
+  return std::int64_t{members} * pieces_of(algorithm, what, members) <= most_group_cells;
+}
+
 // ---- For the files of the algorithms ----
-
-// The blocks of one chunk of these segments, in the order of the segments.
-std::vector<BlockId> blocks_of(const Semantics& semantics, const Segments& segments, int chunk);
-
-// Contiguous, as even as can be.
-std::vector<Segments> cut_evenly(const Segments& segments, std::size_t parts);
 
 inline int a_piece_each(int members) { return members; }
 

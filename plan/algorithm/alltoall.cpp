@@ -3,11 +3,11 @@
 // nodes, and hand out what arrives; members of a node exchange directly. For small messages: (n-1) network messages a
 // node instead of r*r*(n-1). Together: all ranks of the only node in one operation of their shared memory.
 #include <algorithm>
-#include <utility>
+#include <optional>
+#include <vector>
 
-#include "plan/algorithm/algorithm.h"
 #include "plan/algorithm/exchange.h"
-#include "plan/model/grid.h"
+#include "plan/algorithm/moves.h"
 
 namespace plait::plan {
 
@@ -17,136 +17,154 @@ int segment(const Semantics& semantics, int source, int destination) {
   return source * semantics.ranks() + destination;
 }
 
-// What the ranks of one node send to the ranks of another, by source and then destination.
-Segments between(const Semantics& semantics, const std::vector<int>& from, const std::vector<int>& to) {
-  Segments segments;
-  for (const int source : from)
-    for (const int destination : to) segments.push_back(segment(semantics, source, destination));
-  return segments;
-}
-
-Segments leaving(const Semantics& semantics, int source, std::span<const std::vector<int>> nodes, std::size_t home) {
-  Segments segments;
-  for (std::size_t node = 0; node < nodes.size(); ++node)
-    if (node != home)
-      for (const int destination : nodes[node]) segments.push_back(segment(semantics, source, destination));
-  return segments;
-}
-
-Segments arriving(const Semantics& semantics, int destination, std::span<const std::vector<int>> nodes,
-                  std::size_t home) {
-  Segments segments;
-  for (std::size_t node = 0; node < nodes.size(); ++node)
-    if (node != home)
-      for (const int source : nodes[node]) segments.push_back(segment(semantics, source, destination));
-  return segments;
-}
-
-void exchange_within(Builder& builder, const std::vector<int>& members, int chunk) {
-  for (std::size_t distance = 1; distance < members.size(); ++distance)
-    for (std::size_t member = 0; member < members.size(); ++member) {
-      const int from = members[member], to = members[(member + distance) % members.size()];
-      builder.move(from, to, blocks_of(builder.semantics(), {segment(builder.semantics(), from, to)}, chunk));
-    }
-}
-
-using Nodes = std::span<const std::vector<int>>;
-
-void exchange_between_leaders(Builder& builder, Nodes nodes, int chunk) {
-  for (std::size_t distance = 1; distance < nodes.size(); ++distance)
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-      const auto& from = nodes[node];
-      const auto& to = nodes[(node + distance) % nodes.size()];
-      builder.move(from[0], to[0], blocks_of(builder.semantics(), between(builder.semantics(), from, to), chunk));
-    }
-}
-
-// What `find` says of each member of a node, as the pieces of a shared-memory collective.
-template <class Find>
-std::vector<std::vector<BlockId>> pieces_of(const Semantics& semantics, const std::vector<int>& members, int chunk,
-                                            Find&& find) {
-  std::vector<std::vector<BlockId>> pieces;
-  for (const int member : members) pieces.push_back(blocks_of(semantics, find(member), chunk));
-  return pieces;
-}
-
-void together_within(Builder& builder, const std::vector<int>& members, int chunk) {
-  std::vector<std::vector<BlockId>> pieces;
-  for (const int from : members)
-    for (const int to : members)
-      pieces.push_back(blocks_of(builder.semantics(), {segment(builder.semantics(), from, to)}, chunk));
-  builder.together({ShmCollectiveKind::all_to_all, members, 0, pieces});
-}
-
-// The same in three shared-memory collectives a node.
-void shared_leader_alltoall(Builder& builder, Nodes nodes, int chunk) {
-  const Semantics& semantics = builder.semantics();
-  for (std::size_t node = 0; node < nodes.size(); ++node) {
-    const auto given =
-        pieces_of(semantics, nodes[node], chunk, [&](int rank) { return leaving(semantics, rank, nodes, node); });
-    builder.together({ShmCollectiveKind::gather, nodes[node], 0, given});
-  }
-  exchange_between_leaders(builder, nodes, chunk);
-  for (std::size_t node = 0; node < nodes.size(); ++node) {
-    together_within(builder, nodes[node], chunk);
-    const auto taken =
-        pieces_of(semantics, nodes[node], chunk, [&](int rank) { return arriving(semantics, rank, nodes, node); });
-    builder.together({ShmCollectiveKind::scatter, nodes[node], 0, taken});
-  }
+Segments one_segment(const Semantics& semantics, int source, int destination) {
+  return {{segment(semantics, source, destination), 1}};
 }
 
 // The ranks of each node in vrank order; the first is its leader.
+using Nodes = std::span<const std::vector<int>>;
+
 std::vector<std::vector<int>> nodes_of(const Hierarchy& hierarchy) {
   std::vector<std::vector<int>> nodes;
   for (int node = 0; node < hierarchy.nodes(); ++node) nodes.push_back(hierarchy.ranks_on_node(node));
   return nodes;
 }
 
-std::vector<int> vranks_of(const Hierarchy& hierarchy) { return make_grid(hierarchy, GridKind::flat, -1).order; }
+// What the ranks of one node send to the ranks of another, by source and then destination.
+Segments between(const Semantics& semantics, const std::vector<int>& from, const std::vector<int>& to) {
+  Segments segments;
+  for (const int source : from)
+    for (const int destination : to) append(segments, one_segment(semantics, source, destination));
+  return segments;
+}
 
-void emit_pairwise(Builder& builder, const Hierarchy& hierarchy) {
-  const std::vector<int> order = vranks_of(hierarchy);
-  const std::vector<std::vector<int>> nodes = nodes_of(hierarchy);
-  const Semantics& semantics = builder.semantics();
-  std::vector<std::size_t> node_of(order.size());
+Segments leaving(const Semantics& semantics, int source, Nodes nodes, std::size_t home) {
+  Segments segments;
   for (std::size_t node = 0; node < nodes.size(); ++node)
-    for (const int rank : nodes[node]) node_of[static_cast<std::size_t>(rank)] = node;
-  for (const int chunk : builder.chunks()) {
-    for (const auto& members : nodes)
-      if (builder.shared_memory()) together_within(builder, members, chunk);
-    for (std::size_t distance = 1; distance < order.size(); ++distance)
-      for (std::size_t vrank = 0; vrank < order.size(); ++vrank) {
-        const int from = order[vrank], to = order[(vrank + distance) % order.size()];
-        const bool near = node_of[static_cast<std::size_t>(from)] == node_of[static_cast<std::size_t>(to)];
-        if (!near || !builder.shared_memory())
-          builder.move(from, to, blocks_of(semantics, {segment(semantics, from, to)}, chunk));
-      }
+    if (node != home)
+      for (const int destination : nodes[node]) append(segments, one_segment(semantics, source, destination));
+  return segments;
+}
+
+Segments arriving(const Semantics& semantics, int destination, Nodes nodes, std::size_t home) {
+  Segments segments;
+  for (std::size_t node = 0; node < nodes.size(); ++node)
+    if (node != home)
+      for (const int source : nodes[node]) append(segments, one_segment(semantics, source, destination));
+  return segments;
+}
+
+// Where the only rank is among others; Moves::everybody: all are wanted; nothing where it is not among them.
+std::optional<int> wanted_place(const BlockMoves& moves, std::span<const int> ranks) {
+  if (moves.only() == BlockMoves::all_ranks) return Moves::everybody;
+  const auto found = std::ranges::find(ranks, moves.only());
+  if (found == ranks.end()) return std::nullopt;
+  return static_cast<int>(found - ranks.begin());
+}
+
+// Visits, the nearest first, what each of these sends to the one so many behind it.
+template <class Visit>
+void for_each_pair(const BlockMoves& moves, std::span<const int> ranks, Visit visit) {
+  const std::optional<int> self = wanted_place(moves, ranks);
+  const int size = static_cast<int>(ranks.size());
+  for (int distance = 1; self && distance < size; ++distance)
+    for_each_sender(
+        size, *self, [&](int place) { return (place + size - distance) % size; },
+        [&](int place) { visit(place, (place + distance) % size); });
+}
+
+void exchange_within(BlockMoves& moves, const std::vector<int>& members, int chunk) {
+  for_each_pair(moves, members, [&](int place, int other) {
+    const int from = members[static_cast<std::size_t>(place)], to = members[static_cast<std::size_t>(other)];
+    moves.move(from, to, blocks_of(one_segment(moves.semantics(), from, to), chunk));
+  });
+}
+
+void exchange_between_leaders(BlockMoves& moves, Nodes nodes, int chunk) {
+  std::vector<int> leaders;
+  for (const std::vector<int>& node : nodes) leaders.push_back(node.front());
+  for_each_pair(moves, leaders, [&](int place, int other) {
+    const auto &from = nodes[static_cast<std::size_t>(place)], &to = nodes[static_cast<std::size_t>(other)];
+    moves.move(from[0], to[0], blocks_of(between(moves.semantics(), from, to), chunk));
+  });
+}
+
+// What `find` says of each member of a node, as the pieces of a shared-memory collective.
+template <class Find>
+void together_on(BlockMoves& moves, ShmCollectiveKind kind, const std::vector<int>& members, int chunk, Find&& find) {
+  if (!wanted_place(moves, members)) return;
+  std::vector<BlockRuns> pieces;
+  for (const int member : members) pieces.push_back(blocks_of(find(member), chunk));
+  moves.together({kind, members, 0, pieces});
+}
+
+void together_within(BlockMoves& moves, const std::vector<int>& members, int chunk) {
+  if (!wanted_place(moves, members)) return;
+  std::vector<BlockRuns> pieces;
+  for (const int from : members)
+    for (const int to : members) pieces.push_back(blocks_of(one_segment(moves.semantics(), from, to), chunk));
+  moves.together({ShmCollectiveKind::all_to_all, members, 0, pieces});
+}
+
+// The same in three shared-memory collectives a node.
+void shared_leader_alltoall(BlockMoves& moves, Nodes nodes, int chunk) {
+  const Semantics& semantics = moves.semantics();
+  for (std::size_t node = 0; node < nodes.size(); ++node)
+    together_on(moves, ShmCollectiveKind::gather, nodes[node], chunk,
+                [&](int rank) { return leaving(semantics, rank, nodes, node); });
+  exchange_between_leaders(moves, nodes, chunk);
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    together_within(moves, nodes[node], chunk);
+    together_on(moves, ShmCollectiveKind::scatter, nodes[node], chunk,
+                [&](int rank) { return arriving(semantics, rank, nodes, node); });
   }
 }
 
-void emit_leaders(Builder& builder, const Hierarchy& hierarchy) {
+std::vector<int> vranks_of(const Hierarchy& hierarchy) {
+  std::vector<int> order;
+  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) order.push_back(hierarchy.rank_at(vrank));
+  return order;
+}
+
+void emit_pairwise(BlockMoves& moves, const Hierarchy& hierarchy) {
+  const std::vector<int> order = vranks_of(hierarchy);
+  for (const int chunk : moves.chunks()) {
+    for (int node = 0; moves.shared_memory() && node < hierarchy.nodes(); ++node)
+      together_within(moves, hierarchy.ranks_on_node(node), chunk);
+    for_each_pair(moves, order, [&](int place, int other) {
+      const int from = order[static_cast<std::size_t>(place)], to = order[static_cast<std::size_t>(other)];
+      if (!moves.shared_memory() || hierarchy.node_of(from) != hierarchy.node_of(to))
+        moves.move(from, to, blocks_of(one_segment(moves.semantics(), from, to), chunk));
+    });
+  }
+}
+
+void emit_leaders(BlockMoves& moves, const Hierarchy& hierarchy) {
   const std::vector<std::vector<int>> nodes = nodes_of(hierarchy);
-  const Semantics& semantics = builder.semantics();
-  for (const int chunk : builder.chunks()) {
-    if (builder.shared_memory()) {
-      shared_leader_alltoall(builder, nodes, chunk);
+  const Semantics& semantics = moves.semantics();
+  const auto for_each_member = [&](auto visit) {
+    for (std::size_t node = 0; node < nodes.size(); ++node)
+      for (std::size_t member = 1; member < nodes[node].size(); ++member)
+        if (moves.builds(nodes[node][0]) || moves.builds(nodes[node][member])) visit(node, nodes[node][member]);
+  };
+  for (const int chunk : moves.chunks()) {
+    if (moves.shared_memory()) {
+      shared_leader_alltoall(moves, nodes, chunk);
       continue;
     }
-    for (std::size_t node = 0; node < nodes.size(); ++node)
-      for (std::size_t member = 1; member < nodes[node].size(); ++member)
-        builder.move(nodes[node][member], nodes[node][0],
-                     blocks_of(semantics, leaving(semantics, nodes[node][member], nodes, node), chunk));
-    exchange_between_leaders(builder, nodes, chunk);
-    for (const auto& members : nodes) exchange_within(builder, members, chunk);
-    for (std::size_t node = 0; node < nodes.size(); ++node)
-      for (std::size_t member = 1; member < nodes[node].size(); ++member)
-        builder.move(nodes[node][0], nodes[node][member],
-                     blocks_of(semantics, arriving(semantics, nodes[node][member], nodes, node), chunk));
+    for_each_member([&](std::size_t node, int member) {
+      moves.move(member, nodes[node][0], blocks_of(leaving(semantics, member, nodes, node), chunk));
+    });
+    exchange_between_leaders(moves, nodes, chunk);
+    for (const auto& members : nodes) exchange_within(moves, members, chunk);
+    for_each_member([&](std::size_t node, int member) {
+      moves.move(nodes[node][0], member, blocks_of(arriving(semantics, member, nodes, node), chunk));
+    });
   }
 }
 
-void emit_together(Builder& builder, const Hierarchy& hierarchy) {
-  for (const int chunk : builder.chunks()) together_within(builder, vranks_of(hierarchy), chunk);
+void emit_together(BlockMoves& moves, const Hierarchy& hierarchy) {
+  for (const int chunk : moves.chunks()) together_within(moves, vranks_of(hierarchy), chunk);
 }
 
 int most_ranks_on_a_node(const Hierarchy& hierarchy) {
@@ -215,6 +233,7 @@ double together_seconds(double bytes, const ExchangeSystem& system) {
 
 constinit const Exchange exchanges::pairwise = {
     .name = "pairwise",
+    .direct = true,
     .knows_nodes = false,
     .fits = [](const ExchangeSystem&) { return true; },
     .seconds = pairwise_seconds,
@@ -233,6 +252,7 @@ constinit const Exchange exchanges::leaders = {
 
 constinit const Exchange exchanges::together = {
     .name = "shared",
+    .direct = true,
     .fits = [](const ExchangeSystem& system) { return system.hierarchy.nodes() == 1 && system.shared_memory; },
     .seconds = together_seconds,
     .emit = emit_together,

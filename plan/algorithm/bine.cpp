@@ -17,7 +17,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "plan/algorithm/algorithm.h"
 #include "plan/algorithm/group_cost.h"
@@ -27,9 +29,9 @@ namespace plait::plan {
 
 namespace {
 
-std::size_t around(long place, std::size_t size) {
-  const long n = static_cast<long>(size);
-  return static_cast<std::size_t>((place % n + n) % n);
+int around(long place, int size) {
+  const long n = size;
+  return static_cast<int>((place % n + n) % n);
 }
 
 // ---- The tree ----
@@ -40,12 +42,12 @@ struct BineRun {
 };
 
 struct BineHop {
-  std::size_t parent, child;
+  int parent, child;
 };
 
 // The runs of the root grow to both sides in turn, so that it stays about a third from one end.
-BineRun whole_run(std::size_t members) {
-  BineRun run{0, static_cast<long>(members), 0};
+BineRun whole_run(int members) {
+  BineRun run{0, members, 0};
   std::vector<long> sizes;
   for (long size = run.end; size > 1; size = (size + 1) / 2) sizes.push_back(size - (size + 1) / 2);
   long to_the_left = 0;
@@ -67,32 +69,41 @@ std::pair<BineRun, BineRun> halved(const BineRun& run) {
   return {own, other};
 }
 
-// By stages, in the order in which a broadcast uses them; a reduction uses them backwards.
-std::vector<BineHop> bine_hops(std::size_t members) {
+// By stages, in the order in which a broadcast uses them; a reduction uses them backwards. Of one member's hops only
+// the runs that it is in need be halved.
+std::vector<BineHop> bine_hops(const Moves& moves, int members) {
+  const auto matters = [&](const BineRun& run) {
+    if (run.end - run.first == 1) return false;
+    if (moves.self() == Moves::everybody) return true;
+    return around(moves.self() - run.first, members) < run.end - run.first;
+  };
   std::vector<BineHop> hops;
   std::vector<BineRun> runs = {whole_run(members)};
-  while (hops.size() + 1 < members)
-    for (std::size_t i = runs.size(); i-- > 0;) {
-      if (runs[i].end - runs[i].first == 1) continue;
-      const auto [own, other] = halved(runs[i]);
+  while (!runs.empty()) {
+    std::vector<BineRun> halves;
+    for (const BineRun& run : runs) {
+      if (!matters(run)) continue;
+      const auto [own, other] = halved(run);
       hops.push_back({around(own.holder, members), around(other.holder, members)});
-      runs[i] = own;
-      runs.push_back(other);
+      halves.push_back(own);
+      halves.push_back(other);
     }
+    runs = std::move(halves);
+  }
   return hops;
 }
 
-void emit_bine_tree(Builder& builder, const GroupWork& work) {
-  std::vector<BineHop> hops = bine_hops(work.members.size());
+void emit_bine_tree(Moves& moves, const GroupWork& work) {
+  std::vector<BineHop> hops = bine_hops(moves, work.members);
   const bool reduces = work.what == Instruct::reduce;
   if (reduces) std::reverse(hops.begin(), hops.end());
-  for (const int chunk : builder.chunks()) {
-    const std::vector<BlockId> blocks = blocks_of(builder.semantics(), work.segments, chunk);
-    for (const BineHop& hop : hops)
-      if (reduces)
-        builder.combine(work.members[hop.child], work.members[hop.parent], blocks);
-      else
-        builder.move(work.members[hop.parent], work.members[hop.child], blocks);
+  moves.next_stage();
+  for (const BineHop& hop : hops) {
+    if (!moves.wants(hop.parent, hop.child)) continue;
+    if (reduces)
+      moves.combine(hop.child, hop.parent, 0);
+    else
+      moves.move(hop.parent, hop.child, 0);
   }
 }
 
@@ -105,133 +116,111 @@ long bine_distance(int stage) {
   return sum;
 }
 
-// A power of two of members, after the surplus ones have folded into the first ones.
+// A power of two of members, after the surplus ones have folded into the first ones. `by_place`: pieces are numbered by
+// the members that do not fold, as an all-reduce's are, not by all of them.
 class Butterfly {
  public:
-  Butterfly(Builder& builder, Group group, Pieces pieces)
-      : builder_(builder),
-        group_(group),
-        pieces_(pieces),
-        size_(std::bit_floor(group.size())),
-        surplus_(group.size() - size_),
-        stages_(std::countr_zero(size_)) {
-    for (std::size_t place = 0; place < size_; ++place) {
-      members_.push_back(place < surplus_ ? 2 * place : place + surplus_);
-      owned_.push_back(pieces[members_[place]]);
-      if (place < surplus_) append(owned_.back(), pieces[members_[place] + 1]);
-    }
-    find_reached();
-  }
+  Butterfly(Moves& moves, int members, bool by_place)
+      : moves_(moves),
+        size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(members)))),
+        surplus_(members - size_),
+        stages_(std::countr_zero(static_cast<unsigned>(size_))),
+        by_place_(by_place) {}
 
   void reduce_scatter() {
-    for_each_chunk([&](int chunk) { fold(chunk, everything()); });
+    fold(everything());
     for (int stage = 0; stage < stages_; ++stage)
-      for_each_chunk([&](int chunk) {
-        for (std::size_t place = 0; place < size_; ++place) {
-          const std::size_t other = partner(place, stage);
-          builder_.combine(member(place), member(other), blocks(reached(other, stage + 1), chunk));
-        }
+      for_each_partner(stage, [&](int place, int other) {
+        moves_.combine(member(place), member(other), reached(other, stage + 1));
       });
-    for_each_chunk([&](int chunk) {
-      for (std::size_t place = 0; place < surplus_; ++place)
-        builder_.move(member(place), surplus_member(place), blocks(pieces_[members_[place] + 1], chunk));
-    });
+    if (by_place_) return;
+    unfold([&](int place) { return std::vector<int>{member(place) + 1}; });
   }
 
   void all_gather() {
-    for_each_chunk([&](int chunk) {
-      for (std::size_t place = 0; place < surplus_; ++place)
-        builder_.move(surplus_member(place), member(place), blocks(pieces_[members_[place] + 1], chunk));
-    });
-    exchange_pieces();
-    for_each_chunk([&](int chunk) {
-      for (std::size_t place = 0; place < surplus_; ++place) {
-        Segments others;
-        for (std::size_t i = 0; i < group_.size(); ++i)
-          if (i != members_[place] + 1) append(others, pieces_[i]);
-        builder_.move(member(place), surplus_member(place), blocks(others, chunk));
-      }
+    if (!by_place_) {
+      moves_.next_stage();
+      for_each_fold([&](int place) { moves_.move(member(place) + 1, member(place), member(place) + 1); });
+    }
+    for (int stage = stages_ - 1; stage >= 0; --stage)
+      for_each_partner(
+          stage, [&](int place, int other) { moves_.move(member(place), member(other), reached(place, stage + 1)); });
+    unfold([&](int place) {
+      std::vector<int> others = everything();
+      if (!by_place_) std::erase(others, member(place) + 1);
+      return others;
     });
   }
 
  private:
-  static void append(Segments& all, const Segments& more) { all.insert(all.end(), more.begin(), more.end()); }
-  int member(std::size_t place) const { return group_[members_[place]]; }
-  int surplus_member(std::size_t place) const { return group_[members_[place] + 1]; }
-  std::vector<BlockId> blocks(const Segments& segments, int chunk) const {
-    return blocks_of(builder_.semantics(), segments, chunk);
-  }
+  // The member at this place; the one behind it folds into it, where there is a surplus.
+  int member(int place) const { return place < surplus_ ? 2 * place : place + surplus_; }
+  int place_of(int member) const { return member < 2 * surplus_ ? member / 2 : member - surplus_; }
+  bool folds(int member) const { return member < 2 * surplus_ && member % 2 == 1; }
 
   template <class Visit>
-  void for_each_chunk(Visit visit) {
-    for (const int chunk : builder_.chunks()) visit(chunk);
+  void for_each_fold(Visit visit) {
+    for (int place = 0; place < surplus_; ++place)
+      if (moves_.wants(member(place), member(place) + 1)) visit(place);
+  }
+  template <class Visit>
+  void for_each_partner(int stage, Visit visit) {
+    moves_.next_stage();
+    const int self = moves_.self();
+    if (self != Moves::everybody && folds(self)) return;
+    for_each_sender(
+        size_, self == Moves::everybody ? self : place_of(self), [&](int place) { return partner(place, stage); },
+        [&](int place) { visit(place, partner(place, stage)); });
   }
 
-  std::size_t partner(std::size_t place, int stage) const {
-    const long from = static_cast<long>(place), distance = bine_distance(stage);
-    return around(place % 2 == 0 ? from + distance : from - distance, size_);
+  int partner(int place, int stage) const {
+    const long distance = bine_distance(stage);
+    return around(place % 2 == 0 ? place + distance : place - distance, size_);
   }
 
   // The pieces of all that a member reaches by the stages from this one on.
-  const Segments& reached(std::size_t place, int stage) const {
-    return reached_[static_cast<std::size_t>(stage)][place];
+  std::vector<int> reached(int place, int stage) const {
+    std::vector<int> pieces;
+    append_reached(place, stage, pieces);
+    return pieces;
   }
-  void find_reached() {
-    reached_.assign(static_cast<std::size_t>(stages_) + 1, owned_);
-    for (int stage = stages_ - 1; stage > 0; --stage)
-      for (std::size_t place = 0; place < size_; ++place) {
-        Segments& all = reached_[static_cast<std::size_t>(stage)][place];
-        all = reached(place, stage + 1);
-        append(all, reached(partner(place, stage), stage + 1));
-      }
+  void append_reached(int place, int stage, std::vector<int>& pieces) const {
+    if (stage < stages_) {
+      append_reached(place, stage + 1, pieces);
+      append_reached(partner(place, stage), stage + 1, pieces);
+      return;
+    }
+    pieces.push_back(by_place_ ? place : member(place));
+    if (!by_place_ && place < surplus_) pieces.push_back(member(place) + 1);
   }
 
-  Segments everything() const {
-    Segments all;
-    for (const Segments& piece : pieces_) append(all, piece);
+  std::vector<int> everything() const {
+    std::vector<int> all(static_cast<std::size_t>(by_place_ ? size_ : size_ + surplus_));
+    std::iota(all.begin(), all.end(), 0);
     return all;
   }
 
-  void fold(int chunk, const Segments& all) {
-    for (std::size_t place = 0; place < surplus_; ++place)
-      builder_.combine(surplus_member(place), member(place), blocks(all, chunk));
+  void fold(const std::vector<int>& all) {
+    moves_.next_stage();
+    for_each_fold([&](int place) { moves_.combine(member(place) + 1, member(place), all); });
   }
 
-  void exchange_pieces() {
-    for (int stage = stages_ - 1; stage >= 0; --stage)
-      for_each_chunk([&](int chunk) {
-        for (std::size_t place = 0; place < size_; ++place)
-          builder_.move(member(place), member(partner(place, stage)), blocks(reached(place, stage + 1), chunk));
-      });
+  template <class PiecesOf>
+  void unfold(PiecesOf pieces_of) {
+    moves_.next_stage();
+    for_each_fold([&](int place) { moves_.move(member(place), member(place) + 1, pieces_of(place)); });
   }
 
-  Builder& builder_;
-  Group group_;
-  Pieces pieces_;
-  std::size_t size_, surplus_;
-  int stages_;
-  std::vector<std::size_t> members_;            // by place: index in the group
-  std::vector<Segments> owned_;                 // by place, with those of who folded into it
-  std::vector<std::vector<Segments>> reached_;  // by stage, then place
+  Moves& moves_;
+  int size_, surplus_, stages_;
+  bool by_place_;
 };
 
-// An all-reduce's pieces belong to the members that do not fold.
-std::vector<Segments> pieces_of_places(const GroupWork& work) {
-  const std::size_t size = std::bit_floor(work.members.size()), surplus = work.members.size() - size;
-  std::vector<Segments> parts = cut_evenly(work.segments, size), pieces(work.members.size());
-  for (std::size_t place = 0; place < size; ++place)
-    pieces[place < surplus ? 2 * place : place + surplus] = std::move(parts[place]);
-  return pieces;
-}
-
-void emit_bine(Builder& builder, const GroupWork& work) {
-  if (work.what == Instruct::reduce || work.what == Instruct::broadcast) return emit_bine_tree(builder, work);
-  if (work.what == Instruct::reduce_scatter) return Butterfly(builder, work.members, work.pieces).reduce_scatter();
-  if (work.what == Instruct::all_gather) return Butterfly(builder, work.members, work.pieces).all_gather();
-  const std::vector<Segments> pieces = pieces_of_places(work);
-  Butterfly butterfly(builder, work.members, pieces);
-  butterfly.reduce_scatter();
-  butterfly.all_gather();
+void emit_bine(Moves& moves, const GroupWork& work) {
+  if (work.what == Instruct::reduce || work.what == Instruct::broadcast) return emit_bine_tree(moves, work);
+  Butterfly butterfly(moves, work.members, work.what == Instruct::all_reduce);
+  if (work.what != Instruct::all_gather) butterfly.reduce_scatter();
+  if (work.what != Instruct::reduce_scatter) butterfly.all_gather();
 }
 
 // ---- What it costs ----

@@ -9,45 +9,29 @@ namespace plait::plan {
 
 namespace {
 
-void direct_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
-  const std::size_t size = group.size();
-  for (const int chunk : builder.chunks())
-    for (std::size_t distance = 1; distance < size; ++distance)
-      for (std::size_t member = 0; member < size; ++member) {
-        const std::size_t owner = (member + distance) % size;
-        builder.combine(group[member], group[owner], blocks_of(builder.semantics(), pieces[owner], chunk));
-      }
+// Visits each message from a member to the one so many behind it, the nearest first.
+template <class Visit>
+void for_each_distance(Moves& moves, int size, Visit visit) {
+  moves.next_stage();
+  for (int distance = 1; distance < size; ++distance)
+    for_each_sender(
+        size, moves.self(), [&](int member) { return (member + size - distance) % size; },
+        [&](int member) { visit(member, (member + distance) % size); });
 }
 
-void direct_allgather(Builder& builder, Group group, Pieces pieces) {
-  const std::size_t size = group.size();
-  for (const int chunk : builder.chunks())
-    for (std::size_t distance = 1; distance < size; ++distance)
-      for (std::size_t member = 0; member < size; ++member)
-        builder.move(group[member], group[(member + distance) % size],
-                     blocks_of(builder.semantics(), pieces[member], chunk));
-}
-
-void direct_gather(Builder& builder, Group group, Pieces pieces) {
-  for (const int chunk : builder.chunks())
-    for (std::size_t member = 1; member < group.size(); ++member)
-      builder.move(group[member], group[0], blocks_of(builder.semantics(), pieces[member], chunk));
-}
-
-void direct_scatter(Builder& builder, Group group, Pieces pieces) {
-  for (const int chunk : builder.chunks())
-    for (std::size_t member = 1; member < group.size(); ++member)
-      builder.move(group[0], group[member], blocks_of(builder.semantics(), pieces[member], chunk));
-}
-
-void emit_direct(Builder& builder, const GroupWork& work) {
-  if (work.what == Instruct::reduce_scatter) return direct_reduce_scatter(builder, work.members, work.pieces);
-  if (work.what == Instruct::all_gather) return direct_allgather(builder, work.members, work.pieces);
-  if (work.what == Instruct::gather) return direct_gather(builder, work.members, work.pieces);
-  if (work.what == Instruct::scatter) return direct_scatter(builder, work.members, work.pieces);
-  const std::vector<Segments> parts = cut_evenly(work.segments, work.members.size());
-  direct_reduce_scatter(builder, work.members, parts);
-  direct_allgather(builder, work.members, parts);
+void emit_direct(Moves& moves, const GroupWork& work) {
+  const int size = work.members;
+  if (work.what == Instruct::gather || work.what == Instruct::scatter) {
+    moves.next_stage();
+    const int self = moves.self(), first = self > 0 ? self : 1, last = self > 0 ? self : size - 1;
+    for (int member = first; member <= last; ++member)
+      work.what == Instruct::gather ? moves.move(member, 0, member) : moves.move(0, member, member);
+    return;
+  }
+  if (work.what != Instruct::all_gather)
+    for_each_distance(moves, size, [&](int from, int to) { moves.combine(from, to, to); });
+  if (work.what != Instruct::reduce_scatter)
+    for_each_distance(moves, size, [&](int from, int to) { moves.move(from, to, from); });
 }
 
 void charge_direct(AlgorithmCost& cost) {

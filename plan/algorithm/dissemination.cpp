@@ -1,6 +1,7 @@
 // Dissemination (Bruck et al., IEEE TPDS 8(11), 1997): ceil(log2 g) stages, each member sends (g-1)/g of the data.
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "plan/algorithm/algorithm.h"
 #include "plan/algorithm/group_cost.h"
@@ -10,21 +11,19 @@ namespace plait::plan {
 
 namespace {
 
-void emit_dissemination(Builder& builder, const GroupWork& work) {
-  const std::size_t size = work.members.size();
+void emit_dissemination(Moves& moves, const GroupWork& work) {
+  const int size = work.members;
+  std::vector<int> sent;
   // Before a stage of distance d, member m holds the pieces of m, m+1, .. m+d-1 (modulo the size).
-  for (std::size_t distance = 1; distance < size; distance *= 2) {
-    const std::size_t held = std::min(distance, size - distance);
-    for (const int chunk : builder.chunks())
-      for (std::size_t member = 0; member < size; ++member) {
-        Segments sent;
-        for (std::size_t k = 0; k < held; ++k) {
-          const Segments& piece = work.pieces[(member + k) % size];
-          sent.insert(sent.end(), piece.begin(), piece.end());
-        }
-        builder.move(work.members[member], work.members[(member + size - distance) % size],
-                     blocks_of(builder.semantics(), sent, chunk));
-      }
+  for (int distance = 1; distance < size; distance *= 2) {
+    moves.next_stage();
+    for_each_sender(
+        size, moves.self(), [&](int member) { return (member + distance) % size; },
+        [&](int member) {
+          sent.clear();
+          for (int k = 0; k < std::min(distance, size - distance); ++k) sent.push_back((member + k) % size);
+          moves.move(member, (member + size - distance) % size, sent);
+        });
   }
 }
 

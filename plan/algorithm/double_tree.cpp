@@ -66,24 +66,22 @@ std::vector<HalfHop> hops_of(std::span<const std::vector<int>> groups) {
 
 std::vector<std::vector<int>> outermost_groups(const GroupWork& work) {
   std::vector<std::vector<int>> groups;
-  for (std::size_t i = 0; i < work.members.size(); ++i) {
-    if (i == 0 || work.outer[i - 1] != work.outer[i]) groups.emplace_back();
-    groups.back().push_back(work.members[i]);
+  for (int member = 0; member < work.members; ++member) {
+    const auto i = static_cast<std::size_t>(member);
+    if (member == 0 || work.outer[i - 1] != work.outer[i]) groups.emplace_back();
+    groups.back().push_back(member);
   }
   return groups;
 }
 
-void emit_double_tree(Builder& builder, const GroupWork& work) {
-  const Semantics& semantics = builder.semantics();
-  const auto middle = work.segments.begin() + static_cast<std::ptrdiff_t>(work.segments.size() / 2);
-  const Segments halves[2] = {{work.segments.begin(), middle}, {middle, work.segments.end()}};
+void emit_double_tree(Moves& moves, const GroupWork& work) {
   const std::vector<HalfHop> hops = hops_of(outermost_groups(work));
-  for (const int chunk : builder.chunks())
-    for (const HalfHop& hop : hops)
-      builder.combine(hop.child, hop.parent, blocks_of(semantics, halves[hop.second_half], chunk));
-  for (const int chunk : builder.chunks())
-    for (std::size_t hop = hops.size(); hop-- > 0;)
-      builder.move(hops[hop].parent, hops[hop].child, blocks_of(semantics, halves[hops[hop].second_half], chunk));
+  moves.next_stage();
+  for (const HalfHop& hop : hops)
+    if (moves.wants(hop.child, hop.parent)) moves.combine(hop.child, hop.parent, hop.second_half ? 1 : 0);
+  moves.next_stage();
+  for (auto hop = hops.rbegin(); hop != hops.rend(); ++hop)
+    if (moves.wants(hop->child, hop->parent)) moves.move(hop->parent, hop->child, hop->second_half ? 1 : 0);
 }
 
 void charge_double_tree(AlgorithmCost& cost) {
@@ -110,6 +108,7 @@ constinit const Algorithm algorithms::double_tree = {
     .name = "tree",
     .fits = [](Instruct what, int) { return what == Instruct::all_reduce; },
     .worth_trying = [](Instruct, const Extent&) { return true; },
+    .knows_outer = true,
     .usual = false,
     .pieces = [](int) { return 2; },
     .cost = charge_double_tree,

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "plan/model/builder.h"
+#include "plan/model/block_moves.h"
 #include "plan/model/layer.h"
 #include "plan/model/machine.h"
 #include "topo/hierarchy.h"
@@ -21,10 +21,11 @@ struct ExchangeSystem {
 
 struct Exchange {
   std::string_view name;    // in tables and as PLAIT_PLAN: never changed once it is out
+  bool direct = false;      // nobody passes anything on
   bool knows_nodes = true;  // whether it does otherwise within a node than between nodes
   bool (*fits)(const ExchangeSystem& system);
   double (*seconds)(double bytes, const ExchangeSystem& system);  // predicted; bytes of one pair's message
-  void (*emit)(Builder& builder, const Hierarchy& hierarchy);
+  void (*emit)(BlockMoves& moves, const Hierarchy& hierarchy);
 };
 
 // All of them, a line each; one that fits everywhere comes first.

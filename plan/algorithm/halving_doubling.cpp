@@ -7,6 +7,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <vector>
 
 #include "plan/algorithm/algorithm.h"
 #include "plan/algorithm/group_cost.h"
@@ -19,68 +20,93 @@ namespace {
 bool is_power_of_two(int number) { return std::has_single_bit(static_cast<unsigned>(number)); }
 
 // The pieces of the members whose bits below `distance` are those of `member`, and whose next bit is `side`.
-Segments pieces_on_side(Pieces pieces, std::size_t member, std::size_t distance, bool side) {
-  Segments result;
-  for (std::size_t owner = 0; owner < pieces.size(); ++owner)
-    if (((owner ^ member) & (distance - 1)) == 0 && ((owner & distance) != 0) == side)
-      result.insert(result.end(), pieces[owner].begin(), pieces[owner].end());
-  return result;
+std::vector<int> pieces_on_side(int size, int member, int distance, bool side) {
+  std::vector<int> pieces;
+  for (int owner = (member & (distance - 1)) + (side ? distance : 0); owner < size; owner += 2 * distance)
+    pieces.push_back(owner);
+  return pieces;
 }
 
-void halving_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
-  assert(std::has_single_bit(group.size()));
-  for (std::size_t distance = 1; distance < group.size(); distance *= 2)
-    for (const int chunk : builder.chunks())
-      for (std::size_t member = 0; member < group.size(); ++member) {
-        const std::size_t partner = member ^ distance;
-        const Segments sent = pieces_on_side(pieces, member, distance, (partner & distance) != 0);
-        builder.combine(group[member], group[partner], blocks_of(builder.semantics(), sent, chunk));
-      }
+void halving_reduce_scatter(Moves& moves, int size) {
+  assert(is_power_of_two(size));
+  for (int distance = 1; distance < size; distance *= 2) {
+    moves.next_stage();
+    for_each_sender(
+        size, moves.self(), [&](int member) { return member ^ distance; },
+        [&](int member) {
+          const int partner = member ^ distance;
+          moves.combine(member, partner, pieces_on_side(size, member, distance, (partner & distance) != 0));
+        });
+  }
 }
 
-void doubling_allgather(Builder& builder, Group group, Pieces pieces) {
-  assert(std::has_single_bit(group.size()));
-  for (std::size_t distance = group.size() / 2; distance > 0; distance /= 2)
-    for (const int chunk : builder.chunks())
-      for (std::size_t member = 0; member < group.size(); ++member) {
-        const Segments sent = pieces_on_side(pieces, member, distance, (member & distance) != 0);
-        builder.move(group[member], group[member ^ distance], blocks_of(builder.semantics(), sent, chunk));
-      }
+void doubling_allgather(Moves& moves, int size) {
+  assert(is_power_of_two(size));
+  for (int distance = size / 2; distance > 0; distance /= 2) {
+    moves.next_stage();
+    for_each_sender(
+        size, moves.self(), [&](int member) { return member ^ distance; },
+        [&](int member) {
+          moves.move(member, member ^ distance, pieces_on_side(size, member, distance, (member & distance) != 0));
+        });
+  }
 }
 
-void doubling_allreduce(Builder& builder, Group group, const Segments& segments) {
-  const std::size_t power = std::bit_floor(group.size());
-  const std::size_t surplus = group.size() - power;
+// The first 2 * surplus members fold in pairs of neighbours, so that each holds an unbroken run of contributions; the
+// left ones and those that are no surplus take a place.
+class WholeVectors {
+ public:
+  WholeVectors(Moves& moves, int size)
+      : moves_(moves), power_(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), surplus_(size - power_) {}
 
-  // The first 2 * surplus members fold in pairs of neighbours, so that each holds an unbroken run of contributions.
-  std::vector<int> active;
-  for (std::size_t pair = 0; pair < surplus; ++pair) active.push_back(group[2 * pair]);
-  for (std::size_t member = 2 * surplus; member < group.size(); ++member) active.push_back(group[member]);
+  void run() {
+    moves_.next_stage();
+    for_each_pair([&](int left) { moves_.combine(left + 1, left, 0); });
+    for (int distance = 1; distance < power_; distance *= 2) {
+      moves_.next_stage();
+      for_each_exchange(distance,
+                        [&](int place) { moves_.exchange(member_at(place), member_at(place + distance), 0); });
+    }
+    moves_.next_stage();
+    for_each_pair([&](int left) { moves_.move(left, left + 1, 0); });
+  }
 
-  const Semantics& semantics = builder.semantics();
-  for (const int chunk : builder.chunks())
-    for (std::size_t pair = 0; pair < surplus; ++pair)
-      builder.combine(group[2 * pair + 1], group[2 * pair], blocks_of(semantics, segments, chunk));
-  for (std::size_t distance = 1; distance < power; distance *= 2)
-    for (const int chunk : builder.chunks())
-      for (std::size_t member = 0; member < power; ++member)
-        if ((member & distance) == 0)
-          builder.exchange(active[member], active[member + distance], blocks_of(semantics, segments, chunk));
-  for (const int chunk : builder.chunks())
-    for (std::size_t pair = 0; pair < surplus; ++pair)
-      builder.move(group[2 * pair], group[2 * pair + 1], blocks_of(semantics, segments, chunk));
+ private:
+  bool in_pair(int member) const { return member < 2 * surplus_; }
+  int member_at(int place) const { return place < surplus_ ? 2 * place : place + surplus_; }
+  int place_of(int member) const { return in_pair(member) ? member / 2 : member - surplus_; }
+
+  template <class Visit>
+  void for_each_pair(Visit visit) {
+    if (moves_.self() == Moves::everybody)
+      for (int pair = 0; pair < surplus_; ++pair) visit(2 * pair);
+    else if (in_pair(moves_.self()))
+      visit(moves_.self() / 2 * 2);
+  }
+
+  template <class Visit>
+  void for_each_exchange(int distance, Visit visit) {
+    const int self = moves_.self();
+    if (self == Moves::everybody) {
+      for (int place = 0; place < power_; ++place)
+        if ((place & distance) == 0) visit(place);
+    } else if (!in_pair(self) || self % 2 == 0) {
+      visit(place_of(self) & ~distance);
+    }
+  }
+
+  Moves& moves_;
+  int power_, surplus_;
+};
+
+void emit_doubling(Moves& moves, const GroupWork& work) {
+  if (work.what == Instruct::all_gather) return doubling_allgather(moves, work.members);
+  WholeVectors(moves, work.members).run();
 }
 
-void emit_doubling(Builder& builder, const GroupWork& work) {
-  if (work.what == Instruct::all_gather) return doubling_allgather(builder, work.members, work.pieces);
-  doubling_allreduce(builder, work.members, work.segments);
-}
-
-void emit_halving(Builder& builder, const GroupWork& work) {
-  if (work.what == Instruct::reduce_scatter) return halving_reduce_scatter(builder, work.members, work.pieces);
-  const std::vector<Segments> parts = cut_evenly(work.segments, work.members.size());
-  halving_reduce_scatter(builder, work.members, parts);
-  doubling_allgather(builder, work.members, parts);
+void emit_halving(Moves& moves, const GroupWork& work) {
+  halving_reduce_scatter(moves, work.members);
+  if (work.what == Instruct::all_reduce) doubling_allgather(moves, work.members);
 }
 
 void charge_whole_vectors(AlgorithmCost& cost) {

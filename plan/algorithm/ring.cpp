@@ -8,41 +8,31 @@ namespace plait::plan {
 
 namespace {
 
-std::size_t wrap(std::ptrdiff_t index, std::size_t size) {
-  const auto n = static_cast<std::ptrdiff_t>(size);
-  return static_cast<std::size_t>((index % n + n) % n);
-}
+int wrap(int index, int size) { return (index % size + size) % size; }
 
 // Piece i ends, reduced, at member i.
-void ring_reduce_scatter(Builder& builder, Group group, Pieces pieces) {
-  const std::size_t size = group.size();
-  for (std::size_t stage = 0; stage + 1 < size; ++stage)
-    for (const int chunk : builder.chunks())
-      for (std::size_t member = 0; member < size; ++member) {
-        const auto piece = wrap(static_cast<std::ptrdiff_t>(member) - 1 - static_cast<std::ptrdiff_t>(stage), size);
-        builder.combine(group[member], group[wrap(static_cast<std::ptrdiff_t>(member) + 1, size)],
-                        blocks_of(builder.semantics(), pieces[piece], chunk));
-      }
+void ring_reduce_scatter(Moves& moves, int size) {
+  for (int stage = 0; stage + 1 < size; ++stage) {
+    moves.next_stage();
+    for_each_sender(
+        size, moves.self(), [&](int member) { return wrap(member - 1, size); },
+        [&](int member) { moves.combine(member, wrap(member + 1, size), wrap(member - 1 - stage, size)); });
+  }
 }
 
 // Piece i starts at member i; all members end with all pieces.
-void ring_allgather(Builder& builder, Group group, Pieces pieces) {
-  const std::size_t size = group.size();
-  for (std::size_t stage = 0; stage + 1 < size; ++stage)
-    for (const int chunk : builder.chunks())
-      for (std::size_t member = 0; member < size; ++member) {
-        const auto piece = wrap(static_cast<std::ptrdiff_t>(member) - static_cast<std::ptrdiff_t>(stage), size);
-        builder.move(group[member], group[wrap(static_cast<std::ptrdiff_t>(member) + 1, size)],
-                     blocks_of(builder.semantics(), pieces[piece], chunk));
-      }
+void ring_allgather(Moves& moves, int size) {
+  for (int stage = 0; stage + 1 < size; ++stage) {
+    moves.next_stage();
+    for_each_sender(
+        size, moves.self(), [&](int member) { return wrap(member - 1, size); },
+        [&](int member) { moves.move(member, wrap(member + 1, size), wrap(member - stage, size)); });
+  }
 }
 
-void emit_ring(Builder& builder, const GroupWork& work) {
-  if (work.what == Instruct::reduce_scatter) return ring_reduce_scatter(builder, work.members, work.pieces);
-  if (work.what == Instruct::all_gather) return ring_allgather(builder, work.members, work.pieces);
-  const std::vector<Segments> parts = cut_evenly(work.segments, work.members.size());
-  ring_reduce_scatter(builder, work.members, parts);
-  ring_allgather(builder, work.members, parts);
+void emit_ring(Moves& moves, const GroupWork& work) {
+  if (work.what != Instruct::all_gather) ring_reduce_scatter(moves, work.members);
+  if (work.what != Instruct::reduce_scatter) ring_allgather(moves, work.members);
 }
 
 void charge_ring(AlgorithmCost& cost) {

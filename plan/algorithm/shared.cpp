@@ -22,14 +22,9 @@ ShmCollectiveKind kind_of(Instruct what) {
   return kinds[static_cast<std::size_t>(what)];
 }
 
-void emit_shared(Builder& builder, const GroupWork& work) {
-  const ShmCollectiveKind kind = kind_of(work.what);
-  const Pieces parts = has_pieces(kind) ? work.pieces : Pieces(&work.segments, 1);
-  for (const int chunk : builder.chunks()) {
-    std::vector<std::vector<BlockId>> blocks;
-    for (const Segments& part : parts) blocks.push_back(blocks_of(builder.semantics(), part, chunk));
-    builder.together({kind, work.members, 0, blocks});
-  }
+void emit_shared(Moves& moves, const GroupWork& work) {
+  moves.next_stage();
+  moves.together(kind_of(work.what));
 }
 
 double shared_volume(Instruct what, double others) {

@@ -5,6 +5,9 @@
 // tree: inner members forward what they collected.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "plan/algorithm/algorithm.h"
 #include "plan/algorithm/group_cost.h"
@@ -15,80 +18,87 @@ namespace plait::plan {
 
 namespace {
 
-// One hop of a tree: from a child to its parent (reduce) or from the parent to the child (broadcast).
-struct Hop {
-  std::size_t parent, child;
-};
+// The hops of a tree, from a child to its parent (reduce, gather) or from the parent to the child (broadcast, scatter):
+// in the order in which a reduction uses them; a broadcast uses them backwards. Each calls visit(parent, child).
 
-// In the order in which a reduction uses them; a broadcast uses them backwards.
-std::vector<Hop> knomial_hops(std::size_t size, std::size_t radix) {
-  std::vector<Hop> hops;
-  for (std::size_t span = 1; span < size; span *= radix)
-    for (std::size_t digit = 1; digit < radix; ++digit)
-      for (std::size_t child = digit * span; child < size; child += radix * span)
-        hops.push_back({child - digit * span, child});
-  return hops;
+// One digit of the children's numbers: children `digit` times `span` behind their parents.
+template <class Visit>
+void visit_digit(const Moves& moves, int size, int span, int digit, int radix, Visit visit) {
+  const int behind = digit * span, period = radix * span;
+  if (moves.self() == Moves::everybody) {
+    for (int child = behind; child < size; child += period) visit(child - behind, child);
+    return;
+  }
+  const int place = moves.self() % period;
+  if (place == 0 && moves.self() + behind < size) visit(moves.self(), moves.self() + behind);
+  if (place == behind) visit(moves.self() - behind, moves.self());
 }
 
-std::vector<Hop> chain_hops(std::size_t size) {
-  std::vector<Hop> hops;
-  for (std::size_t child = size - 1; child > 0; --child) hops.push_back({child - 1, child});
-  return hops;
+// visit_digit(span, digit) for each, the nearest first or last.
+template <class Visit>
+void for_each_digit(int size, int radix, bool backwards, Visit visit) {
+  std::vector<std::pair<int, int>> digits;
+  for (long span = 1; span < size; span *= radix)
+    for (int digit = 1; digit < radix; ++digit) digits.emplace_back(static_cast<int>(span), digit);
+  if (backwards) std::reverse(digits.begin(), digits.end());
+  for (const auto& [span, digit] : digits) visit(span, digit);
 }
 
-std::vector<Hop> flat_hops(std::size_t size) {
-  std::vector<Hop> hops;
-  for (std::size_t child = 1; child < size; ++child) hops.push_back({0, child});
-  return hops;
+void hop(Moves& moves, Instruct what, int parent, int child) {
+  if (!moves.wants(parent, child)) return;
+  if (what == Instruct::reduce)
+    moves.combine(child, parent, 0);
+  else
+    moves.move(parent, child, 0);
 }
 
-void emit_hops(Builder& builder, const GroupWork& work, const std::vector<Hop>& hops) {
-  const Group group = work.members;
-  for (const int chunk : builder.chunks()) {
-    const std::vector<BlockId> blocks = blocks_of(builder.semantics(), work.segments, chunk);
-    if (work.what == Instruct::reduce)
-      for (const Hop& hop : hops) builder.combine(group[hop.child], group[hop.parent], blocks);
-    else
-      for (auto hop = hops.rbegin(); hop != hops.rend(); ++hop)
-        builder.move(group[hop->parent], group[hop->child], blocks);
+template <int radix>
+void emit_knomial(Moves& moves, const GroupWork& work) {
+  moves.next_stage();
+  for_each_digit(work.members, radix, work.what == Instruct::broadcast, [&](int span, int digit) {
+    visit_digit(moves, work.members, span, digit, radix,
+                [&](int parent, int child) { hop(moves, work.what, parent, child); });
+  });
+}
+
+// A hop to each child whose parent is the member before it; the last one first, or backwards.
+void emit_chain(Moves& moves, const GroupWork& work) {
+  moves.next_stage();
+  const bool everybody = moves.self() == Moves::everybody;
+  const int first = everybody ? 1 : std::max(moves.self(), 1);
+  const int last = everybody ? work.members - 1 : std::min(moves.self() + 1, work.members - 1);
+  for (int i = first; i <= last; ++i) {
+    const int child = work.what == Instruct::broadcast ? i : first + last - i;
+    hop(moves, work.what, child - 1, child);
   }
 }
 
-// The pieces of members [first, first + count), as far as there are so many.
-Segments subtree(Pieces pieces, std::size_t first, std::size_t count) {
-  Segments all;
-  for (std::size_t i = first; i < std::min(first + count, pieces.size()); ++i)
-    all.insert(all.end(), pieces[i].begin(), pieces[i].end());
-  return all;
+void emit_flat(Moves& moves, const GroupWork& work) {
+  moves.next_stage();
+  if (moves.self() > 0) return hop(moves, work.what, 0, moves.self());
+  for (int i = 1; i < work.members; ++i)
+    hop(moves, work.what, 0, work.what == Instruct::broadcast ? work.members - i : i);
 }
 
-void binomial_gather(Builder& builder, Group group, Pieces pieces) {
-  for (std::size_t span = 1; span < group.size(); span *= 2)
-    for (const int chunk : builder.chunks())
-      for (std::size_t member = span; member < group.size(); member += 2 * span)
-        builder.move(group[member], group[member - span],
-                     blocks_of(builder.semantics(), subtree(pieces, member, span), chunk));
+// A child stands for the members from itself on to the next child.
+void emit_binomial_pieces(Moves& moves, const GroupWork& work) {
+  std::vector<int> passed_on;
+  for_each_digit(work.members, 2, work.what == Instruct::scatter, [&](int span, int digit) {
+    moves.next_stage();
+    visit_digit(moves, work.members, span, digit, 2, [&](int parent, int child) {
+      passed_on.resize(static_cast<std::size_t>(std::min(span, work.members - child)));
+      std::iota(passed_on.begin(), passed_on.end(), child);
+      if (work.what == Instruct::gather)
+        moves.move(child, parent, passed_on);
+      else
+        moves.move(parent, child, passed_on);
+    });
+  });
 }
 
-void binomial_scatter(Builder& builder, Group group, Pieces pieces) {
-  std::size_t top = 1;
-  while (top * 2 < group.size()) top *= 2;
-  for (std::size_t span = top; span > 0; span /= 2)
-    for (const int chunk : builder.chunks())
-      for (std::size_t member = span; member < group.size(); member += 2 * span)
-        builder.move(group[member - span], group[member],
-                     blocks_of(builder.semantics(), subtree(pieces, member, span), chunk));
-}
-
-template <std::size_t radix>
-void emit_knomial(Builder& builder, const GroupWork& work) {
-  emit_hops(builder, work, knomial_hops(work.members.size(), radix));
-}
-
-void emit_binomial(Builder& builder, const GroupWork& work) {
-  if (work.what == Instruct::gather) return binomial_gather(builder, work.members, work.pieces);
-  if (work.what == Instruct::scatter) return binomial_scatter(builder, work.members, work.pieces);
-  emit_knomial<2>(builder, work);
+void emit_binomial(Moves& moves, const GroupWork& work) {
+  if (work.what == Instruct::gather || work.what == Instruct::scatter) return emit_binomial_pieces(moves, work);
+  emit_knomial<2>(moves, work);
 }
 
 void charge_knomial(AlgorithmCost& cost, int radix) {
@@ -186,7 +196,7 @@ constinit const Algorithm algorithms::chain = {
     .worth_trying = has_more_than_two,
     .keeps_order = true,
     .cost = charge_chain,
-    .emit = [](Builder& builder, const GroupWork& work) { emit_hops(builder, work, chain_hops(work.members.size())); },
+    .emit = emit_chain,
 };
 
 constinit const Algorithm algorithms::flat = {
@@ -195,7 +205,7 @@ constinit const Algorithm algorithms::flat = {
     .worth_trying = has_more_than_two,
     .keeps_order = true,
     .cost = charge_flat,
-    .emit = [](Builder& builder, const GroupWork& work) { emit_hops(builder, work, flat_hops(work.members.size())); },
+    .emit = emit_flat,
 };
 
 }  // namespace plait::plan

@@ -16,8 +16,9 @@ constexpr double longest_message_bytes = 64 << 10;
 // Each end of a pipeline of so many pieces takes a thirty-second of the whole.
 constexpr int staged_chunks = 32;
 constexpr double shortest_staged_message_bytes = 32 << 10;
-// Blocks times ranks.
+// Blocks times ranks, and blocks where only one's own rank is looked at.
 constexpr std::size_t most_cells = std::size_t{1} << 14;
+constexpr int most_counted_ranks = 256;
 
 bool vrank_is_rank(const Hierarchy& hierarchy) {
   for (int rank = 0; rank < hierarchy.ranks(); ++rank)
@@ -49,8 +50,8 @@ int chunks_of(double bytes, double chunk_bytes) {
 bool keeps_rank_order(const Call& call) { return !call.commutative && reduces(call.collective); }
 
 Grid grid_on(const Hierarchy& hierarchy, GridKind kind, int leader, bool shared_memory) {
-  Grid grid = make_grid(hierarchy, kind, leader);
-  if (!shared_memory) grid.first_in_node = grid.levels;
+  Grid grid(hierarchy, kind, leader);
+  if (!shared_memory) grid.forget_nodes();
   return grid;
 }
 
@@ -69,7 +70,8 @@ int bytes_factor(Collective collective, int ranks) {
 int most_chunks_of(double bytes) { return chunks_of(bytes, shortest_chunk_bytes); }
 
 int most_chunks_for(int segments, int ranks) {
-  const std::size_t cells = static_cast<std::size_t>(segments) * static_cast<std::size_t>(ranks);
+  const std::size_t counted = ranks <= most_counted_ranks ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t cells = static_cast<std::size_t>(segments) * counted;
   return static_cast<int>(std::bit_floor(std::max<std::size_t>(most_cells / cells, 1)));
 }
 
@@ -86,9 +88,10 @@ CallSynthesis synthesis_of(const Call& call, const CandidateContext& context) {
   synthesis.kind = grid_for(call, context.hierarchy);
   synthesis.grid = grid_on(context.hierarchy, synthesis.kind, -1, context.shared_memory);
   synthesis.task = task_on(synthesis.grid, call.collective, keeps_rank_order(call));
+  synthesis.task.provable = context.must_be_proven;
   synthesis.model = group_model(context.machine, context.hierarchy, context.siblings);
   if (synthesis.kind == GridKind::rank_order) synthesis.model = flattened(synthesis.model);
-  synthesis.model.first_in_node = synthesis.grid.first_in_node;
+  synthesis.model.first_in_node = synthesis.grid.first_in_node();
   const int ranks = context.hierarchy.ranks();
   SearchOptions& options = synthesis.options;
   options.bytes = static_cast<double>(payload_bytes(call, ranks)) * bytes_factor(call.collective, ranks);

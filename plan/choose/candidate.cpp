@@ -19,6 +19,8 @@ namespace {
 
 // Of blocks times ranks that a plan may have at all, as a user may name it.
 constexpr std::int64_t most_lowered_cells = std::int64_t{1} << 22;
+// Of blocks, where one rank's schedule is made.
+constexpr std::int64_t most_own_cells = std::int64_t{1} << 18;
 
 // `bytes`: of one pair's message.
 std::string with_chunks(const std::string& name, int chunks) {
@@ -43,6 +45,7 @@ std::vector<Candidate> exchange_candidates(const Call& call, const CandidateCont
   const int chunks = staged_chunks(call, context);
   const ExchangeSystem system{context.hierarchy, context.machine, context.siblings, context.shared_memory};
   std::vector<Candidate> found;
+  if (context.hierarchy.ranks() > most_alltoall_ranks) return found;
   for (const Exchange* exchange : all_exchanges)
     if (exchange->fits(system))
       found.push_back({with_chunks(std::string(exchange->name), chunks),
@@ -268,6 +271,40 @@ Result<motif::Rewriting> proven_rewriting(const Candidate& candidate, Collective
 
 }  // namespace
 
+bool in_order(const LoweredCall& wanted) { return !wanted.commutative && reduces(wanted.collective); }
+
+Grid grid_of(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes) {
+  const bool led = rooted(wanted.collective) && !in_order(wanted);
+  return grid_on(wanted.hierarchy, candidate.grid, led ? wanted.root : -1, routes.shared_memory().has_value());
+}
+
+namespace {
+
+// All ranks' blocks, or one rank's, of a program or an exchange.
+Result<Builder> build(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes, int only) {
+  const Hierarchy& hierarchy = wanted.hierarchy;
+  const Grid grid = grid_of(candidate, wanted, routes);
+  const bool exchange = candidate.exchange != nullptr;
+  const Result<int> segments =
+      exchange ? Result<int>(1) : segments_needed(candidate.program, grid, wanted.collective, in_order(wanted));
+  if (!segments.ok()) return segments.status();
+  const bool all = only == Builder::all_ranks;
+  const std::int64_t blocks = std::int64_t{*segments} * candidate.chunks;
+  if (!exchange && (all ? blocks * hierarchy.ranks() > most_lowered_cells : blocks > most_own_cells))
+    return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
+                                         std::to_string(hierarchy.ranks()) + " ranks into too many blocks");
+  const Semantics semantics(wanted.collective, hierarchy.ranks(), wanted.root, *segments, candidate.chunks);
+  Builder builder(semantics, routes, only);
+  builder.bind_chunks(candidate.rails);
+  if (exchange)
+    candidate.exchange->emit(builder, hierarchy);
+  else
+    lower_program(candidate.program, grid, in_order(wanted), builder);
+  return builder;
+}
+
+}  // namespace
+
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy, const Routes& routes) {
   if (of_motifs(candidate)) {
@@ -275,24 +312,17 @@ Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int
     if (!rewriting.ok()) return rewriting.status();
     return motif::lower(*rewriting, ways_of(candidate), collective, hierarchy, routes);
   }
-  const bool in_order = !commutative && reduces(collective);
-  const Grid grid = grid_on(hierarchy, candidate.grid, rooted(collective) && !in_order ? root : -1,
-                            routes.shared_memory().has_value());
-  const Result<int> segments =
-      candidate.exchange != nullptr ? Result<int>(1) : segments_needed(candidate.program, grid, collective, in_order);
-  if (!segments.ok()) return segments.status();
-  if (candidate.exchange == nullptr &&
-      std::int64_t{*segments} * candidate.chunks * hierarchy.ranks() > most_lowered_cells)
-    return Status(Code::unsupported, "plan " + candidate.name + ": cuts the data of " +
-                                         std::to_string(hierarchy.ranks()) + " ranks into too many blocks");
-  const Semantics semantics(collective, hierarchy.ranks(), root, *segments, candidate.chunks);
-  Builder builder(semantics, routes);
-  builder.bind_chunks(candidate.rails);
-  if (candidate.exchange != nullptr)
-    candidate.exchange->emit(builder, hierarchy);
-  else
-    lower_program(candidate.program, grid, in_order, builder);
-  return builder.finish();
+  Result<Builder> builder = build(candidate, {collective, root, commutative, hierarchy}, routes, Builder::all_ranks);
+  return builder.ok() ? builder->finish() : builder.status();
+}
+
+bool lowers_alone(const Candidate& candidate) { return !of_motifs(candidate); }
+
+Result<OwnPlan> lower_own(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes, int rank) {
+  if (!lowers_alone(candidate))
+    return Status(Code::unsupported, "plan " + candidate.name + ": motifs are lowered for all ranks at once");
+  Result<Builder> builder = build(candidate, wanted, routes, rank);
+  return builder.ok() ? builder->finish_own() : builder.status();
 }
 
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,

@@ -46,6 +46,18 @@ Result<Candidate> named_candidate(std::string_view text, const Call& call, const
 // All ranks' schedules. `root` of a collective without one is 0. Fails where the candidate does not fit the hierarchy.
 Result<LoweredPlan> lower(const Candidate& candidate, Collective collective, int root, bool commutative,
                           const Hierarchy& hierarchy, const Routes& routes);
+// One rank's schedule, the same as among all of them, in time and memory of its own steps. Fails (unsupported) for what
+// must be lowered for all ranks at once: motifs.
+struct LoweredCall {
+  Collective collective;
+  int root;
+  bool commutative;
+  const Hierarchy& hierarchy;
+};
+bool lowers_alone(const Candidate& candidate);
+Grid grid_of(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes);
+bool in_order(const LoweredCall& wanted);  // operands must be combined in the order of the ranks
+Result<OwnPlan> lower_own(const Candidate& candidate, const LoweredCall& wanted, const Routes& routes, int rank);
 // Of motifs: to be run part by part. Fails (unsupported) for what is none.
 Result<motif::PartedPlan> lower_in_parts(const Candidate& candidate, const Call& call, const Hierarchy& hierarchy,
                                          const Routes& routes);

@@ -17,6 +17,7 @@ struct CandidateContext {
   int rails = 0;                // of the network that a plan may bind chunks to
   bool shared_memory = true;    // a shm channel connects the ranks of each node
   bool staged = false;          // data may come from devices and go there, piece by piece, while a plan runs
+  bool must_be_proven = false;  // only plans whose proof does not take too long
 };
 
 }  // namespace plait::plan

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "plan/choose/candidate.h"
 #include "plan/choose/plan_file.h"
+#include "plan/choose/proven_plan.h"
 #include "plan/lower/proof.h"
 #include "plan/synthesis/reference.h"
 #include "topo/shape.h"
@@ -70,13 +71,15 @@ Status explain(const Status& refusal, std::string_view plan, const CandidateCont
   return {Code::invalid, "program " + text_without_algorithms(program) + ": " + reference.message()};
 }
 
-// Ok when the plan does the call's collective here, and its proof holds.
-Status check_plan(std::string_view plan, const Call& call, const CandidateContext& context) {
+// Ok when the plan does the call's collective here, and its proof holds for this rank.
+Status check_plan(std::string_view plan, const Call& call, const CandidateContext& context, int rank) {
   const Result<Candidate> named = named_candidate(plan, call, context);
   if (!named.ok())
     return call.collective == Collective::allreduce ? explain(named.status(), plan, context) : named.status();
-  const Result<LoweredPlan> lowered = lower(*named, call.collective, call.root, true, context.hierarchy);
-  return lowered.ok() ? prove(lowered->semantics, lowered->schedules, true) : lowered.status();
+  GroupProofs proofs;
+  return proven_plan(*named, {call.collective, call.root, true, context.hierarchy}, usual_routes(context.hierarchy),
+                     rank, proofs)
+      .status();
 }
 
 // What a warning calls it: a plan file's text is long.
@@ -98,6 +101,7 @@ struct Shelf {
   std::shared_ptr<const TuningTable> table;  // whose ranges are in the keys
   std::map<ClassKey, Decision> decisions;
   std::map<PlanKey, std::unique_ptr<ReadyPlan>> plans;
+  GroupProofs proofs;
 };
 
 template <class T>
@@ -217,9 +221,10 @@ struct Planner::Implementation {
     if (options.warns && (store == nullptr || store->is_new_warning(text))) warn(text);
   }
   CandidateContext context() const {
-    return {hierarchy,           options.machine, options.siblings,
-            options.chunk_bytes, options.rails,   options.routes->shared_memory().has_value(),
-            options.staged};
+    return {hierarchy,        options.machine,
+            options.siblings, options.chunk_bytes,
+            options.rails,    options.routes->shared_memory().has_value(),
+            options.staged,   true};
   }
   const HostRow* host_row(const Call& call) const;
   Status check(const std::string& plan) const;
@@ -333,7 +338,7 @@ Status Planner::Implementation::check(const std::string& plan) const {
   Status first_reason;
   for (const Collective collective : by_interest) {
     if (only != Collective::count_ && collective != only) continue;
-    const Status status = check_plan(plan, {.collective = collective, .count = 1}, context());
+    const Status status = check_plan(plan, {.collective = collective, .count = 1}, context(), rank);
     if (status.ok()) return {};
     if (first_reason.ok()) first_reason = status;
   }
@@ -344,22 +349,20 @@ const ReadyPlan* Planner::Implementation::ready(const Call& call, const Candidat
   const int root = rooted(call.collective) ? call.root : 0;
   const Shelf::PlanKey key{call.collective, root, call.commutative, candidate.name};
   if (const auto found = shelf->plans.find(key); found != shelf->plans.end()) return found->second.get();
-  Result<LoweredPlan> lowered = lower(candidate, call.collective, root, call.commutative, hierarchy, *options.routes);
-  const Status status =
-      lowered.ok() ? prove(lowered->semantics, lowered->schedules, call.commutative) : lowered.status();
-  if (!status.ok()) {
+  Result<OwnPlan> own = proven_plan(candidate, {call.collective, root, call.commutative, hierarchy}, *options.routes,
+                                    rank, shelf->proofs);
+  if (!own.ok()) {
     if (options.warns)
       warn("plan " + candidate.name + " for " + std::string(name(call.collective)) +
-           " is not used: " + status.message());
+           " is not used: " + own.status().message());
     return shelf->plans.emplace(key, nullptr).first->second.get();
   }
-  auto plan = std::make_unique<ReadyPlan>(
-      ReadyPlan{candidate.name, lowered->semantics, std::move(lowered->schedules[static_cast<std::size_t>(rank)])});
+  auto plan = std::make_unique<ReadyPlan>(ReadyPlan{candidate.name, own->semantics, std::move(own->schedule)});
   return shelf->plans.emplace(key, std::move(plan)).first->second.get();
 }
 
 Result<motif::PartedPlan> Planner::Implementation::in_parts(const Call& call, std::string_view motifs) const {
-  if (hierarchy.ranks() > most_planned_ranks) return Status(Code::unsupported, reasons::too_large);
+  if (hierarchy.ranks() > most_wholly_proven_ranks) return Status(Code::unsupported, reasons::too_large);
   const Result<Candidate> named = named_candidate(motifs, call, context());
   if (!named.ok()) return named.status();
   Result<motif::PartedPlan> parted = lower_in_parts(*named, call, hierarchy, *options.routes);

@@ -25,9 +25,13 @@ struct PartedPlan;  // parts.h
 
 namespace plait::plan {
 
-// The planner leaves larger communicators to the host: each rank lowers and proves all ranks' schedules, a fraction of
-// a second and some tens of megabytes for so many.
-inline constexpr int most_planned_ranks = 256;
+// The planner leaves larger communicators to the host. Below, a rank lowers its own steps and proves them by parts
+// (plan/lower/composition.h).
+inline constexpr int most_planned_ranks = 1 << 16;
+
+// Real communicators of more ranks are left to the host before a planner is asked: their set-up exchanges tables of all
+// ranks among all.
+inline constexpr int most_team_ranks = 256;
 
 // Why the planner leaves a call to the host; host_rows.h has more.
 namespace reasons {

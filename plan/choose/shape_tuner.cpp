@@ -69,7 +69,7 @@ class Curves {
  private:
   // `rails`: that the chunks are dealt out to; 1: each message uses all.
   void add_with(const GroupModel& model, int rails) {
-    ChunkOptimum optimum(synthesis_, collective_, model, scope_, context_.hierarchy.ranks() <= most_planned_ranks);
+    ChunkOptimum optimum(synthesis_, collective_, model, scope_, context_.hierarchy.ranks() <= most_team_ranks);
     std::map<int, int> numbers;  // by the grid's index of the chunk: how many numbers of chunks are asked for
     for (const std::size_t size : sizes_)
       for (int number = 0; number < numbers_at(size); ++number) {

@@ -67,13 +67,11 @@ class ProgramTimeline {
   }
 
   bool takes_part(const Instruction& instruction, LevelState state, int rank) const {
-    const auto r = static_cast<std::size_t>(rank);
     int partners = 1;
-    for (int l = 0; l < synthesis_.grid.levels; ++l) {
-      const auto i = static_cast<std::size_t>(l);
+    for (int l = 0; l < synthesis_.grid.levels(); ++l) {
       if (l >= instruction.first && l <= instruction.last)
-        partners *= synthesis_.grid.children[r][i];
-      else if (state.at(l) == LevelStatus::rooted && synthesis_.grid.coordinate[r][i] != 0)
+        partners *= synthesis_.grid.children(rank, l);
+      else if (state.at(l) == LevelStatus::rooted && synthesis_.grid.coordinate(rank, l) != 0)
         return false;
     }
     return partners > 1;

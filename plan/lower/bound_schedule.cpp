@@ -76,7 +76,7 @@ class Binder {
     SpanList list{static_cast<std::uint32_t>(bound_.spans.size()), 0};
     for (std::uint32_t r = runs.first; r < runs.first + runs.count; ++r) {
       const CellRun& run = schedule_.runs[r];
-      for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell) add_cell(list, run.space, cell);
+      for (std::uint32_t k = 0; k < run.count; ++k) add_cell(list, run.space, run.cell(k));
     }
     return list;
   }
@@ -140,7 +140,7 @@ class Binder {
   void for_each_cell(RunList list, Visit visit) const {
     for (std::uint32_t r = list.first; r < list.first + list.count; ++r) {
       const CellRun& run = schedule_.runs[r];
-      for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell) visit(run.space, cell);
+      for (std::uint32_t k = 0; k < run.count; ++k) visit(run.space, run.cell(k));
     }
   }
 

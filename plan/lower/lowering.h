@@ -3,7 +3,7 @@
 
 #include "core/status.h"
 #include "plan/algorithm/program.h"
-#include "plan/model/builder.h"
+#include "plan/model/block_moves.h"
 #include "plan/model/grid.h"
 #include "plan/synthesis/level_state.h"
 
@@ -22,9 +22,9 @@ bool fits(const Instruction& instruction, const Grid& grid);
 // on this grid (P²'s rules by level, see SynthesisTask), with the first instruction that is not.
 Result<int> segments_needed(const Program& program, const Grid& grid, Collective collective, bool ordered);
 
-// Emits the program's messages, for all collectives but alltoall. Rooted collectives use the rank with all coordinates
+// Says the program's moves, for all collectives but alltoall. Rooted collectives use the rank with all coordinates
 // 0 as root; an ordered reduction to another root than that brings the result there at the end. Precondition:
-// segments_needed() is ok and was used for the builder's semantics.
-void lower_program(const Program& program, const Grid& grid, bool ordered, Builder& builder);
+// segments_needed() is ok and was used for the semantics of `moves`.
+void lower_program(const Program& program, const Grid& grid, bool ordered, BlockMoves& moves);
 
 }  // namespace plait::plan

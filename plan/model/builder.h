@@ -1,17 +1,24 @@
-// Turns an algorithm, written as moves between ranks, into the schedules of all ranks.
+// Turns an algorithm, written as moves between ranks, into the schedules of all ranks, or of one.
 //
 // An algorithm says who sends which blocks to whom; the builder knows where each rank holds each block (its input, its
 // output or scratch), adds the order that the data needs (read after write, write after read, write after write), and
 // brings every result to its output at the end. Steps whose data is independent stay unordered, so that a plan over
 // many chunks is a pipeline without further ado.
+//
+// What a rank holds depends on its own moves alone, and so does its schedule: who wants only one rank's may leave out
+// the moves between others. Of all moves that concern two ranks the order must be the same whoever is asked for, so
+// that the k-th send meets the k-th receive.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <vector>
 
 #include "core/status.h"
+#include "plan/model/block_moves.h"
+#include "plan/model/block_runs.h"
 #include "plan/model/collective.h"
 #include "plan/model/routes.h"
 #include "plan/model/schedule.h"
@@ -24,33 +31,16 @@ struct LoweredPlan {
   std::vector<Schedule> schedules;
 };
 
-// Numbers of chunks, one after the other.
-class Chunks {
- public:
-  struct Iterator {
-    int chunk;
-    int operator*() const { return chunk; }
-    Iterator& operator++() {
-      ++chunk;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const { return chunk != other.chunk; }
-  };
-  Chunks(int first, int end) : first_(first), end_(end) {}
-  Iterator begin() const { return {first_}; }
-  Iterator end() const { return {end_}; }
-
- private:
-  int first_, end_;
+// One rank's.
+struct OwnPlan {
+  Semantics semantics;
+  Schedule schedule;
 };
 
-class Builder {
+class Builder final : public BlockMoves {
  public:
-  Builder(const Semantics& semantics, Routes routes);
-
-  // Binds what crosses the network from now on to rails: the messages of chunk c to rails[c mod size]. Empty: bound to
-  // none.
-  void bind_chunks(std::span<const std::int8_t> rails) { rails_.assign(rails.begin(), rails.end()); }
+  // `only`: whose schedule is wanted.
+  Builder(const Semantics& semantics, Routes routes, int only = all_ranks);
 
   // From now on a rank's messages over the network to one peer wait until those to others that come before them are
   // sent, so that its NIC serves the moves in their order.
@@ -66,51 +56,22 @@ class Builder {
   // the last.
   void begin_part(int part);
 
-  const Semantics& semantics() const { return semantics_; }
+  void move(int from, int to, std::span<const BlockRun> blocks) override;
+  void combine(int from, int to, std::span<const BlockRun> blocks, bool on_the_left) override;
+  void exchange(int left, int right, std::span<const BlockRun> blocks) override;
+  void together(const ShmCollectiveCall& call) override;
 
-  // The chunks that an algorithm is to work on: all, or those of the motif that is at work.
-  Chunks chunks() const { return {first_chunk_, first_chunk_ + chunks_}; }
-  void work_on_chunks(int first, int count) {
-    first_chunk_ = first;
-    chunks_ = count;
-  }
+  // The same with blocks one by one.
+  void move(int from, int to, std::span<const BlockId> blocks) { move(from, to, runs_of(blocks)); }
+  void exchange(int left, int right, std::span<const BlockId> blocks) { exchange(left, right, runs_of(blocks)); }
 
-  // Whether the ranks of each node can do a collective together().
-  bool shared_memory() const { return routes_.shared_memory().has_value(); }
-
-  // One message with `from`'s values of `blocks`, in that order; `to` holds them afterwards, and `from` still does.
-  void move(int from, int to, std::span<const BlockId> blocks);
-
-  // One message with `from`'s values, which `to` combines with its own.
-  void combine(int from, int to, std::span<const BlockId> blocks);
-
-  // Both directions at once: afterwards both hold the combination.
-  void exchange(int one, int other, std::span<const BlockId> blocks);
-
-  // One shared-memory collective of `members`, ranks of one node that have shared memory. `pieces`: of each member
-  // where has_pieces(); of an all_to_all one of each pair, giver * members + taker; else one, the whole vector. `root`:
-  // index among the members.
-  struct ShmCollectiveCall {
-    ShmCollectiveKind kind;
-    std::span<const int> members;
-    std::size_t root = 0;
-    std::span<const std::vector<BlockId>> pieces;
-  };
-  void together(const ShmCollectiveCall& call);
-
-  // Brings every result to its output cell. Fails when a rank never got one.
+  // Brings every result to its output cell. Fails when a rank never got one, or gave what it did not have.
   Result<LoweredPlan> finish();
+  // Precondition: only one rank's schedule is wanted.
+  Result<OwnPlan> finish_own();
 
  private:
-  // Where a rank holds its value of a block, and the lowest rank that contributed to it (the operator's operands are
-  // put in the order of their lowest contributors, so that all ranks compute the same bits).
-  struct Holding {
-    Space space = Space::input;
-    bool present = false;
-    std::uint32_t cell = 0;
-    std::int32_t lowest = 0;
-  };
-  // The accesses of one storage cell that later accesses may conflict with.
+  // The accesses of a storage cell that later accesses may conflict with.
   struct Storage {
     std::int32_t writer = -1;
     std::int32_t readers = -1;  // head of a list in reader_pool_
@@ -119,11 +80,25 @@ class Builder {
     std::uint32_t step;
     std::int32_t next;
   };
+  // Where a rank holds its values of the blocks of one chunk and some consecutive segments, which have had the same
+  // history so far, and who touched their cells: the input's, the output's and the scratch memory's. An input cell that
+  // may be the same memory as an output cell (in place) is tracked as that, so that the order holds in both cases.
+  struct Part {
+    int count = 0;
+    bool present = false;
+    bool aliased = false;  // input and output share their memory
+    Space space = Space::input;
+    std::uint32_t cell = 0;  // of the first; the others' follow each cells_apart()
+    std::array<Storage, 3> storage{};
+
+    Storage& of(Space which) {
+      return storage[static_cast<std::size_t>(which == Space::input && aliased ? Space::output : which)];
+    }
+  };
+  using Parts = std::map<int, Part>;  // by first segment
   struct RankState {
     Schedule schedule;
-    std::vector<Holding> holdings;  // by block
-    std::vector<Storage> storage;   // input cells, then output cells, then scratch cells
-    std::uint32_t input_cells = 0, output_cells = 0;
+    std::vector<Parts> parts;  // by chunk
   };
 
   // A rank's latest message over the network, and the latest one to a peer other than that one's.
@@ -136,49 +111,76 @@ class Builder {
     std::vector<std::int32_t> now, before;
   };
 
-  enum class Arrival { overwrite, combine, combine_elsewhere };
-
-  std::int8_t rail_of(ChannelKind channel, BlockId block) const;
-  Holding& holding(int rank, BlockId block) { return ranks_[static_cast<std::size_t>(rank)].holdings[block]; }
-  std::uint32_t storage_of(int rank, Space space, std::uint32_t cell) const;
-  Holding landing_place(int rank, BlockId block);
-  Holding combining_place(int rank, BlockId block, Arrival arrival);
-  Holding new_scratch(int rank, BlockId block);
-  RunList append_runs(int rank, std::span<const BlockId> blocks, const std::vector<Holding>& where);
-  std::vector<Holding> holdings_of(int rank, std::span<const BlockId> blocks);
-
-  void add_send(int rank, int to, std::span<const BlockId> blocks, const std::vector<Holding>& from);
-  void add_receive(int rank, int from, std::span<const BlockId> blocks, int lowest_incoming, Arrival arrival);
-  void add_copy(int rank, std::span<const BlockId> blocks);
-
-  // What one member of a shared-memory collective gives and gets, and where that lies.
-  struct ShmCollectivePart {
-    std::vector<BlockId> gives, gets;
-    std::vector<Holding> from, to;
-    bool takes_own = true;
+  struct Arrival {
+    enum Kind { overwrite, combine, combine_elsewhere } kind = overwrite;
+    bool on_the_left = false;  // of what is there
   };
-  std::vector<std::size_t> combining_order(const ShmCollectiveCall& call);
-  void add_shm_collectives(const ShmCollectiveCall& call);
-  void add_shm_collective(const ShmCollectiveCall& call, std::size_t member, const ShmCollectivePart& part);
-  std::vector<BlockId> given(const ShmCollectiveCall& call, std::size_t member) const;
-  std::vector<BlockId> taken(const ShmCollectiveCall& call, std::size_t member, bool& takes_own);
-  Holding taking_place(int rank, BlockId block, bool reduces);
 
-  void reads(int rank, const Holding& where);
-  void writes(int rank, const Holding& where);
+  BlockRuns runs_of(std::span<const BlockId> blocks) const;
+  std::size_t index_of(int rank) const { return only() == all_ranks ? static_cast<std::size_t>(rank) : 0; }
+  RankState& state_of(int rank) { return ranks_[index_of(rank)]; }
+  std::uint32_t cells_apart(Space space) const {
+    return space == Space::scratch ? 1 : static_cast<std::uint32_t>(semantics_.chunks());
+  }
+  void put_input(int rank);
+  Part second_half(const Part& whole, int from) const;
+  Part& part_at(int rank, int chunk, int first, int most);
+  // visit(the blocks that are one part, that part), in order.
+  template <class Visit>
+  void for_each_part(int rank, const BlockRun& run, Visit visit) {
+    for (int first = run.first, end = run.first + run.count; first < end;) {
+      Part& part = part_at(rank, run.chunk, first, end - first);
+      const int count = part.count;
+      visit(BlockRun{run.chunk, first, count}, part);
+      first += count;
+    }
+  }
+
+  void land(int rank, const BlockRun& at, Part& part);
+  void put_in_scratch(int rank, const BlockRun& at, Part& part);
+  void combine_in(int rank, const BlockRun& at, Part& part, Arrival arrival);
+  void append_cells(std::vector<CellRun>& cells, Space space, std::uint32_t first, std::uint32_t count) const;
+  std::vector<CellRun> cells_of(int rank, std::span<const BlockRun> blocks);
+  RunList append_runs(int rank, const std::vector<CellRun>& cells);
+
+  void add_send(int rank, int to, std::span<const BlockRun> blocks);
+  void add_receive(int rank, int from, std::span<const BlockRun> blocks, Arrival arrival);
+  void add_copy(int rank, std::span<const BlockRun> blocks);
+  Status bring_results(int rank);
+
+  // Of blocks in ascending order (merged()), so that what has the same history stays one part.
+  void read_all(int rank, std::span<const BlockRun> blocks);
+  // visit(blocks, part) puts each where it belongs; all of a part belong in the output, or none.
+  template <class Visit>
+  void write_all(int rank, std::span<const BlockRun> blocks, Visit visit) {
+    for (const BlockRun& run : blocks)
+      for (int first = run.first, end = run.first + run.count, count = 0; first < end; first += count) {
+        count = semantics_.output_stretch(rank, {run.chunk, first, end - first}).count;
+        for_each_part(rank, {run.chunk, first, count}, [&](const BlockRun& at, Part& part) {
+          visit(at, part);
+          write(rank, part);
+        });
+      }
+  }
+
+  void add_shm_collective(const ShmCollectiveCall& call, std::size_t member);
+  BlockRuns given(const ShmCollectiveCall& call, std::size_t member) const;
+  BlockRuns taken(const ShmCollectiveCall& call, std::size_t member, bool& takes_own) const;
+  bool wants_itself(int rank, const BlockRuns& blocks) const;
+  void append_ids(std::vector<BlockId>& ids, std::span<const BlockRun> blocks) const;
+
+  std::uint32_t next_step(int rank) { return static_cast<std::uint32_t>(state_of(rank).schedule.steps.size()); }
+  void read(int rank, const BlockRun& at, Part& part);
+  void write(int rank, Part& part);
   void depend_on(std::int32_t step);
   void order_send(int rank, const Step& step);
   void keep_to_round(int rank, const Step& step);
-  void finish_step(int rank, Step step, const std::vector<Holding>& read, const std::vector<Holding>& written);
-  void record_accesses(int rank, const std::vector<Holding>& read, const std::vector<Holding>& written);
+  void finish_step(int rank, Step step);
 
-  Semantics semantics_;
-  Routes routes_;
-  int first_chunk_ = 0, chunks_ = 1;
-  std::vector<std::int8_t> rails_;
+  Status failure_;  // the first
   std::vector<RankState> ranks_;
   std::vector<Reader> reader_pool_;
-  std::vector<std::uint32_t> pending_after_;
+  std::vector<std::uint32_t> pending_after_;  // of the step that is being made
   std::vector<LastSends> last_sends_;         // by rank; empty: the order is free
   std::map<int, std::vector<Round>> rounds_;  // by series, by rank
   int series_ = -1;                           // at work; -1: none

@@ -197,21 +197,70 @@ std::optional<std::uint32_t> Semantics::output_cell(int rank, BlockId block) con
   return owners_ != nullptr ? find(of_rank(owners_->outputs, rank), block) : cell_in(output_range(rank), block);
 }
 
-std::optional<std::uint32_t> Semantics::aliased_output(int rank, std::uint32_t input_cell) const {
+namespace {
+
+Segments runs_of(const std::vector<BlockId>& ascending) {
+  Segments segments;
+  for (const BlockId block : ascending) append(segments, {static_cast<int>(block), 1});
+  return segments;
+}
+
+Semantics::Stretch stretch_in(const std::vector<BlockId>& ascending, const BlockRun& run) {
+  const auto found = std::ranges::lower_bound(ascending, static_cast<BlockId>(run.first));
+  if (found == ascending.end()) return {run.count, std::nullopt};
+  const int gap = static_cast<int>(*found) - run.first;
+  if (gap > 0) return {std::min(gap, run.count), std::nullopt};
+  int count = 1;
+  while (count < run.count && found + count != ascending.end() && found[count] == *found + static_cast<BlockId>(count))
+    ++count;
+  return {count, static_cast<std::uint32_t>(found - ascending.begin())};
+}
+
+}  // namespace
+
+Segments Semantics::segments_in(const Range& range) {
+  Segments segments;
+  if (range.stride == 1 && range.segment_count > 0) return {{range.first_segment, range.segment_count}};
+  for (int i = 0; i < range.segment_count; ++i) append(segments, {range.first_segment + i * range.stride, 1});
+  return segments;
+}
+
+Segments Semantics::input_segments(int rank) const {
+  return owners_ != nullptr ? runs_of(of_rank(owners_->inputs, rank)) : segments_in(input_range(rank));
+}
+Segments Semantics::output_segments(int rank) const {
+  return owners_ != nullptr ? runs_of(of_rank(owners_->outputs, rank)) : segments_in(output_range(rank));
+}
+
+Semantics::Stretch Semantics::output_stretch(int rank, const BlockRun& run) const {
+  if (owners_ != nullptr) return stretch_in(of_rank(owners_->outputs, rank), run);
+  const Range range = output_range(rank);
+  const int offset = run.first - range.first_segment, end = (range.segment_count - 1) * range.stride + 1;
+  if (offset < 0) return {std::min(-offset, run.count), std::nullopt};
+  if (offset >= end) return {run.count, std::nullopt};
+  if (const int behind = offset % range.stride; behind != 0)
+    return {std::min(range.stride - behind, run.count), std::nullopt};
+  return {range.stride == 1 ? std::min(end - offset, run.count) : 1, cell_in(range, block(run.first, run.chunk))};
+}
+
+bool Semantics::aliases(int rank) const {
   switch (collective_) {
     case Collective::barrier:
     case Collective::allreduce:
     case Collective::allgather:
     case Collective::allgatherv:
-      return output_cell(rank, input_block(rank, input_cell));
+      return true;
     case Collective::reduce:
     case Collective::gather:
     case Collective::scatter:
-      if (rank != root_) return std::nullopt;
-      return output_cell(rank, input_block(rank, input_cell));
+      return rank == root_;
     default:
-      return std::nullopt;
+      return false;
   }
+}
+
+std::optional<std::uint32_t> Semantics::aliased_output(int rank, std::uint32_t input_cell) const {
+  return aliases(rank) ? output_cell(rank, input_block(rank, input_cell)) : std::nullopt;
 }
 
 int Semantics::origin(BlockId block) const {

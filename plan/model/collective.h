@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "plan/model/block_runs.h"
 
 namespace plait::plan {
 
@@ -78,6 +79,8 @@ struct Call {
 std::size_t payload_bytes(const Call& call, int ranks);
 
 using BlockId = std::uint32_t;
+// An alltoall has a segment a pair, and segments are numbered by an int.
+inline constexpr int most_alltoall_ranks = 46340;
 
 // Which blocks each rank has and gets, where no rule says so (reshardings, exchanges of neighbours).
 struct BlockOwners {
@@ -124,6 +127,20 @@ class Semantics {
   std::optional<std::uint32_t> input_cell(int rank, BlockId block) const;
   std::optional<std::uint32_t> output_cell(int rank, BlockId block) const;
 
+  // The same of many blocks at once, in ascending order.
+  Segments input_segments(int rank) const;
+  Segments output_segments(int rank) const;
+  // The first `count` blocks of a run: of none of them is the output, or their cells lie `chunks()` apart from `cell`
+  // on (of a reshard, side by side).
+  struct Stretch {
+    int count;
+    std::optional<std::uint32_t> cell;
+  };
+  Stretch output_stretch(int rank, const BlockRun& run) const;
+
+  // Whether aliased_output() is the output cell of the same block, where there is one; else it is none.
+  bool aliases(int rank) const;
+
   // With MPI_IN_PLACE (or by the nature of the call) this input cell is the same memory as that output cell. Where MPI
   // lets the two overlap otherwise (alltoall, reduce_scatter) the caller copies the input first and nothing is shared.
   std::optional<std::uint32_t> aliased_output(int rank, std::uint32_t input_cell) const;
@@ -138,6 +155,7 @@ class Semantics {
   };
   Range input_range(int rank) const;
   Range output_range(int rank) const;
+  static Segments segments_in(const Range& range);
   std::uint32_t cells(const Range& range) const;
   BlockId block_in(const Range& range, std::uint32_t cell) const;
   std::optional<std::uint32_t> cell_in(const Range& range, BlockId block) const;

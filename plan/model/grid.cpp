@@ -2,106 +2,114 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 
 namespace plait::plan {
 
 namespace {
 
-// First vranks of the groups at each level of the grid, outermost first; the last level splits into single vranks.
-std::vector<std::vector<int>> boundaries(const Hierarchy& hierarchy, GridKind kind) {
-  std::vector<int> singles(static_cast<std::size_t>(hierarchy.ranks()));
-  std::iota(singles.begin(), singles.end(), 0);
-  if (kind == GridKind::flat || kind == GridKind::rank_order) return {singles};
-  std::vector<std::vector<int>> result;
-  for (const Level& level : hierarchy.levels()) result.push_back(level.group_first);
-  return result;
-}
-
-// Coordinate of each vrank at one level: its group's index within the parent's group.
-void number_children(const std::vector<int>& parents, const std::vector<int>& children,
-                     std::vector<std::vector<int>>& coordinate_of_vrank,
-                     std::vector<std::vector<int>>& children_of_vrank, std::vector<int>& counts) {
-  std::size_t parent = 0, child = 0;
-  int index = 0;
-  for (int vrank = 0; vrank < static_cast<int>(coordinate_of_vrank.size()); ++vrank) {
-    if (child + 1 < children.size() && children[child + 1] == vrank) {
+// How many of the level's groups each group of the level above has: the different numbers, ascending.
+std::vector<int> different_sizes(const Level& level, std::span<const int> parents) {
+  if (level.cardinality > 0) return {level.cardinality};
+  std::vector<int> sizes;
+  std::size_t child = 0;
+  for (std::size_t parent = 0; parent < parents.size(); ++parent) {
+    const std::size_t first = child;
+    while (child < level.group_first.size() &&
+           (parent + 1 == parents.size() || level.group_first[child] < parents[parent + 1]))
       ++child;
-      ++index;
-    }
-    if (parent + 1 < parents.size() && parents[parent + 1] == vrank) {
-      ++parent;
-      index = 0;
-    }
-    coordinate_of_vrank[static_cast<std::size_t>(vrank)].push_back(index);
-    if (counts.size() <= parent) counts.push_back(0);
-    counts[parent] = index + 1;
+    const int size = static_cast<int>(child - first);
+    if (const auto at = std::ranges::lower_bound(sizes, size); at == sizes.end() || *at != size) sizes.insert(at, size);
   }
-  parent = 0;
-  for (int vrank = 0; vrank < static_cast<int>(coordinate_of_vrank.size()); ++vrank) {
-    if (parent + 1 < parents.size() && parents[parent + 1] == vrank) ++parent;
-    children_of_vrank[static_cast<std::size_t>(vrank)].push_back(counts[parent]);
-  }
-}
-
-// The level whose parents' groups are the nodes.
-int first_level_in_node(const Hierarchy& hierarchy, const std::vector<std::vector<int>>& levels) {
-  std::vector<int> parents = {0};
-  for (std::size_t level = 0; level < levels.size(); ++level) {
-    if (std::ranges::equal(parents, hierarchy.node_first())) return static_cast<int>(level);
-    parents = levels[level];
-  }
-  return static_cast<int>(levels.size());
-}
-
-// Moves `leader` to coordinate 0 at each level, within the groups that contain it.
-void lead(Grid& grid, int leader) {
-  const std::vector<int> path = grid.coordinate[static_cast<std::size_t>(leader)];
-  for (auto& coordinate : grid.coordinate) {
-    for (int level = 0; level < grid.levels; ++level) {
-      int& mine = coordinate[static_cast<std::size_t>(level)];
-      const int leaders = path[static_cast<std::size_t>(level)];
-      const bool on_path = mine == leaders;
-      if (on_path)
-        mine = 0;
-      else if (mine == 0)
-        mine = leaders;
-      if (!on_path) break;  // deeper levels belong to another group
-    }
-  }
+  return sizes;
 }
 
 }  // namespace
 
-Grid make_grid(const Hierarchy& hierarchy, GridKind kind, int leader) {
-  const std::vector<std::vector<int>> levels = boundaries(hierarchy, kind);
-  assert(!levels.empty());
-  std::vector<std::vector<int>> coordinate_of_vrank(static_cast<std::size_t>(hierarchy.ranks()));
-  std::vector<std::vector<int>> children_of_vrank(coordinate_of_vrank.size());
-  Grid grid;
-  grid.levels = static_cast<int>(levels.size());
-  std::vector<int> parents = {0};
-  for (const std::vector<int>& children : levels) {
-    std::vector<int> counts;
-    number_children(parents, children, coordinate_of_vrank, children_of_vrank, counts);
-    grid.cardinality.push_back(*std::max_element(counts.begin(), counts.end()));
-    parents = children;
-  }
-  grid.coordinate.resize(coordinate_of_vrank.size());
-  grid.children.resize(coordinate_of_vrank.size());
-  grid.order.resize(coordinate_of_vrank.size());
-  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) {
-    const int rank = kind == GridKind::rank_order ? vrank : hierarchy.rank_at(vrank);
-    grid.coordinate[static_cast<std::size_t>(rank)] = coordinate_of_vrank[static_cast<std::size_t>(vrank)];
-    grid.children[static_cast<std::size_t>(rank)] = children_of_vrank[static_cast<std::size_t>(vrank)];
-  }
-  grid.first_in_node = first_level_in_node(hierarchy, levels);
-  if (leader >= 0 && kind != GridKind::rank_order) lead(grid, leader);
-  std::iota(grid.order.begin(), grid.order.end(), 0);
-  std::sort(grid.order.begin(), grid.order.end(), [&](int a, int b) {
-    return grid.coordinate[static_cast<std::size_t>(a)] < grid.coordinate[static_cast<std::size_t>(b)];
-  });
-  return grid;
+Grid::Grid(const Hierarchy& hierarchy, GridKind kind, int leader)
+    : hierarchy_(&hierarchy),
+      kind_(kind),
+      leader_(leader < 0 || kind == GridKind::rank_order ? -1 : hierarchy.vrank_of(leader)) {
+  find_levels();
 }
+
+// Those that split a node begin where the groups above are the nodes.
+void Grid::find_levels() {
+  static constexpr int whole = 0;
+  std::span<const int> parents(&whole, 1);
+  const std::span<const int> nodes = hierarchy_->node_first();
+  if (kind_ != GridKind::full) {
+    levels_.push_back({nullptr, {ranks()}, true});
+    first_in_node_ = nodes.size() == 1 ? 0 : 1;
+    return;
+  }
+  first_in_node_ = -1;
+  for (const Level& level : hierarchy_->levels()) {
+    if (first_in_node_ < 0 && std::ranges::equal(parents, nodes)) first_in_node_ = levels();
+    levels_.push_back({&level.group_first, different_sizes(level, parents), false});
+    parents = level.group_first;
+  }
+  if (first_in_node_ < 0) first_in_node_ = levels();
+  assert(!levels_.empty());
+  for (std::size_t level = levels_.size(); level-- > 0;)
+    levels_[level].regular =
+        levels_[level].sizes.size() == 1 && (level + 1 == levels_.size() || levels_[level + 1].regular);
+}
+
+// Number of the level's group that the vrank is in, or that begins there.
+int Grid::group_at(const GridLevel& level, int vrank) const {
+  const auto& first = *level.group_first;
+  return static_cast<int>(std::upper_bound(first.begin(), first.end(), vrank) - first.begin()) - 1;
+}
+
+int Grid::children(const Branch& branch) const {
+  const GridLevel& level = levels_[static_cast<std::size_t>(branch.level)];
+  if (level.sizes.size() == 1) return level.sizes.front();
+  return group_at(level, branch.end - 1) - group_at(level, branch.first) + 1;
+}
+
+int Grid::raw_child_with(const Branch& branch, int vrank) const {
+  const GridLevel& level = levels_[static_cast<std::size_t>(branch.level)];
+  if (level.regular) return (vrank - branch.first) / ((branch.end - branch.first) / level.sizes.front());
+  return group_at(level, vrank) - group_at(level, branch.first);
+}
+
+int Grid::child_with(const Branch& branch, int vrank) const {
+  const int child = raw_child_with(branch, vrank);
+  if (!branch.led) return child;
+  const int leaders = raw_child_with(branch, leader_);
+  return child == leaders ? 0 : child == 0 ? leaders : child;
+}
+
+Grid::Branch Grid::child(const Branch& branch, int coordinate) const {
+  const GridLevel& level = levels_[static_cast<std::size_t>(branch.level)];
+  int number = coordinate;
+  if (branch.led) {
+    const int leaders = raw_child_with(branch, leader_);
+    number = coordinate == 0 ? leaders : coordinate == leaders ? 0 : coordinate;
+  }
+  Branch child{branch.level + 1, 0, 0, branch.led && coordinate == 0};
+  if (level.regular) {
+    const int size = (branch.end - branch.first) / level.sizes.front();
+    child.first = branch.first + number * size;
+    child.end = child.first + size;
+    return child;
+  }
+  const auto group = static_cast<std::size_t>(group_at(level, branch.first) + number);
+  child.first = (*level.group_first)[group];
+  child.end =
+      group + 1 < level.group_first->size() ? std::min((*level.group_first)[group + 1], branch.end) : branch.end;
+  return child;
+}
+
+Grid::Branch Grid::branch_of(int rank, int level) const {
+  const int vrank = vrank_of(rank);
+  Branch branch = root();
+  while (branch.level < level) branch = child(branch, child_with(branch, vrank));
+  return branch;
+}
+
+int Grid::coordinate(int rank, int level) const { return child_with(branch_of(rank, level), vrank_of(rank)); }
+
+int Grid::children(int rank, int level) const { return children(branch_of(rank, level)); }
 
 }  // namespace plait::plan

@@ -10,7 +10,7 @@ void Routes::take(ChannelKind kind) {
 }
 
 void Routes::connect(std::span<const int> group_of, ChannelKind kind) {
-  near_.push_back({{group_of.begin(), group_of.end()}, kind});
+  near_.push_back({std::make_shared<const std::vector<int>>(group_of.begin(), group_of.end()), kind});
   take(kind);
 }
 
@@ -20,7 +20,7 @@ void Routes::append_key(std::string& key) const {
   append(near_.size());
   for (const Near& near : near_) {
     append(near.kind);
-    for (const int group : near.group_of) append(group);
+    for (const int group : *near.group_of) append(group);
   }
 }
 

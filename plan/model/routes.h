@@ -2,6 +2,7 @@
 // makes of what it has connected. All else asks it, and knows no channel by its name.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,11 +43,11 @@ class Routes {
 
  private:
   struct Near {
-    std::vector<int> group_of;
+    std::shared_ptr<const std::vector<int>> group_of;  // a copy of the routes shares it
     ChannelKind kind;
     bool joins(int a, int b) const {
-      const int group = group_of[static_cast<std::size_t>(a)];
-      return group >= 0 && group == group_of[static_cast<std::size_t>(b)];
+      const int group = (*group_of)[static_cast<std::size_t>(a)];
+      return group >= 0 && group == (*group_of)[static_cast<std::size_t>(b)];
     }
   };
   void take(ChannelKind kind);

@@ -25,7 +25,8 @@ std::string describe(const Schedule& schedule, RunList list) {
     text += ' ';
     text += letters[static_cast<std::size_t>(run.space)];
     text += std::to_string(run.first);
-    if (run.count > 1) text += "-" + std::to_string(run.first + run.count - 1);
+    if (run.count > 1) text += "-" + std::to_string(run.cell(run.count - 1));
+    if (run.count > 1 && run.apart > 1) text += "/" + std::to_string(run.apart);
   }
   return text;
 }

@@ -47,11 +47,13 @@ inline bool has_pieces(ShmCollectiveKind kind) {
          (kind >= ShmCollectiveKind::all_gather && kind <= ShmCollectiveKind::scatter);
 }
 
-// `count` consecutive cells of one space.
+// `count` cells of one space, at equal distances.
 struct CellRun {
   Space space;
   std::uint32_t first;
   std::uint32_t count;
+  std::uint32_t apart = 1;
+  std::uint32_t cell(std::uint32_t k) const { return first + k * apart; }
   bool operator==(const CellRun&) const = default;
 };
 
@@ -60,6 +62,7 @@ struct CellRun {
 struct RunList {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+  bool operator==(const RunList&) const = default;
 };
 
 // An operation of several ranks of one node together. All of them list the same one, as their k-th.
@@ -71,6 +74,7 @@ struct ShmCollective {
   RunList blocks{};       // entries of Schedule::collective_blocks: all blocks, the pieces one after the other; of an
                           // all_to_all those that this rank gives
   RunList pieces{};       // entries of Schedule::collective_pieces: blocks of each member's piece; where has_pieces()
+  bool operator==(const ShmCollective&) const = default;
 };
 
 struct Step {
@@ -85,6 +89,7 @@ struct Step {
   RunList destination{};                   // recv, recv_reduce, copy, reduce
   RunList after{};                         // entries of Schedule::after: earlier steps that must be complete before
                                            // this one starts
+  bool operator==(const Step&) const = default;
 };
 
 // Besides `after`, the sends to one peer over one channel and rail start in the order in which they are listed, and so
@@ -100,6 +105,7 @@ struct Schedule {
   std::vector<BlockId> collective_blocks;
   std::vector<std::uint32_t> collective_pieces;
   std::vector<std::uint16_t> parts;  // by step: the part of the plan that it is of, where it can be run part by part
+  bool operator==(const Schedule&) const = default;
 };
 
 std::string describe(const Schedule& schedule);  // one line a step, for people

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "plan/algorithm/registry.h"
+#include "plan/lower/group_emission.h"
 
 namespace plait::plan::motif {
 namespace {
@@ -94,61 +95,56 @@ class Lowering {
 
   // Of a motif in which nothing is told apart.
   Segments segments_of(const Range& units) const {
-    Segments segments(static_cast<std::size_t>(units.count * segments_of_unit_));
-    std::iota(segments.begin(), segments.end(), units.first * segments_of_unit_);
-    return segments;
+    return {{units.first * segments_of_unit_, units.count * segments_of_unit_}};
   }
 
   // Of one that is a vector's piece, or that has a block of its own.
   Segments segments_of_piece(const Motif& motif, int member) const {
     const int owner = member % motif.members();
-    if (motif.pieces == Pieces::of_blocks) return {rank_of(motif, owner)};
+    if (motif.pieces == Pieces::of_blocks) return {{rank_of(motif, owner), 1}};
     return segments_of({motif.base + owner * motif.stride + motif.payload.first, motif.payload.count});
   }
 
   void emit_by(const Algorithm& algorithm, const Motif& motif) {
     const std::vector<int> members = members_of(motif);
-    std::vector<Segments> pieces;
+    const Instruct what = instruct_of(motif.what);
     std::vector<int> outer;
-    for (int i = 0; has_pieces(motif.what) && i < motif.members(); ++i)
-      pieces.push_back(segments_of_piece(motif, motif.root + i));
     for (const int member : members) outer.push_back(hierarchy_.node_of(member));
-    algorithm.emit(builder_, {.what = instruct_of(motif.what),
-                              .members = members,
-                              .segments = has_pieces(motif.what) ? all_of(pieces) : segments_of(motif.payload),
-                              .pieces = pieces,
-                              .outer = outer});
-  }
-
-  static Segments all_of(const std::vector<Segments>& pieces) {
+    const int pieces = pieces_of(algorithm, what, motif.members());
+    const auto piece = [&](int number) {
+      if (has_pieces(motif.what)) return segments_of_piece(motif, motif.root + number);
+      const Segments all = segments_of(motif.payload);
+      const int segments = count_of(all);
+      return slice(all, number * segments / pieces, (number + 1) * segments / pieces);
+    };
     Segments all;
-    for (const Segments& piece : pieces) all.insert(all.end(), piece.begin(), piece.end());
-    return all;
+    for (int number = 0; number < pieces; ++number) append(all, piece(number));
+    plan::emit(algorithm, what, {members, piece, outer, all}, builder_);
   }
 
   // ---- Parts of a pattern ----
 
   // What member `giver` has for `taker`, as blocks of the builder's.
-  std::vector<BlockId> blocks_of_transfer(const Motif& motif, int giver, int taker) const {
+  BlockRuns blocks_of_transfer(const Motif& motif, int giver, int taker) const {
     Segments segments;
     if (motif.what == Collective::alltoall)
-      segments = {rank_of(motif, giver) * builder_.semantics().ranks() + rank_of(motif, taker)};
+      segments = {{rank_of(motif, giver) * builder_.semantics().ranks() + rank_of(motif, taker), 1}};
     else if (!has_pieces(motif.what))
       segments = segments_of(motif.payload);
     else
       segments = segments_of_piece(
           motif, motif.what == Collective::allgather || motif.what == Collective::gather ? giver : taker);
-    std::vector<BlockId> blocks;
+    BlockRuns blocks;
     for (const int chunk : builder_.chunks())
-      for (const BlockId block : blocks_of(builder_.semantics(), segments, chunk)) blocks.push_back(block);
+      for (const BlockRun& run : blocks_of(segments, chunk)) blocks.push_back(run);
     return blocks;
   }
 
   void transfer(const Motif& motif, int giver, int taker) {
-    const std::vector<BlockId> blocks = blocks_of_transfer(motif, giver, taker);
+    const BlockRuns blocks = blocks_of_transfer(motif, giver, taker);
     const int from = rank_of(motif, giver), to = rank_of(motif, taker);
     if (motif.what == Collective::reduce || motif.what == Collective::reduce_scatter_block)
-      builder_.combine(from, to, blocks);
+      builder_.combine(from, to, blocks, from < to);
     else
       builder_.move(from, to, blocks);
   }

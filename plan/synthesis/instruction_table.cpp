@@ -51,7 +51,8 @@ InstructionTable::InstructionTable(const SynthesisTask& task, const GroupModel& 
           const bool wanted = is_among(*algorithm, algorithms) && (task.extended || kind < p2_instructs) &&
                               possible(what, *algorithm, extent) &&
                               (choice == Choice::all || algorithm->worth_trying(what, extent)) &&
-                              (!task.ordered || keeps_order(instruction));
+                              (!task.ordered || keeps_order(instruction)) &&
+                              (!task.provable || small_enough_to_prove(*algorithm, what, extent.members));
           if (wanted) shapes_.push_back(shape_of(model, instruction));
         }
         first_.push_back(static_cast<std::uint32_t>(shapes_.size()));

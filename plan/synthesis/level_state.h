@@ -48,6 +48,8 @@ struct SynthesisTask {
   std::uint8_t uneven = 0;    // bit set of levels whose groups differ in size
   std::uint8_t uncut = 0;  // bit set of levels that must not be scattered: no few pieces are even for all their groups
 
+  bool provable = false;  // only instructions in groups that are small_enough_to_prove()
+
   bool is_goal(LevelState state) const {
     for (int level = 0; level < levels; ++level)
       if ((goal >> static_cast<int>(state.at(level)) & 1) == 0) return false;

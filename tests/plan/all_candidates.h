@@ -27,8 +27,8 @@ inline std::vector<Candidate> all_candidates(Collective collective, const Hierar
   bool in_rank_order = true;
   for (int rank = 0; rank < hierarchy.ranks(); ++rank) in_rank_order &= hierarchy.vrank_of(rank) == rank;
   const GridKind kind = ordered && !in_rank_order ? GridKind::rank_order : GridKind::full;
-  const Grid grid = make_grid(hierarchy, kind, -1);
-  const SynthesisTask task = task_of(collective, grid.levels, uneven_levels(grid), ordered);
+  const Grid grid(hierarchy, kind, -1);
+  const SynthesisTask task = task_of(collective, grid.levels(), uneven_levels(grid), ordered);
   const ProgramList list = list_programs(task, most_instructions, limit);
   std::vector<Candidate> found;
   for (std::size_t i = 0; i < list.size(); ++i) {

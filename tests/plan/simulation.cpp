@@ -83,7 +83,7 @@ class Simulation {
     double bytes = 0;
     for (std::uint32_t i = list.first; i < list.first + list.count; ++i) {
       const CellRun& run = schedule.runs[i];
-      for (std::uint32_t cell = run.first; cell < run.first + run.count; ++cell)
+      for (std::uint32_t k = 0, cell = run.first; k < run.count; cell = run.cell(++k))
         bytes += block_bytes_[run.space == Space::scratch ? schedule.scratch[cell]
                               : run.space == Space::input ? semantics.input_block(r, cell)
                                                           : semantics.output_block(r, cell)];

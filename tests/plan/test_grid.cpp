@@ -28,9 +28,12 @@ Hierarchy on_switches(const std::vector<Node>& nodes) {
 
 TEST(GridOnSwitches, SwitchesAreTheOutermostLevel) {
   const Hierarchy hierarchy = on_switches({{1, 2}, {1, 2}, {2, 2}, {2, 2}});
-  const Grid full = make_grid(hierarchy, GridKind::full, -1);
-  EXPECT_EQ(full.cardinality, (std::vector<int>{2, 2, 2}));
-  EXPECT_EQ(full.coordinate[5], (std::vector<int>{1, 0, 1}));
+  const Grid full(hierarchy, GridKind::full, -1);
+  ASSERT_EQ(full.levels(), 3);
+  for (int level = 0; level < 3; ++level) EXPECT_EQ(full.cardinality(level), 2);
+  EXPECT_EQ(full.coordinate(5, 0), 1);
+  EXPECT_EQ(full.coordinate(5, 1), 0);
+  EXPECT_EQ(full.coordinate(5, 2), 1);
 }
 
 TEST(GridOnSwitches, EveryCandidateIsProven) {

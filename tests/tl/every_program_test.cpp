@@ -95,7 +95,7 @@ class Job {
   Job(const std::vector<int>& cardinalities, bool one_node, std::uint64_t seed)
       : hierarchy_(one_node ? node_of(cardinalities) : Hierarchy::uniform_of(cardinalities)),
         memory_(hierarchy_, pair_bytes),
-        grid_(make_grid(hierarchy_, GridKind::full, -1)),
+        grid_(hierarchy_, GridKind::full, -1),
         seed_(seed),
         programs_(list_programs(reduction_task(levels()), 2 * levels(), SIZE_MAX)),
         batch_(static_cast<std::size_t>(ranks())),

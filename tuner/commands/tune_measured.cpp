@@ -110,8 +110,8 @@ class MeasuredTuning {
  private:
   Status check_shape() {
     shape_ = shape_text(hierarchy_, 1);
-    if (session_.ranks() > most_planned_ranks)
-      return {Code::unsupported, "expected at most " + std::to_string(most_planned_ranks) +
+    if (session_.ranks() > most_team_ranks)
+      return {Code::unsupported, "expected at most " + std::to_string(most_team_ranks) +
                                      " ranks: Plait leaves larger communicators to the host"};
     if (shape_.empty())
       return {Code::unsupported,

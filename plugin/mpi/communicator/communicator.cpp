@@ -68,7 +68,7 @@ void say_too_large(int ranks) {
   static constinit std::atomic<bool> said{false};
   if (!job().first_rank || said.exchange(true)) return;
   info("a communicator of " + std::to_string(ranks) + " ranks is left to the host MPI: plans are made for up to " +
-       std::to_string(most_planned_ranks));
+       std::to_string(most_team_ranks));
 }
 
 // Where memory is short the first call that needs them asks again.
