@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@
 #include "plan/choose/planner.h"
 #include "tuner/simgrid/schedule_player.h"
 #include "tuner/text/layer.h"
+#include "tuner/text/words.h"
 
 namespace plait::tuner {
 namespace {
@@ -38,14 +40,14 @@ struct Settings {
 
 // A call of so many bytes, and what it needs of memory.
 struct Row {
-  plan::Call call;
+  Call call;
   std::size_t sent = 0, received = 0;
 };
 
-std::optional<Row> row_of(plan::Collective collective, std::size_t bytes, int ranks) {
-  using enum plan::Collective;
+std::optional<Row> row_of(Collective collective, std::size_t bytes, int ranks) {
+  using enum Collective;
   const auto n = static_cast<std::size_t>(ranks);
-  const std::size_t element = plan::reduces(collective) ? sizeof(float) : 1;
+  const std::size_t element = reduces(collective) ? sizeof(float) : 1;
   Row row{.call = {.collective = collective, .element_bytes = element}};
   row.call.count = std::max<std::size_t>(bytes / element, 1);
   switch (collective) {
@@ -85,7 +87,7 @@ class SharedBlock {
 };
 
 void run_host(const Row& row, std::byte* sent, std::byte* received) {
-  using enum plan::Collective;
+  using enum Collective;
   const auto count = static_cast<int>(row.call.count);
   switch (row.call.collective) {
     case bcast:
@@ -129,9 +131,9 @@ double timed(Run&& run) {
 // ---- Plans ----
 
 Hierarchy hierarchy_of(const Settings& settings, int ranks) {
-  std::vector<topo::Location> locations(static_cast<std::size_t>(ranks));
+  std::vector<Location> locations(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    topo::Location& location = locations[static_cast<std::size_t>(rank)];
+    Location& location = locations[static_cast<std::size_t>(rank)];
     const int node = rank / settings.ranks_per_node;
     location.host = {.high = 1, .low = static_cast<std::uint64_t>(node) + 1};
     location.machine = static_cast<std::uint64_t>(node) + 1;
@@ -143,85 +145,108 @@ Hierarchy hierarchy_of(const Settings& settings, int ranks) {
   return Hierarchy::from_locations(locations);
 }
 
-// What rank 0 has found for a row, for all ranks.
-struct SharedPlan {
-  std::string name, problem;
-  std::optional<plan::LoweredPlan> lowered;
+// What all ranks plan with.
+struct System {
+  Hierarchy hierarchy;
+  Machine machine;
+  Routes routes;
 };
 
-SharedPlan plan_for(const plan::Call& call, const Hierarchy& hierarchy, const plan::Machine& machine) {
+// What rank 0 has found for a row.
+struct SharedPlan {
+  std::string problem;
+  std::optional<Candidate> candidate;
+  std::optional<LoweredPlan> of_all;  // where it cannot be lowered for one rank
+};
+
+SharedPlan plan_for(const Call& call, const System& system) {
   SharedPlan found;
-  plan::PlannerOptions options;
+  PlannerOptions options;
   options.host_when_faster = false;
   options.warns = false;
-  options.machine = machine;
-  plan::Planner planner(hierarchy, 0, options);
-  const plan::Choice choice = planner.choose(call);
+  options.machine = system.machine;
+  options.routes = system.routes;
+  Planner planner(system.hierarchy, 0, options);
+  const Choice choice = planner.choose(call);
   if (choice.plan == nullptr) {
     found.problem = choice.reason;
     return found;
   }
-  found.name = choice.plan->name;
-  const plan::CandidateContext context{.hierarchy = hierarchy, .machine = machine};
-  const Result<plan::Candidate> candidate = plan::named_candidate(found.name, call, context);
+  const CandidateContext context{.hierarchy = system.hierarchy, .machine = system.machine};
+  Result<Candidate> candidate = named_candidate(choice.plan->name, call, context);
   if (!candidate.ok()) {
     found.problem = candidate.status().message();
     return found;
   }
-  Result<plan::LoweredPlan> lowered =
-      plan::lower(*candidate, call.collective, call.root, call.commutative, hierarchy, planner.routes());
-  if (!lowered.ok()) {
-    found.problem = lowered.status().message();
-    return found;
+  if (!lowers_alone(*candidate)) {
+    Result<LoweredPlan> all =
+        lower(*candidate, call.collective, call.root, call.commutative, system.hierarchy, system.routes);
+    if (!all.ok()) {
+      found.problem = all.status().message();
+      return found;
+    }
+    found.of_all = std::move(*all);
   }
-  found.lowered = std::move(*lowered);
+  found.candidate = std::move(*candidate);
   return found;
 }
 
-// The plan stays rank 0's, who keeps it until all are done with it.
-const SharedPlan& share(SharedPlan& own, int rank) {
-  auto address = reinterpret_cast<std::uintptr_t>(rank == 0 ? &own : nullptr);
+Result<OwnPlan> own_plan(const SharedPlan& shared, const Call& call, const System& system, int rank) {
+  if (shared.of_all) return OwnPlan{shared.of_all->semantics, shared.of_all->schedules[static_cast<std::size_t>(rank)]};
+  return lower_own(*shared.candidate, {call.collective, call.root, call.commutative, system.hierarchy}, system.routes,
+                   rank);
+}
+
+// What rank 0 has stays its own; it keeps it until all are done with it.
+template <class Shared>
+const Shared& share(const Shared* own) {
+  auto address = reinterpret_cast<std::uintptr_t>(own);
   MPI_Bcast(&address, sizeof address, MPI_BYTE, 0, MPI_COMM_WORLD);
-  return *reinterpret_cast<const SharedPlan*>(address);
+  return *reinterpret_cast<const Shared*>(address);
 }
 
 // ---- The job ----
 
-nlohmann::json measure(const Row& row, const Settings& settings, const Hierarchy& hierarchy,
-                       const plan::Machine& machine, int rank) {
+nlohmann::json measure_plait(const Row& row, const System& system, int rank) {
   nlohmann::json line;
+  SharedPlan found;
+  if (rank == 0) found = plan_for(row.call, system);
+  const SharedPlan& shared = share(&found);
+  if (!shared.candidate) return {{"problem", shared.problem}};
+  line["plan"] = shared.candidate->name;
+  const Result<OwnPlan> plan = own_plan(shared, row.call, system, rank);
+  int ready = plan.ok() ? 1 : 0, all_ready = 0;
+  MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (all_ready == 0) {
+    line["problem"] = plan.ok() ? "a rank has no schedule" : plan.status().message();
+    return line;
+  }
+  const BoundSchedule schedule = bind(plan->schedule, plan->semantics, rank, dense_placement(row.call));
+  const std::size_t longest = std::max(row.sent, row.received);
+  const SharedBlock sent(longest), received(longest);
+  SchedulePlayer player(schedule, {.sent = sent.data(), .received = received.data()});
+  Status status;
+  line["plait"] = timed([&] { status = player.play(); });
+  if (!status.ok()) line["problem"] = status.message();
+  return line;
+}
+
+nlohmann::json measure(const Row& row, const Settings& settings, const System& system, int rank) {
+  nlohmann::json line;
+  if (settings.only != "host") line = measure_plait(row, system, rank);
   if (settings.only != "plait") {
     const SharedBlock sent(row.sent), received(row.received);
     line["host"] = timed([&] { run_host(row, sent.data(), received.data()); });
   }
-  if (settings.only == "host") return line;
-  SharedPlan own;
-  if (rank == 0) own = plan_for(row.call, hierarchy, machine);
-  const SharedPlan& shared = share(own, rank);
-  if (shared.lowered.has_value()) {
-    const plan::BoundSchedule schedule = plan::bind(shared.lowered->schedules[static_cast<std::size_t>(rank)],
-                                                    shared.lowered->semantics, rank, plan::dense_placement(row.call));
-    std::uint64_t longest = std::max(row.sent, row.received);
-    const SharedBlock sent(longest), received(longest);
-    SchedulePlayer player(schedule, {.sent = sent.data(), .received = received.data()});
-    Status status;
-    line["plait"] = timed([&] { status = player.play(); });
-    if (!status.ok()) line["problem"] = status.message();
-  }
-  line["plan"] = shared.name;
-  if (!shared.problem.empty()) line["problem"] = shared.problem;
   MPI_Barrier(MPI_COMM_WORLD);
   return line;
 }
 
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
+Result<Machine> machine_of(const Settings& settings) {
+  if (settings.machine.empty()) return default_machine();
+  const Result<std::string> text = read_file(settings.machine, std::size_t{1} << 20);
+  if (!text.ok()) return text.status();
+  return parse_machine(*text);
 }
 
 int run(const Settings& settings, int rank, int ranks) {
@@ -229,22 +254,22 @@ int run(const Settings& settings, int rank, int ranks) {
     if (rank == 0) std::fprintf(stderr, "simulated_job: %s\n", why.c_str());
     return 2;
   };
-  plan::Machine machine = plan::default_machine();
-  if (!settings.machine.empty()) {
-    const Result<std::string> text = read_file(settings.machine, std::size_t{1} << 20);
-    if (!text.ok()) return fail(text.status().message());
-    Result<plan::Machine> parsed = plan::parse_machine(*text);
-    if (!parsed.ok()) return fail(settings.machine + ": " + parsed.status().message());
-    machine = std::move(*parsed);
+  const Result<Machine> machine = machine_of(settings);
+  if (!machine.ok()) return fail(machine.status().message());
+  std::optional<System> own;
+  if (rank == 0) {
+    Hierarchy hierarchy = hierarchy_of(settings, ranks);
+    Routes routes = usual_routes(hierarchy);
+    own = System{std::move(hierarchy), *machine, std::move(routes)};
   }
-  const Hierarchy hierarchy = hierarchy_of(settings, ranks);
-  for (const std::string& name : parts_of(settings.collectives)) {
-    const std::optional<plan::Collective> collective = plan::collective_named(name);
-    for (const std::string& size : parts_of(settings.sizes)) {
+  const System& system = share(rank == 0 ? &*own : nullptr);
+  for (const std::string& name : split(settings.collectives, ',')) {
+    const std::optional<Collective> collective = collective_named(name);
+    for (const std::string& size : split(settings.sizes, ',')) {
       const Result<std::size_t> bytes = parse_bytes(size);
       const std::optional<Row> row = collective && bytes.ok() ? row_of(*collective, *bytes, ranks) : std::nullopt;
       if (!row) return fail("'" + name + "' of '" + size + "' cannot be simulated");
-      nlohmann::json line = measure(*row, settings, hierarchy, machine, rank);
+      nlohmann::json line = measure(*row, settings, system, rank);
       line["collective"] = name;
       line["bytes"] = *bytes;
       if (rank == 0) {
