@@ -59,8 +59,8 @@ bool is_done(CUstream stream, std::uint64_t behind) {
 void wait_until_done(CUstream stream) {
   if (stream->given > stream->done) {
     const std::int64_t left = stream->end_ns - now_ns();
-    const timespec time{.tv_sec = std::max<std::int64_t>(left, 0) / 1'000'000'000,
-                        .tv_nsec = std::max<std::int64_t>(left, 0) % 1'000'000'000};
+    if (left <= 0) return;
+    const timespec time{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
     nanosleep(&time, nullptr);
   }
 }
