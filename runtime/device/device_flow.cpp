@@ -242,6 +242,12 @@ Result<bool> DeviceFlow::move(Direction& direction, DeviceStreams::Direction& st
 
 Result<bool> DeviceFlow::progress(std::vector<std::uint32_t>& released) {
   if (complete()) return false;
+  Result<bool> moved = move_both(released);
+  failed_ = !moved.ok();
+  return moved;
+}
+
+Result<bool> DeviceFlow::move_both(std::vector<std::uint32_t>& released) {
   const std::size_t before = in_.done;
   const Result<bool> came = move(in_, streams_->in, [&](const Block& block, const Copy& copy) {
     return block.view.bring(*streams_->in.stream, block.packed, copy.begin, copy.end);
@@ -277,12 +283,15 @@ void DeviceFlow::end() {
 
 // What fails has stopped, too.
 void DeviceFlow::abandon() noexcept {
-  const auto settle = [](Direction& direction, DeviceStreams::Direction& streams) {
+  const auto await = [](tl::DeviceEvent& event) {
+    Result<bool> passed = event.passed();
+    while (passed.ok() && !*passed) passed = event.passed();
+  };
+  // What was given to the stream behind the last event that was recorded, too.
+  const auto settle = [&](Direction& direction, DeviceStreams::Direction& streams) {
     for (; direction.done < direction.issued; ++direction.done)
-      while (true) {
-        const Result<bool> passed = streams.events[direction.done % DeviceStreams::window]->passed();
-        if (!passed.ok() || *passed) break;
-      }
+      await(*streams.events[direction.done % DeviceStreams::window]);
+    if (failed_ && streams.stream->record(*streams.events.front()).ok()) await(*streams.events.front());
     direction.copies.clear();
     direction.issued = direction.done = 0;
   };
@@ -290,6 +299,7 @@ void DeviceFlow::abandon() noexcept {
   try {
     settle(in_, streams_->in);
     settle(out_, streams_->out);
+    failed_ = false;
   } catch (const std::exception&) {  // no memory for a failure's text: it has stopped
   }
 }

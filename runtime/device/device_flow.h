@@ -104,6 +104,7 @@ class DeviceFlow final : public tl::DataFlow {
   void add_the_rest();
   template <class Issue>
   Result<bool> move(Direction& direction, DeviceStreams::Direction& streams, Issue&& issue);
+  Result<bool> move_both(std::vector<std::uint32_t>& released);
   void learn_rate();
 
   const DeviceDriver* driver_ = nullptr;
@@ -117,6 +118,7 @@ class DeviceFlow final : public tl::DataFlow {
   const BoundSchedule* schedule_ = nullptr;
   Buffers buffers_;
   bool hold_results_ = false;
+  bool failed_ = false;
   std::vector<std::uint32_t> needs_;  // by step: copies that must be done before it starts
   std::vector<Release> waiting_;      // by need
   std::size_t released_ = 0;          // of these

@@ -14,7 +14,8 @@ namespace plait::runtime {
 // One stream for each direction: devices have a copy engine for each, and in one stream a result would wait for all
 // data that are still to come.
 struct DeviceStreams {
-  static constexpr std::size_t window = 8;  // copies under way in a direction at once
+  // Copies under way in a direction at once: enough for the time for which a rank that shares its core looks at nothing.
+  static constexpr std::size_t window = 32;
 
   struct Direction {
     std::unique_ptr<tl::DeviceStream> stream;

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "tests/fake_cuda/fake_cuda.h"
 
@@ -95,13 +96,16 @@ struct Driver {
   std::uint64_t last_number = 0;
   std::int64_t engine_free_ns[2] = {0, 0};
   CUstream_st default_stream;
-  CUresult broken = success;  // what all calls return once a copy has failed in its execution
+  std::vector<CUstream> streams;  // the others
+  CUresult broken = success;      // what all calls return once a copy has failed in its execution
   std::uint32_t dice = 1;
 };
 Driver& driver();
 
 // Counts a call; what it is to return if it is to fail.
 CUresult count(const char* function);
+// The device does nothing any more: neither what it was given nor what it will be.
+void break_down(CUresult result);
 CUresult usable(const char* function);
 
 const std::pair<const std::uintptr_t, Block>* find(std::uintptr_t address);

@@ -41,7 +41,7 @@ CUresult run_first(CUstream stream) {
     return result;
   }
   const CUresult result = work.run();
-  if (result != success) driver().broken = result;
+  if (result != success) break_down(result);
   return result;
 }
 
@@ -59,8 +59,8 @@ bool is_done(CUstream stream, std::uint64_t behind) {
 void wait_until_done(CUstream stream) {
   if (stream->given > stream->done) {
     const std::int64_t left = stream->end_ns - now_ns();
-    const timespec time{.tv_sec = std::max<std::int64_t>(left, 0) / 1'000'000'000,
-                        .tv_nsec = std::max<std::int64_t>(left, 0) % 1'000'000'000};
+    if (left <= 0) return;
+    const timespec time{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
     nanosleep(&time, nullptr);
   }
 }
@@ -80,6 +80,16 @@ void give(CUstream stream, Engine engine, std::size_t bytes, std::function<CUres
   ++stream->given;
 }
 
+void break_down(CUresult result) {
+  driver().broken = result;
+  const auto drop = [](CUstream_st& stream) {
+    stream.work.clear();
+    stream.done = stream.given;
+  };
+  drop(driver().default_stream);
+  for (CUstream stream : driver().streams) drop(*stream);
+}
+
 CUresult run_until(CUstream stream, std::uint64_t behind) {
   CUresult result = success;
   while (stream->done < behind && result == success) result = run_first(stream);
@@ -96,6 +106,7 @@ CUresult cuStreamCreate(CUstream* stream, unsigned) {
   const std::scoped_lock lock(driver().guard);
   if (const CUresult state = usable("cuStreamCreate"); state != success) return state;
   *stream = new CUstream_st;
+  driver().streams.push_back(*stream);
   return success;
 }
 
@@ -154,7 +165,10 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 CUresult cuEventQuery(CUevent event) {
   const std::scoped_lock lock(driver().guard);
-  if (const CUresult state = usable("cuEventQuery"); state != success) return state;
+  if (const CUresult state = usable("cuEventQuery"); state != success) {
+    if (state != invalid_context && driver().broken == success) break_down(state);
+    return state;
+  }
   if (event->stream == nullptr || is_done(event->stream, event->behind)) return driver().broken;
   return not_ready;
 }

@@ -10,9 +10,12 @@
 #include <limits>
 #include <new>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "plugin/mpi/types/types.h"
+#include "runtime/device/device_flow.h"
+#include "runtime/device/pinned_memory.h"
 #include "runtime/execution/caller.h"
 #include "runtime/execution/device_data.h"
 
@@ -126,34 +129,67 @@ void HostCopies::replace(void*& received, const Pieces& pieces) {
   received = moved(received, keep(std::move(side)));
 }
 
-template <class Copy>
-Status HostCopies::copy(const Side& side, Copy&& copy) const {
+// Between the packed data and the copies that the host sees.
+void HostCopies::copy_here(const Side& side, std::byte* packed, Way way) {
   for (const Part& part : side.parts)
     for (std::size_t element = 0; element < part.count; ++element)
       for (const ByteRun& run : part.runs) {
-        std::byte* place = moved(part.place, static_cast<std::ptrdiff_t>(element) * part.extent + run.begin);
-        if (Status status = copy(place, moved(place, side.shift), run.bytes); !status.ok()) return status;
+        std::byte* here =
+            moved(part.place, static_cast<std::ptrdiff_t>(element) * part.extent + run.begin + side.shift);
+        if (way == Way::bring)
+          std::memcpy(here, packed, run.bytes);
+        else
+          std::memcpy(packed, here, run.bytes);
+        packed += run.bytes;
       }
+}
+
+// Packed on the way. The call waits for it.
+Status HostCopies::move(const Side& side, Way way) {
+  tl::DeviceMemory memory;
+  std::size_t all = 0;
+  for (const Part& part : side.parts)
+    for (const ByteRun& run : part.runs) {
+      all += run.bytes * part.count;
+      if (memory.kind != tl::MemoryKind::device) memory = side.driver->memory_at(moved(part.place, run.begin));
+    }
+  runtime::PinnedMemory pinned;
+  runtime::DeviceFlow flow;
+  std::byte* packed = pinned.reserve(all, *side.driver, memory);
+  flow.follow_program(*side.driver, memory);
+  if (Status started = flow.start(); !started.ok()) return started;
+  if (way == Way::take) copy_here(side, packed, way);
+  std::byte* next = packed;
+  for (const Part& part : side.parts) {
+    std::size_t bytes = 0;
+    for (const ByteRun& run : part.runs) bytes += run.bytes;
+    const bool dense = part.runs.size() == 1 && part.count == 1 && part.runs.front().begin == 0;
+    runtime::DeviceView& view = way == Way::bring ? flow.bring(next) : flow.take(next, true);
+    view.start(*side.driver, memory,
+               {.bytes = bytes, .extent = part.extent, .runs = dense ? std::span<const ByteRun>() : part.runs});
+    view.add(part.place, part.count);
+    next += bytes * part.count;
+  }
+  const BoundSchedule nothing;
+  flow.begin(nothing, {}, false);
+  std::vector<std::uint32_t> released;
+  while (!flow.complete())
+    if (const Result<bool> moved_on = flow.progress(released); !moved_on.ok()) return moved_on.status();
+  flow.end();
+  if (way == Way::bring) copy_here(side, packed, way);
   return {};
 }
 
 Status HostCopies::bring() const {
   for (const Side& side : sides_)
-    if (Status status = copy(side, [&](std::byte* place, std::byte* here,
-                                       std::size_t bytes) { return side.driver->copy(here, place, bytes); });
-        !status.ok())
-      return status;
+    if (Status status = move(side, Way::bring); !status.ok()) return status;
   return {};
 }
 
 Status HostCopies::take() const {
-  for (const Side& side : sides_) {
-    if (!side.received) continue;
-    if (Status status = copy(side, [&](std::byte* place, std::byte* here,
-                                       std::size_t bytes) { return side.driver->copy(place, here, bytes); });
-        !status.ok())
-      return status;
-  }
+  for (const Side& side : sides_)
+    if (side.received)
+      if (Status status = move(side, Way::take); !status.ok()) return status;
   return {};
 }
 

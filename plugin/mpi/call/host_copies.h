@@ -58,8 +58,9 @@ class HostCopies {
   static void add(Side& side, const void* address, std::size_t count, MPI_Datatype type);
   static void add(Side& side, const void* address, const Pieces& pieces);
   std::ptrdiff_t keep(Side&& side);
-  template <class Copy>
-  Status copy(const Side& side, Copy&& copy) const;
+  enum class Way { bring, take };
+  static Status move(const Side& side, Way way);
+  static void copy_here(const Side& side, std::byte* packed, Way way);
 
   std::vector<Side> sides_;
 };
