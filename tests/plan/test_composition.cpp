@@ -55,13 +55,23 @@ bool ends_lean(const Program& program, const Grid& grid, Collective collective, 
   if (collective == Collective::bcast && std::ranges::any_of(program.instructions, scatters)) return false;
   const SynthesisTask task = task_on(grid, collective, ordered);
   LevelState state = task.start;
-  for (const Instruction& one : program.instructions) state = *apply(task, state, one.what, one.first, one.last);
+  for (const Instruction& one : program.instructions) {
+    // Some have the data of a broadcast over levels that are full in part already.
+    for (int level = one.first; level <= one.last; ++level)
+      if (one.what == Instruct::broadcast && state.at(level) == LevelStatus::full) return false;
+    state = *apply(task, state, one.what, one.first, one.last);
+  }
   LevelStatus least = LevelStatus::full;
   if (collective == Collective::reduce || collective == Collective::gather) least = LevelStatus::rooted;
   if (collective == Collective::scatter || collective == Collective::reduce_scatter ||
       collective == Collective::reduce_scatter_block)
     least = LevelStatus::scattered;
   return state == LevelState::all(grid.levels(), least);
+}
+
+// Who folds into a neighbour leaves its piece of a reduce-scatter there as well.
+bool leaves_more(const Instruction& instruction) {
+  return instruction.what == Instruct::reduce_scatter && instruction.algorithm == &algorithms::bine;
 }
 
 // The cheapest programs, with any algorithms.
@@ -75,7 +85,8 @@ std::vector<Candidate> lean_candidates(const Drawn& drawn, std::mt19937& random)
     if (!ends_lean(one.program, grid, drawn.collective, in_order(drawn.call()))) continue;
     for (Instruction& instruction : one.program.instructions) do
         instruction.algorithm = all_algorithms[random() % all_algorithms.size()];
-      while (!fits(instruction, grid) || (in_order(drawn.call()) && !keeps_order(instruction)));
+      while (!fits(instruction, grid) || (in_order(drawn.call()) && !keeps_order(instruction)) ||
+             leaves_more(instruction));
     one.chunks = 1 + static_cast<int>(random() % 2);
     one.name = text(one.program);
     found.push_back(std::move(one));
