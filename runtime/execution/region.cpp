@@ -34,9 +34,9 @@ DeviceData device_data(const Region& region, std::byte* address, std::size_t cou
 // The first that is not empty says it for all.
 std::byte* first_address(const Region& region) {
   if (region.segment_displacements == nullptr) return region.address;
-  for (int segment = 0; segment < region.segments; ++segment)
-    if (region.segment_counts[segment] > 0)
-      return region.address + region.type->extent * region.segment_displacements[segment];
+  for (std::size_t segment = 0; segment < static_cast<std::size_t>(region.segments); ++segment)
+    if (region.segment_count(segment) > 0)
+      return region.address + region.type->extent * region.segment_displacement(segment);
   return region.address;
 }
 
