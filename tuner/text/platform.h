@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/status.h"
+#include "plan/model/collective.h"
 #include "plan/model/machine.h"
 #include "tuner/text/layer.h"
 
