@@ -71,7 +71,7 @@ class DeviceStream {
   virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;
   // To the device, where that may be quicker than copy(): at most `longest_store` bytes, and at most `most_stores` of
   // them that no event has passed behind.
-  static constexpr std::size_t longest_store = std::size_t{24} << 10, most_stores = 16;
+  static constexpr std::size_t longest_store = std::size_t{24} << 10, most_stores = 32;
   virtual Status store(void* to, const void* from, std::size_t bytes) { return copy(to, from, bytes); }
   // `rows` of `bytes` each, `to_pitch` and `from_pitch` apart.
   struct Rows {

@@ -16,6 +16,7 @@ namespace plait::runtime {
 struct DeviceStreams {
   // Copies under way in a direction at once: enough for the time for which a rank that shares its core looks at nothing.
   static constexpr std::size_t window = 32;
+  static_assert(window <= tl::DeviceStream::most_stores);
 
   struct Direction {
     std::unique_ptr<tl::DeviceStream> stream;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -163,6 +164,39 @@ TEST_F(DeviceMemory, SaysWhyACopyFails) {
   EXPECT_EQ(failed.code(), Code::unavailable);
   EXPECT_NE(failed.message().find("CUDA"), std::string::npos) << failed.message();
   EXPECT_NE(failed.message().find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << failed.message();
+}
+
+// As many stores as may be under way have memory of their own on the way; what they are given may be used again at
+// once.
+TEST_F(DeviceMemory, TakesManyStoresAtOnce) {
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  ASSERT_TRUE(look_for_device_driver());
+  const DeviceDriver* driver = device_of(cuda.allocate());
+  ASSERT_NE(driver, nullptr);
+  std::vector<std::byte*> places;
+  for (std::size_t i = 0; i < tl::DeviceStream::most_stores; ++i) places.push_back(cuda.allocate());
+  const tl::DeviceMemory memory = driver->memory_at(places.front());
+  const auto stream = driver->make_stream(memory);
+  const auto event = driver->make_event(memory);
+  ASSERT_TRUE(stream.ok() && event.ok());
+  const auto value_of = [](std::size_t store) { return static_cast<std::byte>(store + 1); };
+  for (const std::size_t length :
+       {std::size_t{1}, std::size_t{2}, std::size_t{7}, std::min(bytes, std::size_t{4001})}) {
+    std::vector<std::byte> given(length);
+    for (std::size_t store = 0; store < places.size(); ++store) {
+      std::ranges::fill(given, value_of(store));
+      ASSERT_TRUE((*stream)->store(places[store], given.data(), length).ok());
+      // One byte alone goes as it is.
+      if (length > 1) std::ranges::fill(given, std::byte{0xee});
+    }
+    ASSERT_TRUE((*stream)->record(**event).ok());
+    for (Result<bool> passed = (*event)->passed(); !*passed; passed = (*event)->passed()) ASSERT_TRUE(passed.ok());
+    for (std::size_t store = length > 1 ? 0 : places.size() - 1; store < places.size(); ++store)
+      for (std::size_t at = 0; at < length; ++at)
+        ASSERT_EQ(cuda.data(places[store])[at], value_of(store))
+            << "store " << store << " of " << length << ", byte " << at;
+  }
 }
 
 TEST_F(DeviceMemory, IsOfAKind) {
