@@ -33,7 +33,8 @@ class KnownAllocations {
   }
 
  private:
-  std::array<DeviceMemory, 16> known_{};
+  std::array<DeviceMemory, 4>
+      known_{};  // few: of what a library may keep a thread there is little when it is loaded late
 };
 thread_local constinit KnownAllocations known_allocations __attribute__((tls_model("initial-exec")));
 
