@@ -106,7 +106,7 @@ std::string gpu_of_context(void* driver) {
 namespace {
 
 template <class Function>
-bool find(void* library, const char* symbol, Function& function) {
+bool find_in_nvml(void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, symbol));
   return function != nullptr;
 }
@@ -120,15 +120,16 @@ Result<detail::NvmlFunctions> load_nvml() {
   }
   detail::NvmlFunctions nvml = {};
   const bool complete =
-      find(library, "nvmlInit_v2", nvml.init) && find(library, "nvmlErrorString", nvml.error_text) &&
-      find(library, "nvmlDeviceGetCount_v2", nvml.count) &&
-      find(library, "nvmlDeviceGetHandleByIndex_v2", nvml.handle) && find(library, "nvmlDeviceGetName", nvml.name) &&
-      find(library, "nvmlDeviceGetUUID", nvml.uuid) && find(library, "nvmlDeviceGetPciInfo_v3", nvml.pci) &&
-      find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) &&
-      find(library, "nvmlDeviceGetNvLinkState", nvml.link_state) &&
-      find(library, "nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_peer) &&
-      find(library, "nvmlDeviceGetFieldValues", nvml.fields);
-  find(library, "nvmlDeviceGetNvLinkRemoteDeviceType", nvml.link_end);
+      find_in_nvml(library, "nvmlInit_v2", nvml.init) && find_in_nvml(library, "nvmlErrorString", nvml.error_text) &&
+      find_in_nvml(library, "nvmlDeviceGetCount_v2", nvml.count) &&
+      find_in_nvml(library, "nvmlDeviceGetHandleByIndex_v2", nvml.handle) &&
+      find_in_nvml(library, "nvmlDeviceGetName", nvml.name) && find_in_nvml(library, "nvmlDeviceGetUUID", nvml.uuid) &&
+      find_in_nvml(library, "nvmlDeviceGetPciInfo_v3", nvml.pci) &&
+      find_in_nvml(library, "nvmlDeviceGetMemoryInfo", nvml.memory) &&
+      find_in_nvml(library, "nvmlDeviceGetNvLinkState", nvml.link_state) &&
+      find_in_nvml(library, "nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_peer) &&
+      find_in_nvml(library, "nvmlDeviceGetFieldValues", nvml.fields);
+  find_in_nvml(library, "nvmlDeviceGetNvLinkRemoteDeviceType", nvml.link_end);
   if (!complete) return Status(Code::unavailable, "libnvidia-ml.so.1 lacks a function that discovery needs");
   return nvml;
 }

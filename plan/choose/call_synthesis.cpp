@@ -14,7 +14,7 @@ constexpr int most_chunks = 64;
 constexpr double shortest_chunk_bytes = 16 << 10;
 constexpr double longest_message_bytes = 64 << 10;
 // Each end of a pipeline of so many pieces takes a thirty-second of the whole.
-constexpr int staged_chunks = 32;
+constexpr int most_staged_chunks = 32;
 constexpr double shortest_staged_message_bytes = 32 << 10;
 // Blocks times ranks, and blocks where only one's own rank is looked at.
 constexpr std::size_t most_cells = std::size_t{1} << 14;
@@ -76,7 +76,7 @@ int most_chunks_for(int segments, int ranks) {
 }
 
 bool follows_copies_badly(double bytes, int chunks) {
-  return chunks < staged_chunks && bytes / chunks > shortest_staged_message_bytes;
+  return chunks < most_staged_chunks && bytes / chunks > shortest_staged_message_bytes;
 }
 
 bool has_long_messages(int nodes, double bytes, int segments, int chunks) {

@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t largest_file = std::size_t{1} << 20;
-constexpr int most_simulated_ranks = 65536;
+constexpr int most_collective_ranks = 65536;
 constexpr std::array known_selectors = {"ompi", "mpich", "mvapich2", "impi"};
 constexpr std::array known_platforms = {"fat-tree", "dragonfly", "torus"};
 
@@ -88,8 +88,8 @@ Result<Asked> read(const CollectiveSimulationOptions& options) {
   if (options.nodes < 1 || options.nodes > asked.platform.nodes)
     return Status(Code::invalid, "--nodes " + std::to_string(options.nodes) + ": " + asked.platform.id + " has " +
                                      std::to_string(asked.platform.nodes));
-  if (options.ranks_per_node < 1 || asked.job.ranks() < 2 || options.ranks_per_node > most_simulated_ranks ||
-      asked.job.ranks() > most_simulated_ranks)
+  if (options.ranks_per_node < 1 || asked.job.ranks() < 2 || options.ranks_per_node > most_collective_ranks ||
+      asked.job.ranks() > most_collective_ranks)
     return Status(Code::invalid, "--nodes, --ppn: expected 2 to 65536 ranks");
   for (const std::string& selector : split(options.selectors, ',')) {
     if (std::ranges::find(known_selectors, selector) == known_selectors.end())
