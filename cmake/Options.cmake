@@ -25,9 +25,11 @@ function(plait_compile_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
+# What one clone has compiled serves the others: paths within the source folder count from the build folder. What a file includes is read
+# from what the compiler tells of it, so that nothing is preprocessed twice.
 find_program(PLAIT_CCACHE ccache)
 if(PLAIT_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${PLAIT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 ${PLAIT_CCACHE})
 endif()
 
 # What every target of this project is compiled with; used through plait_target().

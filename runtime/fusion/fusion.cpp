@@ -304,11 +304,18 @@ bool Fusion::program_waits() const {
          communicator_.progress.host_turns.waits(turns_at_post_.load(std::memory_order_relaxed));
 }
 
+// Whether the program waits, and has posted no more than these. It may have posted the others of the group and begun to
+// wait since this turn took what had arrived: what the next turn finds is all that it waits for.
+bool Fusion::waits_for_these(const Look& look) {
+  const Look before = std::exchange(awaited_look_, program_waits() ? look : Look{});
+  return awaited_look_ == look && before == look;
+}
+
 // Whether this rank has a say in the next agreement; `wish_` is whether it waits for what is there, or can have it only
 // call by call.
 bool Fusion::may_enter(const Operation& head, std::size_t arrived, bool closed, bool runnable) {
   full_ = arrived == head.membership.left;
-  wish_ = full_ ? !runnable : closed || program_waits();
+  wish_ = full_ ? !runnable : closed || waits_for_these({.unit = head.membership.unit, .arrived = arrived});
   if (full_ || wish_) return true;
   const std::uint64_t now_ns = monotonic_ns();
   if (seen_unit_ != head.membership.unit) {

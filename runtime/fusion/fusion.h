@@ -67,6 +67,12 @@ class Fusion : public Grouping {
     std::size_t next_call = 0;
     Kind kind;
   };
+  // What a turn saw of a group at the head.
+  struct Look {
+    std::uint64_t unit = 0;  // 0: none
+    std::size_t arrived = 0;
+    friend bool operator==(const Look&, const Look&) = default;
+  };
   enum class Phase : std::uint8_t { idle, agreeing, agreed, running, asking };
 
   void prepare();
@@ -94,6 +100,7 @@ class Fusion : public Grouping {
   Turn fail(const Status& status);
   bool may_enter(const Operation& head, std::size_t arrived, bool closed, bool runnable);
   bool program_waits() const;
+  bool waits_for_these(const Look& look);
 
   Communicator& communicator_;
 
@@ -126,6 +133,7 @@ class Fusion : public Grouping {
   std::uint64_t seen_unit_ = 0, alone_unit_ = 0;
   std::uint64_t since_ns_ = 0;  // of the last agreement about that unit, or of its first sight
   bool full_ = false, wish_ = false;
+  Look awaited_look_;                      // the last one, where the program waited
   std::array<std::int64_t, 2> numbers_{};  // calls that every rank has posted; -1 where a rank waits for one
   std::vector<double> question_;           // values of it; those before asked_ are answered
   std::size_t asked_ = 0;

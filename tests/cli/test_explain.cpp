@@ -48,6 +48,23 @@ TEST_F(Explain, JsonHasTheCheapestFirstAndSharesThatAddUp) {
   }
 }
 
+// Of a plan's spellings that take the same time one stands for all; each line says what it loses to the first.
+TEST_F(Explain, ShowsPlansThatDiffer) {
+  for (const char* size : {"8", "1M"}) {
+    const Outcome outcome = explain({"allreduce", size, "--shape", "4x2", "--json"});
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    const Json json = Json::parse(outcome.printed);
+    ASSERT_EQ(json["plans"].size(), 5u);
+    EXPECT_GT(json["plans"][0]["same_time"], 0);
+    EXPECT_EQ(json["plans"][0]["loses"], 0.0);
+    for (std::size_t i = 1; i < json["plans"].size(); ++i) {
+      const Json &before = json["plans"][i - 1], &plan = json["plans"][i];
+      EXPECT_GE(plan["loses"], before["loses"]);
+      EXPECT_NE(plan["shares"], before["shares"]) << plan["plan"] << " is " << before["plan"];
+    }
+  }
+}
+
 TEST_F(Explain, TheTableDecides) {
   const std::string table = file("table.json", R"json({"plait_table": 1, "machine": "lab", "shapes": [{"shape": "4x2",
     "collectives": [{"collective": "allreduce", "ranges": [{"from": 1, "to": 65536, "plan": "AR.12(ring) x1",

@@ -2,6 +2,7 @@
  * way on several communicators, completed in another order on each rank, communicators freed meanwhile, and no memory
  * that grows. With arguments: repeats of the last part. Prints "nonblocking: right" at the end; anything wrong ends the
  * job. */
+#include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,19 +185,25 @@ static long resident_pages(void) {
   return resident;
 }
 
+/* What is only touched late (a page of a pool, of the stack) grows once; what is lost at every call grows in every part. */
 static void no_growth(long repeats) {
-  long before = 0;
-  for (long i = 0; i < repeats + 1000; ++i) {
-    if (i == 1000) before = resident_pages();
-    long mine = rank, all = -1;
-    MPI_Request request;
-    MPI_Iallreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    check(all == sum_of_ranks(ranks), "a sum again and again");
+  enum { parts = 5, most_bytes = 16 * 1024 };
+  long least = LONG_MAX;
+  for (int part = 0; part < parts && least > most_bytes; ++part) {
+    const long before = resident_pages();
+    for (long i = 0; i < repeats; ++i) {
+      long mine = rank, all = -1;
+      MPI_Request request;
+      MPI_Iallreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      check(all == sum_of_ranks(ranks), "a sum again and again");
+    }
+    const long grown = (resident_pages() - before) * sysconf(_SC_PAGESIZE);
+    if (grown < least) least = grown;
+    MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD); /* all go on, or none */
   }
-  const long grown = (resident_pages() - before) * sysconf(_SC_PAGESIZE);
-  check(grown <= 64 * 1024, "memory grows");
-  if (rank == 0) printf("nonblocking: %ld repeats, memory grown by %ld KiB\n", repeats, grown / 1024);
+  check(least <= most_bytes, "memory grows");
+  if (rank == 0) printf("nonblocking: %ld repeats, memory grown by %ld KiB\n", repeats, least / 1024);
 }
 
 int main(int argc, char** argv) {

@@ -79,6 +79,40 @@ TEST_P(FusionOf, GroupsWhatAllRanksHavePosted) {
             "");
 }
 
+// A turn that took what had arrived before the rest of the group was posted sees a program that waits: for all of it.
+TEST_P(FusionOf, GroupsWhatIsPostedBetweenArrivalAndWait) {
+  const Shape shape = GetParam();
+  Process process(shape.ranks);
+  process.overlap(plan_of_step());
+  OverlapCounts::instance().add(*job().overlap);
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 2);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    PostingRank rank(job, oob.rank(), shape, seed);
+    if (std::string wrong = rank.connect(rank.communicator); !wrong.empty()) return wrong;
+    Grouping& fusion = *grouping_of(rank.communicator);
+    std::vector<std::unique_ptr<PostedOperation>> posted;
+    for (std::size_t call = 0; call < 3; ++call) {
+      posted.push_back(rank.prepare_sum(rank.communicator, step_counts[call], call, dense_layout()));
+      PostedOperation& operation = *posted.back();
+      fusion.enlist(operation);
+      fusion.note_request(reinterpret_cast<RequestKey>(&operation), operation);
+      rank.post(operation);
+      fusion.note_posted();
+      if (call != 0) continue;
+      AwaitedCalls::note_wait_for(reinterpret_cast<RequestKey>(&operation));
+      fusion.turn(rank.communicator.operations, false);
+    }
+    for (std::size_t call = 0; call < posted.size(); ++call) {
+      if (rank.wait_for(*posted[call]) != 0) return "failed";
+      if (std::string wrong = wrong_sum(*posted[call], shape.ranks, call); !wrong.empty()) return wrong;
+      if (posted[call]->membership.plan == nullptr) return "call " + std::to_string(call) + " ran by itself";
+    }
+    return {};
+  }),
+            "");
+}
+
 // Who waits for a call in the midst of a group gets it, and all ranks run the group's calls alike.
 TEST_P(FusionOf, GroupsNothingThatSomebodyWaitsFor) {
   const Shape shape = GetParam();

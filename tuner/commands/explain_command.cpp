@@ -31,6 +31,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int most_plans = 50;
+// Of the cheapest, to find so many that differ: one plan has dozens of spellings that take the same time.
+constexpr int most_spellings = 1000;
 
 // The call, as it is understood.
 struct Question {
@@ -46,6 +48,7 @@ struct Explained {
   std::string plan;
   Breakdown breakdown;
   bool from_table = false;
+  int same_time = 0;  // others whose time has the same parts
 };
 
 struct Answer {
@@ -129,15 +132,43 @@ void choose(const Question& question, const TunedRange* range, Answer& answer) {
   if (question.table) answer.reason += "; the table says nothing of this call";
 }
 
+// The same time out of the same parts, to a thousandth of it.
+bool take_the_same(const Breakdown& a, const Breakdown& b) {
+  const double little = 1e-3 * a.seconds;
+  const auto near = [&](double x, double y) { return std::abs(x - y) <= little; };
+  return near(a.seconds, b.seconds) && near(a.rest, b.rest) &&
+         std::ranges::equal(a.shares, b.shares, [&](const TimeShare& x, const TimeShare& y) {
+           return x.level == y.level && x.figure == y.figure && near(x.seconds, y.seconds);
+         });
+}
+
+Explained* known_plan(const std::string& plan, Answer& answer) {
+  const auto known = std::ranges::find(answer.plans, plan, &Explained::plan);
+  return known == answer.plans.end() ? nullptr : &*known;
+}
+
 // A plan that the call cannot use is left out.
-void add_plan(const Question& question, const std::string& plan, bool from_table, Answer& answer) {
-  const auto same = [&](const Explained& other) { return other.plan == plan; };
-  if (const auto known = std::find_if(answer.plans.begin(), answer.plans.end(), same); known != answer.plans.end()) {
-    known->from_table = known->from_table || from_table;
-    return;
-  }
+void add_plan(const Question& question, const std::string& plan, Answer& answer) {
+  if (known_plan(plan, answer) != nullptr) return;
   Result<Breakdown> breakdown = break_down(plan, question.call, context_of(question));
-  if (breakdown.ok()) answer.plans.push_back({plan, std::move(*breakdown), from_table});
+  if (breakdown.ok()) answer.plans.push_back({.plan = plan, .breakdown = std::move(*breakdown)});
+}
+
+// The cheapest plans, as many as asked for, each with the number of those that differ from it in their spelling only.
+void add_cheapest(const Question& question, int count, Answer& answer) {
+  const CandidateContext context = context_of(question);
+  for (const Candidate& candidate : candidates(question.call, context, most_spellings)) {
+    Result<Breakdown> breakdown = break_down(candidate.name, question.call, context);
+    if (!breakdown.ok()) continue;
+    const auto same = std::ranges::find_if(
+        answer.plans, [&](const Explained& other) { return take_the_same(other.breakdown, *breakdown); });
+    if (same != answer.plans.end()) {
+      ++same->same_time;
+      continue;
+    }
+    if (answer.plans.size() == static_cast<std::size_t>(count)) return;
+    answer.plans.push_back({.plan = candidate.name, .breakdown = std::move(*breakdown)});
+  }
 }
 
 void sort_plans(Answer& answer) {
@@ -147,17 +178,18 @@ void sort_plans(Answer& answer) {
 
 // Fails where the machine's figures leave no plan a time.
 Result<Answer> explain(const Question& question, int count) {
-  const CandidateContext context = context_of(question);
   Answer answer;
-  for (const Candidate& candidate : candidates(question.call, context, count))
-    add_plan(question, candidate.name, false, answer);
+  add_cheapest(question, count, answer);
   const TunedRange* range = range_of(question);
-  if (range != nullptr && range->plan != host_plan) add_plan(question, range->plan, true, answer);
+  if (range != nullptr && range->plan != host_plan) {
+    add_plan(question, range->plan, answer);
+    if (Explained* tuned = known_plan(range->plan, answer)) tuned->from_table = true;
+  }
   if (answer.plans.empty()) return Status(Code::invalid, "no plan of this collective has a time on this machine");
   sort_plans(answer);
   answer.host_seconds = host_seconds(question);
   choose(question, range, answer);
-  answer.limit = plan_limit(question.call, context);
+  answer.limit = plan_limit(question.call, context_of(question));
   return answer;
 }
 
@@ -182,7 +214,7 @@ Status add_timeline(const Question& question, const std::string& trace, Answer& 
   if (!trace.empty()) {
     if (Status read = measure(question, trace, answer); !read.ok()) return read;
     answer.drawn_plan = answer.measured->plan;
-    add_plan(question, answer.drawn_plan, false, answer);
+    add_plan(question, answer.drawn_plan, answer);
     sort_plans(answer);
   }
   auto timeline = plan_timeline(answer.drawn_plan, question.call, context_of(question));
@@ -288,20 +320,24 @@ void print(const Question& question, const Answer& answer) {
     text.resize(std::max(text.size(), widest), ' ');
     return text;
   };
-  std::cout << left("plan") << padded("predicted", 11);
+  const double least = answer.plans.front().breakdown.seconds;
+  std::cout << left("plan") << padded("predicted", 11) << padded("loses", 8);
   for (const std::string& share : shares) std::cout << padded(share, std::max<std::size_t>(share.size() + 2, 8));
   if (waits) std::cout << "  waiting";
   std::cout << '\n';
   for (const Explained& plan : answer.plans) {
-    std::cout << left(plan.plan) << padded(format_seconds(plan.breakdown.seconds), 11);
+    std::cout << left(plan.plan) << padded(format_seconds(plan.breakdown.seconds), 11)
+              << padded(percent(plan.breakdown.seconds - least, least), 8);
     for (const std::string& share : shares)
       std::cout << padded(percent(seconds_of(plan.breakdown, share), plan.breakdown.seconds),
                           std::max<std::size_t>(share.size() + 2, 8));
     if (waits) std::cout << padded(percent(plan.breakdown.rest, plan.breakdown.seconds), 9);
-    std::cout << (plan.from_table ? "  in the table" : "") << '\n';
+    std::cout << (plan.from_table ? "  in the table" : "")
+              << (plan.same_time > 0 ? "  and " + std::to_string(plan.same_time) + " like it" : "") << '\n';
   }
   if (answer.host_seconds)
-    std::cout << left("host") << padded(format_seconds(*answer.host_seconds), 11) << "  measured\n";
+    std::cout << left("host") << padded(format_seconds(*answer.host_seconds), 11)
+              << padded(percent(*answer.host_seconds - least, least), 8) << "  measured\n";
   std::cout << "\nchoice: " << answer.choice << ": " << answer.reason << "\nlimit: " << limit_text(answer.limit)
             << '\n';
   if (answer.comparison) print(*answer.comparison, *answer.measured);
@@ -336,6 +372,8 @@ Json to_json(const Question& question, const Answer& answer) {
                         {"seconds", share.seconds}});
     plans.push_back({{"plan", plan.plan},
                      {"seconds", plan.breakdown.seconds},
+                     {"loses", plan.breakdown.seconds / answer.plans.front().breakdown.seconds - 1},
+                     {"same_time", plan.same_time},
                      {"shares", std::move(shares)},
                      {"waiting_seconds", plan.breakdown.rest},
                      {"in_table", plan.from_table}});
