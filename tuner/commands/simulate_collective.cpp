@@ -18,6 +18,7 @@
 
 #include "core/file.h"
 #include "core/units.h"
+#include "tuner/picture/scale_picture.h"
 #include "tuner/text/platform.h"
 #include "tuner/text/words.h"
 
@@ -28,23 +29,39 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t largest_file = std::size_t{1} << 20;
 constexpr int most_collective_ranks = 65536;
-constexpr std::array known_selectors = {"ompi", "mpich", "mvapich2", "impi"};
+constexpr std::array known_selectors = {"ompi", "mpich", "mvapich2", "impi", "binomial"};
+// Trees as the simplest MPI has them: what the traffic of others is compared with.
+constexpr std::string_view binomial_trees =
+    " --cfg=smpi/bcast:binomial_tree --cfg=smpi/reduce:binomial --cfg=smpi/allreduce:redbcast --cfg=smpi/allgather:GB";
 constexpr std::array known_platforms = {"fat-tree", "dragonfly", "torus"};
 
-// Of one collective and size. Seconds by selector; 0: not simulated.
+// 0: not simulated.
+struct Simulated {
+  double seconds = 0, global_bytes = 0;
+};
+
+// Of one collective and size.
 struct SimulatedRow {
   Collective collective = Collective::barrier;
   std::size_t bytes = 0;
-  std::map<std::string, double> host;
-  double plait = 0;
+  std::map<std::string, Simulated> host;  // by selector
+  Simulated plait;
   std::string plan, problem;
 
-  double best_host() const {
-    double best = 0;
-    for (const auto& [selector, seconds] : host) best = best == 0 ? seconds : std::min(best, seconds);
-    return best;
+  double least_of_hosts(double Simulated::*figure) const {
+    double least = 0;
+    for (const auto& [selector, found] : host) least = least == 0 ? found.*figure : std::min(least, found.*figure);
+    return least;
   }
 };
+
+// What the command says while smpirun works.
+void note(const std::string& what) {
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[Ksimulating " << what << std::flush;
+}
+void end_notes() {
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
+}
 
 // ---- What is asked for ----
 
@@ -93,7 +110,8 @@ Result<Asked> read(const CollectiveSimulationOptions& options) {
     return Status(Code::invalid, "--nodes, --ppn: expected 2 to 65536 ranks");
   for (const std::string& selector : split(options.selectors, ',')) {
     if (std::ranges::find(known_selectors, selector) == known_selectors.end())
-      return Status(Code::invalid, "--selectors: '" + selector + "': expected some of ompi, mpich, mvapich2, impi");
+      return Status(Code::invalid,
+                    "--selectors: '" + selector + "': expected some of ompi, mpich, mvapich2, impi, binomial");
     asked.selectors.push_back(selector);
   }
   for (const std::string& size : split(options.sizes, ','))
@@ -150,7 +168,7 @@ std::string quoted(const std::string& word) {
 }
 
 // The lines that the job's rank 0 prints; what else it says goes to stderr, and is told where the job fails.
-Result<std::vector<Json>> run_job(const std::string& command) {
+Result<std::vector<Json>> run_job(const std::string& command, const std::string& who) {
   std::FILE* output = popen((command + " 2>&1").c_str(), "r");
   if (output == nullptr) return Status(Code::unavailable, std::string("smpirun: ") + std::strerror(errno));
   std::vector<Json> lines;
@@ -161,10 +179,12 @@ Result<std::vector<Json>> run_job(const std::string& command) {
       continue;
     }
     Json read = line.starts_with('{') ? Json::parse(line, nullptr, false) : Json();
-    if (read.is_object())
+    if (read.is_object()) {
       lines.push_back(std::move(read));
-    else if (said.empty() && !line.empty())
+      note(who + ": " + std::to_string(lines.size()) + " rows");
+    } else if (said.empty() && !line.empty()) {
       said = line;
+    }
     line.clear();
   }
   const int status = pclose(output);
@@ -196,16 +216,18 @@ class Simulation {
   Result<std::vector<Json>> run(const std::string& selector, bool plait) const {
     std::string command = "smpirun -np " + std::to_string(asked_.job.ranks());
     command += " -platform " + quoted(asked_.platform_file) + " -hostfile " + quoted(host_file_);
-    command += " --cfg=smpi/coll-selector:" + selector;
+    command += selector == "binomial" ? std::string(binomial_trees) : " --cfg=smpi/coll-selector:" + selector;
     // All ranks share what rank 0 plans; time is the network's alone, at the rates that the platform's file has.
     command +=
         " --cfg=smpi/privatization:no --cfg=smpi/simulate-computation:no --cfg=smpi/bw-factor:0:1"
-        " --cfg=smpi/lat-factor:0:1 --log=root.thres:critical ";
+        " --cfg=smpi/lat-factor:0:1 --cfg=plugin:link_load --log=root.thres:critical ";
     command +=
         quoted(program_) + " --collectives " + quoted(options_.collectives) + " --sizes " + quoted(options_.sizes);
     command += " --machine " + quoted(machine_file_) + " --ranks-per-node " + std::to_string(asked_.job.ranks_per_node);
     command += " --nodes-per-switch " + std::to_string(asked_.platform.group) + " --only " + (plait ? "plait" : "host");
-    return run_job(command);
+    command += " --topology " + std::string(name(asked_.platform.topology));
+    command += " --nodes " + std::to_string(asked_.platform.nodes);
+    return run_job(command, plait ? "Plait" : selector);
   }
 
  private:
@@ -218,7 +240,8 @@ class Simulation {
 // Rows come in the same order from every run.
 Status take_host(const std::vector<Json>& lines, const std::string& selector, std::vector<SimulatedRow>& rows) {
   if (lines.size() != rows.size()) return {Code::unavailable, "smpirun ended before its time"};
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].host[selector] = lines[i].value("host", 0.0);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i].host[selector] = {lines[i].value("host", 0.0), lines[i].value("host_global_bytes", 0.0)};
   return {};
 }
 
@@ -232,7 +255,7 @@ Result<std::vector<SimulatedRow>> simulate(const Asked& asked, const CollectiveS
     SimulatedRow row;
     row.collective = collective_named(line.value("collective", "")).value_or(Collective::barrier);
     row.bytes = line.value("bytes", std::size_t{0});
-    row.plait = line.value("plait", 0.0);
+    row.plait = {line.value("plait", 0.0), line.value("global_bytes", 0.0)};
     row.plan = line.value("plan", "");
     row.problem = line.value("problem", "");
     rows.push_back(std::move(row));
@@ -264,23 +287,50 @@ void print(const Asked& asked, const std::vector<SimulatedRow>& rows) {
   std::cout << asked.platform.id << ": " << asked.job.nodes << " nodes of " << asked.job.ranks_per_node
             << " ranks, simulated, us\n\n| collective | size |";
   for (const std::string& selector : asked.selectors) std::cout << ' ' << selector << " |";
-  std::cout << " Plait | best / Plait | of bound | plan |\n| --- | ---: |";
+  std::cout << " Plait | best / Plait | of bound | global traffic | plan |\n| --- | ---: |";
   for (std::size_t i = 0; i < asked.selectors.size(); ++i) std::cout << " ---: |";
-  std::cout << " ---: | ---: | ---: | --- |\n";
+  std::cout << " ---: | ---: | ---: | ---: | --- |\n";
   double logarithms = 0;
   int compared = 0;
   for (const SimulatedRow& row : rows) {
     std::cout << "| " << name(row.collective) << " | " << format_bytes(row.bytes) << " |";
-    for (const std::string& selector : asked.selectors) std::cout << ' ' << microseconds(row.host.at(selector)) << " |";
+    for (const std::string& selector : asked.selectors)
+      std::cout << ' ' << microseconds(row.host.at(selector).seconds) << " |";
     const double least = least_seconds(row.collective, row.bytes, asked.job, asked.platform);
-    const double ratio = row.plait > 0 ? row.best_host() / row.plait : 0;
+    const double seconds = row.plait.seconds;
+    const double ratio = seconds > 0 ? row.least_of_hosts(&Simulated::seconds) / seconds : 0;
+    const double traffic = row.least_of_hosts(&Simulated::global_bytes);
     if (ratio > 0) logarithms += std::log(ratio), ++compared;
-    std::cout << ' ' << microseconds(row.plait) << " | " << (ratio > 0 ? number(ratio, "%.2f") : "-") << " | "
-              << (row.plait > 0 ? number(100 * least / row.plait, "%.0f %%") : "-") << " | "
+    std::cout << ' ' << microseconds(seconds) << " | " << (ratio > 0 ? number(ratio, "%.2f") : "-") << " | "
+              << (seconds > 0 ? number(100 * least / seconds, "%.0f %%") : "-") << " | "
+              << (traffic > 0 ? number(row.plait.global_bytes / traffic, "%.2f") : "-") << " | "
               << (row.problem.empty() ? row.plan : row.problem) << " |\n";
   }
   if (compared > 0)
     std::cout << "\nGeometric mean of best / Plait: " << number(std::exp(logarithms / compared), "%.2f") << '\n';
+}
+
+// The others' times over Plait's, a panel a collective.
+ScalePicture picture(const Asked& asked, const std::vector<SimulatedRow>& rows) {
+  ScalePicture picture{.title = asked.platform.id + ": " + std::to_string(asked.job.nodes) + " nodes of " +
+                                std::to_string(asked.job.ranks_per_node) + " ranks",
+                       .subtitle = "simulated",
+                       .axis = "time over that of Plait's plan; above 1 Plait is faster",
+                       .scale = "size"};
+  for (const SimulatedRow& row : rows) {
+    const auto known = std::ranges::find(picture.panels, name(row.collective), &ScalePanel::title);
+    const bool is_new = known == picture.panels.end();
+    if (is_new) picture.panels.push_back({.title = std::string(name(row.collective))});
+    ScalePanel& panel = is_new ? picture.panels.back() : *known;
+    if (is_new)
+      for (const std::string& selector : asked.selectors) panel.curves.push_back({.name = selector});
+    for (ScaleCurve& curve : panel.curves)
+      curve.values.push_back(row.plait.seconds > 0 ? row.host.at(curve.name).seconds / row.plait.seconds : 0);
+    if (picture.panels.size() > 1) continue;
+    picture.nodes.push_back(static_cast<int>(row.bytes));
+    picture.marks.push_back(format_bytes(row.bytes));
+  }
+  return picture;
 }
 
 Json to_json(const Asked& asked, const std::vector<SimulatedRow>& rows) {
@@ -290,10 +340,18 @@ Json to_json(const Asked& asked, const std::vector<SimulatedRow>& rows) {
   for (const SimulatedRow& row : rows) {
     Json one = {{"collective", std::string(name(row.collective))},
                 {"bytes", row.bytes},
-                {"seconds", row.host},
+                {"seconds", Json::object()},
+                {"global_bytes", Json::object()},
                 {"least_seconds", least_seconds(row.collective, row.bytes, asked.job, asked.platform)},
                 {"plan", row.plan}};
-    if (row.plait > 0) one["seconds"]["plait"] = row.plait;
+    for (const auto& [selector, found] : row.host) {
+      one["seconds"][selector] = found.seconds;
+      one["global_bytes"][selector] = found.global_bytes;
+    }
+    if (row.plait.seconds > 0) {
+      one["seconds"]["plait"] = row.plait.seconds;
+      one["global_bytes"]["plait"] = row.plait.global_bytes;
+    }
     if (!row.problem.empty()) one["problem"] = row.problem;
     json["rows"].push_back(std::move(one));
   }
@@ -311,7 +369,10 @@ void add_collective_simulation(CommandLine line, CollectiveSimulationOptions& op
   line.option("--sizes", options.sizes,
               "bytes of the vector, of all ranks together (allgather, reduce_scatter_block), of a pair (alltoall)")
       .shows_default();
-  line.option("--selectors", options.selectors, "whose algorithms to simulate beside Plait's plans").shows_default();
+  line.option("--selectors", options.selectors,
+              "whose algorithms to simulate beside Plait's plans: also binomial, trees")
+      .shows_default();
+  line.option("--svg", options.svg, "draw the others' times over Plait's into this file");
   line.flag("--json", options.json, "print JSON");
 }
 
@@ -319,12 +380,16 @@ Result<int> simulate_collective(const CollectiveSimulationOptions& options) {
   const Result<Asked> asked = read(options);
   if (!asked.ok()) return asked.status();
   const Result<std::vector<SimulatedRow>> rows = simulate(*asked, options);
+  end_notes();
   if (!rows.ok()) return rows.status();
+  if (!options.svg.empty())
+    if (const Status written = replace_file(options.svg, scale_svg(picture(*asked, *rows))); !written.ok())
+      return Status(written.code(), "--svg " + written.message());
   if (options.json)
     std::cout << to_json(*asked, *rows).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   else
     print(*asked, *rows);
-  return std::ranges::any_of(*rows, [](const SimulatedRow& row) { return row.plait <= 0; }) ? 1 : 0;
+  return std::ranges::any_of(*rows, [](const SimulatedRow& row) { return row.plait.seconds <= 0; }) ? 1 : 0;
 }
 
 }  // namespace plait::tuner

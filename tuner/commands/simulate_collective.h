@@ -13,7 +13,7 @@ namespace plait::tuner {
 struct CollectiveSimulationOptions {
   std::string platform = "fat-tree";
   std::string collectives = "allreduce,bcast,reduce,allgather,reduce_scatter_block,alltoall", sizes = "8,64K,1M";
-  std::string selectors = "ompi,mpich,mvapich2,impi";
+  std::string selectors = "ompi,mpich,mvapich2,impi", svg;
   int nodes = 64, ranks_per_node = 1;
   bool json = false;
 };

@@ -58,9 +58,12 @@ class PanelDrawing {
       const double value = most_ * mark / 4, y = y_of(value);
       text += line(left_, y, left_ + wide, y) + element_text(left_ - 6, y + 4, number(value), "n", "end");
     }
-    for (const int nodes : picture_.nodes)
-      text += element_text(x_of(nodes), top_ + high + 16, std::to_string(nodes), "n", "middle");
-    text += element_text(left_ + wide / 2, top_ + high + 32, "nodes", "n", "middle");
+    for (std::size_t i = 0; i < picture_.nodes.size(); ++i) {
+      const int nodes = picture_.nodes[i];
+      const std::string mark = picture_.marks.empty() ? std::to_string(nodes) : picture_.marks[i];
+      text += element_text(x_of(nodes), top_ + high + 16, mark, "n", "middle");
+    }
+    text += element_text(left_ + wide / 2, top_ + high + 32, picture_.scale, "n", "middle");
     for (std::size_t curve = 0; curve < panel_.curves.size(); ++curve) text += curve_of(curve);
     return text;
   }

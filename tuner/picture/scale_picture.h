@@ -1,4 +1,4 @@
-// Curves over the number of nodes as a picture. Pure.
+// Curves over the number of nodes, or over another number that grows by factors, as a picture. Pure.
 #pragma once
 
 #include <string>
@@ -8,16 +8,18 @@ namespace plait::tuner {
 
 struct ScaleCurve {
   std::string name;
-  std::vector<double> values;  // by node count; 0 and more
+  std::vector<double> values = {};  // by number of nodes; 0 and more
 };
 struct ScalePanel {
   std::string title;
-  std::vector<ScaleCurve> curves;  // the same names in every panel
+  std::vector<ScaleCurve> curves = {};  // the same names in every panel
 };
 struct ScalePicture {
-  std::string title, subtitle, axis;  // what the values are
-  std::vector<int> nodes;             // ascending; the axis is logarithmic
-  std::vector<ScalePanel> panels;     // side by side, two a row
+  std::string title, subtitle, axis;    // what the values are
+  std::string scale = "nodes";          // what the numbers below them are
+  std::vector<int> nodes = {};          // ascending; the axis is logarithmic
+  std::vector<std::string> marks = {};  // how they are written; none: as numbers
+  std::vector<ScalePanel> panels = {};  // side by side, two a row
 };
 
 // An SVG document (XML 1.0, UTF-8) that needs nothing else. Texts are escaped.

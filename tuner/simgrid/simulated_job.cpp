@@ -3,7 +3,7 @@
 // simulated time. `plait simulate collective` runs this and reads what rank 0 prints: a line of JSON a row.
 //
 //   simulated_job --collectives allreduce,bcast --sizes 8,1048576 --ranks-per-node 16 [--nodes-per-switch 16]
-//                 --machine FILE [--only host|plait]
+//                 --machine FILE [--only host|plait] [--topology fat-tree --nodes 4096]
 //
 // Bytes are: of the vector (bcast, reduce, allreduce), of all ranks' together (allgather, reduce_scatter_block), of one
 // pair's message (alltoall). All ranks are actors of one process; they share what rank 0 has planned.
@@ -26,6 +26,7 @@
 #include "core/units.h"
 #include "plan/choose/candidate.h"
 #include "plan/choose/planner.h"
+#include "tuner/simgrid/global_links.h"
 #include "tuner/simgrid/schedule_player.h"
 #include "tuner/text/layer.h"
 #include "tuner/text/words.h"
@@ -34,8 +35,8 @@ namespace plait::tuner {
 namespace {
 
 struct Settings {
-  std::string collectives = "allreduce", sizes = "8,1M", machine, only;
-  int ranks_per_node = 1, nodes_per_switch = 0;
+  std::string collectives = "allreduce", sizes = "8,1M", machine, only, topology = "flat";
+  int ranks_per_node = 1, nodes_per_switch = 0, nodes = 0;
 };
 
 // A call of so many bytes, and what it needs of memory.
@@ -110,22 +111,34 @@ void run_host(const Row& row, std::byte* sent, std::byte* received) {
   }
 }
 
-// Simulated seconds of the slowest rank, all having begun at one time; the second of two runs.
+struct Timed {
+  double seconds = 0, global_bytes = 0;  // of the slowest rank; over the links of rank 0's `links`
+};
+
+// Sleeps in simulated time.
+void sleep_until(double end_s) {
+  if (const double left_s = end_s - MPI_Wtime(); left_s > 0) smpi_usleep(static_cast<useconds_t>(left_s * 1e6));
+}
+
+// All having begun at one time; the second of two runs. What goes over the links is counted before anybody speaks of
+// the run's end.
 template <class Run>
-double timed(Run&& run) {
-  constexpr double pause_s = 0.01;
-  double seconds = 0;
+Timed timed(const GlobalLinks& links, Run&& run) {
+  constexpr double pause_s = 0.01, silence_s = 20;
+  Timed found;
   for (int round = 0; round < 2; ++round) {
     double begin = MPI_Wtime(), latest = 0;
     MPI_Allreduce(&begin, &latest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     latest += pause_s;
-    smpi_usleep(static_cast<useconds_t>((latest - MPI_Wtime()) * 1e6));
-    const double from = MPI_Wtime();
+    sleep_until(latest);
+    const double from = MPI_Wtime(), before = links.bytes();
     run();
     double mine = MPI_Wtime() - from;
-    MPI_Allreduce(&mine, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    sleep_until(latest + silence_s);
+    found.global_bytes = links.bytes() - before;
+    MPI_Allreduce(&mine, &found.seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   }
-  return seconds;
+  return found;
 }
 
 // ---- Plans ----
@@ -207,7 +220,7 @@ const Shared& share(const Shared* own) {
 
 // ---- The job ----
 
-nlohmann::json measure_plait(const Row& row, const System& system, int rank) {
+nlohmann::json measure_plait(const Row& row, const System& system, const GlobalLinks& links, int rank) {
   nlohmann::json line;
   SharedPlan found;
   if (rank == 0) found = plan_for(row.call, system);
@@ -226,17 +239,22 @@ nlohmann::json measure_plait(const Row& row, const System& system, int rank) {
   const SharedBlock sent(longest), received(longest);
   SchedulePlayer player(schedule, {.sent = sent.data(), .received = received.data()});
   Status status;
-  line["plait"] = timed([&] { status = player.play(); });
+  const Timed found_time = timed(links, [&] { status = player.play(); });
+  line["plait"] = found_time.seconds;
+  line["global_bytes"] = found_time.global_bytes;
   if (!status.ok()) line["problem"] = status.message();
   return line;
 }
 
-nlohmann::json measure(const Row& row, const Settings& settings, const System& system, int rank) {
+nlohmann::json measure(const Row& row, const Settings& settings, const System& system, const GlobalLinks& links,
+                       int rank) {
   nlohmann::json line;
-  if (settings.only != "host") line = measure_plait(row, system, rank);
+  if (settings.only != "host") line = measure_plait(row, system, links, rank);
   if (settings.only != "plait") {
     const SharedBlock sent(row.sent), received(row.received);
-    line["host"] = timed([&] { run_host(row, sent.data(), received.data()); });
+    const Timed found = timed(links, [&] { run_host(row, sent.data(), received.data()); });
+    line["host"] = found.seconds;
+    line["host_global_bytes"] = found.global_bytes;
   }
   MPI_Barrier(MPI_COMM_WORLD);
   return line;
@@ -263,13 +281,16 @@ int run(const Settings& settings, int rank, int ranks) {
     own = System{std::move(hierarchy), *machine, std::move(routes)};
   }
   const System& system = share(rank == 0 ? &*own : nullptr);
+  const std::optional<Topology> topology = topology_named(settings.topology);
+  if (!topology) return fail("--topology " + settings.topology + ": expected flat, fat-tree, dragonfly or torus");
+  const GlobalLinks links = rank == 0 ? GlobalLinks(*topology, settings.nodes) : GlobalLinks();
   for (const std::string& name : split(settings.collectives, ',')) {
     const std::optional<Collective> collective = collective_named(name);
     for (const std::string& size : split(settings.sizes, ',')) {
       const Result<std::size_t> bytes = parse_bytes(size);
       const std::optional<Row> row = collective && bytes.ok() ? row_of(*collective, *bytes, ranks) : std::nullopt;
       if (!row) return fail("'" + name + "' of '" + size + "' cannot be simulated");
-      nlohmann::json line = measure(*row, settings, system, rank);
+      nlohmann::json line = measure(*row, settings, system, links, rank);
       line["collective"] = name;
       line["bytes"] = *bytes;
       if (rank == 0) {
@@ -293,6 +314,8 @@ int main(int argc, char** argv) {
   app.add_option("--only", settings.only)->check(CLI::IsMember({"host", "plait"}));
   app.add_option("--ranks-per-node", settings.ranks_per_node)->check(CLI::PositiveNumber);
   app.add_option("--nodes-per-switch", settings.nodes_per_switch)->check(CLI::NonNegativeNumber);
+  app.add_option("--topology", settings.topology);
+  app.add_option("--nodes", settings.nodes);
   CLI11_PARSE(app, argc, argv);
   MPI_Init(&argc, &argv);
   int rank = 0, ranks = 1;

@@ -1,6 +1,7 @@
 #include "tuner/text/platform.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -76,6 +77,7 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
   };
   platform.far_latency_s = 2 * platform.link_latency_s;
   if (topology == "FAT_TREE") {
+    platform.topology = Topology::fat_tree;
     if (!shaped({1, 2, 2, 2}) || parts[0][0] != 2)
       return refused("topo_parameters: \"" + parameters +
                      "\": expected a tree of two levels, such as 2;32,128;1,16;1,1");
@@ -83,6 +85,7 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
     platform.group_rate = platform.link_rate * parts[2][1] * parts[3][1];
     platform.far_latency_s = 4 * platform.link_latency_s;
   } else if (topology == "DRAGONFLY") {
+    platform.topology = Topology::dragonfly;
     if (!shaped({2, 2, 2, 1}))
       return refused("topo_parameters: \"" + parameters +
                      "\": expected groups, chassis, routers and nodes, such as 65,1;4,1;16,1;1");
@@ -90,6 +93,7 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
     platform.group_rate = platform.link_rate * parts[0][1] * std::max(parts[0][0] - 1, 1);
     platform.far_latency_s = 7 * platform.link_latency_s;  // to the node's router and from it, two within each group
   } else if (topology == "TORUS") {
+    platform.topology = Topology::torus;
     if (parts.size() != 1)
       return refused("topo_parameters: \"" + parameters + "\": expected lengths, such as 16,16,16");
     platform.group = parts[0][0];
@@ -103,7 +107,17 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
   return {};
 }
 
+constexpr std::array<std::string_view, 4> topology_names = {"flat", "fat-tree", "dragonfly", "torus"};
+
 }  // namespace
+
+std::string_view name(Topology topology) { return topology_names[static_cast<std::size_t>(topology)]; }
+
+std::optional<Topology> topology_named(std::string_view name) {
+  const auto found = std::ranges::find(topology_names, name);
+  if (found == topology_names.end()) return std::nullopt;
+  return static_cast<Topology>(found - topology_names.begin());
+}
 
 Result<Platform> read_platform(std::string_view text) {
   const std::size_t begin = text.find("<cluster");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,8 +14,11 @@
 
 namespace plait::tuner {
 
+enum class Topology : std::uint8_t { flat, fat_tree, dragonfly, torus };
+
 // Of equal nodes behind one kind of links.
 struct Platform {
+  Topology topology = Topology::flat;
   std::string id;      // "fat-tree"
   std::string prefix;  // of a node's name: "node-"
   std::string suffix;  // behind its number
@@ -32,6 +36,10 @@ struct Platform {
 
   std::string node_name(int node) const { return prefix + std::to_string(first + node) + suffix; }
 };
+
+// "fat-tree"
+std::string_view name(Topology topology);
+std::optional<Topology> topology_named(std::string_view name);
 
 // The cluster of a platform file (SimGrid's DTD 4.1), which must have one, of FAT_TREE with two levels, DRAGONFLY,
 // TORUS or no topology. Fails (invalid) with what is wrong with it.

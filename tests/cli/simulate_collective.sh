@@ -1,0 +1,43 @@
+#!/bin/sh
+# plait simulate collective from a user's side: a small job on each machine that is shipped, what it prints and writes, and bad input.
+# usage: simulate_collective.sh PLAIT
+plait=$1
+. "$(dirname "$0")/common.sh"
+
+[ -e "$(dirname "$plait")/plait-simgrid" ] || { echo "plait-simgrid is not built"; exit 1; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# Every row has times of both, is no faster than the network lets it be, and the bytes that cross between groups are counted.
+cat >"$folder/check.py" <<'END'
+import json, sys
+table = json.load(open(sys.argv[1]))
+assert table["nodes"] == int(sys.argv[2]) and table["ranks_per_node"] == 2, table
+assert len(table["rows"]) == 12, len(table["rows"])
+for row in table["rows"]:
+    assert "problem" not in row, row
+    for who in ("ompi", "mpich", "plait"):
+        assert row["seconds"][who] > 0, row
+        assert row["seconds"][who] >= 0.999 * row["least_seconds"], (who, row)
+    if row["bytes"] >= 65536: assert row["global_bytes"]["plait"] > 0.5 * row["bytes"] / table["nodes"], row
+END
+for platform in fat-tree:40 dragonfly:80 torus:32; do
+  nodes=${platform#*:}
+  "$plait" simulate collective --platform "${platform%:*}" --nodes "$nodes" --ppn 2 --sizes 8,64K --selectors ompi,mpich \
+    --json --svg "$folder/picture.svg" >"$folder/table.json" 2>"$folder/errors" || fail "$platform: $(cat "$folder/errors")"
+  python3 "$folder/check.py" "$folder/table.json" "$nodes" 2>"$folder/errors" || fail "$platform: $(cat "$folder/errors")"
+  [ -s "$folder/errors" ] && fail "$platform: $(cat "$folder/errors")"
+  python3 -c "import xml.dom.minidom as x; x.parse('$folder/picture.svg')" || fail "$platform: the picture is no XML"
+done
+prints "Geometric mean of best / Plait" "$plait" simulate collective --platform torus --nodes 4 --collectives bcast --sizes 1K
+
+refused "expected fat-tree, dragonfly, torus or a file" "$plait" simulate collective --platform "$folder/none.xml"
+refused "has 4096" "$plait" simulate collective --nodes 5000
+refused "2 to 65536 ranks" "$plait" simulate collective --nodes 1 --ppn 1
+refused "expected some of ompi" "$plait" simulate collective --selectors lam
+refused "expected some of allreduce" "$plait" simulate collective --collectives scan
+printf '<cluster id="x"/>' >"$folder/broken.xml"
+refused "radical" "$plait" simulate collective --platform "$folder/broken.xml"
+
+[ "$failures" -eq 0 ] && echo "ok"
+exit "$((failures > 0))"

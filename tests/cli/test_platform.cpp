@@ -1,0 +1,93 @@
+// The machines of plait simulate collective: what is read of SimGrid's files, and the least times that follow.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/file.h"
+#include "tuner/text/platform.h"
+
+namespace plait::tuner {
+namespace {
+
+std::string cluster(const std::string& topology) {
+  return "<platform version=\"4.1\"><cluster id=\"lab\" prefix=\"n\" suffix=\".lab\" radical=\"2-65\" speed=\"1Gf\" "
+         "bw=\"10GBps\" lat=\"100ns\" loopback_bw=\"20GBps\" loopback_lat=\"50ns\" " +
+         topology + "/></platform>";
+}
+
+Platform shipped(const std::string& name) {
+  const Result<std::string> text = read_file(std::string(PLAIT_PLATFORMS) + "/" + name + ".xml", std::size_t{1} << 20);
+  const Result<Platform> platform = text.ok() ? read_platform(*text) : text.status();
+  EXPECT_TRUE(platform.ok()) << platform.status().message();
+  return platform.ok() ? *platform : Platform();
+}
+
+TEST(Platform, ReadsWhatPlaitShips) {
+  const Platform tree = shipped("fat-tree"), dragonfly = shipped("dragonfly"), torus = shipped("torus");
+  EXPECT_EQ(tree.topology, Topology::fat_tree);
+  EXPECT_EQ(tree.nodes, 4096);
+  EXPECT_EQ(tree.group, 32);
+  EXPECT_DOUBLE_EQ(tree.group_rate, 16 * tree.link_rate);  // half of what its nodes can send
+  EXPECT_EQ(dragonfly.topology, Topology::dragonfly);
+  EXPECT_EQ(dragonfly.nodes, 4160);
+  EXPECT_EQ(dragonfly.group, 64);
+  EXPECT_EQ(torus.topology, Topology::torus);
+  EXPECT_EQ(torus.nodes, 4096);
+  EXPECT_EQ(torus.group, 16);
+}
+
+TEST(Platform, ReadsNamesAndUnits) {
+  const Result<Platform> platform = read_platform(cluster("topology=\"FAT_TREE\" topo_parameters=\"2;8,8;1,4;1,1\""));
+  ASSERT_TRUE(platform.ok()) << platform.status().message();
+  EXPECT_EQ(platform->nodes, 64);
+  EXPECT_EQ(platform->node_name(0), "n2.lab");
+  EXPECT_EQ(platform->node_name(63), "n65.lab");
+  EXPECT_DOUBLE_EQ(platform->link_rate, 10e9);
+  EXPECT_DOUBLE_EQ(platform->near_latency_s, 50e-9);
+  EXPECT_EQ(platform->group, 8);
+}
+
+TEST(Platform, SaysWhatIsWrong) {
+  const auto wrong = [](const std::string& text) {
+    const Result<Platform> platform = read_platform(text);
+    return platform.ok() ? "nothing" : platform.status().message();
+  };
+  EXPECT_NE(wrong("").find("expected a file with one <cluster>"), std::string::npos);
+  EXPECT_NE(wrong(cluster("") + cluster("")).find("more than one"), std::string::npos);
+  EXPECT_NE(wrong(cluster("topology=\"HYPERCUBE\"")).find("expected FAT_TREE"), std::string::npos);
+  EXPECT_NE(wrong(cluster("topology=\"FAT_TREE\" topo_parameters=\"3;4,4,4;1,4,4;1,1,1\"")).find("two levels"),
+            std::string::npos);
+  EXPECT_NE(wrong(cluster("topology=\"TORUS\" topo_parameters=\"4,-4,4\"")).find("positive"), std::string::npos);
+}
+
+// A card that all must pass through, then links of groups that are the narrower way.
+TEST(Platform, LeavesCollectivesALeastTime) {
+  Platform platform = shipped("fat-tree");
+  const double rate = platform.link_rate;
+  const PlatformJob within{.nodes = 32, .ranks_per_node = 4}, across{.nodes = 64, .ranks_per_node = 4};
+  EXPECT_DOUBLE_EQ(least_seconds(Collective::allreduce, 1 << 20, within, platform), 2.0 * 31 / 32 * (1 << 20) / rate);
+  EXPECT_DOUBLE_EQ(least_seconds(Collective::bcast, 1 << 20, within, platform), (1 << 20) / rate);
+  EXPECT_DOUBLE_EQ(least_seconds(Collective::allgather, 1 << 20, within, platform), 31.0 / 32 * (1 << 20) / rate);
+  EXPECT_DOUBLE_EQ(least_seconds(Collective::alltoall, 8, within, platform), 16.0 * 31 * 8 / rate);
+  // 128 ranks of a group have as many others, over half of their cards' rate.
+  EXPECT_DOUBLE_EQ(least_seconds(Collective::alltoall, 8, across, platform), 128.0 * 128 * 8 / (16 * rate));
+}
+
+TEST(Platform, ItsMachineHasALevelForGroups) {
+  const Platform platform = shipped("dragonfly");
+  const Machine machine = machine_of(platform);
+  ASSERT_EQ(machine.levels.size(), 3u);
+  EXPECT_EQ(machine.levels[0].name, "switch");
+  EXPECT_TRUE(machine.levels[0].network);
+  EXPECT_GT(machine.levels[0].latency, machine.levels[1].latency);
+  EXPECT_FALSE(machine.levels[2].network);
+}
+
+TEST(Platform, TopologiesHaveNames) {
+  for (const Topology topology : {Topology::flat, Topology::fat_tree, Topology::dragonfly, Topology::torus})
+    EXPECT_EQ(topology_named(name(topology)), topology);
+  EXPECT_FALSE(topology_named("hypercube").has_value());
+}
+
+}  // namespace
+}  // namespace plait::tuner
