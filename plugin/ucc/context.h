@@ -11,6 +11,7 @@
 #include "plugin/layer.h"
 #include "runtime/job/agreement.h"
 #include "runtime/progress/progress.h"
+#include "runtime/team/own_rails.h"
 
 namespace plait::plugin {
 
@@ -40,6 +41,7 @@ class UccContext {
   void report(const ucc_oob_coll_t& oob);
 
   Progress progress;  // of all of its teams
+  RailsOfRank rails;  // likewise
 
  private:
   class IntroducedWorld;
