@@ -46,6 +46,7 @@ class UccContext {
  private:
   class IntroducedWorld;
   void start();
+  void start_helper();
   void stay_off(const char* reason);
 
   const ProcessFacts facts_;
@@ -53,6 +54,7 @@ class UccContext {
   Attendance attendance_;
   std::unique_ptr<Agreement> agreement_;  // likewise
   bool takes_calls_ = false;
+  bool helped_ = false;  // a thread moves its operations on
 };
 
 }  // namespace plait::plugin

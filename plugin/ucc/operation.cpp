@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "plugin/ucc/arguments.h"
 #include "plugin/ucc/types.h"
@@ -64,6 +65,8 @@ ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
   try {
     const char* unfit = read_arguments(args, team_, request);
     if (averages && !has_average(averaged_)) unfit = reasons::undefined_operator;
+    sends_copy_ = unfit == nullptr && overwrites_what_it_sends(args);
+    if (sends_copy_) send_from_copy();
     if (team_.alone()) return prepare_alone(unfit);
     const Decision decision = prepare_operation(*this, Form::nonblocking, unfit);
     if (decision.what == Decision::What::run) return UCC_OK;
@@ -78,7 +81,22 @@ ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
 
 // An exchange of what lies in pieces, or in regions; nothing to be done where the data are in place.
 ucc_status_t UccOperation::prepare_alone(const char* unfit) {
-  return unfit == nullptr || unfit == reasons::in_place_exchange ? UCC_OK : UCC_ERR_NOT_SUPPORTED;
+  return unfit == nullptr ? UCC_OK : UCC_ERR_NOT_SUPPORTED;
+}
+
+void UccOperation::send_from_copy() {
+  std::size_t bytes = 0;
+  for (const Piece& piece : lists_.sends) bytes += piece.bytes;
+  sent_.resize(bytes);
+  std::byte* to = sent_.data();
+  for (Piece& piece : lists_.sends) piece.address = std::exchange(to, to + piece.bytes);
+}
+
+// What is sent lies where it will be received.
+void UccOperation::copy_sent() noexcept {
+  for (std::size_t rank = 0; rank < lists_.sends.size(); ++rank)
+    if (const Piece& piece = lists_.sends[rank]; piece.bytes > 0)
+      std::memcpy(piece.address, lists_.receives[rank].address, piece.bytes);
 }
 
 void UccOperation::post_alone() noexcept {
@@ -112,6 +130,7 @@ void UccOperation::post() noexcept {
   rewind();
   posted_ = true;
   idle_turns_ = 0;
+  if (sends_copy_) copy_sent();
   if (team_.alone()) return post_alone();
   begin_ns = reporting() ? monotonic_ns() : 0;
   team_.progress.hand_over(*this);

@@ -171,7 +171,6 @@ static int alltoall(struct work* work, int lists) {
   const size_t first = (size_t)work->place->rank * work->shape->count;
   fill(work->out, work->place->rank, work->all);
   if (lists) {
-    args.flags &= ~(uint64_t)UCC_COLL_ARGS_FLAG_IN_PLACE;
     args.src.info_v = info_v(work, work->in);
     args.dst.info_v = info_v(work, work->out);
   } else {
