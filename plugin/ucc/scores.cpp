@@ -39,10 +39,11 @@ std::string text_of(std::size_t bytes, std::size_t times) {
   return std::to_string(bytes * times);
 }
 
-// UCC's ranges have their last size as well.
+// UCC has neither end of a range that begins after another one.
 std::string range_text(plan::PayloadRange range, std::size_t times) {
   const bool endless = range.to == plan::HostRow::no_limit;
-  return text_of(range.from, times) + "-" + (endless ? "inf" : text_of(range.to - 1, times));
+  const std::size_t before = range.from > 0 ? range.from * times - 1 : 0;
+  return text_of(before, 1) + "-" + (endless ? "inf" : text_of(range.to, times));
 }
 
 }  // namespace
