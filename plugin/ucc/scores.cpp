@@ -4,10 +4,8 @@
 #include <cstddef>
 #include <limits>
 #include <string_view>
-#include <vector>
 
 #include "plan/choose/host_rows.h"
-#include "runtime/job/job.h"
 
 namespace plait::plugin {
 namespace {
@@ -48,26 +46,12 @@ std::string range_text(plan::PayloadRange range, std::size_t times) {
   return text_of(before, 1) + "-" + (endless ? "inf" : text_of(range.to, times));
 }
 
-// Measured against UCC's own layer (docs/ucc.md): between two ranks of a node a message of its own passes through the
-// segment, after a step that tells its length. How long they are UCC does not know beforehand.
-bool next_layer_is_faster(const plan::Planner& planner, Collective collective) {
-  const topo::Hierarchy& hierarchy = planner.hierarchy();
-  return collective == Collective::alltoallv && hierarchy.ranks() == 2 && hierarchy.nodes() == 1;
-}
-
-std::vector<plan::PayloadRange> ranges_of_host(const plan::Planner& planner, Collective collective) {
-  std::vector<plan::PayloadRange> ranges = planner.host_ranges(Form::nonblocking, collective);
-  if (runtime::job().config.host_when_faster && next_layer_is_faster(planner, collective))
-    ranges.push_back({0, plan::HostRow::no_limit});
-  return ranges;
-}
-
 }  // namespace
 
 std::string scores_of_host(const plan::Planner& planner, int score) {
   std::string text;
   for (const Named& one : names)
-    for (const plan::PayloadRange range : ranges_of_host(planner, one.collective)) {
+    for (const plan::PayloadRange range : planner.host_ranges(Form::nonblocking, one.collective)) {
       const bool all_sizes = range.from == 0 && range.to == plan::HostRow::no_limit;
       if (range.to <= range.from || (one.size == Size::none && !all_sizes)) continue;
       const std::size_t times = one.size == Size::all_parts ? static_cast<std::size_t>(planner.hierarchy().ranks()) : 1;
