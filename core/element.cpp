@@ -28,6 +28,8 @@ constexpr auto properties = std::to_array<Properties>({
     {"u16", 2},
     {"u32", 4},
     {"u64", 8},
+    {"f16", 2},
+    {"bf16", 2},
     {"f32", 4},
     {"f64", 8},
     {"f80", sizeof(long double)},

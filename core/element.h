@@ -12,6 +12,7 @@ namespace plait {
 enum class Element : std::uint8_t {
   i8, i16, i32, i64,
   u8, u16, u32, u64,
+  f16 /* IEEE's half */, bf16 /* the upper half of an f32 */,
   f32, f64, f80 /* long double */, f128 /* __float128, Fortran REAL*16 */,
   c32 /* complex of two f32 */, c64, c80, c128,
   bool8,                                      // C and C++ bool

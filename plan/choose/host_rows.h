@@ -52,6 +52,10 @@ struct HostRow {
   const char* reason = reasons::host_is_faster;
   bool always = false;  // with PLAIT_HOST=0 as well, and before the ranks know where they are
 
+  // Whether it says something of calls of that kind, by their size.
+  bool is_of(Form form, Collective collective) const {
+    return of != Of::message && has(collectives, collective) && has(forms, form);
+  }
   bool holds(std::size_t bytes) const { return from <= bytes && (bytes < to || to == no_limit); }
 };
 
@@ -87,6 +91,7 @@ class HostSizes {
   HostSizes() = default;  // none
   HostSizes(const HostEntries& entries, Ranks ranks, bool host_when_faster);
 
+  std::span<const HostRow> rows() const { return rows_; }
   // Whether row() may find one: a glance, for the sake of short calls.
   bool any(Form form, Collective collective) const { return has(asked_[static_cast<std::size_t>(form)], collective); }
   // By which row a call is the host's, but for those below; nullptr: by none.

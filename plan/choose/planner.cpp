@@ -212,6 +212,7 @@ struct Planner::Implementation {
   Choice choose(const Call& call);
   Choice choose(const Call& call, std::string_view rival);
   std::vector<std::string> rivals(const Call& call);
+  std::vector<PayloadRange> host_ranges(Form form, Collective collective) const;
   double saved_by_table(const Call& call) const;
   Decision& decide(const Call& call);
   const ReadyPlan* first_proven(const Call& call, const std::vector<Candidate>& candidates);
@@ -271,6 +272,28 @@ std::vector<std::string> Planner::Implementation::rivals(const Call& call) {
   for (const Candidate& candidate : decision.candidates)
     if (std::ranges::find(names, candidate.name) == names.end()) names.push_back(candidate.name);
   return names;
+}
+
+std::vector<PayloadRange> Planner::Implementation::host_ranges(Form form, Collective collective) const {
+  const bool forced = !options.forced_plan.empty() && planned(collective);
+  const TunedCollective* entry = nullptr;
+  if (tuned != nullptr && !forced)
+    for (const TunedCollective& one : tuned->collectives)
+      if (one.collective == collective) entry = &one;
+  std::vector<PayloadRange> ranges;
+  if (entry != nullptr && options.host_when_faster)
+    for (const TunedRange& range : entry->ranges)
+      if (range.plan == host_plan) ranges.push_back({range.from, range.to});
+  const bool plans_go_first = forced || entry != nullptr;
+  for (const HostRow& row : host_sizes.rows()) {
+    const bool behind_plans = planned(collective) && row.forms == every_form;
+    if (!row.is_of(form, collective) || (behind_plans && plans_go_first)) continue;
+    const std::size_t parts =
+        row.of == HostRow::Of::all_ranks && counts_parts(collective) ? static_cast<std::size_t>(hierarchy.ranks()) : 1;
+    const auto part = [&](std::size_t bytes) { return bytes / parts + (bytes % parts != 0 ? 1 : 0); };
+    ranges.push_back({part(row.from), row.to == HostRow::no_limit ? row.to : part(row.to)});
+  }
+  return ranges;
 }
 
 double Planner::Implementation::saved_by_table(const Call& call) const {
@@ -422,5 +445,9 @@ const Hierarchy& Planner::hierarchy() const { return implementation_->hierarchy;
 const Routes& Planner::routes() const { return *implementation_->options.routes; }
 const Machine& Planner::machine() const { return implementation_->options.machine; }
 const HostSizes& Planner::host_sizes() const { return implementation_->host_sizes; }
+
+std::vector<PayloadRange> Planner::host_ranges(Form form, Collective collective) const {
+  return implementation_->host_ranges(form, collective);
+}
 
 }  // namespace plait::plan

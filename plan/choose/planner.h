@@ -50,7 +50,7 @@ struct PlannerOptions {
   std::shared_ptr<const TuningTable> table = {};
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   bool host_when_faster = true;
-  bool warns = true;  // tells the user of a forced plan that does not exist; one process of a job should
+  bool warns = true;    // tells the user of a forced plan that does not exist; one process of a job should
   bool staged = false;  // as in CandidateContext
   std::optional<Routes> routes = {};  // between the ranks; none: usual_routes()
   int rails = 0;                      // of the network, where plans may be bound to them
@@ -63,6 +63,12 @@ struct ReadyPlan {
   std::string name;  // "RD.2(chain) AR.1(ring) BC.2(chain) x8"
   Semantics semantics;
   Schedule schedule;
+};
+
+// Payloads from <= bytes < to; HostRow::no_limit: without an end.
+struct PayloadRange {
+  std::size_t from = 0, to = 0;
+  bool operator==(const PayloadRange&) const = default;
 };
 
 // What to do with a call. `plan` is null when the host should have it; then `reason` says why.
@@ -125,6 +131,9 @@ class Planner {
   const Routes& routes() const;
   const Machine& machine() const;
   const HostSizes& host_sizes() const;  // what else is the host's
+  // Which payloads of posted or blocking calls are the host's, by the table or by a row, as far as their size says; may
+  // overlap. For whoever asks before there is a call.
+  std::vector<PayloadRange> host_ranges(Form form, Collective collective) const;
 
  private:
   struct Implementation;

@@ -103,8 +103,8 @@ const char* read_alltoall(const ucc_coll_args_t& args, const Communicator& commu
 }
 
 const char* read_alltoallv(const ucc_coll_args_t& args, const Communicator& communicator, Request& request) {
-  if (in_place_said(args)) return reasons::in_place_exchange;
-  return prepare_exchange(communicator, request, pieces_of(args, args.src.info_v), pieces_of(args, args.dst.info_v));
+  const auto& from = in_place_said(args) ? args.dst.info_v : args.src.info_v;
+  return prepare_exchange(communicator, request, pieces_of(args, from), pieces_of(args, args.dst.info_v));
 }
 
 const char* read_gatherv(const ucc_coll_args_t& args, const Communicator& communicator, Request& request) {
@@ -189,6 +189,10 @@ std::optional<Collective> collective_of(ucc_coll_type_t type) {
     default:
       return {};
   }
+}
+
+bool overwrites_what_it_sends(const ucc_coll_args_t& args) {
+  return args.coll_type == UCC_COLL_TYPE_ALLTOALLV && in_place_said(args);
 }
 
 bool combines(ucc_coll_type_t type) {

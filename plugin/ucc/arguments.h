@@ -15,6 +15,8 @@ namespace plait::plugin {
 std::optional<Collective> collective_of(ucc_coll_type_t type);
 
 bool combines(ucc_coll_type_t type);
+// Pieces in place, which are sent and received in any order: to be sent from elsewhere.
+bool overwrites_what_it_sends(const ucc_coll_args_t& args);
 // Of a collective that combines elements: their type.
 ucc_datatype_t combined_type(const ucc_coll_args_t& args, int rank);
 

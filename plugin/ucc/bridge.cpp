@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "plugin/ucc/context.h"
 #include "plugin/ucc/operation.h"
+#include "plugin/ucc/scores.h"
 #include "plugin/ucc/team.h"
 
 namespace plait::plugin {
@@ -112,6 +113,17 @@ plait_ucc_team* plait_ucc_make_team(plait_ucc_context* context, const ucc_oob_co
 ucc_status_t plait_ucc_connect(plait_ucc_team* team) {
   if (!of(team).turn()) return UCC_INPROGRESS;
   return of(team).takes_calls() ? UCC_OK : UCC_ERR_NOT_SUPPORTED;
+}
+
+char* plait_ucc_scores(const plait_ucc_team* team, int score) {
+  const auto& ours = *reinterpret_cast<const plait::plugin::UccTeam*>(team);
+  if (ours.team == nullptr) return nullptr;
+  try {
+    const std::string text = plait::plugin::scores_of_host(ours.team->planner, score);
+    return text.empty() ? nullptr : strdup(text.c_str());
+  } catch (const std::exception&) {  // UCC asks for each call, then
+    return nullptr;
+  }
 }
 
 void plait_ucc_destroy_team(plait_ucc_team* team) { delete &of(team); }

@@ -50,6 +50,9 @@ typedef struct plait_ucc_team plait_ucc_team;
 plait_ucc_team* plait_ucc_make_team(plait_ucc_context* context, const ucc_oob_coll_t* oob, int rank, int ranks);
 /* UCC_INPROGRESS until its ranks are connected, or are not (UCC_ERR_NOT_SUPPORTED). Does not block. */
 ucc_status_t plait_ucc_connect(plait_ucc_team* team);
+/* Of one that is connected, in the words of UCC_TL_PLAIT_TUNE, with the score for what is another one's; to be freed.
+ * NULL: nothing is. */
+char* plait_ucc_scores(const plait_ucc_team* team, int score);
 void plait_ucc_destroy_team(plait_ucc_team* team);
 
 /* ---- A collective, used again and again ---- */

@@ -43,6 +43,9 @@ struct plait_team {
    UCC_COLL_TYPE_GATHERV | UCC_COLL_TYPE_REDUCE | UCC_COLL_TYPE_REDUCE_SCATTER | UCC_COLL_TYPE_REDUCE_SCATTERV | \
    UCC_COLL_TYPE_SCATTER | UCC_COLL_TYPE_SCATTERV)
 
+/* Of what the tuning table or a row of plan/choose leaves to the next one, which then is asked first. */
+enum { plait_ucc_host_score = 1 };
+
 /* Among UCC's transport layers: above those that work on host memory (ucp has 10), below those of one kind of hardware
  * that are meant to go first where they are. UCC_TL_PLAIT_TUNE changes it by collective, size and kind of memory. */
 enum { plait_ucc_score = 55, plait_ucc_fewest_ranks = 1 };

@@ -18,6 +18,7 @@
 #include "runtime/execution/caller.h"
 #include "runtime/job/job.h"
 #include "runtime/job/world.h"
+#include "runtime/progress/progress_thread.h"
 #include "runtime/report/job_report.h"
 #include "runtime/report/trace_file.h"
 #include "tl/shm/doorbell.h"
@@ -96,6 +97,7 @@ UccContext::UccContext(const ProcessFacts& facts, const std::vector<std::string>
 }
 
 UccContext::~UccContext() {
+  if (helped_) stop_progress_thread();
   const std::scoped_lock lock(process.guard);
   --process.contexts;
 }
@@ -109,18 +111,27 @@ void UccContext::stay_off(const char* reason) {
   if (facts_.rank == 0) warn(reason);
 }
 
+// One a process: where ranks are threads of one, it is the first one's. Some callers never end their context.
+void UccContext::start_helper() {
+  start_progress_thread(progress, job().config);
+  helped_ = true;
+  static_cast<void>(std::atexit(stop_progress_thread));
+}
+
 // Once for the process: what its calls stand on.
 void UccContext::start() {
   agreement_->agree();
   process.introduction = agreement_->introduction();
-  runtime::detail::job = agreement_->take().release();
+  std::unique_ptr<Job> made = agreement_->take();
+  made->helped = made->config.progress == "thread";
+  if (made->helped) runtime::detail::threaded.store(true, std::memory_order_relaxed);
+  runtime::detail::job = made.release();
   install_caller(ucc_caller());
   const bool off = *job().off_reason != '\0';
   runtime::detail::reporting.store(job().reporting, std::memory_order_relaxed);
   runtime::detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
   takes_calls_ = !off;
-  if (job().config.progress == "thread" && job().first_rank)
-    warn("PLAIT_PROGRESS=thread is of MPI's bindings: UCC's progress moves collectives on");
+  if (!off && job().helped) start_helper();
   if (job().reporting && job().first_rank && facts_.exchanges && std::atexit(report_late) == 0)
     process.reported_ranks = facts_.ranks;
   agreement_.reset();

@@ -11,6 +11,7 @@
 #include "plugin/layer.h"
 #include "runtime/job/agreement.h"
 #include "runtime/progress/progress.h"
+#include "runtime/team/own_rails.h"
 
 namespace plait::plugin {
 
@@ -40,10 +41,12 @@ class UccContext {
   void report(const ucc_oob_coll_t& oob);
 
   Progress progress;  // of all of its teams
+  RailsOfRank rails;  // likewise
 
  private:
   class IntroducedWorld;
   void start();
+  void start_helper();
   void stay_off(const char* reason);
 
   const ProcessFacts facts_;
@@ -51,6 +54,7 @@ class UccContext {
   Attendance attendance_;
   std::unique_ptr<Agreement> agreement_;  // likewise
   bool takes_calls_ = false;
+  bool helped_ = false;  // a thread moves its operations on
 };
 
 }  // namespace plait::plugin

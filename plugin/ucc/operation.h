@@ -4,6 +4,8 @@
 #include <ucc/api/ucc.h>
 
 #include <atomic>
+#include <cstddef>
+#include <vector>
 
 #include "plugin/layer.h"
 #include "plugin/ucc/team.h"
@@ -29,11 +31,15 @@ class UccOperation final : public Operation {
   void post_alone() noexcept;
   void rest() noexcept;
   void note_left(const Request& request, const char* why) noexcept;
+  void send_from_copy();
+  void copy_sent() noexcept;
   void rewind();
 
   UccTeam& team_;
   Lists lists_;
   ucc_datatype_t averaged_ = 0;  // of a UCC_OP_AVG; 0: it is none
+  std::vector<std::byte> sent_;  // of pieces in place, as they were before
+  bool sends_copy_ = false;
   std::uint32_t idle_turns_ = 0;
   bool posted_ = false;
   std::atomic<bool> told_{false};

@@ -30,7 +30,7 @@ void withdraw_from(Gathering& gathering) noexcept {
 }  // namespace
 
 UccTeam::UccTeam(UccContext& context, const ucc_oob_coll_t& oob, int own_rank, int all_ranks)
-    : Communicator(context.progress), carrier_(oob, own_rank, all_ranks), gathering_(carrier_) {
+    : Communicator(context.progress), rails_(context.rails), carrier_(oob, own_rank, all_ranks), gathering_(carrier_) {
   rank = own_rank;
   ranks = all_ranks;
   posts = true;
@@ -75,9 +75,14 @@ Result<std::unique_ptr<Team>> UccTeam::connect(TeamExtent extent, std::unique_pt
     if (before == nullptr) oob = std::make_unique<GatherOob>(gathering_);
     if (before == nullptr)
       if (Status met = peers_.meet(*oob); !met.ok()) return met;
-    return runtime::set_up(
-        {.extent = extent, .channels = channels, .grid = grid, .name = {}, .neighbors = {}, .location = {}},
-        std::move(oob), std::move(before));
+    return runtime::set_up({.extent = extent,
+                            .channels = channels,
+                            .grid = grid,
+                            .name = {},
+                            .neighbors = {},
+                            .location = {},
+                            .rails = &rails_},
+                           std::move(oob), std::move(before));
   } catch (const std::exception& exception) {
     withdraw_from(gathering_);
     return status_of(exception);

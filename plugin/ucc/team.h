@@ -45,6 +45,7 @@ class UccTeam final : public Communicator {
  private:
   void look_after_peers(std::uint64_t now_ns) noexcept;
 
+  RailsOfRank& rails_;
   UccAllGather carrier_;
   HandedGathering gathering_;
   SetUpThread set_up_;

@@ -47,8 +47,9 @@ ucc_status_t plait_team_destroy(ucc_base_team_t* base) {
   return UCC_OK;
 }
 
-static ucc_status_t tune(ucc_base_team_t* team, ucc_memory_type_t* memory, ucc_coll_score_t* scores) {
-  const char* text = team->context->score_str;
+/* What it does not understand leaves the scores as they are. */
+static ucc_status_t update(ucc_base_team_t* team, const char* text, ucc_memory_type_t* memory,
+                           ucc_coll_score_t* scores) {
   if (text == NULL || *text == '\0') return UCC_OK;
   const ucc_coll_score_team_info_t info = {.default_score = plait_ucc_score,
                                            .size = team->params.size,
@@ -60,6 +61,14 @@ static ucc_status_t tune(ucc_base_team_t* team, ucc_memory_type_t* memory, ucc_c
   const ucc_status_t status = ucc_coll_score_update_from_str(text, &info, team, scores);
   const bool ours_to_ignore = status == UCC_ERR_INVALID_PARAM || status == UCC_ERR_NOT_SUPPORTED;
   return status < 0 && !ours_to_ignore ? status : UCC_OK;
+}
+
+/* What the user says goes last. */
+static ucc_status_t tune(ucc_base_team_t* team, ucc_memory_type_t* memory, ucc_coll_score_t* scores) {
+  char* others = plait_ucc_scores(((struct plait_team*)team)->team, plait_ucc_host_score);
+  const ucc_status_t status = update(team, others, memory, scores);
+  free(others);
+  return status == UCC_OK ? update(team, team->context->score_str, memory, scores) : status;
 }
 
 ucc_status_t plait_team_get_scores(ucc_base_team_t* team, ucc_coll_score_t** made) {

@@ -1,10 +1,12 @@
 #include "plugin/ucc/types.h"
 
 #include <array>
+#include <cstdint>
 #include <optional>
 
 #include "core/element.h"
 #include "core/reduction.h"
+#include "core/short_real.h"
 
 namespace plait::plugin {
 namespace {
@@ -31,10 +33,10 @@ const std::array<Known, UCC_DT_PREDEFINED_LAST> known = {{
     {UCC_DT_UINT32, 4, Element::u32},
     {UCC_DT_UINT64, 8, Element::u64},
     {UCC_DT_UINT128, 16, {}},
-    {UCC_DT_FLOAT16, 2, {}},
+    {UCC_DT_FLOAT16, 2, Element::f16},
     {UCC_DT_FLOAT32, 4, Element::f32},
     {UCC_DT_FLOAT64, 8, Element::f64},
-    {UCC_DT_BFLOAT16, 2, {}},
+    {UCC_DT_BFLOAT16, 2, Element::bf16},
     {UCC_DT_FLOAT128, 16, long_real},
     {UCC_DT_FLOAT32_COMPLEX, 8, Element::c32},
     {UCC_DT_FLOAT64_COMPLEX, 16, Element::c64},
@@ -85,6 +87,13 @@ void divide_reals(void* elements, std::size_t count, int by) {
   for (std::size_t i = 0; i < count; ++i) values[i] /= static_cast<Real>(by);
 }
 
+template <class Format>
+void divide_short_reals(void* elements, std::size_t count, int by) {
+  auto* values = static_cast<std::uint16_t*>(elements);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = Format::rounded(Format::value(values[i]) / static_cast<float>(by));
+}
+
 }  // namespace
 
 const TypeFacts* type_of(ucc_datatype_t type) {
@@ -100,13 +109,15 @@ const Operator* operator_of(ucc_reduction_op_t op) {
 }
 
 bool has_average(ucc_datatype_t type) {
-  for (const ucc_datatype_t one : {UCC_DT_FLOAT32, UCC_DT_FLOAT64, UCC_DT_FLOAT128, UCC_DT_FLOAT32_COMPLEX,
-                                   UCC_DT_FLOAT64_COMPLEX, UCC_DT_FLOAT128_COMPLEX})
+  for (const ucc_datatype_t one : {UCC_DT_FLOAT16, UCC_DT_BFLOAT16, UCC_DT_FLOAT32, UCC_DT_FLOAT64, UCC_DT_FLOAT128,
+                                   UCC_DT_FLOAT32_COMPLEX, UCC_DT_FLOAT64_COMPLEX, UCC_DT_FLOAT128_COMPLEX})
     if (one == type) return true;
   return false;
 }
 
 void divide(void* elements, std::size_t count, ucc_datatype_t type, int by) {
+  if (type == UCC_DT_FLOAT16) return divide_short_reals<F16>(elements, count, by);
+  if (type == UCC_DT_BFLOAT16) return divide_short_reals<Bf16>(elements, count, by);
   if (type == UCC_DT_FLOAT32) return divide_reals<float>(elements, count, by);
   if (type == UCC_DT_FLOAT64) return divide_reals<double>(elements, count, by);
   if (type == UCC_DT_FLOAT128) return divide_reals<long double>(elements, count, by);

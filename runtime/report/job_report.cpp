@@ -23,7 +23,7 @@
 #include "runtime/report/node_report.h"
 #include "runtime/report/placement_facts.h"
 #include "runtime/report/report_content.h"
-#include "runtime/team/rail_network.h"
+#include "runtime/team/own_rails.h"
 
 namespace plait::runtime {
 namespace {

@@ -114,8 +114,10 @@ Status SetUp::open_listeners() {
   return {};
 }
 
+OwnRails& SetUp::own_rails() const { return request_.rails != nullptr ? request_.rails->get() : process_rails(); }
+
 Status SetUp::connect_rails() {
-  Result<RailNetwork> connected = RailNetwork::connect(oob(), hierarchy_, locations_);
+  Result<RailNetwork> connected = RailNetwork::connect(oob(), own_rails(), hierarchy_, locations_);
   if (connected.ok()) {
     rails_ = std::move(*connected);
     debug("set-up: rails " + rails_->names());

@@ -30,9 +30,6 @@ namespace {
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t check_limit_ns = 5 * second_ns;
 constexpr std::uint64_t probe_limit_ns = second_ns;
-// Besides one a connection. UCX ends the process where it cannot open what it needs.
-constexpr std::size_t worker_descriptors = 16;
-constexpr int counter_bits = 20, process_bits = 24;  // of a communicator's identity
 
 // A first idea of the rates is wrong by 1.45 on a busy machine, which costs 15 % of both rails. Where they seem to
 // differ by more than this they are measured once more, for so long that a processor's absence does not count.
@@ -45,51 +42,6 @@ constexpr double same_within = 1.25;
 constexpr double picoseconds_kib = 1e12 * 1024;
 // A slower one is not worth its messages.
 constexpr double slowest_share = 1.0 / 16;
-
-// The rails of this process; made at the first communicator that may use them, and never destroyed: a peer may still
-// read what this process sent last.
-struct OwnRails {
-  std::mutex guard;
-  std::uint64_t process = 0;                                     // a number that no other process has
-  std::vector<Rail> rails;                                       // those that may be used
-  std::map<std::uint64_t, std::unique_ptr<RailWorker>> workers;  // by network
-  std::map<std::uint64_t, std::shared_ptr<const UcxPeer>> peers;
-  std::atomic<std::uint64_t> early_bytes{0};         // over sockets on the first rail, without its worker
-  std::map<std::uint64_t, double> seconds_per_byte;  // by network, as far as measured
-  std::map<std::uint64_t, double> exact;             // likewise, measured for long
-  ProbePort probe_port;
-  std::uint64_t communicators = 0;
-};
-
-OwnRails* make_own_rails() {
-  auto* own = new OwnRails;
-  if (getrandom(&own->process, sizeof own->process, 0) != sizeof own->process) own->process = monotonic_ns();
-  std::vector<Rail> all = discover_rails();
-  if (Status status = choose_rails(all, job().config.rails); !status.ok()) warn(status.message());
-  for (Rail& rail : all)
-    if (rail.used && own->rails.size() < static_cast<std::size_t>(most_rails)) own->rails.push_back(std::move(rail));
-  return own;
-}
-
-// The guard must be held.
-std::uint64_t new_identity(OwnRails& own) {
-  return (own.process & ((1u << process_bits) - 1)) << counter_bits |
-         (own.communicators++ & ((1u << counter_bits) - 1));
-}
-
-// A helper thread moves posted operations on beside whatever the program's thread does, whatever MPI's thread level.
-WorkerThreads worker_threads() {
-  if (threaded()) return WorkerThreads::at_once;
-  return job().main_thread_only ? WorkerThreads::one : WorkerThreads::in_turn;
-}
-
-std::atomic<OwnRails*> made_rails{nullptr};
-
-OwnRails& own_rails() {
-  static OwnRails* const own = make_own_rails();
-  made_rails.store(own, std::memory_order_release);
-  return *own;
-}
 
 }  // namespace
 
@@ -104,16 +56,15 @@ struct RailNetwork::Entry {
 };
 
 Result<std::vector<RailNetwork::Entry>> RailNetwork::exchange_entries(std::span<const Location> locations) {
-  OwnRails& own = own_rails();
   Entry mine{};
   const Result<const UcpLibrary*> ucp = system_ucp();
   if (!ucp.ok()) debug("ucx: " + ucp.status().message());
   {
-    const std::scoped_lock lock(own.guard);
-    mine.process = own.process;
-    mine.communicator = new_identity(own);
-    mine.probe_port = own.probe_port.number();
-    for (const Rail& rail : own.rails) {
+    const std::scoped_lock lock(own_->guard);
+    mine.process = own_->process;
+    mine.communicator = own_->new_identity();
+    mine.probe_port = own_probe_port();
+    for (const Rail& rail : own_->rails) {
       if (!ucp.ok()) break;
       mine.network[mine.rails] = hash_text(rail.network);
       mine.address[mine.rails++] = rail.address;
@@ -145,28 +96,10 @@ Status RailNetwork::choose(std::span<const Entry> entries, std::span<const Locat
   return networks_.empty() ? Status(Code::unavailable, "ucx: there is no rail that all ranks have") : Status();
 }
 
-namespace {
-
-// The guard must be held. Only what works is kept: the report asks each worker what it has carried.
-Result<RailWorker*> open_worker(OwnRails& own, std::uint64_t network, std::size_t peers) {
-  if (const auto known = own.workers.find(network); known != own.workers.end()) return known->second.get();
-  if (free_descriptors() < worker_descriptors + peers)
-    return Status(Code::unavailable, "ucx: the limit on open files leaves too few for connections");
-  const auto rail = std::ranges::find(own.rails, network, [](const Rail& one) { return hash_text(one.network); });
-  const RailOptions options{
-      .transports = job().config.ucx_transports, .threads = worker_threads(), .process = own.process};
-  Result<std::unique_ptr<RailWorker>> made = RailWorker::open(**system_ucp(), *rail, options);
-  if (!made.ok()) return made.status();
-  return own.workers.emplace(network, std::move(*made)).first->second.get();
-}
-
-}  // namespace
-
 Status RailNetwork::open_workers(std::size_t peers) {
-  OwnRails& own = own_rails();
-  const std::scoped_lock lock(own.guard);
+  const std::scoped_lock lock(own_->guard);
   for (const std::uint64_t network : networks_) {
-    const Result<RailWorker*> worker = open_worker(own, network, peers);
+    const Result<RailWorker*> worker = own_->worker_on(network, peers);
     if (!worker.ok()) return worker.status();
     rails_.push_back({*worker, network});
   }
@@ -208,11 +141,10 @@ bool knows(const UcxPeer& peer, std::uint64_t network) {
 }  // namespace
 
 bool RailNetwork::knows_all(std::span<const Entry> entries) const {
-  OwnRails& own = own_rails();
-  const std::scoped_lock lock(own.guard);
+  const std::scoped_lock lock(own_->guard);
   return std::ranges::all_of(entries, [&](const Entry& entry) {
-    const auto found = own.peers.find(entry.process);
-    return found != own.peers.end() &&
+    const auto found = own_->peers.find(entry.process);
+    return found != own_->peers.end() &&
            std::ranges::all_of(networks_, [&](std::uint64_t network) { return knows(*found->second, network); });
   });
 }
@@ -231,19 +163,17 @@ Status RailNetwork::exchange_addresses(std::span<const Entry> entries, std::span
     if (Status met = addresses.exchange(*oob_); !met.ok()) return met;
     meet(entries, locations, [&](std::size_t rank, std::size_t rail) { return addresses.get(rank, rail); });
   }
-  OwnRails& own = own_rails();
-  const std::scoped_lock lock(own.guard);
-  for (const Entry& entry : entries) peers_.push_back(own.peers[entry.process]);
+  const std::scoped_lock lock(own_->guard);
+  for (const Entry& entry : entries) peers_.push_back(own_->peers[entry.process]);
   return {};
 }
 
 void RailNetwork::meet(std::span<const Entry> entries, std::span<const Location> locations,
                        const std::function<std::string(std::size_t rank, std::size_t rail)>& address) const {
-  OwnRails& own = own_rails();
-  const std::scoped_lock lock(own.guard);
+  const std::scoped_lock lock(own_->guard);
   for (std::size_t rank = 0; rank < entries.size(); ++rank) {
     const Entry& entry = entries[rank];
-    std::shared_ptr<const UcxPeer>& known = own.peers[entry.process];
+    std::shared_ptr<const UcxPeer>& known = own_->peers[entry.process];
     auto peer = known != nullptr ? std::make_shared<UcxPeer>(*known) : std::make_shared<UcxPeer>();
     peer->process = entry.process;
     peer->host = locations[rank].hostname;
@@ -304,8 +234,9 @@ Status RailNetwork::check(TrialPartners partners) {
   return rails_.empty() ? Status(Code::unavailable, "ucx: no rail passed its check") : Status();
 }
 
-Result<RailNetwork> RailNetwork::connect(Oob& oob, const Hierarchy& hierarchy, std::span<const Location> locations) {
-  RailNetwork network(oob);
+Result<RailNetwork> RailNetwork::connect(Oob& oob, OwnRails& own, const Hierarchy& hierarchy,
+                                         std::span<const Location> locations) {
+  RailNetwork network(oob, own);
   const Result<std::vector<Entry>> entries = network.exchange_entries(locations);
   if (!entries.ok()) return entries.status();
   if (Status status = network.choose(*entries, locations); !status.ok()) return status;
@@ -333,7 +264,7 @@ RateMeter RailNetwork::meter(const std::vector<int>& longer, std::map<std::uint6
     meters->clear();
     for (std::size_t i = 0; i < rails_.size(); ++i)
       meters->emplace_back(make_ucx_channel({rails_[i]}, peers_, options()), all_longer * longer[i]);
-    const std::scoped_lock lock(own_rails().guard);
+    const std::scoped_lock lock(own_->guard);
     for (const UcxRail& rail : rails_) into.try_emplace(rail.network);
   };
   const auto measure = [this, meters, longer, &into](RateTrial trial) {
@@ -346,7 +277,7 @@ RateMeter RailNetwork::meter(const std::vector<int>& longer, std::map<std::uint6
       if (seconds <= 0) return measured;
       rate += 1 / seconds;
       first_s = std::min(first_s, measured.first_s);
-      const std::scoped_lock lock(own_rails().guard);
+      const std::scoped_lock lock(own_->guard);
       into[rails_[i].network] = seconds;
     }
     return MeasuredRate{1 / rate, first_s};
@@ -354,14 +285,14 @@ RateMeter RailNetwork::meter(const std::vector<int>& longer, std::map<std::uint6
   return {.make_room = make_room, .measure = measure};
 }
 
-RateMeter RailNetwork::meter() { return meter(std::vector<int>(rails_.size(), 1), own_rails().seconds_per_byte); }
+RateMeter RailNetwork::meter() { return meter(std::vector<int>(rails_.size(), 1), own_->seconds_per_byte); }
 
 // The mean of what was measured: a busy machine makes single figures too low. In whole numbers, whose sum is the same
 // on all ranks. By rail; 0 where nobody knows.
 Result<std::vector<double>> RailNetwork::agreed(std::map<std::uint64_t, double>& known) {
   std::array<long long, 2 * std::size_t{most_rails}> mine{}, all{};  // picoseconds a KiB, and whether it is known
   {
-    const std::scoped_lock lock(own_rails().guard);
+    const std::scoped_lock lock(own_->guard);
     for (std::size_t i = 0; i < rails_.size(); ++i) {
       const auto found = known.find(rails_[i].network);
       const double seconds = found == known.end() ? 0 : found->second;
@@ -371,7 +302,7 @@ Result<std::vector<double>> RailNetwork::agreed(std::map<std::uint64_t, double>&
   }
   if (Status met = reduce_all(*oob_, mine, all, Op::sum, "agree on the rates of their rails"); !met.ok()) return met;
   std::vector<double> seconds(rails_.size());
-  const std::scoped_lock lock(own_rails().guard);
+  const std::scoped_lock lock(own_->guard);
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     seconds[i] = static_cast<double>(all[2 * i]) / static_cast<double>(std::max(all[2 * i + 1], 1LL)) / picoseconds_kib;
     if (seconds[i] > 0) known[rails_[i].network] = seconds[i];
@@ -397,16 +328,16 @@ int longer_for(double seconds_a_byte) {
 }  // namespace
 
 Status RailNetwork::measure_shares(const Hierarchy& hierarchy) {
-  Result<std::vector<double>> seconds = agreed(own_rails().seconds_per_byte);
+  Result<std::vector<double>> seconds = agreed(own_->seconds_per_byte);
   if (!seconds.ok()) return seconds.status();
   if (differ(*seconds)) {
-    Result<std::vector<double>> exact = agreed(own_rails().exact);
+    Result<std::vector<double>> exact = agreed(own_->exact);
     if (!exact.ok()) return exact.status();
     if (!all_known(*exact) && hierarchy.nodes() > 1) {
       std::vector<int> longer;
       for (const double rate : *seconds) longer.push_back(longer_for(rate));
-      if (Status status = measure_once(*oob_, hierarchy, meter(longer, own_rails().exact)); !status.ok()) return status;
-      exact = agreed(own_rails().exact);
+      if (Status status = measure_once(*oob_, hierarchy, meter(longer, own_->exact)); !status.ok()) return status;
+      exact = agreed(own_->exact);
       if (!exact.ok()) return exact.status();
     }
     if (all_known(*exact)) seconds = std::move(exact);
@@ -462,34 +393,5 @@ std::string RailNetwork::host_of(int rank) const {
 }
 
 std::unique_ptr<Channel> RailNetwork::make_channel() const { return make_ucx_channel(rails_, peers_, options()); }
-
-std::optional<FirstRail> first_ethernet_rail() {
-  OwnRails& own = own_rails();
-  const std::scoped_lock lock(own.guard);
-  if (own.rails.empty() || own.rails.front().kind != RailKind::ethernet || own.rails.front().address == 0) return {};
-  const Rail& first = own.rails.front();
-  return FirstRail{.name = first.name,
-                   .network = hash_text(first.network),
-                   .address = first.address,
-                   .bytes_sent = &own.early_bytes};
-}
-
-std::uint16_t own_probe_port() { return own_rails().probe_port.number(); }
-
-std::vector<RailTraffic> rail_traffic() {
-  std::vector<RailTraffic> traffic;
-  OwnRails* own = made_rails.load(std::memory_order_acquire);
-  if (own == nullptr) return traffic;
-  const std::scoped_lock lock(own->guard);
-  for (const auto& [network, worker] : own->workers) traffic.push_back({worker->rail().name, worker->bytes_sent()});
-  const std::uint64_t early = own->early_bytes.load(std::memory_order_relaxed);
-  if (early == 0) return traffic;
-  const auto known = std::ranges::find(traffic, own->rails.front().name, &RailTraffic::name);
-  if (known == traffic.end())
-    traffic.push_back({own->rails.front().name, early});
-  else
-    known->bytes += early;
-  return traffic;
-}
 
 }  // namespace plait::runtime

@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "runtime/layer.h"
 #include "runtime/team/network_rates.h"
+#include "runtime/team/own_rails.h"
 #include "runtime/team/trial_message.h"
 #include "tl/channel.h"
 #include "tl/ucx/ucx_channel.h"
@@ -27,7 +28,9 @@ class RailNetwork {
   // Collective; blocks, for seconds at most where a rail is cut. All ranks
   // get the same rails, or all fail: `unavailable` where there is no UCX on some rank, no rail that all have, or none
   // that works on all. A message went over every rail from each rank to another by then.
-  static Result<RailNetwork> connect(Oob& oob, const Hierarchy& hierarchy, std::span<const Location> locations);
+  // `own`: this rank's.
+  static Result<RailNetwork> connect(Oob& oob, OwnRails& own, const Hierarchy& hierarchy,
+                                     std::span<const Location> locations);
 
   int rails() const { return static_cast<int>(rails_.size()); }
   std::string names() const;  // "eth0, eth1"
@@ -55,7 +58,7 @@ class RailNetwork {
 
  private:
   struct Entry;
-  explicit RailNetwork(Oob& oob) : oob_(&oob), rank_(oob.rank()) {}
+  RailNetwork(Oob& oob, OwnRails& own) : oob_(&oob), own_(&own), rank_(oob.rank()) {}
   Result<std::vector<Entry>> exchange_entries(std::span<const Location> locations);
   Status choose(std::span<const Entry> entries, std::span<const Location> locations);
   Status open_workers(std::size_t peers);
@@ -73,6 +76,7 @@ class RailNetwork {
   std::size_t fastest() const;
 
   Oob* oob_;  // the caller's
+  OwnRails* own_;
   int rank_ = 0;
   std::uint64_t identity_ = 0;  // of the communicator
   std::vector<std::uint64_t> networks_;
@@ -82,26 +86,5 @@ class RailNetwork {
   double seconds_per_byte_ = 0;
   bool peers_answer_ = false;
 };
-
-// The first rail of this process.
-struct FirstRail {
-  std::string name;
-  std::uint64_t network = 0;  // hash of Rail::network
-  std::uint32_t address = 0;  // IPv4 in host order
-  std::atomic<std::uint64_t>* bytes_sent =
-      nullptr;  // counts what goes over it without UCX; lives as long as the process
-};
-// Not there where the first rail is no Ethernet interface. Thread-safe; loads no UCX.
-std::optional<FirstRail> first_ethernet_rail();
-
-// At which others find out whether this process's host answers (tl/peer_watch.h); 0: there is none. Thread-safe.
-std::uint16_t own_probe_port();
-
-// What each rail of this process has carried, for the report: its name and the payload that it sent.
-struct RailTraffic {
-  std::string name;
-  std::uint64_t bytes = 0;
-};
-std::vector<RailTraffic> rail_traffic();
 
 }  // namespace plait::runtime

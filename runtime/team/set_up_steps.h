@@ -13,6 +13,7 @@
 #include "runtime/team/channel_groups.h"
 #include "runtime/team/connected_channels.h"
 #include "runtime/team/network_rates.h"
+#include "runtime/team/own_rails.h"
 #include "runtime/team/rail_network.h"
 #include "runtime/team/single_copy.h"
 #include "runtime/team/sockets.h"
@@ -98,6 +99,7 @@ class SetUp {
   Status look_at_network();
   std::optional<RateMeter> meter();
   Status measure_network();
+  OwnRails& own_rails() const;
   Status connect_rails();
   bool leave_beyond();
   Status open_listeners();

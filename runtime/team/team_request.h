@@ -9,6 +9,7 @@
 #include "runtime/layer.h"
 #include "runtime/team/extent.h"
 #include "runtime/team/neighborhood.h"
+#include "runtime/team/own_rails.h"
 #include "topo/location.h"
 
 namespace plait::runtime {
@@ -22,6 +23,7 @@ struct TeamRequest {
   void (*move_operations_on)() = [] {};    // what else this process is to do while it waits
   std::optional<NeighborLists> neighbors;  // of a communicator that has a topology: on all ranks
   std::optional<Location> location;        // where this rank is said to be; else where its process runs
+  RailsOfRank* rails = nullptr;            // outlives the team; nullptr: this process is one rank
 };
 
 // Whether the list names it, or PLAIT_CHANNELS where the list is empty.

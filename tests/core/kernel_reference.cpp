@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -110,6 +112,51 @@ struct Real {
   template <class Draw>
   static void fill(std::byte* element, Draw&& draw) {
     put(element, draw.template value<T>());
+  }
+};
+
+// Of 16 bits, by exact arithmetic: a double holds every sum and product of two f16 exactly, and of two bf16 with so
+// many bits to spare that rounding twice is rounding once.
+template <int fraction_bits>
+struct ShortReal {
+  static constexpr std::size_t extent_bytes = 2;
+  static constexpr int exponent_bits = 15 - fraction_bits, bias = (1 << (exponent_bits - 1)) - 1;
+  static constexpr unsigned most_exponent = (1u << exponent_bits) - 1, fractions = 1u << fraction_bits;
+
+  static double value(std::uint16_t bits) {
+    const unsigned exponent = bits >> fraction_bits & most_exponent, fraction = bits & (fractions - 1);
+    const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+    if (exponent == most_exponent)
+      return fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+    const unsigned whole = exponent != 0 ? fractions + fraction : fraction;
+    return sign * std::ldexp(whole, static_cast<int>(std::max(exponent, 1u)) - bias - fraction_bits);
+  }
+  static std::uint16_t rounded(double value) {
+    const unsigned sign = std::signbit(value) ? 0x8000 : 0;
+    const auto bits = [&](unsigned magnitude) { return static_cast<std::uint16_t>(sign | magnitude); };
+    const unsigned infinity = most_exponent << fraction_bits;
+    if (std::isnan(value)) return static_cast<std::uint16_t>(infinity | fractions / 2);
+    if (std::isinf(value)) return bits(infinity);
+    int power = 0;
+    std::frexp(value, &power);
+    const int exponent = std::max(power - 1 + bias, 1);
+    const auto whole =
+        static_cast<unsigned>(std::nearbyint(std::ldexp(std::fabs(value), fraction_bits + bias - exponent)));
+    if (value == 0) return bits(0);
+    return bits(std::min((static_cast<unsigned>(exponent - 1) << fraction_bits) + whole, infinity));
+  }
+  static void combine(const Step& step) {
+    const auto left_bits = get<std::uint16_t>(step.left), right_bits = get<std::uint16_t>(step.right);
+    const double left = value(left_bits), right = value(right_bits);
+    if (step.op == Op::max || step.op == Op::min)
+      return put(step.result, (step.op == Op::max ? left > right : left < right) ? left_bits : right_bits);
+    put(step.result, rounded(floating_result<double>(step.op, left, right)));
+  }
+  static void normalise(std::byte* element) { put(element, rounded(value(get<std::uint16_t>(element)))); }
+  static void clear_padding(std::byte*) {}
+  template <class Draw>
+  static void fill(std::byte* element, Draw&& draw) {
+    put(element, draw.below(2) == 0 ? draw.template value<std::uint16_t>() : rounded(draw.template value<double>()));
   }
 };
 
@@ -250,6 +297,10 @@ Reference reference(Element element) {
     case Element::u64:
     case Element::logical64:
       return reference_of<Real<std::uint64_t>>();
+    case Element::f16:
+      return reference_of<ShortReal<10>>();
+    case Element::bf16:
+      return reference_of<ShortReal<7>>();
     case Element::f32:
       return reference_of<Real<float>>();
     case Element::f64:

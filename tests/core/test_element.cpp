@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "core/short_real.h"
 
 namespace plait {
 namespace {
@@ -61,6 +65,8 @@ TEST(Element, ExtentsAreThoseOfTheCTypes) {
   };
   EXPECT_EQ(extent(Element::i8), 1u);
   EXPECT_EQ(extent(Element::u16), 2u);
+  EXPECT_EQ(extent(Element::f16), 2u);
+  EXPECT_EQ(extent(Element::bf16), 2u);
   EXPECT_EQ(extent(Element::f32), 4u);
   EXPECT_EQ(extent(Element::i64), 8u);
   EXPECT_EQ(extent(Element::f80), sizeof(long double));
@@ -82,10 +88,10 @@ TEST(Element, ExtentsAreThoseOfTheCTypes) {
   EXPECT_EQ(extent(Element::pair_f64_f64), 16u);
 }
 
-// MPI 3.1, section 5.9.2, spelt out again: which groups of types each operator takes.
+// MPI 3.1, section 5.9.2, spelt out again: which groups of types each operator takes. Reals of 16 bits are reals.
 bool legal(Op op, Element element) {
   const bool integer = element <= Element::u64;
-  const bool floating = element >= Element::f32 && element <= Element::f128;
+  const bool floating = element >= Element::f16 && element <= Element::f128;
   const bool complex = element >= Element::c32 && element <= Element::c128;
   const bool logical = element >= Element::bool8 && element <= Element::logical64;
   const bool byte = element == Element::byte8;
@@ -120,6 +126,33 @@ TEST(ReduceKernel, ExistsWhereMpiDefinesTheCombination) {
       EXPECT_EQ(reduce_kernel(op, element) != nullptr, legal(op, element)) << name(op) << " of " << name(element);
     }
   }
+}
+
+// Each by way of an f32, both ways: all bits of an f16 and a bf16 come back, and what lies between two is rounded to
+// the nearest, the even one where there are two.
+TEST(ShortReal, IsRoundedToTheNearestAndTiesToEven) {
+  for (unsigned bits = 0; bits < 0x1'0000; ++bits) {
+    const auto each = static_cast<std::uint16_t>(bits);
+    if ((bits & 0x7fff) <= 0x7c00) {
+      EXPECT_EQ(F16::rounded(F16::value(each)), each);
+    }
+    if ((bits & 0x7fff) <= 0x7f80) {
+      EXPECT_EQ(Bf16::rounded(Bf16::value(each)), each);
+    }
+  }
+  for (unsigned bits = 0; bits < 0x7bff; ++bits) {
+    const auto below = static_cast<std::uint16_t>(bits), above = static_cast<std::uint16_t>(bits + 1);
+    const float half = (F16::value(below) + F16::value(above)) / 2;
+    EXPECT_EQ(F16::rounded(half), bits % 2 == 0 ? below : above);
+    EXPECT_EQ(F16::rounded(std::nextafter(half, 0.0F)), below);
+    EXPECT_EQ(F16::rounded(-std::nextafter(half, 1e9F)), above | 0x8000);
+  }
+  EXPECT_EQ(F16::rounded(65520.0F), 0x7c00);
+  EXPECT_EQ(F16::rounded(65519.9F), 0x7bff);
+  EXPECT_EQ(Bf16::rounded(1.0F + 1.0F / 256), 0x3f80);
+  EXPECT_EQ(Bf16::rounded(1.0F + 3.0F / 256), 0x3f82);
+  EXPECT_NE(F16::value(F16::rounded(std::nanf(""))), F16::value(F16::rounded(std::nanf(""))));
+  EXPECT_NE(Bf16::value(Bf16::rounded(std::nanf(""))), Bf16::value(Bf16::rounded(std::nanf(""))));
 }
 
 TEST(ReduceKernel, IsTheSameForEveryThread) {

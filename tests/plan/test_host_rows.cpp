@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "plan/choose/planner.h"
 #include "plan/choose/table.h"
+#include "topo/shape.h"
 
 namespace plait::plan {
 namespace {
@@ -67,6 +70,31 @@ TEST(HostRows, AreThoseThatWereMeasured) {
     const CallSize size{.call = one.bytes, .all_ranks = one.bytes * static_cast<std::size_t>(one.ranks)};
     EXPECT_EQ(why(sizes, one.form, one.collective, size), one.reason) << name(one.collective) << ' ' << one.bytes;
   }
+}
+
+// What whoever asks before there is a call is told, in payloads of a call.
+TEST(HostRows, AreToldAsRangesOfPayloads) {
+  const auto ranges = [](const char* forced, bool tabled, Form form, Collective collective) {
+    TuningTable table;
+    const TunedRange ours{.from = 0, .to = 100, .plan = "AR.1(rd) x1"}, hosts{.from = 100, .to = 5000, .plan = "host"};
+    table.shapes.push_back(
+        {"4x2", {{Collective::allreduce, {ours, hosts}}, {Collective::reduce_scatter_block, {ours}}}});
+    const Hierarchy hierarchy = parse_shape("4x2")->hierarchy;
+    PlannerOptions options;
+    options.forced_plan = forced;
+    options.warns = false;
+    if (tabled) options.table = std::make_shared<const TuningTable>(table);
+    return Planner(hierarchy, 0, options).host_ranges(form, collective);
+  };
+  using Ranges = std::vector<PayloadRange>;
+  EXPECT_EQ(ranges("", false, nonblocking, Collective::gatherv), (Ranges{{0, HostRow::no_limit}}));
+  EXPECT_EQ(ranges("ring", true, nonblocking, Collective::gatherv), (Ranges{{0, HostRow::no_limit}}));
+  EXPECT_EQ(ranges("", false, nonblocking, Collective::reduce_scatter_block), (Ranges{{0, 65}}));  // of eight: 513 / 8
+  EXPECT_EQ(ranges("", true, nonblocking, Collective::reduce_scatter_block), Ranges());
+  EXPECT_EQ(ranges("", true, nonblocking, Collective::allreduce), (Ranges{{100, 5000}}));
+  EXPECT_EQ(ranges("ring", true, nonblocking, Collective::allreduce), Ranges());
+  EXPECT_EQ(ranges("", false, nonblocking, Collective::alltoallv), Ranges());  // no rank knows the lengths
+  EXPECT_EQ(ranges("", false, persistent, Collective::allreduce), (Ranges{{0, 32 * kib}}));
 }
 
 TEST(HostRows, LeaveToThePlannerWhatAForcedPlanGoesBefore) {

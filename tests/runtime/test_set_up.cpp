@@ -14,6 +14,7 @@
 #include "runtime/call/timed_call.h"
 #include "runtime/job/job.h"
 #include "runtime/team/network_rates.h"
+#include "runtime/team/own_rails.h"
 #include "runtime/team/set_up.h"
 #include "tests/runtime/in_process_oob.h"
 #include "tests/runtime/process.h"
@@ -79,6 +80,32 @@ TEST_P(SetUpOf, ConnectsAllRanks) {
     return {};
   }),
             "");
+}
+
+// Over UCX a message says from whom it is, and not for whom in a process: each rank has rails of its own.
+TEST(SetUp, ConnectsRanksOfOneProcessByUcx) {
+  constexpr Shape shape{3, 3};
+  Process process(shape.ranks);
+  process.config().channels = {"ucx", "tcp"};
+  if (!system_ucp().ok() || process_rails().rails.empty()) GTEST_SKIP() << "no UCX, or no rail";
+  detail::threaded.store(true);
+  InProcessJob job(shape.ranks);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    const int rank = oob.rank();
+    RailsOfRank rails;
+    for (int again = 0; again < 2; ++again) {
+      TeamRequest request = request_of(rank, shape, TeamExtent::all_calls);
+      request.rails = &rails;
+      auto team = set_up(std::move(request), job.oob(rank), nullptr);
+      if (!team.ok()) return team.status().message();
+      for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{200'000}})
+        for (int round = 0; round < 5; ++round)
+          if (std::string wrong = sum_ranks(**team, rank, shape.ranks, count); !wrong.empty()) return wrong;
+    }
+    return {};
+  }),
+            "");
+  detail::threaded.store(false);
 }
 
 // Else a short call would go one way on a communicator of short calls and another one beside it, and round differently.

@@ -37,6 +37,7 @@ struct work {
   const struct shape* shape;
   int32_t *in, *out;
   size_t all;                /* elements of all ranks' parts */
+  uint16_t* in_short;        /* room for two vectors */
   uint64_t *counts, *places; /* of lists, in the width that the shape says */
 };
 
@@ -116,6 +117,29 @@ static int average(struct work* work) {
   return 1;
 }
 
+/* A whole number below 256, as a real of 16 bits with so many for the fraction. */
+static uint16_t short_real(unsigned number, int fraction_bits) {
+  const int bias = fraction_bits == 10 ? 15 : 127;
+  int exponent = 0;
+  while (number >> (exponent + 1) != 0) ++exponent;
+  return (uint16_t)((exponent + bias) << fraction_bits | (number - (1u << exponent)) << fraction_bits >> exponent);
+}
+
+static int short_reals(struct work* work, ucc_datatype_t type, int fraction_bits, ucc_reduction_op_t op) {
+  ucc_coll_args_t args = arguments(work, UCC_COLL_TYPE_ALLREDUCE);
+  const size_t count = work->shape->count;
+  uint16_t *in = work->in_short, *out = in + count;
+  for (size_t i = 0; i < count; ++i) in[i] = out[i] = short_real(3, fraction_bits);
+  args.op = op;
+  args.src.info = (ucc_coll_buffer_info_t){in, count, type, UCC_MEMORY_TYPE_HOST};
+  args.dst.info = (ucc_coll_buffer_info_t){out, count, type, UCC_MEMORY_TYPE_HOST};
+  if (call(work, args) != 0) return 0;
+  const unsigned expected = op == UCC_OP_SUM ? 3 * (unsigned)work->place->ranks : 3;
+  for (size_t i = 0; i < count; ++i)
+    if (out[i] != short_real(expected, fraction_bits)) return 0;
+  return 1;
+}
+
 static int reduce(struct work* work) {
   ucc_coll_args_t args = arguments(work, UCC_COLL_TYPE_REDUCE);
   const int root = work->place->rank == work->shape->root;
@@ -171,7 +195,6 @@ static int alltoall(struct work* work, int lists) {
   const size_t first = (size_t)work->place->rank * work->shape->count;
   fill(work->out, work->place->rank, work->all);
   if (lists) {
-    args.flags &= ~(uint64_t)UCC_COLL_ARGS_FLAG_IN_PLACE;
     args.src.info_v = info_v(work, work->in);
     args.dst.info_v = info_v(work, work->out);
   } else {
@@ -215,6 +238,9 @@ static const char* first_wrong(struct work* work) {
   if (!bcast(work)) return "bcast";
   if (!allreduce(work)) return "allreduce";
   if (!average(work)) return "average";
+  if (!short_reals(work, UCC_DT_FLOAT16, 10, UCC_OP_SUM)) return "allreduce of float16";
+  if (!short_reals(work, UCC_DT_FLOAT16, 10, UCC_OP_AVG)) return "average of float16";
+  if (!short_reals(work, UCC_DT_BFLOAT16, 7, UCC_OP_SUM)) return "allreduce of bfloat16";
   if (!reduce(work)) return "reduce";
   if (!allgather(work, 0)) return "allgather";
   if (!allgather(work, 1)) return "allgatherv";
@@ -232,16 +258,18 @@ const char* all_collectives(const struct place* place, const struct shape* shape
   struct work work = {.place = place, .shape = shape, .all = shape->count * (size_t)place->ranks};
   work.in = malloc(work.all * sizeof *work.in);
   work.out = malloc(work.all * sizeof *work.out);
+  work.in_short = malloc(2 * shape->count * sizeof *work.in_short);
   work.counts = malloc((size_t)place->ranks * sizeof *work.counts);
   work.places = malloc((size_t)place->ranks * sizeof *work.places);
   const char* wrong = "no memory";
-  if (work.in != NULL && work.out != NULL && work.counts != NULL && work.places != NULL) {
+  if (work.in != NULL && work.out != NULL && work.in_short != NULL && work.counts != NULL && work.places != NULL) {
     fill(work.in, place->rank, work.all);
     make_lists(&work);
     wrong = first_wrong(&work);
   }
   free(work.in);
   free(work.out);
+  free(work.in_short);
   free(work.counts);
   free(work.places);
   return wrong;

@@ -24,7 +24,11 @@ using Setting = std::pair<const char*, const char*>;
 // A connection knows the peer's end of it before any data. Left to itself UCX asks for that at the first synchronous
 // send and puts back whatever the connection's socket has not taken by then; UCX 1.13 loses the answer to the peer's
 // own attempt to connect if that is among it, after which neither side can send for ever.
-constexpr auto tcp_settings = std::to_array<Setting>({{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}});
+//
+// Sockets register no memory. The cache of what is registered watches the process's mappings, and making it hangs now
+// and then in libucm of UCX 1.23, at a lock of its own.
+constexpr auto tcp_settings =
+    std::to_array<Setting>({{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}, {"RCACHE_ENABLE", "n"}});
 
 // What the transport itself reads. UCX warns of what nobody has read, at every start, and later versions read names
 // with the transport's before them.
@@ -160,7 +164,8 @@ void RailWorker::wait_for_turn() {
 }
 
 Status RailWorker::why_crossed() const {
-  return {Code::internal, "ucx: rail " + rail_.name + ": two threads were in its worker at once, against what MPI was " +
+  return {Code::internal, "ucx: rail " + rail_.name +
+                              ": two threads were in its worker at once, against what MPI was " +
                               "initialised for (MPI_THREAD_SERIALIZED or less)"};
 }
 
