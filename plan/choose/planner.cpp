@@ -7,9 +7,11 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <tuple>
 #include <vector>
 
+#include "core/keyed_hash.h"
 #include "core/log.h"
 #include "plan/choose/candidate.h"
 #include "plan/choose/plan_file.h"
@@ -161,12 +163,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, options.rails);
   append(key, options.siblings);
   append(key, options.table.get());
-  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) append(key, hierarchy.rank_at(vrank));
-  for (const Level& level : hierarchy.levels()) {
-    append(key, level.kind);
-    for (const int first : level.group_first) append(key, first);
-  }
-  append(key, hierarchy.nodes());
+  append(key, keyed_hash({}, std::as_bytes(hierarchy.image())));
   return key;
 }
 

@@ -31,7 +31,7 @@ inline constexpr int most_planned_ranks = 1 << 16;
 
 // Real communicators of more ranks are left to the host before a planner is asked: their set-up exchanges tables of all
 // ranks among all.
-inline constexpr int most_team_ranks = 256;
+inline constexpr int most_team_ranks = 1 << 13;
 
 // Why the planner leaves a call to the host; host_rows.h has more.
 namespace reasons {
@@ -50,7 +50,7 @@ struct PlannerOptions {
   std::shared_ptr<const TuningTable> table = {};
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   bool host_when_faster = true;
-  bool warns = true;  // tells the user of a forced plan that does not exist; one process of a job should
+  bool warns = true;    // tells the user of a forced plan that does not exist; one process of a job should
   bool staged = false;  // as in CandidateContext
   std::optional<Routes> routes = {};  // between the ranks; none: usual_routes()
   int rails = 0;                      // of the network, where plans may be bound to them

@@ -99,7 +99,7 @@ class MemoryConnector final : public Connector {
  public:
   explicit MemoryConnector(ChannelKind kind) : kind_(kind) {}
   ChannelKind kind() const override { return kind_; }
-  std::vector<int> groups(const Surroundings& around) const override {
+  std::optional<std::vector<int>> groups(const Surroundings& around) const override {
     std::vector<int> groups = usual_groups(kind_, around.hierarchy);
     if (kind_ != ChannelKind::link || !behaviour.pairs_only) return groups;
     std::map<int, int> members;
