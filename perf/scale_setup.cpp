@@ -187,14 +187,8 @@ std::vector<Collective> collectives(int ranks) {
   return all;
 }
 
-// What all ranks together have spent in one part.
-struct Part {
-  std::string name;
-  double processor_s = 0, wall_s = 0;
-  std::int64_t kept = 0, peak = 0;
-};
-
-// Rank 0 reads the clocks and the heap between two meetings; the others wait.
+// What all ranks together spend in each part: rank 0 reads the clocks and the heap between two meetings, and prints a
+// row; the others wait.
 class Book {
  public:
   explicit Book(int ranks) : own_(static_cast<std::size_t>(ranks)) {}
@@ -212,7 +206,6 @@ class Book {
     if (!oob.meet("end").ok()) return "did not end";
     return wrong.empty() ? "" : name + ": " + wrong;
   }
-  const std::vector<Part>& parts() const { return parts_; }
 
  private:
   void begin() {
@@ -221,11 +214,14 @@ class Book {
     heap_peak = heap_;
   }
   void end(const std::string& name) {
-    parts_.push_back({name, std::accumulate(own_.begin(), own_.end(), 0.0), wall_seconds() - wall_, heap_now - heap_,
-                      heap_peak - heap_});
+    const double ranks = static_cast<double>(own_.size());
+    const auto kib_a_rank = [ranks](std::int64_t bytes) { return static_cast<double>(bytes) / 1024 / ranks; };
+    std::printf("| %s | %.2f | %.2f | %.1f | %.1f |\n", name.c_str(),
+                std::accumulate(own_.begin(), own_.end(), 0.0) * 1e3 / ranks, wall_seconds() - wall_,
+                kib_a_rank(heap_now - heap_), kib_a_rank(heap_peak - heap_));
+    std::fflush(stdout);
   }
   std::vector<double> own_;
-  std::vector<Part> parts_;
   double wall_ = 0;
   std::int64_t heap_ = 0;
 };
@@ -264,6 +260,9 @@ bool measure(int ranks, const Options& options) {
   state.config.trial = TrialMode::none;
   state.ranks_on_machine = ranks;
   runtime::detail::job = &state;
+  std::printf("\n%d ranks, %d a node\n\n", ranks, options.per_node);
+  std::printf(
+      "| part | processor ms a rank | wall s | kept KiB a rank | peak KiB a rank |\n|---|---:|---:|---:|---:|\n");
   Book book(ranks);
   std::string wrong;
   {
@@ -272,12 +271,6 @@ bool measure(int ranks, const Options& options) {
     wrong = job.run([&](Oob& oob) { return go(oob, job, book, options); });
   }
   runtime::detail::job = nullptr;
-  std::printf("\n%d ranks, %d a node\n\n", ranks, options.per_node);
-  std::printf(
-      "| part | processor ms a rank | wall s | kept KiB a rank | peak KiB a rank |\n|---|---:|---:|---:|---:|\n");
-  for (const Part& part : book.parts())
-    std::printf("| %s | %.2f | %.2f | %.1f | %.1f |\n", part.name.c_str(), part.processor_s * 1e3 / ranks, part.wall_s,
-                static_cast<double>(part.kept) / 1024 / ranks, static_cast<double>(part.peak) / 1024 / ranks);
   if (!wrong.empty()) std::printf("\nfailed: %s\n", wrong.c_str());
   std::fflush(stdout);
   return wrong.empty();
