@@ -138,7 +138,7 @@ class MemoryConnector final : public Connector {
   }
   // The first of its group.
   int leader(const Surroundings& around) const {
-    const std::vector<int> group = groups(around);
+    const std::vector<int> group = *groups(around);
     return static_cast<int>(std::ranges::find(group, group[static_cast<std::size_t>(around.rank)]) - group.begin());
   }
 
