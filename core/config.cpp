@@ -207,6 +207,11 @@ constexpr auto table = std::to_array<Entry>({
     {{"PLAIT_CHUNK_BYTES", "bytes", "0", "Size of the pipeline's chunks; 0 lets the planner choose."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.chunk_bytes, v); }},
+    {{"PLAIT_FLAT_RANKS", "count", "1024",
+      "Up to so many ranks of a communicator tell each other everything when it is set up, those of a larger one only "
+      "what all need, by way of each node's first rank."},
+     a_count,
+     [](Config& c, std::string_view v) { return set_count(c.flat_ranks, v); }},
     {{"PLAIT_SETUP_CALLS", "count", "3",
       "Eligible calls on a communicator before it is set up for acceleration; 0: where it is made, MPI_COMM_WORLD in "
       "MPI_Init, which serves calls that do not block."},

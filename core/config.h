@@ -56,6 +56,7 @@ struct Config {
   bool fused_binding = false;             // PLAIT_FUSED_BINDING: each of their threads stays on a core
   std::string overlap;                    // PLAIT_OVERLAP: an overlap plan's file, or auto; empty: none
   std::string schedule;                   // PLAIT_SCHEDULE: a schedule's file, or auto; empty: none
+  int flat_ranks = 1024;                  // PLAIT_FLAT_RANKS: of a communicator whose ranks all tell each other all
   int setup_calls = 3;                    // PLAIT_SETUP_CALLS: eligible calls before set-up
   std::string leaf_switch;                // PLAIT_SWITCH, else the switch that Slurm names; empty: unknown
   std::string only_gpu;                   // the one that CUDA_VISIBLE_DEVICES names; empty: none, or several

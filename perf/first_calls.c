@@ -1,19 +1,24 @@
-/* What a job's first collectives cost: allreduces of one double, each begun by all ranks at the same time, on
- * MPI_COMM_WORLD and then on duplicates of it. Prints JSON: of each call the longest time of any rank, in microseconds,
- * and the processor time of all ranks together. The nodes' clocks must agree to a millisecond or so.
+/* What a job's first collectives cost: allreduces, of one double where nothing else is asked for, each begun by all
+ * ranks at the same time, on MPI_COMM_WORLD and then on duplicates of it. Prints JSON: of each call the longest time of
+ * any rank, in microseconds, and the processor time of all ranks together. The nodes' clocks must agree to a
+ * millisecond or so. Calls begin at multiples of a raster, 0.4 s: several times what any of them takes. Where many
+ * ranks share a core it has to be longer.
  *
  *   mpirun -n 16 first_calls                             the host
  *   mpirun -n 16 -x LD_PRELOAD=libplait.so first_calls   with Plait, which sets a communicator up at its third call
  *   mpirun -n 16 first_calls one                         a whole job with one call, for a clock outside
+ *   mpirun -n 16 first_calls 1048576                     calls of so many bytes
+ *   mpirun -n 512 first_calls 8 10                       a raster of 10 s
  */
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { calls = 4, communicators = 2 };
 
-static const double raster_s = 0.4; /* calls begin at multiples of it: several times what any of them takes */
+static double raster_s = 0.4;
 
 static double now(clockid_t clock) {
   struct timespec time;
@@ -36,15 +41,17 @@ struct Cost {
   double wall_us[calls], processor_us[calls];
 };
 
-static void time_calls(MPI_Comm comm, struct Cost* cost) {
-  double in = 1, out = 0;
+static void time_calls(MPI_Comm comm, int count, struct Cost* cost) {
+  double *in = calloc((size_t)count, sizeof *in), *out = calloc((size_t)count, sizeof *out);
   for (int call = 0; call < calls; ++call) {
     wait_for_next_beat();
     const double begin = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
-    MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, comm);
+    MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, comm);
     cost->wall_us[call] = (now(CLOCK_MONOTONIC) - begin) * 1e6;
     cost->processor_us[call] = (now(CLOCK_PROCESS_CPUTIME_ID) - processor) * 1e6;
   }
+  free(in);
+  free(out);
 }
 
 static void print_list(const char* name, const double* values) {
@@ -82,11 +89,13 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 0;
   }
-  time_calls(MPI_COMM_WORLD, &world);
+  const int bytes = argc > 1 ? atoi(argv[1]) : 8, count = bytes > 8 ? bytes / 8 : 1;
+  if (argc > 2) raster_s = atof(argv[2]);
+  time_calls(MPI_COMM_WORLD, count, &world);
   for (int i = 0; i < communicators; ++i) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    time_calls(comm, &duplicates[i]);
+    time_calls(comm, count, &duplicates[i]);
     MPI_Comm_free(&comm);
   }
   report("MPI_COMM_WORLD", start_us, &world);

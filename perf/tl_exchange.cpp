@@ -151,7 +151,7 @@ class Process {
   std::unique_ptr<Channel> channel(const ShmChannelOptions& options, const SegmentOffer& offer) {
     auto segment = SharedSegment::attach(offer);
     if (!segment.ok()) die(segment.status());
-    auto channel = make_shm_channel(std::move(*segment), peers_, rank_, 2, options);
+    auto channel = make_shm_channel(std::move(*segment), peers_, rank_, options);
     if (!channel.ok()) die(channel.status());
     return std::move(*channel);
   }

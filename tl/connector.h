@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,10 +40,8 @@ class Connector {
   virtual ChannelKind kind() const = 0;
 
   // By rank: the group whose ranks it would connect with each other; in none: -1. Empty: it is of no use to these
-  // ranks. All ranks come to the same, without asking each other.
-  virtual std::vector<int> groups(const Surroundings& surroundings) const {
-    return usual_groups(kind(), surroundings.hierarchy);
-  }
+  // ranks. None: the usual ones, without a list of all ranks. All ranks come to the same, without asking each other.
+  virtual std::optional<std::vector<int>> groups(const Surroundings&) const { return {}; }
 
   // How much each rank has to tell all others beforehand, the same on all of them. 0: nothing. Then the ranks do not
   // ask each other whether all of them could open it, and it is taken to work: where it does not, the set-up fails.

@@ -16,6 +16,13 @@ constexpr std::array kinds = {LevelKind::node, LevelKind::package, LevelKind::nu
 constexpr std::array<std::string_view, 9> kind_names = {"switch", "node", "island", "package", "numa",
                                                         "l3",     "core", "gpu",    "rank"};
 
+// A level before it has a place in a hierarchy's memory.
+struct SplitLevel {
+  LevelKind kind;
+  std::vector<int> group_first;
+  int cardinality;
+};
+
 // Ranks that are being split, level by level, into ever smaller groups of consecutive vranks.
 // Within a group ranks ascend, so that the children's order of first appearance is that of their smallest ranks.
 class Grouping {
@@ -45,7 +52,7 @@ class Grouping {
 
   std::vector<int> order;  // vrank -> rank
   std::vector<int> first;  // first vrank of each group of the innermost level so far
-  std::vector<Level> levels;
+  std::vector<SplitLevel> levels;
 
  private:
   struct Run {
@@ -133,6 +140,70 @@ std::string cardinalities(const Level& level, std::span<const int> parent_first)
   return text;
 }
 
+// An image: these, of each level these, the numbers from 0 on, a list of each kind that is not the same as they, and
+// the nodes' first vranks.
+struct ImageHead {
+  int ranks, nodes, levels, in_order;  // in_order: vranks are ranks
+};
+struct ImageLevel {
+  int kind, cardinality, groups;
+};
+constexpr std::size_t head_numbers = sizeof(ImageHead) / sizeof(int), level_numbers = sizeof(ImageLevel) / sizeof(int);
+
+bool counts_up(std::span<const int> numbers) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i] != static_cast<int>(i)) return false;
+  return true;
+}
+
+// Takes the lists of an image one after the other.
+class ImageReader {
+ public:
+  explicit ImageReader(const int* begin) : at_(begin) {}
+  Numbering take(std::size_t count) {
+    const Numbering taken(at_, count);
+    at_ += count;
+    return taken;
+  }
+  const int* at() const { return at_; }
+
+ private:
+  const int* at_;
+};
+
+// `order[vrank]` is a rank; `node_first` is the first vrank of each node.
+Hierarchy assembled(const std::vector<int>& order, const std::vector<SplitLevel>& levels, std::vector<int> node_first) {
+  const std::size_t ranks = order.size();
+  const bool in_order = counts_up(order);
+  std::vector<int> image = {static_cast<int>(ranks), static_cast<int>(node_first.size()),
+                            static_cast<int>(levels.size()), in_order ? 1 : 0};
+  const auto add = [&image](std::span<const int> numbers) {
+    image.insert(image.end(), numbers.begin(), numbers.end());
+  };
+  for (const SplitLevel& level : levels)
+    add(std::array{static_cast<int>(level.kind), level.cardinality, static_cast<int>(level.group_first.size())});
+  std::vector<int> counting(ranks), vrank_of(ranks), node_of(ranks);
+  std::iota(counting.begin(), counting.end(), 0);
+  node_first.push_back(static_cast<int>(ranks));
+  for (std::size_t node = 0; node + 1 < node_first.size(); ++node)
+    for (int vrank = node_first[node]; vrank < node_first[node + 1]; ++vrank) {
+      const auto rank = static_cast<std::size_t>(order[static_cast<std::size_t>(vrank)]);
+      vrank_of[rank] = vrank;
+      node_of[rank] = static_cast<int>(node);
+    }
+  add(counting);
+  if (!in_order) {
+    add(order);
+    add(vrank_of);
+  }
+  add(node_of);
+  add(node_first);
+  for (const SplitLevel& level : levels)
+    if (level.group_first.size() < ranks) add(level.group_first);
+  const auto kept = std::make_shared<const std::vector<int>>(std::move(image));
+  return Hierarchy::of_image({kept, kept->data()});
+}
+
 }  // namespace
 
 std::string_view name(LevelKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
@@ -163,7 +234,7 @@ Hierarchy Hierarchy::from_locations(std::span<const Location> locations) {
   }
   grouping.split(
       LevelKind::rank, [](int rank) { return rank; }, always);
-  return assemble(std::move(grouping.order), std::move(grouping.levels), std::move(node_first));
+  return assembled(grouping.order, grouping.levels, std::move(node_first));
 }
 
 Hierarchy Hierarchy::uniform_of(std::span<const int> given) {
@@ -182,7 +253,7 @@ Hierarchy Hierarchy::uniform_of(std::span<const int> given) {
         kinds[std::min(depth, kinds.size() - 1)], [&](int rank) { return rank / stride; }, always);
     if (depth++ == 0) node_first = grouping.first;
   }
-  return assemble(std::move(grouping.order), std::move(grouping.levels), std::move(node_first));
+  return assembled(grouping.order, grouping.levels, std::move(node_first));
 }
 
 Hierarchy Hierarchy::nodes_of(std::span<const int> ranks_per_node) {
@@ -196,22 +267,26 @@ Hierarchy Hierarchy::nodes_of(std::span<const int> ranks_per_node) {
   return from_locations(locations);
 }
 
-Hierarchy Hierarchy::assemble(std::vector<int> order, std::vector<Level> levels, std::vector<int> node_first) {
+Hierarchy Hierarchy::of_image(std::shared_ptr<const int> memory) {
   Hierarchy result;
-  const int ranks = static_cast<int>(order.size());
-  result.levels_ = std::move(levels);
-  result.rank_at_ = std::move(order);
-  result.node_first_ = std::move(node_first);
-  result.node_first_.push_back(ranks);
-  result.vrank_of_.resize(result.rank_at_.size());
-  result.node_of_.resize(result.rank_at_.size());
-  for (int node = 0; node < result.nodes(); ++node) {
-    for (int vrank = result.node_first_[node]; vrank < result.node_first_[node + 1]; ++vrank) {
-      const int rank = result.rank_at_[vrank];
-      result.vrank_of_[rank] = vrank;
-      result.node_of_[rank] = node;
-    }
+  const int* begin = memory.get();
+  ImageReader reader(begin);
+  const Numbering head = reader.take(head_numbers);
+  const auto ranks = static_cast<std::size_t>(head[0]), levels = static_cast<std::size_t>(head[2]);
+  const bool in_order = head[3] != 0;
+  const Numbering described = reader.take(levels * level_numbers), counting = reader.take(ranks);
+  result.rank_at_ = in_order ? counting : reader.take(ranks);
+  result.vrank_of_ = in_order ? counting : reader.take(ranks);
+  result.node_of_ = reader.take(ranks);
+  result.node_first_ = reader.take(static_cast<std::size_t>(head[1]) + 1);
+  for (std::size_t level = 0; level < levels; ++level) {
+    const auto one = described.subspan(level * level_numbers, level_numbers);
+    const auto groups = static_cast<std::size_t>(one[2]);
+    result.levels_.push_back(
+        {static_cast<LevelKind>(one[0]), groups == ranks ? counting : reader.take(groups), one[1]});
   }
+  result.image_ = {begin, reader.at()};
+  result.memory_ = std::move(memory);
   return result;
 }
 
@@ -220,7 +295,9 @@ bool Hierarchy::uniform() const {
 }
 
 std::vector<int> Hierarchy::ranks_on_node(int node) const {
-  return {rank_at_.begin() + node_first_[node], rank_at_.begin() + node_first_[node + 1]};
+  const auto first = static_cast<std::size_t>(node_first_[static_cast<std::size_t>(node)]);
+  return Numbering(
+      rank_at_.subspan(first, static_cast<std::size_t>(node_first_[static_cast<std::size_t>(node) + 1]) - first));
 }
 
 std::string Hierarchy::describe() const {

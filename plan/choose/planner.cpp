@@ -7,9 +7,11 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <tuple>
 #include <vector>
 
+#include "core/keyed_hash.h"
 #include "core/log.h"
 #include "plan/choose/candidate.h"
 #include "plan/choose/plan_file.h"
@@ -24,6 +26,8 @@ namespace {
 
 constexpr std::size_t most_shapes = 64;  // that a store keeps while no communicator has them
 constexpr int most_candidates = 3;
+// Each rank's schedule of an all-to-all has steps for all others: some 2 KiB a rank.
+constexpr int most_exchanging_ranks = 2048;
 
 // The collectives that a plan may be for, the likeliest first: of several reasons against it the first is told.
 constexpr std::array by_interest = {
@@ -86,9 +90,9 @@ Status check_plan(std::string_view plan, const Call& call, const CandidateContex
 std::string label(const std::string& plan) { return plan.starts_with('{') ? "plan file" : "'" + plan + "'"; }
 
 struct Decision {
-  std::string_view host_reason;         // not empty: the host should have the call
-  std::vector<Candidate> candidates;    // the cheapest first; the first that can be proven is taken
-  std::vector<const ReadyPlan*> taken;  // by root; nullptr: not asked for yet, or none can be proven
+  std::string_view host_reason;           // not empty: the host should have the call
+  std::vector<Candidate> candidates;      // the cheapest first; the first that can be proven is taken
+  std::map<int, const ReadyPlan*> taken;  // by the roots that were asked for; nullptr: none can be proven
 };
 
 // What the communicators of one shape share. The choice does not depend on the root or on the exact size, so that it is
@@ -161,12 +165,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, options.rails);
   append(key, options.siblings);
   append(key, options.table.get());
-  for (int vrank = 0; vrank < hierarchy.ranks(); ++vrank) append(key, hierarchy.rank_at(vrank));
-  for (const Level& level : hierarchy.levels()) {
-    append(key, level.kind);
-    for (const int first : level.group_first) append(key, first);
-  }
-  append(key, hierarchy.nodes());
+  append(key, keyed_hash({}, std::as_bytes(hierarchy.image())));
   return key;
 }
 
@@ -237,9 +236,7 @@ Choice Planner::Implementation::choose(const Call& call) {
   const std::scoped_lock lock(shelf->guard);
   Decision& decision = decide(call);
   if (!decision.host_reason.empty()) return {nullptr, decision.host_reason};
-  const std::size_t root = rooted(call.collective) ? static_cast<std::size_t>(call.root) : 0;
-  if (decision.taken.size() <= root) decision.taken.resize(root + 1);
-  const ReadyPlan*& taken = decision.taken[root];
+  const ReadyPlan*& taken = decision.taken[rooted(call.collective) ? call.root : 0];
   if (taken == nullptr) taken = first_proven(call, decision.candidates);
   if (taken == nullptr) return {nullptr, "plan refused by its proof"};
   return {taken, {}};
@@ -312,7 +309,8 @@ Decision& Planner::Implementation::decide(const Call& call) {
 
 // `call` stands for its class: all ranks must decide alike, whichever calls they have seen before.
 Decision Planner::Implementation::compute_decision(const Call& call, const TunedRange* range) const {
-  if (hierarchy.ranks() > most_planned_ranks) return {reasons::too_large, {}, {}};
+  const int most = call.collective == Collective::alltoall ? most_exchanging_ranks : most_planned_ranks;
+  if (hierarchy.ranks() > most) return {reasons::too_large, {}, {}};
   Decision decision;
   if (!options.forced_plan.empty())
     if (Result<Candidate> forced = named_candidate(options.forced_plan, call, context()); forced.ok())

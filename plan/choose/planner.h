@@ -31,7 +31,7 @@ inline constexpr int most_planned_ranks = 1 << 16;
 
 // Real communicators of more ranks are left to the host before a planner is asked: their set-up exchanges tables of all
 // ranks among all.
-inline constexpr int most_team_ranks = 256;
+inline constexpr int most_team_ranks = 1 << 13;
 
 // Why the planner leaves a call to the host; host_rows.h has more.
 namespace reasons {

@@ -61,7 +61,7 @@ class Grid {
 
  private:
   struct GridLevel {
-    const std::vector<int>* group_first = nullptr;  // first vranks of the groups; none: each vrank is one
+    const Numbering* group_first = nullptr;  // first vranks of the groups; none: each vrank is one
     std::vector<int> sizes;
     bool regular = false;  // all groups are alike, down to the single ranks
   };

@@ -1,5 +1,7 @@
 #include "plan/model/routes.h"
 
+#include "core/keyed_hash.h"
+
 namespace plait::plan {
 
 Routes::Routes(ChannelKind beyond) : beyond_(beyond) { take(beyond); }
@@ -10,7 +12,13 @@ void Routes::take(ChannelKind kind) {
 }
 
 void Routes::connect(std::span<const int> group_of, ChannelKind kind) {
-  near_.push_back({std::make_shared<const std::vector<int>>(group_of.begin(), group_of.end()), kind});
+  const auto kept = std::make_shared<const std::vector<int>>(group_of.begin(), group_of.end());
+  near_.push_back({kept, *kept, kind});
+  take(kind);
+}
+
+void Routes::connect_nodes(const Hierarchy& hierarchy, ChannelKind kind) {
+  near_.push_back({hierarchy.memory(), hierarchy.nodes_by_rank(), kind});
   take(kind);
 }
 
@@ -20,7 +28,7 @@ void Routes::append_key(std::string& key) const {
   append(near_.size());
   for (const Near& near : near_) {
     append(near.kind);
-    for (const int group : *near.group_of) append(group);
+    append(keyed_hash({}, std::as_bytes(near.group_of)));
   }
 }
 
@@ -31,9 +39,9 @@ Routes routes_by_node(std::span<const int> node_of, ChannelKind near, ChannelKin
 }
 
 Routes routes_by_node(const Hierarchy& hierarchy, ChannelKind near, ChannelKind beyond) {
-  std::vector<int> node_of;
-  for (int rank = 0; rank < hierarchy.ranks(); ++rank) node_of.push_back(hierarchy.node_of(rank));
-  return routes_by_node(node_of, near, beyond);
+  Routes routes(beyond);
+  routes.connect_nodes(hierarchy, near);
+  return routes;
 }
 
 }  // namespace plait::plan

@@ -22,6 +22,8 @@ class Routes {
   // The ranks of one group (`group_of`: by rank; in none: -1) talk over `kind`, but for those that are connected
   // already: the nearest groups come first.
   void connect(std::span<const int> group_of, ChannelKind kind);
+  // Likewise the ranks of each node, whose numbers stay in the hierarchy's memory.
+  void connect_nodes(const Hierarchy& hierarchy, ChannelKind kind);
 
   // Of two different ranks. Without allocation.
   ChannelKind between(int a, int b) const {
@@ -43,11 +45,12 @@ class Routes {
 
  private:
   struct Near {
-    std::shared_ptr<const std::vector<int>> group_of;  // a copy of the routes shares it
+    std::shared_ptr<const void> memory;  // of the groups; a copy of the routes shares it
+    std::span<const int> group_of;
     ChannelKind kind;
     bool joins(int a, int b) const {
-      const int group = (*group_of)[static_cast<std::size_t>(a)];
-      return group >= 0 && group == (*group_of)[static_cast<std::size_t>(b)];
+      const int group = group_of[static_cast<std::size_t>(a)];
+      return group >= 0 && group == group_of[static_cast<std::size_t>(b)];
     }
   };
   void take(ChannelKind kind);

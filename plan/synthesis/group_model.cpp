@@ -77,7 +77,8 @@ GroupModel group_model(const Machine& machine, const GridRequest& request, const
 
 GroupModel group_model(const Machine& machine, const Hierarchy& hierarchy, double siblings) {
   GroupModel model = model_of(machine);
-  std::vector<int> parent_first = {0};
+  static constexpr int whole = 0;
+  std::span<const int> parent_first(&whole, 1);
   bool within_node = hierarchy.nodes() == 1;
   for (const Level& level : hierarchy.levels()) {
     within_node = within_node || (level.kind != LevelKind::node && model.levels.size() > 0 &&

@@ -13,6 +13,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -66,9 +67,16 @@ class Oob {
   // Also moves on what is still on its way out of band.
   virtual bool word_left() = 0;
 
-  // By which this rank tells `others` that it has failed, and hears of them. `number`: of the team, the same on all
-  // ranks. Used within the life of the oob.
-  virtual std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> others) = 0;
+  // By which this rank tells all but the `near` ranks that it has failed, and hears of them; it is one of the near
+  // ones itself. `number`: of the team, the same on all ranks. Used within the life of the oob.
+  virtual std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> near) = 0;
+
+  // What the ranks of one `colour` (not negative) do among themselves, in their order; a rank without one gets none.
+  // A step of all ranks. Fails (unsupported) on all of them where whoever brings the ranks has no such.
+  virtual Status part(std::optional<int> colour, std::unique_ptr<Oob>& made, std::string_view what) {
+    (void)colour, (void)made, (void)what;
+    return {Code::unsupported, "some of the ranks alone cannot meet"};
+  }
 
   // Messages that the ranks have besides; nullptr: none.
   virtual HostMessages* messages() { return nullptr; }

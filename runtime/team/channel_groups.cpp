@@ -2,39 +2,51 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace plait::runtime {
-namespace {
 
-// Whether `other` joins all ranks that `groups` joins.
-bool joined_by(const std::vector<int>& groups, const std::vector<int>& other) {
+bool ChannelGroups::Groups::joined_by(const Groups& other) const {
   std::map<int, std::size_t> first;  // member of each group
-  for (std::size_t rank = 0; rank < groups.size(); ++rank) {
-    if (groups[rank] < 0) continue;
-    const auto [member, alone] = first.try_emplace(groups[rank], rank);
+  if (join_nothing() || other.join_all()) return true;
+  if (usual() && other.usual() && one_ == other.one_) return true;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (of(rank) < 0) continue;
+    const auto [member, alone] = first.try_emplace(of(rank), rank);
     if (alone) continue;
-    if (other.empty() || other[rank] < 0 || other[rank] != other[member->second]) return false;
+    if (other.ranks() == 0 || other.of(rank) < 0 || other.of(rank) != other.of(member->second)) return false;
   }
   return true;
 }
 
-bool joins_all(const std::vector<int>& groups) {
-  return !groups.empty() && groups.front() >= 0 &&
-         std::ranges::all_of(groups, [&](int group) { return group == groups.front(); });
+bool ChannelGroups::Groups::join_nothing() const {
+  if (usual()) return one_ ? ranks() < 2 : hierarchy_.nodes() == hierarchy_.ranks();
+  std::set<int> seen;
+  return std::ranges::none_of(list_, [&](int group) { return group >= 0 && !seen.insert(group).second; });
 }
 
-}  // namespace
+bool ChannelGroups::Groups::join_all() const {
+  if (usual()) return one_ || hierarchy_.nodes() == 1;
+  return !list_.empty() && list_.front() >= 0 &&
+         std::ranges::all_of(list_, [&](int group) { return group == list_.front(); });
+}
+
+void ChannelGroups::Groups::add_to(Routes& routes, ChannelKind kind) const {
+  if (!usual()) return routes.connect(list_, kind);
+  if (!one_) return routes.connect_nodes(hierarchy_, kind);
+  routes.connect(std::vector<int>(ranks(), 0), kind);
+}
 
 bool ChannelGroups::adds(ChannelKind kind, ChannelSet nearer) const {
-  const std::vector<int>& groups = groups_[index_of(kind)];
-  if (joined_by(groups, {}) && !(groups.size() == 1 && nearer.empty())) return false;
+  const Groups& groups = groups_[index_of(kind)];
+  if (groups.join_nothing() && !(groups.ranks() == 1 && nearer.empty())) return false;
   return std::ranges::none_of(
-      all_channel_kinds, [&](ChannelKind one) { return nearer.has(one) && joined_by(groups, groups_[index_of(one)]); });
+      all_channel_kinds, [&](ChannelKind one) { return nearer.has(one) && groups.joined_by(groups_[index_of(one)]); });
 }
 
 std::optional<ChannelKind> ChannelGroups::connecting_all(ChannelSet kinds) const {
   for (const ChannelKind kind : all_channel_kinds)
-    if (kinds.has(kind) && joins_all(groups_[index_of(kind)])) return kind;
+    if (kinds.has(kind) && groups_[index_of(kind)].join_all()) return kind;
   return {};
 }
 
@@ -43,7 +55,7 @@ Routes ChannelGroups::routes(ChannelSet used) const {
   Routes routes(beyond);
   for (const ChannelKind kind : all_channel_kinds) {
     if (kind == beyond) break;
-    if (used.has(kind)) routes.connect(groups_[index_of(kind)], kind);
+    if (used.has(kind)) groups_[index_of(kind)].add_to(routes, kind);
   }
   return routes;
 }

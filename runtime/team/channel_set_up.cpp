@@ -1,7 +1,9 @@
 // The part of the set-up that decides which channels connect the ranks, and how fast the network is.
 
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/log.h"
 #include "core/units.h"
@@ -18,10 +20,22 @@ Surroundings SetUp::surroundings() const {
 }
 
 // Of a channel that this set-up can connect, by its connector or by steps of its own.
-std::vector<int> SetUp::groups_of(ChannelKind kind) const {
-  if (const Connector* connector = registered_.connector(kind)) return connector->groups(surroundings());
+void SetUp::find_groups(ChannelKind kind) {
+  const Connector* connector = registered_.connector(kind);
   const bool steps_here = kind == ChannelKind::shm || kind == ChannelKind::ucx;
-  return steps_here ? usual_groups(kind, hierarchy_) : std::vector<int>();
+  if (connector == nullptr && !steps_here) return groups_.set(kind, {});
+  std::optional<std::vector<int>> own;
+  if (connector != nullptr) own = connector->groups(surroundings());
+  if (own)
+    groups_.set(kind, std::move(*own));
+  else
+    groups_.set_usual(kind, hierarchy_);
+}
+
+// Whether a rank need not be told by all others what they are reached by.
+bool SetUp::needs_no_table(ChannelKind kind) const {
+  const Connector* connector = registered_.connector(kind);
+  return connector != nullptr ? connector->offer_bytes() == 0 : kind == ChannelKind::shm;
 }
 
 // Shared memory that does not work fails the set-up: what it connects needs nothing else. Sockets come with ucx, or in
@@ -31,8 +45,8 @@ Status SetUp::choose_channels() {
   registered_ = ConnectedChannels(make_connectors(oob()));
   ChannelSet certain;
   for (const ChannelKind kind : all_channel_kinds) {
-    if (!may_use(kind) || !traits(kind).any_length) continue;
-    groups_.set(kind, groups_of(kind));
+    if (!may_use(kind) || !traits(kind).any_length || (by_node_ && !needs_no_table(kind))) continue;
+    find_groups(kind);
     if (!groups_.adds(kind, certain)) continue;
     candidates_.add(kind);
     if (kind == ChannelKind::shm) certain.add(kind);

@@ -43,8 +43,6 @@ namespace plait::runtime {
 
 namespace {
 
-constexpr std::size_t max_mapped_bytes = std::size_t{512} << 20;
-
 // Ranks of the job on a node over those of the communicator, on the node where they are most.
 double most_siblings(std::span<const Entry> entries) {
   std::map<HostId, int> members;
@@ -98,6 +96,16 @@ Status SetUp::meet() {
              .devices = look_for_device_driver() ? 1u : 0u,
              .listener = {},
              .network = known_network_rates()};
+  by_node_ = ranks_ > job().config.flat_ranks;
+  if (by_node_) short_ = false;
+  if (!by_node_) return meet_all(mine);
+  Status met = meet_by_node(mine);
+  if (met.code() != Code::unsupported || node_ != nullptr) return met;
+  by_node_ = false;
+  return meet_all(mine);
+}
+
+Status SetUp::meet_all(Entry mine) {
   if (short_) listen_early(mine.listener);
   std::vector<Entry> entries;
   if (Status status = gather_entries(mine, entries); !status.ok()) return status;
@@ -105,12 +113,17 @@ Status SetUp::meet() {
     locations_.push_back(entry.location);
     same_settings_ &= entry.fingerprint == mine.fingerprint;
     devices_ |= entry.devices != 0;
-    affordable_ &= entry.mapped_bytes < max_mapped_bytes;
+    affordable_ &= entry.mapped_bytes < most_mapped_bytes;
     known_network_ = agreed_rates(known_network_, entry.network);
   }
   siblings_ = most_siblings(entries);
+  crowding_ = ranks_per_core(locations_);
   token_ = entries.front().token;
   tuning_records_told_ = entries.front().tuning_records != 0;
+  hierarchy_ = Hierarchy::from_locations(locations_);
+  neighbours_ = hierarchy_.ranks_on_node(hierarchy_.node_of(rank_));
+  near_.clear();
+  for (const int rank : neighbours_) near_.push_back(locations_[static_cast<std::size_t>(rank)]);
   if (Status status = check_entries(); !status.ok()) return status;
   if (short_) take_listeners(entries);
   return {};
@@ -119,17 +132,15 @@ Status SetUp::meet() {
 // From the entries alone, which all ranks have: no agreement needed.
 Status SetUp::check_entries() {
   if (!same_settings_) return {Code::invalid, "settings differ between ranks"};
-  hierarchy_ = Hierarchy::from_locations(locations_);
-  neighbours_ = hierarchy_.ranks_on_node(hierarchy_.node_of(rank_));
   return choose_channels();
 }
 
 // Whether ranks outnumber the processing units that they may use. Those bound as this one is compete with it; ranks
 // outside this communicator are taken to be bound in the same way.
 bool SetUp::yields() const {
-  const Location& mine = locations_[static_cast<std::size_t>(rank_)];
+  const Location& mine = near_[own_index()];
   int here = 0, rivals = 0;
-  for (const Location& other : locations_) {
+  for (const Location& other : by_node_ ? near_ : locations_) {
     if (other.machine != mine.machine) continue;
     ++here;
     if (other.package == mine.package && other.numa == mine.numa && other.l3 == mine.l3 && other.core == mine.core)
@@ -160,7 +171,7 @@ PlannerOptions SetUp::planner_options() const {
     between_switches.port_seconds_per_byte = network_.across_switches;
     options.machine.levels.insert(options.machine.levels.begin(), between_switches);
   }
-  options.machine.ranks_per_core = ranks_per_core(locations_);
+  options.machine.ranks_per_core = crowding_;
   note_links(network_.node, options.machine.ranks_per_core);
   return options;
 }
@@ -195,13 +206,13 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
   return {};
 }
 
-// Those whose waits the shared memory does not end.
+// It is for those whose waits the shared memory does not end.
 std::unique_ptr<FailureNotice> SetUp::failure_notice() const {
-  std::vector<int> others;
+  std::vector<int> near;
   const Routes routes = this->routes();
   for (int rank = 0; rank < ranks_; ++rank)
-    if (rank != rank_ && !traits(routes.between(rank_, rank)).segment) others.push_back(rank);
-  return oob().make_notice(token_, std::move(others));
+    if (rank == rank_ || traits(routes.between(rank_, rank)).segment) near.push_back(rank);
+  return oob().make_notice(token_, std::move(near));
 }
 
 std::unique_ptr<CommunicatorTrace> SetUp::make_trace() const {

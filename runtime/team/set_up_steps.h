@@ -30,6 +30,9 @@ namespace plait::runtime {
 
 // ---- What the ranks tell each other ----
 
+// Of all communicators: further ones are the host's.
+inline constexpr std::size_t most_mapped_bytes = std::size_t{512} << 20;
+
 // Where a rank waits for connections before it knows the others.
 struct EarlyListener {
   ListenerEntry entry;
@@ -60,6 +63,18 @@ struct Offer {
   std::int64_t xpmem_segment;   // 0: this rank has none
 };
 
+// What a node's first rank tells the others of all ranks.
+struct NodeSummary {
+  std::uint64_t well;  // 0: something is missing on some node
+  std::uint64_t same_settings, affordable, devices;
+  std::uint64_t token, tuning_records;  // rank 0's
+  std::uint64_t fingerprint;            // of the node's ranks
+  double siblings, crowding;
+  NetworkRates network;
+  std::uint64_t image_bytes;  // of the hierarchy
+  SegmentOffer table;         // that has it; of no bytes: it is told
+};
+
 class SetUp {
  public:
   // `oob` and `before` as for set_up(); they stay the caller's where this throws.
@@ -78,13 +93,21 @@ class SetUp {
   Status agree(const Status& mine, std::string_view failure);
   const Location& location() const;
   Status meet();
+  Status meet_all(Entry mine);
+  Status meet_by_node(const Entry& mine);
+  Status share_by_node(Status state, Oob* leaders, NodeSummary& summary);
+  Status gather_node(const Entry& mine, NodeSummary& summary);
+  Status lead(Oob& leaders, NodeSummary& summary);
+  Status take_hierarchy(const NodeSummary& summary);
+  std::size_t among_node(int rank) const;
   Status gather_entries(const Entry& mine, std::vector<Entry>& entries);
   Status failure_meanwhile();
   Status check_entries();
   bool tells_tuning_records() const;
   Status share_tuning_records();
   Surroundings surroundings() const;
-  std::vector<int> groups_of(ChannelKind kind) const;
+  void find_groups(ChannelKind kind);
+  bool needs_no_table(ChannelKind kind) const;
   Status choose_channels();
   Status connect_channels();
   Result<bool> connect(ChannelKind kind, Status& cause);
@@ -114,6 +137,7 @@ class SetUp {
   bool single_copy_works(std::span<const Offer> offers) const;
   Status choose_single_copy(std::span<const Offer> offers, bool kernel);
   Result<SingleCopySizes> measure_single_copy(std::span<const Offer> offers, bool kernel);
+  bool measures_single_copy() const;
   SingleCopySizes own_measurement(std::span<const Offer> offers, bool kernel) const;
   std::size_t own_index() const;
   Status open_shm(bool single_copy);
@@ -137,7 +161,14 @@ class SetUp {
   std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces
   std::optional<FirstRail> first_rail_;       // of a short set-up
   std::unique_ptr<Channel> short_channel_;    // over sockets alone
-  std::vector<Location> locations_;
+  // Where the ranks are many each knows those of its node alone, and asks these by an oob of their own.
+  bool by_node_ = false;
+  std::unique_ptr<Oob> node_;             // nullptr: by the oob of all
+  std::vector<int> node_ranks_;           // ascending, as they are in it
+  std::shared_ptr<SharedSegment> table_;  // that has the hierarchy, once a node
+  std::vector<Location> locations_;       // by rank; none where the ranks are many
+  std::vector<Location> near_;            // of `neighbours_`
+  double crowding_ = 1;                   // ranks_per_core()
   bool same_settings_ = true, affordable_ = true;
   bool tuning_records_told_ = false;  // by rank 0
   double siblings_ = 1;
@@ -148,7 +179,8 @@ class SetUp {
   std::unique_ptr<ProbeSource> probe_source_;
   std::unique_ptr<XpmemBuffers> xpmem_;  // until it is known whether it is worth while: on all ranks or on none
   SingleCopySizes sizes_;
-  bool reachable_ = false;  // by XPMEM: on all ranks
+  SingleCopySizes known_sizes_;  // from earlier communicators, the same on all ranks
+  bool reachable_ = false;       // by XPMEM: on all ranks
   // Of the channels that may be used and are not known to fail, each that connects ranks which are not connected for
   // certain; and of those what connects the ranks, once that is decided. tcp is here where sockets are all that there
   // is, not where they take the short messages of ucx.

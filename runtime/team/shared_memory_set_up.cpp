@@ -35,7 +35,7 @@ void SetUp::offer_single_copy(Offer& offer) {
     const Result<std::int64_t>& segment = own_xpmem_segment(*system_xpmem());
     if (segment.ok()) offer.xpmem_segment = *segment;
   }
-  if (!offer.known.known() && job().config.single_copy != "none") {
+  if (!offer.known.known() && job().config.single_copy != "none" && measures_single_copy()) {
     probe_source_ = std::make_unique<ProbeSource>();
     offer.probe_address = reinterpret_cast<std::uintptr_t>(probe_source_->data());
   }
@@ -49,7 +49,7 @@ std::vector<std::size_t> SetUp::segment_sizes() const {
   if (job().config.segment_bytes != 0) return {job().config.segment_bytes};
   if (short_) return {SharedSegment::least_bytes(ranks, short_call_bytes)};
   const std::size_t usual = SharedSegment::default_bytes(ranks), roomy = SharedSegment::roomy_bytes(ranks);
-  if (roomy == usual || ranks_per_core(locations_) > 1 || mapped_segment_bytes() + roomy > much) return {usual};
+  if (roomy == usual || crowding_ > 1 || mapped_segment_bytes() + roomy > much) return {usual};
   return {roomy, usual};
 }
 
@@ -59,9 +59,13 @@ Status SetUp::offer_segment(Offer& offer) {
   if (!short_) offer_single_copy(offer);
   if (neighbours_.front() != rank_) return {};
   std::vector<int> numa;
-  for (const int rank : neighbours_) numa.push_back(locations_[static_cast<std::size_t>(rank)].numa);
+  for (const Location& neighbour : near_) numa.push_back(neighbour.numa);
   Status failure;
   for (const std::size_t bytes : segment_sizes()) {
+    if (bytes > most_mapped_bytes && job().config.segment_bytes == 0) {  // it grows with the square of the ranks
+      failure = {Code::unavailable, "shm: the segment of " + std::to_string(numa.size()) + " ranks is too large"};
+      continue;
+    }
     Result<SharedSegment> made = SharedSegment::create(bytes, numa);
     failure = made.status();
     if (!made.ok()) continue;
@@ -74,7 +78,7 @@ Status SetUp::offer_segment(Offer& offer) {
 
 Status SetUp::take_segment(std::span<const Offer> offers) {
   if (neighbours_.size() < 2 || neighbours_.front() == rank_) return {};
-  const Offer& offer = offers[static_cast<std::size_t>(neighbours_.front())];
+  const Offer& offer = offers.front();
   if (offer.segment.bytes == 0) return {Code::unavailable, "the node's first rank has no segment"};
   Result<SharedSegment> attached = SharedSegment::attach(offer.segment);
   if (!attached.ok()) return attached.status();
@@ -86,12 +90,11 @@ Status SetUp::take_segment(std::span<const Offer> offers) {
 bool SetUp::single_copy_works(std::span<const Offer> offers) const {
   const std::string& wanted = job().config.single_copy;
   if (wanted == "none" || wanted == "xpmem") return false;
-  const auto readable = [&](int rank) {
-    const Offer& offer = offers[static_cast<std::size_t>(rank)];
+  const auto readable = [](const Offer& offer) {
     return can_read_process(offer.process, reinterpret_cast<const void*>(offer.word_address), offer.word);
   };
-  if (neighbours_.front() != rank_) return readable(neighbours_.front());
-  return std::all_of(neighbours_.begin() + 1, neighbours_.end(), readable);
+  if (neighbours_.front() != rank_) return readable(offers.front());
+  return std::all_of(offers.begin() + 1, offers.end(), readable);
 }
 
 std::size_t SetUp::own_index() const {
@@ -104,11 +107,7 @@ Status SetUp::choose_single_copy(std::span<const Offer> offers, bool kernel) {
   const bool mapped = reachable_;
   sizes_ = forced_single_copy(config, kernel, mapped);
   if (!sizes_.known()) {
-    SingleCopySizes measured;
-    for (const Offer& offer : offers) {
-      measured.kernel_from = std::max(measured.kernel_from, offer.known.kernel_from);
-      measured.mapped_from = std::max(measured.mapped_from, offer.known.mapped_from);
-    }
+    SingleCopySizes measured = known_sizes_;
     if (!measured.known()) {
       const Result<SingleCopySizes> agreed = measure_single_copy(offers, kernel);
       if (!agreed.ok()) return agreed.status();
@@ -140,13 +139,18 @@ Result<SingleCopySizes> SetUp::measure_single_copy(std::span<const Offer> offers
   return agree_on_single_copy(oob(), mine);
 }
 
-// Not known where this rank has no partner, or its turn on a core would only make others wait.
-SingleCopySizes SetUp::own_measurement(std::span<const Offer> offers, bool kernel) const {
-  if (neighbours_.size() < 2) return {};
+// Not where this rank has no partner, or its turn on a core would only make others wait.
+bool SetUp::measures_single_copy() const {
   const std::size_t self = own_index(), partner = self ^ 1;
   const auto at_once = static_cast<std::size_t>(std::max(location().cores_allowed, 2));
-  if (partner >= neighbours_.size() || self / 2 >= at_once / 2) return {};
-  const Offer& theirs = offers[static_cast<std::size_t>(neighbours_[partner])];
+  return partner < neighbours_.size() && self / 2 < at_once / 2;
+}
+
+// Not known where this rank does not measure.
+SingleCopySizes SetUp::own_measurement(std::span<const Offer> offers, bool kernel) const {
+  if (!measures_single_copy()) return {};
+  const std::size_t self = own_index(), partner = self ^ 1;
+  const Offer& theirs = offers[partner];
   const auto stages = [this](std::size_t local) {
     return stage_memory(segment_, static_cast<int>(neighbours_.size()), static_cast<int>(local));
   };
@@ -169,13 +173,14 @@ Status SetUp::open_shm(bool single_copy) {
   if (neighbours_.size() < 2) return {};
   segment_.close_descriptor();
   std::vector<ShmPeer> peers;
-  for (const int rank : neighbours_) peers.push_back({rank, locations_[static_cast<std::size_t>(rank)].process});
+  for (std::size_t local = 0; local < neighbours_.size(); ++local)
+    peers.push_back({neighbours_[local], near_[local].process});
   connections_.share = SegmentShare(segment_.bytes(), own_index() == 0);
   Result<std::unique_ptr<Channel>> channel =
-      make_shm_channel(std::move(segment_), peers, static_cast<int>(own_index()), ranks_,
+      make_shm_channel(std::move(segment_), peers, static_cast<int>(own_index()),
                        {.single_copy = single_copy,
                         .single_copy_threshold = job().config.single_copy_threshold,
-                        .crowded = ranks_per_core(locations_) > 1,
+                        .crowded = crowding_ > 1,
                         .collective_single_copy_from = sizes_.kernel_from,
                         .buffers = connections_.buffers.get(),
                         .ways = &shm_collective_ways()});
@@ -189,7 +194,7 @@ Status SetUp::share_buffers(std::span<const Offer> offers) {
   const Status mapped = attempt([&]() -> Status {
     if (neighbours_.size() < 2) return {};
     std::vector<SharedHeapOffer> shared_heaps;
-    for (const int rank : neighbours_) shared_heaps.push_back(offers[static_cast<std::size_t>(rank)].shared_heap);
+    for (const Offer& offer : offers) shared_heaps.push_back(offer.shared_heap);
     auto made = make_shared_heap_buffers(shared_heaps, own_index());
     if (made.ok()) connections_.buffers = std::move(*made);
     return made.status();
@@ -213,14 +218,14 @@ Status SetUp::attach_peers(std::span<const Offer> offers) {
   const Result<XpmemLibrary>& library = system_xpmem();
   if (!library.ok()) return library.status();
   std::vector<std::int64_t> segments;
-  for (const int rank : neighbours_) segments.push_back(offers[static_cast<std::size_t>(rank)].xpmem_segment);
+  for (const Offer& offer : offers) segments.push_back(offer.xpmem_segment);
   if (std::ranges::count(segments, 0) > 0) return {Code::unavailable, "xpmem: a rank of this node has no segment"};
   auto made = XpmemBuffers::connect(*library, segments, own_index());
   if (!made.ok()) return made.status();
   xpmem_ = std::move(*made);
   for (std::size_t peer = 0; peer < neighbours_.size(); ++peer) {
     if (peer == own_index()) continue;
-    const Offer& offer = offers[static_cast<std::size_t>(neighbours_[peer])];
+    const Offer& offer = offers[peer];
     const std::byte* word = xpmem_->find(peer, offer.word_address, sizeof offer.word);
     if (word == nullptr || std::memcmp(word, &offer.word, sizeof offer.word) != 0)
       return {Code::unavailable, "xpmem: the memory of rank " + std::to_string(neighbours_[peer]) + " is not reached"};
@@ -229,11 +234,25 @@ Status SetUp::attach_peers(std::span<const Offer> offers) {
 }
 
 // Precondition: all ranks come here, those that are alone on their node as well, because all agree. `offered` is what
-// became of this rank's own part.
+// became of this rank's own part. `offers` are those of the node's ranks.
 Status SetUp::exchange_offers(Offer& mine, std::vector<Offer>& offers, Status& offered) {
+  constexpr std::string_view what = "exchange their segments";
   offered = attempt([&] { return offer_segment(mine); });
-  offers.resize(static_cast<std::size_t>(ranks_));
-  return oob().gather_all(&mine, sizeof mine, offers.data(), "exchange their segments");
+  std::vector<Offer> told(node_ == nullptr ? static_cast<std::size_t>(ranks_) : neighbours_.size());
+  Oob& all = node_ == nullptr ? oob() : *node_;
+  if (Status met = all.gather_all(&mine, sizeof mine, told.data(), what); !met.ok()) return met;
+  known_sizes_ = {};
+  for (const Offer& offer : told) {
+    known_sizes_.kernel_from = std::max(known_sizes_.kernel_from, offer.known.kernel_from);
+    known_sizes_.mapped_from = std::max(known_sizes_.mapped_from, offer.known.mapped_from);
+  }
+  offers.clear();
+  for (const int rank : neighbours_)
+    offers.push_back(told[node_ == nullptr ? static_cast<std::size_t>(rank) : among_node(rank)]);
+  if (node_ == nullptr) return {};
+  const Result<SingleCopySizes> agreed = agree_on_single_copy(oob(), known_sizes_);
+  if (agreed.ok()) known_sizes_ = *agreed;
+  return agreed.status();
 }
 
 Status SetUp::share_memory() {

@@ -61,7 +61,7 @@ void SetUp::take_listeners(std::span<const Entry> entries) {
   }
   candidates_.remove(ChannelKind::ucx);
   candidates_.add(ChannelKind::tcp);
-  groups_.set(ChannelKind::tcp, usual_groups(ChannelKind::tcp, hierarchy_));
+  groups_.set_usual(ChannelKind::tcp, hierarchy_);
   sockets_.key = entries.front().listener.entry.key;
   for (const Entry& entry : entries) add_peer(sockets_, entry.listener.entry, entry.location.hostname);
 }

@@ -63,7 +63,7 @@ TEST(Config, ReadsEachKnob) {
       load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
             "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_SHARED_HEAP_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
             "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
-            "PLAIT_SETUP_CALLS=0", "PLAIT_PROGRESS_THREADS=3", "PLAIT_FUSED_WORKERS=4", "PLAIT_FUSED_BINDING=on", "PLAIT_HOST=off",
+            "PLAIT_SETUP_CALLS=0", "PLAIT_FLAT_RANKS=16", "PLAIT_PROGRESS_THREADS=3", "PLAIT_FUSED_WORKERS=4", "PLAIT_FUSED_BINDING=on", "PLAIT_HOST=off",
             "PLAIT_TRIAL=exact", "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
@@ -78,6 +78,7 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.segment_bytes, 64u << 20);
   EXPECT_EQ(config.chunk_bytes, 4096u);
   EXPECT_EQ(config.setup_calls, 0);
+  EXPECT_EQ(config.flat_ranks, 16);
   EXPECT_EQ(config.progress_threads, 3);
   EXPECT_EQ(config.fused_workers, 4);
   EXPECT_TRUE(config.fused_binding);
@@ -182,6 +183,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
                                      "PLAIT_PROGRESS_DUTY=2",
                                      "PLAIT_SETUP_CALLS=-1",
                                      "PLAIT_SETUP_CALLS=3x",
+                                     "PLAIT_FLAT_RANKS=-1",
                                      "PLAIT_SETUP_CALLS=99999999999",
                                      "PLAIT_VERBOSE=4",
                                      "PLAIT_CHANNELS=shm,rdma",

@@ -1,5 +1,6 @@
 /* Communicators made, used and freed in a loop: neither memory nor descriptors nor communicators may be left behind.
- *   mpirun -n N comm_churn [loops] */
+ *   mpirun -n N comm_churn [loops [part]]
+ * With a part the communicators are of so many ranks each, split from all. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <mpi.h>
@@ -34,10 +35,14 @@ static int mappings(void) {
 }
 
 /* Four calls: the third sets the communicator up. */
-static int use_and_free(int loop, int expect_plan) {
+static int use_and_free(int loop, int part, int expect_plan) {
   MPI_Comm comm;
-  int wrong = 0, sum = 0, ranks = 0;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  int wrong = 0, sum = 0, ranks = 0, rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (part > 0)
+    MPI_Comm_split(MPI_COMM_WORLD, rank / part, rank, &comm);
+  else
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_size(comm, &ranks);
   for (int call = 0; call < 4; ++call) {
     MPI_Allreduce(&loop, &sum, 1, MPI_INT, MPI_SUM, comm);
@@ -61,6 +66,7 @@ static struct Usage usage(void) {
 int main(int argc, char** argv) {
   const long allowed_growth = 4 << 20; /* of the host's own pools and the heap's rounding */
   const int loops = argc > 1 ? atoi(argv[1]) : 10000, warm_up = loops / 10;
+  const int part = argc > 2 ? atoi(argv[2]) : 0;
   int wrong = 0, rank = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -68,7 +74,7 @@ int main(int argc, char** argv) {
   struct Usage before = usage();
   for (int loop = 0; loop < loops; ++loop) {
     if (loop == warm_up) before = usage();
-    wrong |= use_and_free(loop, expect_plan);
+    wrong |= use_and_free(loop, part, expect_plan);
   }
   const struct Usage after = usage();
   const int grown = after.resident - before.resident > allowed_growth || after.descriptors > before.descriptors ||

@@ -67,6 +67,7 @@ class InProcessOob final : public Oob {
   InProcessOob(InProcessJob& job, int rank) : job_(job), rank_(rank) {
     if (job_.network_ != nullptr) messages_.emplace(*job_.network_, rank);
   }
+  InProcessOob(std::shared_ptr<InProcessJob> part, int rank) : part_(std::move(part)), job_(*part_), rank_(rank) {}
   HostMessages* messages() override { return messages_ ? &*messages_ : nullptr; }
   int rank() const override { return rank_; }
   int ranks() const override { return job_.ranks(); }
@@ -112,7 +113,8 @@ class InProcessOob final : public Oob {
       brought = false;
     }
   }
-  std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> others) override;
+  std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> near) override;
+  Status part(std::optional<int> colour, std::unique_ptr<Oob>& made, std::string_view what) override;
   void abandon() noexcept override {}
   void withdraw() noexcept override {
     job_.arrive(rank_, false, {}, [](const auto&) { return InProcessJob::Bytes(); });
@@ -150,6 +152,7 @@ class InProcessOob final : public Oob {
     return {};
   }
 
+  std::shared_ptr<InProcessJob> part_;  // nullptr: it is the whole job's
   InProcessJob& job_;
   const int rank_;
   std::optional<MemoryMessages> messages_;
@@ -158,8 +161,8 @@ class InProcessOob final : public Oob {
 // A rank of one team hears what was told in that team.
 class InProcessNotice final : public FailureNotice {
  public:
-  InProcessNotice(InProcessJob& job, int rank, std::uint64_t number, std::vector<int> others)
-      : job_(job), rank_(rank), number_(number), others_(std::move(others)) {}
+  InProcessNotice(InProcessJob& job, int rank, std::uint64_t number, std::vector<int> near)
+      : job_(job), rank_(rank), number_(number), near_(std::move(near)) {}
   void look() override {
     const std::scoped_lock lock(job_.guard_);
     for (const auto& notice : job_.notices_[static_cast<std::size_t>(rank_)])
@@ -170,19 +173,35 @@ class InProcessNotice final : public FailureNotice {
     told_ = true;
     const std::scoped_lock lock(job_.guard_);
     const Code code = cause.code() == Code::peer_left ? Code::peer_left : Code::peer_failed;
-    for (const int other : others_)
-      job_.notices_[static_cast<std::size_t>(other)].push_back({number_, rank_, code, cause.message()});
+    for (int other = 0; other < job_.ranks(); ++other)
+      if (std::ranges::find(near_, other) == near_.end())
+        job_.notices_[static_cast<std::size_t>(other)].push_back({number_, rank_, code, cause.message()});
   }
 
  private:
   InProcessJob& job_;
   const int rank_;
   const std::uint64_t number_;
-  const std::vector<int> others_;
+  const std::vector<int> near_;
 };
 
-std::unique_ptr<FailureNotice> InProcessOob::make_notice(std::uint64_t number, std::vector<int> others) {
-  return std::make_unique<InProcessNotice>(job_, rank_, number, std::move(others));
+std::unique_ptr<FailureNotice> InProcessOob::make_notice(std::uint64_t number, std::vector<int> near) {
+  return std::make_unique<InProcessNotice>(job_, rank_, number, std::move(near));
+}
+
+// The ranks of a part meet in a job of their own.
+Status InProcessOob::part(std::optional<int> colour, std::unique_ptr<Oob>& made, std::string_view what) {
+  if (job_.no_parts_) return Oob::part(colour, made, what);
+  const int mine = colour.value_or(nobody);
+  const auto* begin = reinterpret_cast<const std::byte*>(&mine);
+  const auto outcome = job_.arrive(rank_, true, InProcessJob::Bytes(begin, begin + sizeof mine), gathered);
+  if (outcome.missing != nobody) return failed(Code::peer_failed, what, outcome.missing);
+  if (!colour) return {};
+  const auto* colours = reinterpret_cast<const int*>(outcome.bytes->data());
+  const int before = static_cast<int>(std::count(colours, colours + rank_, mine));
+  const int members = before + static_cast<int>(std::count(colours + rank_, colours + ranks(), mine));
+  made = std::make_unique<InProcessOob>(job_.part_of(outcome.bytes, mine, members), before);
+  return {};
 }
 
 InProcessJob::InProcessJob(int ranks)
@@ -192,6 +211,16 @@ InProcessJob::InProcessJob(int ranks)
       notices_(static_cast<std::size_t>(ranks)),
       texts_(static_cast<std::size_t>(ranks)) {
   step_->brought.resize(static_cast<std::size_t>(ranks));
+}
+
+// The first of its ranks makes it, and who takes it last has made all of it.
+std::shared_ptr<InProcessJob> InProcessJob::part_of(const std::shared_ptr<const Bytes>& step, int colour, int members) {
+  const std::scoped_lock lock(guard_);
+  auto& [part, taken] = parts_[{step.get(), colour}];
+  if (part == nullptr) part = std::make_shared<InProcessJob>(members);
+  std::shared_ptr<InProcessJob> found = part;
+  if (++taken == members) parts_.erase({step.get(), colour});
+  return found;
 }
 
 void InProcessJob::bring_messages(std::uint64_t seed, int most_delay) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +27,8 @@ class InProcessJob {
   // From then on the ranks have messages as well; before the first oob.
   void bring_messages(std::uint64_t seed, int most_delay);
   MemoryNetwork& network() { return *network_; }
+  // From then on some of the ranks alone cannot meet.
+  void have_no_parts() { no_parts_ = true; }
   std::unique_ptr<Oob> oob(int rank);
   // At which all ranks have met so far.
   int steps();
@@ -58,10 +61,13 @@ class InProcessJob {
   // As arrive(), which ends with `failed`'s status where that says something before all have come.
   Outcome arrive_unless(const std::function<Status()>& failed, int rank, Bytes mine, const Combine& combine,
                         Status& failure);
+  // That of the ranks which have brought that colour to that step.
+  std::shared_ptr<InProcessJob> part_of(const std::shared_ptr<const Bytes>& step, int colour, int members);
   std::shared_ptr<Step> join_step(int rank, bool goes_on, Bytes mine, const Combine& combine);  // guard_ is held
 
   const int ranks_;
   std::unique_ptr<MemoryNetwork> network_;  // nullptr: no messages
+  bool no_parts_ = false;
   std::mutex guard_;
   std::condition_variable changed_;
   std::shared_ptr<Step> step_;                       // that ranks arrive at
@@ -69,6 +75,8 @@ class InProcessJob {
   std::vector<std::size_t> words_;                   // by rank: that were left for it
   std::vector<std::vector<Notice>> notices_;         // likewise
   std::vector<std::pair<bool, std::string>> texts_;  // by rank: whether it has brought its own, for rank 0
+  // By step and colour: those that not all of their ranks have yet, and how many have.
+  std::map<std::pair<const Bytes*, int>, std::pair<std::shared_ptr<InProcessJob>, int>> parts_;
 };
 
 }  // namespace plait::runtime

@@ -99,7 +99,7 @@ class MemoryConnector final : public Connector {
  public:
   explicit MemoryConnector(ChannelKind kind) : kind_(kind) {}
   ChannelKind kind() const override { return kind_; }
-  std::vector<int> groups(const Surroundings& around) const override {
+  std::optional<std::vector<int>> groups(const Surroundings& around) const override {
     std::vector<int> groups = usual_groups(kind_, around.hierarchy);
     if (kind_ != ChannelKind::link || !behaviour.pairs_only) return groups;
     std::map<int, int> members;
@@ -138,7 +138,7 @@ class MemoryConnector final : public Connector {
   }
   // The first of its group.
   int leader(const Surroundings& around) const {
-    const std::vector<int> group = groups(around);
+    const std::vector<int> group = *groups(around);
     return static_cast<int>(std::ranges::find(group, group[static_cast<std::size_t>(around.rank)]) - group.begin());
   }
 

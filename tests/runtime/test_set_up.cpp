@@ -1,6 +1,8 @@
 // A team's set-up and its first calls, by ranks in one process: what mpirun's jobs show of a few ranks, of many.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,6 +61,14 @@ class SetUpOf : public testing::TestWithParam<Shape> {
   const testing::ScopedTrace trace{__FILE__, __LINE__, "seed " + std::to_string(seed)};
 };
 
+// Nobody is told of all ranks but the nodes' first ones.
+class ByNode : public SetUpOf {
+ protected:
+  void SetUp() override { process_.config().flat_ranks = 1; }
+  const Shape shape_ = GetParam();
+  Process process_{shape_.ranks};
+};
+
 class CallsOf : public SetUpOf {};   // by no more ranks than plans are made for
 class TrialsOf : public SetUpOf {};  // likewise, tried
 
@@ -106,6 +116,79 @@ TEST(SetUp, ConnectsRanksOfOneProcessByUcx) {
   }),
             "");
   detail::threaded.store(false);
+}
+
+// A rank in the place of each other one of its node, so that neither ranks nor nodes stand in the order of the other.
+TeamRequest request_of_mixed(int rank, const Shape& shape) {
+  TeamRequest request = request_of(rank, shape, TeamExtent::all_calls);
+  const int nodes = (shape.ranks + shape.on_node - 1) / shape.on_node;
+  request.location->host.low = static_cast<std::uint64_t>(nodes - rank % nodes);
+  request.location->core = (rank / nodes) % 3;
+  request.location->leaf_switch = 1 + request.location->host.low / 2;
+  return request;
+}
+
+TEST_P(ByNode, FindsTheSameHierarchyAsAllTogether) {
+  InProcessJob job(shape_.ranks);
+  job.bring_messages(seed, 3);
+  std::vector<Location> locations;
+  for (int rank = 0; rank < shape_.ranks; ++rank) locations.push_back(*request_of_mixed(rank, shape_).location);
+  const Hierarchy expected = Hierarchy::from_locations(locations);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    const int rank = oob.rank();
+    auto team = set_up(request_of_mixed(rank, shape_), job.oob(rank), nullptr);
+    if (!team.ok()) return team.status().message();
+    const Hierarchy& found = (*team)->planner.hierarchy();
+    if (!std::ranges::equal(found.image(), expected.image())) return "found " + found.describe();
+    return sum_ranks(**team, rank, shape_.ranks, 1000);
+  }),
+            "");
+}
+
+TEST_P(ByNode, ConnectsAllRanks) {
+  process_.config().channels = {"shm", "mpi"};
+  InProcessJob job(shape_.ranks);
+  job.bring_messages(seed, 3);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    const int rank = oob.rank();
+    TeamRequest request = request_of(rank, shape_, TeamExtent::short_calls);
+    request.location->process = getpid();
+    auto team = set_up(std::move(request), job.oob(rank), nullptr);
+    if (!team.ok()) return team.status().message();
+    if ((*team)->short_calls_only) return "was set up for short calls alone";
+    for (const std::size_t count : {std::size_t{1}, std::size_t{1000}})
+      if (std::string wrong = sum_ranks(**team, rank, shape_.ranks, count); !wrong.empty()) return wrong;
+    return {};
+  }),
+            "");
+}
+
+TEST_P(ByNode, IsLeftWhereSomeOfTheRanksCannotMeet) {
+  InProcessJob job(shape_.ranks);
+  job.bring_messages(seed, 0);
+  job.have_no_parts();
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    auto team = set_up(request_of(oob.rank(), shape_, TeamExtent::all_calls), job.oob(oob.rank()), nullptr);
+    return team.ok() ? sum_ranks(**team, oob.rank(), shape_.ranks, 10) : team.status().message();
+  }),
+            "");
+}
+
+TEST_P(ByNode, NamesARankThatHasNoMemory) {
+  InProcessJob job(shape_.ranks);
+  job.bring_messages(seed, 0);
+  const int missing = shape_.ranks / 2;
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    if (oob.rank() == missing) {
+      oob.withdraw();
+      return {};
+    }
+    auto team = set_up(request_of(oob.rank(), shape_, TeamExtent::all_calls), job.oob(oob.rank()), nullptr);
+    if (team.ok()) return "was set up";
+    const std::string text = team.status().message();
+    return text.find("rank " + std::to_string(missing)) != std::string::npos ? "" : text;
+  }),
+            "");
 }
 
 // Else a short call would go one way on a communicator of short calls and another one beside it, and round differently.
@@ -293,6 +376,8 @@ const auto planned = testing::Values(Shape{2, 1}, Shape{2, 2}, Shape{3, 2}, Shap
 INSTANTIATE_TEST_SUITE_P(Few, SetUpOf, few, name_of);
 INSTANTIATE_TEST_SUITE_P(Planned, SetUpOf, testing::Values(Shape{256, 32}), name_of);
 INSTANTIATE_TEST_SUITE_P(Many, SetUpOf, testing::Values(many), name_of);
+INSTANTIATE_TEST_SUITE_P(Few, ByNode, few, name_of);
+INSTANTIATE_TEST_SUITE_P(Many, ByNode, testing::Values(many), name_of);
 INSTANTIATE_TEST_SUITE_P(Planned, CallsOf, planned, name_of);
 INSTANTIATE_TEST_SUITE_P(Few, TrialsOf, few, name_of);
 

@@ -33,7 +33,7 @@ class Member {
  public:
   Member(SharedSegment segment, const std::vector<ShmPeer>& peers, int rank, ShmChannelOptions options)
       : rank_(rank), ranks_(static_cast<int>(peers.size())) {
-    auto made = make_shm_channel(std::move(segment), peers, rank, ranks_, options);
+    auto made = make_shm_channel(std::move(segment), peers, rank, options);
     if (made.ok()) channel_ = std::move(*made);
   }
 

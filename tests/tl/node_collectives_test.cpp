@@ -96,8 +96,7 @@ Outcome run_rank(const CollectiveJob& job, int rank, SharedSegment segment, cons
   if (job.means.shared) options.buffers = &buffers;
   options.single_copy = job.means.kernel_from != ~std::size_t{0};
   options.collective_single_copy_from = job.means.kernel_from;
-  auto channel =
-      make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, job.ranks, options);
+  auto channel = make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, options);
   if (!channel.ok()) return {channel.status().message()};
   Engine engine(by_kind({channel->get()}), {.yield = true});
   std::optional<perf::Helped> helped;
@@ -307,8 +306,8 @@ TEST(ShmCollectiveFailures, AFailedCopyByTheKernelIsSaid) {
   const int failed =
       run_threads(3, job.segment_bytes, [&](int rank, SharedSegment segment, std::vector<ShmPeer> peers) {
         for (ShmPeer& peer : peers) peer.process = gone;
-        auto channel = make_shm_channel(std::move(segment), peers, rank, 3,
-                                        {.single_copy = true, .collective_single_copy_from = 1});
+        auto channel =
+            make_shm_channel(std::move(segment), peers, rank, {.single_copy = true, .collective_single_copy_from = 1});
         Engine engine(by_kind({channel->get()}), {.yield = true});
         std::vector<std::byte> from(20000), to(20000);
         const Buffers buffers{{from.data(), to.data(), nullptr}};
@@ -335,7 +334,7 @@ TEST(ShmCollectiveFailures, AStepOfFewerRanksIsRefused) {
   auto segment = SharedSegment::create(detail::least_segment_bytes(3));
   ASSERT_TRUE(segment.ok());
   const std::vector<ShmPeer> peers = {{0, getpid()}, {1, getpid()}, {2, getpid()}};
-  auto channel = make_shm_channel(std::move(*segment), peers, 0, 3, {});
+  auto channel = make_shm_channel(std::move(*segment), peers, 0, {});
   ASSERT_TRUE(channel.ok());
   Engine engine(by_kind({channel->get()}), {.yield = true});
   ScheduleBuilder builder(1);

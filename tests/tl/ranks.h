@@ -67,8 +67,7 @@ class NodeMemory {
     std::vector<ShmPeer> peers;
     for (const int rank : ranks) peers.push_back({rank, getpid()});
     const auto index = std::find(ranks.begin(), ranks.end(), self) - ranks.begin();
-    return make_shm_channel(SharedSegment::view(memory, bytes_for(ranks)), peers, static_cast<int>(index),
-                            static_cast<int>(all_.size()), options);
+    return make_shm_channel(SharedSegment::view(memory, bytes_for(ranks)), peers, static_cast<int>(index), options);
   }
 
   std::size_t pair_bytes_;

@@ -55,7 +55,7 @@ class ShmTraffic : public testing::TestWithParam<Case> {
  protected:
   RankBody body() const {
     return [test = GetParam()](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) -> std::string {
-      auto channel = make_shm_channel(std::move(segment), peers, rank, test.ranks, test.options);
+      auto channel = make_shm_channel(std::move(segment), peers, rank, test.options);
       if (!channel.ok()) return channel.status().message();
       Engine engine(by_kind({channel->get()}), {.yield = true});
       for (std::uint64_t seed = 1; seed <= 4; ++seed) {
@@ -105,7 +105,7 @@ class TwoEnds : public testing::Test {
     segment_ = std::move(SharedSegment::create(segment_for(2, pair_bytes)).value());
     const std::vector<ShmPeer> peers{{3, getpid()}, {5, second_process}};
     for (int self = 0; self < 2; ++self) {
-      auto channel = make_shm_channel(SharedSegment::view(segment_.data(), segment_.bytes()), peers, self, 8, options);
+      auto channel = make_shm_channel(SharedSegment::view(segment_.data(), segment_.bytes()), peers, self, options);
       ASSERT_TRUE(channel.ok()) << channel.status().message();
       ends_[static_cast<std::size_t>(self)] = std::move(*channel);
     }
@@ -227,11 +227,11 @@ TEST_F(TwoEnds, BothSidesCopy) {
 TEST(ShmChannel, NamesTheLeastSegment) {
   const std::vector<ShmPeer> peers{{0, 1}, {1, 2}, {2, 3}};
   const std::size_t least = segment_for(3, detail::least_pair_bytes);
-  auto too_small = make_shm_channel(std::move(SharedSegment::create(least - 64).value()), peers, 0, 3, {});
+  auto too_small = make_shm_channel(std::move(SharedSegment::create(least - 64).value()), peers, 0, {});
   ASSERT_FALSE(too_small.ok());
   EXPECT_EQ(too_small.status().code(), Code::invalid);
   EXPECT_NE(too_small.status().message().find(std::to_string(least)), std::string::npos);
-  EXPECT_TRUE(make_shm_channel(std::move(SharedSegment::create(least).value()), peers, 0, 3, {}).ok());
+  EXPECT_TRUE(make_shm_channel(std::move(SharedSegment::create(least).value()), peers, 0, {}).ok());
 }
 
 TEST(ShmChannel, DefaultSegmentsAreLargeEnough) {

@@ -116,7 +116,7 @@ std::string one_waits(End& end, int rank, int rounds, std::vector<std::uint64_t>
 }
 
 std::string woken_within_node(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, bool collective) {
-  auto channel = make_shm_channel(std::move(segment), peers, rank, static_cast<int>(peers.size()), {});
+  auto channel = make_shm_channel(std::move(segment), peers, rank, {});
   if (!channel.ok()) return channel.status().message();
   End end(channel->get(), ChannelKind::shm, rank, static_cast<int>(peers.size()), deep_sleep());
   std::vector<std::uint64_t> lateness;
@@ -139,7 +139,7 @@ TEST(Wait, ASleeperWithinTheNodeIsWokenAtOnce) {
 // Delays around the moment at which the others fall asleep. A lost wake-up costs a round 20 s.
 std::string random_delays(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, int rounds) {
   const int ranks = static_cast<int>(peers.size());
-  auto channel = make_shm_channel(std::move(segment), peers, rank, ranks, {});
+  auto channel = make_shm_channel(std::move(segment), peers, rank, {});
   if (!channel.ok()) return channel.status().message();
   WaitPolicy policy = deep_sleep();
   policy.sleep_after_ns = 0;
@@ -191,7 +191,7 @@ std::ostream& operator<<(std::ostream& out, const LongWait& wait) {
 }
 
 std::string wait_long(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers, LongWait& wait) {
-  auto channel = make_shm_channel(std::move(segment), peers, rank, 2, {});
+  auto channel = make_shm_channel(std::move(segment), peers, rank, {});
   if (!channel.ok()) return channel.status().message();
   WaitPolicy policy{.yield = true};
   policy.host_progress = [](void* context) { ++*static_cast<int*>(context); };

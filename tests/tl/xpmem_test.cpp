@@ -140,7 +140,7 @@ TEST_F(Xpmem, StepsBetweenPrivateBuffersAreDirect) {
   ShmCollectiveWays ways;
   const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) -> std::string {
     const auto joined = join_buffers(nullptr, connect(static_cast<std::size_t>(rank)));
-    auto channel = make_shm_channel(std::move(segment), peers, rank, 2, {.buffers = joined.get(), .ways = &ways});
+    auto channel = make_shm_channel(std::move(segment), peers, rank, {.buffers = joined.get(), .ways = &ways});
     if (!channel.ok()) return channel.status().message();
     std::vector<std::int32_t> from(words), to(words);
     std::iota(from.begin(), from.end(), rank);
@@ -159,7 +159,7 @@ TEST_F(Xpmem, ARefusedAttachmentFailsTheStepAndNamesTheRank) {
   std::atomic<int> tried{0};
   const auto body = [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) -> std::string {
     const auto joined = join_buffers(nullptr, connect(static_cast<std::size_t>(rank)));
-    auto channel = make_shm_channel(std::move(segment), peers, rank, 2, {.buffers = joined.get()});
+    auto channel = make_shm_channel(std::move(segment), peers, rank, {.buffers = joined.get()});
     if (!channel.ok()) return channel.status().message();
     std::vector<std::int32_t> from(words), to(words);
     const Status status = all_reduce(**channel, rank, from, to);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <set>
@@ -269,7 +270,26 @@ void expect_level_splits(const Hierarchy& hierarchy, const std::vector<int>& par
   EXPECT_EQ(level.cardinality, counts.size() == 1 ? static_cast<int>(*counts.begin()) : 0);
 }
 
+void expect_its_image_is_the_same(const Hierarchy& hierarchy) {
+  const auto image = std::make_shared<const std::vector<int>>(hierarchy.image().begin(), hierarchy.image().end());
+  const Hierarchy again = Hierarchy::of_image({image, image->data()});
+  std::size_t outer_groups = 0;  // of levels that do not count each rank
+  for (const Level& level : hierarchy.levels())
+    if (static_cast<int>(level.group_first.size()) < hierarchy.ranks()) outer_groups += level.group_first.size();
+  const std::size_t nodes = static_cast<std::size_t>(hierarchy.nodes()) + 1, levels = 3 * hierarchy.levels().size();
+  EXPECT_LE(image->size(), 4 * static_cast<std::size_t>(hierarchy.ranks()) + outer_groups + nodes + levels + 4);
+  EXPECT_TRUE(std::ranges::equal(again.image(), hierarchy.image()));
+  EXPECT_EQ(again.describe(), hierarchy.describe());
+  EXPECT_EQ(again.nodes(), hierarchy.nodes());
+  for (int rank = 0; rank < hierarchy.ranks(); ++rank) {
+    EXPECT_EQ(again.vrank_of(rank), hierarchy.vrank_of(rank));
+    EXPECT_EQ(again.rank_at(rank), hierarchy.rank_at(rank));
+    EXPECT_EQ(again.node_of(rank), hierarchy.node_of(rank));
+  }
+}
+
 void expect_well_formed(const Hierarchy& hierarchy) {
+  expect_its_image_is_the_same(hierarchy);
   expect_permutation(hierarchy);
   std::vector<int> parents = {0};
   LevelKind before = LevelKind::leaf_switch;

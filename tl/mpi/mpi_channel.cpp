@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tl/memory.h"
+#include "tl/rank_index.h"
 #include "tl/room.h"
 #include "tl/staging_pool.h"
 
@@ -26,6 +27,7 @@ std::string error_text(int error) {
 // One message part under way.
 struct Piece {
   Transfer* transfer;
+  std::size_t lane;
   std::uint64_t offset;
   int bytes;
   StagingPool::Buffer staging;  // empty: in place
@@ -42,10 +44,7 @@ struct Lane {
 class MpiChannel final : public Channel {
  public:
   MpiChannel(MPI_Comm communicator, MpiChannelOptions options) : communicator_(communicator), options_(options) {
-    int ranks = 0;
-    PMPI_Comm_size(communicator_, &ranks);
-    send_lanes_.resize(static_cast<std::size_t>(ranks));
-    receive_lanes_.resize(static_cast<std::size_t>(ranks));
+    PMPI_Comm_size(communicator_, &ranks_);
     options_.fragment_bytes = std::clamp<std::size_t>(options_.fragment_bytes, 1, 1u << 30);
     options_.window = std::max(options_.window, 1);
   }
@@ -60,21 +59,20 @@ class MpiChannel final : public Channel {
 
  private:
   void give_up();
-  Lane& lane_of(const Transfer& transfer) {
-    const std::size_t peer = static_cast<std::size_t>(transfer.peer);
-    return transfer.kind == StepKind::send ? send_lanes_[peer] : receive_lanes_[peer];
-  }
+  std::size_t lane_of(std::int32_t peer, StepKind kind);
   std::size_t piece_bytes(std::size_t element_bytes) const;
   std::size_t piece_bytes(const Transfer& transfer) const { return piece_bytes(transfer.element_bytes); }
-  Status fill_window(Lane& lane);
-  Status post_piece(Lane& lane, Transfer& transfer);
+  Status fill_window(std::size_t lane);
+  Status post_piece(std::size_t lane, Transfer& transfer);
   Status finish_piece(std::size_t index, const MPI_Status& status);
   Status failure(const Transfer& transfer, int error) const;
 
   MPI_Comm communicator_;
   MpiChannelOptions options_;
-  std::vector<Lane> send_lanes_, receive_lanes_;  // by rank
-  std::vector<MPI_Request> requests_;             // those of pieces_, one each, without gaps
+  int ranks_ = 0;
+  RankIndex peers_;                    // with which there were messages
+  std::vector<Lane> lanes_;            // two a peer: to it, and from it
+  std::vector<MPI_Request> requests_;  // those of pieces_, one each, without gaps
   std::vector<Piece> pieces_;
   std::vector<int> finished_;  // what one MPI_Testsome reports
   std::vector<MPI_Status> statuses_;
@@ -83,6 +81,17 @@ class MpiChannel final : public Channel {
   bool abandoned_ = false;
 };
 
+// Its lanes begin with the first message.
+std::size_t MpiChannel::lane_of(std::int32_t peer, StepKind kind) {
+  std::int32_t found = peers_.find(peer);
+  if (found == RankIndex::none) {
+    found = static_cast<std::int32_t>(peers_.size());
+    lanes_.resize(lanes_.size() + 2);
+    peers_.add(peer, found);
+  }
+  return 2 * static_cast<std::size_t>(found) + (kind == StepKind::send ? 0 : 1);
+}
+
 Status MpiChannel::failure(const Transfer& transfer, int error) const {
   return {Code::peer_failed, "mpi: " + std::string(transfer.kind == StepKind::send ? "send to" : "receive from") +
                                  " rank " + std::to_string(transfer.peer) + ": " + error_text(error)};
@@ -90,18 +99,19 @@ Status MpiChannel::failure(const Transfer& transfer, int error) const {
 
 Result<bool> MpiChannel::start(Transfer& transfer) {
   if (abandoned_) return {Code::peer_failed, "mpi: the channel was given up after an earlier failure"};
-  if (transfer.peer < 0 || static_cast<std::size_t>(transfer.peer) >= send_lanes_.size())
+  if (transfer.peer < 0 || transfer.peer >= ranks_)
     return {Code::internal, "mpi: no rank " + std::to_string(transfer.peer)};
   transfer.mark = 0;
   transfer.next = nullptr;
-  Lane& lane = lane_of(transfer);
+  const std::size_t number = lane_of(transfer.peer, transfer.kind);
+  Lane& lane = lanes_[number];
   if (lane.head == nullptr)
     lane.head = &transfer;
   else
     lane.tail->next = &transfer;
   lane.tail = &transfer;
   ++active_;
-  if (Status status = fill_window(lane); !status.ok()) return status;
+  if (Status status = fill_window(number); !status.ok()) return status;
   return false;
 }
 
@@ -113,6 +123,11 @@ std::size_t MpiChannel::piece_bytes(std::size_t element_bytes) const {
 
 void MpiChannel::make_room(const BoundSchedule& schedule, std::uint64_t longer_than) {
   const std::size_t piece = piece_bytes(schedule.element_bytes), window = static_cast<std::size_t>(options_.window);
+  for (const plan::Lane& lane : schedule.lanes)
+    if (lane.steps.count > 0) {
+      const BoundStep& step = schedule.steps[schedule.lane_steps[lane.steps.first]];
+      if (step.channel == kind() && step.kind != StepKind::shm_collective) lane_of(step.peer, step.kind);
+    }
   const Room room = room_of(schedule, kind(), longer_than, {piece, std::uint64_t{1} << 62, window});
   // A glance posts new pieces before it takes those that are finished out of the lists.
   const std::size_t listed = 2 * room.pieces;
@@ -124,19 +139,20 @@ void MpiChannel::make_room(const BoundSchedule& schedule, std::uint64_t longer_t
 }
 
 // A message leaves the lane when its last piece is posted; those pieces then complete it.
-Status MpiChannel::fill_window(Lane& lane) {
+Status MpiChannel::fill_window(std::size_t number) {
+  Lane& lane = lanes_[number];
   while (lane.head != nullptr && lane.under_way < options_.window) {
     Transfer& transfer = *lane.head;
-    if (Status status = post_piece(lane, transfer); !status.ok()) return status;
+    if (Status status = post_piece(number, transfer); !status.ok()) return status;
     if (transfer.progressed == transfer.bytes) lane.head = transfer.next;
   }
   return {};
 }
 
-Status MpiChannel::post_piece(Lane& lane, Transfer& transfer) {
+Status MpiChannel::post_piece(std::size_t lane, Transfer& transfer) {
   const std::uint64_t offset = transfer.progressed;
   const std::size_t bytes = std::min<std::uint64_t>(piece_bytes(transfer), transfer.bytes - offset);
-  Piece piece{.transfer = &transfer, .offset = offset, .bytes = static_cast<int>(bytes), .staging = {}};
+  Piece piece{.transfer = &transfer, .lane = lane, .offset = offset, .bytes = static_cast<int>(bytes), .staging = {}};
   std::byte* address = place_piece(staging_, piece, piece_bytes(transfer));
   MPI_Request request = MPI_REQUEST_NULL;
   const int error = transfer.kind == StepKind::send
@@ -147,7 +163,7 @@ Status MpiChannel::post_piece(Lane& lane, Transfer& transfer) {
   pieces_.push_back(std::move(piece));
   transfer.progressed += bytes;
   ++transfer.mark;
-  ++lane.under_way;
+  ++lanes_[lane].under_way;
   return {};
 }
 
@@ -199,8 +215,8 @@ Status MpiChannel::finish_piece(std::size_t index, const MPI_Status& status) {
   }
   land_piece(staging_, piece);
   --transfer.mark;
-  Lane& lane = lane_of(transfer);
-  --lane.under_way;
+  const std::size_t lane = piece.lane;
+  --lanes_[lane].under_way;
   return fill_window(lane);
 }
 
@@ -222,8 +238,7 @@ void MpiChannel::give_up() {
   }
   requests_.clear();
   pieces_.clear();
-  std::fill(send_lanes_.begin(), send_lanes_.end(), Lane{});
-  std::fill(receive_lanes_.begin(), receive_lanes_.end(), Lane{});
+  std::fill(lanes_.begin(), lanes_.end(), Lane{});
   active_ = 0;
 }
 

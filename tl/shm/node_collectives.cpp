@@ -105,7 +105,7 @@ bool NodeCollectives::begin(Transfer& transfer) {
   collective_ = transfer.collective;
   locals_.clear();
   for (const std::int32_t rank : collective_->members)
-    locals_.push_back(static_cast<std::uint32_t>((*index_of_rank_)[static_cast<std::size_t>(rank)]));
+    locals_.push_back(static_cast<std::uint32_t>(index_of_rank_->find(rank)));
   published_ = false;
   arrived_ = 0;
   bool moved = false;

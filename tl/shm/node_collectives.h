@@ -20,6 +20,7 @@
 #include "core/aligned_bytes.h"
 #include "core/status.h"
 #include "tl/channel.h"
+#include "tl/rank_index.h"
 #include "tl/shm/control_block.h"
 #include "tl/shm/failure_marks.h"
 #include "tl/shm/kernel_copy.h"
@@ -49,8 +50,8 @@ struct NodeCollectivesOptions {
   std::vector<ControlBlock> control_blocks;
   ControlShape shape;
   std::size_t self = 0;
-  const std::vector<std::int32_t>* index_of_rank = nullptr;  // not owned
-  const PeerBuffers* buffers = nullptr;                      // nullptr: no direct way. Not owned
+  const RankIndex* index_of_rank = nullptr;  // not owned
+  const PeerBuffers* buffers = nullptr;      // nullptr: no direct way. Not owned
   std::vector<RemoteProcess> processes;
   std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of one copy from a member from which on the kernel does it
   bool crowded = false;                           // the members share cores
@@ -211,7 +212,7 @@ class NodeCollectives {
   std::vector<ControlBlock> control_blocks_;
   ControlShape shape_;
   std::size_t self_ = 0;
-  const std::vector<std::int32_t>* index_of_rank_ = nullptr;
+  const RankIndex* index_of_rank_ = nullptr;
   const PeerBuffers* buffers_ = nullptr;
   std::vector<RemoteProcess> processes_;
   std::uint64_t kernel_from_ = ~std::uint64_t{0};

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "tl/rank_index.h"
 #include "tl/shm/failure_marks.h"
 #include "tl/shm/node_collectives.h"
 #include "tl/shm/ring_reader.h"
@@ -55,9 +56,8 @@ class ActiveList {
 
 class ShmChannel final : public Channel {
  public:
-  ShmChannel(SharedSegment segment, std::size_t local_ranks, int communicator_ranks, int self_rank)
+  ShmChannel(SharedSegment segment, std::size_t local_ranks, int self_rank)
       : segment_(std::move(segment)),
-        index_of_rank_(static_cast<std::size_t>(communicator_ranks), -1),
         writers_(local_ranks),
         readers_(local_ranks),
         sending_(local_ranks),
@@ -73,13 +73,13 @@ class ShmChannel final : public Channel {
   }
 
   void connect(std::size_t index, int rank, detail::RingWriter writer, detail::RingReader reader) {
-    index_of_rank_[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(index);
+    index_of_rank_.add(rank, static_cast<std::int32_t>(index));
     writers_[index] = std::move(writer);
     readers_[index] = std::move(reader);
   }
   void gather_node(detail::NodeCollectivesOptions options, ShmCollectiveWays* ways) {
     ways_ = ways;
-    index_of_rank_[static_cast<std::size_t>(self_rank_)] = static_cast<std::int32_t>(options.self);
+    index_of_rank_.add(self_rank_, static_cast<std::int32_t>(options.self));
     options.index_of_rank = &index_of_rank_;
     std::vector<int> ranks;
     for (const detail::RemoteProcess& process : options.processes) ranks.push_back(process.rank);
@@ -116,7 +116,7 @@ class ShmChannel final : public Channel {
 
   SharedSegment segment_;
   detail::Doorbells bells_;
-  std::vector<std::int32_t> index_of_rank_;  // -1: not another rank of this node
+  RankIndex index_of_rank_;                  // of the ranks of this node
   std::vector<detail::RingWriter> writers_;  // by local index; this rank's own are not connected
   std::vector<detail::RingReader> readers_;
   ActiveList sending_, receiving_;
@@ -136,10 +136,10 @@ Result<bool> ShmChannel::start(Transfer& transfer) {
     if (done.ok() && !*done) ++active_;
     return done;
   }
-  const std::size_t rank = static_cast<std::size_t>(transfer.peer);
-  if (transfer.peer == self_rank_ || rank >= index_of_rank_.size() || index_of_rank_[rank] < 0)
+  const std::int32_t local = index_of_rank_.find(transfer.peer);
+  if (transfer.peer == self_rank_ || local == RankIndex::none)
     return {Code::internal, "shm: rank " + std::to_string(transfer.peer) + " is not another rank of this node"};
-  const std::size_t peer = static_cast<std::size_t>(index_of_rank_[rank]);
+  const auto peer = static_cast<std::size_t>(local);
   if (transfer.kind == StepKind::send) {
     if (writers_[peer].start(transfer)) return true;
     sending_.add(peer);
@@ -196,7 +196,7 @@ void ShmChannel::forget() {
 }  // namespace
 
 Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::span<const ShmPeer> peers, int self,
-                                                  int communicator_ranks, ShmChannelOptions options) {
+                                                  ShmChannelOptions options) {
   const std::size_t ranks = peers.size();
   const detail::SegmentShape shape = detail::segment_shape(segment.bytes(), static_cast<int>(ranks));
   if (shape.ring.slots == 0 || shape.control_block.stage_bytes == 0)
@@ -208,7 +208,7 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
     single_copy_from =
         options.single_copy_threshold != 0 ? options.single_copy_threshold : built_in_single_copy_threshold(shape.ring);
   const std::size_t me = static_cast<std::size_t>(self);
-  auto channel = std::make_unique<ShmChannel>(std::move(segment), ranks, communicator_ranks, peers[me].rank);
+  auto channel = std::make_unique<ShmChannel>(std::move(segment), ranks, peers[me].rank);
   std::vector<detail::ControlBlock> control_blocks;
   std::vector<detail::Doorbell*> bells;
   for (std::size_t local = 0; local < ranks; ++local) {

@@ -93,7 +93,7 @@ struct ShmPeer {
 // `peers` are the node's ranks in vrank order, the same on all of them; `self` is this process's index among them.
 // The segment's creator must have left it zeroed. Takes over the segment.
 Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::span<const ShmPeer> peers, int self,
-                                                  int communicator_ranks, ShmChannelOptions options);
+                                                  ShmChannelOptions options);
 
 // The memory of all of a rank's stages in a segment that has no channel yet: what is left there does no harm. Empty
 // where the segment is too small for a channel. `self` is a local index.

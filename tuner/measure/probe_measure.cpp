@@ -84,8 +84,9 @@ bool crosses_nodes(const Level& level) { return level.kind == LevelKind::node ||
 // Pairs of ranks that the level parts and nothing further out does: the members of the first two of its groups that
 // have the same parent, first with first.
 std::vector<std::pair<int, int>> pairs_across(const Hierarchy& hierarchy, std::size_t index) {
-  const std::vector<int>& first = hierarchy.levels()[index].group_first;
-  const auto parents = index == 0 ? std::vector<int>{0} : hierarchy.levels()[index - 1].group_first;
+  const std::vector<int> first = hierarchy.levels()[index].group_first;
+  const std::vector<int> parents =
+      index == 0 ? std::vector<int>{0} : std::vector<int>(hierarchy.levels()[index - 1].group_first);
   for (std::size_t group = 0; group + 1 < first.size(); ++group) {
     if (std::find(parents.begin(), parents.end(), first[group + 1]) != parents.end()) continue;
     const int end = group + 2 < first.size() ? first[group + 2] : hierarchy.ranks();

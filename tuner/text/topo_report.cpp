@@ -260,7 +260,7 @@ Json job_json(const Hierarchy& hierarchy, std::span<const Location> locations) {
     levels.push_back({{"kind", name(level.kind)},
                       {"groups", level.group_first.size()},
                       {"cardinality", level.cardinality > 0 ? Json(level.cardinality) : Json(nullptr)},
-                      {"group_first", level.group_first}});
+                      {"group_first", std::vector<int>(level.group_first)}});
   }
   for (int rank = 0; rank < hierarchy.ranks(); ++rank) ranks.push_back(rank_json(hierarchy, locations[rank], rank));
   for (int node = 0; node < hierarchy.nodes(); ++node) {

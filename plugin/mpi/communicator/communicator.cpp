@@ -73,6 +73,8 @@ void say_too_large(int ranks) {
 
 // Where memory is short the first call that needs them asks again.
 void reserve(Lists& lists, std::size_t ranks) {
+  constexpr std::size_t many = 1024;  // whose calls with lists are seldom enough to take the memory when they come
+  if (ranks > many) return;
   try {
     lists.counts.reserve(ranks);
     lists.displacements.reserve(ranks);

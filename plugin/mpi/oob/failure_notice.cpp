@@ -31,6 +31,22 @@ bool MpiFailureNotice::receive(const MPI_Status& found) {
   return true;
 }
 
+// One request after the other, in turn: the one that had this place is waited for, or left.
+void MpiFailureNotice::send_to(int rank, std::size_t slot, std::uint64_t until) noexcept {
+  MPI_Request& request = requests_[slot];
+  int sent = 0;
+  while (sent == 0) {
+    if (PMPI_Test(&request, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || (sent == 0 && tl::monotonic_ns() >= until))
+      break;
+  }
+  if (sent == 0) {
+    leave_request(std::exchange(request, MPI_REQUEST_NULL));
+    left_ = true;
+  }
+  if (PMPI_Isend(message_.get(), sizeof *message_, MPI_BYTE, rank, tag, messages_, &request) != MPI_SUCCESS)
+    request = MPI_REQUEST_NULL;
+}
+
 // What the host has not sent by then goes out before MPI ends, and the text stays.
 void MpiFailureNotice::tell(const Status& cause) noexcept {
   if (told_ || !improves(cause.code())) return;
@@ -39,17 +55,18 @@ void MpiFailureNotice::tell(const Status& cause) noexcept {
   message_->by_hearsay = cause.code() == Code::peer_left ? 1 : 0;
   std::copy_n(cause.message().data(), std::min(cause.message().size(), message_->reason.size() - 1),
               message_->reason.data());
-  for (std::size_t i = 0; i < others_.size(); ++i)
-    if (PMPI_Isend(message_.get(), sizeof *message_, MPI_BYTE, others_[i], tag, messages_, &requests_[i]) !=
-        MPI_SUCCESS)
-      requests_[i] = MPI_REQUEST_NULL;
-  int sent = 0;
   const std::uint64_t until = tl::monotonic_ns() + longest_send_ns;
+  std::size_t slot = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (std::ranges::binary_search(near_, rank)) continue;
+    send_to(rank, slot++ % requests_.size(), until);
+  }
+  int sent = 0;
   while (sent == 0 && tl::monotonic_ns() < until)
     if (PMPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &sent, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
       break;
   note_failure();
-  if (sent != 0) return;
+  if (sent != 0 && !left_) return;
   for (MPI_Request& request : requests_) leave_request(std::exchange(request, MPI_REQUEST_NULL));
   static_cast<void>(message_.release());
 }

@@ -266,8 +266,20 @@ void MpiOob::gather_texts(const std::string& mine, const std::function<void(int 
   }
 }
 
-std::unique_ptr<FailureNotice> MpiOob::make_notice(std::uint64_t number, std::vector<int> others) {
-  return std::make_unique<MpiFailureNotice>(handle_, number, std::move(others));
+std::unique_ptr<FailureNotice> MpiOob::make_notice(std::uint64_t number, std::vector<int> near) {
+  return std::make_unique<MpiFailureNotice>(handle_, number, std::move(near));
+}
+
+Status MpiOob::part(std::optional<int> colour, std::unique_ptr<Oob>& made, std::string_view what) {
+  auto part = std::make_unique<MpiOob>(MPI_COMM_NULL);
+  MPI_Comm split = MPI_COMM_NULL;
+  Status met =
+      after_meeting(handle_, what, [&] { return PMPI_Comm_split(handle_, colour.value_or(MPI_UNDEFINED), 0, &split); });
+  if (!met.ok() || split == MPI_COMM_NULL) return met;
+  PMPI_Comm_set_errhandler(split, MPI_ERRORS_RETURN);
+  part->take(split);
+  made = std::move(part);
+  return met;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,8 @@ class MpiOob final : public Oob {
   void abandon() noexcept override;
   void leave_word(int rank) noexcept override;
   bool word_left() override;
-  std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> others) override;
+  std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> near) override;
+  Status part(std::optional<int> colour, std::unique_ptr<Oob>& made, std::string_view what) override;
   HostMessages* messages() override { return &messages_; }
 
  private:

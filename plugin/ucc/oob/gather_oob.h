@@ -42,7 +42,7 @@ class GatherOob final : public Oob {
   void abandon() noexcept override {}
   void leave_word(int) noexcept override {}
   bool word_left() override { return false; }
-  std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> others) override;
+  std::unique_ptr<FailureNotice> make_notice(std::uint64_t number, std::vector<int> near) override;
 
  private:
   struct Block {
