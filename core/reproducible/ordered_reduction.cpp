@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <vector>
 
+#include "core/reproducible/ordered_kernels.h"
 #include "core/reproducible/ordered_product.h"
 #include "core/reproducible/ordered_sum.h"
 #include "core/reproducible/wide_sum.h"
@@ -42,10 +44,10 @@ void write_to_all(const ManyOperands& of, std::size_t offset, const std::byte* v
 
 // ---- Of all operands at once ----
 
-template <class F, std::size_t Reals>
-void sum_at_once(const ManyOperands& of) {
+template <class F>
+void sum_range(const ManyOperands& of, std::size_t begin, std::size_t end) {
   std::array<std::byte, most_value_bytes> sum{};
-  for (std::size_t i = 0, offset = 0; i < of.elements * Reals; ++i, offset += F::extent) {
+  for (std::size_t offset = begin * F::extent; offset < end * F::extent; offset += F::extent) {
     int key = 0;
     for (std::size_t s = 0; s < of.source_count; ++s) key = std::max(key, key_of(real_of<F>(of.sources[s] + offset)));
     GridSum<F> all(key);
@@ -53,6 +55,21 @@ void sum_at_once(const ManyOperands& of) {
     all.store(sum.data());
     write_to_all<F>(of, offset, sum.data());
   }
+}
+
+template <class F>
+SumKernel vector_sum() {
+  if constexpr (std::is_same_v<F, F32>) return ordered_kernels().f32.sum;
+  if constexpr (std::is_same_v<F, F64>) return ordered_kernels().f64.sum;
+  return nullptr;
+}
+
+template <class F, std::size_t Reals>
+void sum_at_once(const ManyOperands& of) {
+  const std::size_t reals = of.elements * Reals;
+  const SumKernel kernel = vector_sum<F>();
+  const bool fits = kernel != nullptr && of.source_count <= most_vector_operands && rounds_to_nearest();
+  return fits ? kernel(of, reals, sum_range<F>) : sum_range<F>(of, 0, reals);
 }
 
 template <class F>

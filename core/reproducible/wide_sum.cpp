@@ -5,8 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/reproducible/ordered_kernels.h"
 #include "core/reproducible/ordered_sum.h"
-#include "core/work_team.h"
 
 namespace plait::detail {
 namespace {
@@ -74,13 +74,6 @@ struct Counts {
 template <class F>
 using Key = std::conditional_t<(F::field_bits > 8), std::uint16_t, std::uint8_t>;
 
-template <class F>
-void make_keys(void* keys, const void* operands, std::size_t count) {
-  auto* to = static_cast<Key<F>*>(keys);
-  const auto* from = static_cast<const std::byte*>(operands);
-  for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<Key<F>>(key_of(real_of<F>(from + i * F::extent)));
-}
-
 template <class F, std::size_t Bytes>
 void cut(void* steps, const void* operands, const void* largest_keys, std::size_t count) {
   using Word = Whole<Bytes>;
@@ -115,6 +108,27 @@ void round(void* results, const void* steps, const void* largest_keys, std::size
   }
 }
 
+// ---- By vectors, where steps are as wide as the type ----
+
+template <class F>
+const auto& vector_kernels() {
+  if constexpr (std::is_same_v<F, F32>)
+    return ordered_kernels().f32;
+  else
+    return ordered_kernels().f64;
+}
+
+template <class F>
+void cut_by_vectors(void* steps, const void* operands, const void* largest_keys, std::size_t count) {
+  vector_kernels<F>().cut(steps, operands, largest_keys, count, cut<F, F::extent>);
+}
+
+template <class F>
+void round_by_vectors(void* results, const void* steps, const void* largest_keys, std::size_t count) {
+  if (!rounds_to_nearest()) return round<F, F::extent>(results, steps, largest_keys, count);
+  vector_kernels<F>().round(results, steps, largest_keys, count, round<F, F::extent>);
+}
+
 // ---- Which width ----
 
 // How many operands a width has room for: of steps, and of counts.
@@ -127,14 +141,15 @@ constexpr std::int64_t most_operands() {
 
 template <class F, std::size_t Bytes>
 WideSum make_wide_sum(std::size_t reals) {
+  constexpr bool as_wide = Bytes == F::extent;
   constexpr Element key = sizeof(Key<F>) == 1 ? Element::u8 : Element::u16;
   return {.reals = reals,
           .keys = make_reducer(Op::max, key),
           .steps = adding<Bytes>(),
           .real_bytes = F::extent,
-          .make_keys = make_keys<F>,
-          .cut = cut<F, Bytes>,
-          .round = round<F, Bytes>};
+          .make_keys = vector_kernels<F>().make_keys,
+          .cut = as_wide ? cut_by_vectors<F> : cut<F, Bytes>,
+          .round = as_wide ? round_by_vectors<F> : round<F, Bytes>};
 }
 
 template <class F, std::size_t Bytes>

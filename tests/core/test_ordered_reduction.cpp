@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/reproducible/ordered_kernels.h"
 #include "core/reproducible/ordered_sum.h"
 #include "tests/core/exact_sum.h"
 #include "tests/core/kernel_reference.h"
@@ -220,6 +221,115 @@ TEST(OrderedReduction, StepsGiveTheSameBits) {
                 << count << " " << name(type.real) << ", mix " << static_cast<int>(mix);
           }
   });
+}
+
+// ---- The vector kernels ----
+
+// `reals` of each operand, one after the other; now and then one of another mix.
+template <class F>
+std::vector<test::Bytes> make_arrays(Random& random, Mix mix, std::size_t count, std::size_t reals) {
+  std::vector<test::Bytes> arrays(count, test::Bytes(reals * F::extent));
+  for (std::size_t r = 0; r < reals; ++r) {
+    const Mix own = random() % 16 == 0 ? mixes[random() % mixes.size()] : mix;
+    for (std::size_t i = 0; i < count; ++i) put_real<F>(arrays[i].data() + r * F::extent, random, own, i);
+  }
+  return arrays;
+}
+
+template <class F>
+test::Bytes reference_sums(const std::vector<test::Bytes>& arrays) {
+  test::Bytes sums(arrays[0].size());
+  for (std::size_t offset = 0; offset < sums.size(); offset += F::extent) {
+    int key = 0;
+    for (const test::Bytes& array : arrays)
+      key = std::max(key, detail::key_of(detail::real_of<F>(array.data() + offset)));
+    detail::GridSum<F> sum(key);
+    for (const test::Bytes& array : arrays) sum.add(detail::real_of<F>(array.data() + offset));
+    sum.store(sums.data() + offset);
+  }
+  return sums;
+}
+
+// What a kernel leaves to others.
+template <class F>
+void sum_otherwise(const ManyOperands& of, std::size_t begin, std::size_t end) {
+  for (std::size_t offset = begin * F::extent; offset < end * F::extent; offset += F::extent) {
+    std::vector<test::Bytes> one(of.source_count);
+    for (std::size_t s = 0; s < of.source_count; ++s)
+      one[s].assign(of.sources[s] + offset, of.sources[s] + offset + F::extent);
+    std::ranges::copy(reference_sums<F>(one), of.results[0] + offset);
+  }
+}
+
+template <class F, class Kernels>
+void check_sums(const Kernels& kernels, const std::vector<test::Bytes>& arrays) {
+  std::vector<const std::byte*> sources;
+  for (const test::Bytes& array : arrays) sources.push_back(array.data());
+  test::Bytes sums(arrays[0].size());
+  std::byte* const to = sums.data();
+  kernels.sum({.results = &to,
+               .result_count = 1,
+               .sources = sources.data(),
+               .source_count = sources.size(),
+               .elements = sums.size() / F::extent,
+               .streaming = false},
+              sums.size() / F::extent, sum_otherwise<F>);
+  ASSERT_EQ(sums, reference_sums<F>(arrays)) << arrays.size() << " operands";
+}
+
+TEST(OrderedKernels, EveryInstructionSetSumsAsTheReferenceDoes) {
+  Random random(seed());
+  for (const detail::OrderedKernels& kernels : detail::ordered_kernels_of_all_targets())
+    for (const Mix mix : mixes)
+      for (const std::size_t count : {2, 3, 5, 64, 1000}) {
+        check_sums<F64>(kernels.f64, make_arrays<F64>(random, mix, count, 45));
+        check_sums<F32>(kernels.f32, make_arrays<F32>(random, mix, count, 45));
+      }
+}
+
+template <class F, class Key, class Kernels>
+void check_steps(const Kernels& kernels, const std::vector<test::Bytes>& arrays) {
+  using Word = std::conditional_t<sizeof(Key) == 2, std::int64_t, std::int32_t>;
+  const std::size_t reals = arrays[0].size() / F::extent;
+  std::vector<Key> largest(reals);
+  for (const test::Bytes& array : arrays) {
+    std::vector<Key> keys(reals);
+    kernels.make_keys(keys.data(), array.data(), reals);
+    for (std::size_t r = 0; r < reals; ++r) {
+      ASSERT_EQ(keys[r], detail::key_of(detail::real_of<F>(array.data() + r * F::extent)));
+      largest[r] = std::max(largest[r], keys[r]);
+    }
+  }
+  std::vector<Word> sum(reals), steps(reals);
+  // Those that are left to others are not looked at.
+  const auto nothing = [](void*, const void*, const void*, std::size_t) {};
+  for (const test::Bytes& array : arrays) {
+    kernels.cut(steps.data(), array.data(), largest.data(), reals, nothing);
+    for (std::size_t r = 0; r < reals; ++r) sum[r] += steps[r];
+  }
+  const test::Bytes wanted = reference_sums<F>(arrays);
+  test::Bytes got = wanted;
+  kernels.round(got.data(), sum.data(), largest.data(), reals, nothing);
+  for (std::size_t r = 0; r < reals; ++r) {
+    // Vectors of up to 16 are left as a whole.
+    const auto first = largest.begin() + static_cast<std::ptrdiff_t>(r / 16 * 16);
+    const auto last = largest.begin() + static_cast<std::ptrdiff_t>(std::min(r / 16 * 16 + 16, reals));
+    if (std::find(first, last, F::special_field) != last) continue;
+    ASSERT_EQ(test::Bytes(got.begin() + static_cast<std::ptrdiff_t>(r * F::extent),
+                          got.begin() + static_cast<std::ptrdiff_t>((r + 1) * F::extent)),
+              test::Bytes(wanted.begin() + static_cast<std::ptrdiff_t>(r * F::extent),
+                          wanted.begin() + static_cast<std::ptrdiff_t>((r + 1) * F::extent)));
+  }
+}
+
+TEST(OrderedKernels, EveryInstructionSetCutsAndRoundsAsTheReferenceDoes) {
+  Random random(seed());
+  for (const detail::OrderedKernels& kernels : detail::ordered_kernels_of_all_targets())
+    for (const Mix mix : mixes)
+      for (const std::size_t count : {2, 3, 5, 16}) {
+        check_steps<F64, std::uint16_t>(kernels.f64, make_arrays<F64>(random, mix, count, 45));
+        check_steps<F32, std::uint8_t>(kernels.f32, make_arrays<F32>(random, mix, count, 45));
+      }
 }
 
 // |result - sum| <= half a step of the grid for each operand but the largest, and half a unit of the result's last
