@@ -115,24 +115,24 @@ HWY_INLINE void keys_of_vector(D d, typename Type<T>::Key* keys, const std::byte
   hn::StoreU(hn::TruncateTo(narrow, hn::IfThenZeroElse(negative_zero, key)), narrow, keys);
 }
 
-// Loops of whole vectors, then one by one.
+// body(d, i) for each whole vector; returns where it stopped.
 template <typename T, class Body>
-HWY_INLINE void for_each_vector(std::size_t count, Body&& body) {
-  using B = typename Type<T>::Bits;
-  const hn::ScalableTag<B> d;
-  const hn::CappedTag<B, 1> one;
+HWY_INLINE std::size_t for_each_vector(std::size_t count, Body&& body) {
+  const hn::ScalableTag<typename Type<T>::Bits> d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) body(d, i, lanes);
-  for (; i < count; ++i) body(one, i, std::size_t{1});
+  for (; i + lanes <= count; i += lanes) body(d, i);
+  return i;
 }
 
 template <typename T>
 void make_keys(void* keys, const void* operands, std::size_t count) {
   auto* to = static_cast<typename Type<T>::Key*>(keys);
   const auto* from = static_cast<const std::byte*>(operands);
-  for_each_vector<T>(
-      count, [&](auto d, std::size_t i, std::size_t) HWY_ATTR { keys_of_vector<T>(d, to + i, from + i * sizeof(T)); });
+  std::size_t i = for_each_vector<T>(
+      count, [&](auto d, std::size_t at) HWY_ATTR { keys_of_vector<T>(d, to + at, from + at * sizeof(T)); });
+  const hn::CappedTag<typename Type<T>::Bits, 1> one;
+  for (; i < count; ++i) keys_of_vector<T>(one, to + i, from + i * sizeof(T));
 }
 
 // False, and nothing stored, where a largest operand is not finite.
@@ -167,10 +167,14 @@ void cut(void* steps, const void* operands, const void* largest_keys, std::size_
   auto* to = static_cast<std::byte*>(steps);
   const auto* from = static_cast<const std::byte*>(operands);
   const auto* keys = static_cast<const typename Type<T>::Key*>(largest_keys);
-  for_each_vector<T>(count, [&](auto d, std::size_t i, std::size_t lanes) HWY_ATTR {
+  const auto leave = [&](std::size_t i, std::size_t some) {
+    otherwise(to + i * sizeof(T), from + i * sizeof(T), keys + i, some);
+  };
+  const std::size_t done = for_each_vector<T>(count, [&](auto d, std::size_t i) HWY_ATTR {
     const std::size_t at = i * sizeof(T);
-    if (!cut_vector<T>(d, to + at, from + at, keys + i)) otherwise(to + at, from + at, keys + i, lanes);
+    if (!cut_vector<T>(d, to + at, from + at, keys + i)) leave(i, hn::Lanes(d));
   });
+  if (done < count) leave(done, count - done);
 }
 
 // Signed words as numbers, rounded once: both halves are exact.
@@ -215,10 +219,14 @@ void round(void* results, const void* steps, const void* largest_keys, std::size
   auto* to = static_cast<std::byte*>(results);
   const auto* from = static_cast<const std::byte*>(steps);
   const auto* keys = static_cast<const typename Type<T>::Key*>(largest_keys);
-  for_each_vector<T>(count, [&](auto d, std::size_t i, std::size_t lanes) HWY_ATTR {
+  const auto leave = [&](std::size_t i, std::size_t some) {
+    otherwise(to + i * sizeof(T), from + i * sizeof(T), keys + i, some);
+  };
+  const std::size_t done = for_each_vector<T>(count, [&](auto d, std::size_t i) HWY_ATTR {
     const std::size_t at = i * sizeof(T);
-    if (!round_vector<T>(d, to + at, from + at, keys + i)) otherwise(to + at, from + at, keys + i, lanes);
+    if (!round_vector<T>(d, to + at, from + at, keys + i)) leave(i, hn::Lanes(d));
   });
+  if (done < count) leave(done, count - done);
 }
 
 template <typename T>

@@ -293,10 +293,10 @@ void run_on(MPI_Comm comm, int order) {
   for (int i = 0; i < std::min(operands, ranks); ++i) operand_of[places[static_cast<std::size_t>(i)]] = i;
   const std::vector<Type> all_types = types();
   int number = order;
-  for (const std::size_t count : {std::size_t{1}, std::size_t{13}, std::size_t{1000}, std::size_t{20011}})
+  for (const std::size_t count : {std::size_t{1}, std::size_t{13}, std::size_t{500}, std::size_t{6007}})
     for (const Op op : {Op::sum, Op::prod})
       for (const Type& type : all_types) {
-        if (count > 1000 && type.element != Element::f64 && op == Op::prod) continue;
+        if (count > 13 && op == Op::prod && (type.element != Element::f64 || count > 500)) continue;
         const auto form = static_cast<Form>(number % 3);
         run_case({comm, rank, ranks, form, type, op, count, ++number / 3 % 2 == 1, operand_of});
       }
