@@ -3,27 +3,11 @@
 // or of keys and steps, which may be combined two by two in any order.
 #pragma once
 
-#include <cstddef>
-
 #include "core/element.h"
 #include "core/reduction.h"
+#include "core/reproducible/wide_sum.h"
 
 namespace plait {
-
-// A sum in two rounds. Each operand has a key; the largest one of all operands says how each is cut into steps, which
-// are whole numbers; their sum is rounded to the result. Keys and steps are those of reals, of which a complex element
-// has two.
-struct WideSum {
-  std::size_t reals = 1;       // of an element
-  Reducer keys;                // the largest
-  Reducer steps;               // the sum
-  std::size_t real_bytes = 0;  // from one real to the next
-
-  // Of `count` reals each.
-  void (*make_keys)(void* keys, const void* operands, std::size_t count) = nullptr;
-  void (*cut)(void* steps, const void* operands, const void* largest_keys, std::size_t count) = nullptr;
-  void (*round)(void* results, const void* steps, const void* largest_keys, std::size_t count) = nullptr;
-};
 
 struct OrderedReduction {
   // Right only where it is given all operands of an element at once, in one reduce_many(). Of one operand alone it is
