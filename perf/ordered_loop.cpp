@@ -1,8 +1,7 @@
-// How long allreduces and reductions of doubles take, for PLAIT_REPRODUCIBLE (perf/ordered_sums runs it with and
-// without).
+// How long allreduces and reductions take, for PLAIT_REPRODUCIBLE unset, run or order (docs/reproducible.md).
 //
-//   ordered_loop BYTES CALLS [float]   prints a line of JSON on rank 0: the median of CALLS calls of each, on the
-//   slowest rank
+//   ordered_loop BYTES CALLS [float]   prints a line of JSON on rank 0, of the slowest rank: the median of CALLS calls of
+//                                      each; of 4 KiB and less their mean, one after the other
 #include <mpi.h>
 
 #include <algorithm>
