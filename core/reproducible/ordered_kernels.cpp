@@ -64,14 +64,15 @@ HWY_INLINE bool sum_vector(D d, const ManyOperands& of, std::size_t offset) {
                                             hn::Set(whole, static_cast<W>(Type<T>::guard_bits * Type<T>::one_field))));
   auto sum = on_grid<D>(load(d, of.sources[0] + offset), magic);
   auto rest = hn::Zero(d);  // what the sums have rounded off: exact, as all are on the grid
-  for (std::size_t s = 1; s < of.source_count; ++s) {
+  if (of.source_count == 2) sum = hn::Add(sum, on_grid<D>(load(d, of.sources[1] + offset), magic));
+  for (std::size_t s = 1; s < of.source_count && of.source_count > 2; ++s) {
     const auto x = on_grid<D>(load(d, of.sources[s] + offset), magic);
     const auto next = hn::Add(sum, x);
     const auto taken = hn::Sub(next, sum);
     rest = hn::Add(rest, hn::Add(hn::Sub(sum, hn::Sub(next, taken)), hn::Sub(x, taken)));
     sum = next;
   }
-  sum = hn::Add(sum, rest);
+  if (of.source_count > 2) sum = hn::Add(sum, rest);
   for (std::size_t r = 0; r < of.result_count; ++r) hn::StoreU(sum, d, reinterpret_cast<T*>(of.results[r] + offset));
   return true;
 }
