@@ -1,6 +1,7 @@
 // How long allreduces and reductions take, for PLAIT_REPRODUCIBLE unset, run or order (docs/reproducible.md).
 //
-//   ordered_loop BYTES CALLS [float]   prints a line of JSON on rank 0, of the slowest rank: the median of CALLS calls of
+//   ordered_loop BYTES CALLS [float]   prints a line of JSON on rank 0, of the slowest rank: the median of CALLS calls
+//   of
 //                                      each; of 4 KiB and less their mean, one after the other
 #include <mpi.h>
 
