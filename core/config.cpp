@@ -106,6 +106,14 @@ bool set_trial(Config& config, std::string_view text) {
   return true;
 }
 
+bool set_reproducible(Config& config, std::string_view text) {
+  constexpr std::array<std::string_view, 3> words = {"0", "run", "order"};  // as Reproducible has them
+  const auto word = std::ranges::find(words, text);
+  if (word == words.end()) return false;
+  config.reproducible = static_cast<Reproducible>(word - words.begin());
+  return true;
+}
+
 bool set_channels(Config& config, std::string_view text) {
   std::vector<std::string> channels = parse_channels(text);
   if (channels.empty()) return false;
@@ -274,6 +282,13 @@ constexpr auto table = std::to_array<Entry>({
       "eighth of it."},
      a_count,
      [](Config& c, std::string_view v) { return set_count(c.trial_after, v); }},
+    {{"PLAIT_REPRODUCIBLE", "choice", "0",
+      "run: floating-point results have the same bits in every run of a job that is placed alike, and on all ranks; "
+      "order: sums and products do not depend on the order of the operands either, nor on placement, number of nodes, "
+      "plan or size (docs/reproducible.md). Trials leave such reductions out then; PLAIT_OVERLAP and PLAIT_SCHEDULE "
+      "are not used."},
+     "0, run or order",
+     set_reproducible},
     {{"PLAIT_CACHE", "flag", "1",
       "Keep what trials found in $XDG_CACHE_HOME/plait or ~/.cache/plait for later jobs; 0 "
       "neither reads nor writes there."},
@@ -429,6 +444,25 @@ std::string cache_folder(std::span<const std::string_view> environment) {
   return home.starts_with('/') ? std::string(home) + "/.cache/plait" : std::string();
 }
 
+// What else PLAIT_REPRODUCIBLE settles: nothing that is found out while the job runs may change how operands are
+// combined; and where their order must not matter no call is the host's, so that all is set up before the first one.
+void keep_reproducible(LoadedConfig& loaded) {
+  Config& config = loaded.config;
+  if (config.reproducible == Reproducible::no) return;
+  if (config.trial == TrialMode::all) config.trial = TrialMode::exact;
+  for (const auto& [name, file] : {std::pair<std::string_view, std::string*>{"PLAIT_OVERLAP", &config.overlap},
+                                   {"PLAIT_SCHEDULE", &config.schedule}}) {
+    if (file->empty()) continue;
+    loaded.warnings.push_back(std::string(name) +
+                              " is not used with PLAIT_REPRODUCIBLE: what runs together depends "
+                              "on when the ranks call");
+    file->clear();
+  }
+  if (config.reproducible != Reproducible::order) return;
+  config.host_when_faster = false;
+  config.setup_calls = 0;
+}
+
 Config default_config() {
   Config config;
   for (const Entry& entry : table) entry.set(config, entry.knob.default_value);
@@ -460,6 +494,7 @@ LoadedConfig load_config(std::span<const std::string_view> environment) {
       loaded.warnings.push_back(invalid_value_warning(*setting.entry, setting.value));
     }
   }
+  keep_reproducible(loaded);
   if (loaded.config.leaf_switch.empty()) loaded.config.leaf_switch = slurm_switch(environment);
   loaded.config.only_gpu = only_gpu(environment);
   loaded.config.cache_folder = cache_folder(environment);

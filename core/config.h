@@ -27,6 +27,10 @@ std::span<const Knob> knobs();
 // order in which operands are combined.
 enum class TrialMode : std::uint8_t { none, all, exact };
 
+// What of floating-point results is the same: what the plan gives; the same bits from run to run and on all ranks; the
+// same in whatever order operands are combined, too (docs/reproducible.md).
+enum class Reproducible : std::uint8_t { no, run, order };
+
 // "shm,tcp" as PLAIT_CHANNELS takes it, each once; empty where that is no list of channels.
 std::vector<std::string> parse_channels(std::string_view text);
 
@@ -63,9 +67,10 @@ struct Config {
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host
   TrialMode trial = TrialMode::all;       // PLAIT_TRIAL: which calls may be tried
   int trial_after = 64;                   // PLAIT_TRIAL_AFTER: calls of a class before its trial
-  bool cache = true;                      // PLAIT_CACHE: 0 neither reads nor keeps what trials found
-  std::string cache_folder;               // $XDG_CACHE_HOME/plait, else $HOME/.cache/plait; empty: none
-  int verbosity = 1;                      // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug
+  Reproducible reproducible = Reproducible::no;  // PLAIT_REPRODUCIBLE
+  bool cache = true;                             // PLAIT_CACHE: 0 neither reads nor keeps what trials found
+  std::string cache_folder;                      // $XDG_CACHE_HOME/plait, else $HOME/.cache/plait; empty: none
+  int verbosity = 1;                             // PLAIT_VERBOSE: 0 silent, 1 warnings, 2 info, 3 debug
 };
 
 struct LoadedConfig {

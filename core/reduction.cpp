@@ -47,7 +47,9 @@ Reducer make_reducer(Op op, Element element) {
           .many = detail::many_kernels().at(op, element),
           .context = nullptr,
           .element_bytes = extent(element),
-          .exact = is_exact(element)};
+          .exact = is_exact(element),
+          .op = op,
+          .element = element};
 }
 
 }  // namespace plait

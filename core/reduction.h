@@ -22,6 +22,8 @@ struct Reducer {
   const void* context = nullptr;  // what a user-defined `apply` needs; not owned
   std::size_t element_bytes = 1;
   bool exact = false;  // the bits of the result do not depend on the order in which operands are combined
+  Op op = Op::count_;  // of a predefined one
+  Element element = Element::count_;
 };
 
 // With a null `kernel` and `apply` where MPI does not define the combination.

@@ -2,6 +2,7 @@
 
 #include "runtime/arguments/block_counts.h"
 #include "runtime/arguments/regions.h"
+#include "runtime/job/job.h"
 
 namespace plait::runtime {
 namespace {
@@ -30,6 +31,8 @@ const char* combine(Request& request, const TypeFacts& type, const Operator& op)
   if (reducer.apply == nullptr) return reasons::undefined_operator;
   request.reducer = &reducer;
   request.call.element_bytes = static_cast<std::size_t>(type.extent);
+  if (job().config.reproducible == Reproducible::order) [[unlikely]]
+    request.ordered = ordered_reduction(reducer.op, reducer.element);
   return eligible;
 }
 
@@ -125,6 +128,7 @@ const char* prepare_scan(const Communicator& communicator, Request& request, con
   if (const char* reason = prepare_vector(request, operands, count, has_output)) return reason;
   const std::size_t bytes = request.input.bytes;
   request.prefix = prefix;
+  if (request.ordered != nullptr) request.reducer = &request.ordered->at_once;
   request.sharing = Sharing::none;
   request.own_offset = bytes * static_cast<std::size_t>(communicator.rank);
   return eligible;

@@ -16,6 +16,7 @@
 #include "runtime/execution/caller.h"
 #include "runtime/execution/decide.h"
 #include "runtime/execution/execution.h"
+#include "runtime/execution/ordered_exchange.h"
 #include "runtime/execution/pair_exchange.h"
 #include "runtime/execution/staging.h"
 #include "runtime/job/job.h"
@@ -183,6 +184,36 @@ Outcome run_among_neighbors(Communicator& communicator, Request& request, std::u
   return Outcome::done(error == 0 ? error : communicator.raise(error));
 }
 
+// ---- Sums and products in no order (PLAIT_REPRODUCIBLE=order) ----
+
+int run(Communicator& communicator, Request& request, const PreparedCall& prepared, OrderedExchange& exchange) {
+  if (!exchange.runs_apart()) return run(communicator, request, prepared);
+  Execution execution{.schedule = &prepared.schedule, .staging = {}, .exchange = &exchange};
+  if (const int code = run_through(communicator, request, execution); code != 0) [[unlikely]]
+    return code;
+  const int error = finish(request, execution);
+  return error == 0 ? error : communicator.raise(error);
+}
+
+[[gnu::noinline]] Outcome run_ordered(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
+  std::shared_ptr<const PreparedCall> prepared;
+  const auto look_up = [&]() -> const PreparedCall& {
+    if (communicator.ordered == nullptr) communicator.ordered = std::make_unique<OrderedExchange>();
+    prepared = communicator.ordered->take(*communicator.team, communicator.rank, request);
+    return *prepared;
+  };
+  const Asked asked{.form = Form::blocking, .call = request.call, .never_hosts = true};
+  const Decision decision = decide(asked, agreed_by(communicator), look_up);
+  count(communicator, asked.call, decision);
+  if (decision.what != Decision::What::run) return turn_down(communicator, request, begin_ns, decision);
+  if (begin_ns == 0 && communicator.team->trace != nullptr) begin_ns = monotonic_ns();
+  note_call({.plan = prepared->plan, .channels = prepared->channels});
+  const int code = run(communicator, request, *prepared, *communicator.ordered);
+  if (begin_ns != 0)
+    record(communicator, request, *prepared, row_of(communicator, request, *prepared, Form::blocking), begin_ns);
+  return Outcome::done(code);
+}
+
 // ---- Calls of a length that all ranks know ----
 
 // A call in a trial, or one by which a settled class is watched.
@@ -215,7 +246,7 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
                         .displacements = request.displacements,
                         .candidate = candidate_of(request)};
   const auto look_up = [&]() -> const PreparedCall& { return communicator.team->schedules.find(shape); };
-  const Asked asked{.form = Form::blocking, .call = request.call};
+  const Asked asked{.form = Form::blocking, .call = request.call, .never_hosts = request.ordered != nullptr};
   const Decision decision = decide(asked, agreed_by(communicator), look_up);
   count(communicator, asked.call, decision);
   if (decision.what != Decision::What::run) [[unlikely]] {
@@ -232,6 +263,8 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
 }
 
 [[gnu::always_inline]] inline Outcome run_here(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
+  if (is_ordered(request)) [[unlikely]]
+    return run_ordered(communicator, request, begin_ns);
   if (!lies_in_pieces(request.call.collective)) [[likely]]
     return run_prepared(communicator, request, begin_ns);
   return by_pairs(request.call.collective) ? run_by_pairs(communicator, request, begin_ns)

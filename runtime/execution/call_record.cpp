@@ -17,6 +17,12 @@ bool in_shared_heap(const Request& request) {
   return reachable(request.input) && reachable(request.output);
 }
 
+// Of the call, whatever moves for it.
+std::uint64_t payload_of(const Communicator& communicator, const Request& request, const PreparedCall& prepared) {
+  if (lies_in_pieces(request.call.collective)) return request.call.count;
+  return is_ordered(request) ? payload_bytes(request.call, communicator.ranks) : prepared.payload;
+}
+
 }  // namespace
 
 // What an exchange moves differs from rank to rank, so that the ranks' rows would not be the same.
@@ -25,7 +31,9 @@ ReportRow* row_of(const Communicator& communicator, const Request& request, cons
   if (!counted) return nullptr;
   return &report_row({.collective = request.call.collective,
                       .ranks = communicator.ranks,
-                      .size_class = lies_in_pieces(request.call.collective) ? -1 : size_class(prepared.payload),
+                      .size_class = lies_in_pieces(request.call.collective)
+                                        ? -1
+                                        : size_class(payload_of(communicator, request, prepared)),
                       .plan = prepared.plan,
                       .channels = prepared.channels,
                       .reason = prepared.reason,
@@ -37,8 +45,9 @@ void record(Communicator& communicator, const Request& request, const PreparedCa
             std::uint64_t begin_ns) {
   const std::uint64_t end_ns = monotonic_ns();
   const bool pairs = lies_in_pieces(request.call.collective);
-  const std::uint64_t payload = pairs ? request.call.count : prepared.payload;
+  const std::uint64_t payload = payload_of(communicator, request, prepared);
   if (row != nullptr) row->add(payload, end_ns - begin_ns);
+  if (request.ordered != nullptr) note_ordered(payload);
   if (row != nullptr && prepared.saved_nanoseconds != 0) note_saved(prepared.saved_nanoseconds);
   if (communicator.rank == 0 && !pairs && payload >= large_call_bytes && communicator.team->routes().shared_memory())
     note_buffers(payload, in_shared_heap(request));

@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "runtime/execution/grouping.h"
 #include "runtime/execution/neighbor_exchange.h"
+#include "runtime/execution/ordered_exchange.h"
 #include "runtime/execution/pair_exchange.h"
 #include "runtime/layer.h"
 #include "runtime/team/extent.h"
@@ -84,6 +85,7 @@ struct Communicator {
 
   std::unique_ptr<PairExchange> pairs;          // of the blocking calls, of which one runs at a time; nullptr: none yet
   std::unique_ptr<NeighborExchange> neighbors;  // likewise
+  std::unique_ptr<OrderedExchange> ordered;     // likewise
   OperationQueue operations;
   std::unique_ptr<Grouping> grouping;  // of its non-blocking calls; nullptr: they run one by one
   std::shared_ptr<PersistentSpace>

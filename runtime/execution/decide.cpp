@@ -26,7 +26,8 @@ Decision decide_while_waiting(const AskedOfRoad& asked) {
 
 Decision decide_by_road(const AskedOfRoad& asked) {
   const CallSize size = agreed_size(asked.call, asked.ranks);
-  if (const HostRow* row = always_hosts(host_entries(asked.table), asked.form, asked.call.collective, size))
+  if (const HostRow* row = always_hosts(host_entries(asked.table), asked.form, asked.call.collective, size);
+      row != nullptr && !asked.never_hosts)
     return leave_to_host(*row);
   switch (asked.road) {
     case Road::waiting:

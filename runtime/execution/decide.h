@@ -21,6 +21,7 @@ struct Asked {
   Form form = Form::blocking;
   const Call& call;  // of an exchange by pairs only the collective and the root count: ranks do not know the rest
   const char* unfit = nullptr;  // why it cannot run here on any communicator; the same on all ranks
+  bool never_hosts = false;     // though the host may be faster: it would not give the bits that are asked for
 };
 
 // What the ranks of a communicator have agreed on, or each knows by having made the same calls.
@@ -98,6 +99,7 @@ struct AskedOfRoad {
   const char* host_reason;
   int eligible_calls, setup_calls;
   bool needs_all;
+  bool never_hosts;
   const TuningTable* table;
 };
 [[gnu::cold]] Decision decide_by_road(const AskedOfRoad& asked);
@@ -146,9 +148,11 @@ template <class LookUp>
                                    .eligible_calls = agreed.eligible_calls,
                                    .setup_calls = agreed.setup_calls,
                                    .needs_all = detail::needs_all(asked, agreed),
+                                   .never_hosts = asked.never_hosts,
                                    .table = agreed.table});
   if (agreed.sizes->any(asked.form, asked.call.collective)) [[unlikely]]
-    if (const HostRow* row = detail::host_row(*agreed.sizes, asked.form, asked.call, agreed.ranks))
+    if (const HostRow* row = detail::host_row(*agreed.sizes, asked.form, asked.call, agreed.ranks);
+        row != nullptr && !asked.never_hosts)
       return detail::leave_to_host(*row);
   if (agreed.lengths_are_hosts) [[unlikely]]
     return {.what = What::host, .eligible = true, .by_lengths = true, .reason = plan::reasons::host_has_lengths};

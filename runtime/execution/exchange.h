@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "core/reduction.h"
 #include "plan/lower/bound_schedule.h"
 #include "plan/model/routes.h"
 #include "runtime/device/call_memory.h"
@@ -24,6 +25,9 @@ class Exchange {
   virtual const BoundSchedule* rest(const Routes&) { return nullptr; }
   // After the last one: unpacks. Returns a code of the caller's.
   virtual int end() = 0;
+
+  // What combines the data of the schedule that runs; nullptr: it only moves them.
+  virtual const Reducer* reducer() const { return nullptr; }
 
   const Buffers& buffers() const { return buffers_; }
   // Data in memory of a device come after what that flow comes after, besides; it is not over before. For the next

@@ -12,7 +12,7 @@ const Buffers& buffers_of(const Execution& execution) {
 }
 
 const Reducer* reducer_of(const Request& request, const Execution& execution) {
-  return execution.exchange == nullptr ? request.reducer : nullptr;
+  return execution.exchange == nullptr ? request.reducer : execution.exchange->reducer();
 }
 
 // An exchange whose first schedule is through goes on with what is left, once.
@@ -26,7 +26,7 @@ const BoundSchedule* rest_of(const Team& team, Execution& execution) {
 inline void look_at(Result<bool>& complete, Team& team, Execution& execution, bool may_call_host) {
   if (complete.ok() && *complete && execution.exchange != nullptr) [[unlikely]]
     if (const BoundSchedule* rest = rest_of(team, execution); rest != nullptr)
-      complete = team.engine.start(*rest, buffers_of(execution), nullptr, nullptr);
+      complete = team.engine.start(*rest, buffers_of(execution), execution.exchange->reducer(), nullptr);
   if (!complete.ok()) [[unlikely]]
     complete = team.break_off(complete.status(), may_call_host);
 }
@@ -34,11 +34,12 @@ inline void look_at(Result<bool>& complete, Team& team, Execution& execution, bo
 }  // namespace
 
 Status run_exchange(Team& team, Execution& execution) {
-  Status status = team.engine.run(*execution.schedule, buffers_of(execution), nullptr, begin_trace(team));
+  Exchange& exchange = *execution.exchange;
+  Status status = team.engine.run(*execution.schedule, exchange.buffers(), exchange.reducer(), begin_trace(team));
   if (!status.ok()) [[unlikely]]
     return status;
   const BoundSchedule* rest = rest_of(team, execution);
-  return rest == nullptr ? std::move(status) : team.engine.run(*rest, buffers_of(execution), nullptr, nullptr);
+  return rest == nullptr ? std::move(status) : team.engine.run(*rest, exchange.buffers(), exchange.reducer(), nullptr);
 }
 
 Result<bool> start(Team& team, const Request& request, Execution& execution, bool may_call_host) {

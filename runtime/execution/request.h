@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/reduction.h"
+#include "core/reproducible/ordered_reduction.h"
 #include "plan/model/collective.h"
 #include "runtime/execution/lists.h"
 #include "runtime/execution/region.h"
@@ -27,7 +28,8 @@ struct Request {
   bool copy_input = false;     // the output overwrites the input in another order than it is read
   const std::size_t* displacements = nullptr;  // as in CallShape
   const Reducer* reducer = nullptr;
-  const UserOperator* user = nullptr;  // that `reducer` runs; nullptr: it is one of core's kernels
+  const UserOperator* user = nullptr;         // that `reducer` runs; nullptr: it is one of core's kernels
+  const OrderedReduction* ordered = nullptr;  // PLAIT_REPRODUCIBLE=order, where the operator's order matters
   // A scan runs as an allgather, of whose segments each rank then combines those of lower ranks. Its input is packed by
   // itself, whatever it shares with the output.
   Prefix prefix = Prefix::none;
@@ -36,5 +38,8 @@ struct Request {
 
   int user_error() const { return user != nullptr ? user->error() : 0; }
 };
+
+// Whether the call runs by an OrderedExchange. A scan combines all operands at once as it is.
+inline bool is_ordered(const Request& request) { return request.ordered != nullptr && request.prefix == Prefix::none; }
 
 }  // namespace plait::runtime

@@ -26,6 +26,7 @@ void clear(Operation& operation) {
   operation.next = nullptr;
   if (operation.memory.bytes() > most_bytes_kept || operation.memory.has_flow()) operation.memory.clear();
   if (operation.pairs != nullptr && operation.pairs->bytes() > most_bytes_kept) operation.pairs.reset();
+  if (operation.ordered != nullptr) operation.ordered->leave(most_bytes_kept);
   if (operation.neighbors != nullptr && operation.neighbors->bytes() > most_bytes_kept) operation.neighbors.reset();
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/execution/communicator.h"
 #include "runtime/execution/execution.h"
 #include "runtime/execution/neighbor_exchange.h"
+#include "runtime/execution/ordered_exchange.h"
 #include "runtime/execution/pair_exchange.h"
 #include "runtime/execution/request.h"
 #include "runtime/layer.h"
@@ -49,6 +50,7 @@ struct Operation {
   bool laid_out = false;                // its staging was made beforehand: of persistent operations and reshardings
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
   std::unique_ptr<NeighborExchange> neighbors;  // likewise; has taken a call that is prepared
+  std::unique_ptr<OrderedExchange> ordered;     // likewise
   CallMemory memory;
   std::unique_ptr<Errand> errand;  // nullptr: it runs here
   bool running = false;
@@ -62,6 +64,11 @@ struct Operation {
   int error = 0;               // a code of the caller's
   Operation* next = nullptr;   // in the one list that it is in
 };
+
+// Whether what it runs is in the hands of operation.ordered. Precondition: it is prepared.
+inline bool runs_ordered(const Operation& operation) {
+  return is_ordered(operation.request) && operation.ordered->runs_apart();
+}
 
 // Back to what it was when it was made, but for memory that is worth keeping.
 void clear(Operation& operation);

@@ -16,6 +16,13 @@
 namespace plait::runtime {
 namespace detail {
 
+inline const PreparedCall& look_up_ordered(Operation& operation) {
+  Communicator& communicator = *operation.communicator;
+  if (operation.ordered == nullptr) operation.ordered = std::make_unique<OrderedExchange>();
+  operation.prepared = operation.ordered->take(*communicator.team, communicator.rank, operation.request);
+  return *operation.prepared;
+}
+
 // Whether some part of it calls the host: packing, or a channel over its messages. Precondition: it is prepared.
 inline bool calls_host(const Operation& operation) {
   const Request& request = operation.request;
@@ -24,6 +31,7 @@ inline bool calls_host(const Operation& operation) {
     return operation.communicator->team->routes().need_host() || std::ranges::any_of(request.lists->sends, packed) ||
            std::ranges::any_of(request.lists->receives, packed);
   }
+  if (runs_ordered(operation)) return operation.communicator->team->routes().need_host();
   const bool packed = request.input.type != nullptr && !request.input.direct;
   return packed || operation.prepared->schedule.channels_used.any(&ChannelTraits::needs_host);
 }
@@ -51,13 +59,15 @@ inline const PreparedCall& look_up_in_pieces(Operation& operation) {
   const auto look_up = [&]() -> const PreparedCall& {
     if (lies_in_pieces(request.call.collective)) [[unlikely]]
       return detail::look_up_in_pieces(operation);
+    if (is_ordered(request)) [[unlikely]]
+      return detail::look_up_ordered(operation);
     operation.prepared = communicator.team->schedules.hold({.call = request.call,
                                                             .in_place = request.sharing != Sharing::none,
                                                             .displacements = request.displacements,
                                                             .candidate = candidate_of(request)});
     return *operation.prepared;
   };
-  const Asked asked{.form = form, .call = request.call, .unfit = unfit};
+  const Asked asked{.form = form, .call = request.call, .unfit = unfit, .never_hosts = request.ordered != nullptr};
   const Decision decision = decide(asked, agreed_by(communicator), look_up);
   if (decision.what != Decision::What::run) [[unlikely]] {
     operation.prepared.reset();

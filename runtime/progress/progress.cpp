@@ -47,6 +47,8 @@ void prepare_execution(Operation& operation) {
     operation.pairs->take(pair_problem(*operation.communicator, operation.request, usual_slot_bytes));
   } else if (on_neighbors(operation.request.call.collective)) {
     execution.exchange = operation.neighbors.get();
+  } else if (runs_ordered(operation)) {
+    execution.exchange = operation.ordered.get();
   }
   if (execution.exchange != nullptr) {
     if (operation.memory.has_flow()) execution.exchange->follow(operation.memory.flow());

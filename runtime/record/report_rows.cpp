@@ -31,6 +31,7 @@ GuardedLinks& measured() {
 }
 
 constinit std::atomic<std::uint64_t> saved{0};
+constinit std::atomic<std::uint64_t> ordered_calls{0}, ordered_bytes{0}, ordered_by_host{0};
 
 }  // namespace
 
@@ -51,6 +52,17 @@ void for_each_row(const std::function<void(const ReportKey& key, const ReportRow
 void note_saved(std::uint64_t nanoseconds) { saved.fetch_add(nanoseconds, std::memory_order_relaxed); }
 
 std::uint64_t saved_nanoseconds() { return saved.load(); }
+
+void note_ordered(std::uint64_t bytes) {
+  ordered_calls.fetch_add(1, std::memory_order_relaxed);
+  ordered_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void note_order_of_host() { ordered_by_host.fetch_add(1, std::memory_order_relaxed); }
+
+OrderCounts order_counts() {
+  return {.calls = ordered_calls.load(), .bytes = ordered_bytes.load(), .by_host = ordered_by_host.load()};
+}
 
 void note_links(double network_seconds_per_byte, double ranks_per_core) {
   const std::scoped_lock lock(measured().guard);

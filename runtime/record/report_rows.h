@@ -47,6 +47,15 @@ ReportRow& report_row(const ReportKey& key);
 // Thread-safe.
 void note_saved(std::uint64_t nanoseconds);
 
+// Floating-point sums and products of PLAIT_REPRODUCIBLE=order: those whose operands' order did not matter, and those
+// that the host has combined in its own. Thread-safe.
+struct OrderCounts {
+  std::uint64_t calls = 0, bytes = 0, by_host = 0;
+};
+void note_ordered(std::uint64_t bytes);
+void note_order_of_host();
+OrderCounts order_counts();
+
 // What a communicator's set-up found out about the links: for the advice on placement. Thread-safe.
 void note_links(double network_seconds_per_byte, double ranks_per_core);
 

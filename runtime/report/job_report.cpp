@@ -50,7 +50,9 @@ std::string serialise_rows() {
   json rails = json::array();
   for (const RailTraffic& rail : rail_traffic()) rails.push_back({rail.name, rail.bytes});
   const Location& own = own_location();
+  const OrderCounts order = order_counts();
   const json all = {{"rows", list},
+                    {"order", {order.calls, order.bytes, order.by_host}},
                     {"network", links.network},
                     {"crowd", links.crowd},
                     {"rails", rails},
@@ -94,6 +96,7 @@ struct Report {
   std::map<GridLine, Sums> grid;
   std::vector<PlacementFacts::Rank> places;  // of the ranks, where it is known on which node each is
   double saved = 0;                          // seconds, summed over the ranks
+  OrderCounts order;                         // summed over the ranks
 };
 
 std::uint64_t shared(std::uint64_t sum, const Line& line) {
@@ -144,6 +147,9 @@ void merge(Report& report, int rank, const std::string& text) {
   if (index < report.places.size())
     report.places[index] = {nodes[index], place[0], place[1], place[2], place[3], place[4]};
   report.saved += all["saved"].get<double>();
+  report.order.calls += all["order"][0].get<std::uint64_t>();
+  report.order.bytes += all["order"][1].get<std::uint64_t>();
+  report.order.by_host += all["order"][2].get<std::uint64_t>();
   for (const json& rail : all["rails"]) report.rails[rail[0]] += rail[1].get<std::uint64_t>();
   for (const json& row : all["rows"]) {
     Sums& sums = report.table[{row[0], row[10], row[1], row[2], row[3], row[5]}];
@@ -211,6 +217,19 @@ void add_rows(const Table& table, ReportContent& content) {
   content.total.seconds = seconds(nanoseconds);
 }
 
+// Nothing without PLAIT_REPRODUCIBLE. Calls as the mean of the ranks has them.
+std::string reproducible_line(const Report& report) {
+  if (job().config.reproducible == Reproducible::no) return {};
+  if (job().config.reproducible == Reproducible::run) return "reproducible: run";
+  const auto ranks = static_cast<std::uint64_t>(std::max(report.ranks, 1));
+  const OrderCounts& order = report.order;
+  std::string line = "reproducible: order, " + std::to_string(order.calls / ranks) + " calls, " +
+                     format_bytes(static_cast<std::size_t>(order.bytes / ranks));
+  if (order.by_host > 0)
+    line += "; " + std::to_string((order.by_host + ranks - 1) / ranks) + " more were the host's, in its own order";
+  return line;
+}
+
 ReportContent content_of(const Report& report, const std::string& shared_setting) {
   ReportContent content;
   content.ranks = report.ranks;
@@ -229,6 +248,7 @@ ReportContent content_of(const Report& report, const std::string& shared_setting
     content.facts.push_back(text.data());
   }
   if (!rails.empty()) content.facts.push_back(rails);
+  if (std::string line = reproducible_line(report); !line.empty()) content.facts.push_back(std::move(line));
   for (std::string& line : overlap_report_lines(report.overlap)) content.facts.push_back(std::move(line));
   for (std::string& line : schedule_report_lines(report.schedule)) content.facts.push_back(std::move(line));
   for (std::string& line : node_report_lines(report.node, shared_setting)) content.facts.push_back(std::move(line));
@@ -254,6 +274,7 @@ std::string tools_text(const Report& report, const Config& config) {
                     {"reason", line.reason}});
   json object = {{"version", report.version}, {"mpi", job().mpi_library}, {"ranks", report.ranks}, {"rows", list}};
   object["saved_seconds"] = saved_by_a_rank(report);
+  if (const std::string line = reproducible_line(report); !line.empty()) object["reproducible"] = line;
   object["node"] = node_report_json(report.node, config.shared);
   if (report.overlap.ranks > 0) object["overlap"] = overlap_report_json(report.overlap);
   if (report.schedule.ranks > 0) object["schedule"] = schedule_report_json(report.schedule);

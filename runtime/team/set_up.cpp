@@ -150,6 +150,18 @@ bool SetUp::yields() const {
   return static_cast<long>(in_all) * rivals > static_cast<long>(mine.cores_allowed) * std::max(here, 1);
 }
 
+void SetUp::take_measured(Machine& machine) const {
+  if (rails_) machine.levels.front().take_rails(rails_->shares());
+  if (network_.node > 0) machine.levels.front().port_seconds_per_byte = network_.node;
+  if (network_.way > 0) machine.levels.front().latency = network_.way;
+  if (network_.across_switches > 0) {
+    LinkLevel between_switches = machine.levels.front();
+    between_switches.name = name(LevelKind::leaf_switch);
+    between_switches.port_seconds_per_byte = network_.across_switches;
+    machine.levels.insert(machine.levels.begin(), between_switches);
+  }
+}
+
 PlannerOptions SetUp::planner_options() const {
   const Config& config = job().config;
   PlannerOptions options;
@@ -162,15 +174,8 @@ PlannerOptions SetUp::planner_options() const {
   options.warns = job().first_rank;
   options.staged = devices_;
   options.rails = rails_ ? rails_->rails() : traits(options.routes->beyond()).rails ? 1 : 0;
-  if (rails_) options.machine.levels.front().take_rails(rails_->shares());
-  if (network_.node > 0) options.machine.levels.front().port_seconds_per_byte = network_.node;
-  if (network_.way > 0) options.machine.levels.front().latency = network_.way;
-  if (network_.across_switches > 0) {
-    LinkLevel between_switches = options.machine.levels.front();
-    between_switches.name = name(LevelKind::leaf_switch);
-    between_switches.port_seconds_per_byte = network_.across_switches;
-    options.machine.levels.insert(options.machine.levels.begin(), between_switches);
-  }
+  // What is measured differs from run to run, and the plans that follow from it.
+  if (config.reproducible != Reproducible::run) take_measured(options.machine);
   options.machine.ranks_per_core = crowding_;
   note_links(network_.node, options.machine.ranks_per_core);
   return options;

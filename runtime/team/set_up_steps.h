@@ -146,6 +146,7 @@ class SetUp {
   std::unique_ptr<CommunicatorTrace> make_trace() const;
   bool yields() const;
   Routes routes() const { return groups_.routes(used_); }
+  void take_measured(Machine& machine) const;
   PlannerOptions planner_options() const;
   std::unique_ptr<FailureNotice> failure_notice() const;
 

@@ -89,6 +89,30 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.verbosity, 3);
 }
 
+TEST(Config, ReproducibleSettlesWhatMightChangeBits) {
+  const Config plain = load({"PLAIT_REPRODUCIBLE=0"}).config;
+  EXPECT_EQ(plain.reproducible, Reproducible::no);
+  EXPECT_EQ(plain.trial, TrialMode::all);
+  const Config run = load({"PLAIT_REPRODUCIBLE=run"}).config;
+  EXPECT_EQ(run.reproducible, Reproducible::run);
+  EXPECT_EQ(run.trial, TrialMode::exact);
+  EXPECT_EQ(run.setup_calls, 3);
+  EXPECT_TRUE(run.host_when_faster);
+  const Config order = load({"PLAIT_REPRODUCIBLE=order", "PLAIT_SETUP_CALLS=9", "PLAIT_TRIAL=0"}).config;
+  EXPECT_EQ(order.reproducible, Reproducible::order);
+  EXPECT_EQ(order.trial, TrialMode::none);
+  EXPECT_EQ(order.setup_calls, 0);
+  EXPECT_FALSE(order.host_when_faster);
+  EXPECT_EQ(load({"PLAIT_REPRODUCIBLE=yes"}).warnings.size(), 1u);
+}
+
+TEST(Config, ReproducibleFusesNothing) {
+  const LoadedConfig loaded = load({"PLAIT_REPRODUCIBLE=run", "PLAIT_OVERLAP=auto", "PLAIT_SCHEDULE=plan.json"});
+  EXPECT_TRUE(loaded.config.overlap.empty());
+  EXPECT_TRUE(loaded.config.schedule.empty());
+  EXPECT_EQ(loaded.warnings.size(), 2u);
+}
+
 TEST(Config, TakesTheSwitchFromSlurm) {
   const auto leaf_switch = [](std::string address, std::string pattern) {
     const std::string first = "SLURM_TOPOLOGY_ADDR=" + address, second = "SLURM_TOPOLOGY_ADDR_PATTERN=" + pattern;

@@ -72,6 +72,8 @@ template <class Arguments>
     sample = outcome.sample();
   }
   note_host_call();
+  if (request.ordered != nullptr) [[unlikely]]
+    note_lost_order(Arguments::collective, *communicator, reason);
   const int code = arguments.on_host(comm);
   if (sample != nullptr) [[unlikely]]
     end_host_call(*communicator, *sample);

@@ -28,6 +28,8 @@ template <class Arguments>
 int post_on_host(const Arguments& arguments, MPI_Comm comm, MPI_Request* request, const MpiCommunicator* communicator,
                  const MpiOperation* operation) {
   note_host_call();
+  if (operation != nullptr && operation->request.ordered != nullptr) [[unlikely]]
+    note_lost_order(Arguments::collective, *communicator, operation->reason);
   const std::uint64_t begin_ns = reporting() ? monotonic_ns() : 0;
   const int code = arguments.on_host(comm, request);
   if (begin_ns == 0) return code;

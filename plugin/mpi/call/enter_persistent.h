@@ -60,6 +60,8 @@ int make_unrecorded(const Arguments& arguments, MPI_Comm comm, MPI_Request* requ
     }
   }
   note_host_call();
+  if (operation != nullptr && operation->request.ordered != nullptr) [[unlikely]]
+    note_lost_order(Arguments::collective, *communicator, reason);
   const int code = arguments.on_host(comm, request);
   if (begin_ns != 0)
     count_host_call({.collective = Arguments::collective,

@@ -98,6 +98,8 @@ const char* grid_text(MPI_Comm comm, int ranks) {
 
 MpiCommunicator::MpiCommunicator(MPI_Comm comm) : Communicator(own_progress()), handle(comm) {
   int is_inter = 0;
+  // Whatever is set up is then for calls that do not block as well: they cannot wait for more.
+  posts = job().config.reproducible == Reproducible::order;
   PMPI_Comm_test_inter(comm, &is_inter);
   PMPI_Comm_size(comm, &ranks);
   PMPI_Comm_rank(comm, &rank);

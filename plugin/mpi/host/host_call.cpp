@@ -1,7 +1,10 @@
 #include "plugin/mpi/host/host_call.h"
 
+#include <atomic>
 #include <exception>
+#include <string>
 
+#include "core/log.h"
 #include "runtime/job/job.h"
 #include "runtime/record/report_rows.h"
 #include "tl/trace.h"
@@ -38,6 +41,18 @@ void add_host_call(const HostCall& call, std::uint64_t begin_ns) {
 void count_host_call(const HostCall& call, std::uint64_t begin_ns) noexcept {
   try {
     add_host_call(call, begin_ns);
+  } catch (const std::exception&) {
+  }
+}
+
+void note_lost_order(Collective collective, const Communicator& communicator, const char* reason) noexcept {
+  note_order_of_host();
+  static constinit std::atomic<bool> said{false};
+  if (communicator.rank != 0 || said.exchange(true)) return;
+  try {
+    warn("PLAIT_REPRODUCIBLE=order: the host MPI combines a call of " + std::string(name(collective)) +
+         " in an order of its own: " + (reason != nullptr ? reason : "") +
+         "; the report counts such calls (PLAIT_REPORT=1)");
   } catch (const std::exception&) {
   }
 }

@@ -24,4 +24,9 @@ struct HostCall {
 // The report lacks it where memory is short.
 void count_host_call(const HostCall& call, std::uint64_t begin_ns) noexcept;
 
+// A floating-point sum or product that the host combines in an order of its own, though PLAIT_REPRODUCIBLE=order: said
+// once, and counted.
+[[gnu::cold]] void note_lost_order(Collective collective, const Communicator& communicator,
+                                   const char* reason) noexcept;
+
 }  // namespace plait::plugin

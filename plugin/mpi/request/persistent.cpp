@@ -38,7 +38,7 @@ void let_go(MpiOperation& operation) {
 bool prepare(MpiOperation& operation) {
   try {
     if (prepare_to_run(operation, Form::persistent).what != Decision::What::run) return false;
-    if (!lies_in_pieces(operation.request.call.collective)) {
+    if (!lies_in_pieces(operation.request.call.collective) && !runs_ordered(operation)) {
       operation.execution.staging = lay_out(operation.request, operation.prepared->schedule, operation.memory);
       operation.laid_out = true;
     }
