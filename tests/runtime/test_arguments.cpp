@@ -12,6 +12,7 @@
 #include "runtime/arguments/pieces.h"
 #include "runtime/arguments/reductions.h"
 #include "runtime/progress/progress.h"
+#include "tests/runtime/process.h"
 
 namespace plait::runtime {
 namespace {
@@ -50,6 +51,7 @@ constexpr const char* wrong = reasons::wrong_argument;
 
 class Arguments : public testing::Test {
  protected:
+  Process process{ranks};
   Arguments() {
     reducers[static_cast<std::size_t>(Op::sum)] = make_reducer(Op::sum, Element::f64);
     static_cast<Layout&>(doubles) = dense;

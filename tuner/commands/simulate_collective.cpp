@@ -220,7 +220,8 @@ class Simulation {
     // All ranks share what rank 0 plans; time is the network's alone, at the rates that the platform's file has.
     command +=
         " --cfg=smpi/privatization:no --cfg=smpi/simulate-computation:no --cfg=smpi/bw-factor:0:1"
-        " --cfg=smpi/lat-factor:0:1 --cfg=plugin:link_load --log=root.thres:critical ";
+        " --cfg=smpi/lat-factor:0:1 --cfg=smpi/async-small-thresh:65536 --cfg=plugin:link_load "
+        "--log=root.thres:critical ";
     command +=
         quoted(program_) + " --collectives " + quoted(options_.collectives) + " --sizes " + quoted(options_.sizes);
     command += " --machine " + quoted(machine_file_) + " --ranks-per-node " + std::to_string(asked_.job.ranks_per_node);
