@@ -55,7 +55,7 @@ void expect_silence() {
 // Rank 1 tells what it saw, rank 2 why it left; in this order or in the other one.
 void run(int rank, bool cause_first) {
   MpiFailureNotice notice(MPI_COMM_WORLD, team + (cause_first ? 1 : 0),
-                          rank == 2 ? std::vector<int>{0} : std::vector<int>{0, 2});
+                          rank == 2 ? std::vector<int>{1, 2} : std::vector<int>{rank});  // rank 2 tells rank 0 alone
   const std::string first = "rank 1 has failed: " + cut.message(), better = "rank 2 has failed: " + cause.message();
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 1 && !cause_first) notice.tell(cut);
