@@ -3,38 +3,14 @@
 // on the way and keeps. Table rows for docs/scale.md.
 //
 //   build/release/scale_planning [RANK]
-#include <malloc.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "perf/counted_heap.h"
 #include "plan/choose/proven_plan.h"
-
-namespace {
-
-// Of what operator new has given and has not got back.
-std::size_t heap_now = 0, heap_peak = 0;
-
-void* counted(std::size_t bytes) {
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  heap_now += malloc_usable_size(memory);
-  heap_peak = std::max(heap_peak, heap_now);
-  return memory;
-}
-void uncounted(void* memory) {
-  if (memory != nullptr) heap_now -= malloc_usable_size(memory);
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void operator delete(void* memory) noexcept { uncounted(memory); }
-void operator delete(void* memory, std::size_t) noexcept { uncounted(memory); }
 
 namespace {
 
@@ -101,11 +77,11 @@ Cost measure(const Hierarchy& hierarchy, const Routes& routes, const Call& call,
     (void)proven_plan(best, wanted, routes, rank, proofs);
   });
   GroupProofs proofs;
-  const std::size_t before = heap_now;
-  heap_peak = heap_now;
+  const std::int64_t before = heap_now();
+  forget_heap_peak();
   const auto own = proven_plan(best, wanted, routes, rank, proofs);
-  cost.peak = heap_peak - before;
-  cost.kept = heap_now - before;
+  cost.peak = static_cast<std::size_t>(heap_peak() - before);
+  cost.kept = static_cast<std::size_t>(heap_now() - before);
   cost.again = seconds_of([&] { (void)proven_plan(best, wanted, routes, rank, proofs); });
   if (!own.ok()) {
     cost.plan += ": " + own.status().message();

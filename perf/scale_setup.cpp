@@ -3,17 +3,14 @@
 // table for docs/scale.md.
 //
 //   build/release/scale_setup [--per-node R] [--channels A,B] [--calls all|short|none] RANKS...
-#include <malloc.h>
 #include <pthread.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -21,32 +18,10 @@
 #include <vector>
 
 #include "core/reduction.h"
+#include "perf/counted_heap.h"
 #include "runtime/job/job.h"
 #include "runtime/team/set_up.h"
 #include "tests/runtime/in_process_oob.h"
-
-namespace {
-
-// Of what operator new has given and has not got back, by all threads.
-std::atomic<std::int64_t> heap_now{0}, heap_peak{0};
-
-void* counted(std::size_t bytes) {
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  const std::int64_t now = heap_now += static_cast<std::int64_t>(malloc_usable_size(memory));
-  if (now > heap_peak.load(std::memory_order_relaxed)) heap_peak.store(now, std::memory_order_relaxed);
-  return memory;
-}
-void uncounted(void* memory) {
-  if (memory != nullptr) heap_now -= static_cast<std::int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void operator delete(void* memory) noexcept { uncounted(memory); }
-void operator delete(void* memory, std::size_t) noexcept { uncounted(memory); }
 
 namespace {
 
@@ -210,15 +185,15 @@ class Book {
  private:
   void begin() {
     wall_ = wall_seconds();
-    heap_ = heap_now;
-    heap_peak = heap_;
+    heap_ = heap_now();
+    forget_heap_peak();
   }
   void end(const std::string& name) {
     const double ranks = static_cast<double>(own_.size());
     const auto kib_a_rank = [ranks](std::int64_t bytes) { return static_cast<double>(bytes) / 1024 / ranks; };
     std::printf("| %s | %.2f | %.2f | %.1f | %.1f |\n", name.c_str(),
                 std::accumulate(own_.begin(), own_.end(), 0.0) * 1e3 / ranks, wall_seconds() - wall_,
-                kib_a_rank(heap_now - heap_), kib_a_rank(heap_peak - heap_));
+                kib_a_rank(heap_now() - heap_), kib_a_rank(heap_peak() - heap_));
     std::fflush(stdout);
   }
   std::vector<double> own_;

@@ -29,8 +29,8 @@ namespace plait::plan {
 // (plan/lower/composition.h).
 inline constexpr int most_planned_ranks = 1 << 16;
 
-// Real communicators of more ranks are left to the host before a planner is asked: their set-up exchanges tables of all
-// ranks among all.
+// Real communicators of more ranks are left to the host before a planner is asked: so many are what set-up was tried
+// with, as threads of one process (docs/scale.md).
 inline constexpr int most_team_ranks = 1 << 13;
 
 // Why the planner leaves a call to the host; host_rows.h has more.

@@ -21,7 +21,7 @@ for row in table["rows"]:
         assert row["seconds"][who] >= 0.999 * row["least_seconds"], (who, row)
     if row["bytes"] >= 65536: assert row["global_bytes"]["plait"] > 0.5 * row["bytes"] / table["nodes"], row
 END
-# The others take SimGrid longer to set up: test_platform reads them.
+# On the others plans send from each node to all of a group at once, which SimGrid takes a minute for: test_platform reads them.
 for platform in torus:32; do
   nodes=${platform#*:}
   "$plait" simulate collective --platform "${platform%:*}" --nodes "$nodes" --ppn 2 --collectives allreduce,bcast --sizes 8,64K --selectors ompi,mpich \

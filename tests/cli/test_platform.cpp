@@ -83,6 +83,20 @@ TEST(Platform, ItsMachineHasALevelForGroups) {
   EXPECT_FALSE(machine.levels[2].network);
 }
 
+// Names as SimGrid 3.32 gives them.
+TEST(Platform, KnowsTheLinksThatNodesShare) {
+  using enum Topology;
+  EXPECT_TRUE(is_global_link("link_from_8191_8051_4108_UP", fat_tree, 4096));
+  EXPECT_FALSE(is_global_link("link_from_300_8182_300_DOWN", fat_tree, 4096));
+  EXPECT_FALSE(is_global_link("fat-tree_link_5000_loopback", fat_tree, 4096));
+  EXPECT_TRUE(is_global_link("blue_link_between_group_0_and_4_routers_4_and_256_41603_UP", dragonfly, 4160));
+  EXPECT_FALSE(is_global_link("black_link_in_group_4_between_chassis_0_and_2_blade_0_35760_DOWN", dragonfly, 4160));
+  EXPECT_FALSE(is_global_link("local_link_from_router_0_to_node_0_0_UP", dragonfly, 4160));
+  EXPECT_TRUE(is_global_link("torus_link_from_12_to_28_UP", torus, 4096));
+  EXPECT_FALSE(is_global_link("torus_link_12_loopback", torus, 4096));
+  EXPECT_FALSE(is_global_link("link_from_8191_8051_4108_UP", flat, 4096));
+}
+
 TEST(Platform, TopologiesHaveNames) {
   for (const Topology topology : {Topology::flat, Topology::fat_tree, Topology::dragonfly, Topology::torus})
     EXPECT_EQ(topology_named(name(topology)), topology);

@@ -156,6 +156,27 @@ Result<Platform> read_platform(std::string_view text) {
   return platform;
 }
 
+// "link_from_8191_8051_4108_UP" from a switch, whose numbers follow those of the nodes;
+// "blue_link_between_group_0_and_4_..."; "torus_link_from_12_to_13_DOWN".
+bool is_global_link(std::string_view name, Topology topology, int nodes) {
+  switch (topology) {
+    case Topology::fat_tree: {
+      constexpr std::string_view before = "link_from_";
+      int from = -1;
+      if (!name.starts_with(before)) return false;
+      std::from_chars(name.data() + before.size(), name.data() + name.size(), from);
+      return from >= nodes;
+    }
+    case Topology::dragonfly:
+      return name.starts_with("blue_link_");
+    case Topology::torus:
+      return name.starts_with("torus_link_from_");
+    case Topology::flat:
+      return false;
+  }
+  return false;
+}
+
 Machine machine_of(const Platform& platform) {
   Machine machine;
   machine.name = platform.id;

@@ -45,6 +45,10 @@ std::optional<Topology> topology_named(std::string_view name);
 // TORUS or no topology. Fails (invalid) with what is wrong with it.
 Result<Platform> read_platform(std::string_view text);
 
+// Whether SimGrid (3.32) means by it one of the links that the nodes share: between the switches of a fat tree of so
+// many nodes, between the groups of a dragonfly, any between nodes of a torus.
+bool is_global_link(std::string_view name, Topology topology, int nodes);
+
 // What the planner knows of the links.
 Machine machine_of(const Platform& platform);
 
