@@ -278,8 +278,8 @@ constexpr auto table = std::to_array<Entry>({
      "0, 1 or exact",
      set_trial},
     {{"PLAIT_TRIAL_AFTER", "count", "64",
-      "How many calls of a kind and size go by the best predicted plan before they are tried; of more than 64 KiB an "
-      "eighth of it."},
+      "How many calls of a kind and size go by the best predicted plan before they are tried; of more than 64 KiB a "
+      "32nd of it."},
      a_count,
      [](Config& c, std::string_view v) { return set_count(c.trial_after, v); }},
     {{"PLAIT_REPRODUCIBLE", "choice", "0",

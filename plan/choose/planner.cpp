@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "plan/choose/candidate.h"
 #include "plan/choose/plan_file.h"
+#include "plan/choose/port_limit.h"
 #include "plan/choose/proven_plan.h"
 #include "plan/lower/proof.h"
 #include "plan/synthesis/reference.h"
@@ -210,7 +211,7 @@ struct Planner::Implementation {
   }
   Choice choose(const Call& call);
   Choice choose(const Call& call, std::string_view rival);
-  std::vector<std::string> rivals(const Call& call);
+  std::vector<Rival> rivals(const Call& call);
   std::vector<PayloadRange> host_ranges(Form form, Collective collective) const;
   double saved_by_table(const Call& call) const;
   Decision& decide(const Call& call);
@@ -259,16 +260,17 @@ Choice Planner::Implementation::choose(const Call& call, std::string_view rival)
   return choose(call);
 }
 
-std::vector<std::string> Planner::Implementation::rivals(const Call& call) {
+std::vector<Rival> Planner::Implementation::rivals(const Call& call) {
   if (!options.forced_plan.empty()) return {};
   if (tuned != nullptr && tuned_range(*tuned, call, hierarchy.ranks()) != nullptr) return {};
   const std::scoped_lock lock(shelf->guard);
   const Decision& decision = decide(call);
   if (!decision.host_reason.empty()) return {};
-  std::vector<std::string> names;
+  std::vector<Rival> found;
   for (const Candidate& candidate : decision.candidates)
-    if (std::ranges::find(names, candidate.name) == names.end()) names.push_back(candidate.name);
-  return names;
+    if (std::ranges::find(found, candidate.name, &Rival::name) == found.end())
+      found.push_back({candidate.name, candidate.seconds});
+  return found;
 }
 
 std::vector<PayloadRange> Planner::Implementation::host_ranges(Form form, Collective collective) const {
@@ -424,7 +426,13 @@ bool Planner::chooses_by_class() const { return implementation_->tuned == nullpt
 
 double Planner::saved_by_table(const Call& call) const { return implementation_->saved_by_table(call); }
 
-std::vector<std::string> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
+std::vector<Rival> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
+
+double Planner::least_seconds(const Call& call) const {
+  CandidateContext alone = implementation_->context();
+  alone.siblings = 1;
+  return port_limit(call, alone).seconds;
+}
 
 Choice Planner::choose(const Call& call, std::string_view rival) { return implementation_->choose(call, rival); }
 

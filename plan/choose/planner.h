@@ -71,6 +71,12 @@ struct PayloadRange {
   bool operator==(const PayloadRange&) const = default;
 };
 
+// A plan that a trial may try.
+struct Rival {
+  std::string name;
+  double seconds = 0;  // predicted, of the class's shortest call
+};
+
 // What to do with a call. `plan` is null when the host should have it; then `reason` says why.
 struct Choice {
   const ReadyPlan* plan = nullptr;
@@ -110,10 +116,12 @@ class Planner {
   // where no table says.
   double saved_by_table(const Call& call) const;
 
-  // The plans that the model predicts to be the best for calls of this one's class, the best first, by their names; for
-  // a trial. None where the choice is made otherwise: a forced plan, a table's entry, or a rule that knows the host to
-  // be faster.
-  std::vector<std::string> rivals(const Call& call);
+  // The plans that the model predicts to be the best for calls of this one's class, the best first; for a trial. None
+  // where the choice is made otherwise: a forced plan, a table's entry, or a rule that knows the host to be faster.
+  std::vector<Rival> rivals(const Call& call);
+  // Seconds that the network's ports leave this very call, whoever runs it, were the communicator alone on them; 0: no
+  // port limits it. As far as the ports' rates are known.
+  double least_seconds(const Call& call) const;
   // The one of them that is so named; where there is none, or its proof fails, as above.
   Choice choose(const Call& call, std::string_view rival);
 

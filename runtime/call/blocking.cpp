@@ -42,10 +42,10 @@ int fail(Communicator& communicator, const Status& status, int error) {
 }
 
 // The call itself is done: what fails here shows in the next one.
-void end_timed(Communicator& communicator, TrialClass& tried, std::uint64_t nanoseconds) {
+void end_timed(Communicator& communicator, const TimedCall& timed, std::uint64_t end_ns) {
   Status status;
   try {
-    status = end_timed_call(*communicator.team, tried, nanoseconds);
+    status = end_timed_call(*communicator.team, *timed.tried, end_ns - timed.begin_ns, timed.bytes);
   } catch (const std::exception& exception) {
     status = status_of(exception);
   }
@@ -226,15 +226,17 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   if (const Status met = meet_for_timed_call(team, tried.trial); !met.ok()) [[unlikely]]
     return Outcome::done(fail(communicator, met));
   const std::uint64_t begin_ns = monotonic_ns();
-  communicator.sample = {.tried = &tried, .begin_ns = begin_ns};
+  const TimedCall timed{
+      .tried = &tried, .begin_ns = begin_ns, .bytes = payload_bytes(request.call, communicator.ranks)};
+  communicator.sample = timed;
   if (prepared == nullptr || !prepared->accelerated) return Outcome::host(tried.reason(), &communicator.sample);
   note_call({.plan = prepared->plan, .channels = prepared->channels});
   const int code = run(communicator, request, *prepared);
-  const std::uint64_t took_ns = monotonic_ns() - begin_ns;
+  const std::uint64_t end_ns = monotonic_ns();
   communicator.sample = {};
   if (is_broken(communicator)) return Outcome::done(code);
   if (measuring || team.trace != nullptr) record(communicator, request, *prepared, prepared->row, begin_ns);
-  end_timed(communicator, tried, took_ns);
+  end_timed(communicator, timed, end_ns);
   return Outcome::done(code);
 }
 
@@ -341,7 +343,7 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
 void end_host_call(Communicator& communicator, TimedCall& sample) {
   const std::uint64_t end_ns = monotonic_ns();
   const TimedCall timed = std::exchange(sample, {});
-  end_timed(communicator, *timed.tried, end_ns - timed.begin_ns);
+  end_timed(communicator, timed, end_ns);
 }
 
 bool stay_with_host(Communicator& communicator) noexcept {

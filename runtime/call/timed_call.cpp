@@ -29,9 +29,9 @@ Status meet_for_timed_call(Team& team, const Trial& trial) {
   return run_own(team, meeting_call(), nullptr, nullptr, nullptr);
 }
 
-Status end_timed_call(Team& team, TrialClass& tried, std::uint64_t nanoseconds) {
+Status end_timed_call(Team& team, TrialClass& tried, std::uint64_t nanoseconds, std::size_t bytes) {
   Trial& trial = tried.trial;
-  trial.note(nanoseconds);
+  trial.note(nanoseconds, bytes);
   if (!trial.complete()) return {};
   static const Reducer longest = make_reducer(Op::max, Element::u64);
   const std::span<std::uint64_t> samples = trial.samples();

@@ -1,6 +1,7 @@
 // A call that the trial of its class wants to be timed: what the ranks do together before and after it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/status.h"
@@ -12,7 +13,8 @@ namespace plait::runtime {
 // the call for a late one; and no rank goes to the host where another one has failed. Collective; blocks.
 Status meet_for_timed_call(Team& team, const Trial& trial);
 
-// After it. Where the trial has all its samples the ranks agree on them: collective, and blocks, then.
-Status end_timed_call(Team& team, TrialClass& tried, std::uint64_t nanoseconds);
+// After it; `bytes`: payload_bytes(). Where the trial has all its samples the ranks agree on them: collective, and
+// blocks, then.
+Status end_timed_call(Team& team, TrialClass& tried, std::uint64_t nanoseconds, std::size_t bytes);
 
 }  // namespace plait::runtime

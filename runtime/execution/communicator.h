@@ -47,6 +47,7 @@ enum class Road : std::uint8_t {
 struct TimedCall {
   TrialClass* tried = nullptr;  // nullptr: the call is not timed
   std::uint64_t begin_ns = 0;
+  std::size_t bytes = 0;  // payload_bytes()
 };
 
 struct Communicator {

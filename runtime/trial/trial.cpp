@@ -1,28 +1,44 @@
 #include "runtime/trial/trial.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cassert>
+#include <limits>
 
 namespace plait::runtime {
 namespace {
 
-// A trial goes on in stages, after each of which the ranks bring their times together, and candidates that are far
-// behind are left out. The first calls of all candidates set up connections and touch memory, and do not count.
-struct Stage {
-  std::size_t rounds;  // in each of which every candidate has one call
-  std::size_t uncounted;
-  double most_behind;  // times the fastest one's: slower candidates are left out afterwards
-};
-constexpr std::array<Stage, 3> stages = {{{3, 1, 4.0}, {4, 0, 1.25}, {8, 0, 1.0}}};
-static_assert(stages[2].rounds * Trial::most_candidates <= Trial::most_samples);
+// The candidate that is taken is timed before all others: its times are what theirs are compared with, and cost
+// nothing.
+constexpr int samples_of_reference = 3;
+constexpr int most_rounds = 24, most_of_one = 8;
+
+// What a sample takes besides its calls, as a part of one: the ranks meet before it, and bring their times together
+// afterwards. These are short calls themselves.
+constexpr double meetings_of_short = 4, meetings_of_long = 0.05;
+
+// A first call sets up connections and touches memory.
+constexpr double longer_first = 0.5;  // octaves
+constexpr double least_noise = 0.06, most_noise = 0.7;  // octaves
+constexpr double octaves_of_deviation = 1.44 * 1.5;     // 1/ln 2; from the median deviation to the standard deviation
+
+// Another plan, and the host or instead of it a plan, has to be faster by more than medians of so few calls differ by
+// chance: which of two equal plans is taken would else change from job to job, and the bits of sums with it.
+constexpr double clearly_faster = 0.97, faster_than_host = 0.99;
+constexpr int samples_to_take = 3;
+
+// A trial whose next sample lies so far ahead is over.
+constexpr double times_ahead = 16, calls_ahead = 2048;
+
+// How far from the truth a limit may be that follows from rates which were measured in a moment.
+constexpr double limit_is_sure = 0.95;
+
+// What is expected when a settled candidate has become slower.
+constexpr double spread_when_changed = 0.5;
 
 constexpr std::size_t samples_of_look = 5;
+static_assert(samples_of_look <= Trial::most_samples && samples_of_reference <= Trial::most_samples);
 constexpr std::uint32_t confirming_interval = 32;
 constexpr double slower_by = 1.2;
-
-// Another plan than the best predicted one has to be faster by more than medians of so few calls differ by chance:
-// which of two equal plans is taken would else change from job to job, and the bits of sums with it.
-constexpr double clearly_faster = 0.97;
 
 std::uint64_t median(std::vector<std::uint64_t> times) {
   if (times.empty()) return 0;
@@ -31,110 +47,199 @@ std::uint64_t median(std::vector<std::uint64_t> times) {
   return *middle;
 }
 
-double scaled(std::uint64_t nanoseconds, double factor) { return static_cast<double>(nanoseconds) * factor; }
+double number(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds); }
+
+// How far times vary, in octaves: of candidates that are close to each other a few samples say nothing where the
+// machine is a noisy one.
+double noise_of(const std::vector<std::uint64_t>& times) {
+  const std::uint64_t middle = median(times);
+  std::vector<std::uint64_t> deviations;
+  for (const std::uint64_t time : times) deviations.push_back(time > middle ? time - middle : middle - time);
+  const double deviation = middle > 0 ? number(median(std::move(deviations))) / number(middle) : 0;
+  return std::clamp(octaves_of_deviation * deviation, least_noise, most_noise);
+}
+
+int most_promising(const std::vector<Prospect>& prospects) {
+  int best = 1;
+  for (int candidate = 0; candidate < static_cast<int>(prospects.size()); ++candidate)
+    if (prospects[static_cast<std::size_t>(candidate)].ratio <
+        clearly_faster * prospects[static_cast<std::size_t>(best)].ratio)
+      best = candidate;
+  return best;
+}
 
 }  // namespace
 
-Trial::Trial(int candidates, int burst, std::uint32_t calls_before) : candidates_(candidates), burst_(burst) {
+Trial::Trial(std::vector<Prospect> prospects, const TrialTerms& terms)
+    : taken_(most_promising(prospects)), terms_(terms), prospects_(std::move(prospects)) {
+  assert(prospects_.size() >= 2 && prospects_.size() <= most_candidates && terms.burst > 0);
   samples_.reserve(most_samples);
-  begin();
-  untimed_ = granted_ = calls_before + 1;
+  begin(terms.calls_before);
 }
 
-Trial::Trial(int candidates, const Known& known, int burst)
+Trial::Trial(std::vector<Prospect> prospects, const TrialTerms& terms, const Known& known)
     : taken_(known.candidate),
-      candidates_(candidates),
-      burst_(burst),
+      terms_(terms),
+      prospects_(std::move(prospects)),
       taken_nanoseconds_(known.taken_nanoseconds),
       host_nanoseconds_(known.host_nanoseconds) {
   samples_.reserve(most_samples);
+  if (known.taken_nanoseconds > 0 && known.host_nanoseconds > 0) {
+    const double ratio = number(known.host_nanoseconds) / number(known.taken_nanoseconds);
+    prospects_[host].ratio = ratio * prospects_[static_cast<std::size_t>(known.candidate)].ratio;
+  }
   watch_after(first_interval);
 }
 
-void Trial::begin() {
+void Trial::begin(std::uint32_t calls_before) {
   ++trials_;
   open_ = true;
   slower_ = false;
-  stage_ = 0;
-  left_.resize(static_cast<std::size_t>(candidates_));
-  std::iota(left_.begin(), left_.end(), host);
-  for (auto& times : times_) times.clear();
-  begin_stage();
+  rounds_ = 0;
+  spent_ = 0;
+  candidates_.clear();
+  constexpr std::array<int, samples_of_reference> reference{};
+  begin_round(reference, calls_before);
+  std::fill_n(turns_.begin(), samples_of_reference, taken_);
 }
 
-void Trial::begin_stage() {
+void Trial::begin_round(std::span<const int> turns, std::uint32_t calls_before) {
   samples_.clear();
-  wanted_ = stages[stage_].rounds * left_.size();
-  untimed_ = granted_ = 1;
+  std::ranges::copy(turns, turns_.begin());
+  wanted_ = turns.size();
+  untimed_ = granted_ = calls_before + 1;
 }
 
-// Each round begins with the candidate after that which began the last one: a program that makes calls of several
-// lengths in turn gives all of them to each candidate.
-int Trial::candidate_of(std::size_t sample) const { return left_[(sample + sample / left_.size()) % left_.size()]; }
+int Trial::candidate() const { return open_ ? turns_[std::min(samples_.size(), wanted_ - 1)] : taken_; }
 
-int Trial::candidate() const { return open_ ? candidate_of(samples_.size()) : taken_; }
-
-void Trial::note(std::uint64_t nanoseconds) {
+// The first call of a burst comes from another candidate's memory, and does not count.
+void Trial::note(std::uint64_t nanoseconds, std::size_t bytes) {
   if (!open_) settled_calls_ += granted_;
+  calls_ += granted_;
   untimed_ = granted_ = 1;
-  partial_ += nanoseconds;
-  if (++in_burst_ < burst_) return;
-  samples_.push_back(partial_ / static_cast<std::uint64_t>(burst_));
+  if (in_burst_ > 0 || terms_.burst == 1) partial_ += at_usual_size(nanoseconds, bytes);
+  if (++in_burst_ < terms_.burst) return;
+  samples_.push_back(partial_ / static_cast<std::uint64_t>(std::max(terms_.burst - 1, 1)));
   partial_ = 0;
   in_burst_ = 0;
+}
+
+// A call takes as long as some bytes more than it has, each taking the same time.
+std::uint64_t Trial::at_usual_size(std::uint64_t nanoseconds, std::size_t bytes) const {
+  if (bytes == terms_.bytes) return nanoseconds;
+  const double here = terms_.fixed_bytes + static_cast<double>(bytes);
+  const double usual = terms_.fixed_bytes + static_cast<double>(terms_.bytes);
+  return here > 0 ? static_cast<std::uint64_t>(number(nanoseconds) * usual / here) : nanoseconds;
 }
 
 bool Trial::conclude() {
   const int before = taken_;
   if (open_)
-    conclude_stage();
+    conclude_round();
   else
     conclude_look();
   return taken_ != before;
 }
 
-void Trial::conclude_stage() {
-  const std::size_t first = stages[stage_].uncounted * left_.size();
-  for (std::size_t i = first; i < samples_.size(); ++i)
-    times_[static_cast<std::size_t>(candidate_of(i))].push_back(samples_[i]);
-  drop_slow_candidates();
-  ++stage_;
-  if (stage_ < stages.size() && left_.size() > 1)
-    begin_stage();
+void Trial::conclude_round() {
+  if (candidates_.empty())
+    take_reference();
   else
-    settle();
+    for (std::size_t i = 0; i < samples_.size(); ++i) take_sample(turns_[i], samples_[i]);
+  ++rounds_;
+  take_faster();
+  taken_nanoseconds_ = time_of(taken_);
+  if (const std::uint64_t hosts = time_of(host); hosts != 0) host_nanoseconds_ = hosts;
+  go_on();
 }
 
-// By the fastest of two calls in the first stage: a rank that lost its core in one of them is no reason to leave a
-// candidate out.
-std::uint64_t Trial::value_of(int candidate) const {
-  const auto& times = times_[static_cast<std::size_t>(candidate)];
-  return open_ && stage_ == 0 ? *std::ranges::min_element(times) : median(times);
+// What is expected of the others counts from the time that the taken one has shown. Where that is longer than
+// predicted, something about it was not foreseen, which the others may not have: less is known of them.
+void Trial::take_reference() {
+  reference_ = std::max(1.0, number(median(samples_)));
+  noise_ = noise_of(samples_);
+  double unforeseen = 0;
+  if (taken_ == host + 1 && terms_.predicted_nanoseconds > 0)
+    unforeseen = std::clamp(reference_ / number(terms_.predicted_nanoseconds) - 1, 0.0, 1.0);
+  const double of_taken = prospects_[static_cast<std::size_t>(taken_)].ratio;
+  unit_ = reference_ / of_taken;
+  for (const Prospect& prospect : prospects_)
+    candidates_.emplace_back(Prospect{prospect.ratio / of_taken, prospect.spread * (1 + unforeseen)});
+  of(taken_) = Candidate({1, least_noise});
+  for (const std::uint64_t sample : samples_) take_sample(taken_, sample);
 }
 
-void Trial::drop_slow_candidates() {
-  std::uint64_t best = value_of(left_.front());
-  for (const int candidate : left_) best = std::min(best, value_of(candidate));
-  const double most = scaled(best, stages[stage_].most_behind);
-  if (stage_ + 1 < stages.size())
-    std::erase_if(left_, [&](int candidate) { return scaled(value_of(candidate), 1.0) > most; });
+void Trial::take_sample(int candidate, std::uint64_t nanoseconds) {
+  Candidate& taken = of(candidate);
+  const bool first = taken.seen++ == 0 && candidate != taken_ && terms_.burst == 1;
+  const double time = number(nanoseconds);
+  const double ratio = std::max(time, 1.0) / reference_;
+  if (first)
+    taken.belief.see_first(ratio, noise_, noise_ + longer_first);
+  else
+    taken.belief.see(ratio, noise_);
+  const double current = number(time_of(taken_));
+  if (candidate != taken_) spent_ += terms_.burst * std::max(0.0, time - current);
+  if (!first || time < current) taken.times.push_back(nanoseconds);
+  if (candidate == taken_) noise_ = noise_of(taken.times);
 }
 
-// The host where no plan is faster.
-int Trial::fastest() const {
-  int best = 0;
-  for (const int candidate : left_) {
-    if (candidate == host) continue;
-    if (best == 0 || scaled(value_of(candidate), 1.0) < scaled(value_of(best), clearly_faster)) best = candidate;
+std::uint64_t Trial::time_of(int candidate) const { return candidates_.empty() ? 0 : median(of(candidate).times); }
+
+double Trial::must_be_below(int candidate) const {
+  return candidate == host || taken_ == host ? faster_than_host : clearly_faster;
+}
+
+void Trial::take_faster() {
+  for (int candidate = 0; candidate < static_cast<int>(candidates_.size()); ++candidate) {
+    if (candidate == taken_ || of(candidate).times.size() < samples_to_take) continue;
+    if (number(time_of(candidate)) < must_be_below(candidate) * number(time_of(taken_))) taken_ = candidate;
   }
-  const bool host_left = left_.front() == host;
-  return best != 0 && (!host_left || value_of(best) < value_of(host)) ? best : host;
+}
+
+// Both samples of a round are taken one after the other, the taken candidate's first in every second round: a program
+// that makes calls of two lengths in turn gives both to both.
+void Trial::go_on() {
+  const std::optional<Turn> next = rounds_ < most_rounds ? next_turn() : std::nullopt;
+  if (!next) return settle();
+  const bool taken_first = rounds_ % 2 != 0;
+  const std::array<int, 2> turns = {taken_first ? taken_ : next->candidate, taken_first ? next->candidate : taken_};
+  const double wait = std::max(0.0, next->due - calls_ - 1);
+  begin_round(turns, static_cast<std::uint32_t>(wait));
+}
+
+std::optional<Trial::Turn> Trial::next_turn() const {
+  std::optional<Turn> next;
+  for (int candidate = 0; candidate < static_cast<int>(candidates_.size()); ++candidate) {
+    if (candidate == taken_ || of(candidate).seen >= most_of_one) continue;
+    if (const double due = due_of(candidate); !next || due < next->due) next = Turn{candidate, due};
+  }
+  if (next && next->due > std::max(times_ahead * calls_, calls_ahead)) return std::nullopt;
+  return next;
+}
+
+// After so many calls as many again, which is what can be said of a program's end, would gain what a sample costs; and
+// all samples together have their part of the time at most.
+double Trial::due_of(int candidate) const {
+  const double current = number(time_of(taken_)) / reference_;
+  const double gain = of(candidate).belief.gain(must_be_below(candidate) * current, least_ratio());
+  if (gain <= 0) return std::numeric_limits<double>::infinity();
+  const double loss = terms_.burst * of(candidate).belief.loss(current);
+  const double meetings = (terms_.burst > 1 ? meetings_of_short : meetings_of_long) * current;
+  return std::max((loss + meetings) / gain, (spent_ / reference_ + loss) / (part_for_samples * current));
+}
+
+// A limit that was clearly fallen below is none.
+double Trial::least_ratio() const {
+  const double least = number(terms_.least_nanoseconds), current = number(time_of(taken_));
+  return limit_is_sure * least <= current ? std::min(least, current) / reference_ : 0;
 }
 
 void Trial::settle() {
-  taken_ = fastest();
-  taken_nanoseconds_ = value_of(taken_);
-  host_nanoseconds_ = median(times_[host]);
+  for (std::size_t candidate = 0; candidate < candidates_.size(); ++candidate)
+    if (const std::uint64_t time = median(candidates_[candidate].times); time != 0)
+      prospects_[candidate].ratio = number(time) / unit_;
+  candidates_ = {};
   open_ = false;
   settled_calls_ = 0;
   // What was opened again before is looked at less often: the machine is a noisy one.
@@ -148,13 +253,15 @@ void Trial::watch_after(std::uint32_t calls) {
   untimed_ = granted_ = calls;
 }
 
-// Slower at two looks, shortly one after the other: the trial is opened again.
+// Slower at two looks, shortly one after the other: the trial is opened again. What the others took before is not sure
+// any more.
 void Trial::conclude_look() {
-  const bool slower = scaled(median({samples_.begin(), samples_.end()}), 1.0) > scaled(taken_nanoseconds_, slower_by);
+  const bool slower = number(median({samples_.begin(), samples_.end()})) > slower_by * number(taken_nanoseconds_);
   if (slower && slower_) {
     saved_ += saved_since_settled();
     settled_calls_ = 0;
-    begin();
+    for (Prospect& prospect : prospects_) prospect.spread = std::max(prospect.spread, spread_when_changed);
+    begin(0);
     return;
   }
   slower_ = slower;

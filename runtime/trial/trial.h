@@ -1,33 +1,52 @@
-// Which of several candidates the calls of a class should go: each is tried in turn, and what was the fastest is taken,
-// until it has become slower. A state machine without clock or messages: the caller times calls, and all ranks of the
-// communicator bring their times together where it says so; everything else follows from the order of calls, so that
-// all ranks go the same way.
+// Which of several candidates the calls of a class should go by: tried where that is worth it, settled, and watched
+// until it has become slower. A decision problem (docs/tuning.md): a sample of another candidate costs what it is
+// expected to take longer, and promises what each later call may gain; it is taken once the class has had so many calls
+// that as many again would pay for it, and never so that samples take more than a share of the class's time.
+//
+// A state machine without clock or messages: the caller times calls, and all ranks of the communicator bring their
+// times together where it says so; everything else follows from the order of calls, so that all ranks go the same way.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "runtime/trial/belief.h"
+
 namespace plait::runtime {
+
+// How a class is tried. Times are in nanoseconds, of a call of the usual size.
+struct TrialTerms {
+  std::size_t bytes = 0;                    // the usual size: calls of a class differ by a factor of two at most
+  double fixed_bytes = 0;                   // what a call takes besides its bytes, as bytes
+  int burst = 1;                            // calls of one candidate in a row that make a sample
+  std::uint32_t calls_before = 0;           // that go untried
+  std::uint64_t predicted_nanoseconds = 0;  // of the best predicted plan; 0: not known
+  std::uint64_t least_nanoseconds = 0;      // no candidate can be faster; 0: not known
+};
 
 // Times are in nanoseconds. Not thread-safe.
 class Trial {
  public:
   static constexpr int host = 0;             // the other candidates are plans, the best predicted first
   static constexpr int most_candidates = 4;  // the host and three plans
-  static constexpr int most_samples = 32;
+  static constexpr int most_samples = 5;     // that the ranks bring together at a time
   static constexpr std::uint32_t first_interval = 1024, longest_interval = 16384;  // calls between two looks
+  // Samples of other candidates take no more than a part of the class's time, as far as can be foreseen.
+  static constexpr double part_for_samples = 1.0 / 50;
 
-  // To be tried after so many calls, which go by the best predicted plan. `candidates`: 2 .. most_candidates. `burst`:
-  // calls of one candidate in a row that make a sample.
-  explicit Trial(int candidates, int burst = 1, std::uint32_t calls_before = 0);
+  // To be tried. `prospects`: by candidate, 2 .. most_candidates, ratios to the best predicted plan. The first calls
+  // go by the candidate that is expected to be the fastest.
+  Trial(std::vector<Prospect> prospects, const TrialTerms& terms);
   // Known from before to be fastest by `candidate`. Nanoseconds of a call; 0 of the host: not known.
   struct Known {
     int candidate;
     std::uint64_t taken_nanoseconds, host_nanoseconds;
   };
-  Trial(int candidates, const Known& known, int burst = 1);
+  Trial(std::vector<Prospect> prospects, const TrialTerms& terms, const Known& known);
 
   // Whether the next call is to be timed, and takes candidate().
   bool due() const { return untimed_ <= 1; }
@@ -35,22 +54,21 @@ class Trial {
   void count() { untimed_ -= untimed_ != 0 ? 1 : 0; }
 
   bool open() const { return open_; }
-  // The candidate of calls that pass, and of those that are never timed: what was settled on; before that the best
-  // predicted plan.
+  // The candidate of calls that are not timed.
   int taken() const { return taken_; }
   int candidate() const;
   // Whether the next timed call is the first of a sample: the ranks have to meet before it.
   bool begins_sample() const { return in_burst_ == 0; }
 
-  // A timed call is over: how long it took on this rank.
-  void note(std::uint64_t nanoseconds);
+  // A timed call of so many bytes is over: how long it took on this rank.
+  void note(std::uint64_t nanoseconds, std::size_t bytes = 0);
   // Whether the ranks have to bring their samples together now, call for call the longest of all ranks.
   bool complete() const { return samples_.size() == wanted_ && in_burst_ == 0; }
   std::span<std::uint64_t> samples() { return samples_; }
   // samples() are those of all ranks. Whether taken() is another candidate than before.
   bool conclude();
 
-  // What a call took when the trial was settled, the median; 0: not known.
+  // What a call takes, the median of the samples so far; 0: not known.
   std::uint64_t taken_nanoseconds() const { return taken_nanoseconds_; }
   std::uint64_t host_nanoseconds() const { return host_nanoseconds_; }
   // Less than the host would have taken for the same calls, as measured by the trials. Below 0 never: the host would
@@ -59,15 +77,35 @@ class Trial {
   int trials() const { return trials_; }  // begun so far
 
  private:
-  void begin();
-  void begin_stage();
-  void conclude_stage();
+  // What is known of a candidate while the trial is open.
+  struct Candidate {
+    explicit Candidate(Prospect prospect) : belief(prospect) {}
+    Belief belief;                     // ratios to reference_
+    std::vector<std::uint64_t> times;  // samples that count
+    int seen = 0;                      // samples
+  };
+  struct Turn {
+    int candidate;
+    double due;  // so many calls of the class
+  };
+
+  std::uint64_t at_usual_size(std::uint64_t nanoseconds, std::size_t bytes) const;
+  void begin(std::uint32_t calls_before);
+  void begin_round(std::span<const int> turns, std::uint32_t calls_before);
+  void conclude_round();
+  void take_reference();
+  void take_sample(int candidate, std::uint64_t nanoseconds);
+  void take_faster();
+  void go_on();
+  std::optional<Turn> next_turn() const;
+  double due_of(int candidate) const;
+  double must_be_below(int candidate) const;  // to be taken: a ratio to the taken one's time
+  double least_ratio() const;
   void conclude_look();
-  void drop_slow_candidates();
   void settle();
-  int fastest() const;
-  int candidate_of(std::size_t sample) const;
-  std::uint64_t value_of(int candidate) const;
+  Candidate& of(int candidate) { return candidates_[static_cast<std::size_t>(candidate)]; }
+  const Candidate& of(int candidate) const { return candidates_[static_cast<std::size_t>(candidate)]; }
+  std::uint64_t time_of(int candidate) const;
   void watch_after(std::uint32_t calls);
   std::uint64_t saved_since_settled() const;
 
@@ -75,18 +113,23 @@ class Trial {
   std::uint32_t granted_ = 1;  // what it was set to
   bool open_ = false;
   bool slower_ = false;  // at the last look
-  int taken_ = host + 1;
-  int candidates_;
-  int burst_;
+  int taken_;
+  TrialTerms terms_;
+  std::vector<Prospect> prospects_;
   int in_burst_ = 0;           // calls of the sample that is being taken
   std::uint64_t partial_ = 0;  // what they took
   int trials_ = 0;
-  std::size_t stage_ = 0;
-  std::size_t wanted_ = 0;  // samples
+  int rounds_ = 0;                         // of the open trial
+  std::array<int, most_samples> turns_{};  // candidates of the round's samples
+  std::size_t wanted_ = 0;                 // samples of the round
   std::uint32_t interval_ = first_interval;
-  std::vector<int> left_;  // candidates that may still be the fastest
   std::vector<std::uint64_t> samples_;
-  std::array<std::vector<std::uint64_t>, most_candidates> times_;  // of all ranks, by candidate
+  std::vector<Candidate> candidates_;  // empty unless open
+  double reference_ = 0;               // nanoseconds, to which ratios are
+  double unit_ = 0;                    // likewise, of prospects_
+  double noise_ = 0;                   // octaves
+  double calls_ = 0;                   // of the class
+  double spent_ = 0;                   // nanoseconds that samples took longer than the candidate that was taken
   std::uint64_t taken_nanoseconds_ = 0, host_nanoseconds_ = 0;
   std::uint64_t settled_calls_ = 0;  // without those of the interval that is running
   std::uint64_t saved_ = 0;          // before the trial was opened again

@@ -1,11 +1,13 @@
 #include "runtime/trial/trials.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
 #include "runtime/record/report_rows.h"
+#include "runtime/trial/host_prospects.h"
 
 namespace plait::runtime {
 namespace {
@@ -26,10 +28,27 @@ int burst_of(Collective collective, int size_class) {
 // A trial makes plans and brings ranks together: no use for a class that the program hardly calls. Long calls are worth
 // it sooner.
 std::uint32_t calls_before_trial(int size_class) {
-  constexpr std::uint32_t sooner = 8;
+  constexpr std::uint32_t sooner = 32;
   const auto calls = static_cast<std::uint32_t>(job().config.trial_after);
   return size_class <= longer_class ? calls : calls / sooner;
 }
+
+// How far the model's predictions of two plans' times are apart from what they are, in octaves.
+constexpr double spread_of_plans = 0.2;
+
+// What a neighbouring class has shown of the host, by its distance in classes.
+constexpr int farthest_neighbor = 3;
+double spread_of_neighbor(int distance) { return 0.1 + 0.15 * distance; }
+
+// What a message takes besides its bytes, as bytes, on the outermost level.
+double fixed_bytes(const Machine& machine, int nodes) {
+  if (machine.levels.empty()) return 0;
+  const LinkLevel& link = nodes > 1 ? machine.levels.front() : machine.levels.back();
+  const double byte = std::max(link.port_seconds_per_byte, link.cpu_seconds_per_byte);
+  return byte > 0 ? (link.latency + link.overhead) / byte : 0;
+}
+
+std::uint64_t nanoseconds(double seconds) { return static_cast<std::uint64_t>(std::max(0.0, seconds) * 1e9); }
 
 // What the ranks of a trial meet and agree by must be planned, too.
 bool can_agree(Planner& planner) {
@@ -61,9 +80,13 @@ void Trials::start(std::string shape, std::vector<TuningRecord> known) {
   on_ = trials_wanted();
 }
 
+// Of what is still open it is known what is the fastest so far, where the host was timed as well.
 void Trials::clear() {
-  for (const auto& [key, tried] : classes_)
-    if (tried != nullptr) note_saved(tried->trial.saved_nanoseconds());
+  for (const auto& [key, tried] : classes_) {
+    if (tried == nullptr) continue;
+    note_saved(tried->trial.saved_nanoseconds());
+    if (tried->trial.open() && tried->trial.host_nanoseconds() > 0) keep(key, *tried);
+  }
   classes_.clear();
   can_agree_.reset();
 }
@@ -79,20 +102,57 @@ TrialClass* Trials::of(const Call& call) {
 }
 
 std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
-  std::vector<std::string> plans = planner_.rivals(call);
+  std::vector<Rival> rivals = planner_.rivals(call);
   const std::size_t most = planner_.hierarchy().ranks() <= ranks_for_all_plans ? Trial::most_candidates - 1 : 1;
-  if (plans.size() > most) plans.resize(most);
-  if (plans.empty()) return nullptr;
-  const int candidates = static_cast<int>(plans.size()) + 1, burst = burst_of(key.collective, key.size_class);
+  if (rivals.size() > most) rivals.resize(most);
+  if (rivals.empty()) return nullptr;
+  std::vector<std::string> plans;
+  std::vector<Prospect> prospects = {host_prospect(key)};
+  const double first = rivals.front().seconds;
+  for (const Rival& rival : rivals) {
+    plans.push_back(rival.name);
+    prospects.push_back({first > 0 ? std::max(rival.seconds / first, 1.0) : 1, spread_of_plans});
+  }
+  const Hierarchy& hierarchy = planner_.hierarchy();
+  const TrialTerms terms{.bytes = payload_bytes(call, hierarchy.ranks()),
+                         .fixed_bytes = fixed_bytes(planner_.machine(), hierarchy.nodes()),
+                         .burst = burst_of(key.collective, key.size_class),
+                         .calls_before = calls_before_trial(key.size_class),
+                         .predicted_nanoseconds = nanoseconds(first),
+                         .least_nanoseconds = nanoseconds(planner_.least_seconds(call))};
   if (const TuningRecord* known = tuning_record(key); known != nullptr) {
     const auto plan = std::ranges::find(plans, known->plan);
     const int candidate = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
-    if (candidate != Trial::host || known->plan == host_plan)
-      return std::make_unique<TrialClass>(TrialClass{
-          Trial(candidates, {candidate, known->nanoseconds, known->host_nanoseconds}, burst), std::move(plans)});
+    if (candidate != Trial::host || known->plan == host_plan) {
+      const Trial::Known settled{candidate, known->nanoseconds, known->host_nanoseconds};
+      return std::make_unique<TrialClass>(TrialClass{Trial(std::move(prospects), terms, settled), std::move(plans)});
+    }
   }
-  return std::make_unique<TrialClass>(
-      TrialClass{Trial(candidates, burst, calls_before_trial(key.size_class)), std::move(plans)});
+  return std::make_unique<TrialClass>(TrialClass{Trial(std::move(prospects), terms), std::move(plans)});
+}
+
+// By the nearest size of the collective at which the host was timed, in this communicator or before; else as usual.
+Prospect Trials::host_prospect(const Key& key) const {
+  Prospect prospect = usual_host_prospect(key.collective, key.size_class, planner_.hierarchy().nodes() > 1);
+  int nearest = farthest_neighbor + 1;
+  const auto see = [&](int size_class, double host, double plans) {
+    const int distance = std::abs(size_class - key.size_class);
+    if (host <= 0 || plans <= 0 || distance >= nearest) return;
+    nearest = distance;
+    prospect = {host / plans, std::min(prospect.spread, spread_of_neighbor(distance))};
+  };
+  for (const auto& [other, tried] : classes_) {
+    if (tried == nullptr || other.collective != key.collective || other.commutative != key.commutative) continue;
+    const Trial& trial = tried->trial;
+    if (trial.taken() != Trial::host)
+      see(other.size_class, static_cast<double>(trial.host_nanoseconds()),
+          static_cast<double>(trial.taken_nanoseconds()));
+  }
+  if (!key.commutative) return prospect;
+  for (const TuningRecord& record : known_)
+    if (record.collective == key.collective && record.plan != host_plan)
+      see(record.size_class, static_cast<double>(record.host_nanoseconds), static_cast<double>(record.nanoseconds));
+  return prospect;
 }
 
 // Tables, and so the cache, know only operators that commute.
@@ -109,18 +169,20 @@ Choice Trials::choose(const Call& call, const TrialClass& tried, int candidate) 
 }
 
 void Trials::note_settled(const TrialClass& settled) {
-  if (shape_.empty() || settled.trial.open()) return;
-  for (const auto& [key, tried] : classes_) {
-    if (tried.get() != &settled || !key.commutative) continue;
-    const int candidate = settled.trial.taken();
-    keep_tuning_record(shape_,
-                       {.collective = key.collective,
-                        .size_class = key.size_class,
-                        .plan = candidate == Trial::host ? std::string(host_plan)
-                                                         : settled.plans[static_cast<std::size_t>(candidate - 1)],
-                        .nanoseconds = settled.trial.taken_nanoseconds(),
-                        .host_nanoseconds = settled.trial.host_nanoseconds()});
-  }
+  if (settled.trial.open()) return;
+  for (const auto& [key, tried] : classes_)
+    if (tried.get() == &settled) keep(key, settled);
+}
+
+void Trials::keep(const Key& key, const TrialClass& tried) const {
+  if (shape_.empty() || !key.commutative) return;
+  const int candidate = tried.trial.taken();
+  keep_tuning_record(shape_, {.collective = key.collective,
+                              .size_class = key.size_class,
+                              .plan = candidate == Trial::host ? std::string(host_plan)
+                                                               : tried.plans[static_cast<std::size_t>(candidate - 1)],
+                              .nanoseconds = tried.trial.taken_nanoseconds(),
+                              .host_nanoseconds = tried.trial.host_nanoseconds()});
 }
 
 }  // namespace plait::runtime

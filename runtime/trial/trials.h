@@ -53,6 +53,8 @@ class Trials {
   };
   std::unique_ptr<TrialClass> make(const Call& call, const Key& key);
   const TuningRecord* tuning_record(const Key& key) const;
+  Prospect host_prospect(const Key& key) const;
+  void keep(const Key& key, const TrialClass& tried) const;
 
   Planner& planner_;
   bool on_ = false;

@@ -190,7 +190,7 @@ TEST(Decide, PlansNothingForWhatIsTheHostsByItsSize) {
 
 TEST(Decide, TimesOnlyBlockingCallsWhoseTrialIsDue) {
   for_each_call([&](Form form, Collective collective) {
-    TrialClass tried{.trial = Trial(2, 1, 2), .plans = {"a plan"}};
+    TrialClass tried{.trial = Trial({{1.6, 0.7}, {1, 0.2}}, {.calls_before = 2}), .plans = {"a plan"}};
     Situation situation({.ranks = 4, .between_nodes = false}, false);
     situation.found.prepared.tried = &tried;
     for (const bool accelerated : {true, false}) {

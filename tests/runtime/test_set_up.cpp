@@ -332,7 +332,8 @@ std::string settle(Team& team, const std::function<std::uint64_t(bool host)>& to
     }
     const int candidate = tried->trial.candidate();
     if (Status met = meet_for_timed_call(team, tried->trial); !met.ok()) return met.message();
-    if (Status ended = end_timed_call(team, *tried, took(candidate == Trial::host)); !ended.ok())
+    if (Status ended = end_timed_call(team, *tried, took(candidate == Trial::host), payload_bytes(call, 1));
+        !ended.ok())
       return ended.message();
   }
   return "came to no verdict";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "plan/choose/port_limit.h"
 #include "topo/hierarchy.h"
 
 namespace plait::tuner {
@@ -46,38 +47,7 @@ std::string_view mapping(const JobShape& job) { return by_slot(job) ? "slot" : b
 
 double nic_bytes(const JobShape& job, Collective collective, std::size_t bytes, int root) {
   if (job.nodes() < 2) return 0;
-  const double size = static_cast<double>(bytes), nodes = job.nodes(), ranks = job.ranks();
-  const int fewest = *std::min_element(job.ranks_on_node.begin(), job.ranks_on_node.end());
-  switch (collective) {
-    case Collective::bcast:
-    case Collective::reduce:
-      return size;
-    case Collective::allreduce:
-      return 2 * (nodes - 1) / nodes * size;
-    case Collective::allgather:
-    case Collective::allgatherv:
-      return (ranks - fewest) * size;
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::gatherv:
-    case Collective::scatterv:
-      return (ranks - job.ranks_on_node[job.node_of[root]]) * size;
-    case Collective::alltoall:
-    case Collective::alltoallv:
-    case Collective::alltoallw: {
-      double busiest = 0;
-      for (const int here : job.ranks_on_node) busiest = std::max(busiest, here * (ranks - here));
-      return busiest * size;
-    }
-    case Collective::reduce_scatter_block:
-    case Collective::reduce_scatter:
-      return (1 - fewest / ranks) * size;
-    case Collective::scan:
-    case Collective::exscan:
-      return size;
-    default:
-      return 0;
-  }
+  return port_bytes(job.ranks_on_node, job.node_of[static_cast<std::size_t>(root)], collective, bytes);
 }
 
 }  // namespace plait::tuner

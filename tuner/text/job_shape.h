@@ -28,8 +28,8 @@ Result<JobShape> equal_nodes(int ranks, int nodes);
 // "slot": the ranks of each node are consecutive; "node": rank i is on node i mod n; else "other".
 std::string_view mapping(const JobShape& job);
 
-// Bytes that the busiest NIC must send or receive in one direction, whatever the algorithm; 0 for barrier and on one
-// node. `bytes` as in CallSpec (tuner/measure/collective_calls.h), `root` of the rooted ones.
+// Bytes that the busiest NIC must send or receive in one direction, whatever the algorithm (plan::port_bytes()); 0 for
+// barrier and on one node. `root` of the rooted ones.
 double nic_bytes(const JobShape& job, Collective collective, std::size_t bytes, int root);
 
 }  // namespace plait::tuner

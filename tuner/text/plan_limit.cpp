@@ -5,55 +5,10 @@
 
 #include "core/units.h"
 #include "plan/choose/call_synthesis.h"
-#include "tuner/text/job_shape.h"
+#include "plan/choose/port_limit.h"
 
 namespace plait::tuner {
 namespace {
-
-// The children of a level in the place of a job's nodes.
-JobShape ports_of(const Level& level, int ranks) {
-  JobShape job;
-  for (std::size_t child = 0; child < level.group_first.size(); ++child) {
-    const int end = child + 1 < level.group_first.size() ? level.group_first[child + 1] : ranks;
-    job.ranks_on_node.push_back(end - level.group_first[child]);
-    job.node_of.resize(static_cast<std::size_t>(end), static_cast<int>(child));
-  }
-  return job;
-}
-
-// As nic_bytes() counts a call's size.
-std::size_t bench_bytes(const Call& call, int ranks) {
-  const std::size_t bytes = payload_bytes(call, ranks), all = static_cast<std::size_t>(ranks);
-  if (call.collective == Collective::reduce_scatter_block) return bytes * all;
-  return call.collective == Collective::allgatherv ? bytes / all : bytes;
-}
-
-// Whether as much leaves a port as enters it, in the mean over the ports.
-bool fills_both_ways(const JobShape& job, Collective collective) {
-  const bool even = std::ranges::all_of(job.ranks_on_node, [&](int here) { return here == job.ranks_on_node.front(); });
-  switch (collective) {
-    case Collective::allreduce:
-      return true;
-    case Collective::allgather:
-    case Collective::allgatherv:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatter_block:
-    case Collective::alltoall:
-      return even;
-    default:
-      return false;
-  }
-}
-
-PlanLimit limit_of_port(const Call& call, const CandidateContext& context, std::size_t l, const LinkLevel& link) {
-  const Hierarchy& hierarchy = context.hierarchy;
-  const JobShape job = ports_of(hierarchy.levels()[l], hierarchy.ranks());
-  const double ways = link.half_duplex && fills_both_ways(job, call.collective) ? 2 : 1;
-  const double communicators = job.nodes() <= hierarchy.nodes() && hierarchy.nodes() > 1 ? context.siblings : 1;
-  const double bytes = ways * communicators * nic_bytes(job, call.collective, bench_bytes(call, hierarchy.ranks()), 0);
-  return {bytes * link.port_seconds_per_byte,
-          format_bytes(static_cast<std::size_t>(bytes)) + " through the busiest " + link.name + "'s port"};
-}
 
 // Where nothing but bytes takes time.
 double seconds_of_bytes(const Call& call, const CandidateContext& context) {
@@ -78,8 +33,9 @@ PlanLimit plan_limit(const Call& call, const CandidateContext& context) {
     if (other.seconds > limit.seconds) limit = std::move(other);
   };
   if (context.hierarchy.nodes() == 1) raise({seconds_of_bytes(call, context), "the bytes alone, within the node"});
-  for (std::size_t l = 0; l < model.levels.size() && context.hierarchy.nodes() > 1; ++l)
-    if (l == 0 || model.levels[l].link.network) raise(limit_of_port(call, context, l, model.levels[l].link));
+  if (const PortLimit port = port_limit(call, context); port.seconds > 0)
+    raise({port.seconds,
+           format_bytes(static_cast<std::size_t>(port.bytes)) + " through the busiest " + port.level + "'s port"});
   return limit;
 }
 

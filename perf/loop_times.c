@@ -1,0 +1,100 @@
+/* What a whole loop of calls takes, from its first call on: of each collective and size a loop of so many calls on
+ * MPI_COMM_WORLD, whose ranks begin together. Nothing is called before of that kind and size; what a job's first
+ * collectives cost has gone by (perf/first_calls). Prints a line of JSON each: the longest time of any rank, in seconds.
+ *
+ *   mpirun -n 8 loop_times CALLS COLLECTIVES SIZES [MOST_BYTES]
+ *
+ * COLLECTIVES and SIZES are lists; a size counts as in `plait bench`. Loops that would move more than MOST_BYTES on a
+ * rank (2 GiB) are left out. Exit status 2 for a command line that is wrong. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, ranks;
+static char *in, *out;
+
+static void call(const char* name, size_t bytes) {
+  const int count = (int)bytes, words = (int)(bytes / sizeof(int));
+  if (strcmp(name, "allreduce") == 0) MPI_Allreduce(in, out, words, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (strcmp(name, "bcast") == 0) MPI_Bcast(in, count, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (strcmp(name, "reduce") == 0) MPI_Reduce(in, out, words, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (strcmp(name, "allgather") == 0) MPI_Allgather(in, count, MPI_CHAR, out, count, MPI_CHAR, MPI_COMM_WORLD);
+  if (strcmp(name, "gather") == 0) MPI_Gather(in, count, MPI_CHAR, out, count, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (strcmp(name, "scatter") == 0) MPI_Scatter(in, count, MPI_CHAR, out, count, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (strcmp(name, "alltoall") == 0) MPI_Alltoall(in, count, MPI_CHAR, out, count, MPI_CHAR, MPI_COMM_WORLD);
+  if (strcmp(name, "reduce_scatter") == 0)
+    MPI_Reduce_scatter_block(in, out, words / ranks, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* What a call has on a rank, both ways together. */
+static size_t held(const char* name, size_t bytes) {
+  const int by_rank = strcmp(name, "allgather") == 0 || strcmp(name, "gather") == 0 || strcmp(name, "scatter") == 0 ||
+                      strcmp(name, "alltoall") == 0;
+  return by_rank ? (size_t)ranks * bytes : bytes;
+}
+
+static double longest_of(double seconds) {
+  double longest = 0;
+  PMPI_Reduce(&seconds, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  return longest;
+}
+
+static void time_loop(const char* name, size_t bytes, int calls) {
+  PMPI_Barrier(MPI_COMM_WORLD);
+  PMPI_Barrier(MPI_COMM_WORLD);
+  const double begin = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) call(name, bytes);
+  const double seconds = longest_of(MPI_Wtime() - begin);
+  if (rank == 0) {
+    printf("{\"collective\": \"%s\", \"bytes\": %zu, \"calls\": %d, \"seconds\": %.9f}\n", name, bytes, calls, seconds);
+    fflush(stdout);
+  }
+}
+
+static size_t next_size(char** list) {
+  char* end = *list;
+  const size_t size = strtoull(*list, &end, 10);
+  *list = *end == ',' ? end + 1 : end;
+  return size;
+}
+
+/* Sets a communicator up, whoever runs it: other calls than those that are measured. */
+static void warm_up(void) {
+  for (int i = 0; i < 20; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  long numbers[3] = {1, 2, 3};
+  for (int i = 0; i < 10; ++i) MPI_Allreduce(MPI_IN_PLACE, numbers, 3, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int calls = argc > 3 ? atoi(argv[1]) : 0;
+  const size_t most = argc > 4 ? strtoull(argv[4], NULL, 10) : (size_t)2 << 30;
+  if (calls <= 0) {
+    if (rank == 0) fprintf(stderr, "loop_times CALLS COLLECTIVES SIZES [MOST_BYTES]: expected a number of calls\n");
+    MPI_Finalize();
+    return 2;
+  }
+  size_t largest = 0;
+  for (char* sizes = argv[3]; *sizes != '\0';) {
+    const size_t size = next_size(&sizes);
+    if (size == 0) break;
+    largest = size > largest ? size : largest;
+  }
+  in = calloc((size_t)ranks, largest + 8);
+  out = calloc((size_t)ranks, largest + 8);
+  if (in == NULL || out == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  warm_up();
+  for (char* name = strtok(argv[2], ","); name != NULL; name = strtok(NULL, ","))
+    for (char* sizes = argv[3]; *sizes != '\0';) {
+      const size_t size = next_size(&sizes);
+      if (size == 0) break;
+      if (held(name, size) * (size_t)calls <= most) time_loop(name, size, calls);
+    }
+  free(in);
+  free(out);
+  MPI_Finalize();
+  return 0;
+}
