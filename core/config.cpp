@@ -282,6 +282,11 @@ constexpr auto table = std::to_array<Entry>({
       "32nd of it."},
      a_count,
      [](Config& c, std::string_view v) { return set_count(c.trial_after, v); }},
+    {{"PLAIT_TRIAL_PERCENT", "count", "2",
+      "How much of the time of a kind and size of calls may be spent on trying other ways; with more, others are tried "
+      "sooner, and 0 tries none."},
+     "0 to 10000",
+     [](Config& c, std::string_view v) { return set_count(c.trial_percent, v, 10000); }},
     {{"PLAIT_REPRODUCIBLE", "choice", "0",
       "run: floating-point results have the same bits in every run of a job that is placed alike, and on all ranks; "
       "order: sums and products do not depend on the order of the operands either, nor on placement, number of nodes, "

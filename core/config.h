@@ -67,6 +67,7 @@ struct Config {
   bool host_when_faster = true;           // PLAIT_HOST: 0 never hands a supported call to the host
   TrialMode trial = TrialMode::all;       // PLAIT_TRIAL: which calls may be tried
   int trial_after = 64;                   // PLAIT_TRIAL_AFTER: calls of a class before its trial
+  int trial_percent = 2;                  // PLAIT_TRIAL_PERCENT: of a class's time, for samples of other candidates
   Reproducible reproducible = Reproducible::no;  // PLAIT_REPRODUCIBLE
   bool cache = true;                             // PLAIT_CACHE: 0 neither reads nor keeps what trials found
   std::string cache_folder;                      // $XDG_CACHE_HOME/plait, else $HOME/.cache/plait; empty: none

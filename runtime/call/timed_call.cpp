@@ -41,7 +41,7 @@ Status end_timed_call(Team& team, TrialClass& tried, std::uint64_t nanoseconds, 
   std::copy_n(of_all.begin(), samples.size(), samples.begin());
   const bool was_open = trial.open();
   if (trial.conclude()) team.schedules.forget(tried);
-  if (was_open) team.trials.note_settled(tried);
+  if (was_open) team.trials.note_concluded(tried);
   return {};
 }
 

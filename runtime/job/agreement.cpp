@@ -28,7 +28,8 @@ std::uint64_t fingerprint(const Config& config, const std::string& version) {
        {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
         static_cast<std::size_t>(config.setup_calls), static_cast<std::size_t>(config.host_when_faster),
         static_cast<std::size_t>(config.trial), static_cast<std::size_t>(config.trial_after),
-        static_cast<std::size_t>(config.flat_ranks), static_cast<std::size_t>(config.reproducible)})
+        static_cast<std::size_t>(config.trial_percent), static_cast<std::size_t>(config.flat_ranks),
+        static_cast<std::size_t>(config.reproducible)})
     add(std::to_string(value));
   return hash_text(text);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <limits>
 
 namespace plait::runtime {
@@ -17,7 +18,7 @@ constexpr int most_rounds = 24, most_of_one = 8;
 constexpr double meetings_of_short = 4, meetings_of_long = 0.05;
 
 // A first call sets up connections and touches memory.
-constexpr double longer_first = 0.5;  // octaves
+constexpr double longer_first = 0.5;                    // octaves
 constexpr double least_noise = 0.06, most_noise = 0.7;  // octaves
 constexpr double octaves_of_deviation = 1.44 * 1.5;     // 1/ln 2; from the median deviation to the standard deviation
 
@@ -29,6 +30,9 @@ constexpr int samples_to_take = 3;
 // A trial whose next sample lies so far ahead is over.
 constexpr double times_ahead = 16, calls_ahead = 2048;
 
+// The model's predictions may be off by such a factor without anything to be learned from it.
+constexpr double usual_error = 2;
+
 // How far from the truth a limit may be that follows from rates which were measured in a moment.
 constexpr double limit_is_sure = 0.95;
 
@@ -39,6 +43,8 @@ constexpr std::size_t samples_of_look = 5;
 static_assert(samples_of_look <= Trial::most_samples && samples_of_reference <= Trial::most_samples);
 constexpr std::uint32_t confirming_interval = 32;
 constexpr double slower_by = 1.2;
+
+constexpr double never = std::numeric_limits<double>::infinity();
 
 std::uint64_t median(std::vector<std::uint64_t> times) {
   if (times.empty()) return 0;
@@ -114,7 +120,7 @@ int Trial::candidate() const { return open_ ? turns_[std::min(samples_.size(), w
 
 // The first call of a burst comes from another candidate's memory, and does not count.
 void Trial::note(std::uint64_t nanoseconds, std::size_t bytes) {
-  if (!open_) settled_calls_ += granted_;
+  saved_ += saved_lately();
   calls_ += granted_;
   untimed_ = granted_ = 1;
   if (in_burst_ > 0 || terms_.burst == 1) partial_ += at_usual_size(nanoseconds, bytes);
@@ -154,17 +160,21 @@ void Trial::conclude_round() {
 }
 
 // What is expected of the others counts from the time that the taken one has shown. Where that is longer than
-// predicted, something about it was not foreseen, which the others may not have: less is known of them.
+// predicted, something was not foreseen: less is known of the other plans; and the host, of which nothing was
+// predicted, may do without it.
 void Trial::take_reference() {
   reference_ = std::max(1.0, number(median(samples_)));
   noise_ = noise_of(samples_);
-  double unforeseen = 0;
+  double unforeseen = 1;
   if (taken_ == host + 1 && terms_.predicted_nanoseconds > 0)
-    unforeseen = std::clamp(reference_ / number(terms_.predicted_nanoseconds) - 1, 0.0, 1.0);
+    unforeseen = std::max(1.0, reference_ / number(terms_.predicted_nanoseconds) / usual_error);
   const double of_taken = prospects_[static_cast<std::size_t>(taken_)].ratio;
   unit_ = reference_ / of_taken;
-  for (const Prospect& prospect : prospects_)
-    candidates_.emplace_back(Prospect{prospect.ratio / of_taken, prospect.spread * (1 + unforeseen)});
+  for (const Prospect& prospect : prospects_) {
+    const bool hosts = candidates_.empty();
+    candidates_.emplace_back(Prospect{prospect.ratio / of_taken / (hosts ? std::sqrt(unforeseen) : 1),
+                                      prospect.spread * (hosts ? 1 : std::min(unforeseen, 2.0))});
+  }
   of(taken_) = Candidate({1, least_noise});
   for (const std::uint64_t sample : samples_) take_sample(taken_, sample);
 }
@@ -223,10 +233,11 @@ std::optional<Trial::Turn> Trial::next_turn() const {
 double Trial::due_of(int candidate) const {
   const double current = number(time_of(taken_)) / reference_;
   const double gain = of(candidate).belief.gain(must_be_below(candidate) * current, least_ratio());
-  if (gain <= 0) return std::numeric_limits<double>::infinity();
+  if (gain <= 0 || terms_.part <= 0) return never;
   const double loss = terms_.burst * of(candidate).belief.loss(current);
   const double meetings = (terms_.burst > 1 ? meetings_of_short : meetings_of_long) * current;
-  return std::max((loss + meetings) / gain, (spent_ / reference_ + loss) / (part_for_samples * current));
+  const double pays = (loss + meetings) / gain * (TrialTerms::usual_part / terms_.part);
+  return std::max(pays, (spent_ / reference_ + loss) / (terms_.part * current));
 }
 
 // A limit that was clearly fallen below is none.
@@ -241,7 +252,6 @@ void Trial::settle() {
       prospects_[candidate].ratio = number(time) / unit_;
   candidates_ = {};
   open_ = false;
-  settled_calls_ = 0;
   // What was opened again before is looked at less often: the machine is a noisy one.
   interval_ = std::min(first_interval << std::min(trials_ - 1, 5), longest_interval);
   watch_after(interval_);
@@ -258,8 +268,6 @@ void Trial::watch_after(std::uint32_t calls) {
 void Trial::conclude_look() {
   const bool slower = number(median({samples_.begin(), samples_.end()})) > slower_by * number(taken_nanoseconds_);
   if (slower && slower_) {
-    saved_ += saved_since_settled();
-    settled_calls_ = 0;
     for (Prospect& prospect : prospects_) prospect.spread = std::max(prospect.spread, spread_when_changed);
     begin(0);
     return;
@@ -269,9 +277,19 @@ void Trial::conclude_look() {
   watch_after(slower ? confirming_interval : interval_);
 }
 
-std::uint64_t Trial::saved_since_settled() const {
-  if (open_ || taken_ == host || host_nanoseconds_ <= taken_nanoseconds_) return 0;
-  return (settled_calls_ + granted_ - untimed_) * (host_nanoseconds_ - taken_nanoseconds_);
+bool Trial::informed() const {
+  for (int candidate = 0; candidate < static_cast<int>(candidates_.size()); ++candidate)
+    if (candidate != taken_ && of(candidate).seen == 0 && due_of(candidate) != never) return false;
+  return !open_ || !candidates_.empty();
+}
+
+std::uint64_t Trial::less_than_host() const {
+  return taken_ != host && host_nanoseconds_ > taken_nanoseconds_ ? host_nanoseconds_ - taken_nanoseconds_ : 0;
+}
+
+// Of the calls since the last one that was timed. While the trial is open those that are timed are not counted.
+std::uint64_t Trial::saved_lately() const {
+  return (granted_ - std::max<std::uint32_t>(untimed_, open_ ? 1 : 0)) * less_than_host();
 }
 
 }  // namespace plait::runtime

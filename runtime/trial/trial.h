@@ -20,10 +20,13 @@ namespace plait::runtime {
 
 // How a class is tried. Times are in nanoseconds, of a call of the usual size.
 struct TrialTerms {
+  static constexpr double usual_part = 1.0 / 50;
   std::size_t bytes = 0;                    // the usual size: calls of a class differ by a factor of two at most
   double fixed_bytes = 0;                   // what a call takes besides its bytes, as bytes
   int burst = 1;                            // calls of one candidate in a row that make a sample
   std::uint32_t calls_before = 0;           // that go untried
+  double part = usual_part;                 // of the class's time at most that samples of other candidates take, as far
+                                            // as can be foreseen; with more, they are taken sooner as well
   std::uint64_t predicted_nanoseconds = 0;  // of the best predicted plan; 0: not known
   std::uint64_t least_nanoseconds = 0;      // no candidate can be faster; 0: not known
 };
@@ -35,8 +38,6 @@ class Trial {
   static constexpr int most_candidates = 4;  // the host and three plans
   static constexpr int most_samples = 5;     // that the ranks bring together at a time
   static constexpr std::uint32_t first_interval = 1024, longest_interval = 16384;  // calls between two looks
-  // Samples of other candidates take no more than a part of the class's time, as far as can be foreseen.
-  static constexpr double part_for_samples = 1.0 / 50;
 
   // To be tried. `prospects`: by candidate, 2 .. most_candidates, ratios to the best predicted plan. The first calls
   // go by the candidate that is expected to be the fastest.
@@ -54,6 +55,8 @@ class Trial {
   void count() { untimed_ -= untimed_ != 0 ? 1 : 0; }
 
   bool open() const { return open_; }
+  // Whether every other candidate has been tried, or never will be: enough for other communicators to go by.
+  bool informed() const;
   // The candidate of calls that are not timed.
   int taken() const { return taken_; }
   int candidate() const;
@@ -73,7 +76,7 @@ class Trial {
   std::uint64_t host_nanoseconds() const { return host_nanoseconds_; }
   // Less than the host would have taken for the same calls, as measured by the trials. Below 0 never: the host would
   // have been taken.
-  std::uint64_t saved_nanoseconds() const { return saved_ + saved_since_settled(); }
+  std::uint64_t saved_nanoseconds() const { return saved_ + saved_lately(); }
   int trials() const { return trials_; }  // begun so far
 
  private:
@@ -107,7 +110,8 @@ class Trial {
   const Candidate& of(int candidate) const { return candidates_[static_cast<std::size_t>(candidate)]; }
   std::uint64_t time_of(int candidate) const;
   void watch_after(std::uint32_t calls);
-  std::uint64_t saved_since_settled() const;
+  std::uint64_t less_than_host() const;  // nanoseconds a call
+  std::uint64_t saved_lately() const;
 
   std::uint32_t untimed_ = 1;  // first: it is what a settled call touches
   std::uint32_t granted_ = 1;  // what it was set to
@@ -131,8 +135,7 @@ class Trial {
   double calls_ = 0;                   // of the class
   double spent_ = 0;                   // nanoseconds that samples took longer than the candidate that was taken
   std::uint64_t taken_nanoseconds_ = 0, host_nanoseconds_ = 0;
-  std::uint64_t settled_calls_ = 0;  // without those of the interval that is running
-  std::uint64_t saved_ = 0;          // before the trial was opened again
+  std::uint64_t saved_ = 0;  // by calls before those that are not timed now
 };
 
 }  // namespace plait::runtime

@@ -21,7 +21,7 @@ constexpr int short_class = 12, longer_class = 16;
 // Of calls that take less than a microsecond the clock and the barrier before them show in a single one. In short calls
 // that have a root the ranks run ahead of each other, as far as there is room; that shows only where many follow.
 int burst_of(Collective collective, int size_class) {
-  if (size_class <= short_class) return rooted(collective) ? 32 : 8;
+  if (size_class <= short_class) return rooted(collective) ? 16 : 4;
   return rooted(collective) && size_class <= longer_class ? 4 : 1;
 }
 
@@ -80,13 +80,9 @@ void Trials::start(std::string shape, std::vector<TuningRecord> known) {
   on_ = trials_wanted();
 }
 
-// Of what is still open it is known what is the fastest so far, where the host was timed as well.
 void Trials::clear() {
-  for (const auto& [key, tried] : classes_) {
-    if (tried == nullptr) continue;
-    note_saved(tried->trial.saved_nanoseconds());
-    if (tried->trial.open() && tried->trial.host_nanoseconds() > 0) keep(key, *tried);
-  }
+  for (const auto& [key, tried] : classes_)
+    if (tried != nullptr) note_saved(tried->trial.saved_nanoseconds());
   classes_.clear();
   can_agree_.reset();
 }
@@ -118,6 +114,7 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
                          .fixed_bytes = fixed_bytes(planner_.machine(), hierarchy.nodes()),
                          .burst = burst_of(key.collective, key.size_class),
                          .calls_before = calls_before_trial(key.size_class),
+                         .part = job().config.trial_percent / 100.0,
                          .predicted_nanoseconds = nanoseconds(first),
                          .least_nanoseconds = nanoseconds(planner_.least_seconds(call))};
   if (const TuningRecord* known = tuning_record(key); known != nullptr) {
@@ -168,10 +165,10 @@ Choice Trials::choose(const Call& call, const TrialClass& tried, int candidate) 
   return planner_.choose(call, tried.plans[static_cast<std::size_t>(candidate - 1)]);
 }
 
-void Trials::note_settled(const TrialClass& settled) {
-  if (settled.trial.open()) return;
+void Trials::note_concluded(const TrialClass& concluded) {
+  if (!concluded.trial.informed()) return;
   for (const auto& [key, tried] : classes_)
-    if (tried.get() == &settled) keep(key, settled);
+    if (tried.get() == &concluded) keep(key, concluded);
 }
 
 void Trials::keep(const Key& key, const TrialClass& tried) const {

@@ -40,7 +40,7 @@ class Trials {
   // A plan of the class, for a call of it. `candidate`: not the host.
   Choice choose(const Call& call, const TrialClass& tried, int candidate);
   // After the ranks agreed on what the class's calls take.
-  void note_settled(const TrialClass& settled);
+  void note_concluded(const TrialClass& concluded);
   // The planner may answer differently from now on.
   void clear();
 

@@ -59,12 +59,28 @@ TEST(Config, TakesEveryDefaultAsAValue) {
 }
 
 TEST(Config, ReadsEachKnob) {
-  const LoadedConfig loaded =
-      load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
-            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_SHARED_HEAP_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
-            "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
-            "PLAIT_SETUP_CALLS=0", "PLAIT_FLAT_RANKS=16", "PLAIT_PROGRESS_THREADS=3", "PLAIT_FUSED_WORKERS=4", "PLAIT_FUSED_BINDING=on", "PLAIT_HOST=off",
-            "PLAIT_TRIAL=exact", "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
+  const LoadedConfig loaded = load({"HOME=/root",
+                                    "PLAIT_DISABLE=yes",
+                                    "PLAIT_TRACE=/tmp/trace.json",
+                                    "PLAIT_PLAN=ring",
+                                    "PLAIT_CHANNELS=mpi,shm,mpi",
+                                    "PLAIT_SHARED=malloc",
+                                    "PLAIT_SHARED_HEAP_BYTES=2G",
+                                    "PLAIT_SINGLE_COPY=cma",
+                                    "PLAIT_SINGLE_COPY_THRESHOLD=16K",
+                                    "PLAIT_SEGMENT_BYTES=64MiB",
+                                    "PLAIT_CHUNK_BYTES=4096",
+                                    "PLAIT_SETUP_CALLS=0",
+                                    "PLAIT_FLAT_RANKS=16",
+                                    "PLAIT_PROGRESS_THREADS=3",
+                                    "PLAIT_FUSED_WORKERS=4",
+                                    "PLAIT_FUSED_BINDING=on",
+                                    "PLAIT_HOST=off",
+                                    "PLAIT_TRIAL=exact",
+                                    "PLAIT_TRIAL_AFTER=5",
+                                    "PLAIT_TRIAL_PERCENT=7",
+                                    "PLAIT_CACHE=no",
+                                    "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
   EXPECT_TRUE(config.disable);
@@ -85,6 +101,7 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_FALSE(config.host_when_faster);
   EXPECT_EQ(config.trial, TrialMode::exact);
   EXPECT_EQ(config.trial_after, 5);
+  EXPECT_EQ(config.trial_percent, 7);
   EXPECT_FALSE(config.cache);
   EXPECT_EQ(config.verbosity, 3);
 }

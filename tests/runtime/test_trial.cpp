@@ -158,6 +158,25 @@ TEST(Trial, BeginsWithTheHostWhereThatIsExpectedToBeFaster) {
   EXPECT_EQ(trial.taken(), 1);
 }
 
+TEST(Trial, TriesTheHostSoonWhereThePlanIsFarSlowerThanPredicted) {
+  Trial usual_one = usual_trial(2, {.burst = 4, .predicted_nanoseconds = 1000});
+  Trial slow_one = usual_trial(2, {.burst = 4, .predicted_nanoseconds = 10});
+  for (Trial* trial : {&usual_one, &slow_one}) make_calls(*trial, constant({500, 1000}), 40);
+  EXPECT_EQ(usual_one.taken(), 1);
+  EXPECT_EQ(slow_one.taken(), Trial::host);
+}
+
+TEST(Trial, SamplesMayTakeMoreOrNothing) {
+  Trial eager = usual_trial(4, {.part = 10}), never = usual_trial(4, {.part = 0});
+  std::array<std::uint64_t, Trial::most_candidates> times{900, 1000, 800, 1100};
+  make_calls(eager, constant(times), 40);
+  EXPECT_EQ(eager.taken(), 2);
+  int others = 0;
+  calls_until_settled(never, [&](int candidate) { return others += candidate != 1 ? 1 : 0, 1000u; });
+  EXPECT_EQ(others, 0);
+  EXPECT_FALSE(never.open());
+}
+
 TEST(Trial, TheFirstCallsOfACandidateDoNotCount) {
   std::array<int, Trial::most_candidates> calls{};
   Trial trial = usual_trial(3);
@@ -345,7 +364,7 @@ class TrialLoops : public testing::TestWithParam<int> {
 // All but the largest surprise keeps to its part; a surprise is paid back before the next sample is taken.
 TEST_P(TrialLoops, SamplesKeepToTheirPartOfTheTime) {
   const Loops loops = of(GetParam(), {.calls_before = 2});
-  EXPECT_LE(loops.samples, 2 * Trial::part_for_samples) << "mean " << loops.mean << ", worst " << loops.worst;
+  EXPECT_LE(loops.samples, 2 * TrialTerms::usual_part) << "mean " << loops.mean << ", worst " << loops.worst;
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, TrialLoops, testing::Values(5, 12, 50, 200, 1000, 20'000));
