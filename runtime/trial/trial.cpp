@@ -279,7 +279,7 @@ void Trial::conclude_look() {
 
 bool Trial::informed() const {
   for (int candidate = 0; candidate < static_cast<int>(candidates_.size()); ++candidate)
-    if (candidate != taken_ && of(candidate).seen == 0 && due_of(candidate) != never) return false;
+    if (candidate != taken_ && of(candidate).seen == 0 && due_of(candidate) <= times_ahead * calls_) return false;
   return !open_ || !candidates_.empty();
 }
 

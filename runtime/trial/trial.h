@@ -55,7 +55,7 @@ class Trial {
   void count() { untimed_ -= untimed_ != 0 ? 1 : 0; }
 
   bool open() const { return open_; }
-  // Whether every other candidate has been tried, or never will be: enough for other communicators to go by.
+  // Whether every other candidate has been tried, or will hardly ever be: enough for other communicators to go by.
   bool informed() const;
   // The candidate of calls that are not timed.
   int taken() const { return taken_; }

@@ -166,6 +166,21 @@ TEST(Trial, TriesTheHostSoonWhereThePlanIsFarSlowerThanPredicted) {
   EXPECT_EQ(slow_one.taken(), Trial::host);
 }
 
+TEST(Trial, IsInformedOnceTheOthersWereTriedOrAreFarBehind) {
+  Trial tried = usual_trial(2), known(usual(2), {}, {.candidate = 1, .taken_nanoseconds = 1, .host_nanoseconds = 2});
+  EXPECT_FALSE(tried.informed());
+  EXPECT_TRUE(known.informed());
+  int of_host = 0, calls = 0;
+  for (; !tried.informed() && calls < 1000; ++calls)
+    make_call(tried,
+              [&](int candidate) { return of_host += candidate == Trial::host ? 1 : 0, candidate == 1 ? 1000 : 1500; });
+  EXPECT_LT(calls, 1000);
+  EXPECT_EQ(of_host, 1);
+  Trial hopeless({{30, 0.2}, {1, 0.2}}, {});
+  make_calls(hopeless, constant({30'000, 1000}), 4);
+  EXPECT_TRUE(hopeless.informed());
+}
+
 TEST(Trial, SamplesMayTakeMoreOrNothing) {
   Trial eager = usual_trial(4, {.part = 10}), never = usual_trial(4, {.part = 0});
   std::array<std::uint64_t, Trial::most_candidates> times{900, 1000, 800, 1100};
