@@ -13,10 +13,6 @@ namespace {
 constexpr int samples_of_reference = 3;
 constexpr int most_rounds = 24, most_of_one = 8;
 
-// What a sample takes besides its calls, as a part of one: the ranks meet before it, and bring their times together
-// afterwards. These are short calls themselves.
-constexpr double meetings_of_short = 4, meetings_of_long = 0.05;
-
 // A first call sets up connections and touches memory.
 constexpr double longer_first = 0.5;                    // octaves
 constexpr double least_noise = 0.06, most_noise = 0.7;  // octaves
@@ -181,6 +177,7 @@ void Trial::take_reference() {
 
 void Trial::take_sample(int candidate, std::uint64_t nanoseconds) {
   Candidate& taken = of(candidate);
+  if (candidate != taken_) spent_ += number(besides_of(candidate));
   const bool first = taken.seen++ == 0 && candidate != taken_ && terms_.burst == 1;
   const double time = number(nanoseconds);
   const double ratio = std::max(time, 1.0) / reference_;
@@ -234,10 +231,14 @@ double Trial::due_of(int candidate) const {
   const double current = number(time_of(taken_)) / reference_;
   const double gain = of(candidate).belief.gain(must_be_below(candidate) * current, least_ratio());
   if (gain <= 0 || terms_.part <= 0) return never;
-  const double loss = terms_.burst * of(candidate).belief.loss(current);
-  const double meetings = (terms_.burst > 1 ? meetings_of_short : meetings_of_long) * current;
-  const double pays = (loss + meetings) / gain * (TrialTerms::usual_part / terms_.part);
-  return std::max(pays, (spent_ / reference_ + loss) / (terms_.part * current));
+  const double costs = terms_.burst * of(candidate).belief.loss(current) + number(besides_of(candidate)) / reference_;
+  const double pays = costs / gain * (TrialTerms::usual_part / terms_.part);
+  return std::max(pays, (spent_ / reference_ + costs) / (terms_.part * current));
+}
+
+std::uint64_t Trial::besides_of(int candidate) const {
+  const bool to_make = candidate != host && of(candidate).seen == 0;
+  return terms_.meeting_nanoseconds + (to_make ? terms_.making_nanoseconds : 0);
 }
 
 // A limit that was clearly fallen below is none.

@@ -27,6 +27,8 @@ struct TrialTerms {
   std::uint32_t calls_before = 0;           // that go untried
   double part = usual_part;                 // of the class's time at most that samples of other candidates take, as far
                                             // as can be foreseen; with more, they are taken sooner as well
+  std::uint64_t meeting_nanoseconds = 0;    // what a round takes besides its calls: the ranks meet, and agree on times
+  std::uint64_t making_nanoseconds = 0;     // to make a plan that was not called yet
   std::uint64_t predicted_nanoseconds = 0;  // of the best predicted plan; 0: not known
   std::uint64_t least_nanoseconds = 0;      // no candidate can be faster; 0: not known
 };
@@ -102,7 +104,8 @@ class Trial {
   void go_on();
   std::optional<Turn> next_turn() const;
   double due_of(int candidate) const;
-  double must_be_below(int candidate) const;  // to be taken: a ratio to the taken one's time
+  std::uint64_t besides_of(int candidate) const;  // what its next sample takes besides its calls
+  double must_be_below(int candidate) const;      // to be taken: a ratio to the taken one's time
   double least_ratio() const;
   void conclude_look();
   void settle();

@@ -25,12 +25,19 @@ int burst_of(Collective collective, int size_class) {
   return rooted(collective) && size_class <= longer_class ? 4 : 1;
 }
 
-// A trial makes plans and brings ranks together: no use for a class that the program hardly calls. Long calls are worth
-// it sooner.
-std::uint32_t calls_before_trial(int size_class) {
-  constexpr std::uint32_t sooner = 32;
-  const auto calls = static_cast<std::uint32_t>(job().config.trial_after);
-  return size_class <= longer_class ? calls : calls / sooner;
+// What is computed when the ranks have agreed, and what it takes to make a plan, of few ranks: measured.
+constexpr std::uint64_t concluding = 6'000, making = 20'000;
+
+// A trial makes plans and brings ranks together: no use for a class that the program hardly calls, or for calls that
+// are so short that its first round would take more than its part. Long calls are worth it sooner.
+std::uint32_t calls_before_trial(int size_class, std::uint64_t meeting, std::uint64_t predicted) {
+  constexpr std::uint32_t sooner = 32, most = 1 << 20;
+  const Config& config = job().config;
+  const auto calls = static_cast<std::uint32_t>(config.trial_after);
+  if (size_class > longer_class) return calls / sooner;
+  if (config.trial_percent == 0 || predicted == 0) return calls;
+  const std::uint64_t paid = 100 * meeting / (static_cast<std::uint64_t>(config.trial_percent) * predicted);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max<std::uint64_t>(calls, paid), most));
 }
 
 // How far the model's predictions of two plans' times are apart from what they are, in octaves.
@@ -110,11 +117,14 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
     prospects.push_back({first > 0 ? std::max(rival.seconds / first, 1.0) : 1, spread_of_plans});
   }
   const Hierarchy& hierarchy = planner_.hierarchy();
+  const std::uint64_t meeting = meeting_nanoseconds();
   const TrialTerms terms{.bytes = payload_bytes(call, hierarchy.ranks()),
                          .fixed_bytes = fixed_bytes(planner_.machine(), hierarchy.nodes()),
                          .burst = burst_of(key.collective, key.size_class),
-                         .calls_before = calls_before_trial(key.size_class),
+                         .calls_before = calls_before_trial(key.size_class, meeting, nanoseconds(first)),
                          .part = job().config.trial_percent / 100.0,
+                         .meeting_nanoseconds = meeting,
+                         .making_nanoseconds = making,
                          .predicted_nanoseconds = nanoseconds(first),
                          .least_nanoseconds = nanoseconds(planner_.least_seconds(call))};
   if (const TuningRecord* known = tuning_record(key); known != nullptr) {
@@ -126,6 +136,15 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
     }
   }
   return std::make_unique<TrialClass>(TrialClass{Trial(std::move(prospects), terms), std::move(plans)});
+}
+
+// Of a round: its ranks meet twice, and agree once.
+std::uint64_t Trials::meeting_nanoseconds() {
+  const auto predicted = [&](const Call& call) {
+    const std::vector<Rival> ways = planner_.rivals(call);
+    return ways.empty() ? 0 : nanoseconds(ways.front().seconds);
+  };
+  return concluding + 2 * predicted(meeting_call()) + predicted(agreement_call());
 }
 
 // By the nearest size of the collective at which the host was timed, in this communicator or before; else as usual.

@@ -54,6 +54,7 @@ class Trials {
   std::unique_ptr<TrialClass> make(const Call& call, const Key& key);
   const TuningRecord* tuning_record(const Key& key) const;
   Prospect host_prospect(const Key& key) const;
+  std::uint64_t meeting_nanoseconds();
   void keep(const Key& key, const TrialClass& tried) const;
 
   Planner& planner_;

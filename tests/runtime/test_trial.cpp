@@ -39,7 +39,7 @@ std::uint64_t make_call(Trial& trial, const Times& nanoseconds, std::size_t byte
 
 int calls_until_settled(Trial& trial, const Times& nanoseconds) {
   int calls = 0;
-  for (; trial.open() && calls < 10'000; ++calls) make_call(trial, nanoseconds);
+  for (; trial.open() && calls < 1'000'000; ++calls) make_call(trial, nanoseconds);
   return calls;
 }
 
@@ -164,6 +164,22 @@ TEST(Trial, TriesTheHostSoonWhereThePlanIsFarSlowerThanPredicted) {
   for (Trial* trial : {&usual_one, &slow_one}) make_calls(*trial, constant({500, 1000}), 40);
   EXPECT_EQ(usual_one.taken(), 1);
   EXPECT_EQ(slow_one.taken(), Trial::host);
+}
+
+// What a round costs besides its calls counts as well: of short calls many must have been there.
+TEST(Trial, ShortCallsAreTriedLate) {
+  for (const std::uint64_t meeting : {0u, 10'000u}) {
+    Trial trial = usual_trial(2, {.burst = 4, .meeting_nanoseconds = meeting});
+    int calls = 0;
+    bool tried = false;
+    for (; !tried && calls < 100'000; ++calls)
+      make_call(trial, [&](int candidate) { return tried |= candidate == Trial::host, candidate == 1 ? 300 : 400; });
+    if (meeting == 0) {
+      EXPECT_LT(calls, 400);
+    } else {
+      EXPECT_GT(calls, 10'000 / (TrialTerms::usual_part * 300));
+    }
+  }
 }
 
 TEST(Trial, IsInformedOnceTheOthersWereTriedOrAreFarBehind) {
