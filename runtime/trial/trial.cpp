@@ -25,6 +25,8 @@ constexpr int samples_to_take = 3;
 
 // A trial whose next sample lies so far ahead is over.
 constexpr double times_ahead = 16, calls_ahead = 2048;
+// A part of a call's time.
+constexpr double hardly_any = 0.005;
 
 // The model's predictions may be off by such a factor without anything to be learned from it.
 constexpr double usual_error = 2;
@@ -229,11 +231,16 @@ std::optional<Trial::Turn> Trial::next_turn() const {
 // all samples together have their part of the time at most.
 double Trial::due_of(int candidate) const {
   const double current = number(time_of(taken_)) / reference_;
-  const double gain = of(candidate).belief.gain(must_be_below(candidate) * current, least_ratio());
+  const double gain = gain_of(candidate) * current;
   if (gain <= 0 || terms_.part <= 0) return never;
   const double costs = terms_.burst * of(candidate).belief.loss(current) + number(besides_of(candidate)) / reference_;
   const double pays = costs / gain * (TrialTerms::usual_part / terms_.part);
   return std::max(pays, (spent_ / reference_ + costs) / (terms_.part * current));
+}
+
+double Trial::gain_of(int candidate) const {
+  const double current = number(time_of(taken_)) / reference_;
+  return of(candidate).belief.gain(must_be_below(candidate) * current, least_ratio()) / current;
 }
 
 std::uint64_t Trial::besides_of(int candidate) const {
@@ -280,7 +287,7 @@ void Trial::conclude_look() {
 
 bool Trial::informed() const {
   for (int candidate = 0; candidate < static_cast<int>(candidates_.size()); ++candidate)
-    if (candidate != taken_ && of(candidate).seen == 0 && due_of(candidate) <= times_ahead * calls_) return false;
+    if (candidate != taken_ && of(candidate).seen == 0 && gain_of(candidate) > hardly_any) return false;
   return !open_ || !candidates_.empty();
 }
 

@@ -57,7 +57,7 @@ class Trial {
   void count() { untimed_ -= untimed_ != 0 ? 1 : 0; }
 
   bool open() const { return open_; }
-  // Whether every other candidate has been tried, or will hardly ever be: enough for other communicators to go by.
+  // Whether every other candidate has been tried, or could hardly be faster: enough for other communicators to go by.
   bool informed() const;
   // The candidate of calls that are not timed.
   int taken() const { return taken_; }
@@ -104,6 +104,7 @@ class Trial {
   void go_on();
   std::optional<Turn> next_turn() const;
   double due_of(int candidate) const;
+  double gain_of(int candidate) const;            // what each call may gain, as a part of what it takes
   std::uint64_t besides_of(int candidate) const;  // what its next sample takes besides its calls
   double must_be_below(int candidate) const;      // to be taken: a ratio to the taken one's time
   double least_ratio() const;

@@ -21,8 +21,8 @@ constexpr int short_class = 12, longer_class = 16;
 // Of calls that take less than a microsecond the clock and the barrier before them show in a single one. In short calls
 // that have a root the ranks run ahead of each other, as far as there is room; that shows only where many follow.
 int burst_of(Collective collective, int size_class) {
-  if (size_class <= short_class) return rooted(collective) ? 16 : 4;
-  return rooted(collective) && size_class <= longer_class ? 4 : 1;
+  if (size_class <= short_class) return rooted(collective) ? 32 : 4;
+  return rooted(collective) && size_class <= longer_class ? 8 : 1;
 }
 
 // What is computed when the ranks have agreed, and what it takes to make a plan, of few ranks: measured.

@@ -344,6 +344,7 @@ TEST_P(TrialsOf, SettlesATrialAlikeOnAllRanks) {
   Process process(shape.ranks);
   process.config().trial = TrialMode::all;
   process.config().trial_after = 2;
+  process.config().trial_percent = 1000;
   process.config().cache = false;
   process.config().host_when_faster = true;
   for (const bool host_is_faster : {true, false}) {
