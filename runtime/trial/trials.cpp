@@ -26,7 +26,7 @@ int burst_of(Collective collective, int size_class) {
 }
 
 // What is computed when the ranks have agreed, and what it takes to make a plan, of few ranks: measured.
-constexpr std::uint64_t concluding = 6'000, making = 20'000;
+constexpr std::uint64_t concluding = 6'000, making = 60'000;
 
 // A trial makes plans and brings ranks together: no use for a class that the program hardly calls, or for calls that
 // are so short that its first round would take more than its part. Long calls are worth it sooner.
