@@ -59,12 +59,28 @@ TEST(Config, TakesEveryDefaultAsAValue) {
 }
 
 TEST(Config, ReadsEachKnob) {
-  const LoadedConfig loaded =
-      load({"HOME=/root", "PLAIT_DISABLE=yes", "PLAIT_TRACE=/tmp/trace.json", "PLAIT_PLAN=ring",
-            "PLAIT_CHANNELS=mpi,shm,mpi", "PLAIT_SHARED=malloc", "PLAIT_SHARED_HEAP_BYTES=2G", "PLAIT_SINGLE_COPY=cma",
-            "PLAIT_SINGLE_COPY_THRESHOLD=16K", "PLAIT_SEGMENT_BYTES=64MiB", "PLAIT_CHUNK_BYTES=4096",
-            "PLAIT_SETUP_CALLS=0", "PLAIT_FLAT_RANKS=16", "PLAIT_PROGRESS_THREADS=3", "PLAIT_FUSED_WORKERS=4", "PLAIT_FUSED_BINDING=on", "PLAIT_HOST=off",
-            "PLAIT_TRIAL=exact", "PLAIT_TRIAL_AFTER=5", "PLAIT_CACHE=no", "PLAIT_VERBOSE=3"});
+  const LoadedConfig loaded = load({"HOME=/root",
+                                    "PLAIT_DISABLE=yes",
+                                    "PLAIT_TRACE=/tmp/trace.json",
+                                    "PLAIT_PLAN=ring",
+                                    "PLAIT_CHANNELS=mpi,shm,mpi",
+                                    "PLAIT_SHARED=malloc",
+                                    "PLAIT_SHARED_HEAP_BYTES=2G",
+                                    "PLAIT_SINGLE_COPY=cma",
+                                    "PLAIT_SINGLE_COPY_THRESHOLD=16K",
+                                    "PLAIT_DEVICE_DIRECT=32K",
+                                    "PLAIT_SEGMENT_BYTES=64MiB",
+                                    "PLAIT_CHUNK_BYTES=4096",
+                                    "PLAIT_SETUP_CALLS=0",
+                                    "PLAIT_FLAT_RANKS=16",
+                                    "PLAIT_PROGRESS_THREADS=3",
+                                    "PLAIT_FUSED_WORKERS=4",
+                                    "PLAIT_FUSED_BINDING=on",
+                                    "PLAIT_HOST=off",
+                                    "PLAIT_TRIAL=exact",
+                                    "PLAIT_TRIAL_AFTER=5",
+                                    "PLAIT_CACHE=no",
+                                    "PLAIT_VERBOSE=3"});
   EXPECT_TRUE(loaded.warnings.empty());
   const Config& config = loaded.config;
   EXPECT_TRUE(config.disable);
@@ -75,6 +91,7 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.shared_heap_bytes, std::size_t{2} << 30);
   EXPECT_EQ(config.single_copy, "cma");
   EXPECT_EQ(config.single_copy_threshold, 16384u);
+  EXPECT_EQ(config.device_direct_from, 32768u);
   EXPECT_EQ(config.segment_bytes, 64u << 20);
   EXPECT_EQ(config.chunk_bytes, 4096u);
   EXPECT_EQ(config.setup_calls, 0);
@@ -198,6 +215,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
                                      "PLAIT_SINGLE_COPY=knem",
                                      "PLAIT_SINGLE_COPY=CMA",
                                      "PLAIT_SINGLE_COPY_THRESHOLD=big",
+                                     "PLAIT_DEVICE_DIRECT=always",
                                      "PLAIT_SEGMENT_BYTES=-1",
                                      "PLAIT_CHUNK_BYTES=1.5K",
                                      "PLAIT_PROGRESS_THREADS=0",
