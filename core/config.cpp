@@ -205,7 +205,7 @@ constexpr auto table = std::to_array<Entry>({
       "threshold."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.single_copy_threshold, v); }},
-    {{"PLAIT_DEVICE_DIRECT", "bytes", "auto",
+    {{"PLAIT_DEVICE_DIRECT", "bytes", "none",
       "Data of a rank from which on collectives of one node work straight between the memories of devices, where all "
       "data are there; auto takes the built-in sizes, none always goes through the processor's memory."},
      "auto, none or a number of bytes, as 64K",

@@ -25,7 +25,7 @@ class NodeTalk;  // node_talk.h
 struct Buffers {
   std::array<std::byte*, 3> base{};  // indexed by Space
   DataFlow* flow = nullptr;          // what brings the data there and takes it away meanwhile; nullptr: it is there
-  NodeTalk* talk = nullptr;  // what a shared-memory collective is in place of copies between the buffers; nullptr: these
+  NodeTalk* talk = nullptr;  // what a shared-memory collective is in place of work on the buffers; nullptr: that
   std::byte* at(Space space) const { return base[static_cast<std::size_t>(space)]; }
 };
 

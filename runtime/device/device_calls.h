@@ -1,7 +1,7 @@
-// Whether a communicator's calls are tried between the devices of its ranks (tl/device/device_collective.h): all of them
-// are on one node and have a device's driver. Where each rank's data lie is its own affair, so that the ranks tell each
-// other first, in each call that is tried. Where that was in vain several times in a row, calls are tried less often:
-// all ranks have heard the same, and make the same calls, so that they do so alike.
+// Whether a communicator's calls are tried between the devices of its ranks (tl/device/device_collective.h): all of
+// them are on one node and have a device's driver. Where each rank's data lie is its own affair, so that the ranks tell
+// each other first, in each call that is tried. Where that was in vain several times in a row, calls are tried less
+// often: all ranks have heard the same, and make the same calls, so that they do so alike.
 #pragma once
 
 #include <array>

@@ -2,13 +2,16 @@
 // both kinds, resharding, allreduces in groups, and a driver that fails. The driver is the tests' own, linked: device
 // memory that the processor touches ends the process.
 //
-//   device [groups | direct]
+//   device [groups | direct | killed]
 // groups: the allreduces of an overlap plan's step (PLAIT_OVERLAP), which the report is to show in groups.
 // direct: collectives between the devices of the ranks (PLAIT_DEVICE_DIRECT), which map each other's memory.
+// killed: such collectives one after the other, in the midst of which rank 1 is killed.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -321,6 +324,21 @@ void test_direct() {
     for (const bool posted : {false, true}) test_failure(posted, failure, true);
 }
 
+// For half a minute, if nobody ends the job. A process of rank 1's kills it after a second.
+void run_until_killed() {
+  constexpr double longest_s = 30;
+  if (rank == 1 && fork() == 0) {
+    for (const int descriptor : {0, 1, 2}) close(descriptor);  // for which the launcher would wait
+    sleep(1);
+    kill(getppid(), SIGKILL);
+    _exit(0);
+  }
+  const long kernels = fake_cuda_kernels();
+  const double end = MPI_Wtime() + longest_s;
+  while (MPI_Wtime() < end) check_sum(MPI_COMM_WORLD, 200'000, true, true, "a sum");
+  expect_between_devices(true, kernels, "all data on devices");
+}
+
 void start_device() {
   CUcontext context = nullptr;
   check(cuInit(0) == 0 && cuDevicePrimaryCtxRetain(&context, 0) == 0 && cuCtxSetCurrent(context) == 0, "the driver");
@@ -338,6 +356,8 @@ int main(int argc, char** argv) {
     test_groups();
   } else if (argc > 1 && std::string(argv[1]) == "direct") {
     test_direct();
+  } else if (argc > 1 && std::string(argv[1]) == "killed") {
+    run_until_killed();
   } else {
     test_both_kinds(true);
     test_both_kinds(false);
