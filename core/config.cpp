@@ -87,6 +87,16 @@ bool set_shared(Config& config, std::string_view text) {
   return true;
 }
 
+bool set_device_direct(Config& config, std::string_view text) {
+  std::size_t from = 0;
+  if (text == "none")
+    from = std::numeric_limits<std::size_t>::max();
+  else if (text != "auto" && !set_bytes(from, text))
+    return false;
+  config.device_direct_from = from;
+  return true;
+}
+
 constexpr std::array<std::string_view, 2> progress_modes = {"calls", "thread"};
 
 bool set_progress(Config& config, std::string_view text) {
@@ -195,6 +205,11 @@ constexpr auto table = std::to_array<Entry>({
       "threshold."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.single_copy_threshold, v); }},
+    {{"PLAIT_DEVICE_DIRECT", "bytes", "none",
+      "Data of a rank from which on collectives of one node work straight between the memories of devices, where all "
+      "data are there; auto takes the built-in sizes, none always goes through the processor's memory."},
+     "auto, none or a number of bytes, as 64K",
+     set_device_direct},
     {{"PLAIT_SEGMENT_BYTES", "bytes", "0", "Size of the shared segment of a node; 0 is the built-in rule."},
      some_bytes,
      [](Config& c, std::string_view v) { return set_bytes(c.segment_bytes, v); }},

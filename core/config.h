@@ -47,6 +47,7 @@ struct Config {
   std::string rails = "all";                                              // PLAIT_RAILS: names, a number, or all
   std::string ucx_transports;             // PLAIT_UCX_TLS: as UCX_TLS; empty: by the kind of the rail
   std::string single_copy = "auto";       // PLAIT_SINGLE_COPY: auto | cma | xpmem | none
+  std::size_t device_direct_from = 0;     // PLAIT_DEVICE_DIRECT (bytes); 0: built in; the largest: never
   std::size_t single_copy_threshold = 0;  // PLAIT_SINGLE_COPY_THRESHOLD (bytes); 0: measured
   std::size_t segment_bytes = 0;          // PLAIT_SEGMENT_BYTES: a node's shared segment; 0: rule
   std::string shared = "mpi";             // PLAIT_SHARED: mpi | malloc | none

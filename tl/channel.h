@@ -19,11 +19,13 @@
 namespace plait::tl {
 
 class DataFlow;  // data_flow.h
+class NodeTalk;  // node_talk.h
 
 // Base addresses of the three spaces of one call.
 struct Buffers {
   std::array<std::byte*, 3> base{};  // indexed by Space
   DataFlow* flow = nullptr;          // what brings the data there and takes it away meanwhile; nullptr: it is there
+  NodeTalk* talk = nullptr;  // what a shared-memory collective is in place of work on the buffers; nullptr: that
   std::byte* at(Space space) const { return base[static_cast<std::size_t>(space)]; }
 };
 

@@ -1,13 +1,15 @@
 // The driver of a vendor's devices, as far as their memory is concerned: what kind an address is of, copies that go on
-// while the processor does something else, memory that such copies reach at full speed, and kernels that gather
-// scattered data. Nothing above knows whose driver it is.
+// while the processor does something else, memory that such copies reach at full speed, kernels that gather scattered
+// data, and memory of other processes, which kernels combine and move. Nothing above knows whose driver it is.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
+#include "core/element.h"
 #include "core/status.h"
 
 namespace plait::tl {
@@ -52,6 +54,30 @@ struct DeviceRuns {
   std::uint64_t begin = 0, end = 0;
 };
 
+// An allocation, as another process of the machine can map it: bytes that mean something to the driver alone.
+using DeviceHandle = std::array<std::byte, 64>;
+
+// Ranks whose memory one kernel reads and writes at most.
+inline constexpr std::size_t most_device_parties = 32;
+
+// results[j] = ((sources[0] op sources[1]) op sources[2]) ..., element by element and for every j. A result may be one
+// of the sources exactly; otherwise results overlap neither sources nor each other. All are memory that the device
+// reaches: its own, other devices', other processes'.
+struct DeviceReduction {
+  Op op = Op::count_;
+  Element element = Element::count_;
+  std::uint64_t elements = 0;
+  std::span<const std::byte* const> sources = {};  // at most most_device_parties
+  std::span<std::byte* const> results = {};        // likewise
+};
+
+// Bytes from one place to another; they do not overlap.
+struct DeviceMove {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::uint64_t bytes = 0;
+};
+
 // A place in a stream's order.
 class DeviceEvent {
  public:
@@ -86,6 +112,17 @@ class DeviceStream {
   // first. Precondition: the driver has kernels.
   virtual Status pack(std::byte* packed, const DeviceRuns& runs) = 0;
   virtual Status unpack(const DeviceRuns& runs, const std::byte* packed) = 0;
+  // By a kernel. Precondition: the driver reduces this.
+  virtual Status reduce(const DeviceReduction&) {
+    return {Code::unsupported, "device memory: no kernels that combine"};
+  }
+  // At most most_device_parties of them, in any order, at the same time where the driver can.
+  virtual Status move(std::span<const DeviceMove> moves) {
+    Status status;
+    for (const DeviceMove& one : moves)
+      if (status.ok() && one.to != one.from) status = copy(one.to, one.from, one.bytes);
+    return status;
+  }
   virtual Status record(DeviceEvent& event) = 0;
 };
 
@@ -112,6 +149,31 @@ class DeviceDriver {
   virtual int near_node(const DeviceMemory& memory) const = 0;
   // Whether kernels can be used on the device that the memory is on.
   virtual bool has_kernels(const DeviceMemory& memory) const = 0;
+
+  // Whether a stream of that device can reduce(): it has kernels, and they know the operator on such elements.
+  virtual bool reduces(const DeviceMemory& memory, Op op, Element element) const {
+    static_cast<void>(memory), static_cast<void>(op), static_cast<void>(element);
+    return false;
+  }
+
+  // ---- Memory of other processes of the machine ----
+
+  // Tells the device from the machine's others, the same number in all processes; 0: not known.
+  virtual std::uint64_t device_number(const DeviceMemory&) const { return 0; }
+  // Of the whole allocation that the memory is of. Fails where the driver hands on none such (unsupported, or what the
+  // driver says).
+  virtual Result<DeviceHandle> share(const DeviceMemory&) const {
+    return {Code::unsupported, "device memory: it cannot be shared"};
+  }
+  // Maps another process's allocation where the device of `near` reaches it; the allocation's begin. Until unmap(); the
+  // process that owns it may free it before, and then it must not be touched.
+  virtual Result<std::byte*> map(const DeviceHandle&, const DeviceMemory& near) const {
+    static_cast<void>(near);
+    return {Code::unsupported, "device memory: it cannot be mapped"};
+  }
+  virtual void unmap(std::byte* mapped, const DeviceMemory& near) const {
+    static_cast<void>(mapped), static_cast<void>(near);
+  }
 
   // Between memory of any kinds, from any thread, after what the program has given its default streams; complete when
   // it returns.

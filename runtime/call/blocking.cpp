@@ -67,8 +67,23 @@ inline int run_through(Communicator& communicator, const Request& request, Execu
   return 0;
 }
 
+// Where the ranks may find that all of its data are on devices.
+[[gnu::noinline]] int run_on_devices(Communicator& communicator, const Request& request, const PreparedCall& prepared) {
+  Team& team = *communicator.team;
+  if (communicator.on_devices == nullptr) communicator.on_devices = std::make_unique<DeviceExchange>();
+  DeviceExchange& exchange = *communicator.on_devices;
+  exchange.take(team, communicator.rank, request, prepared.schedule, team.memory, nullptr);
+  Execution execution{.schedule = &exchange.question(), .staging = {}, .exchange = &exchange};
+  if (const int code = run_through(communicator, request, execution); code != 0) [[unlikely]]
+    return code;
+  const int error = finish(request, execution);
+  return error == 0 ? error : communicator.raise(error);
+}
+
 int run(Communicator& communicator, Request& request, const PreparedCall& prepared) {
   Team& team = *communicator.team;
+  if (asks_devices(team, request)) [[unlikely]]
+    return run_on_devices(communicator, request, prepared);
   Execution execution{.schedule = &prepared.schedule, .staging = lay_out(request, prepared.schedule, team.memory)};
   if (const int code = run_through(communicator, request, execution); code != 0) [[unlikely]]
     return code;

@@ -33,6 +33,9 @@ class DeviceFlow final : public tl::DataFlow {
   // default streams so far. What fails is told by start(). May throw std::bad_alloc.
   void follow_program(const DeviceDriver& driver, const tl::DeviceMemory& memory);
   bool follows_program() const { return follows_program_; }
+  // What has become of that, and after what the copies come.
+  const Status& followed() const { return failure_; }
+  tl::DeviceEvent* program() const { return program_.get(); }
   // The same as of another call, which is not over before this one.
   void follow(const DeviceFlow& other) { others_.push_back(&other); }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "runtime/execution/device_exchange.h"
 #include "runtime/execution/grouping.h"
 #include "runtime/execution/neighbor_exchange.h"
 #include "runtime/execution/ordered_exchange.h"
@@ -87,6 +88,7 @@ struct Communicator {
   std::unique_ptr<PairExchange> pairs;          // of the blocking calls, of which one runs at a time; nullptr: none yet
   std::unique_ptr<NeighborExchange> neighbors;  // likewise
   std::unique_ptr<OrderedExchange> ordered;     // likewise
+  std::unique_ptr<DeviceExchange> on_devices;   // likewise
   OperationQueue operations;
   std::unique_ptr<Grouping> grouping;  // of its non-blocking calls; nullptr: they run one by one
   std::shared_ptr<PersistentSpace>

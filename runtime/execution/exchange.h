@@ -23,6 +23,8 @@ class Exchange {
   virtual int begin(const BoundSchedule& first) = 0;
   // After the first schedule: what else is to be run, with buffers(), or nullptr. May throw std::bad_alloc.
   virtual const BoundSchedule* rest(const Routes&) { return nullptr; }
+  // Whether the call's plan is what runs first; else rest() is.
+  virtual bool runs_plan_first() const { return true; }
   // After the last one: unpacks. Returns a code of the caller's.
   virtual int end() = 0;
 

@@ -7,6 +7,7 @@
 
 #include "runtime/device/call_memory.h"
 #include "runtime/execution/communicator.h"
+#include "runtime/execution/device_exchange.h"
 #include "runtime/execution/execution.h"
 #include "runtime/execution/neighbor_exchange.h"
 #include "runtime/execution/ordered_exchange.h"
@@ -51,6 +52,7 @@ struct Operation {
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
   std::unique_ptr<NeighborExchange> neighbors;  // likewise; has taken a call that is prepared
   std::unique_ptr<OrderedExchange> ordered;     // likewise
+  std::unique_ptr<DeviceExchange> on_devices;   // likewise
   CallMemory memory;
   std::unique_ptr<Errand> errand;  // nullptr: it runs here
   bool running = false;

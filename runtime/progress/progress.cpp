@@ -37,10 +37,22 @@ void break_road(Communicator& communicator, Status failure) {
 
 // ---- Running ----
 
+// Its staging, where it has one, is used by the exchange.
+void ask_devices(Operation& operation) {
+  Execution& execution = operation.execution;
+  if (operation.on_devices == nullptr) operation.on_devices = std::make_unique<DeviceExchange>();
+  DeviceExchange& exchange = *operation.on_devices;
+  exchange.take(*operation.communicator->team, operation.communicator->rank, operation.request,
+                operation.prepared->schedule, operation.memory, operation.laid_out ? &execution.staging : nullptr);
+  execution.exchange = &exchange;
+  execution.schedule = &exchange.question();
+}
+
 // What its execution needs, once it is its turn.
 void prepare_execution(Operation& operation) {
   Execution& execution = operation.execution;
   execution.schedule = &operation.prepared->schedule;
+  execution.exchange = nullptr;
   if (by_pairs(operation.request.call.collective)) {
     if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
     execution.exchange = operation.pairs.get();
@@ -49,6 +61,9 @@ void prepare_execution(Operation& operation) {
     execution.exchange = operation.neighbors.get();
   } else if (runs_ordered(operation)) {
     execution.exchange = operation.ordered.get();
+  } else if (asks_devices(*operation.communicator->team, operation.request)) {
+    ask_devices(operation);
+    return;
   }
   if (execution.exchange != nullptr) {
     if (operation.memory.has_flow()) execution.exchange->follow(operation.memory.flow());

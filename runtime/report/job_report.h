@@ -30,7 +30,8 @@
 //   "node"     what happened within nodes, an object with
 //     "segment_bytes", "largest_segment_bytes"  most bytes of shared segments at a time on any node; of one segment
 //     "shared_heap_peak_bytes"  that a rank's blocks took of its shared heap (docs/memory.md)
-//     "shm_collectives"  "at_once", "directly", "by_kernel", "in_stages": steps by their way, over all ranks
+//     "shm_collectives"  "at_once", "directly", "by_kernel", "in_stages", "on_devices": steps by their way, over all
+//                        ranks
 //     "single_copy_from"  "kernel", "xpmem": bytes of a copy from which on these ways were taken; null: never
 //     "large_calls"  collectives of 64 KiB and more: "shared", "private", and their bytes; private where one of the
 //                    first rank's buffers is

@@ -13,7 +13,7 @@ using json = SortedJson;
 void raise_to(std::uint64_t& most, const json& value) { most = std::max(most, value.get<std::uint64_t>()); }
 
 std::uint64_t steps(const NodeReport& report) {
-  return report.at_once + report.directly + report.by_kernel + report.in_stages;
+  return report.at_once + report.directly + report.by_kernel + report.in_stages + report.on_devices;
 }
 
 std::uint64_t largest_node(const NodeReport& report) {
@@ -40,7 +40,9 @@ json own_node_facts() {
   const std::uint64_t peak = SharedHeap::instance() == nullptr ? 0 : SharedHeap::instance()->usage().peak_bytes;
   const ShmCollectiveWays& ways = shm_collective_ways();
   const NodeCounts counts = node_counts();
-  return {{"ways", {ways.at_once.load(), ways.directly.load(), ways.by_kernel.load(), ways.in_stages.load()}},
+  return {{"ways",
+           {ways.at_once.load(), ways.directly.load(), ways.by_kernel.load(), ways.in_stages.load(),
+            ways.on_devices.load()}},
           {"buffers", {buffers.shared_calls, buffers.private_calls, buffers.shared_bytes, buffers.private_bytes}},
           {"shared_heap", peak},
           {"segments", {counts.segments_peak, counts.largest_segment}},
@@ -53,6 +55,7 @@ void merge_node_facts(NodeReport& report, const json& facts, int node) {
   report.directly += ways[1].get<std::uint64_t>();
   report.by_kernel += ways[2].get<std::uint64_t>();
   report.in_stages += ways[3].get<std::uint64_t>();
+  report.on_devices += ways[4].get<std::uint64_t>();
   const json& buffers = facts["buffers"];
   report.buffers.shared_calls += buffers[0].get<std::uint64_t>();
   report.buffers.private_calls += buffers[1].get<std::uint64_t>();
@@ -78,7 +81,8 @@ std::vector<std::string> node_report_lines(const NodeReport& report, const std::
   if (steps(report) > 0)
     line("within nodes: shared-memory collectives at once " + std::to_string(report.at_once) + ", directly " +
          std::to_string(report.directly) + ", by the kernel " + std::to_string(report.by_kernel) + ", in stages " +
-         std::to_string(report.in_stages) + " (all ranks)");
+         std::to_string(report.in_stages) +
+         (report.on_devices > 0 ? ", between devices " + std::to_string(report.on_devices) : "") + " (all ranks)");
   if (report.sizes.known())
     line("within nodes: single copies by the kernel " + size_text(report.sizes.kernel_from) + ", by XPMEM " +
          size_text(report.sizes.mapped_from));
@@ -95,7 +99,8 @@ json node_report_json(const NodeReport& report, const std::string& shared) {
                   {{"at_once", report.at_once},
                    {"directly", report.directly},
                    {"by_kernel", report.by_kernel},
-                   {"in_stages", report.in_stages}}},
+                   {"in_stages", report.in_stages},
+                   {"on_devices", report.on_devices}}},
                  {"large_calls",
                   {{"shared", report.buffers.shared_calls},
                    {"private", report.buffers.private_calls},

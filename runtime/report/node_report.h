@@ -14,7 +14,8 @@
 namespace plait::runtime {
 
 struct NodeReport {
-  std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0;  // shared-memory collectives, over all ranks
+  // Shared-memory collectives, over all ranks.
+  std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0, on_devices = 0;
   BufferCounts buffers;                   // collectives, as the first rank of each communicator counted them
   std::uint64_t shared_heap_peak = 0;     // bytes, of the rank that has most
   std::map<int, std::uint64_t> segments;  // most bytes at a time, by node

@@ -109,10 +109,12 @@ Status SetUp::meet_all(Entry mine) {
   if (short_) listen_early(mine.listener);
   std::vector<Entry> entries;
   if (Status status = gather_entries(mine, entries); !status.ok()) return status;
+  all_devices_ = true;
   for (const Entry& entry : entries) {
     locations_.push_back(entry.location);
     same_settings_ &= entry.fingerprint == mine.fingerprint;
     devices_ |= entry.devices != 0;
+    all_devices_ &= entry.devices != 0;
     affordable_ &= entry.mapped_bytes < most_mapped_bytes;
     known_network_ = agreed_rates(known_network_, entry.network);
   }
@@ -205,6 +207,8 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
   if (request_.channels.empty())
     team->trials.start(shape_text(team->planner.hierarchy(), siblings_), std::move(known_));
   team->short_calls_only = short_;
+  if (all_devices_ && !short_ && uses(ChannelKind::shm) && team->planner.hierarchy().nodes() == 1)
+    team->device_calls.allow(job().config.device_direct_from);
   if (short_) team->schedules.take_only_short_calls();
   if (rails_) team->network_seconds_per_byte = rails_->seconds_per_byte();
   if (job().tracing) team->trace = trace_ != nullptr ? std::move(trace_) : make_trace();

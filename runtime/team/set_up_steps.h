@@ -157,6 +157,7 @@ class SetUp {
   std::unique_ptr<Team> before_;              // what this set-up replaces; nullptr: nothing, or no longer
   bool replaces_ = false;                     // it replaces something
   bool devices_ = false;                      // some rank has a device's driver in its process
+  bool all_devices_ = false;                  // each has; not known where the ranks met by node
   bool met_ = false;                          // all ranks have come
   bool short_;                                // only what short calls need
   std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces

@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "plan/choose/planner.h"
 #include "runtime/device/call_memory.h"
+#include "runtime/device/device_calls.h"
 #include "runtime/layer.h"
 #include "runtime/oob/failure_notice.h"
 #include "runtime/oob/oob.h"
@@ -84,6 +85,7 @@ struct Team {
   Trials trials;
   ScheduleCache schedules;
   CallMemory memory;
+  DeviceCalls device_calls;
   HostSizes host_sizes;                        // which calls are the host's
   SlotSize to_all, from_root;                  // of alltoallv and alltoallw, and of scatterv
   std::unique_ptr<Neighborhood> neighborhood;  // nullptr: it has no topology, or none that fits together

@@ -68,6 +68,7 @@ TEST(Config, ReadsEachKnob) {
                                     "PLAIT_SHARED_HEAP_BYTES=2G",
                                     "PLAIT_SINGLE_COPY=cma",
                                     "PLAIT_SINGLE_COPY_THRESHOLD=16K",
+                                    "PLAIT_DEVICE_DIRECT=32K",
                                     "PLAIT_SEGMENT_BYTES=64MiB",
                                     "PLAIT_CHUNK_BYTES=4096",
                                     "PLAIT_SETUP_CALLS=0",
@@ -91,6 +92,7 @@ TEST(Config, ReadsEachKnob) {
   EXPECT_EQ(config.shared_heap_bytes, std::size_t{2} << 30);
   EXPECT_EQ(config.single_copy, "cma");
   EXPECT_EQ(config.single_copy_threshold, 16384u);
+  EXPECT_EQ(config.device_direct_from, 32768u);
   EXPECT_EQ(config.segment_bytes, 64u << 20);
   EXPECT_EQ(config.chunk_bytes, 4096u);
   EXPECT_EQ(config.setup_calls, 0);
@@ -215,6 +217,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
                                      "PLAIT_SINGLE_COPY=knem",
                                      "PLAIT_SINGLE_COPY=CMA",
                                      "PLAIT_SINGLE_COPY_THRESHOLD=big",
+                                     "PLAIT_DEVICE_DIRECT=always",
                                      "PLAIT_SEGMENT_BYTES=-1",
                                      "PLAIT_CHUNK_BYTES=1.5K",
                                      "PLAIT_PROGRESS_THREADS=0",

@@ -1,7 +1,9 @@
 // How fast collectives on a device are, beside what its copy engines allow. See README.md.
 //
 // The bound of a call: all bytes that it must bring from the devices and take to them, over the rate at which all ranks
-// together copy so many bytes in that direction when they do nothing else; the slower direction counts.
+// together copy so many bytes in that direction when they do nothing else; the slower direction counts. And the bound
+// of one that needs no copies, where all ranks share a device: all bytes that it must read there and write, over the
+// rate at which all ranks together copy within it.
 #include <mpi.h>
 
 #include <algorithm>
@@ -76,7 +78,7 @@ double median_of(double seconds, Call&& call) {
 
 // Bytes a second, of all ranks together; both directions by themselves.
 struct Engines {
-  double from_device = 0, to_device = 0;
+  double from_device = 0, to_device = 0, within = 0;
 };
 
 Engines measure_engines() {
@@ -85,7 +87,9 @@ Engines measure_engines() {
   const auto rate = [&](void* to, const void* from) {
     return static_cast<double>(engine_bytes) * ranks / median_of(0.5, [&] { cuda.copy(to, from, engine_bytes); });
   };
-  const Engines engines{rate(here, there), rate(there, here)};
+  void* beside = cuda.allocate(engine_bytes);
+  const Engines engines{rate(here, there), rate(there, here), rate(beside, there)};
+  cuda.release(beside);
   cuda.release(there);
   cuda.release_pinned(here);
   return engines;
@@ -94,12 +98,13 @@ Engines measure_engines() {
 struct Row {
   const char* collective;
   std::size_t bytes;
-  double seconds, bound;
+  double seconds, bound, bound_within;
 };
 
-// How often a call's bytes cross in each direction, over all ranks.
+// How often a call's bytes cross in each direction, over all ranks; and how often they are copied where none do, each
+// byte that is only read or written counted as half.
 struct Load {
-  double from_device, to_device;
+  double from_device, to_device, within;
 };
 
 class Table {
@@ -112,29 +117,34 @@ class Table {
     const auto size = static_cast<double>(bytes);
     const double bound =
         std::max(size * load.from_device / engines_.from_device, size * load.to_device / engines_.to_device);
-    rows_.push_back({collective, bytes, seconds, bound});
+    const double bound_within = size * load.within / engines_.within;
+    rows_.push_back({collective, bytes, seconds, bound, bound_within});
     if (rank == 0) {
-      std::printf("%-12s %12zu B %12.1f us %8.0f %%\n", collective, bytes, seconds * 1e6, 100 * bound / seconds);
+      std::printf("%-12s %12zu B %12.1f us %8.0f %% %8.0f %%\n", collective, bytes, seconds * 1e6,
+                  100 * bound / seconds, 100 * bound_within / seconds);
       std::fflush(stdout);
     }
   }
 
   void head() const {
     if (rank != 0) return;
-    std::printf("%d ranks; copy engines, all ranks together: %.2f GB/s from the device, %.2f GB/s to it\n", ranks,
-                engines_.from_device / 1e9, engines_.to_device / 1e9);
-    std::printf("%-12s %14s %15s %10s\n", "collective", "bytes", "time", "of bound");
+    std::printf("%d ranks; all ranks together copy %.2f GB/s from the device, %.2f GB/s to it, %.2f GB/s within it\n",
+                ranks, engines_.from_device / 1e9, engines_.to_device / 1e9, engines_.within / 1e9);
+    std::printf("%-12s %14s %15s %10s %10s\n", "collective", "bytes", "time", "of bound", "within");
   }
 
   bool write() const {
     if (options_.json == nullptr || rank != 0) return true;
     std::FILE* file = std::fopen(options_.json, "we");
     if (file == nullptr) return false;
-    std::fprintf(file, "{\"ranks\": %d, \"from_device\": %.4g, \"to_device\": %.4g, \"rows\": [", ranks,
-                 engines_.from_device, engines_.to_device);
+    std::fprintf(file, "{\"ranks\": %d, \"from_device\": %.4g, \"to_device\": %.4g, \"within\": %.4g, \"rows\": [",
+                 ranks, engines_.from_device, engines_.to_device, engines_.within);
     for (std::size_t i = 0; i < rows_.size(); ++i)
-      std::fprintf(file, "%s\n  {\"collective\": \"%s\", \"bytes\": %zu, \"seconds\": %.4g, \"bound\": %.4g}",
-                   i == 0 ? "" : ",", rows_[i].collective, rows_[i].bytes, rows_[i].seconds, rows_[i].bound);
+      std::fprintf(file,
+                   "%s\n  {\"collective\": \"%s\", \"bytes\": %zu, \"seconds\": %.4g, \"bound\": %.4g, "
+                   "\"bound_within\": %.4g}",
+                   i == 0 ? "" : ",", rows_[i].collective, rows_[i].bytes, rows_[i].seconds, rows_[i].bound,
+                   rows_[i].bound_within);
     std::fprintf(file, "\n]}\n");
     return std::fclose(file) == 0;
   }
@@ -151,15 +161,15 @@ void measure(Table& table, std::size_t bytes) {
   const double all = ranks;
   const int floats = static_cast<int>(bytes / sizeof(float));
   const int part = static_cast<int>(bytes / sizeof(float) / static_cast<std::size_t>(ranks));
-  table.add("allreduce", bytes, {all, all},
+  table.add("allreduce", bytes, {all, all, all},
             [&] { MPI_Allreduce(send, receive, floats, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
-  table.add("bcast", bytes, {1, all - 1}, [&] { MPI_Bcast(send, floats, MPI_FLOAT, 0, MPI_COMM_WORLD); });
-  table.add("reduce", bytes, {all, 1},
+  table.add("bcast", bytes, {1, all - 1, all - 1}, [&] { MPI_Bcast(send, floats, MPI_FLOAT, 0, MPI_COMM_WORLD); });
+  table.add("reduce", bytes, {all, 1, (all + 1) / 2},
             [&] { MPI_Reduce(send, receive, floats, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); });
   if (part > 0) {
-    table.add("allgather", bytes, {1, all},
+    table.add("allgather", bytes, {1, all, all},
               [&] { MPI_Allgather(send, part, MPI_FLOAT, receive, part, MPI_FLOAT, MPI_COMM_WORLD); });
-    table.add("alltoall", bytes, {all, all},
+    table.add("alltoall", bytes, {all, all, all},
               [&] { MPI_Alltoall(send, part, MPI_FLOAT, receive, part, MPI_FLOAT, MPI_COMM_WORLD); });
   }
   cuda.release(send);
@@ -175,7 +185,8 @@ int run(int argc, char** argv) {
   }
   Table table(options);
   table.head();
-  for (std::size_t bytes = options.least; bytes <= options.most; bytes = bytes == 8 ? 4096 : bytes * 4) measure(table, bytes);
+  for (std::size_t bytes = options.least; bytes <= options.most; bytes = bytes == 8 ? 4096 : bytes * 4)
+    measure(table, bytes);
   if (!table.write()) return 1;
   if (rank == 0) std::printf("device_rates: done\n");
   return 0;

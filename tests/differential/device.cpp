@@ -48,6 +48,12 @@ bool load_device(const char* file) {
   return true;
 }
 
+namespace {
+std::size_t host_one_in = 2;
+}
+void set_host_buffers(std::size_t one_in) { host_one_in = one_in; }
+std::size_t host_buffers_one_in() { return host_one_in; }
+
 bool device_loaded() { return driver.allocate != nullptr; }
 
 DeviceCopy::DeviceCopy(std::span<std::byte> buffer) : buffer_(buffer) {

@@ -10,6 +10,10 @@ namespace plait::test {
 bool load_device(const char* driver);
 bool device_loaded();
 
+// Of so many buffers one is not in the device's memory.
+void set_host_buffers(std::size_t one_in);
+std::size_t host_buffers_one_in();
+
 // What stands in a buffer, in memory of the device.
 class DeviceCopy {
  public:

@@ -368,6 +368,7 @@ int run(const Options& options) {
     return 3;
   }
   enable_plait(false);
+  if (options.mostly_device) set_host_buffers(16);
   if (!options.device.empty() && !load_device(options.device.c_str())) {
     std::fprintf(stderr, "differential: %s cannot be used\n", options.device.c_str());
     return 3;

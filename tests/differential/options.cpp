@@ -31,6 +31,7 @@ constexpr const char* usage =
     "  --threads N           that make Plait's calls, each on communicators of its own (1)\n"
     "  --memory heap|mpi|either   where buffers come from (heap): mpi is MPI_Alloc_mem\n"
     "  --device FILE         that driver's memory for some buffers of Plait's calls\n"
+    "  --mostly-device       for most of them: then all of a call's may be there\n"
     "  --form blocking|nonblocking|persistent|blocking-or-not|any   of Plait's calls (blocking)\n"
     "  --no-extras           leave out what is not a case\n"
     "  --reference           compare the host with itself, to test the test\n";
@@ -84,6 +85,7 @@ bool set_flag(Options& options, std::string_view option) {
   if (option == "--expect-known-host") return (options.expected = Expected::host) == Expected::host;
   if (option == "--reference") return options.reference = true;
   if (option == "--no-extras") return !(options.extras = false);
+  if (option == "--mostly-device") return options.mostly_device = true;
   return false;
 }
 

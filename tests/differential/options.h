@@ -33,7 +33,8 @@ struct Options {
   int threads = 1;                             // that make Plait's calls, each on communicators of its own
   std::vector<Form> forms = {Form::blocking};  // of Plait's calls
   Origin memory = Origin::heap;
-  std::string device;  // a driver, in whose memory some buffers of Plait's calls are; empty: none
+  std::string device;          // a driver, in whose memory some buffers of Plait's calls are; empty: none
+  bool mostly_device = false;  // nearly all of them
   bool extras = true;
 };
 

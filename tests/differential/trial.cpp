@@ -354,8 +354,9 @@ int Trial::call(Memory* memory, MPI_Op op, Form form, bool profiling_name) {
 // What the host takes has to be the processor's: it knows no other memory.
 void Trial::move_to_device() {
   if (!device_loaded() || !must_be_accelerated()) return;
-  if (input_ != nullptr && own_.one_in(2)) device_input_.emplace(input_->all());
-  if (result_ != nullptr && own_.one_in(2)) device_result_.emplace(result_->all());
+  const std::size_t rare = host_buffers_one_in();
+  if (input_ != nullptr && !own_.one_in(rare)) device_input_.emplace(input_->all());
+  if (result_ != nullptr && !own_.one_in(rare)) device_result_.emplace(result_->all());
 }
 
 void Trial::bring_back() {

@@ -160,6 +160,7 @@ CUresult cuGetErrorName(CUresult result, const char** name) {
 long fake_cuda_questions() { return driver().questions; }
 long fake_cuda_copies() { return driver().copies; }
 long fake_cuda_kernels() { return driver().kernels; }
+long fake_cuda_mapped() { return driver().mapped; }
 void fake_cuda_fail(const char* function, long calls, CUresult result) {
   const std::scoped_lock lock(driver().guard);
   driver().failures[function] = {calls, result};

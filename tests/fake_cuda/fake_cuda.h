@@ -104,7 +104,8 @@ CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, std::size_t bytes);
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image);
 CUresult cuModuleUnload(CUmodule module);
-// plait_pack and plait_unpack; and fake_add(int* numbers, unsigned count, int term), for tests.
+// plait_pack and plait_unpack, plait_reduce_... and plait_move; and fake_add(int* numbers, unsigned count, int term),
+// for tests.
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters,
@@ -117,6 +118,8 @@ void* fake_cuda_data(const void* device_address);
 long fake_cuda_questions(void);
 long fake_cuda_copies(void);
 long fake_cuda_kernels(void);
+// Other processes' allocations that are mapped now.
+long fake_cuda_mapped(void);
 // The copy after so many more fails, and all that follow; negative: none does.
 void fake_cuda_fail_after(long copies);
 // The call of that function after so many more fails with that result, and all that follow; negative: none does.

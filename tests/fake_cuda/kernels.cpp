@@ -1,14 +1,25 @@
 // Kernels by name, as functions of the host.
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "tests/fake_cuda/state.h"
 
 namespace fake {
 namespace {
 
-std::array<CUfunc_st, 3> functions{{{CUfunc_st::Kind::pack}, {CUfunc_st::Kind::unpack}, {CUfunc_st::Kind::add}}};
+// In the order of their types: Combining, below.
+constexpr std::array<std::string_view, 12> types{"i8",  "i16", "i32", "i64",  "u8",  "u16",
+                                                 "u32", "u64", "f16", "bf16", "f32", "f64"};
+
+std::array<CUfunc_st, 4> functions{
+    {{CUfunc_st::Kind::pack}, {CUfunc_st::Kind::unpack}, {CUfunc_st::Kind::add}, {CUfunc_st::Kind::move}}};
+std::array<CUfunc_st, types.size()> reductions;
 
 template <class T>
 T parameter(void** parameters, int index) {
@@ -73,6 +84,159 @@ CUresult start_packing(const Packing& packing, CUstream stream) {
   return success;
 }
 
+// ---- Collectives, as tl/cuda/collectives.cuh has them ----
+
+constexpr unsigned most_parties = 32;
+constexpr unsigned vector_bytes = 16;
+
+struct ReduceCall {
+  CUdeviceptr sources[most_parties], results[most_parties];
+  unsigned source_count, result_count;
+  unsigned op, unused;
+  unsigned long long numbers, head;
+};
+
+struct MoveCall {
+  CUdeviceptr to[most_parties], from[most_parties];
+  unsigned long long bytes[most_parties], heads[most_parties];
+  unsigned count;
+};
+
+enum Operator : unsigned { op_max, op_min, op_sum, op_prod, op_land, op_band, op_lor, op_bor, op_lxor, op_bxor };
+
+// Half precision by its definition, bit by bit: another way than Plait's.
+struct Half {
+  std::uint16_t bits;
+  double value() const {
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+    if (exponent == 31) return fraction == 0 ? sign * INFINITY : NAN;
+    return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25));
+  }
+  static Half rounded(double value) {
+    const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    const double magnitude = std::fabs(value);
+    if (std::isnan(value)) return {static_cast<std::uint16_t>(sign | 0x7e00)};
+    if (magnitude >= 65520) return {static_cast<std::uint16_t>(sign | 0x7c00)};
+    const int exponent = magnitude == 0 ? -14 : std::max(std::ilogb(magnitude), -14);
+    const auto units = static_cast<long>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));  // ties to even
+    return {static_cast<std::uint16_t>(sign | (units + (static_cast<long>(exponent + 14) << 10)))};
+  }
+};
+// The upper half of a float; what is added or multiplied in double is exact but for the one rounding.
+struct Bfloat {
+  std::uint16_t bits;
+  double value() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  static Bfloat rounded(double value) {
+    const auto whole = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    if (std::isnan(value)) return {static_cast<std::uint16_t>(whole >> 16 | 0x40)};
+    return {static_cast<std::uint16_t>((whole + 0x7fff + (whole >> 16 & 1)) >> 16)};
+  }
+};
+
+template <class T>
+T combined(unsigned op, T left, T right) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>) {
+    const double a = left.value(), b = right.value();
+    switch (op) {
+      case op_sum:
+        return T::rounded(a + b);
+      case op_prod:
+        return T::rounded(a * b);
+      case op_max:
+        return a > b ? left : right;
+      default:
+        return a < b ? left : right;
+    }
+  } else {
+    switch (op) {
+      case op_sum:
+        return static_cast<T>(left + right);
+      case op_prod:
+        return static_cast<T>(left * right);
+      case op_max:
+        return left > right ? left : right;
+      case op_min:
+        return left < right ? left : right;
+      case op_land:
+        return static_cast<T>(left != 0 && right != 0);
+      case op_lor:
+        return static_cast<T>(left != 0 || right != 0);
+      case op_lxor:
+        return static_cast<T>((left != 0) != (right != 0));
+      default:
+        break;
+    }
+    if constexpr (std::is_integral_v<T>) {
+      if (op == op_band) return static_cast<T>(left & right);
+      if (op == op_bor) return static_cast<T>(left | right);
+      if (op == op_bxor) return static_cast<T>(left ^ right);
+    }
+    return left;
+  }
+}
+
+// A device reaches no memory that it does not know, and takes numbers only where they are aligned.
+bool is_reached(CUdeviceptr address, unsigned long long bytes, unsigned long long unit) {
+  const auto* found = find(address);
+  return found != nullptr && address - found->first + bytes <= found->second.bytes && address % unit == 0;
+}
+
+template <class T>
+CUresult reduce_numbers(const ReduceCall& call) {
+  const unsigned long long bytes = call.numbers * sizeof(T), head = call.head * sizeof(T);
+  const auto wrong = [&](CUdeviceptr address) {
+    return !is_reached(address, bytes, sizeof(T)) || (call.head < call.numbers && (address + head) % vector_bytes != 0);
+  };
+  if (std::any_of(call.sources, call.sources + call.source_count, wrong) ||
+      std::any_of(call.results, call.results + call.result_count, wrong))
+    return illegal_address;
+  for (unsigned long long at = 0; at < bytes; at += sizeof(T)) {
+    const auto number = [&](CUdeviceptr address) {
+      T value;
+      std::memcpy(&value, reach(address) + at, sizeof value);
+      return value;
+    };
+    T sum = number(call.sources[0]);
+    for (unsigned source = 1; source < call.source_count; ++source)
+      sum = combined(call.op, sum, number(call.sources[source]));
+    for (unsigned result = 0; result < call.result_count; ++result)
+      std::memcpy(reach(call.results[result]) + at, &sum, sizeof sum);
+  }
+  return count("execution");
+}
+
+using Combining = CUresult (*)(const ReduceCall&);
+constexpr std::array<Combining, types.size()> combining{
+    reduce_numbers<std::int8_t>,   reduce_numbers<std::int16_t>,  reduce_numbers<std::int32_t>,
+    reduce_numbers<std::int64_t>,  reduce_numbers<std::uint8_t>,  reduce_numbers<std::uint16_t>,
+    reduce_numbers<std::uint32_t>, reduce_numbers<std::uint64_t>, reduce_numbers<Half>,
+    reduce_numbers<Bfloat>,        reduce_numbers<float>,         reduce_numbers<double>};
+
+CUresult start_reducing(int type, void** parameters, CUstream stream) {
+  give(stream, Engine::none, 0,
+       [type, call = parameter<ReduceCall>(parameters, 0)] { return combining[static_cast<std::size_t>(type)](call); });
+  return success;
+}
+
+CUresult move_all(const MoveCall& call) {
+  for (unsigned i = 0; i < call.count; ++i) {
+    if (!is_reached(call.to[i], call.bytes[i], 1) || !is_reached(call.from[i], call.bytes[i], 1))
+      return illegal_address;
+    const bool vectors = call.heads[i] < call.bytes[i];
+    if (vectors &&
+        ((call.to[i] + call.heads[i]) % vector_bytes != 0 || (call.from[i] + call.heads[i]) % vector_bytes != 0))
+      return illegal_address;
+    std::memcpy(reach(call.to[i]), reach(call.from[i]), call.bytes[i]);
+  }
+  return count("execution");
+}
+
+CUresult start_moving(void** parameters, CUstream stream) {
+  give(stream, Engine::none, 0, [call = parameter<MoveCall>(parameters, 0)] { return move_all(call); });
+  return success;
+}
+
 CUresult start_adding(void** parameters, CUstream stream) {
   const auto numbers = parameter<CUdeviceptr>(parameters, 0);
   const auto length = parameter<unsigned>(parameters, 1);
@@ -102,10 +266,17 @@ CUresult cuModuleLoadData(CUmodule* module, const void*) {
 CUresult cuModuleUnload(CUmodule) { return success; }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
-  constexpr std::array<std::string_view, 3> names{"plait_pack", "plait_unpack", "fake_add"};
+  constexpr std::array<std::string_view, 4> names{"plait_pack", "plait_unpack", "fake_add", "plait_move"};
+  constexpr std::string_view reduction = "plait_reduce_";
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) {
       *function = &functions[i];
+      return success;
+    }
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (std::string_view(name).starts_with(reduction) && types[i] == name + reduction.size()) {
+      reductions[i] = {CUfunc_st::Kind::reduce, static_cast<int>(i)};
+      *function = &reductions[i];
       return success;
     }
   return not_found;
@@ -118,6 +289,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsig
   ++driver().kernels;
   stream = stream_of(stream);
   if (function->kind == CUfunc_st::Kind::add) return start_adding(parameters, stream);
+  if (function->kind == CUfunc_st::Kind::reduce) return start_reducing(function->number, parameters, stream);
+  if (function->kind == CUfunc_st::Kind::move) return start_moving(parameters, stream);
   return start_packing(packing(parameters, function->kind == CUfunc_st::Kind::pack), stream);
 }
 

@@ -241,10 +241,16 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", content.process, content.file);
   const int file = open(path, O_RDWR | O_CLOEXEC);
-  return file < 0 ? invalid_handle : map_twice(file, content.bytes, 0, nullptr, address);
+  if (file < 0) return invalid_handle;
+  ++driver().mapped;
+  return map_twice(file, content.bytes, 0, nullptr, address);
 }
 
-CUresult cuIpcCloseMemHandle(CUdeviceptr address) { return cuMemFree_v2(address); }
+CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  const std::scoped_lock lock(driver().guard);
+  --driver().mapped;
+  return cuMemFree_v2(address);
+}
 
 CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const void*, int) {
   *bytes = granule_bytes;

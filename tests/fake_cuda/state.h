@@ -73,7 +73,8 @@ struct CUevent_st {
   std::int64_t end_ns = 0;
 };
 struct CUfunc_st {
-  enum class Kind { pack, unpack, add } kind;
+  enum class Kind { pack, unpack, add, reduce, move } kind;
+  int number = 0;  // of a reduction: its type, as in the list of its names
 };
 
 namespace fake {
@@ -89,7 +90,7 @@ struct Driver {
   std::recursive_mutex guard;
   std::map<std::uintptr_t, Block> blocks;
   bool initialised = false;
-  long questions = 0, copies = 0, kernels = 0;
+  long questions = 0, copies = 0, kernels = 0, mapped = 0;
   std::map<std::string, Failure, std::less<>> failures;
   Settings settings;
   std::size_t pinned = 0, device = 0;

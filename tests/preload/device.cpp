@@ -2,12 +2,16 @@
 // both kinds, resharding, allreduces in groups, and a driver that fails. The driver is the tests' own, linked: device
 // memory that the processor touches ends the process.
 //
-//   device [groups]
+//   device [groups | direct | killed]
 // groups: the allreduces of an overlap plan's step (PLAIT_OVERLAP), which the report is to show in groups.
+// direct: collectives between the devices of the ranks (PLAIT_DEVICE_DIRECT), which map each other's memory.
+// killed: such collectives one after the other, in the midst of which rank 1 is killed.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -167,12 +171,12 @@ constexpr Failure failures[] = {{"cuMemcpyAsync", 0, 700, "CUDA_ERROR_ILLEGAL_AD
                                 {"cuEventRecord", 2, 2, "CUDA_ERROR_OUT_OF_MEMORY"},
                                 {"cuStreamWaitEvent", 0, 2, "CUDA_ERROR_OUT_OF_MEMORY"}};
 
-void test_failure(bool posted, const Failure& failure) {
+void test_failure(bool posted, const Failure& failure, bool all_on_device = false) {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // which Open MPI asks about generalized requests
-  Numbers numbers(100'000, rank == 1);
+  Numbers numbers(100'000, all_on_device || rank == 1);
   const auto sum = [&] {
     if (!posted) return MPI_Allreduce(MPI_IN_PLACE, numbers.address(), 100'000, MPI_INT, MPI_SUM, comm);
     MPI_Request request = MPI_REQUEST_NULL;
@@ -194,6 +198,147 @@ void test_failure(bool posted, const Failure& failure) {
   MPI_Comm_free(&comm);
 }
 
+// ---- Between devices ----
+
+// Of any ranks of a communicator: a sum of numbers on the device, in place or not, and whether all is right.
+void check_sum(MPI_Comm comm, int count, bool in_place, bool on_device, const char* what) {
+  int self = 0, members = 0;
+  MPI_Comm_rank(comm, &self);
+  MPI_Comm_size(comm, &members);
+  const auto length = static_cast<std::size_t>(count);
+  Numbers given(length, on_device), got(length, on_device);
+  given.fill(self);
+  got.fill(self);
+  MPI_Allreduce(in_place ? MPI_IN_PLACE : given.address(), got.address(), count, MPI_INT, MPI_SUM, comm);
+  bool right = true;
+  for (int i = 0; i < count; ++i) right &= got.data()[i] == members * i + members * (members - 1) / 2;
+  check(right, what);
+}
+
+void expect_between_devices(bool expected, long kernels_before, const char* what) {
+  check((fake_cuda_kernels() > kernels_before) == expected, std::string("whether a kernel ran: ") + what);
+}
+
+// What is mapped belongs to a communicator, and goes with it.
+void test_two_communicators() {
+  const long before = fake_cuda_mapped();
+  MPI_Comm comms[2];
+  for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (int round = 0; round < 3; ++round)
+    for (const MPI_Comm comm : comms) {
+      const long kernels = fake_cuda_kernels();
+      check_sum(comm, 30'000, round == 1, true, "a sum on one of two communicators");
+      expect_between_devices(true, kernels, "all data on devices");
+    }
+  check(fake_cuda_mapped() > before, "memory of other ranks that is mapped");
+  check(fake_cuda_mapped() - before <= 2 * 4 * (ranks - 1), "no more of it than two calls' buffers");
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+  check(fake_cuda_mapped() <= before, "nothing mapped of a communicator that is freed");
+}
+
+// Each rank passes what it has: the sum is right, wherever it is made.
+void test_mixed_kinds() {
+  for (int round = 0; round < 12; ++round) {
+    const bool here = rank != round % ranks || round % 4 == 3;
+    check_sum(MPI_COMM_WORLD, 30'000, round % 2 == 0, here, "a sum of memory of both kinds");
+  }
+}
+
+// Ranks whose driver maps nothing of others, or hands on nothing, take the other way for good, or this once.
+void test_refused(const char* function, bool for_good) {
+  constexpr int not_supported = 801;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  if (rank == 1) fake_cuda_fail(function, 0, not_supported);
+  check_sum(comm, 40'000, false, true, "a sum where one rank's driver refuses");
+  if (rank == 1) fake_cuda_fail(function, -1, not_supported);
+  const long kernels = fake_cuda_kernels();
+  check_sum(comm, 40'000, false, true, "a sum after one rank's driver has refused");
+  expect_between_devices(!for_good, kernels, function);
+  MPI_Comm_free(&comm);
+}
+
+// Types and operators, each by a kernel of its own, beside what the processor makes of them.
+template <class T>
+void check_operator(MPI_Datatype type, MPI_Op op, const char* what) {
+  constexpr int count = 20'011;
+  const auto bytes = count * sizeof(T);
+  CUdeviceptr device = 0;
+  check(cuMemAlloc_v2(&device, bytes) == 0, "an allocation of device memory");
+  auto* there = reinterpret_cast<T*>(fake_cuda_data(reinterpret_cast<void*>(device)));
+  std::vector<T> here(count);
+  for (int i = 0; i < count; ++i) here[static_cast<std::size_t>(i)] = there[i] = static_cast<T>((i * 7 + rank * 3) % 5);
+  MPI_Allreduce(MPI_IN_PLACE, reinterpret_cast<void*>(device), count, type, op, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, here.data(), count, type, op, MPI_COMM_SELF);  // changes nothing
+  std::vector<T> all(static_cast<std::size_t>(ranks) * count), expected(here);
+  MPI_Allgather(here.data(), count, type, all.data(), count, type, MPI_COMM_WORLD);
+  expected.assign(all.begin(), all.begin() + count);
+  for (int of = 1; of < ranks; ++of)
+    MPI_Reduce_local(all.data() + static_cast<std::size_t>(of) * count, expected.data(), count, type, op);
+  check(std::equal(expected.begin(), expected.end(), there), what);
+  cuMemFree_v2(device);
+}
+
+void test_operators() {
+  const MPI_Op of_all[] = {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN};
+  const MPI_Op of_integers[] = {MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
+  for (const MPI_Op op : of_all) {
+    check_operator<float>(MPI_FLOAT, op, "floats");
+    check_operator<double>(MPI_DOUBLE, op, "doubles");
+  }
+  const auto integers = [&](const auto& ops) {
+    for (const MPI_Op op : ops) {
+      check_operator<std::int8_t>(MPI_INT8_T, op, "i8");
+      check_operator<std::uint16_t>(MPI_UINT16_T, op, "u16");
+      check_operator<std::int32_t>(MPI_INT32_T, op, "i32");
+      check_operator<std::uint64_t>(MPI_UINT64_T, op, "u64");
+    }
+  };
+  integers(of_all);
+  integers(of_integers);
+}
+
+// Blocks that come and go: none is kept mapped for long, and none is taken for another.
+void test_freed() {
+  const long before = fake_cuda_mapped();
+  for (int round = 0; round < 20; ++round)
+    check_sum(MPI_COMM_WORLD, 20'000 + 997 * round, false, true, "a sum of new memory");
+  check(fake_cuda_mapped() - before <= 4 * (ranks - 1), "what was freed is not mapped any more");
+}
+
+// As test_failure(), of calls between devices.
+constexpr Failure direct_failures[] = {{"cuLaunchKernel", 0, 700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                       {"execution", 1, 700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                       {"cuEventRecord", 1, 2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                       {"cuEventQuery", 1, 700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+
+void test_direct() {
+  test_two_communicators();
+  test_operators();
+  test_mixed_kinds();
+  test_freed();
+  test_refused("cuIpcOpenMemHandle_v2", true);
+  test_refused("cuIpcGetMemHandle", false);
+  test_late_kernel();
+  for (const Failure& failure : direct_failures)
+    for (const bool posted : {false, true}) test_failure(posted, failure, true);
+}
+
+// For half a minute, if nobody ends the job. A process of rank 1's kills it after a second.
+void run_until_killed() {
+  constexpr double longest_s = 30;
+  if (rank == 1 && fork() == 0) {
+    for (const int descriptor : {0, 1, 2}) close(descriptor);  // for which the launcher would wait
+    sleep(1);
+    kill(getppid(), SIGKILL);
+    _exit(0);
+  }
+  const long kernels = fake_cuda_kernels();
+  const double end = MPI_Wtime() + longest_s;
+  while (MPI_Wtime() < end) check_sum(MPI_COMM_WORLD, 200'000, true, true, "a sum");
+  expect_between_devices(true, kernels, "all data on devices");
+}
+
 void start_device() {
   CUcontext context = nullptr;
   check(cuInit(0) == 0 && cuDevicePrimaryCtxRetain(&context, 0) == 0 && cuCtxSetCurrent(context) == 0, "the driver");
@@ -209,6 +354,10 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (argc > 1 && std::string(argv[1]) == "groups") {
     test_groups();
+  } else if (argc > 1 && std::string(argv[1]) == "direct") {
+    test_direct();
+  } else if (argc > 1 && std::string(argv[1]) == "killed") {
+    run_until_killed();
   } else {
     test_both_kinds(true);
     test_both_kinds(false);

@@ -37,7 +37,7 @@ TEST(SingleCopy, XpmemHasToBeatBoth) {
 }
 
 TEST(NodeReport, AddsUpByNode) {
-  const nlohmann::json facts = {{"ways", {1, 2, 3, 4}},
+  const nlohmann::json facts = {{"ways", {1, 2, 3, 4, 5}},
                                 {"buffers", {0, 5, 0, 5 << 20}},
                                 {"shared_heap", 1 << 20},
                                 {"segments", {3 << 20, 2 << 20}},
@@ -49,7 +49,8 @@ TEST(NodeReport, AddsUpByNode) {
   std::string text;
   for (const std::string& line : node_report_lines(report, "mpi")) text += line + "\n";
   EXPECT_NE(text.find("shared segments of at most 6 MiB on a node, the largest 2 MiB"), std::string::npos) << text;
-  EXPECT_NE(text.find("at once 3, directly 6, by the kernel 9, in stages 12"), std::string::npos) << text;
+  EXPECT_NE(text.find("at once 3, directly 6, by the kernel 9, in stages 12, between devices 15"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("by the kernel from 32 KiB, by XPMEM never"), std::string::npos) << text;
   EXPECT_NE(text.find("PLAIT_SHARED=malloc would"), std::string::npos) << text;
   const nlohmann::json object = node_report_json(report, "mpi");

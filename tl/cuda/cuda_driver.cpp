@@ -2,10 +2,13 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tl/cuda/cuda_kernels.h"
@@ -101,6 +104,52 @@ class CudaDriver final : public DeviceDriver {
       return Cuda::success;
     });
     return usable;
+  }
+
+  bool reduces(const DeviceMemory& memory, Op op, Element element) const override {
+    const CudaReduced reduced = cuda_reduced(op, element);
+    bool usable = false;
+    if (reduced.kernel == CudaReduced::none) return false;
+    CudaContext(cuda_, memory.context).then([&] {
+      usable = kernels_in(cuda_, memory.context).reduce[reduced.kernel] != nullptr;
+      return Cuda::success;
+    });
+    return usable;
+  }
+
+  // By its place on the bus: processes number the devices that they may see.
+  std::uint64_t device_number(const DeviceMemory& memory) const override {
+    std::array<char, 32> name{};
+    if (memory.device < 0 ||
+        cuda_.bus_name(name.data(), static_cast<int>(name.size()) - 1, memory.device) != Cuda::success)
+      return 0;
+    return std::hash<std::string_view>()(name.data()) | 1;
+  }
+
+  Result<DeviceHandle> share(const DeviceMemory& memory) const override {
+    static_assert(sizeof(Cuda::IpcHandle) == sizeof(DeviceHandle));
+    if (cuda_.get_handle == nullptr || memory.bytes == 0)
+      return {Code::unsupported, "the CUDA driver hands on no memory"};
+    Cuda::IpcHandle handle{};
+    const Cuda::Outcome outcome =
+        CudaContext(cuda_, memory.context).then([&] { return cuda_.get_handle(&handle, memory.begin); }).outcome();
+    if (outcome != Cuda::success) return cuda_.failure("hand on an allocation", outcome);
+    return std::bit_cast<DeviceHandle>(handle);
+  }
+
+  Result<std::byte*> map(const DeviceHandle& handle, const DeviceMemory& near) const override {
+    constexpr unsigned peer_access_when_needed = 1;  // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+    if (cuda_.get_handle == nullptr) return {Code::unsupported, "the CUDA driver maps no memory of others"};
+    Cuda::Address mapped = 0;
+    const auto given = std::bit_cast<Cuda::IpcHandle>(handle);
+    const Cuda::Outcome outcome = CudaContext(cuda_, near.context)
+                                      .then([&] { return cuda_.open_handle(&mapped, given, peer_access_when_needed); })
+                                      .outcome();
+    if (outcome != Cuda::success) return cuda_.failure("map another process's allocation", outcome);
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(mapped));
+  }
+  void unmap(std::byte* mapped, const DeviceMemory& near) const override {
+    CudaContext(cuda_, near.context).then([&] { return cuda_.close_handle(as_address(mapped)); });
   }
 
   // The last step waits for the end also where the host's side is not pinned.

@@ -34,11 +34,20 @@ bool find_kernels(void* library, Cuda& cuda) {
          find(library, "cuModuleGetFunction", cuda.find_function) && find(library, "cuLaunchKernel", cuda.launch);
 }
 
+// All of them or none.
+void find_handles(void* library, Cuda& cuda) {
+  if (!find(library, "cuIpcGetMemHandle", cuda.get_handle) ||
+      !find(library, "cuIpcOpenMemHandle_v2", cuda.open_handle) ||
+      !find(library, "cuIpcCloseMemHandle", cuda.close_handle))
+    cuda.get_handle = nullptr;
+}
+
 }  // namespace
 
 std::optional<Cuda> Cuda::in(void* library) {
   Cuda cuda;
   if (!find_memory(library, cuda) || !find_streams(library, cuda) || !find_kernels(library, cuda)) return std::nullopt;
+  find_handles(library, cuda);
   return cuda;
 }
 

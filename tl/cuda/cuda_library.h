@@ -20,6 +20,9 @@ struct Cuda {
   using Module = void*;
   using Function = void*;
   struct RowCopy;  // CUDA_MEMCPY2D
+  struct IpcHandle {
+    char reserved[64];
+  };
 
   static constexpr Outcome success = 0, not_ready = 600;
 
@@ -46,6 +49,10 @@ struct Cuda {
   Outcome (*launch)(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                     unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters, void** extra) = nullptr;
   Outcome (*error_name)(Outcome, const char**) = nullptr;
+  // These three may be missing, all at once.
+  Outcome (*get_handle)(IpcHandle*, Address) = nullptr;
+  Outcome (*open_handle)(Address*, IpcHandle, unsigned flags) = nullptr;
+  Outcome (*close_handle)(Address) = nullptr;
 
   // Of dlopen(). None where the library lacks a function.
   static std::optional<Cuda> in(void* library);

@@ -157,6 +157,28 @@ class CudaStream final : public DeviceStream {
     return start(&CudaKernels::unpack, packed, runs);
   }
 
+  Status reduce(const DeviceReduction& reduction) override {
+    const CudaReduced reduced = cuda_reduced(reduction.op, reduction.element);
+    if (reduced.kernel == CudaReduced::none) return DeviceStream::reduce(reduction);
+    if (reduction.elements == 0 || reduction.results.empty()) return {};
+    return attempt("start a kernel", [&] {
+      CudaReduceCall call = reduce_call(reduction, reduced);
+      return start_reduce(cuda_, kernels_in(cuda_, context_).reduce[reduced.kernel], stream_, call);
+    });
+  }
+
+  Status move(std::span<const DeviceMove> moves) override {
+    Cuda::Function kernel = nullptr;
+    const Status found = attempt("find a kernel", [&] {
+      kernel = kernels_in(cuda_, context_).move;
+      return Cuda::success;
+    });
+    if (!found.ok() || kernel == nullptr) return found.ok() ? DeviceStream::move(moves) : found;
+    CudaMoveCall call = move_call(moves);
+    if (call.count == 0) return {};
+    return attempt("start a kernel", [&] { return start_move(cuda_, kernel, stream_, call); });
+  }
+
   Status record(DeviceEvent& event) override {
     return attempt("record an event", [&] { return cuda_.record(event_of(event), stream_); });
   }

@@ -2,6 +2,8 @@
 // other way round. A thread takes one word after the other; neighbours take neighbouring words of the packed bytes, so
 // that what crosses the bus is dense. tl/cuda/cuda_kernels.h starts them.
 
+#include "collectives.cuh"
+
 struct Run {
   long long place;  // from the begin of its element
   unsigned long long packed, bytes;

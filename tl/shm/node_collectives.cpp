@@ -32,6 +32,7 @@ NodeCollectives::NodeCollectives(NodeCollectivesOptions options)
       bells_(options.bells),
       operation_(own_control().finished.load(std::memory_order_relaxed)),
       finished_(control_blocks_.size(), operation_),
+      words_(control_blocks_.size()),
       announcements_(control_blocks_.size()),
       sources_(control_blocks_.size()),
       results_(control_blocks_.size()),
@@ -74,8 +75,10 @@ Status NodeCollectives::progress(std::vector<Transfer*>& completed, bool& moved)
 
 void NodeCollectives::forget() {
   waiting_ = {};
-  if (std::exchange(current_, nullptr) == nullptr || !published_ || way_ == Way::at_once || way_ == Way::in_stages)
-    return;
+  if (std::exchange(current_, nullptr) == nullptr) return;
+  if (talk_ != nullptr) abandon_talk();
+  const bool announced = published_ || talk_ != nullptr;
+  if (!announced || way_ == Way::at_once || way_ == Way::in_stages) return;
   full_fence();  // pairs with begin_work()
   for (std::size_t local = 0; local < control_blocks_.size(); ++local)
     if (local != self_) wait_for_process(processes_[local].process, [&] { return !at_work(local); });
@@ -109,7 +112,11 @@ bool NodeCollectives::begin(Transfer& transfer) {
   published_ = false;
   arrived_ = 0;
   bool moved = false;
-  if (fits_slot()) {
+  talk_ = transfer.memory.buffers->talk;
+  if (talk_ != nullptr) [[unlikely]] {
+    way_ = Way::talking;
+    talk_round_ = 0;
+  } else if (fits_slot()) {
     way_ = Way::at_once;
   } else if (buffers_ != nullptr || kernel_pays()) {
     way_ = Way::announced;
@@ -131,6 +138,9 @@ bool NodeCollectives::advance(bool& moved) {
       return run_leaving(moved);
     case Way::in_stages:
       return run_stages(moved);
+    case Way::talking:
+    case Way::working:
+      return run_talk(moved);
   }
   return false;
 }

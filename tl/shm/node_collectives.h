@@ -11,6 +11,9 @@
 //  - in stages: everything else. Rounds of three parts, of which different rounds overlap: each member copies what
 //    others need into its stage, reduces its share, and copies out what it needs.
 // A member whose own buffers rule out all but the stages begins with them at once; the others learn it from the slots.
+//
+// A step whose buffers have a NodeTalk (tl/node_talk.h) is none of these: the slots carry its words, a round each
+// operation.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +23,7 @@
 #include "core/aligned_bytes.h"
 #include "core/status.h"
 #include "tl/channel.h"
+#include "tl/node_talk.h"
 #include "tl/rank_index.h"
 #include "tl/shm/control_block.h"
 #include "tl/shm/failure_marks.h"
@@ -30,7 +34,7 @@ namespace plait::tl::detail {
 
 // Steps by the way that they took.
 struct ShmCollectives {
-  std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0;
+  std::uint64_t at_once = 0, directly = 0, by_kernel = 0, in_stages = 0, on_devices = 0;
 };
 
 // Of the vector, or of the piece that is most.
@@ -76,7 +80,7 @@ class NodeCollectives {
   const ShmCollectives& steps() const { return steps_; }
 
  private:
-  enum class Way : std::uint8_t { at_once, announced, collecting, leaving, in_stages };
+  enum class Way : std::uint8_t { at_once, announced, collecting, leaving, in_stages, talking, working };
 
   // What a member says of its buffers: their names where the others can reach them, and their addresses.
   struct Announcement {
@@ -191,6 +195,12 @@ class NodeCollectives {
   void collect_shares();
   void move_by_kernel();
 
+  // By words.
+  bool run_talk(bool& moved);
+  bool run_round(bool& moved);
+  bool run_work(bool& moved);
+  void abandon_talk();
+
   // In stages.
   bool has_reduction() const;
   bool copies_in() const;
@@ -228,7 +238,10 @@ class NodeCollectives {
   std::vector<std::uint32_t> locals_;               // by member: local index
   Way way_ = Way::at_once;
   bool published_ = false;
-  std::size_t arrived_ = 0;  // members that need not be looked at again
+  std::size_t arrived_ = 0;   // members that need not be looked at again
+  NodeTalk* talk_ = nullptr;  // of the current one
+  unsigned talk_round_ = 0;
+  std::vector<const std::byte*> words_;
   std::vector<Announcement> announcements_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> results_;

@@ -70,6 +70,7 @@ class ShmChannel final : public Channel {
     ways_->directly += collective_.steps().directly;
     ways_->by_kernel += collective_.steps().by_kernel;
     ways_->in_stages += collective_.steps().in_stages;
+    ways_->on_devices += collective_.steps().on_devices;
   }
 
   void connect(std::size_t index, int rank, detail::RingWriter writer, detail::RingReader reader) {

@@ -68,7 +68,7 @@ class SharedSegment {
 
 // Shared-memory collectives by the way that they took (tl/shm/node_collectives.h), over all channels of a process.
 struct ShmCollectiveWays {
-  std::atomic<std::uint64_t> at_once{0}, directly{0}, by_kernel{0}, in_stages{0};
+  std::atomic<std::uint64_t> at_once{0}, directly{0}, by_kernel{0}, in_stages{0}, on_devices{0};
 };
 
 struct ShmChannelOptions {

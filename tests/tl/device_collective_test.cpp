@@ -1,0 +1,346 @@
+// Collectives between the devices of a node's ranks, in processes with the tests' own driver: its device memory is one
+// that no processor may touch, and is handed on from process to process.
+#include "tl/device/device_collective.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/fake_cuda/fake_cuda.h"
+#include "tests/tl/ranks.h"
+#include "tests/tl/schedule_builder.h"
+#include "tl/device/device_memory.h"
+#include "tl/engine.h"
+
+namespace plait::tl {
+namespace {
+
+using Outcome = DeviceCollective::Outcome;
+constexpr std::size_t pair_bytes = 4096;
+constexpr int out_of_memory = 2, not_supported = 801, illegal_address = 700;
+
+// One rank with its driver, and a channel to the others.
+class DeviceRank {
+ public:
+  DeviceRank(int rank, SharedSegment segment, const std::vector<ShmPeer>& peers)
+      : rank_(rank), ranks_(static_cast<int>(peers.size())), library_(dlopen(FAKE_CUDA, RTLD_NOW | RTLD_LOCAL)) {
+    start_device_memory();
+    CUcontext context = nullptr;
+    call<decltype(cuInit)>("cuInit")(0);
+    call<decltype(cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context, 0);
+    call<decltype(cuCtxSetCurrent)>("cuCtxSetCurrent")(context);
+    look_for_device_driver();
+    auto made = make_shm_channel(std::move(segment), peers, rank, {});
+    if (made.ok()) channel_ = std::move(*made);
+    engine_ = std::make_unique<Engine>(by_kind({channel_.get()}), WaitPolicy{.yield = true});
+    BoundShmCollective step{.self = rank, .members = {}, .piece_offsets = {}};
+    for (int member = 0; member < ranks_; ++member) step.members.push_back(member);
+    ScheduleBuilder builder(1);
+    builder.collective(step, {}, {});
+    question_ = builder.build();
+  }
+
+  template <class Function>
+  Function* call(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(library_, name));
+  }
+  std::byte* allocate(std::size_t bytes) const {
+    CUdeviceptr made = 0;
+    call<decltype(cuMemAlloc_v2)>("cuMemAlloc_v2")(&made, bytes);
+    return reinterpret_cast<std::byte*>(made);
+  }
+  void release(std::byte* address) const {
+    call<decltype(cuMemFree_v2)>("cuMemFree_v2")(reinterpret_cast<CUdeviceptr>(address));
+  }
+  template <class T = int>
+  T* data(const std::byte* address) const {
+    return static_cast<T*>(call<decltype(fake_cuda_data)>("fake_cuda_data")(address));
+  }
+  void fail(const char* function, long calls, int result) const {
+    call<decltype(fake_cuda_fail)>("fake_cuda_fail")(function, calls, result);
+  }
+  // What rank `of` gives at place `i`.
+  static int value(int of, std::size_t i) { return of * 1000 + static_cast<int>(i); }
+  std::byte* numbered(std::size_t count) const {
+    std::byte* made = allocate(count * sizeof(int));
+    fill(made, count);
+    return made;
+  }
+  void fill(std::byte* place, std::size_t count) const {
+    for (std::size_t i = 0; i < count; ++i) data(place)[i] = value(rank_, i);
+  }
+
+  Status run(DeviceCall call) {
+    call.self = static_cast<std::size_t>(rank_);
+    if (call.driver == nullptr && (call.input != nullptr || call.output != nullptr))
+      call.driver = device_of(call.input != nullptr ? call.input : call.output);
+    collective.start(call);
+    return engine_->run(question_, {.base = {}, .flow = nullptr, .talk = &collective}, nullptr, nullptr);
+  }
+  DeviceCall sum(std::byte* input, std::byte* output, std::size_t count) const {
+    return {.kind = ShmCollectiveKind::all_reduce,
+            .bytes = count * sizeof(int),
+            .op = Op::sum,
+            .element = Element::i32,
+            .element_bytes = sizeof(int),
+            .input = input,
+            .output = output};
+  }
+  bool is_sum(const std::byte* place, std::size_t count) const {
+    for (std::size_t i = 0; i < count; ++i) {
+      int expected = 0;
+      for (int of = 0; of < ranks_; ++of) expected += value(of, i);
+      if (data(place)[i] != expected) return false;
+    }
+    return true;
+  }
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  DeviceCollective collective;
+
+ private:
+  int rank_, ranks_;
+  void* library_;
+  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Engine> engine_;
+  BoundSchedule question_;
+};
+
+// Empty, or what was wrong.
+using DeviceBody = std::function<std::string(DeviceRank& rank)>;
+
+int run_ranks(int ranks, const DeviceBody& body) {
+  return run_processes(ranks, segment_for(ranks, pair_bytes),
+                       [&](int rank, SharedSegment segment, const std::vector<ShmPeer>& peers) {
+                         DeviceRank one(rank, std::move(segment), peers);
+                         return body(one);
+                       });
+}
+
+#define PLAIT_WANT(condition) \
+  if (!(condition)) return std::string("not so: " #condition ", line ") + std::to_string(__LINE__)
+
+class DeviceCollectives : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, DeviceCollectives, ::testing::Values(2, 3, 4));
+
+// Of no elements for some, of odd counts, and where no vector is aligned.
+TEST_P(DeviceCollectives, SumOfAll) {
+  EXPECT_EQ(0, run_ranks(GetParam(), [](DeviceRank& rank) -> std::string {
+              for (const std::size_t count : {1u, 127u, 129u, 4099u, 70'000u})
+                for (const std::size_t shift : {0u, 1u})
+                  for (const bool in_place : {false, true}) {
+                    const std::size_t own = rank.rank() == 0 ? shift : 0;
+                    std::byte* input = rank.allocate((count + 1) * sizeof(int)) + own * sizeof(int);
+                    std::byte* output = in_place ? input : rank.allocate(count * sizeof(int));
+                    rank.fill(input, count);
+                    PLAIT_WANT(rank.run(rank.sum(input, output, count)).ok());
+                    PLAIT_WANT(rank.collective.outcome() == Outcome::done);
+                    PLAIT_WANT(rank.is_sum(output, count));
+                    if (!in_place) PLAIT_WANT(rank.data(input)[0] == DeviceRank::value(rank.rank(), 0));
+                  }
+              return "";
+            }));
+}
+
+TEST_P(DeviceCollectives, ReductionsToOneAndToShares) {
+  EXPECT_EQ(0, run_ranks(GetParam(), [](DeviceRank& rank) -> std::string {
+              constexpr std::size_t count = 3001;
+              const auto all = count * static_cast<std::size_t>(rank.ranks());
+              std::byte *input = rank.numbered(all), *output = rank.numbered(count);
+              DeviceCall call = rank.sum(input, rank.rank() == 1 ? output : nullptr, count);
+              call.kind = ShmCollectiveKind::reduce;
+              call.root = 1;
+              PLAIT_WANT(rank.run(call).ok());
+              PLAIT_WANT(rank.rank() != 1 || rank.is_sum(output, count));
+              call = rank.sum(input, output, count);
+              call.kind = ShmCollectiveKind::reduce_scatter;
+              PLAIT_WANT(rank.run(call).ok());
+              const auto first = static_cast<std::size_t>(rank.rank()) * count;
+              for (std::size_t i = 0; i < count; ++i) {
+                int expected = 0;
+                for (int of = 0; of < rank.ranks(); ++of) expected += DeviceRank::value(of, first + i);
+                PLAIT_WANT(rank.data(output)[i] == expected);
+              }
+              return "";
+            }));
+}
+
+TEST_P(DeviceCollectives, Moves) {
+  EXPECT_EQ(0, run_ranks(GetParam(), [](DeviceRank& rank) -> std::string {
+              constexpr std::size_t count = 777;
+              const auto ranks = static_cast<std::size_t>(rank.ranks()), self = static_cast<std::size_t>(rank.rank());
+              const auto value = [](std::size_t of, std::size_t i) {
+                return DeviceRank::value(static_cast<int>(of), i);
+              };
+              DeviceCall call{.root = ranks - 1, .bytes = count * sizeof(int)};
+              const bool root = self == call.root;
+              std::byte *one = rank.numbered(count), *many = rank.numbered(count * ranks),
+                        *got = rank.numbered(count * ranks);
+
+              call.kind = ShmCollectiveKind::broadcast;
+              call.input = root ? one : nullptr;
+              call.output = root ? nullptr : one;
+              PLAIT_WANT(rank.run(call).ok());
+              PLAIT_WANT(rank.data(one)[count - 1] == value(call.root, count - 1));
+              rank.fill(one, count);
+
+              call.kind = ShmCollectiveKind::scatter;
+              call.input = root ? many : nullptr;
+              call.output = one;
+              PLAIT_WANT(rank.run(call).ok());
+              PLAIT_WANT(rank.data(one)[5] == value(call.root, self * count + 5));
+              rank.fill(one, count);
+
+              for (const ShmCollectiveKind kind : {ShmCollectiveKind::gather, ShmCollectiveKind::all_gather}) {
+                const bool gets = root || kind == ShmCollectiveKind::all_gather;
+                call.kind = kind;
+                call.input = one;
+                call.output = gets ? got : nullptr;
+                PLAIT_WANT(rank.run(call).ok());
+                for (std::size_t of = 0; of < ranks && gets; ++of)
+                  for (std::size_t i = 0; i < count; ++i) PLAIT_WANT(rank.data(got)[of * count + i] == value(of, i));
+                rank.fill(got, count * ranks);
+              }
+
+              call.kind = ShmCollectiveKind::all_to_all;
+              call.input = many;
+              call.output = got;
+              PLAIT_WANT(rank.run(call).ok());
+              for (std::size_t of = 0; of < ranks; ++of)
+                for (std::size_t i = 0; i < count; ++i)
+                  PLAIT_WANT(rank.data(got)[of * count + i] == value(of, self * count + i));
+              return "";
+            }));
+}
+
+// What a driver does not hand on, or does not let in, goes another way: all ranks know, and nothing was written.
+TEST_P(DeviceCollectives, KnowWhereDataAreElsewhere) {
+  EXPECT_EQ(0, run_ranks(GetParam(), [](DeviceRank& rank) -> std::string {
+              constexpr std::size_t count = 1000;
+              std::byte *input = rank.numbered(count), *output = rank.numbered(count);
+              const auto is_untouched = [&] { return rank.data(output)[7] == DeviceRank::value(rank.rank(), 7); };
+              DeviceCall call = rank.sum(input, output, count);
+              if (rank.rank() == 1) call = {.kind = call.kind, .bytes = call.bytes};
+              PLAIT_WANT(rank.run(call).ok());
+              PLAIT_WANT(rank.collective.outcome() == Outcome::elsewhere && is_untouched());
+
+              if (rank.rank() == 1) rank.fail("cuIpcGetMemHandle", 0, not_supported);
+              PLAIT_WANT(rank.run(rank.sum(input, output, count)).ok());
+              PLAIT_WANT(rank.collective.outcome() == Outcome::elsewhere && is_untouched());
+              if (rank.rank() == 1) rank.fail("cuIpcGetMemHandle", -1, 0);
+
+              DeviceCall shared = rank.sum(input, output, count);
+              shared.shared_from = count * sizeof(int) + 1;
+              PLAIT_WANT(rank.run(shared).ok());
+              PLAIT_WANT(rank.collective.outcome() == Outcome::elsewhere && is_untouched());
+
+              if (rank.rank() == 1) rank.fail("cuIpcOpenMemHandle_v2", 0, not_supported);
+              PLAIT_WANT(rank.run(rank.sum(input, output, count)).ok());
+              PLAIT_WANT(rank.collective.outcome() == Outcome::refused && is_untouched());
+              if (rank.rank() == 1) rank.fail("cuIpcOpenMemHandle_v2", -1, 0);
+
+              PLAIT_WANT(rank.run(rank.sum(input, output, count)).ok());
+              PLAIT_WANT(rank.collective.outcome() == Outcome::done && rank.is_sum(output, count));
+              return "";
+            }));
+}
+
+// The owner frees what is mapped, and its address comes to mean other memory; others appear all the time.
+TEST_P(DeviceCollectives, MapAnewWhatWasFreed) {
+  EXPECT_EQ(0, run_ranks(GetParam(), [](DeviceRank& rank) -> std::string {
+              constexpr std::size_t count = 5000;
+              for (int round = 0; round < 20; ++round) {
+                std::byte *input = rank.numbered(count), *output = rank.allocate(count * sizeof(int));
+                PLAIT_WANT(rank.run(rank.sum(input, output, count)).ok());
+                PLAIT_WANT(rank.collective.outcome() == Outcome::done && rank.is_sum(output, count));
+                // Two of each peer, and those that it has freed since the call before.
+                PLAIT_WANT(rank.collective.mapped() <= 4 * static_cast<std::size_t>(rank.ranks() - 1));
+                rank.release(input);
+                rank.release(output);
+              }
+              return "";
+            }));
+}
+
+TEST(DeviceCollective, MapsNoMoreThanItMay) {
+  EXPECT_EQ(0, run_ranks(2, [](DeviceRank& rank) -> std::string {
+              constexpr std::size_t count = 100;
+              for (std::size_t i = 0; i < PeerMaps::most_mapped + 10; ++i) {
+                std::byte* both = rank.numbered(count);  // never freed
+                PLAIT_WANT(rank.run(rank.sum(both, both, count)).ok());
+                PLAIT_WANT(rank.is_sum(both, count));
+                PLAIT_WANT(rank.collective.mapped() <= PeerMaps::most_mapped);
+              }
+              return "";
+            }));
+}
+
+// What the program has given its stream before the call is done before any rank reads.
+TEST(DeviceCollective, ComesAfterTheProgram) {
+  EXPECT_EQ(0, run_ranks(2, [](DeviceRank& rank) -> std::string {
+              std::size_t count = 1000;
+              std::byte* both = rank.numbered(count);
+              const DeviceDriver* driver = device_of(both);
+              auto event = driver->make_event(driver->memory_at(both));
+              PLAIT_WANT(event.ok());
+              CUfunction add = nullptr;
+              rank.call<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&add, nullptr, "fake_add");
+              auto address = reinterpret_cast<CUdeviceptr>(both);
+              auto length = static_cast<unsigned>(count);
+              int term = 5;
+              void* parameters[] = {&address, &length, &term};
+              rank.call<decltype(cuLaunchKernel)>("cuLaunchKernel")(add, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters,
+                                                                    nullptr);
+              PLAIT_WANT(driver->record_program(**event).ok());
+              DeviceCall call = rank.sum(both, both, count);
+              call.program = event->get();
+              PLAIT_WANT(rank.run(call).ok());
+              PLAIT_WANT(rank.data(both)[10] == DeviceRank::value(0, 10) + DeviceRank::value(1, 10) + 2 * term);
+              return "";
+            }));
+}
+
+// A driver that fails in the middle: its rank says so, the others that it has failed.
+TEST(DeviceCollective, EndsWhereADriverFails) {
+  for (const auto& [function, result] :
+       {std::pair{"cuLaunchKernel", illegal_address}, {"execution", illegal_address}, {"cuEventRecord", out_of_memory}})
+    EXPECT_EQ(0, run_ranks(3, [&, function = function, result = result](DeviceRank& rank) -> std::string {
+                constexpr std::size_t count = 10'000;
+                std::byte* both = rank.numbered(count);
+                PLAIT_WANT(rank.run(rank.sum(both, both, count)).ok());
+                if (rank.rank() == 1) rank.fail(function, 0, result);
+                const Status failed = rank.run(rank.sum(both, both, count));
+                PLAIT_WANT(!failed.ok());
+                const bool named =
+                    failed.message().find(rank.rank() == 1 ? "CUDA_ERROR" : "rank 1") != std::string::npos;
+                return named ? "" : failed.message();
+              }));
+}
+
+// A rank that gives up while the others work on its memory leaves none waiting, nor later calls.
+TEST(DeviceCollective, EndsWhereARankGivesUp) {
+  EXPECT_EQ(0, run_ranks(3, [](DeviceRank& rank) -> std::string {
+              constexpr std::size_t count = 10'000;
+              std::byte* both = rank.numbered(count);
+              PLAIT_WANT(rank.run(rank.sum(both, both, count)).ok());
+              if (rank.rank() == 2) rank.fail("cuEventQuery", 0, illegal_address);  // once it has begun
+              const Status failed = rank.run(rank.sum(both, both, count));
+              PLAIT_WANT(!failed.ok());
+              PLAIT_WANT(!rank.run(rank.sum(both, both, count)).ok());
+              return "";
+            }));
+}
+
+}  // namespace
+}  // namespace plait::tl
