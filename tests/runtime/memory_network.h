@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,9 @@ class MemoryNetwork {
   std::unique_ptr<Channel> channel(int rank, std::uint64_t context, ChannelKind kind = ChannelKind::mpi);
   // A new one of that rank's: the same on all ranks that take them in the same order.
   std::uint64_t take_context(int rank) { return contexts_[static_cast<std::size_t>(rank)]++; }
+  // A message by itself, and the next one from a rank, where it has come.
+  void put(int from, int to, std::uint64_t context, std::span<const std::byte> bytes);
+  bool take(int rank, int from, std::uint64_t context, std::vector<std::byte>& bytes);
   // That rank is gone: who waits for it hears so.
   void cut_off(int rank);
   // So far.
@@ -59,8 +63,14 @@ class MemoryMessages final : public HostMessages {
   // As of a network at which a byte takes a nanosecond.
   RateMeter meter() override;
   double way(const RateTrial&, int) override { return 1e-6; }
+  bool swap(const Swap& swap) override;
+  void leave(int to, std::int64_t number) noexcept override {
+    network_.put(rank_, to, context_ | swaps, {reinterpret_cast<const std::byte*>(&number), sizeof number});
+  }
 
  private:
+  static constexpr std::uint64_t swaps = std::uint64_t{1} << 63;  // in contexts of their own
+
   MemoryNetwork& network_;
   int rank_;
   std::uint64_t context_;
