@@ -24,8 +24,9 @@ constexpr std::size_t head_bytes = 4096, area_bytes = (NodeOob::memory_bytes - h
 // What begins each row: who is missing on the node.
 using RowHead = std::int64_t;
 
-// A sleeper looks after the host's messages, which others may wait for, first soon and then seldom.
-constexpr long first_nap_ns = 1'000'000, longest_nap_ns = 16'000'000;
+// A sleeper looks after the host's messages, which others may wait for: seldom, as hundreds that wake for nothing keep
+// those from the processor that all wait for.
+constexpr long first_nap_ns = 10'000'000, longest_nap_ns = 320'000'000;
 constexpr int glances = 2;
 
 void wake_all(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -28,9 +29,9 @@ class MemoryNetwork {
   std::unique_ptr<Channel> channel(int rank, std::uint64_t context, ChannelKind kind = ChannelKind::mpi);
   // A new one of that rank's: the same on all ranks that take them in the same order.
   std::uint64_t take_context(int rank) { return contexts_[static_cast<std::size_t>(rank)]++; }
-  // A message by itself, and the next one from a rank, where it has come.
+  // A message by itself, and the next one from a rank, which is waited for.
   void put(int from, int to, std::uint64_t context, std::span<const std::byte> bytes);
-  bool take(int rank, int from, std::uint64_t context, std::vector<std::byte>& bytes);
+  std::vector<std::byte> take(int rank, int from, std::uint64_t context);
   // That rank is gone: who waits for it hears so.
   void cut_off(int rank);
   // So far.
@@ -44,6 +45,7 @@ class MemoryNetwork {
   };
   struct Box {  // of one receiver
     std::mutex guard;
+    std::condition_variable came;                                       // by put()
     std::map<std::pair<std::uint64_t, int>, std::deque<Message>> from;  // by context and sender
     std::mt19937_64 random;
   };
