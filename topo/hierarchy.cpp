@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/keyed_hash.h"
-#include "topo/hierarchy_print.h"
 
 namespace plait::topo {
 namespace {
@@ -152,7 +151,8 @@ struct ImageHead {
 struct ImageLevel {
   int kind, cardinality, groups;
 };
-constexpr std::size_t head_numbers = sizeof(ImageHead) / sizeof(int), level_numbers = sizeof(ImageLevel) / sizeof(int);
+constexpr std::size_t head_numbers = sizeof(ImageHead) / sizeof(int), level_numbers = sizeof(ImageLevel) / sizeof(int),
+                      hash_numbers = sizeof(KeyedHash) / sizeof(int);  // at the end (hierarchy_print.h)
 
 bool counts_up(std::span<const int> numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -205,7 +205,7 @@ Hierarchy assembled(const std::vector<int>& order, const std::vector<SplitLevel>
   for (const SplitLevel& level : levels)
     if (level.group_first.size() < ranks) add(level.group_first);
   const KeyedHash hash = keyed_hash({}, std::as_bytes(std::span<const int>(image)));
-  std::array<int, print_numbers> print{};
+  std::array<int, hash_numbers> print{};
   static_assert(sizeof print == sizeof hash);
   std::memcpy(print.data(), hash.data(), sizeof print);
   add(print);
@@ -294,16 +294,10 @@ Hierarchy Hierarchy::of_image(std::shared_ptr<const int> memory) {
     result.levels_.push_back(
         {static_cast<LevelKind>(one[0]), groups == ranks ? counting : reader.take(groups), one[1]});
   }
-  reader.take(print_numbers);
+  reader.take(hash_numbers);
   result.image_ = {begin, reader.at()};
   result.memory_ = std::move(memory);
   return result;
-}
-
-std::span<const int, print_numbers> print_of(const Hierarchy& hierarchy) {
-  static constexpr std::array<int, print_numbers> of_none{};
-  if (hierarchy.image().empty()) return of_none;
-  return hierarchy.image().last<print_numbers>();
 }
 
 bool Hierarchy::uniform() const {
