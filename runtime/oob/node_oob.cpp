@@ -26,7 +26,7 @@ using RowHead = std::int64_t;
 
 // A sleeper looks after the host's messages, which others may wait for: seldom, as hundreds that wake for nothing keep
 // those from the processor that all wait for.
-constexpr long first_nap_ns = 10'000'000, longest_nap_ns = 320'000'000;
+constexpr long first_nap_ns = 10'000'000, longest_nap_ns = 640'000'000;
 constexpr int glances = 2;
 
 void wake_all(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
