@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cstring>
 #include <numeric>
 #include <utility>
+
+#include "core/keyed_hash.h"
 
 namespace plait::topo {
 namespace {
@@ -140,15 +143,16 @@ std::string cardinalities(const Level& level, std::span<const int> parent_first)
   return text;
 }
 
-// An image: these, of each level these, the numbers from 0 on, a list of each kind that is not the same as they, and
-// the nodes' first vranks.
+// An image: these, of each level these, the numbers from 0 on, a list of each kind that is not the same as they, the
+// nodes' first vranks, the groups of each level, and a hash of all that.
 struct ImageHead {
   int ranks, nodes, levels, in_order;  // in_order: vranks are ranks
 };
 struct ImageLevel {
   int kind, cardinality, groups;
 };
-constexpr std::size_t head_numbers = sizeof(ImageHead) / sizeof(int), level_numbers = sizeof(ImageLevel) / sizeof(int);
+constexpr std::size_t head_numbers = sizeof(ImageHead) / sizeof(int), level_numbers = sizeof(ImageLevel) / sizeof(int),
+                      hash_numbers = sizeof(KeyedHash) / sizeof(int);  // at the end (hierarchy_print.h)
 
 bool counts_up(std::span<const int> numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -200,6 +204,11 @@ Hierarchy assembled(const std::vector<int>& order, const std::vector<SplitLevel>
   add(node_first);
   for (const SplitLevel& level : levels)
     if (level.group_first.size() < ranks) add(level.group_first);
+  const KeyedHash hash = keyed_hash({}, std::as_bytes(std::span<const int>(image)));
+  std::array<int, hash_numbers> print{};
+  static_assert(sizeof print == sizeof hash);
+  std::memcpy(print.data(), hash.data(), sizeof print);
+  add(print);
   const auto kept = std::make_shared<const std::vector<int>>(std::move(image));
   return Hierarchy::of_image({kept, kept->data()});
 }
@@ -285,6 +294,7 @@ Hierarchy Hierarchy::of_image(std::shared_ptr<const int> memory) {
     result.levels_.push_back(
         {static_cast<LevelKind>(one[0]), groups == ranks ? counting : reader.take(groups), one[1]});
   }
+  reader.take(hash_numbers);
   result.image_ = {begin, reader.at()};
   result.memory_ = std::move(memory);
   return result;

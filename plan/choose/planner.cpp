@@ -11,7 +11,6 @@
 #include <tuple>
 #include <vector>
 
-#include "core/keyed_hash.h"
 #include "core/log.h"
 #include "plan/choose/candidate.h"
 #include "plan/choose/plan_file.h"
@@ -19,6 +18,7 @@
 #include "plan/choose/proven_plan.h"
 #include "plan/lower/proof.h"
 #include "plan/synthesis/reference.h"
+#include "topo/hierarchy_print.h"
 #include "topo/shape.h"
 
 namespace plait::plan {
@@ -166,7 +166,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, options.rails);
   append(key, options.siblings);
   append(key, options.table.get());
-  append(key, keyed_hash({}, std::as_bytes(hierarchy.image())));
+  for (const int number : topo::print_of(hierarchy)) append(key, number);
   return key;
 }
 

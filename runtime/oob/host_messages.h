@@ -2,6 +2,8 @@
 // first idea of the network.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -29,6 +31,15 @@ struct RateMeter {
 inline constexpr int rate_piece_bytes = 32 * 1024;  // below the eager limits: no hand-shake is part of the figure
 inline constexpr int untimed_pieces = 12, timed_pieces = 8;
 
+// One rank's part in an exchange in which each sends to one and receives from another.
+struct Swap {
+  int to = 0, from = 0;
+  const void* out = nullptr;
+  std::size_t out_bytes = 0;
+  void* in = nullptr;
+  std::size_t in_bytes = 0;
+};
+
 class HostMessages {
  public:
   virtual ~HostMessages() = default;
@@ -38,6 +49,12 @@ class HostMessages {
   // Half of the shortest of a few round trips to the rank that is sent to, while the other one asks the same: no start
   // of a rank's that was late counts. Seconds; negative on an error.
   virtual double way(const RateTrial& trial, int trips) = 0;
+  // Blocks until both messages have come; what comes may be shorter. False on an error: what it works on must then stay
+  // for ever. Needs no memory of ours.
+  virtual bool swap(const Swap& swap) = 0;
+  // In place of the message that another rank's next swap takes from this one: a number of eight bytes. Blocks not, and
+  // needs no memory of ours: this rank swaps no more.
+  virtual void leave(int to, std::int64_t number) noexcept = 0;
 };
 
 }  // namespace plait::runtime

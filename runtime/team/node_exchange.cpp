@@ -110,7 +110,8 @@ Status SetUp::gather_node(const Entry& mine, NodeSummary& summary) {
     Entry entry;
   };
   std::vector<Told> told(members);
-  const Told own{rank_, mine};
+  Told own{rank_, mine};
+  if (node_->rank() == 0 && may_step_in_memory()) offer_steps(own.entry);
   if (Status met = node_->gather_all(&own, sizeof own, told.data(), by_node); !met.ok()) return met;
   summary.well = 1;
   summary.same_settings = summary.affordable = 1;
@@ -118,6 +119,7 @@ Status SetUp::gather_node(const Entry& mine, NodeSummary& summary) {
   summary.token = told.front().entry.token;
   summary.tuning_records = told.front().entry.tuning_records;
   summary.network = mine.network;
+  step_offer_ = told.front().entry.steps;
   near_.clear();
   node_ranks_.clear();
   std::int64_t on_node = 0;

@@ -95,18 +95,21 @@ Status SetUp::meet() {
              .tuning_records = tells_tuning_records() ? 1u : 0u,
              .devices = look_for_device_driver() ? 1u : 0u,
              .listener = {},
-             .network = known_network_rates()};
+             .network = known_network_rates(),
+             .steps = {}};
   by_node_ = ranks_ > job().config.flat_ranks;
   if (by_node_) short_ = false;
-  if (!by_node_) return meet_all(mine);
-  Status met = meet_by_node(mine);
-  if (met.code() != Code::unsupported || node_ != nullptr) return met;
-  by_node_ = false;
+  if (by_node_) {
+    Status met = meet_by_node(mine);
+    if (met.code() != Code::unsupported || node_ != nullptr) return met;
+    by_node_ = false;
+  }
   return meet_all(mine);
 }
 
 Status SetUp::meet_all(Entry mine) {
   if (short_) listen_early(mine.listener);
+  if (may_step_in_memory()) offer_steps(mine);
   std::vector<Entry> entries;
   if (Status status = gather_entries(mine, entries); !status.ok()) return status;
   all_devices_ = true;
@@ -126,6 +129,7 @@ Status SetUp::meet_all(Entry mine) {
   neighbours_ = hierarchy_.ranks_on_node(hierarchy_.node_of(rank_));
   near_.clear();
   for (const int rank : neighbours_) near_.push_back(locations_[static_cast<std::size_t>(rank)]);
+  step_offer_ = entries[static_cast<std::size_t>(neighbours_.front())].steps;
   if (Status status = check_entries(); !status.ok()) return status;
   if (short_) take_listeners(entries);
   return {};
@@ -261,6 +265,7 @@ Result<std::unique_ptr<Team>> SetUp::run() {
   if (Status status = meet(); !status.ok()) return status;
   if (before_ != nullptr) trace_ = std::move(before_->trace);
   before_.reset();  // all ranks have come here: nobody waits for its messages
+  if (Status status = step_in_memory(); !status.ok()) return status;
   if (short_)
     if (Status status = connect_short(); !status.ok()) return status;
   if (!short_)

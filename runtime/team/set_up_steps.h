@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/layer.h"
+#include "runtime/oob/node_oob.h"
 #include "runtime/team/channel_groups.h"
 #include "runtime/team/connected_channels.h"
 #include "runtime/team/network_rates.h"
@@ -49,6 +50,7 @@ struct Entry {
   std::uint64_t devices;         // 1: a device's driver is in this rank's process
   EarlyListener listener;
   NetworkRates network;  // as this rank knows it from earlier communicators
+  SegmentOffer steps;    // where its node's ranks can meet, should it be the first of them; not reserved yet
 };
 
 // How to attach to a segment, and a word to find in this process's memory.
@@ -86,13 +88,17 @@ class SetUp {
  private:
   bool may_use(ChannelKind channel) const { return runtime::may_use(request_.channels, channel); }
   bool uses(ChannelKind channel) const { return used_.has(channel); }
-  Oob& oob() const { return *oob_; }
+  Oob& oob() const { return steps_ != nullptr ? *steps_ : *oob_; }
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   Status lowest(bool& mine, bool& other);
   Status agree(const Status& mine, std::string_view failure);
   const Location& location() const;
   Status meet();
+  bool may_step_in_memory() const;
+  void offer_steps(Entry& mine);
+  Status step_in_memory();
+  Status open_steps();
   Status meet_all(Entry mine);
   Status meet_by_node(const Entry& mine);
   Status share_by_node(Status state, Oob* leaders, NodeSummary& summary);
@@ -163,6 +169,10 @@ class SetUp {
   std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces
   std::optional<FirstRail> first_rail_;       // of a short set-up
   std::unique_ptr<Channel> short_channel_;    // over sockets alone
+  // Once the ranks have met, further steps may go through their nodes' memory.
+  SharedSegment step_memory_;       // this rank's own, or its node's
+  SegmentOffer step_offer_;         // of the node's first rank
+  std::unique_ptr<NodeOob> steps_;  // nullptr: by the oob of all
   // Where the ranks are many each knows those of its node alone, and asks these by an oob of their own.
   bool by_node_ = false;
   std::unique_ptr<Oob> node_;             // nullptr: by the oob of all

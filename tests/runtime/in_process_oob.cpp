@@ -124,14 +124,8 @@ class InProcessOob final : public Oob {
     if (!mine.ok()) return {mine.code(), "out of memory"};
     return outcome.missing == nobody ? Status() : failed(Code::unavailable, "go on together", outcome.missing);
   }
-  void leave_word(int rank) noexcept override {
-    const std::scoped_lock lock(job_.guard_);
-    ++job_.words_[static_cast<std::size_t>(rank)];
-  }
-  bool word_left() override {
-    const std::scoped_lock lock(job_.guard_);
-    return job_.words_[static_cast<std::size_t>(rank_)] != 0;
-  }
+  void leave_word(int rank) noexcept override { ++job_.words_[static_cast<std::size_t>(rank)]; }
+  bool word_left() override { return job_.words_[static_cast<std::size_t>(rank_)].load() != 0; }
 
  private:
   static InProcessJob::Bytes gathered(const std::vector<InProcessJob::Bytes>& brought) {

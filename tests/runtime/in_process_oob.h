@@ -2,6 +2,7 @@
 // without a launcher, for as many ranks as there may be threads.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -72,7 +73,7 @@ class InProcessJob {
   std::condition_variable changed_;
   std::shared_ptr<Step> step_;                       // that ranks arrive at
   int steps_ = 0;                                    // that are over
-  std::vector<std::size_t> words_;                   // by rank: that were left for it
+  std::vector<std::atomic<int>> words_;              // by rank: that were left for it; sleepers look often
   std::vector<std::vector<Notice>> notices_;         // likewise
   std::vector<std::pair<bool, std::string>> texts_;  // by rank: whether it has brought its own, for rank 0
   // By step and colour: those that not all of their ranks have yet, and how many have.

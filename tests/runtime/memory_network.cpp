@@ -1,5 +1,8 @@
 #include "tests/runtime/memory_network.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <string>
 
 #include "tl/memory.h"
@@ -108,6 +111,37 @@ void MemoryNetwork::cut_off(int rank) { gone_[static_cast<std::size_t>(rank)].st
 
 RateMeter MemoryMessages::meter() {
   return {.make_room = [](int) {}, .measure = [](const RateTrial&) { return MeasuredRate{64e-9, 1e-6}; }};
+}
+
+void MemoryNetwork::put(int from, int to, std::uint64_t context, std::span<const std::byte> bytes) {
+  Box& box = *boxes_[static_cast<std::size_t>(to)];
+  const std::scoped_lock lock(box.guard);
+  const int late = std::uniform_int_distribution<int>(0, most_delay_)(box.random);
+  box.from[{context, from}].push_back({{bytes.begin(), bytes.end()}, late});
+  box.came.notify_all();
+}
+
+std::vector<std::byte> MemoryNetwork::take(int rank, int from, std::uint64_t context) {
+  Box& box = *boxes_[static_cast<std::size_t>(rank)];
+  std::unique_lock lock(box.guard);
+  auto& queue = box.from[{context, from}];
+  box.came.wait(lock, [&queue] { return !queue.empty(); });
+  while (queue.front().looks_left-- > 0) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+  std::vector<std::byte> bytes = std::move(queue.front().bytes);
+  queue.pop_front();
+  return bytes;
+}
+
+bool MemoryMessages::swap(const Swap& swap) {
+  network_.put(rank_, swap.to, context_ | swaps, {static_cast<const std::byte*>(swap.out), swap.out_bytes});
+  const std::vector<std::byte> bytes = network_.take(rank_, swap.from, context_ | swaps);
+  if (bytes.size() > swap.in_bytes) return false;
+  std::ranges::copy(bytes, static_cast<std::byte*>(swap.in));
+  return true;
 }
 
 }  // namespace plait::runtime

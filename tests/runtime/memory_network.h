@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,9 @@ class MemoryNetwork {
   std::unique_ptr<Channel> channel(int rank, std::uint64_t context, ChannelKind kind = ChannelKind::mpi);
   // A new one of that rank's: the same on all ranks that take them in the same order.
   std::uint64_t take_context(int rank) { return contexts_[static_cast<std::size_t>(rank)]++; }
+  // A message by itself, and the next one from a rank, which is waited for.
+  void put(int from, int to, std::uint64_t context, std::span<const std::byte> bytes);
+  std::vector<std::byte> take(int rank, int from, std::uint64_t context);
   // That rank is gone: who waits for it hears so.
   void cut_off(int rank);
   // So far.
@@ -40,6 +45,7 @@ class MemoryNetwork {
   };
   struct Box {  // of one receiver
     std::mutex guard;
+    std::condition_variable came;                                       // by put()
     std::map<std::pair<std::uint64_t, int>, std::deque<Message>> from;  // by context and sender
     std::mt19937_64 random;
   };
@@ -59,8 +65,14 @@ class MemoryMessages final : public HostMessages {
   // As of a network at which a byte takes a nanosecond.
   RateMeter meter() override;
   double way(const RateTrial&, int) override { return 1e-6; }
+  bool swap(const Swap& swap) override;
+  void leave(int to, std::int64_t number) noexcept override {
+    network_.put(rank_, to, context_ | swaps, {reinterpret_cast<const std::byte*>(&number), sizeof number});
+  }
 
  private:
+  static constexpr std::uint64_t swaps = std::uint64_t{1} << 63;  // in contexts of their own
+
   MemoryNetwork& network_;
   int rank_;
   std::uint64_t context_;

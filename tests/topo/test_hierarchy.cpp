@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "topo/hierarchy.h"
+#include "topo/hierarchy_print.h"
 
 namespace plait::topo {
 namespace {
@@ -277,7 +278,9 @@ void expect_its_image_is_the_same(const Hierarchy& hierarchy) {
   for (const Level& level : hierarchy.levels())
     if (static_cast<int>(level.group_first.size()) < hierarchy.ranks()) outer_groups += level.group_first.size();
   const std::size_t nodes = static_cast<std::size_t>(hierarchy.nodes()) + 1, levels = 3 * hierarchy.levels().size();
-  EXPECT_LE(image->size(), 4 * static_cast<std::size_t>(hierarchy.ranks()) + outer_groups + nodes + levels + 4);
+  EXPECT_LE(image->size(),
+            4 * static_cast<std::size_t>(hierarchy.ranks()) + outer_groups + nodes + levels + 4 + print_numbers);
+  EXPECT_TRUE(std::ranges::equal(print_of(again), print_of(hierarchy)));
   EXPECT_TRUE(std::ranges::equal(again.image(), hierarchy.image()));
   EXPECT_EQ(again.describe(), hierarchy.describe());
   EXPECT_EQ(again.nodes(), hierarchy.nodes());
@@ -395,6 +398,20 @@ TEST(Hierarchy, ThousandsOfRanks) {
   const auto hierarchy = of(regular_job(512));
   EXPECT_EQ(hierarchy.ranks(), 4096);
   EXPECT_EQ(hierarchy.describe(), "[512 node, 2 package, 2 l3, 2 core]");
+}
+
+TEST(Hierarchy, PrintsTellHierarchiesApart) {
+  const std::array shapes = {std::array{2, 2, 2}, std::array{2, 2, 3}, std::array{2, 3, 2}, std::array{4, 2, 1},
+                             std::array{1, 4, 2}};
+  std::set<std::vector<int>> prints;
+  for (const auto& shape : shapes)
+    for (int again = 0; again < 2; ++again) {
+      const Hierarchy hierarchy = Hierarchy::nodes_of(shape);
+      const auto print = print_of(hierarchy);
+      prints.emplace(print.begin(), print.end());
+    }
+  EXPECT_EQ(prints.size(), shapes.size());
+  EXPECT_EQ(print_of(Hierarchy()).size(), print_numbers);
 }
 
 }  // namespace

@@ -40,21 +40,32 @@ int open_unnamed() {
   return open_and_unlink();
 }
 
-// Reserves the pages now, so that a full /dev/shm is an error here and not a SIGBUS at some later store. Returns errno.
 // Beyond the limit on file sizes the kernel also sends SIGXFSZ, which would end the job: it is held back and discarded.
-int reserve(int descriptor, std::size_t bytes) {
+// Returns errno, as `grow` does.
+template <class Grow>
+int without_signal(Grow&& grow) {
   sigset_t file_size, previous, pending;
   sigemptyset(&file_size);
   sigaddset(&file_size, SIGXFSZ);
   pthread_sigmask(SIG_BLOCK, &file_size, &previous);
   int error = EINTR;
-  while (error == EINTR) error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  while (error == EINTR) error = grow();
   if (error == EFBIG && sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1) {
     const timespec at_once{0, 0};
     sigtimedwait(&file_size, nullptr, &at_once);
   }
   pthread_sigmask(SIG_SETMASK, &previous, nullptr);
   return error;
+}
+
+// Reserves the pages now, so that a full /dev/shm is an error here and not a SIGBUS at some later store.
+int reserve_pages(int descriptor, std::size_t bytes) {
+  return without_signal([&] { return posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)); });
+}
+
+// Of so many bytes, in pages that are made when they are written.
+int stretch(int descriptor, std::size_t bytes) {
+  return without_signal([&] { return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? 0 : errno; });
 }
 
 std::byte* map(int descriptor, std::size_t bytes) {
@@ -115,7 +126,7 @@ std::size_t SharedSegment::least_bytes(int ranks, std::size_t payload) {
   return std::min((bytes + 4095) / 4096 * 4096, default_bytes(ranks));
 }
 
-Result<SharedSegment> SharedSegment::create(std::size_t bytes, std::span<const int> numa_of_rank) {
+Result<SharedSegment> SharedSegment::create_empty(std::size_t bytes) {
   SharedSegment segment;
   segment.descriptor_ = open_unnamed();
   if (segment.descriptor_ < 0) return unavailable("creating a segment in /dev/shm", errno);
@@ -123,9 +134,27 @@ Result<SharedSegment> SharedSegment::create(std::size_t bytes, std::span<const i
   if (segment.data_ == nullptr) return unavailable("mapping " + std::to_string(bytes) + " bytes", errno);
   segment.bytes_ = bytes;
   segment.owned_ = true;
-  place(segment.data_, bytes, numa_of_rank);
-  if (const int error = reserve(segment.descriptor_, bytes); error != 0)
-    return unavailable("reserving " + std::to_string(bytes) + " bytes in /dev/shm", error);
+  return segment;
+}
+
+Result<SharedSegment> SharedSegment::create_unreserved(std::size_t bytes) {
+  Result<SharedSegment> segment = create_empty(bytes);
+  if (!segment.ok()) return segment;
+  if (const int error = stretch(segment->descriptor_, bytes); error != 0)
+    return unavailable("making a segment of " + std::to_string(bytes) + " bytes", error);
+  return segment;
+}
+
+Status SharedSegment::reserve() {
+  const int error = reserve_pages(descriptor_, bytes_);
+  return error == 0 ? Status() : unavailable("reserving " + std::to_string(bytes_) + " bytes in /dev/shm", error);
+}
+
+Result<SharedSegment> SharedSegment::create(std::size_t bytes, std::span<const int> numa_of_rank) {
+  Result<SharedSegment> segment = create_empty(bytes);
+  if (!segment.ok()) return segment;
+  place(segment->data_, bytes, numa_of_rank);
+  if (Status reserved = segment->reserve(); !reserved.ok()) return reserved;
   return segment;
 }
 

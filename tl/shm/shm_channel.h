@@ -41,6 +41,10 @@ class SharedSegment {
   // NUMA nodes that the ranks run on (logical indices; -1: not known): where they differ, what a rank writes lies in
   // its node's memory.
   static Result<SharedSegment> create(std::size_t bytes, std::span<const int> numa_of_rank = {});
+  // Likewise, but of pages that are not reserved yet: not to be touched before reserve(), by whom it is offered to
+  // either.
+  static Result<SharedSegment> create_unreserved(std::size_t bytes);
+  Status reserve();
   // Opens what another process made by create(), whose offer() this is. Fails (unavailable) where the offer leads to
   // anything else by now.
   static Result<SharedSegment> attach(const SegmentOffer& offer);
@@ -60,6 +64,8 @@ class SharedSegment {
   void close_descriptor();  // once everybody has attached
 
  private:
+  static Result<SharedSegment> create_empty(std::size_t bytes);
+
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   int descriptor_ = -1;

@@ -11,13 +11,16 @@ using plan::BoundStep;
 using plan::ShmCollectiveKind;
 using plan::StepKind;
 
-// Lanes of a pair are told apart by channel and rail, the phases of shared-memory collectives by their numbers.
-constexpr int first_lane_tag = 1, tags_a_channel = 16, first_collective_tag = 1000, most_phases = 2;
+// Even tags are of lanes, which a pair's channel and rail tell apart, and their messages by number: SMPI has two boxes
+// for short and long messages, so that of one tag a later one may be taken first. Odd ones are of shared-memory
+// collectives.
+constexpr int lanes_a_channel = 16, lanes_a_pair = 256, most_phases = 2;
 // What fits a rank's slot is read by all at once.
 constexpr std::uint64_t at_once_bytes = 4096;
 
-int lane_tag(const BoundStep& step) {
-  return first_lane_tag + static_cast<int>(step.channel) * tags_a_channel + step.rail + 1;
+int lane_tag(const BoundStep& step, std::uint32_t number) {
+  const int lane = static_cast<int>(step.channel) * lanes_a_channel + step.rail + 1;
+  return 2 * (static_cast<int>(number) * lanes_a_pair + lane);
 }
 
 // Bytes from one member to another in a phase; 0: none.
@@ -137,12 +140,13 @@ void SchedulePlayer::start_ready() {
 
 void SchedulePlayer::start(std::uint32_t number) {
   const BoundStep& step = schedule_.steps[number];
+  const std::uint32_t in_lane = step.lane < 0 ? 0 : lane_next_[static_cast<std::size_t>(step.lane)] - 1;
   switch (step.kind) {
     case StepKind::send:
-      return send(step.peer, step.bytes, lane_tag(step), {number, false});
+      return send(step.peer, step.bytes, lane_tag(step, in_lane), {number, false});
     case StepKind::recv:
     case StepKind::recv_reduce:
-      return receive(step.peer, step.bytes, lane_tag(step), {number, false});
+      return receive(step.peer, step.bytes, lane_tag(step, in_lane), {number, false});
     case StepKind::shm_collective:
       together_.push_back({.step = number});
       return start_phase(together_.back());
@@ -184,7 +188,7 @@ void SchedulePlayer::start_phase(Together& together) {
       std::erase_if(together_, [&](const Together& one) { return one.step == step; });
       return complete(step);
     }
-    const int tag = first_collective_tag + static_cast<int>(number) * most_phases + together.phase;
+    const int tag = 2 * (static_cast<int>(number) * most_phases + together.phase) + 1;
     for (std::size_t distance = 1; distance < collective.members.size(); ++distance) {
       const std::size_t other = (self + distance) % collective.members.size();
       const std::int32_t peer = collective.members[other];

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -267,6 +268,17 @@ Result<Machine> machine_of(const Settings& settings) {
   return parse_machine(*text);
 }
 
+// What the machine says of a message's time on a processor is simulated for everybody: posting it, and taking it.
+void charge_messages(const Machine& machine) {
+  if (machine.levels.empty()) return;
+  const double far_s = machine.levels.front().overhead, near_s = machine.levels.back().overhead;
+  const auto cost = [=](std::size_t, simgrid::s4u::Host* from, simgrid::s4u::Host* to) {
+    return from == to ? near_s : far_s;
+  };
+  for (const SmpiOperation operation : {SmpiOperation::SEND, SmpiOperation::ISEND, SmpiOperation::RECV})
+    smpi_register_op_cost_callback(operation, cost);
+}
+
 int run(const Settings& settings, int rank, int ranks) {
   const auto fail = [&](const std::string& why) {
     if (rank == 0) std::fprintf(stderr, "simulated_job: %s\n", why.c_str());
@@ -276,6 +288,7 @@ int run(const Settings& settings, int rank, int ranks) {
   if (!machine.ok()) return fail(machine.status().message());
   std::optional<System> own;
   if (rank == 0) {
+    charge_messages(*machine);
     Hierarchy hierarchy = hierarchy_of(settings, ranks);
     Routes routes = usual_routes(hierarchy);
     own = System{std::move(hierarchy), *machine, std::move(routes)};

@@ -181,14 +181,15 @@ Machine machine_of(const Platform& platform) {
   Machine machine;
   machine.name = platform.id;
   if (platform.group > 0) {
-    LinkLevel far{.name = "switch", .latency = platform.far_latency_s, .network = true};
+    LinkLevel far{.name = "switch", .latency = platform.far_latency_s, .overhead = message_overhead_s, .network = true};
     far.port_seconds_per_byte = 1 / platform.group_rate;
     machine.levels.push_back(far);
   }
-  LinkLevel node{.name = "node", .latency = 2 * platform.link_latency_s, .network = true};
+  LinkLevel node{
+      .name = "node", .latency = 2 * platform.link_latency_s, .overhead = message_overhead_s, .network = true};
   node.port_seconds_per_byte = 1 / platform.link_rate;
   machine.levels.push_back(node);
-  LinkLevel near{.name = "rank", .latency = platform.near_latency_s};
+  LinkLevel near{.name = "rank", .latency = platform.near_latency_s, .overhead = near_overhead_s};
   near.cpu_seconds_per_byte = 1 / platform.near_rate;
   machine.levels.push_back(near);
   return machine;

@@ -49,6 +49,11 @@ Result<Platform> read_platform(std::string_view text);
 // many nodes, between the groups of a dragonfly, any between nodes of a torus.
 bool is_global_link(std::string_view name, Topology topology, int nodes);
 
+// Seconds in which a processor posts, or takes, a message (o of LogGP): over the network, where Zambre et al. (Breaking
+// Band, ICPP '19) find about a quarter of a microsecond for MPI over EDR InfiniBand; and within a node, the planner's
+// own figure (plan/model/machine.cpp).
+inline constexpr double message_overhead_s = 0.25e-6, near_overhead_s = 0.05e-6;
+
 // What the planner knows of the links.
 Machine machine_of(const Platform& platform);
 

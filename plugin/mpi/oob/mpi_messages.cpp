@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "plugin/mpi/oob/left_requests.h"
 #include "tl/mpi/mpi_channel.h"
 
 namespace plait::plugin {
 namespace {
 
-constexpr int tag = 1, answer_tag = 2;
+constexpr int tag = 1, answer_tag = 2, swap_tag = 3;
 constexpr double failed = -1;
 
 struct Pieces {
@@ -73,6 +76,31 @@ double MpiMessages::way(const RateTrial& trial, int trips) {
     shortest = std::min(shortest, PMPI_Wtime() - begin);
   }
   return shortest / 2;
+}
+
+bool MpiMessages::swap(const Swap& swap) {
+  std::array<MPI_Request, 2> requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  if (PMPI_Irecv(swap.in, static_cast<int>(swap.in_bytes), MPI_BYTE, swap.from, swap_tag, comm_, &requests[0]) !=
+          MPI_SUCCESS ||
+      PMPI_Isend(swap.out, static_cast<int>(swap.out_bytes), MPI_BYTE, swap.to, swap_tag, comm_, &requests[1]) !=
+          MPI_SUCCESS)
+    return false;
+  return PMPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+}
+
+namespace {
+
+// What the host may still send long after the rank has gone on.
+constinit std::array<std::int64_t, 64> left_numbers{};
+constinit std::atomic<unsigned> numbers_left{0};
+
+}  // namespace
+
+void MpiMessages::leave(int to, std::int64_t number) noexcept {
+  std::int64_t& kept = left_numbers[numbers_left.fetch_add(1, std::memory_order_relaxed) % left_numbers.size()];
+  kept = number;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (PMPI_Isend(&kept, sizeof kept, MPI_BYTE, to, swap_tag, comm_, &request) == MPI_SUCCESS) leave_request(request);
 }
 
 }  // namespace plait::plugin

@@ -16,6 +16,8 @@ class MpiMessages final : public HostMessages {
   std::unique_ptr<Channel> make_channel() override;
   RateMeter meter() override;
   double way(const RateTrial& trial, int trips) override;
+  bool swap(const Swap& swap) override;
+  void leave(int to, std::int64_t number) noexcept override;
 
  private:
   MPI_Comm comm_;
