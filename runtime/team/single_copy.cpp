@@ -69,7 +69,7 @@ Result<SingleCopySizes> agree_on_single_copy(Oob& oob, const SingleCopySizes& mi
   const std::array<std::uint64_t, 3> own = {mine.kernel_from, mine.mapped_from, mine.pair_from};
   std::array<std::uint64_t, 3> all = {0, 0, 0};
   if (Status met = reduce_all(oob, own, all, Op::max, "agree on the single copy"); !met.ok()) return met;
-  if (all[0] == 0) return SingleCopySizes{.kernel_from = usual_size, .mapped_from = never, .pair_from = usual_size};
+  if (all[0] == 0) return SingleCopySizes{.kernel_from = never, .mapped_from = never, .pair_from = usual_size};
   return SingleCopySizes{.kernel_from = all[0], .mapped_from = all[1], .pair_from = all[2]};
 }
 

@@ -196,7 +196,8 @@ class ProbingPair {
             .stages_bytes = bytes,
             .peer = {getpid(), static_cast<int>(1 - rank)},
             .peer_source = reinterpret_cast<std::uintptr_t>(source_.data()),
-            .kernel = true};
+            .kernel = true,
+            .patience = std::chrono::seconds(20)};
   }
 
  private:
@@ -241,7 +242,9 @@ TEST(CopyProbe, SaysWhoseMemoryIsRefused) {
 // A peer that lost its core, or has no reason to measure.
 TEST(CopyProbe, MeasuresNothingAlone) {
   ProbingPair pair;
-  const auto copies = measure_copies(pair.probe(0));
+  CopyProbe probe = pair.probe(0);
+  probe.patience = std::chrono::milliseconds(1);
+  const auto copies = measure_copies(probe);
   ASSERT_TRUE(copies.ok()) << copies.status().message();
   EXPECT_EQ(copies->staged, CopyCosts{});
   EXPECT_EQ(copies->kernel, CopyCosts{});

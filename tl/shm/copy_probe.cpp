@@ -18,8 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int attempts = 3;
 
-// For a peer that lost its core, or does not measure. Once: what comes after is given up.
-constexpr std::chrono::milliseconds patience{20};
 constexpr int glances_between_yields = 1024;
 
 // How far a rank is, at the end of its stages' memory: rounds, counted through all attempts, that lie in its stages,
@@ -78,15 +76,15 @@ class InStep {
   }
 
   void wait_for(const std::atomic<std::uint32_t>& counter, std::uint32_t wanted) {
-    const Clock::time_point late = Clock::now() + patience;
     for (int glances = 1; !lost_ && !detail::reached(counter.load(std::memory_order_acquire), wanted); ++glances) {
       if (glances % glances_between_yields != 0) continue;
       sched_yield();
-      lost_ = Clock::now() > late;
+      lost_ = Clock::now() > late_;
     }
   }
 
   const CopyProbe& probe_;
+  const Clock::time_point late_ = Clock::now() + probe_.patience;
   const std::size_t stage_bytes_;
   Rounds& own_;
   const Rounds& peer_;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -47,11 +48,13 @@ struct CopyProbe {
   std::uint64_t peer_source = 0;           // address of the peer's ProbeSource
   bool kernel = false;                     // whether to measure the kernel's copy
   const std::byte* peer_mapped = nullptr;  // the peer's ProbeSource, as mapped here; nullptr: not to be measured
+  // For all of it: where others want the ranks' cores, each step of the two may wait for some milliseconds.
+  std::chrono::milliseconds patience{10};
 };
 
 // The least of a few attempts each, so that a rank that lost its core meanwhile does not mislead. Takes less than a
-// millisecond; the peer measures at the same time. What was not measured is 0: all of it, where the peer does not come
-// within milliseconds.
+// millisecond; the peer measures at the same time. What was not measured is 0: all of it, where the two do not get
+// through in time.
 struct MeasuredCopies {
   CopyCosts staged{}, kernel{}, mapped{};
 };
