@@ -1,10 +1,10 @@
 /* All collectives of an MPI program on MPI_COMM_WORLD, timed call by call: for comparing what serves them (UCC's
  * transport layers under Open MPI's coll/ucc, Plait's bindings), a job each.
  *
- *   ucc_collectives [LONGEST_BYTES [SECONDS_A_ROW]]
+ *   ucc_collectives [LONGEST_BYTES [SECONDS_A_ROW [NAME,...]]]
  *
- * Prints a line a collective and size: name, bytes (of the vector, or of a rank's part), microseconds: the median and
- * the least over the calls of the time of the slowest rank. */
+ * Sizes go up by eight, the last one is the longest. Prints a line a collective and size: name, bytes (of the vector,
+ * or of a rank's part), microseconds: the median and the least over the calls of the time of the slowest rank. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +115,27 @@ static void time_row(struct run* run, int which, double seconds) {
            took[calls / 2] * 1e6, took[0] * 1e6);
 }
 
+static int wanted(const char* names, const char* name) {
+  const size_t length = strlen(name);
+  for (const char* at = names; names != NULL && at != NULL; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0')) return 1;
+  }
+  return names == NULL;
+}
+
+static int next_size(int bytes, int longest) {
+  return bytes < longest && bytes > longest / 8 ? longest : bytes > longest / 8 ? longest + 1 : bytes * 8;
+}
+
+static void time_collective(struct run* run, int which, int longest, double seconds) {
+  for (run->bytes = 8; run->bytes <= longest; run->bytes = next_size(run->bytes, longest)) {
+    for (int rank = 0; rank < run->ranks; ++rank) run->counts[rank] = run->bytes, run->places[rank] = rank * run->bytes;
+    time_row(run, which, seconds);
+    if (!collectives[which].sized) break;
+  }
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   struct run run;
@@ -130,11 +151,7 @@ int main(int argc, char** argv) {
   memset(run.in, 1, room);
   memset(run.out, 1, room);
   for (size_t which = 0; which < sizeof collectives / sizeof collectives[0]; ++which)
-    for (run.bytes = 8; run.bytes <= longest; run.bytes *= 8) {
-      for (int rank = 0; rank < run.ranks; ++rank) run.counts[rank] = run.bytes, run.places[rank] = rank * run.bytes;
-      time_row(&run, (int)which, seconds);
-      if (!collectives[which].sized) break;
-    }
+    if (wanted(argc > 3 ? argv[3] : NULL, collectives[which].name)) time_collective(&run, (int)which, longest, seconds);
   MPI_Finalize();
   return 0;
 }

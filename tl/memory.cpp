@@ -56,6 +56,11 @@ void copy(const Memory& to, const Memory& from, std::uint64_t offset, std::size_
 void copy_between(const Memory& to, std::uint64_t to_offset, const Memory& from, std::uint64_t from_offset,
                   std::size_t bytes) {
   if (bytes == 0) return;
+  std::byte* const base = contiguous_address(to);
+  if (const std::byte* other = contiguous_address(from); base != nullptr && other != nullptr) [[likely]] {
+    if (base + to_offset != other + from_offset) shared_copy(base + to_offset, other + from_offset, bytes);
+    return;
+  }
   MemoryCursor source(from, from_offset), target(to, to_offset);
   while (bytes > 0) {
     std::size_t piece = bytes;

@@ -11,6 +11,8 @@
 #include "plugin/ucc/operation.h"
 #include "plugin/ucc/scores.h"
 #include "plugin/ucc/team.h"
+#include "runtime/job/job.h"
+#include "tl/device/device_memory.h"
 
 namespace plait::plugin {
 namespace {
@@ -60,6 +62,13 @@ std::vector<std::string> settings(const plait_ucc_process& process) {
 using plait::plugin::of;
 
 extern "C" {
+
+void plait_ucc_loaded(void) {
+  try {
+    plait::tl::start_device_memory();
+  } catch (const std::exception&) {  // each call looks for drivers, then
+  }
+}
 
 size_t plait_ucc_variable_count(void) {
   try {
@@ -119,7 +128,9 @@ char* plait_ucc_scores(const plait_ucc_team* team, int score) {
   const auto& ours = *reinterpret_cast<const plait::plugin::UccTeam*>(team);
   if (ours.team == nullptr) return nullptr;
   try {
-    const std::string text = plait::plugin::scores_of_host(ours.team->planner, score);
+    const plait::Config& config = plait::runtime::job().config;
+    const bool measured = config.host_when_faster && config.plan.empty() && plait::runtime::job().table == nullptr;
+    const std::string text = plait::plugin::scores_of_host(ours.team->planner, score, measured);
     return text.empty() ? nullptr : strdup(text.c_str());
   } catch (const std::exception&) {  // UCC asks for each call, then
     return nullptr;

@@ -10,6 +10,10 @@
 extern "C" {
 #endif
 
+/* When the component is loaded, before UCC loads others: from then on it is seen where libraries are counted, so that
+ * a call need not look for drivers of GPUs. */
+void plait_ucc_loaded(void);
+
 /* ---- The variables, from the one table of core/config ---- */
 
 struct plait_ucc_variable {

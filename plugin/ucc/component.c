@@ -37,6 +37,7 @@ static ucc_config_field_t field_of(size_t index) {
 
 /* When the component is loaded: UCC reads its tables afterwards. */
 __attribute__((constructor)) static void fill_fields(void) {
+  plait_ucc_loaded();
   const ucc_config_field_t others = {"", "", NULL, offsetof(struct plait_lib_config, super),
                                      UCC_CONFIG_TYPE_TABLE(ucc_tl_lib_config_table)};
   lib_fields[0] = others;
@@ -132,6 +133,7 @@ static ucc_status_t context_create(const ucc_base_context_params_t* params, cons
   base->ucc_context = params->context;
   base->lib = &ours->super.tl_lib->super;
   base->score_str = strdup(tune != NULL ? tune : "");
+  context->concurrent = params->thread_mode == UCC_THREAD_MULTIPLE;
   context->context = begin(params, (const struct plait_lib*)base->lib);
   if (context->context == NULL || base->score_str == NULL) {
     free(base->score_str);

@@ -21,6 +21,7 @@ struct plait_lib {
 struct plait_context {
   ucc_tl_context_t super;
   plait_ucc_context* context;
+  int concurrent; /* several threads may be in here */
 };
 
 struct plait_task {
@@ -32,7 +33,8 @@ struct plait_task {
 struct plait_team {
   ucc_tl_team_t super;
   plait_ucc_team* team;
-  pthread_mutex_t guard;   /* of what follows */
+  int concurrent;          /* several threads may be in here */
+  pthread_mutex_t guard;   /* of what follows, then */
   struct plait_task* idle; /* linked by `next` */
 };
 

@@ -21,6 +21,7 @@
 #include "runtime/progress/progress_thread.h"
 #include "runtime/report/job_report.h"
 #include "runtime/report/trace_file.h"
+#include "tl/device/device_memory.h"
 #include "tl/shm/doorbell.h"
 
 namespace plait::plugin {
@@ -83,6 +84,7 @@ class UccContext::IntroducedWorld final : public World {
 
 UccContext::UccContext(const ProcessFacts& facts, const std::vector<std::string>& preferred)
     : progress(surroundings), facts_(facts) {
+  tl::start_device_memory();  // UCC has loaded its components
   const std::scoped_lock lock(process.guard);
   if (++process.contexts > 1) runtime::detail::threaded.store(true, std::memory_order_relaxed);
   if (runtime::detail::job != nullptr) return;
@@ -120,6 +122,7 @@ void UccContext::start_helper() {
 
 // Once for the process: what its calls stand on.
 void UccContext::start() {
+  tl::start_device_memory();  // the other layers' contexts have loaded theirs
   agreement_->agree();
   process.introduction = agreement_->introduction();
   std::unique_ptr<Job> made = agreement_->take();

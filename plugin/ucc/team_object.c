@@ -27,6 +27,7 @@ ucc_status_t plait_team_create_post(ucc_base_context_t* base, const ucc_base_tea
     free(team);
     return UCC_ERR_NOT_SUPPORTED;
   }
+  team->concurrent = context->concurrent;
   pthread_mutex_init(&team->guard, NULL);
   *made = &team->super.super;
   return UCC_OK;

@@ -43,15 +43,19 @@ const std::array<Known, UCC_DT_PREDEFINED_LAST> known = {{
     {UCC_DT_FLOAT128_COMPLEX, 32, long_complex},
 }};
 
+std::size_t number_of(ucc_datatype_t type) { return static_cast<std::size_t>(type >> UCC_DATATYPE_SHIFT); }
+
 constexpr std::size_t operators = static_cast<std::size_t>(Op::count_);
 using Reducers = std::array<Reducer, operators>;
 
 struct Table {
   std::array<Reducers, known.size()> reducers;
   std::array<TypeFacts, known.size()> facts;
+  std::array<std::uint8_t, UCC_DT_PREDEFINED_LAST> place{};  // by UCC's number of the type
 
   Table() {
     for (std::size_t i = 0; i < known.size(); ++i) {
+      place[number_of(known[i].type)] = static_cast<std::uint8_t>(i);
       facts[i].size = facts[i].true_extent = known[i].bytes;
       facts[i].extent = static_cast<std::ptrdiff_t>(known[i].bytes);
       facts[i].contiguous = facts[i].gapless = facts[i].predefined = true;
@@ -98,9 +102,10 @@ void divide_short_reals(void* elements, std::size_t count, int by) {
 
 const TypeFacts* type_of(ucc_datatype_t type) {
   static const Table* table = new Table;  // calls may come until the process ends
-  for (std::size_t i = 0; i < known.size(); ++i)
-    if (known[i].type == type) return &table->facts[i];
-  return nullptr;
+  const std::size_t number = number_of(type);
+  if (number >= known.size()) return nullptr;
+  const std::size_t place = table->place[number];
+  return known[place].type == type ? &table->facts[place] : nullptr;
 }
 
 const Operator* operator_of(ucc_reduction_op_t op) {

@@ -23,7 +23,8 @@ struct DeviceData {
 // some data in each: then the driver's, which copies both.
 const DeviceDriver* device_under_other(const std::byte* address, const Layout& layout);
 inline const DeviceDriver* device_under(const std::byte* address, const Layout& layout) {
-  return layout.contiguous && tl::is_processors(address) ? nullptr : device_under_other(address, layout);
+  const bool processors = tl::surely_no_driver() || (layout.contiguous && tl::is_processors(address));
+  return processors ? nullptr : device_under_other(address, layout);
 }
 
 // What the driver says of the first of the data that is in its memory.

@@ -109,7 +109,7 @@ int PairExchange::fill_slots() {
     if (const int error = give((*problem_.sends)[static_cast<std::size_t>(problem_.rank)], self_); error != 0)
       return error;
   Wish wish;
-  if (out_.count == problem_.ranks) {
+  if (out_.count == problem_.ranks && problem_.hosts != nullptr) {
     lengths_.clear();
     for (const Piece& piece : *problem_.sends) lengths_.push_back(piece.bytes);
     wish = wish_for(lengths_, problem_.rank, problem_.collective, *problem_.hosts);

@@ -37,7 +37,7 @@ class PairExchange final : public Exchange {
     const std::vector<Piece>* sends = nullptr;
     const std::vector<Piece>* receives = nullptr;
     std::size_t slot_bytes = 0;        // the same on all ranks
-    const HostSizes* hosts = nullptr;  // likewise
+    const HostSizes* hosts = nullptr;  // likewise; nullptr: nobody learns of this call
   };
 
   // What the first part is: the plan of this call is to be run.

@@ -56,7 +56,9 @@ void prepare_execution(Operation& operation) {
   if (by_pairs(operation.request.call.collective)) {
     if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
     execution.exchange = operation.pairs.get();
-    operation.pairs->take(pair_problem(*operation.communicator, operation.request, usual_slot_bytes));
+    PairExchange::Problem problem = pair_problem(*operation.communicator, operation.request, usual_slot_bytes);
+    problem.hosts = nullptr;
+    operation.pairs->take(problem);
   } else if (on_neighbors(operation.request.call.collective)) {
     execution.exchange = operation.neighbors.get();
   } else if (runs_ordered(operation)) {

@@ -121,9 +121,9 @@ Status SetUp::choose_single_copy(std::span<const Offer> offers, bool kernel) {
     connections_.buffers = join_buffers(std::move(connections_.buffers), std::move(xpmem_));
   }
   xpmem_.reset();
-  note_single_copy(sizes_.kernel_from, sizes_.mapped_from);
-  debug("set-up: single copies by the kernel " + size_text(sizes_.kernel_from) + ", by XPMEM " +
-        size_text(sizes_.mapped_from));
+  note_single_copy(std::min(sizes_.kernel_from, sizes_.pair_from), sizes_.mapped_from);
+  debug("set-up: single copies by the kernel " + size_text(sizes_.kernel_from) + ", of what two ranks move " +
+        size_text(sizes_.pair_from) + ", by XPMEM " + size_text(sizes_.mapped_from));
   return {};
 }
 
@@ -135,7 +135,7 @@ Result<SingleCopySizes> SetUp::measure_single_copy(std::span<const Offer> offers
     mine = own_measurement(offers, kernel);
     return {};
   });
-  if (!measured.ok()) mine = {never, never};
+  if (!measured.ok()) mine = no_single_copy;
   return agree_on_single_copy(oob(), mine);
 }
 
@@ -158,14 +158,14 @@ SingleCopySizes SetUp::own_measurement(std::span<const Offer> offers, bool kerne
   const std::byte* mapped =
       xpmem_ == nullptr ? nullptr : xpmem_->find(partner, theirs.probe_address, probed_bytes.back());
   const Result<MeasuredCopies> copies = measure_copies({.source = probe_source_->data(),
-                                                        .own_stage = stages(self).data(),
-                                                        .peer_stage = stages(partner).data(),
-                                                        .stage_bytes = stages(self).size(),
+                                                        .own_stages = stages(self).data(),
+                                                        .peer_stages = stages(partner).data(),
+                                                        .stages_bytes = stages(self).size(),
                                                         .peer = {theirs.process, neighbours_[partner]},
                                                         .peer_source = theirs.probe_address,
                                                         .kernel = kernel,
                                                         .peer_mapped = mapped});
-  if (!copies.ok()) return {never, never};
+  if (!copies.ok()) return no_single_copy;
   return sizes_of(*copies);
 }
 
@@ -182,6 +182,7 @@ Status SetUp::open_shm(bool single_copy) {
                         .single_copy_threshold = job().config.single_copy_threshold,
                         .crowded = crowding_ > 1,
                         .collective_single_copy_from = sizes_.kernel_from,
+                        .pair_single_copy_from = sizes_.pair_from,
                         .buffers = connections_.buffers.get(),
                         .ways = &shm_collective_ways()});
   if (!channel.ok()) return channel.status();
@@ -245,6 +246,7 @@ Status SetUp::exchange_offers(Offer& mine, std::vector<Offer>& offers, Status& o
   for (const Offer& offer : told) {
     known_sizes_.kernel_from = std::max(known_sizes_.kernel_from, offer.known.kernel_from);
     known_sizes_.mapped_from = std::max(known_sizes_.mapped_from, offer.known.mapped_from);
+    known_sizes_.pair_from = std::max(known_sizes_.pair_from, offer.known.pair_from);
   }
   offers.clear();
   for (const int rank : neighbours_)

@@ -18,8 +18,13 @@ namespace plait::runtime {
 struct SingleCopySizes {
   std::uint64_t kernel_from = 0;  // cross-memory attach
   std::uint64_t mapped_from = 0;  // XPMEM
+  // Cross-memory attach of what the two ranks of a node only move: it has less to win by than where stages are read by
+  // several ranks, or combined as they are read.
+  std::uint64_t pair_from = 0;
   bool known() const { return kernel_from != 0; }
 };
+inline constexpr SingleCopySizes no_single_copy{
+    .kernel_from = tl::never, .mapped_from = tl::never, .pair_from = tl::never};
 
 // What was measured, or agreed upon, in this process. Thread-safe.
 SingleCopySizes known_single_copy();
@@ -32,7 +37,8 @@ SingleCopySizes forced_single_copy(const Config& config, bool kernel, bool mappe
 // What is taken in the end: `measured` within the bounds of the settings.
 SingleCopySizes allowed_single_copy(const SingleCopySizes& measured, const Config& config, bool kernel, bool mapped);
 
-// The sizes of a rank's own measurement. The kernel's way has to beat the stages, XPMEM both.
+// The sizes of a rank's own measurement; not known where there is none. The kernel's way has to beat the stages, XPMEM
+// both.
 SingleCopySizes sizes_of(const MeasuredCopies& copies);
 
 // Collective over `comm`, whose errors must be returned. The largest of the ranks' sizes: a way that one of them finds

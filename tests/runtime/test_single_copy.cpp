@@ -21,9 +21,12 @@ TEST(SingleCopy, TheSettingsComeFirst) {
   EXPECT_EQ(forced_single_copy(wanting("xpmem", 4096), true, true).kernel_from, never);
   EXPECT_EQ(forced_single_copy(wanting("auto", 4096), false, false).kernel_from, never);
   EXPECT_FALSE(forced_single_copy(wanting("auto"), true, false).known());
-  const SingleCopySizes measured{never, never};
+  EXPECT_EQ(forced_single_copy(wanting("auto", 4096), true, false).pair_from, 4096u);
+  const SingleCopySizes measured = no_single_copy;
   EXPECT_EQ(allowed_single_copy(measured, wanting("auto"), true, true).kernel_from, never);
   EXPECT_NE(allowed_single_copy(measured, wanting("cma"), true, true).kernel_from, never) << "asked for";
+  EXPECT_NE(allowed_single_copy(measured, wanting("cma"), true, true).pair_from, never) << "asked for";
+  EXPECT_EQ(allowed_single_copy(measured, wanting("auto"), true, true).pair_from, never);
   EXPECT_NE(allowed_single_copy(measured, wanting("xpmem"), true, true).mapped_from, never) << "asked for";
 }
 
@@ -34,6 +37,18 @@ TEST(SingleCopy, XpmemHasToBeatBoth) {
   EXPECT_EQ(sizes_of({slow, fast, middle}).mapped_from, never);
   EXPECT_EQ(sizes_of({middle, slow, slow}).kernel_from, never);
   EXPECT_EQ(sizes_of({slow, {}, fast}).kernel_from, never) << "not measured";
+}
+
+TEST(SingleCopy, WhatAPairOnlyMovesHasLessToWinBy) {
+  const CopyCosts staged{2.2, 3.6, 7.2, 25.5}, kernel{2.5, 3.6, 5.7, 20.6};
+  EXPECT_EQ(sizes_of({staged, kernel, {}}).kernel_from, never);
+  EXPECT_EQ(sizes_of({staged, kernel, {}}).pair_from, probed_bytes[2]);
+}
+
+TEST(SingleCopy, WithoutAMeasurementNothingIsKnown) {
+  EXPECT_FALSE(sizes_of({}).known());
+  const CopyCosts some{1, 2, 3, 4};
+  EXPECT_FALSE(sizes_of({{}, some, some}).known());
 }
 
 TEST(NodeReport, AddsUpByNode) {

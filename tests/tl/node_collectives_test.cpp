@@ -95,7 +95,7 @@ Outcome run_rank(const CollectiveJob& job, int rank, SharedSegment segment, cons
   ShmChannelOptions options;
   if (job.means.shared) options.buffers = &buffers;
   options.single_copy = job.means.kernel_from != ~std::size_t{0};
-  options.collective_single_copy_from = job.means.kernel_from;
+  options.collective_single_copy_from = options.pair_single_copy_from = job.means.kernel_from;
   auto channel = make_shm_channel(SharedSegment::view(segment.data(), job.segment_bytes), peers, rank, options);
   if (!channel.ok()) return {channel.status().message()};
   Engine engine(by_kind({channel->get()}), {.yield = true});

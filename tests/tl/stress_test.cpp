@@ -73,7 +73,7 @@ struct Communicator {
   ShmChannelOptions node_options(const PeerBuffers* buffers) const {
     ShmChannelOptions options;
     options.single_copy = kernel_from != ~std::size_t{0};
-    options.collective_single_copy_from = kernel_from;
+    options.collective_single_copy_from = options.pair_single_copy_from = kernel_from;
     if (shares_buffers) options.buffers = buffers;
     return options;
   }

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "core/reduction.h"
@@ -174,38 +176,94 @@ TEST_F(Xpmem, ARefusedAttachmentFailsTheStepAndNamesTheRank) {
 
 TEST(CopyProbe, TakesAWayOnlyFromWhereItStaysFaster) {
   const CopyCosts slow{4, 8, 16, 64};
-  EXPECT_EQ(faster_from({1, 2, 4, 16}, slow), probed_bytes[0]);
-  EXPECT_EQ(faster_from({9, 9, 9, 16}, slow), probed_bytes[2]);
-  EXPECT_EQ(faster_from({1, 9, 4, 16}, slow), probed_bytes[2]);
-  EXPECT_EQ(faster_from({1, 2, 4, 64}, slow), never);
-  EXPECT_EQ(faster_from(slow, slow), never);
+  EXPECT_EQ(faster_from({1, 2, 4, 16}, slow, 1.25), probed_bytes[0]);
+  EXPECT_EQ(faster_from({9, 9, 9, 16}, slow, 1.25), probed_bytes[2]);
+  EXPECT_EQ(faster_from({1, 9, 4, 16}, slow, 1.25), probed_bytes[2]);
+  EXPECT_EQ(faster_from({1, 2, 4, 64}, slow, 1.25), never);
+  EXPECT_EQ(faster_from(slow, slow, 1), never);
+  EXPECT_EQ(faster_from({3, 6, 12, 48}, slow, 1.25), probed_bytes[0]);
+  EXPECT_EQ(faster_from({3, 6, 12, 48}, slow, 1.5), never);
 }
 
+// Two ranks of one process, and their stages.
+class ProbingPair {
+ public:
+  ProbingPair() : stages_(2 * bytes) {}
+  CopyProbe probe(std::size_t rank) {
+    return {.source = source_.data(),
+            .own_stages = stages_.data() + rank * bytes,
+            .peer_stages = stages_.data() + (1 - rank) * bytes,
+            .stages_bytes = bytes,
+            .peer = {getpid(), static_cast<int>(1 - rank)},
+            .peer_source = reinterpret_cast<std::uintptr_t>(source_.data()),
+            .kernel = true,
+            .patience = std::chrono::seconds(20)};
+  }
+
+ private:
+  static constexpr std::size_t bytes = 64 * 1024;
+  struct Line {
+    alignas(64) std::byte bytes[64];
+  };
+  class Zeroed {
+   public:
+    explicit Zeroed(std::size_t size) : lines_(size / sizeof(Line)) {}
+    std::byte* data() { return lines_.front().bytes; }
+
+   private:
+    std::vector<Line> lines_;
+  };
+  ProbeSource source_;
+  Zeroed stages_;
+};
+
 TEST(CopyProbe, MeasuresBothWays) {
-  const ProbeSource source;
-  std::vector<std::byte> stages(256 * 1024);
-  const auto copies = measure_copies({.source = source.data(),
-                                      .own_stage = stages.data(),
-                                      .peer_stage = stages.data() + 128 * 1024,
-                                      .stage_bytes = 128 * 1024,
-                                      .peer = {getpid(), 1},
-                                      .peer_source = reinterpret_cast<std::uintptr_t>(source.data()),
-                                      .kernel = true});
+  ProbingPair pair;
+  std::jthread other([probe = pair.probe(1)] { static_cast<void>(measure_copies(probe)); });
+  const auto copies = measure_copies(pair.probe(0));
   ASSERT_TRUE(copies.ok()) << copies.status().message();
   for (std::size_t i = 0; i < probed_bytes.size(); ++i) {
     EXPECT_GT(copies->staged[i], 0);
     EXPECT_GT(copies->kernel[i], 0);
     EXPECT_EQ(copies->mapped[i], 0) << "was not to be measured";
   }
-  const auto refused = measure_copies({.source = source.data(),
-                                       .own_stage = stages.data(),
-                                       .peer_stage = stages.data(),
-                                       .stage_bytes = 1024,
-                                       .peer = {getpid(), 3},
-                                       .peer_source = 8,
-                                       .kernel = true});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.status().message().find("rank 3"), std::string::npos) << refused.status().message();
+}
+
+TEST(CopyProbe, SaysWhoseMemoryIsRefused) {
+  ProbingPair pair;
+  CopyProbe refused = pair.probe(0);
+  refused.peer_source = 8;
+  std::jthread other([probe = pair.probe(1)] { static_cast<void>(measure_copies(probe)); });
+  const auto copies = measure_copies(refused);
+  ASSERT_FALSE(copies.ok());
+  EXPECT_NE(copies.status().message().find("rank 1"), std::string::npos) << copies.status().message();
+}
+
+// A peer that lost its core, or has no reason to measure.
+TEST(CopyProbe, MeasuresNothingAlone) {
+  ProbingPair pair;
+  CopyProbe probe = pair.probe(0);
+  probe.patience = std::chrono::milliseconds(1);
+  const auto copies = measure_copies(probe);
+  ASSERT_TRUE(copies.ok()) << copies.status().message();
+  EXPECT_EQ(copies->staged, CopyCosts{});
+  EXPECT_EQ(copies->kernel, CopyCosts{});
+}
+
+// What lies in a stage that the peer has not filled anew comes from this core's cache, at a third of what it costs in a
+// collective.
+TEST(CopyProbe, WaitsForThePeer) {
+  ProbingPair pair;
+  std::atomic<bool> came = false;
+  std::jthread other([&, probe = pair.probe(1)] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    came = true;
+    static_cast<void>(measure_copies(probe));
+  });
+  const auto copies = measure_copies(pair.probe(0));
+  ASSERT_TRUE(copies.ok()) << copies.status().message();
+  EXPECT_TRUE(came);
+  EXPECT_GT(copies->staged.back(), 0);
 }
 
 }  // namespace

@@ -45,7 +45,9 @@ inline bool surely_no_driver() {
          detail::loaded_without_driver.load(std::memory_order_relaxed);
 }
 
-// Whether it is plain from the address alone that the memory is the processor's: what most calls are made with.
+// Whether it is plain from the address alone that the memory is the processor's: what most calls are made with. Where a
+// library has put a function of its own in the place of sbrk() (UCX's memory hooks), that takes a system call, 0.24 us:
+// surely_no_driver() goes before.
 inline bool is_processors(const void* address) {
   if (detail::program_data.contains(address) || detail::own_stack.contains(address)) return true;
   const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(address) - detail::heap_begin;

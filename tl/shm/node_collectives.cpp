@@ -27,6 +27,7 @@ NodeCollectives::NodeCollectives(NodeCollectivesOptions options)
       buffers_(options.buffers),
       processes_(std::move(options.processes)),
       kernel_from_(options.kernel_from),
+      pair_from_(options.pair_from),
       crowded_(options.crowded),
       failures_(options.failures),
       bells_(options.bells),
@@ -222,10 +223,9 @@ bool NodeCollectives::fits_slot() const {
 
 bool NodeCollectives::run_at_once(bool& moved) {
   if (!published_) {
-    if (gives()) {
+    if (is_read_at_once()) {
       if (!slot_is_free(ControlBlock::fits_slot(given_bytes(me())) ? control_slots : control_areas)) return false;
-      const auto bytes = static_cast<std::size_t>(given_bytes(me()));
-      copy_out(current_->operand, 0, control_blocks_[self_].content(operation_, bytes), bytes);
+      give_at_once();
       publish();
     }
     published_ = moved = true;
@@ -235,6 +235,27 @@ bool NodeCollectives::run_at_once(bool& moved) {
   ++steps_.at_once;
   finish();
   return moved = true;
+}
+
+// By others, or by itself where it combines what lies in the slots.
+bool NodeCollectives::is_read_at_once() const {
+  return gives() && (collective_->kind != ShmCollectiveKind::gather || !is_root());
+}
+
+// What others need. Nobody else reads a member's own piece of an all_to_all.
+void NodeCollectives::give_at_once() {
+  const auto bytes = static_cast<std::size_t>(given_bytes(me()));
+  std::byte* content = control_blocks_[self_].content(operation_, bytes);
+  const auto give = [&](std::size_t begin, std::size_t end) {
+    if (end - begin >= stream_from)
+      stream_out(current_->operand, begin, content + begin, end - begin);
+    else
+      copy_out(current_->operand, begin, content + begin, end - begin);
+  };
+  if (collective_->kind != ShmCollectiveKind::all_to_all) return give(0, bytes);
+  const auto own = static_cast<std::size_t>(me() * collective_->bytes);
+  give(0, own);
+  give(own + static_cast<std::size_t>(collective_->bytes), bytes);
 }
 
 void NodeCollectives::publish() { tell(control_blocks_[self_].slot(operation_).sequence, operation_ + 1); }

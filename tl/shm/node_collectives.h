@@ -58,6 +58,7 @@ struct NodeCollectivesOptions {
   const PeerBuffers* buffers = nullptr;      // nullptr: no direct way. Not owned
   std::vector<RemoteProcess> processes;
   std::uint64_t kernel_from = ~std::uint64_t{0};  // bytes of one copy from a member from which on the kernel does it
+  std::uint64_t pair_from = ~std::uint64_t{0};    // likewise, of what two members only move
   bool crowded = false;                           // the members share cores
   FailureMarks* failures = nullptr;               // of the control blocks. Not owned
   const Doorbells* bells = nullptr;               // not owned
@@ -135,6 +136,8 @@ class NodeCollectives {
   bool fits_slot() const;
   bool run_at_once(bool& moved);
   bool slot_is_free(std::uint32_t available);
+  bool is_read_at_once() const;
+  void give_at_once();
   void publish();
   template <class Wanted>
   bool all_arrived(Wanted&& wanted) {
@@ -191,6 +194,7 @@ class NodeCollectives {
   void fetch(std::size_t member, std::uint64_t offset, std::byte* to, std::uint64_t bytes);
   void deliver(std::size_t member, std::uint64_t offset, const std::byte* from, std::uint64_t bytes);
   bool run_by_kernel(bool& moved);
+  std::uint64_t root_share(std::uint64_t piece) const;
   void reduce_by_kernel();
   void collect_shares();
   void move_by_kernel();
@@ -225,7 +229,7 @@ class NodeCollectives {
   const RankIndex* index_of_rank_ = nullptr;
   const PeerBuffers* buffers_ = nullptr;
   std::vector<RemoteProcess> processes_;
-  std::uint64_t kernel_from_ = ~std::uint64_t{0};
+  std::uint64_t kernel_from_ = ~std::uint64_t{0}, pair_from_ = ~std::uint64_t{0};
   bool crowded_ = false;
   FailureMarks* failures_ = nullptr;
   const Doorbells* bells_ = nullptr;

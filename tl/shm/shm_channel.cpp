@@ -240,7 +240,10 @@ Result<std::unique_ptr<Channel>> make_shm_channel(SharedSegment segment, std::sp
   collective.bells = &channel->bells();
   for (const ShmPeer& peer : peers) collective.processes.push_back({peer.process, peer.rank});
   collective.crowded = options.crowded;
-  if (options.single_copy) collective.kernel_from = options.collective_single_copy_from;
+  if (options.single_copy) {
+    collective.kernel_from = options.collective_single_copy_from;
+    collective.pair_from = options.pair_single_copy_from;
+  }
   channel->gather_node(std::move(collective), options.ways);
   return std::unique_ptr<Channel>(std::move(channel));
 }

@@ -84,6 +84,8 @@ struct ShmChannelOptions {
   // Bytes that a member of a shared-memory collective copies from one other at a time (a piece, or its share of a
   // vector), from which on shared-memory collectives take the single copy; by default never.
   std::size_t collective_single_copy_from = ~std::size_t{0};
+  // Likewise of what the two ranks of a node only move.
+  std::size_t pair_single_copy_from = ~std::size_t{0};
   // How shared-memory collectives reach other ranks' buffers; nullptr: not at all, on all ranks. Not owned, outlives
   // the channel.
   const PeerBuffers* buffers = nullptr;
