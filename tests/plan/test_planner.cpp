@@ -62,11 +62,13 @@ TEST(Planner, NamesThePlansThatATrialMayTake) {
   const std::vector<int> shape = {2, 2, 2, 2};
   Planner planner(Hierarchy::nodes_of(shape), 1, {});
   const Call call{.collective = Collective::bcast, .root = 3, .count = 1000, .element_bytes = 4};
-  const std::vector<std::string> rivals = planner.rivals(call);
+  const std::vector<Rival> rivals = planner.rivals(call);
   ASSERT_GE(rivals.size(), 2u);
-  EXPECT_EQ(rivals.front(), chosen(planner, Collective::bcast, 4000));
-  for (const std::string& rival : rivals) {
-    EXPECT_EQ(std::ranges::count(rivals, rival), 1) << rival;
+  EXPECT_EQ(rivals.front().name, chosen(planner, Collective::bcast, 4000));
+  EXPECT_GT(rivals.front().seconds, 0);
+  for (const auto& [rival, seconds] : rivals) {
+    EXPECT_EQ(std::ranges::count(rivals, rival, &Rival::name), 1) << rival;
+    EXPECT_GT(seconds, 0) << rival;
     ASSERT_NE(planner.choose(call, rival).plan, nullptr);
     EXPECT_EQ(planner.choose(call, rival).plan->name, rival);
     EXPECT_EQ(planner.choose(call, rival).plan->semantics.root(), 3);
@@ -74,6 +76,21 @@ TEST(Planner, NamesThePlansThatATrialMayTake) {
   EXPECT_EQ(planner.choose(call, "nonsense").plan, planner.choose(call).plan);
   planner.force("SC.1 AG.1");
   EXPECT_TRUE(planner.rivals(call).empty());
+}
+
+// What the ports must carry, and no plan can do without.
+TEST(Planner, KnowsWhatThePortsLeaveACall) {
+  const std::vector<int> one = {4}, shape = {2, 2, 2, 2};
+  PlannerOptions options;
+  options.machine.levels.front().port_seconds_per_byte = 1e-9;
+  options.siblings = 8;  // others that may be idle
+  Planner within(Hierarchy::nodes_of(one), 0, options), between(Hierarchy::nodes_of(shape), 0, options);
+  const Call sum{.collective = Collective::allreduce, .count = 1'000'000, .element_bytes = 4};
+  const Call all{.collective = Collective::allgather, .count = 1'000'000, .element_bytes = 4};
+  EXPECT_EQ(within.least_seconds(sum), 0);
+  EXPECT_NEAR(between.least_seconds(sum), 2 * 0.75 * 4e-3, 1e-9);
+  EXPECT_NEAR(between.least_seconds(all), 6 * 4e-3, 1e-9);
+  EXPECT_EQ(between.least_seconds({.collective = Collective::barrier, .count = 0, .element_bytes = 0}), 0);
 }
 
 PlannerOptions forcing(std::string plan) {
