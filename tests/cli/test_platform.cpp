@@ -80,6 +80,7 @@ TEST(Platform, ItsMachineHasALevelForGroups) {
   EXPECT_EQ(machine.levels[0].name, "switch");
   EXPECT_TRUE(machine.levels[0].network);
   EXPECT_GT(machine.levels[0].latency, machine.levels[1].latency);
+  EXPECT_GT(machine.levels.front().overhead, machine.levels.back().overhead);
   EXPECT_FALSE(machine.levels[2].network);
 }
 
