@@ -18,7 +18,7 @@ std::size_t calls_to_judge(int size_class, std::size_t longest_turn) {
 
 std::size_t longest_turn(const Case& test, std::size_t bytes) {
   if (bytes < 4096) return rooted(test.collective) ? 32 : 8;
-  return bytes < 65536 && rooted(test.collective) ? 4 : 1;
+  return bytes < 65536 && rooted(test.collective) ? 8 : 1;
 }
 
 bool commutes(const Case& test) {

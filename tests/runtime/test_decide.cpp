@@ -314,6 +314,7 @@ TEST_P(DecisionsOf, OnSamplesAreAlikeWhereARankLeavesSomeBehind) {
   process.config().host_when_faster = true;
   process.config().trial = TrialMode::all;
   process.config().trial_after = 2;
+  process.config().trial_percent = 1000;
   process.config().cache = false;
   process.config().setup_calls = 1;
   InProcessJob job(shape.ranks);
