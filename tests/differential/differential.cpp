@@ -329,9 +329,11 @@ bool Run::trials_as_expected() {
         "%zu plans, %zu host\n",
         counts.calls, counts.in_trials, counts.on_plans, counts.on_host, counts.open, counts.known_plans,
         counts.known_host);
+  // What the network's ports leave no room for is never tried.
+  const std::size_t tried = counts.on_plans + counts.on_host + counts.open;
   switch (options_.expected) {
     case Expected::settled:
-      return counts.in_trials > 0 && counts.on_plans > 0 && counts.known_plans == 0;
+      return counts.in_trials > 0 && counts.on_plans > 0 && counts.known_plans < tried;
     case Expected::known:
       return counts.known_plans > 0;
     case Expected::host:
