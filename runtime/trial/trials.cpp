@@ -36,8 +36,8 @@ std::uint32_t calls_before_trial(int size_class, std::uint64_t meeting, std::uin
   const auto calls = static_cast<std::uint32_t>(config.trial_after);
   if (size_class > longer_class) return calls / sooner;
   if (config.trial_percent == 0 || predicted == 0) return calls;
-  const std::uint64_t paid = 100 * meeting / (static_cast<std::uint64_t>(config.trial_percent) * predicted);
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max<std::uint64_t>(calls, paid), most));
+  const double paid = static_cast<double>(meeting) * 100 / config.trial_percent / static_cast<double>(predicted);
+  return std::max(calls, static_cast<std::uint32_t>(std::min<double>(paid, most)));
 }
 
 // How far the model's predictions of two plans' times are apart from what they are, in octaves.
@@ -55,7 +55,16 @@ double fixed_bytes(const Machine& machine, int nodes) {
   return byte > 0 ? (link.latency + link.overhead) / byte : 0;
 }
 
-std::uint64_t nanoseconds(double seconds) { return static_cast<std::uint64_t>(std::max(0.0, seconds) * 1e9); }
+// A machine file may make plans as long as it likes, or endless.
+std::uint64_t nanoseconds(double seconds) {
+  constexpr double longest = 1e9;
+  return seconds > 0 ? static_cast<std::uint64_t>(std::min(seconds, longest) * 1e9) : 0;
+}
+double ratio_of(double seconds, double first) {
+  constexpr double most = 64;
+  const double ratio = first > 0 ? seconds / first : 1;
+  return ratio >= 1 ? std::min(ratio, most) : 1;
+}
 
 // What the ranks of a trial meet and agree by must be planned, too.
 bool can_agree(Planner& planner) {
@@ -114,7 +123,7 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
   const double first = rivals.front().seconds;
   for (const Rival& rival : rivals) {
     plans.push_back(rival.name);
-    prospects.push_back({first > 0 ? std::max(rival.seconds / first, 1.0) : 1, spread_of_plans});
+    prospects.push_back({ratio_of(rival.seconds, first), spread_of_plans});
   }
   const Hierarchy& hierarchy = planner_.hierarchy();
   const std::uint64_t meeting = meeting_nanoseconds();
