@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t trial_bytes = 1024;
 
 // Runs one message to `to` and one from `from` over a rail, before the deadline.
-class Swap {
+class TrialSwap {
  public:
-  Swap(Channel& channel, std::span<std::byte> out, std::span<std::byte> in) : channel_(channel) {
+  TrialSwap(Channel& channel, std::span<std::byte> out, std::span<std::byte> in) : channel_(channel) {
     buffers_.base = {out.data(), in.data(), nullptr};
     spans_ = {BoundSpan{0, out.size(), Space::input}, BoundSpan{0, in.size(), Space::output}};
   }
@@ -84,7 +84,7 @@ bool trial_succeeds(Channel& channel, Oob& oob, TrialPartners partners, std::uin
   const int rank = oob.rank();
   std::array<std::byte, trial_bytes> out{}, in{};
   for (std::size_t i = 0; i < trial_bytes; ++i) out[i] = pattern(rank, i);
-  Swap swap(channel, out, in);
+  TrialSwap swap(channel, out, in);
   const Status absent(Code::unavailable, "the trial message did not arrive");
   try {
     if (!swap.run(oob, partners.to, partners.from, limit_ns)) {

@@ -56,7 +56,7 @@ double fixed_bytes(const Machine& machine, int nodes) {
 }
 
 // A machine file may make plans as long as it likes, or endless.
-std::uint64_t nanoseconds(double seconds) {
+std::uint64_t clamped_nanoseconds(double seconds) {
   constexpr double longest = 1e9;
   return seconds > 0 ? static_cast<std::uint64_t>(std::min(seconds, longest) * 1e9) : 0;
 }
@@ -130,12 +130,12 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
   const TrialTerms terms{.bytes = payload_bytes(call, hierarchy.ranks()),
                          .fixed_bytes = fixed_bytes(planner_.machine(), hierarchy.nodes()),
                          .burst = burst_of(key.collective, key.size_class),
-                         .calls_before = calls_before_trial(key.size_class, meeting, nanoseconds(first)),
+                         .calls_before = calls_before_trial(key.size_class, meeting, clamped_nanoseconds(first)),
                          .part = job().config.trial_percent / 100.0,
                          .meeting_nanoseconds = meeting,
                          .making_nanoseconds = making,
-                         .predicted_nanoseconds = nanoseconds(first),
-                         .least_nanoseconds = nanoseconds(planner_.least_seconds(call))};
+                         .predicted_nanoseconds = clamped_nanoseconds(first),
+                         .least_nanoseconds = clamped_nanoseconds(planner_.least_seconds(call))};
   if (const TuningRecord* known = tuning_record(key); known != nullptr) {
     const auto plan = std::ranges::find(plans, known->plan);
     const int candidate = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
@@ -151,7 +151,7 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
 std::uint64_t Trials::meeting_nanoseconds() {
   const auto predicted = [&](const Call& call) {
     const std::vector<Rival> ways = planner_.rivals(call);
-    return ways.empty() ? 0 : nanoseconds(ways.front().seconds);
+    return ways.empty() ? 0 : clamped_nanoseconds(ways.front().seconds);
   };
   return concluding + 2 * predicted(meeting_call()) + predicted(agreement_call());
 }
