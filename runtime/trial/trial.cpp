@@ -25,6 +25,7 @@ constexpr int samples_to_take = 3;
 
 // A trial whose next sample lies so far ahead is over.
 constexpr double times_ahead = 16, calls_ahead = 2048;
+constexpr double longest_wait = 1e9;  // calls
 // A part of a call's time.
 constexpr double hardly_any = 0.005;
 
@@ -123,7 +124,8 @@ void Trial::note(std::uint64_t nanoseconds, std::size_t bytes) {
   untimed_ = granted_ = 1;
   if (in_burst_ > 0 || terms_.burst == 1) partial_ += at_usual_size(nanoseconds, bytes);
   if (++in_burst_ < terms_.burst) return;
-  samples_.push_back(partial_ / static_cast<std::uint64_t>(std::max(terms_.burst - 1, 1)));
+  const auto counted = static_cast<std::uint64_t>(std::max(terms_.burst - 1, 1));
+  samples_.push_back(std::max<std::uint64_t>(partial_ / counted, 1));
   partial_ = 0;
   in_burst_ = 0;
 }
@@ -213,7 +215,7 @@ void Trial::go_on() {
   if (!next) return settle();
   const bool taken_first = rounds_ % 2 != 0;
   const std::array<int, 2> turns = {taken_first ? taken_ : next->candidate, taken_first ? next->candidate : taken_};
-  const double wait = std::max(0.0, next->due - calls_ - 1);
+  const double wait = std::clamp(next->due - calls_ - 1, 0.0, longest_wait);
   begin_round(turns, static_cast<std::uint32_t>(wait));
 }
 
@@ -221,21 +223,29 @@ std::optional<Trial::Turn> Trial::next_turn() const {
   std::optional<Turn> next;
   for (int candidate = 0; candidate < static_cast<int>(candidates_.size()); ++candidate) {
     if (candidate == taken_ || of(candidate).seen >= most_of_one) continue;
-    if (const double due = due_of(candidate); !next || due < next->due) next = Turn{candidate, due};
+    const double pays = pays_of(candidate);
+    if (pays > std::max(times_ahead * calls_, calls_ahead)) continue;
+    if (const double due = std::max(pays, fits_of(candidate)); !next || due < next->due) next = Turn{candidate, due};
   }
-  if (next && next->due > std::max(times_ahead * calls_, calls_ahead)) return std::nullopt;
   return next;
 }
 
-// After so many calls as many again, which is what can be said of a program's end, would gain what a sample costs; and
-// all samples together have their part of the time at most.
-double Trial::due_of(int candidate) const {
+double Trial::cost_of(int candidate) const {
   const double current = number(time_of(taken_)) / reference_;
-  const double gain = gain_of(candidate) * current;
+  return terms_.burst * of(candidate).belief.loss(current) + number(besides_of(candidate)) / reference_;
+}
+
+// After so many calls as many again, which is what can be said of a program's end, would gain what a sample costs.
+double Trial::pays_of(int candidate) const {
+  const double gain = gain_of(candidate) * number(time_of(taken_)) / reference_;
   if (gain <= 0 || terms_.part <= 0) return never;
-  const double costs = terms_.burst * of(candidate).belief.loss(current) + number(besides_of(candidate)) / reference_;
-  const double pays = costs / gain * (TrialTerms::usual_part / terms_.part);
-  return std::max(pays, (spent_ / reference_ + costs) / (terms_.part * current));
+  return cost_of(candidate) / gain * (TrialTerms::usual_part / terms_.part);
+}
+
+// After so many all samples together have their part of the time at most. A disturbed sample makes the next one wait
+// for long, but ends nothing.
+double Trial::fits_of(int candidate) const {
+  return (spent_ / reference_ + cost_of(candidate)) / (terms_.part * number(time_of(taken_)) / reference_);
 }
 
 double Trial::gain_of(int candidate) const {
@@ -258,7 +268,7 @@ void Trial::settle() {
   for (std::size_t candidate = 0; candidate < candidates_.size(); ++candidate)
     if (const std::uint64_t time = median(candidates_[candidate].times); time != 0)
       prospects_[candidate].ratio = number(time) / unit_;
-  candidates_ = {};
+  std::vector<Candidate>().swap(candidates_);
   open_ = false;
   // What was opened again before is looked at less often: the machine is a noisy one.
   interval_ = std::min(first_interval << std::min(trials_ - 1, 5), longest_interval);
@@ -287,7 +297,7 @@ void Trial::conclude_look() {
 
 bool Trial::informed() const {
   for (int candidate = 0; candidate < static_cast<int>(candidates_.size()); ++candidate)
-    if (candidate != taken_ && of(candidate).seen == 0 && gain_of(candidate) > hardly_any) return false;
+    if (candidate != taken_ && of(candidate).times.empty() && gain_of(candidate) > hardly_any) return false;
   return !open_ || !candidates_.empty();
 }
 

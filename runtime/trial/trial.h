@@ -103,7 +103,9 @@ class Trial {
   void take_faster();
   void go_on();
   std::optional<Turn> next_turn() const;
-  double due_of(int candidate) const;
+  double cost_of(int candidate) const;            // of its next sample, as a ratio to reference_
+  double pays_of(int candidate) const;            // after so many calls of the class it pays
+  double fits_of(int candidate) const;            // and fits
   double gain_of(int candidate) const;            // what each call may gain, as a part of what it takes
   std::uint64_t besides_of(int candidate) const;  // what its next sample takes besides its calls
   double must_be_below(int candidate) const;      // to be taken: a ratio to the taken one's time

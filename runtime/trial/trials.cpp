@@ -40,6 +40,9 @@ std::uint32_t calls_before_trial(int size_class, std::uint64_t meeting, std::uin
   return std::max(calls, static_cast<std::uint32_t>(std::min<double>(paid, most)));
 }
 
+// The rates of a set-up are rounded to powers of two, so that all ranks plan alike.
+constexpr double rates_are_rounded_by = 2;
+
 // How far the model's predictions of two plans' times are apart from what they are, in octaves.
 constexpr double spread_of_plans = 0.2;
 
@@ -52,7 +55,8 @@ double fixed_bytes(const Machine& machine, int nodes) {
   if (machine.levels.empty()) return 0;
   const LinkLevel& link = nodes > 1 ? machine.levels.front() : machine.levels.back();
   const double byte = std::max(link.port_seconds_per_byte, link.cpu_seconds_per_byte);
-  return byte > 0 ? (link.latency + link.overhead) / byte : 0;
+  constexpr double most = 1e12;
+  return byte > 0 ? std::min((link.latency + link.overhead) / byte, most) : 0;
 }
 
 // A machine file may make plans as long as it likes, or endless.
@@ -135,7 +139,7 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
                          .meeting_nanoseconds = meeting,
                          .making_nanoseconds = making,
                          .predicted_nanoseconds = clamped_nanoseconds(first),
-                         .least_nanoseconds = clamped_nanoseconds(planner_.least_seconds(call))};
+                         .least_nanoseconds = clamped_nanoseconds(planner_.least_seconds(call) / rates_are_rounded_by)};
   if (const TuningRecord* known = tuning_record(key); known != nullptr) {
     const auto plan = std::ranges::find(plans, known->plan);
     const int candidate = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;

@@ -137,6 +137,17 @@ TEST(Trial, SlowCandidatesHaveFewCalls) {
   EXPECT_LE(of_host, 2);
 }
 
+// A rank without its core: the candidate waits for long, and gets another chance.
+TEST(Trial, OneDisturbedSampleEndsNothing) {
+  Trial trial = usual_trial(2);
+  int of_host = 0;
+  make_calls(
+      trial, [&](int candidate) { return candidate == 1   ? 1000
+                                         : of_host++ == 0 ? 200'000
+                                                          : 600; }, 50'000);
+  EXPECT_EQ(trial.taken(), Trial::host);
+}
+
 TEST(Trial, WhatCannotWinIsNeverTried) {
   Trial trial = usual_trial(4, {.least_nanoseconds = 990});
   int others = 0;
@@ -191,7 +202,7 @@ TEST(Trial, IsInformedOnceTheOthersWereTriedOrAreFarBehind) {
     make_call(tried,
               [&](int candidate) { return of_host += candidate == Trial::host ? 1 : 0, candidate == 1 ? 1000 : 1500; });
   EXPECT_LT(calls, 1000);
-  EXPECT_EQ(of_host, 1);
+  EXPECT_GE(of_host, 1);
   Trial hopeless({{30, 0.2}, {1, 0.2}}, {});
   make_calls(hopeless, constant({30'000, 1000}), 4);
   EXPECT_TRUE(hopeless.informed());
