@@ -27,8 +27,11 @@ using Setting = std::pair<const char*, const char*>;
 //
 // Sockets register no memory. The cache of what is registered watches the process's mappings, and making it hangs now
 // and then in libucm of UCX 1.23, at a lock of its own.
-constexpr auto tcp_settings =
-    std::to_array<Setting>({{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}, {"RCACHE_ENABLE", "n"}});
+//
+// An interface is looked at whether it has connections or not. To stop looking UCX looks once more, and ends the
+// process if it finds anything: as when a stranger connects while the worker is being made.
+constexpr auto tcp_settings = std::to_array<Setting>(
+    {{"RNDV_THRESH", "inf"}, {"RESOLVE_REMOTE_EP_ID", "y"}, {"RCACHE_ENABLE", "n"}, {"ADAPTIVE_PROGRESS", "n"}});
 
 // What the transport itself reads. UCX warns of what nobody has read, at every start, and later versions read names
 // with the transport's before them.
