@@ -35,6 +35,10 @@ constexpr double usual_error = 2;
 // How far from the truth a limit may be that follows from rates which were measured in a moment.
 constexpr double limit_is_sure = 0.95;
 
+// The samples that gave the reference were disturbed, or the machine has changed, when the taken candidate takes so
+// many times as long or as short.
+constexpr double reference_is_off_by = 2;
+
 // What is expected when a settled candidate has become slower.
 constexpr double spread_when_changed = 0.5;
 
@@ -155,28 +159,45 @@ void Trial::conclude_round() {
   ++rounds_;
   take_faster();
   taken_nanoseconds_ = time_of(taken_);
+  const double current = number(taken_nanoseconds_);
+  if (current > reference_is_off_by * reference_ || reference_is_off_by * current < reference_) refer_to_taken();
   if (const std::uint64_t hosts = time_of(host); hosts != 0) host_nanoseconds_ = hosts;
   go_on();
 }
 
-// What is expected of the others counts from the time that the taken one has shown. Where that is longer than
-// predicted, something was not foreseen: less is known of the other plans; and the host, of which nothing was
-// predicted, may do without it.
 void Trial::take_reference() {
-  reference_ = std::max(1.0, number(median(samples_)));
   noise_ = noise_of(samples_);
-  double unforeseen = 1;
-  if (taken_ == host + 1 && terms_.predicted_nanoseconds > 0)
-    unforeseen = std::max(1.0, reference_ / number(terms_.predicted_nanoseconds) / usual_error);
-  const double of_taken = prospects_[static_cast<std::size_t>(taken_)].ratio;
-  unit_ = reference_ / of_taken;
-  for (const Prospect& prospect : prospects_) {
-    const bool hosts = candidates_.empty();
-    candidates_.emplace_back(Prospect{prospect.ratio / of_taken / (hosts ? std::sqrt(unforeseen) : 1),
-                                      prospect.spread * (hosts ? 1 : std::min(unforeseen, 2.0))});
+  referred_ = taken_;
+  candidates_.assign(prospects_.size(), Candidate({}));
+  of(taken_).times = samples_;
+  of(taken_).seen = static_cast<int>(samples_.size());
+  refer_to_taken();
+}
+
+// What is expected of candidates that were not tried counts from the time that the referred one has shown; what others
+// have shown does not.
+void Trial::refer_to_taken() {
+  reference_ = std::max(1.0, number(time_of(taken_)));
+  unit_ = std::max(1.0, number(time_of(referred_))) / prospects_[static_cast<std::size_t>(referred_)].ratio;
+  for (int candidate = 0; candidate < static_cast<int>(candidates_.size()); ++candidate) {
+    Belief belief(expected_of(candidate));
+    for (const std::uint64_t time : of(candidate).times) belief.see(number(time) / reference_, noise_);
+    of(candidate).belief = belief;
   }
-  of(taken_) = Candidate({1, least_noise});
-  for (const std::uint64_t sample : samples_) take_sample(taken_, sample);
+}
+
+// Where the first plan takes longer than predicted, something was not foreseen: less is known of the other plans; and
+// the host, of which nothing was predicted, may do without it.
+Prospect Trial::expected_of(int candidate) const {
+  const double shown = number(time_of(referred_));
+  if (candidate == referred_) return {std::max(1.0, shown) / reference_, least_noise};
+  double unforeseen = 1;
+  if (referred_ == host + 1 && terms_.predicted_nanoseconds > 0)
+    unforeseen = std::max(1.0, shown / number(terms_.predicted_nanoseconds) / usual_error);
+  const Prospect& prospect = prospects_[static_cast<std::size_t>(candidate)];
+  const double ratio = prospect.ratio * unit_ / reference_;
+  if (candidate == host) return {ratio / std::sqrt(unforeseen), prospect.spread};
+  return {ratio, prospect.spread * std::min(unforeseen, 2.0)};
 }
 
 void Trial::take_sample(int candidate, std::uint64_t nanoseconds) {

@@ -99,6 +99,8 @@ class Trial {
   void begin_round(std::span<const int> turns, std::uint32_t calls_before);
   void conclude_round();
   void take_reference();
+  void refer_to_taken();
+  Prospect expected_of(int candidate) const;
   void take_sample(int candidate, std::uint64_t nanoseconds);
   void take_faster();
   void go_on();
@@ -135,6 +137,7 @@ class Trial {
   std::uint32_t interval_ = first_interval;
   std::vector<std::uint64_t> samples_;
   std::vector<Candidate> candidates_;  // empty unless open
+  int referred_ = host;                // whose time the others' were expected by
   double reference_ = 0;               // nanoseconds, to which ratios are
   double unit_ = 0;                    // likewise, of prospects_
   double noise_ = 0;                   // octaves

@@ -318,7 +318,7 @@ TEST_P(CallsOf, TellsAllWhyARankLeft) {
 // call takes on this rank, in nanoseconds, by the host or by a plan.
 std::string settle(Team& team, const std::function<std::uint64_t(bool host)>& took, int& taken) {
   const Call call = allreduce(64);
-  for (int number = 0; number < 4000; ++number) {
+  for (int number = 0; number < 100'000; ++number) {
     TrialClass* tried = team.schedules.find({.call = call}).tried;
     if (tried == nullptr) return "has no trial";
     const bool timed = tried->trial.due();

@@ -148,6 +148,20 @@ TEST(Trial, OneDisturbedSampleEndsNothing) {
   EXPECT_EQ(trial.taken(), Trial::host);
 }
 
+// The first three calls by which the others are judged were disturbed.
+TEST(Trial, ADisturbedReferenceEndsNothing) {
+  for (const std::uint64_t disturbed : {4'000'000u, 40'000'000u}) {
+    Trial trial = usual_trial(4, {.predicted_nanoseconds = 500'000});
+    int call = 0;
+    calls_until_settled(trial, [&](int candidate) -> std::uint64_t {
+      if (++call <= 3) return disturbed;
+      return candidate == Trial::host ? 60'000 : 600'000;
+    });
+    EXPECT_EQ(trial.taken(), Trial::host) << disturbed;
+    EXPECT_LT(call, 3000);
+  }
+}
+
 TEST(Trial, WhatCannotWinIsNeverTried) {
   Trial trial = usual_trial(4, {.least_nanoseconds = 990});
   int others = 0;
