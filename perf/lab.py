@@ -110,7 +110,7 @@ def settings_line(**others):
 def built(program, preset="release", folder=None):
     path = os.path.join(folder or os.path.join(ROOT, "build", preset), program)
     if not os.access(path, os.X_OK):
-        raise Refusal(f"there is no {path}: cmake --preset {preset} && cmake --build --preset {preset}")
+        raise Refusal(f"there is no {path}: cmake --preset {preset} && cmake --build --preset {preset} --target {program}")
     return path
 
 
