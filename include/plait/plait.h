@@ -29,6 +29,10 @@ PLAIT_API const char* plait_last_plan(void);
 /* The channels that carried the calling thread's last collective, comma-separated ("shm,mpi"); "" for the host. */
 PLAIT_API const char* plait_last_channels(void);
 
+/* How many of this process's collectives were timed so far to find out which way is fastest for calls like them
+ * (docs/tuning.md). While it grows, calls may take turns between the host and several plans. */
+PLAIT_API unsigned long plait_trial_calls(void);
+
 /* Memory that the ranks of the caller's node can map, so that large collectives within the node move its data without
  * copies (docs/memory.md): at least `bytes`, aligned to a page, contents undefined. Before MPI_Init, when there is no
  * room for more, or with PLAIT_SHARED=none, the memory is ordinary. NULL: no memory at all. For large, long-lived

@@ -42,6 +42,7 @@
   X(set_enabled)                      \
   X(last_plan)                        \
   X(last_channels)                    \
+  X(trial_calls)                      \
   X(alloc)                            \
   X(free)                             \
   X(set_progress_duty)                \

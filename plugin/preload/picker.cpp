@@ -53,6 +53,7 @@ int error() { return 16; }  // by every mpi.h
 const char* version() { return PLAIT_VERSION; }
 int set_enabled(int on) { return enabled.exchange(on != 0) ? 1 : 0; }
 const char* text() { return ""; }
+unsigned long none() { return 0; }
 int duty(int) { return 100; }
 int threads(int) { return 1; }
 void step() {}
@@ -79,6 +80,7 @@ std::array<void*, api_function_count> absent_api() {
   set(ApiFunction::set_enabled, address(absent::set_enabled));
   set(ApiFunction::last_plan, address(absent::text));
   set(ApiFunction::last_channels, address(absent::text));
+  set(ApiFunction::trial_calls, address(absent::none));
   set(ApiFunction::alloc, address(absent::alloc));
   set(ApiFunction::free, address(std::free));
   set(ApiFunction::set_progress_duty, address(absent::duty));

@@ -235,6 +235,7 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
 Outcome run_timed(Communicator& communicator, Request& request, CallShape shape, TrialClass& tried, bool measuring) {
   Team& team = *communicator.team;
   const int candidate = tried.trial.candidate();
+  if (tried.trial.open()) note_trial_call();
   shape.candidate = candidate;
   std::shared_ptr<const PreparedCall> prepared;
   if (candidate != Trial::host) prepared = team.schedules.hold(shape);

@@ -8,5 +8,6 @@ constinit std::atomic<bool> detail::enabled{true};
 constinit std::atomic<bool> detail::reporting{false};
 constinit std::atomic<bool> detail::threaded{false};
 thread_local constinit LastCall detail::last_call;
+constinit std::atomic<unsigned long> detail::trial_calls{0};
 
 }  // namespace plait::runtime

@@ -89,4 +89,11 @@ inline void note_call(LastCall call) { detail::last_call = call; }
 inline void note_host_call() { note_call({.plan = "host", .channels = ""}); }
 inline LastCall last_call() { return detail::last_call; }
 
+// What plait_trial_calls() answers.
+namespace detail {
+extern constinit std::atomic<unsigned long> trial_calls;
+}
+inline void note_trial_call() { detail::trial_calls.fetch_add(1, std::memory_order_relaxed); }
+inline unsigned long trial_calls() { return detail::trial_calls.load(std::memory_order_relaxed); }
+
 }  // namespace plait::runtime

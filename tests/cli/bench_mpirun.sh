@@ -57,10 +57,16 @@ for words in '"ranks": 3' '"yield_round_trip_us": ' '"copy_all": [' '"pull_one":
   has "$limits" "$words"
 done
 
+export PLAIT_RAILS=1
 json=$("$mpiexec" -n 4 "$plait" bench --json --collectives allreduce --sizes 64K --seconds 0.01 --nodes 2 --rate 1gbit) ||
   fail "--json: exit code $?"
 for words in '"ranks": 4' '"nodes": 2' '"mapping": "slot"' '"collective": "allreduce"' '"bytes": 65536' '"host_us": ' \
-  '"plait_us": ' '"ratio": ' '"bound_us": 524.288' '"bound_share": ' '"plan": "' '"channels": ['; do
+  '"plait_us": ' '"ratio": ' '"bound_us": 524.288' '"bound_share": ' '"plan": "' '"channels": [' '"rails": 1' '"on_trial": '; do
+  has "$json" "$words"
+done
+json=$(PLAIT_TRIAL=0 "$mpiexec" -n 4 "$plait" bench --json --collectives allreduce --sizes 64K --seconds 0.01 --nodes 2 \
+  --rate 1gbit,1gbit) || fail "--rate of two rails: exit code $?"
+for words in '"rails": 2' '"bound_us": 262.144' '"on_trial": false'; do
   has "$json" "$words"
 done
 

@@ -114,6 +114,17 @@ TEST(BenchReport, ATableHasItsColumnsAligned) {
             "barrier                       -        4.20        8.40     0.50          -  host\n");
 }
 
+TEST(BenchReport, SaysOfHowManyRailsAndWhatIsOnTrial) {
+  BenchHeading heading = heading_with_rate();
+  heading.rails = 2;
+  BenchRow row = allreduce_row();
+  row.measured.on_trial = true;
+  EXPECT_NE(bench_heading_text(heading, BenchFormat::table).find("NICs of 31.25 MB/s (2 rails), root 0"),
+            std::string::npos);
+  EXPECT_NE(bench_row_text(heading, row, BenchFormat::table).find("ring (shm,mpi), on trial\n"), std::string::npos);
+  EXPECT_EQ(bench_json(heading, {row})["rows"][0]["on_trial"], true);
+}
+
 TEST(BenchReport, MarkdownHasARuleBelowItsTitles) {
   BenchHeading heading = heading_with_rate();
   heading.rate_bytes_per_second.reset();
@@ -141,6 +152,8 @@ TEST(BenchReport, JsonHasNullWhereThereIsNoBound) {
   EXPECT_EQ(allreduce["bound_share"], 0.8);
   EXPECT_EQ(allreduce["plan"], "ring");
   EXPECT_EQ(allreduce["channels"], (std::vector<std::string>{"shm", "mpi"}));
+  EXPECT_EQ(allreduce["on_trial"], false);
+  EXPECT_EQ(json["rails"], 1);
   EXPECT_TRUE(json["rows"][1]["bound_us"].is_null());
   EXPECT_TRUE(json["rows"][1]["bound_share"].is_null());
 }

@@ -117,7 +117,7 @@ TEST(BenchReport, OnOneNodeRowsNameTheMemorysLimit) {
             "| bcast | 1 KiB | 4.00 | 2.00 | 2.00 | 1.00 | 50.0 % | p |\n");
   EXPECT_EQ(bench_heading_text(heading, BenchFormat::lines),
             "{\"ranks\":2,\"nodes\":1,\"mapping\":\"slot\",\"root\":0,\"buffers\":\"shared\","
-            "\"rate_bytes_per_second\":null}\n");
+            "\"rate_bytes_per_second\":null,\"rails\":1}\n");
   EXPECT_EQ(bench_row_text(heading, row, BenchFormat::lines).back(), '\n');
 }
 

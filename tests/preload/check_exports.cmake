@@ -44,7 +44,7 @@ foreach(function IN LISTS functions)
     endif()
   endforeach()
 endforeach()
-foreach(name ${allocator} plait_alloc plait_free plait_version plait_set_enabled plait_last_plan plait_last_channels
+foreach(name ${allocator} plait_alloc plait_free plait_version plait_set_enabled plait_last_plan plait_last_channels plait_trial_calls
         plait_set_plan plait_set_channels plait_allreduce_axes plait_set_progress_duty
         plait_set_progress_threads plait_step plait_reshard_create
         plait_reshard_create_f plait_reshard_local plait_reshard_describe plait_reshard_execute plait_reshard_start

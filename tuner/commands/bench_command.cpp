@@ -2,14 +2,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/config.h"
 #include "core/units.h"
+#include "topo/rails.h"
 #include "tuner/commands/command.h"
 #include "tuner/measure/bench_measure.h"
 #include "tuner/measure/job_locations.h"
@@ -140,17 +144,25 @@ Result<BufferKind> chosen_buffers(const Options& options) {
   return {Code::invalid, "--buffers \"" + options.buffers + "\": expected private or shared"};
 }
 
-// "250mbit,100mbit": of all rails together.
-Result<double> sum_of_rates(std::string_view text) {
-  double sum = 0;
+// "250mbit,100mbit": of one rail each.
+Result<std::vector<double>> rates_of(std::string_view text) {
+  std::vector<double> rates;
   while (true) {
     const std::size_t comma = text.find(',');
     const Result<double> rate = parse_rate(text.substr(0, comma));
-    if (!rate.ok()) return rate;
-    sum += *rate;
-    if (comma == std::string_view::npos) return sum;
+    if (!rate.ok()) return rate.status();
+    rates.push_back(*rate);
+    if (comma == std::string_view::npos) return rates;
     text.remove_prefix(comma + 1);
   }
+}
+
+// That Plait uses, on the node that has the most; 1 where none is known, and messages go by the host's own way.
+int rails_in_use(MpiSession& session) {
+  std::vector<Rail> rails = discover_rails();
+  static_cast<void>(choose_rails(rails, load_config_from_process().config.rails));
+  const std::array mine = {static_cast<double>(std::ranges::count_if(rails, &Rail::used))};
+  return std::max(1, static_cast<int>(session.maxima(mine)[0]));
 }
 
 // The same on all ranks.
@@ -167,9 +179,11 @@ Result<Task> understand(const Options& options, MpiSession& session) {
   if (!calls.ok()) return calls.status();
   task.calls = std::move(*calls);
   if (!options.rate.empty()) {
-    const auto rate = sum_of_rates(options.rate);
-    if (!rate.ok()) return {Code::invalid, "--rate: " + rate.status().message()};
-    task.heading.rate_bytes_per_second = *rate;
+    auto rates = rates_of(options.rate);
+    if (!rates.ok()) return {Code::invalid, "--rate: " + rates.status().message()};
+    if (rates->size() == 1) rates->resize(static_cast<std::size_t>(rails_in_use(session)), rates->front());
+    task.heading.rate_bytes_per_second = std::accumulate(rates->begin(), rates->end(), 0.0);
+    task.heading.rails = static_cast<int>(rates->size());
   }
   auto job = options.nodes ? equal_nodes(session.ranks(), *options.nodes) : shape_of(gather_locations(session));
   if (!job.ok()) return job.status();
@@ -288,9 +302,10 @@ class BenchCommand : public Command {
     line.option("--sizes", options_.sizes, "bytes, such as 8,1K,1M (docs/bench.md says of what)").shows_default();
     line.option("--seconds", options_.seconds, "to spend on each collective and size").shows_default();
     line.option("--root", options_.root, "the root of bcast, reduce, gather and scatter").shows_default();
-    line.option("--rate", options_.rate,
-                "of a node's NIC, such as 250mbit or 12GB, or one a rail, such as 250mbit,100mbit: prints the share "
-                "of its bound");
+    line.option(
+        "--rate", options_.rate,
+        "of each of a node's rails, such as 250mbit or 12GB, or one a rail, such as 250mbit,100mbit: prints the "
+        "share of their bound");
     line.option("--nodes", options_.nodes, "equal nodes of consecutive ranks; default: as they are found");
     line.option("--buffers", options_.buffers, "private (of malloc) or shared (of MPI_Alloc_mem)").shows_default();
     line.flag("--limits", options_.limits, "only measure what the memory of one node lets a collective do");

@@ -45,6 +45,7 @@ Result<Measurement> measure(MpiSession& session, const CallSpec& spec, const Mea
   Measurement result{.host_seconds = (*times)[host].seconds,
                      .plait_seconds = (*times)[plait].seconds,
                      .batches = (*times)[host].batches,
+                     .on_trial = (*times)[plait].on_trial,
                      .plan = (*times)[plait].plan,
                      .channels = {}};
   auto lists = session.gather_text_at_root((*times)[plait].channels);

@@ -36,6 +36,12 @@ struct BatchSize {
 
 struct BatchTime {
   double per_call_s, total_s;  // of the slowest rank; the total includes the untimed calls
+  bool on_trial;               // some of the calls were timed to find the fastest way
+};
+
+// Of the batches of one side.
+struct Found {
+  std::vector<double> all, settled;  // seconds a call; those without a call on trial
 };
 
 struct Wrong {
@@ -51,12 +57,12 @@ double median(std::vector<double> values) {
 }
 
 // Of each round: the median over the sides that were measured.
-std::vector<double> levels_of(const std::vector<std::vector<double>>& times) {
+std::vector<double> levels_of(const std::vector<Found>& found) {
   std::vector<double> levels;
   for (bool more = true; more;) {
     std::vector<double> round;
-    for (const std::vector<double>& side : times)
-      if (levels.size() < side.size()) round.push_back(side[levels.size()]);
+    for (const Found& side : found)
+      if (levels.size() < side.all.size()) round.push_back(side.all[levels.size()]);
     more = !round.empty();
     if (more) levels.push_back(median(std::move(round)));
   }
@@ -91,24 +97,33 @@ class Comparison {
 
  private:
   Status measure(const std::vector<BatchSize>& sizes) {
-    std::vector<std::vector<double>> found(sides_.size());
+    std::vector<Found> found(sides_.size());
     double spent_s = 0;
     for (int round = 0; round < fewest_batches || (spent_s < options_.seconds && round < most_batches); ++round) {
       for (std::size_t side = 0; side < sides_.size(); ++side) {
         if (sizes[side].timed == 0) continue;
         const auto time = batch(side, sizes[side]);
         if (!time.ok()) return time.status();
-        found[side].push_back(time->per_call_s);
+        found[side].all.push_back(time->per_call_s);
+        if (!time->on_trial) found[side].settled.push_back(time->per_call_s);
         spent_s += time->total_s;  // agreed, so that all ranks stop together
       }
     }
     const std::vector<double> levels = options_.paired ? levels_of(found) : std::vector<double>();
-    for (std::size_t side = 0; side < sides_.size(); ++side) {
-      if (found[side].empty()) continue;
-      times_[side].batches = static_cast<int>(found[side].size());
-      times_[side].seconds = options_.paired ? paired_median(found[side], levels) : median(std::move(found[side]));
-    }
+    for (std::size_t side = 0; side < sides_.size(); ++side)
+      if (!found[side].all.empty()) take(std::move(found[side]), levels, times_[side]);
     return {};
+  }
+
+  // No median of two ways: while calls are tried in turn, what they take says little of those that follow.
+  void take(Found found, const std::vector<double>& levels, SideTime& time) const {
+    time.batches = static_cast<int>(found.all.size());
+    if (options_.paired) {
+      time.seconds = paired_median(found.all, levels);
+      return;
+    }
+    time.on_trial = found.settled.size() < fewest_batches;
+    time.seconds = median(std::move(time.on_trial ? found.all : found.settled));
   }
 
   void drop_hopeless(std::vector<BatchSize>& sizes) const {
@@ -139,6 +154,7 @@ class Comparison {
     call_.prepare(++key_);
     session_.barrier();
     plait_set_enabled(sides_[side].accelerated ? 1 : 0);
+    const unsigned long tried = plait_trial_calls();
     const double start_s = session_.wall_seconds();
     for (int call = 0; call < size.untimed; ++call) call_.run();
     const double begin_s = session_.wall_seconds();
@@ -148,11 +164,12 @@ class Comparison {
     plait_set_enabled(0);
 
     const auto wrong = call_.first_wrong_byte();
-    const std::array mine = {end_s - begin_s, end_s - start_s, taken_s, wrong ? 1.0 : 0.0};
+    const std::array mine = {end_s - begin_s, end_s - start_s, taken_s, wrong ? 1.0 : 0.0,
+                             plait_trial_calls() != tried ? 1.0 : 0.0};
     const auto slowest = session_.maxima(mine);
     if (slowest[3] > 0) return wrong_result(side, wrong);
     const double per_call_s = counts_all_calls() ? slowest[1] / (size.untimed + size.timed) : slowest[0] / size.timed;
-    return BatchTime{.per_call_s = per_call_s, .total_s = slowest[1] + slowest[2]};
+    return BatchTime{.per_call_s = per_call_s, .total_s = slowest[1] + slowest[2], .on_trial = slowest[4] > 0};
   }
 
   // Where ranks need not wait for each other, what a rank waits for may have come before it starts its clock: with one

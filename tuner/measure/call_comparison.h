@@ -34,6 +34,8 @@ struct SideTime {
   // where the plan cannot run this call. Equal on all ranks.
   double seconds = std::numeric_limits<double>::infinity();
   int batches = 0;
+  // Calls were still tried in several ways (docs/tuning.md) in so many batches that others alone make no median.
+  bool on_trial = false;
   std::string plan, channels;  // of this rank's last call; "host" where Plait handed it on
 };
 

@@ -55,7 +55,8 @@ std::vector<std::string> cells(const BenchHeading& heading, const BenchRow& row)
     const auto share = row.bound_share();
     all.push_back(share ? decimals(*share * 100, 1) + " %" : "-");
   }
-  all.push_back(measured.plan + (measured.channels.empty() ? "" : " (" + joined(measured.channels) + ")"));
+  all.push_back(measured.plan + (measured.channels.empty() ? "" : " (" + joined(measured.channels) + ")") +
+                (measured.on_trial ? ", on trial" : ""));
   return all;
 }
 
@@ -89,6 +90,7 @@ std::string job_line(const BenchHeading& heading) {
   if (heading.job.nodes() > 1) text += ", mapping " + std::string(mapping(heading.job));
   if (heading.rate_bytes_per_second) {
     text += ", NICs of " + decimals(*heading.rate_bytes_per_second / 1e6, 2) + " MB/s";
+    if (heading.rails > 1) text += " (" + counted(heading.rails, "rail") + ")";
   }
   if (heading.buffers == BufferKind::shared) text += ", buffers of MPI_Alloc_mem";
   return text + ", root " + std::to_string(heading.root) + '\n';
@@ -110,7 +112,8 @@ Json row_json(const BenchRow& row) {
           {"bound_share", share ? Json(four_decimals(*share)) : Json(nullptr)},
           {"plan", row.measured.plan},
           {"channels", row.measured.channels},
-          {"batches", row.measured.batches}};
+          {"batches", row.measured.batches},
+          {"on_trial", row.measured.on_trial}};
 }
 
 Json heading_json(const BenchHeading& heading) {
@@ -120,7 +123,8 @@ Json heading_json(const BenchHeading& heading) {
           {"mapping", mapping(heading.job)},
           {"root", heading.root},
           {"buffers", heading.buffers == BufferKind::shared ? "shared" : "private"},
-          {"rate_bytes_per_second", rate ? Json(*rate) : Json(nullptr)}};
+          {"rate_bytes_per_second", rate ? Json(*rate) : Json(nullptr)},
+          {"rails", heading.rails}};
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct BenchRow {
 struct BenchHeading {
   JobShape job;
   int root = 0;
-  std::optional<double> rate_bytes_per_second = {};
+  std::optional<double> rate_bytes_per_second = {};  // of all rails of a node together
+  int rails = 1;
   std::optional<NodeLimits> limits = {};  // measured where all ranks are on one node
   BufferKind buffers = BufferKind::ordinary;
 

@@ -23,6 +23,8 @@ const char* plait_last_plan(void) { return plait::plugin::last_call().plan; }
 
 const char* plait_last_channels(void) { return plait::plugin::last_call().channels; }
 
+unsigned long plait_trial_calls(void) { return plait::runtime::trial_calls(); }
+
 int plait_set_progress_duty(int percent) {
   if (percent < 1 || percent > 100) return -1;
   return static_cast<int>(
