@@ -63,84 +63,99 @@ class Additions {
   std::size_t table_bytes_;
 };
 
-// Whether a way leaves in tables of zeros what is `expected`, on all ranks; the sums of the gradients below are exact,
+// What fused runs replace: the gradients of all ranks by an all-to-all, and then the kernel.
+class Separate {
+ public:
+  Separate(const Settings& settings, const Model& model)
+      : settings_(settings),
+        model_(model),
+        additions_(settings, model),
+        floats_(static_cast<std::size_t>(settings.batch * settings.tables * settings.dim)),
+        gradients_(make_floats(floats_, settings.private_output)),
+        sent_(make_floats(floats_, settings.private_output)),
+        received_(make_floats(floats_, settings.private_output)) {
+    constexpr std::size_t values = 3;
+    for (std::size_t i = 0; i < floats_; ++i)
+      gradients_[i] = static_cast<float>((i + static_cast<std::size_t>(world_rank)) % values);
+  }
+
+  const float* gradients() const { return gradients_; }
+  void exchange(bool by_plait) const {
+    const int each = static_cast<int>(floats_ / static_cast<std::size_t>(world_ranks));
+    by_rank(settings_, all_tables(), gradients_, sent_);
+    by(by_plait, [&] { MPI_Alltoall(sent_, each, MPI_FLOAT, received_, each, MPI_FLOAT, MPI_COMM_WORLD); });
+  }
+  void add() const { model_.check(), additions_.add(all_tables(), received_); }
+  void in_chunks(int chunks) const {
+    const auto some = [&](int chunk) { return share_of(settings_.tables, chunks, chunk); };
+    const auto place = [&](int chunk) { return some(chunk).begin * settings_.batch * settings_.dim; };
+    model_.check();
+    const auto begin = [&](int chunk, MPI_Request& request) {
+      by_rank(settings_, some(chunk), gradients_, sent_ + place(chunk));
+      const auto count = static_cast<int>(settings_.batch / world_ranks * some(chunk).length() * settings_.dim);
+      MPI_Ialltoall(sent_ + place(chunk), count, MPI_FLOAT, received_ + place(chunk), count, MPI_FLOAT, MPI_COMM_WORLD,
+                    &request);
+    };
+    go_in_chunks(chunks, begin, [&](int chunk) { additions_.add(some(chunk), received_ + place(chunk)); });
+  }
+
+ private:
+  Range all_tables() const { return {0, settings_.tables}; }
+
+  const Settings& settings_;
+  const Model& model_;
+  Additions additions_;
+  std::size_t floats_;
+  float *gradients_, *sent_, *received_;
+};
+
+plait_fused planned(const Model& model, const float* gradients, const std::string& options) {
+  const plait_fused_embedding shape = model.shape();
+  std::vector<void*> tables;
+  for (std::int64_t table = 0; table < shape.tables; ++table) tables.push_back(const_cast<void*>(shape.data[table]));
+  plait_fused plan = PLAIT_FUSED_NULL;
+  plait_fused_embedding_back_create(MPI_COMM_WORLD, &shape, tables.data(), gradients, options.c_str(), &plan);
+  return plan;
+}
+
+// Whether all ways leave in tables of zeros what the first one does, on all ranks; the sums of the gradients are exact,
 // so that their order does not matter.
-bool adds(const Way& way, const TableMemory& tables, const std::byte* expected) {
-  std::memset(tables.data(), 0, tables.size());
-  way.go();
-  return on_all(std::memcmp(tables.data(), expected, tables.size()) == 0);
+bool add_the_same(const std::vector<Way>& ways, const TableMemory& tables) {
+  std::vector<std::byte> expected;
+  bool same = true;
+  for (const Way& way : ways) {
+    std::memset(tables.data(), 0, tables.size());
+    way.go();
+    if (expected.empty()) expected.assign(tables.data(), tables.data() + tables.size());
+    same = on_all(std::memcmp(tables.data(), expected.data(), tables.size()) == 0) && same;
+  }
+  return same;
 }
 
 void measure(const Settings& settings) {
   const Model model(settings);
-  const Additions additions(settings, model);
-  const Range all_tables{0, settings.tables};
-  const auto floats = static_cast<std::size_t>(settings.batch * settings.tables * settings.dim);
-  float* gradients = make_floats(floats, settings.private_output);
-  float* sent = make_floats(floats, settings.private_output);
-  float* received = make_floats(floats, settings.private_output);
-  constexpr std::size_t values = 3;
-  for (std::size_t i = 0; i < floats; ++i)
-    gradients[i] = static_cast<float>((i + static_cast<std::size_t>(world_rank)) % values);
+  const Separate separate(settings, model);
   std::memset(model.memory().data(), 0, model.memory().size());
-  const int each = static_cast<int>(floats / static_cast<std::size_t>(world_ranks));
-
-  const plait_fused_embedding shape = model.shape();
-  std::vector<void*> tables;
-  for (std::int64_t table = 0; table < settings.tables; ++table) tables.push_back(const_cast<void*>(shape.data[table]));
-  const auto planned = [&](const std::string& options) {
-    plait_fused plan = PLAIT_FUSED_NULL;
-    plait_fused_embedding_back_create(MPI_COMM_WORLD, &shape, tables.data(), gradients, options.c_str(), &plan);
-    return plan;
-  };
-  plait_fused plan = planned(settings.options), in_plain_order = planned(settings.options + " order=plain");
+  plait_fused plan = planned(model, separate.gradients(), settings.options);
+  plait_fused in_plain_order = planned(model, separate.gradients(), settings.options + " order=plain");
   const auto fused = [&](plait_fused by) {
     plait_fused_embedding_back_run(by, model.indices().data(), model.count(), model.offsets().data(), nullptr, 1);
   };
-  const auto exchange = [&](bool by_plait) {
-    by_rank(settings, all_tables, gradients, sent);
-    by(by_plait, [&] { MPI_Alltoall(sent, each, MPI_FLOAT, received, each, MPI_FLOAT, MPI_COMM_WORLD); });
-  };
-  const auto add = [&] { model.check(), additions.add(all_tables, received); };
-  const auto in_chunks = [&](int chunks) {
-    const auto some = [&](int chunk) { return share_of(settings.tables, chunks, chunk); };
-    const auto place = [&](int chunk) { return some(chunk).begin * settings.batch * settings.dim; };
-    model.check();
-    const auto begin = [&](int chunk, MPI_Request& request) {
-      by_rank(settings, some(chunk), gradients, sent + place(chunk));
-      const auto count = static_cast<int>(settings.batch / world_ranks * some(chunk).length() * settings.dim);
-      MPI_Ialltoall(sent + place(chunk), count, MPI_FLOAT, received + place(chunk), count, MPI_FLOAT, MPI_COMM_WORLD,
-                    &request);
-    };
-    go_in_chunks(chunks, begin, [&](int chunk) { additions.add(some(chunk), received + place(chunk)); });
-  };
-
-  const Way aware{"fused", [&] { fused(plan); }}, plain{"fused, plain order", [&] { fused(in_plain_order); }};
-  const Way by_host{"order, host, kernel", [&] { exchange(false), add(); }};
-  const Way by_plait{"order, plait, kernel", [&] { exchange(true), add(); }};
-  std::vector<Way> chunked;
-  add_chunked(chunked, settings.chunks, in_chunks);
-  std::vector<Way> ways = {aware,
-                           plain,
-                           by_host,
-                           by_plait,
-                           {"kernel", add},
-                           {"order, host", [&] { exchange(false); }},
-                           {"order, plait", [&] { exchange(true); }},
-                           {"check", [&] { model.check(); }}};
-  ways.insert(ways.end(), chunked.begin(), chunked.end());
+  std::vector<Way> whole = {{"order, host, kernel", [&] { separate.exchange(false), separate.add(); }},
+                            {"fused", [&] { fused(plan); }},
+                            {"fused, plain order", [&] { fused(in_plain_order); }},
+                            {"order, plait, kernel", [&] { separate.exchange(true), separate.add(); }}};
+  add_chunked(whole, settings.chunks, [&](int chunks) { separate.in_chunks(chunks); });
+  std::vector<Way> ways = whole;
+  ways.push_back({"kernel", [&] { separate.add(); }});
+  ways.push_back({"order, host", [&] { separate.exchange(false); }});
+  ways.push_back({"order, plait", [&] { separate.exchange(true); }});
+  ways.push_back({"check", [&] { model.check(); }});
   const Times times = time_in_turn(ways, settings.rounds);
   nlohmann::json line = line_of(settings, plan);
   put_times(times, line);
   put_rates(settings, model, times, line);
-
-  std::memset(model.memory().data(), 0, model.memory().size());
-  by_host.go();
-  const std::vector<std::byte> expected(model.memory().data(), model.memory().data() + model.memory().size());
-  bool same = true;
-  for (const Way* way : {&aware, &plain, &by_plait}) same = adds(*way, model.memory(), expected.data()) && same;
-  for (const Way& way : chunked) same = adds(way, model.memory(), expected.data()) && same;
-  line["same"] = same;
+  line["same"] = add_the_same(whole, model.memory());
   print(line);
   plait_fused_free(&in_plain_order);
   plait_fused_free(&plan);

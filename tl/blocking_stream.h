@@ -26,6 +26,7 @@ class BlockingStream final : public DeviceStream {
   Status pack(std::byte*, const DeviceRuns&) override { return no_kernels(); }
   Status unpack(const DeviceRuns&, const std::byte*) override { return no_kernels(); }
   Status record(DeviceEvent&) override { return {}; }
+  void finish() noexcept override {}
 
  private:
   static Status no_kernels() { return {Code::internal, "a driver without kernels was asked for one"}; }

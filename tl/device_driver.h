@@ -124,6 +124,8 @@ class DeviceStream {
     return status;
   }
   virtual Status record(DeviceEvent& event) = 0;
+  // Returns once all that it was given is done, or will never be.
+  virtual void finish() noexcept = 0;
 };
 
 // One vendor's. Thread-safe; never destroyed once it was found.

@@ -281,27 +281,17 @@ void DeviceFlow::end() {
   if (streams_ != nullptr) give_back(std::move(streams_));
 }
 
-// What fails has stopped, too.
+// No event is asked: what has failed may be that one could not be recorded behind a copy.
 void DeviceFlow::abandon() noexcept {
-  const auto await = [](tl::DeviceEvent& event) {
-    Result<bool> passed = event.passed();
-    while (passed.ok() && !*passed) passed = event.passed();
-  };
-  // What was given to the stream behind the last event that was recorded, too.
+  if (streams_ == nullptr) return;
   const auto settle = [&](Direction& direction, DeviceStreams::Direction& streams) {
-    for (; direction.done < direction.issued; ++direction.done)
-      await(*streams.events[direction.done % DeviceStreams::window]);
-    if (failed_ && streams.stream->record(*streams.events.front()).ok()) await(*streams.events.front());
+    if (failed_ || direction.done < direction.issued) streams.stream->finish();
     direction.copies.clear();
     direction.issued = direction.done = 0;
   };
-  if (streams_ == nullptr) return;
-  try {
-    settle(in_, streams_->in);
-    settle(out_, streams_->out);
-    failed_ = false;
-  } catch (const std::exception&) {  // no memory for a failure's text: it has stopped
-  }
+  settle(in_, streams_->in);
+  settle(out_, streams_->out);
+  failed_ = false;
 }
 
 }  // namespace plait::runtime

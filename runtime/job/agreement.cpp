@@ -25,7 +25,7 @@ std::uint64_t fingerprint(const Config& config, const std::string& version) {
   add(config.ucx_transports);
   add(config.single_copy);
   for (const std::size_t value :
-       {config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
+       {config.device_direct_from, config.single_copy_threshold, config.segment_bytes, config.chunk_bytes,
         static_cast<std::size_t>(config.setup_calls), static_cast<std::size_t>(config.host_when_faster),
         static_cast<std::size_t>(config.trial), static_cast<std::size_t>(config.trial_after),
         static_cast<std::size_t>(config.trial_percent), static_cast<std::size_t>(config.flat_ranks),

@@ -18,6 +18,8 @@
 namespace plait::runtime {
 namespace {
 
+static_assert(NodeOob::most_ranks * 2 * sizeof(std::int64_t) <= NodeOob::memory_bytes - 4096);
+
 constexpr int nobody_missing = 0, somebody_missing = -1;  // else the rank and one
 constexpr std::size_t head_bytes = 4096, area_bytes = (NodeOob::memory_bytes - head_bytes) / 2;
 
@@ -172,7 +174,8 @@ int NodeOob::leader_at(std::size_t distance) const {
 }
 
 // Who is missing stands in the first row of a message, and from then on in this rank's own: all know it at the end of
-// the step. False where the host fails.
+// the step. Where the host fails (false) some only know it at the end of the next one: they find in it what is left
+// here by all who know already.
 bool NodeOob::exchange(const Step& step) {
   RowHead missing = nobody_missing;
   for (std::size_t have = 1; have < nodes(); have *= 2) {
@@ -186,6 +189,7 @@ bool NodeOob::exchange(const Step& step) {
     if (!base_.messages()->swap(rows)) {
       static_cast<void>(rows_.release());  // the host may still work on it
       note_missing(somebody_missing);
+      for (int step_or_next = 0; step_or_next < 2; ++step_or_next) leave_rows(somebody_missing);
       return false;
     }
     std::memcpy(&missing, rows_.get() + begin, sizeof missing);
@@ -193,20 +197,21 @@ bool NodeOob::exchange(const Step& step) {
     note_missing(static_cast<int>(missing));
     std::memcpy(rows_.get(), &missing, sizeof missing);
   }
+  if (memory_.missing.load(std::memory_order_acquire) == somebody_missing) leave_rows(somebody_missing);
   return true;
 }
 
 // In place of the rows that the other nodes' first ranks wait for, in all rounds of the step that they are in or come
 // to.
-void NodeOob::leave_rows() noexcept {
+void NodeOob::leave_rows(std::int64_t missing) noexcept {
   for (std::size_t distance = 1; distance < nodes(); distance *= 2)
-    base_.messages()->leave(leader_at(nodes() - distance), rank_ + 1);
+    base_.messages()->leave(leader_at(nodes() - distance), missing);
 }
 
 void NodeOob::withdraw() noexcept {
   const bool first = !std::exchange(left_, true);
   note_missing(rank_ + 1);
-  if (leads() && first) leave_rows();
+  if (leads() && first) leave_rows(rank_ + 1);
   base_.withdraw();
 }
 

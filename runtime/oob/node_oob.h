@@ -31,6 +31,8 @@ class NodeOob final : public Oob {
  public:
   // What a node's ranks share for it: zeros at the beginning.
   static constexpr std::size_t memory_bytes = 4096 + 2 * (std::size_t{128} << 10);
+  // So that there is room for a number of each.
+  static constexpr int most_ranks = 16384;
 
   // For all ranks of `base`, which are where `hierarchy` says, know each other's messages, and have come so far that
   // none waits for another one's call. `memory` is this rank's view of the node's. Both outlive this. Throws where
@@ -90,7 +92,7 @@ class NodeOob final : public Oob {
   void unfold(const Step& step, std::byte* result) const;
   bool exchange(const Step& step);
   int leader_at(std::size_t distance) const;
-  void leave_rows() noexcept;
+  void leave_rows(std::int64_t missing) noexcept;
   void note_missing(int rank) noexcept;
   template <class Done>
   void wait(std::atomic<std::uint32_t>& word, Done&& done);

@@ -23,7 +23,8 @@ constexpr int fewest_ranks = 8;
 
 // The same on all ranks.
 bool SetUp::may_step_in_memory() const {
-  return ranks_ >= fewest_ranks && steps_ == nullptr && may_use(ChannelKind::shm) && oob_->messages() != nullptr;
+  return ranks_ >= fewest_ranks && ranks_ <= NodeOob::most_ranks && steps_ == nullptr && may_use(ChannelKind::shm) &&
+         oob_->messages() != nullptr;
 }
 
 // No rank knows yet whether it is its node's first one.
@@ -53,7 +54,7 @@ Status SetUp::open_steps() {
 
 // Nobody touches the memory before all know that it is there.
 Status SetUp::step_in_memory() {
-  if (!may_step_in_memory() || hierarchy_.nodes() == ranks_) return {};
+  if (by_node_ || !may_step_in_memory() || hierarchy_.nodes() == ranks_) return {};
   const Status opened = attempt([&] { return open_steps(); });
   if (!opened.ok()) debug("set-up: " + opened.message());
   const std::array<int, 1> mine = {opened.ok()};

@@ -161,6 +161,12 @@ long fake_cuda_questions() { return driver().questions; }
 long fake_cuda_copies() { return driver().copies; }
 long fake_cuda_kernels() { return driver().kernels; }
 long fake_cuda_mapped() { return driver().mapped; }
+long fake_cuda_pending() {
+  const std::scoped_lock lock(driver().guard);
+  long pending = 0;
+  for (const CUstream stream : driver().streams) pending += static_cast<long>(stream->given - stream->done);
+  return pending;
+}
 void fake_cuda_fail(const char* function, long calls, CUresult result) {
   const std::scoped_lock lock(driver().guard);
   driver().failures[function] = {calls, result};

@@ -118,8 +118,12 @@ void* fake_cuda_data(const void* device_address);
 long fake_cuda_questions(void);
 long fake_cuda_copies(void);
 long fake_cuda_kernels(void);
-// Other processes' allocations that are mapped now.
+// Other processes' allocations that are mapped now: each once, however often it was opened. As with CUDA, a handle that
+// is open already leads to the mapping that it has; one of an allocation in place of one that was freed may be the
+// same.
 long fake_cuda_mapped(void);
+// What streams were given and have not done.
+long fake_cuda_pending(void);
 // The copy after so many more fails, and all that follow; negative: none does.
 void fake_cuda_fail_after(long copies);
 // The call of that function after so many more fails with that result, and all that follow; negative: none does.

@@ -238,16 +238,30 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   IpcHandle content{};
   std::memcpy(&content, handle.reserved, sizeof content);
   if (content.process == getpid()) return invalid_context;  // as CUDA: not in the process that made it
+  for (auto& [begin, block] : driver().blocks)
+    if (block.opened > 0 && std::memcmp(&block.handle, &handle, sizeof handle) == 0) {
+      ++block.opened;
+      *address = begin;
+      return success;
+    }
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", content.process, content.file);
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return invalid_handle;
+  const CUresult made = map_twice(file, content.bytes, 0, nullptr, address);
+  if (made != success) return made;
+  Block& block = driver().blocks.find(static_cast<std::uintptr_t>(*address))->second;
+  block.opened = 1;
+  block.handle = handle;
   ++driver().mapped;
-  return map_twice(file, content.bytes, 0, nullptr, address);
+  return success;
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   const std::scoped_lock lock(driver().guard);
+  const auto found = driver().blocks.find(static_cast<std::uintptr_t>(address));
+  if (found == driver().blocks.end() || found->second.opened == 0) return invalid_value;
+  if (--found->second.opened > 0) return success;
   --driver().mapped;
   return cuMemFree_v2(address);
 }

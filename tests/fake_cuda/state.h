@@ -42,6 +42,8 @@ struct Block {
   int file = -1;             // of device memory
   bool registered = false;   // the program's own memory
   bool reserved = false;     // its address is a reservation's
+  int opened = 0;            // of another process's: times
+  CUipcMemHandle handle{};   // likewise
 };
 
 struct Settings {

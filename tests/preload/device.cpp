@@ -219,7 +219,7 @@ void expect_between_devices(bool expected, long kernels_before, const char* what
   check((fake_cuda_kernels() > kernels_before) == expected, std::string("whether a kernel ran: ") + what);
 }
 
-// What is mapped belongs to a communicator, and goes with it.
+// What is mapped goes with the communicators that have used it.
 void test_two_communicators() {
   const long before = fake_cuda_mapped();
   MPI_Comm comms[2];

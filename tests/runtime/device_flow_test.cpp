@@ -209,6 +209,7 @@ TEST_F(DeviceFlowTest, SaysWhyItFails) {
     EXPECT_FALSE(failed.ok()) << what;
     EXPECT_NE(failed.message().find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << what << failed.message();
     flow_.abandon();
+    EXPECT_EQ(fake_->function<decltype(fake_cuda_pending)>("fake_cuda_pending")(), 0) << what;
     flow_.end();
     fake_->fail(what, -1);
   }

@@ -137,7 +137,11 @@ std::vector<std::byte> MemoryNetwork::take(int rank, int from, std::uint64_t con
 }
 
 bool MemoryMessages::swap(const Swap& swap) {
+  MemoryNetwork::FailingSwap& failing = network_.failing_swap_;
+  const bool fails = failing.rank == rank_ && failing.left-- == 0;
+  if (fails && !failing.sent) return false;
   network_.put(rank_, swap.to, context_ | swaps, {static_cast<const std::byte*>(swap.out), swap.out_bytes});
+  if (fails) return false;
   const std::vector<std::byte> bytes = network_.take(rank_, swap.from, context_ | swaps);
   if (bytes.size() > swap.in_bytes) return false;
   std::ranges::copy(bytes, static_cast<std::byte*>(swap.in));

@@ -34,11 +34,14 @@ class MemoryNetwork {
   std::vector<std::byte> take(int rank, int from, std::uint64_t context);
   // That rank is gone: who waits for it hears so.
   void cut_off(int rank);
+  // That rank's swap after so many more fails: before its message is sent, or behind it. Before the ranks run.
+  void fail_swap(int rank, int after, bool sent) { failing_swap_ = {rank, after, sent}; }
   // So far.
   std::uint64_t messages() const { return messages_.load(); }
 
  private:
   friend class MemoryChannel;
+  friend class MemoryMessages;
   struct Message {
     std::vector<std::byte> bytes;
     int looks_left;
@@ -50,7 +53,13 @@ class MemoryNetwork {
     std::mt19937_64 random;
   };
 
+  struct FailingSwap {
+    int rank = -1, left = 0;  // changed by its rank alone
+    bool sent = false;
+  };
+
   int most_delay_;
+  FailingSwap failing_swap_;
   std::atomic<std::uint64_t> messages_{0};
   std::vector<std::unique_ptr<Box>> boxes_;
   std::vector<std::atomic<bool>> gone_;

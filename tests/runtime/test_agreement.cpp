@@ -136,7 +136,8 @@ TEST_F(AgreementOf, SettingsOrVersionsThatDifferLeaveAllToTheHost) {
   EXPECT_EQ(agree_off([](int) { return Settings(); }, "settings differ between ranks"), "");
   EXPECT_EQ(times("the PLAIT_* variables or versions differ between ranks"), 1) << said;
   version_of = nullptr;
-  for (const char* setting : {"PLAIT_PLAN=AR.1", "PLAIT_SETUP_CALLS=17", "PLAIT_CHANNELS=tcp", "PLAIT_RAILS=1"})
+  for (const char* setting :
+       {"PLAIT_PLAN=AR.1", "PLAIT_SETUP_CALLS=17", "PLAIT_CHANNELS=tcp", "PLAIT_RAILS=1", "PLAIT_DEVICE_DIRECT=auto"})
     EXPECT_EQ(agree_off(only(2, setting), "settings differ between ranks"), "") << setting;
 }
 

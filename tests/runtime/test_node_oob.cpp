@@ -28,7 +28,8 @@ struct alignas(64) NodeOobMemory {
 class NodeOobs : public testing::TestWithParam<Shape> {
  protected:
   // What each rank finds wrong, by steps over its node's memory.
-  std::string run(const std::function<std::string(Oob& steps)>& rank) {
+  std::string run(const std::function<std::string(Oob& steps)>& rank,
+                  const std::function<void(MemoryNetwork&)>& prepare = {}) {
     const Shape shape = GetParam();
     const int nodes = (shape.ranks + shape.on_node - 1) / shape.on_node;
     std::vector<Location> locations(static_cast<std::size_t>(shape.ranks));
@@ -38,6 +39,7 @@ class NodeOobs : public testing::TestWithParam<Shape> {
     for (int node = 0; node < nodes; ++node) memory.push_back(std::make_unique<NodeOobMemory>());
     InProcessJob job(shape.ranks);
     job.bring_messages(test_seed(), 3);
+    if (prepare) prepare(job.network());
     std::string said = job.run([&](Oob& base) -> std::string {
       NodeOob steps(base, hierarchy, memory[static_cast<std::size_t>(hierarchy.node_of(base.rank()))]->bytes);
       return rank(steps);
@@ -118,6 +120,25 @@ TEST_P(NodeOobs, AllHearOfWhoWithdraws) {
               "")
         << gone;
   }
+}
+
+// The host fails a node's first rank, in any round of a step: nobody waits for it, nor for those that have heard of it
+// before others have.
+TEST_P(NodeOobs, AllHearOfAHostThatFails) {
+  const int nodes = (GetParam().ranks + GetParam().on_node - 1) / GetParam().on_node;
+  int rounds = 0;
+  while (1 << rounds < nodes) ++rounds;
+  for (int after = 0; after < 2 * rounds; ++after)
+    for (const bool sent : {false, true})
+      EXPECT_EQ(run(
+                    [](Oob& oob) -> std::string {
+                      int met = 0;
+                      while (met < 4 && oob.meet("meet").ok()) ++met;
+                      return met < 4 ? "" : "not told";
+                    },
+                    [&](MemoryNetwork& network) { network.fail_swap(nodes - 1, after, sent); }),
+                "")
+          << after << sent;
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, NodeOobs,

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -27,6 +28,34 @@ namespace {
 using Outcome = DeviceCollective::Outcome;
 constexpr std::size_t pair_bytes = 4096;
 constexpr int out_of_memory = 2, not_supported = 801, illegal_address = 700;
+
+// What a process tells another one of its memory.
+struct ToldMemory {
+  SharedPlace place;
+  std::uint64_t process = 0;
+};
+
+// Of two ranks, each hears what the other one says.
+class TellEachOther final : public NodeTalk {
+ public:
+  TellEachOther(std::size_t other, const ToldMemory& mine) : theirs(mine), other_(other) {}
+  Result<bool> speak(unsigned, Word word) override {
+    std::memcpy(word.data(), &theirs, sizeof theirs);
+    return true;
+  }
+  Result<Then> hear(unsigned, Words words) override {
+    std::memcpy(&theirs, words[other_], sizeof theirs);
+    return Then::end;
+  }
+  Status begin_work() override { return {}; }
+  Result<bool> work() override { return true; }
+  void abandon() noexcept override {}
+
+  ToldMemory theirs;
+
+ private:
+  std::size_t other_;
+};
 
 // One rank with its driver, and a channel to the others.
 class DeviceRank {
@@ -79,12 +108,17 @@ class DeviceRank {
     for (std::size_t i = 0; i < count; ++i) data(place)[i] = value(rank_, i);
   }
 
-  Status run(DeviceCall call) {
+  Status run(const DeviceCall& call) { return run_by(collective, call); }
+  // Of one of several communicators, as it were.
+  Status run_by(DeviceCollective& by, DeviceCall call) {
     call.self = static_cast<std::size_t>(rank_);
     if (call.driver == nullptr && (call.input != nullptr || call.output != nullptr))
       call.driver = device_of(call.input != nullptr ? call.input : call.output);
-    collective.start(call);
-    return engine_->run(question_, {.base = {}, .flow = nullptr, .talk = &collective}, nullptr, nullptr);
+    by.start(call);
+    return talk(by);
+  }
+  Status talk(NodeTalk& by) {
+    return engine_->run(question_, {.base = {}, .flow = nullptr, .talk = &by}, nullptr, nullptr);
   }
   DeviceCall sum(std::byte* input, std::byte* output, std::size_t count) const {
     return {.kind = ShmCollectiveKind::all_reduce,
@@ -248,6 +282,7 @@ TEST_P(DeviceCollectives, KnowWhereDataAreElsewhere) {
               if (rank.rank() == 1) rank.fail("cuIpcOpenMemHandle_v2", 0, not_supported);
               PLAIT_WANT(rank.run(rank.sum(input, output, count)).ok());
               PLAIT_WANT(rank.collective.outcome() == Outcome::refused && is_untouched());
+              PLAIT_WANT(PeerMaps::mapped() == 0);  // no later call would give it up
               if (rank.rank() == 1) rank.fail("cuIpcOpenMemHandle_v2", -1, 0);
 
               PLAIT_WANT(rank.run(rank.sum(input, output, count)).ok());
@@ -265,11 +300,79 @@ TEST_P(DeviceCollectives, MapAnewWhatWasFreed) {
                 PLAIT_WANT(rank.run(rank.sum(input, output, count)).ok());
                 PLAIT_WANT(rank.collective.outcome() == Outcome::done && rank.is_sum(output, count));
                 // Two of each peer, and those that it has freed since the call before.
-                PLAIT_WANT(rank.collective.mapped() <= 4 * static_cast<std::size_t>(rank.ranks() - 1));
+                PLAIT_WANT(PeerMaps::mapped() <= 4 * static_cast<std::size_t>(rank.ranks() - 1));
                 rank.release(input);
                 rank.release(output);
               }
               return "";
+            }));
+}
+
+// Two communicators have mapped the same memory, once. It is freed and its address used again: neither sees the old
+// memory by what the other one still has of it, whichever comes first.
+TEST_P(DeviceCollectives, ShareWhatTheyHaveMappedOfOthers) {
+  EXPECT_EQ(0, run_ranks(GetParam(), [](DeviceRank& rank) -> std::string {
+              constexpr std::size_t count = 5000;
+              const auto others = static_cast<std::size_t>(rank.ranks() - 1);
+              DeviceCollective first, second;
+              int same_address = 0;
+              std::byte* before = nullptr;
+              for (int round = 0; round < 8; ++round) {
+                std::byte* both = rank.allocate(count * sizeof(int));
+                same_address += both == before ? 1 : 0;
+                before = both;
+                for (DeviceCollective* by : {round % 2 != 0 ? &first : &second, round % 2 != 0 ? &second : &first}) {
+                  rank.fill(both, count);
+                  PLAIT_WANT(rank.run_by(*by, rank.sum(both, both, count)).ok());
+                  PLAIT_WANT(by->outcome() == Outcome::done && rank.is_sum(both, count));
+                }
+                PLAIT_WANT(PeerMaps::mapped() == others);
+                PLAIT_WANT(rank.call<decltype(fake_cuda_mapped)>("fake_cuda_mapped")() == rank.ranks() - 1);
+                rank.release(both);
+              }
+              PLAIT_WANT(same_address == 7);  // or this shows nothing
+              std::byte* last = rank.numbered(count);
+              {
+                DeviceCollective third;
+                PLAIT_WANT(rank.run_by(third, rank.sum(last, last, count)).ok());
+                rank.fill(last, count);
+                PLAIT_WANT(rank.run_by(first, rank.sum(last, last, count)).ok());
+              }
+              PLAIT_WANT(PeerMaps::mapped() == others);  // one of its users is left
+              return "";
+            }));
+}
+
+// What its owner frees while a call is at work on it stays until that is over, and nothing takes its place before.
+TEST(PeerMaps, KeepWhatACallIsAtWorkOn) {
+  EXPECT_EQ(0, run_ranks(2, [](DeviceRank& rank) -> std::string {
+              constexpr std::size_t count = 100;
+              std::byte* both = rank.numbered(count);
+              const DeviceDriver& driver = *device_of(both);
+              DeviceExports exports;
+              const Result<SharedPlace> own = exports.place_of(driver, both);
+              PLAIT_WANT(own.ok());
+              TellEachOther telling(static_cast<std::size_t>(1 - rank.rank()), {*own, process_number()});
+              PLAIT_WANT(rank.talk(telling).ok());
+              const SharedPlace place = telling.theirs.place;
+              const std::uint64_t process = telling.theirs.process;
+              PLAIT_WANT(process != process_number());
+              PeerMaps working, other;
+              const DeviceMemory near = driver.memory_at(both);
+              const Result<std::byte*> found = working.find(process, place, driver, near);
+              PLAIT_WANT(found.ok() && rank.data(*found)[3] == DeviceRank::value(1 - rank.rank(), 3));
+              // As after it was freed: another allocation in its place.
+              SharedPlace later = place;
+              ++later.allocation;
+              other.forget(process, {place.allocation});
+              PLAIT_WANT(PeerMaps::mapped() == 1 && rank.data(*found) != nullptr);
+              PLAIT_WANT(!other.find(process, later, driver, near).ok());
+              working.end_call();
+              PLAIT_WANT(PeerMaps::mapped() == 0 && rank.data(*found) == nullptr);
+              PLAIT_WANT(other.find(process, later, driver, near).ok() && PeerMaps::mapped() == 1);
+              other.leave();
+              PLAIT_WANT(PeerMaps::mapped() == 0);
+              return rank.run(rank.sum(both, both, count)).ok() ? "" : "the last call";  // both stay until then
             }));
 }
 
@@ -280,7 +383,7 @@ TEST(DeviceCollective, MapsNoMoreThanItMay) {
                 std::byte* both = rank.numbered(count);  // never freed
                 PLAIT_WANT(rank.run(rank.sum(both, both, count)).ok());
                 PLAIT_WANT(rank.is_sum(both, count));
-                PLAIT_WANT(rank.collective.mapped() <= PeerMaps::most_mapped);
+                PLAIT_WANT(PeerMaps::mapped() <= PeerMaps::most_mapped);
               }
               return "";
             }));
@@ -322,6 +425,8 @@ TEST(DeviceCollective, EndsWhereADriverFails) {
                 if (rank.rank() == 1) rank.fail(function, 0, result);
                 const Status failed = rank.run(rank.sum(both, both, count));
                 PLAIT_WANT(!failed.ok());
+                // Nothing writes to memory that the others have back.
+                PLAIT_WANT(rank.call<decltype(fake_cuda_pending)>("fake_cuda_pending")() == 0);
                 const bool named =
                     failed.message().find(rank.rank() == 1 ? "CUDA_ERROR" : "rank 1") != std::string::npos;
                 return named ? "" : failed.message();

@@ -182,6 +182,9 @@ class CudaStream final : public DeviceStream {
   Status record(DeviceEvent& event) override {
     return attempt("record an event", [&] { return cuda_.record(event_of(event), stream_); });
   }
+  void finish() noexcept override {
+    CudaContext(cuda_, context_).then([&] { return cuda_.synchronize(stream_); });
+  }
 
  private:
   template <class Call>

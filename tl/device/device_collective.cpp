@@ -58,7 +58,7 @@ void DeviceCollective::start(const DeviceCall& call) {
   outcome_ = Outcome::under_way;
   working_ = false;
   unmapped_ = {};
-  maps_.begin_call();
+  maps_.end_call();
 }
 
 // Of the larger side of a rank.
@@ -83,7 +83,7 @@ Result<bool> DeviceCollective::speak(unsigned round, Word word) {
 }
 
 DeviceCollective::Announcement DeviceCollective::own_announcement() {
-  Announcement mine;
+  Announcement mine{.process = process_number()};
   if (call_.driver == nullptr) return mine;
   mine.freed = exports_.look_for_freed(*call_.driver);
   if (announce_sides(mine)) {
@@ -139,13 +139,14 @@ Result<NodeTalk::Then> DeviceCollective::hear(unsigned round, Words words) {
     const bool all = std::ranges::all_of(words, [](const std::byte* word) { return *word != std::byte{0}; });
     if (all) return Then::work;
     if (!unmapped_.ok()) debug("device memory: " + unmapped_.message());
+    maps_.leave();  // no later call would hear what of it is freed
     outcome_ = Outcome::refused;
     return Then::end;
   }
   announced_.resize(words.size());
   for (std::size_t member = 0; member < members(); ++member) {
     std::memcpy(&announced_[member], words[member], sizeof(Announcement));
-    maps_.forget(member, announced_[member].freed);
+    maps_.forget(announced_[member].process, announced_[member].freed);
   }
   const bool pays = whole_bytes() >= call_.shared_from || !share_a_device();
   if (!all_on_devices() || !are_aligned() || !pays || members() > most_device_parties) {
@@ -194,7 +195,8 @@ Status DeviceCollective::map_side(std::size_t member, SharedPlace Announcement::
     found[member] = own;
     return {};
   }
-  const Result<std::byte*> mapped = maps_.find(member, announced_[member].*side, *call_.driver, memory_);
+  const Announcement& theirs = announced_[member];
+  const Result<std::byte*> mapped = maps_.find(theirs.process, theirs.*side, *call_.driver, memory_);
   if (mapped.ok()) found[member] = *mapped;
   return mapped.status();
 }
@@ -300,20 +302,16 @@ Result<bool> DeviceCollective::work() {
   const Result<bool> passed = worker_->end->passed();
   if (passed.ok() && *passed) {
     working_ = false;
+    maps_.end_call();
     outcome_ = Outcome::done;
   }
   return passed;
 }
 
-// A kernel always ends. What fails has stopped, too.
+// A kernel always ends. No event is asked: what has failed may be that one could not be recorded behind it.
 void DeviceCollective::abandon() noexcept {
-  if (!std::exchange(working_, false)) return;
-  try {
-    if (!worker_->stream->record(*worker_->end).ok()) return;
-    Result<bool> passed = worker_->end->passed();
-    while (passed.ok() && !*passed) passed = worker_->end->passed();
-  } catch (const std::exception&) {  // no memory for a failure's text: it has stopped
-  }
+  if (std::exchange(working_, false)) worker_->stream->finish();
+  maps_.end_call();
 }
 
 }  // namespace plait::tl

@@ -73,7 +73,6 @@ class DeviceCollective final : public NodeTalk {
 
   void start(const DeviceCall& call);
   Outcome outcome() const { return outcome_; }
-  std::size_t mapped() const { return maps_.mapped(); }
 
   Result<bool> speak(unsigned round, Word word) override;
   Result<Then> hear(unsigned round, Words words) override;
@@ -86,8 +85,8 @@ class DeviceCollective final : public NodeTalk {
   // What a rank says first.
   struct Announcement {
     State state = State::elsewhere;
-    std::uint64_t device = 0;
-    SharedPlace input, output;
+    std::uint64_t process = 0, device = 0;
+    SharedPlace input{}, output{};
     FreedAllocations freed{};
   };
   static_assert(sizeof(Announcement) <= word_bytes);

@@ -4,12 +4,15 @@
 // An allocation is known by the number that its owner's driver has given it, which is never given again. Its owner
 // checks at each call some of those that it has handed on, and tells the others which are gone (DeviceExports); where
 // one appears at an address that another one had, that one is gone as well.
+//
+// What is mapped is the process's, not a communicator's: a driver may take the handle of a new allocation for that of
+// an old one which some communicator still has mapped, and give that mapping once more (CUDA counts how often a handle
+// is opened). So the old one goes for all communicators before the new one is mapped.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "core/status.h"
@@ -29,7 +32,11 @@ static_assert(sizeof(SharedPlace) == 96);
 // Of allocations that a process has freed; 0: no more of them.
 using FreedAllocations = std::array<std::uint64_t, 4>;
 
-// This process's own, as it hands them on. Used by one thread at a time.
+// Tells this process from all others that the machine has had, whatever they call each other. Thread-safe.
+std::uint64_t process_number();
+
+// This process's own, as a communicator hands them on: those who were told of them are told when they are gone. Used by
+// one thread at a time.
 class DeviceExports {
  public:
   // Fails where the driver hands on no such memory.
@@ -47,41 +54,31 @@ class DeviceExports {
   std::size_t next_looked_at_ = 0;
 };
 
-// Used by one thread at a time; what is mapped is unmapped at the end.
+// A communicator's part in what its process has mapped. Used by one thread at a time, beside others of other
+// communicators. What none of them uses is unmapped at the end.
 class PeerMaps {
  public:
-  static constexpr std::size_t most_mapped = 256;
+  // Of the process; more only where all are at work.
+  static constexpr std::size_t most_mapped = 512;
 
   PeerMaps() = default;
-  ~PeerMaps();
+  ~PeerMaps() { leave(); }
   PeerMaps(const PeerMaps&) = delete;
   PeerMaps& operator=(const PeerMaps&) = delete;
 
-  // What was found in the call before may be unmapped from now on. Precondition: nothing touches it any more.
-  void begin_call() { ++call_; }
-  // The place in this process's addresses, until the next call. `near`: memory of the device that is to reach it.
-  Result<std::byte*> find(std::size_t peer, const SharedPlace& place, const DeviceDriver& driver,
+  // The place in this process's addresses, until end_call(). `peer`: the number of the process that told it. `near`:
+  // memory of the device that is to reach it. Fails where the driver does, and where a call of another communicator is
+  // still at work on what its owner has freed.
+  Result<std::byte*> find(std::uint64_t peer, const SharedPlace& place, const DeviceDriver& driver,
                           const DeviceMemory& near);
-  void forget(std::size_t peer, const FreedAllocations& freed);
-  std::size_t mapped() const { return maps_.size(); }
-
- private:
-  struct Map {
-    std::size_t peer;
-    std::uint64_t allocation;
-    std::uint64_t begin, bytes;  // in the peer's addresses
-    std::byte* mapped;
-    const DeviceDriver* driver;
-    DeviceMemory near;
-    std::uint64_t call;  // that used it last
-  };
-  static void unmap(const Map& map);
-  template <class Which>
-  void drop_if(Which&& which);
-  void make_room();
-
-  std::vector<Map> maps_;
-  std::uint64_t call_ = 0;
+  // Nothing touches what was found any more. To be said before the owners may free it.
+  void end_call() noexcept;
+  // On all communicators.
+  void forget(std::uint64_t peer, const FreedAllocations& freed);
+  // This communicator uses none of them any more.
+  void leave() noexcept;
+  // Of the whole process.
+  static std::size_t mapped();
 };
 
 }  // namespace plait::tl
