@@ -1,6 +1,7 @@
 /* What a whole loop of calls takes, from its first call on: of each collective and size a loop of so many calls on
  * MPI_COMM_WORLD, whose ranks begin together. Nothing is called before of that kind and size; what a job's first
- * collectives cost has gone by (perf/first_calls). Prints a line of JSON each: the longest time of any rank, in seconds.
+ * collectives cost has gone by (perf/first_calls). Prints a line of JSON each: the longest time of any rank, in
+ * seconds.
  *
  *   mpirun -n 8 loop_times CALLS COLLECTIVES SIZES [MOST_BYTES]
  *
@@ -52,11 +53,34 @@ static void time_loop(const char* name, size_t bytes, int calls) {
   }
 }
 
+/* Of a list; 0: there is none, or what stands there is no size. */
 static size_t next_size(char** list) {
   char* end = *list;
-  const size_t size = strtoull(*list, &end, 10);
+  const size_t size = **list >= '0' && **list <= '9' ? strtoull(*list, &end, 10) : 0;
   *list = *end == ',' ? end + 1 : end;
-  return size;
+  return *end == ',' || *end == '\0' ? size : 0;
+}
+
+static int known(const char* name, size_t length) {
+  static const char* const names[] = {"allreduce", "bcast",   "reduce",   "allgather",
+                                      "gather",    "scatter", "alltoall", "reduce_scatter"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+    if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0) return 1;
+  return 0;
+}
+
+/* What is wrong with the command line; NULL: nothing. */
+static const char* complaint(int argc, char** argv) {
+  if (argc < 4 || atoi(argv[1]) <= 0) return "expected a number of calls, collectives and sizes";
+  for (const char* name = argv[2];; ++name) {
+    const size_t length = strcspn(name, ",");
+    if (!known(name, length)) return "expected other collectives";
+    if (*(name += length) == '\0') break;
+  }
+  for (char* sizes = argv[3];;) {
+    if (next_size(&sizes) == 0) return "expected sizes in bytes";
+    if (*sizes == '\0') return NULL;
+  }
 }
 
 /* Sets a communicator up for short and for long calls, whoever runs it: by other calls than those that are measured. */
@@ -71,17 +95,17 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const int calls = argc > 3 ? atoi(argv[1]) : 0;
-  const size_t most = argc > 4 ? strtoull(argv[4], NULL, 10) : (size_t)2 << 30;
-  if (calls <= 0) {
-    if (rank == 0) fprintf(stderr, "loop_times CALLS COLLECTIVES SIZES [MOST_BYTES]: expected a number of calls\n");
+  const char* wrong = complaint(argc, argv);
+  if (wrong != NULL) {
+    if (rank == 0) fprintf(stderr, "loop_times CALLS COLLECTIVES SIZES [MOST_BYTES]: %s\n", wrong);
     MPI_Finalize();
     return 2;
   }
+  const int calls = atoi(argv[1]);
+  const size_t most = argc > 4 ? strtoull(argv[4], NULL, 10) : (size_t)2 << 30;
   size_t largest = 0;
   for (char* sizes = argv[3]; *sizes != '\0';) {
     const size_t size = next_size(&sizes);
-    if (size == 0) break;
     largest = size > largest ? size : largest;
   }
   in = calloc((size_t)ranks, largest + 8);
@@ -91,7 +115,6 @@ int main(int argc, char** argv) {
   for (char* name = strtok(argv[2], ","); name != NULL; name = strtok(NULL, ","))
     for (char* sizes = argv[3]; *sizes != '\0';) {
       const size_t size = next_size(&sizes);
-      if (size == 0) break;
       if (held(name, size) * (size_t)calls <= most) time_loop(name, size, calls);
     }
   free(in);

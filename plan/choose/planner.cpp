@@ -429,9 +429,10 @@ double Planner::saved_by_table(const Call& call) const { return implementation_-
 std::vector<Rival> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
 
 double Planner::least_seconds(const Call& call) const {
+  if (call.counts != nullptr) return 0;
   CandidateContext alone = implementation_->context();
   alone.siblings = 1;
-  return port_limit(call, alone).seconds;
+  return port_limit(representative(call, hierarchy().ranks()), alone, LimitsRoot::any).seconds;
 }
 
 Choice Planner::choose(const Call& call, std::string_view rival) { return implementation_->choose(call, rival); }

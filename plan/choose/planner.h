@@ -119,8 +119,8 @@ class Planner {
   // The plans that the model predicts to be the best for calls of this one's class, the best first; for a trial. None
   // where the choice is made otherwise: a forced plan, a table's entry, or a rule that knows the host to be faster.
   std::vector<Rival> rivals(const Call& call);
-  // Seconds that the network's ports leave this very call, whoever runs it, were the communicator alone on them; 0: no
-  // port limits it. As far as the ports' rates are known.
+  // Seconds that the network's ports leave the shortest call of this one's class, whichever rank is its root, were the
+  // communicator alone on them; 0: no port limits it, or its segments differ. As far as the ports' rates are known.
   double least_seconds(const Call& call) const;
   // The one of them that is so named; where there is none, or its proof fails, as above.
   Choice choose(const Call& call, std::string_view rival);

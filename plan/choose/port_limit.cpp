@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "plan/synthesis/group_model.h"
@@ -40,12 +41,22 @@ std::vector<int> ranks_behind_ports(const Level& level, int ranks) {
   return behind;
 }
 
-PortLimit limit_at(const Call& call, const CandidateContext& context, std::size_t l, const LinkLevel& link) {
+// Behind rank 0's port, or behind the one whose root leaves the least to carry.
+double bytes_through_port(const Call& call, std::span<const int> behind, std::size_t bytes, LimitsRoot root) {
+  double least = port_bytes(behind, 0, call.collective, bytes);
+  if (root == LimitsRoot::any && rooted(call.collective))
+    for (int port = 1; port < static_cast<int>(behind.size()); ++port)
+      least = std::min(least, port_bytes(behind, port, call.collective, bytes));
+  return least;
+}
+
+PortLimit limit_at(const Call& call, const CandidateContext& context, std::size_t l, const LinkLevel& link,
+                   LimitsRoot root) {
   const Hierarchy& hierarchy = context.hierarchy;
   const std::vector<int> behind = ranks_behind_ports(hierarchy.levels()[l], hierarchy.ranks());
   const double ways = link.half_duplex && fills_both_ways(behind, call.collective) ? 2 : 1;
   const double communicators = static_cast<int>(behind.size()) <= hierarchy.nodes() ? context.siblings : 1;
-  const double bytes = ways * communicators * port_bytes(behind, 0, call.collective, bytes_of(call, hierarchy.ranks()));
+  const double bytes = ways * communicators * bytes_through_port(call, behind, bytes_of(call, hierarchy.ranks()), root);
   return {bytes * link.port_seconds_per_byte, bytes, link.name};
 }
 
@@ -88,13 +99,13 @@ double port_bytes(std::span<const int> ranks_behind, int root_port, Collective c
   }
 }
 
-PortLimit port_limit(const Call& call, const CandidateContext& context) {
+PortLimit port_limit(const Call& call, const CandidateContext& context, LimitsRoot root) {
   PortLimit limit;
   if (context.hierarchy.nodes() < 2) return limit;
   const GroupModel model = group_model(context.machine, context.hierarchy, context.siblings);
   for (std::size_t l = 0; l < model.levels.size(); ++l) {
     if (l != 0 && !model.levels[l].link.network) continue;
-    if (PortLimit here = limit_at(call, context, l, model.levels[l].link); here.seconds > limit.seconds)
+    if (PortLimit here = limit_at(call, context, l, model.levels[l].link, root); here.seconds > limit.seconds)
       limit = std::move(here);
   }
   return limit;

@@ -21,8 +21,10 @@ struct PortLimit {
   double bytes = 0;    // through that port: in both directions where they share its rate, and of all siblings
   std::string level;   // the ports' level, "node"
 };
-// The longest over the levels whose ports a message crosses. The root of a rooted collective is rank 0; all
-// communicators that share the ports (CandidateContext::siblings) use them at the same time.
-PortLimit port_limit(const Call& call, const CandidateContext& context);
+// The longest over the levels whose ports a message crosses, of equal segments. All communicators that share the ports
+// (CandidateContext::siblings) use them at the same time. The root of a rooted collective is rank 0, or the rank whose
+// port the limit is the least with.
+enum class LimitsRoot : bool { rank_0, any };
+PortLimit port_limit(const Call& call, const CandidateContext& context, LimitsRoot root = LimitsRoot::rank_0);
 
 }  // namespace plait::plan

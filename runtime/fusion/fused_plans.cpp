@@ -14,7 +14,9 @@ std::shared_ptr<FusedPlans> make_fused_plans(ScheduleCache& schedules, std::shar
   auto made = std::make_shared<FusedPlans>();
   made->element_bytes = element_bytes;
   made->changes = schedules.changes();
-  const int candidate = job().config.trial == TrialMode::exact ? planners_candidate : settled_candidate;
+  // When that is differs between ranks: a plan of groups that is learned is there for each once it has heard the
+  // answer.
+  const int candidate = job().config.trial == TrialMode::exact ? planners_candidate : own_moment_candidate;
   std::size_t most_bytes = 0, most_scratch = 0, most_calls = 0;
   for (const OverlapGroup& group : plan->groups) {
     const std::size_t bytes = group_bytes(*plan, group);

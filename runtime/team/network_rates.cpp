@@ -42,19 +42,37 @@ constexpr double failed = -1;
 
 // To the next power of two: the figure of a busy machine wavers, and plans (and with them the last bits of sums) should
 // not waver with it. Within what networks do: 1 TB/s to 1 MB/s.
+// Without logarithms, whose last bits differ between the mathematical libraries of ranks.
 double coarse(double seconds_per_byte) {
-  return std::exp2(std::ceil(std::log2(std::clamp(seconds_per_byte, 1e-12, 1e-6))));
+  int exponent = 0;
+  const double mantissa = std::frexp(std::clamp(seconds_per_byte, 1e-12, 1e-6), &exponent);  // in [1/2, 1)
+  return std::ldexp(1, mantissa > 0.5 ? exponent : exponent - 1);
+}
+
+constexpr double root_of_2 = 1.4142135623730951, fourth_root_of_2 = 1.189207115002721;
+
+// To the nearest power of two; and to the nearest half one, of ratios of 1 and more.
+double nearest_power(double value) {
+  int exponent = 0;
+  const double mantissa = std::frexp(value, &exponent);
+  return std::ldexp(1, 2 * mantissa >= root_of_2 ? exponent : exponent - 1);
+}
+double nearest_half_power(double ratio) {
+  int exponent = 0;
+  const double mantissa = 2 * std::frexp(ratio, &exponent);
+  const double half = mantissa < fourth_root_of_2 ? 1 : mantissa < root_of_2 * fourth_root_of_2 ? root_of_2 : 2;
+  return std::ldexp(half, exponent - 1);
 }
 
 // How much slower it is between switches counts more than how fast it is: to the nearest half power of two.
 NetworkRates coarse(const NetworkRates& measured) {
   const bool both = measured.node > 0 && measured.across_switches > 0;
   NetworkRates rates;
-  if (measured.way > 0) rates.way = std::exp2(std::round(std::log2(measured.way)));
+  if (measured.way > 0) rates.way = nearest_power(measured.way);
   rates.node = coarse(measured.node > 0 ? measured.node : measured.across_switches);
   if (measured.across_switches == 0) return rates;
   const double ratio = both ? std::max(measured.across_switches / measured.node, 1.0) : 1.0;
-  rates.across_switches = rates.node * std::exp2(std::round(2 * std::log2(ratio)) / 2);
+  rates.across_switches = rates.node * nearest_half_power(ratio);
   return rates;
 }
 

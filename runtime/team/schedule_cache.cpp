@@ -6,6 +6,7 @@
 #include "core/intern.h"
 #include "runtime/job/job.h"
 #include "runtime/job/reasons.h"
+#include "tl/trace.h"
 
 namespace plait::runtime {
 namespace {
@@ -112,6 +113,7 @@ bool ScheduleCache::adapt(std::shared_ptr<Entry>& entry, const CallShape& shape)
 }
 
 const PreparedCall& ScheduleCache::add(const CallShape& shape) {
+  const std::uint64_t begin_ns = monotonic_ns();
   const Answer answer = ask(shape);
   const ReadyPlan* plan = answer.choice.plan;
   const bool even = !answer.too_long && (plan == nullptr || grows_evenly(plan->semantics));
@@ -124,6 +126,8 @@ const PreparedCall& ScheduleCache::add(const CallShape& shape) {
   entry->by_class = by_class;
   fill(*entry, shape, answer);
   store(slot, std::move(entry));
+  if (answer.by_trial != nullptr && answer.choice.plan != nullptr)
+    answer.by_trial->trial.note_making(answer.candidate, monotonic_ns() - begin_ns);
   return entries_[slot]->prepared;
 }
 
@@ -156,16 +160,22 @@ ScheduleCache::Answer ScheduleCache::ask(const CallShape& shape) {
   Answer answer{.too_long = only_short_ && !is_short(call, ranks_)};
   if (answer.too_long) return answer;
   const Call planned = call_to_plan(call);
-  if (shape.candidate == settled_candidate) answer.tried = trials_.of(call);
-  if (answer.tried != nullptr) {
-    const int candidate = answer.tried->trial.taken();
-    answer.choice = candidate == Trial::host ? Choice{nullptr, plan::reasons::host_is_faster}
-                                             : trials_.choose(planned, *answer.tried, candidate);
-  } else {
-    answer.choice = shape.candidate <= planners_candidate
-                        ? planner_.choose(planned)
-                        : trials_.choose(planned, *trials_.of(planned), shape.candidate);
+  if (shape.candidate < planners_candidate) {
+    const auto [tried, changed] =
+        trials_.find(call, shape.candidate == own_moment_candidate ? Moment::own : Moment::in_order);
+    if (changed) forget(*tried);
+    answer.tried = answer.by_trial = tried;
+    if (tried != nullptr) answer.candidate = tried->trial.taken();
+  } else if (shape.candidate > planners_candidate) {
+    answer.by_trial = trials_.of(planned);
+    answer.candidate = shape.candidate;
   }
+  if (answer.by_trial == nullptr)
+    answer.choice = planner_.choose(planned);
+  else if (answer.candidate == Trial::host)
+    answer.choice = {nullptr, plan::reasons::host_is_faster};
+  else
+    answer.choice = trials_.choose(planned, *answer.by_trial, answer.candidate);
   return answer;
 }
 

@@ -14,9 +14,9 @@
 
 namespace plait::runtime {
 
-// How a call is planned: as its trial was settled; as the planner alone chooses; or by the plan of that number in its
-// trial.
-inline constexpr int settled_candidate = -1, planners_candidate = 0;
+// How a call is planned: as its trial was settled, asked for at a moment of this rank's own (Moment) or in the order of
+// the calls; as the planner alone chooses; or by the plan of that number in its trial.
+inline constexpr int own_moment_candidate = -2, settled_candidate = -1, planners_candidate = 0;
 
 // Everything that decides a bound schedule. `in_place` and `displacements` are local matters: they change where this
 // rank's bytes lie, never which plan runs. The call is named, not copied: a copy shows in the time of a small call.
@@ -130,7 +130,9 @@ class ScheduleCache {
   // What the planner, or the trial of its class, says of a call before it is bound.
   struct Answer {
     bool too_long = false;
-    TrialClass* tried = nullptr;
+    TrialClass* tried = nullptr;     // PreparedCall::tried
+    TrialClass* by_trial = nullptr;  // whose candidate was asked for; nullptr: the planner
+    int candidate = Trial::host;     // that one
     Choice choice = {};
   };
   Answer ask(const CallShape& shape);

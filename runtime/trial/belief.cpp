@@ -7,15 +7,16 @@
 namespace plait::runtime {
 namespace {
 
-constexpr double steps = 16;
+constexpr double steps = Belief::steps_an_octave;
 constexpr double step_ratio = 1.0442737824274138403;  // 2^(1/16)
 
 // Base 2, of ratios that are within or near the grid: between two steps it is taken for a line, which is off by less
 // than a thousandth.
 double octaves_of(double ratio) {
+  constexpr double most = 64;
   double octaves = 0;
-  for (; ratio >= 2 && octaves < 64; ratio /= 2) ++octaves;
-  for (; ratio < 1 && octaves > -64; ratio *= 2) --octaves;
+  for (; ratio >= 2 && octaves < most; ratio /= 2) ++octaves;
+  for (; ratio < 1 && octaves > -most; ratio *= 2) --octaves;
   double step = 1, found = 0;
   for (; step * step_ratio <= ratio && found < steps - 1; step *= step_ratio) ++found;
   return octaves + (found + std::clamp((ratio - step) / (step * (step_ratio - 1)), 0.0, 1.0)) / steps;
@@ -85,12 +86,6 @@ double Belief::gain(double current, double least) const {
 double Belief::loss(double current) const {
   double sum = 0;
   for (std::size_t i = likely_.size(); i-- > 0 && ratios()[i] > current;) sum += likely_[i] * (ratios()[i] - current);
-  return sum;
-}
-
-double Belief::mean() const {
-  double sum = 0;
-  for (std::size_t i = 0; i < likely_.size(); ++i) sum += likely_[i] * ratios()[i];
   return sum;
 }
 

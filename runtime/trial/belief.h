@@ -14,7 +14,7 @@ struct Prospect {
   double spread = 0.25;
 };
 
-// A distribution over ratios from 1/4 to 16, in steps of a sixteenth of an octave. What lies beyond counts as the end.
+// A distribution over ratios from 1/64 to 16, in steps of a sixteenth of an octave. What lies beyond counts as the end.
 class Belief {
  public:
   explicit Belief(Prospect prospect);
@@ -29,11 +29,11 @@ class Belief {
   // and by how much longer where it is longer. Ratios as well.
   double gain(double current, double least) const;
   double loss(double current) const;
-  // What is expected.
-  double mean() const;
+
+  static constexpr int steps_an_octave = 16;
 
  private:
-  static constexpr int steps_an_octave = 16, lowest_octave = -2, octaves = 6;
+  static constexpr int lowest_octave = -6, octaves = 10;
   static constexpr int points = octaves * steps_an_octave + 1;
   static const std::array<double, points>& ratios();
   void see_within(double ratio, double noise_if_faster, double noise_if_slower);

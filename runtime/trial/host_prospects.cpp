@@ -1,5 +1,6 @@
 #include "runtime/trial/host_prospects.h"
 
+#include <cstdint>
 #include <limits>
 
 #include "plan/choose/host_rows.h"

@@ -4,13 +4,14 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace plait::runtime {
 namespace {
 
 // The candidate that is taken is timed before all others: its times are what theirs are compared with, and cost
 // nothing.
-constexpr int samples_of_reference = 3;
+constexpr int samples_of_reference = 3, samples_of_round = 2;
 constexpr int most_rounds = 24, most_of_one = 8;
 
 // A first call sets up connections and touches memory.
@@ -29,8 +30,9 @@ constexpr double longest_wait = 1e9;  // calls
 // A part of a call's time.
 constexpr double hardly_any = 0.005;
 
-// The model's predictions may be off by such a factor without anything to be learned from it.
-constexpr double usual_error = 2;
+// The model's predictions may be off by such a factor without anything to be learned from it; and where they are off by
+// more, those of plans beside each other are less sure by such a factor at most.
+constexpr double usual_error = 2, most_doubt = 2;
 
 // How far from the truth a limit may be that follows from rates which were measured in a moment.
 constexpr double limit_is_sure = 0.95;
@@ -43,7 +45,9 @@ constexpr double reference_is_off_by = 2;
 constexpr double spread_when_changed = 0.5;
 
 constexpr std::size_t samples_of_look = 5;
-static_assert(samples_of_look <= Trial::most_samples && samples_of_reference <= Trial::most_samples);
+// What a rank brings to the others with the samples of an open trial.
+enum Besides : std::size_t { of_round, of_making, besides };
+static_assert(samples_of_look <= Trial::most_samples && samples_of_reference + besides <= Trial::most_samples);
 constexpr std::uint32_t confirming_interval = 32;
 constexpr double slower_by = 1.2;
 
@@ -80,7 +84,7 @@ int most_promising(const std::vector<Prospect>& prospects) {
 }  // namespace
 
 Trial::Trial(std::vector<Prospect> prospects, const TrialTerms& terms)
-    : taken_(most_promising(prospects)), terms_(terms), prospects_(std::move(prospects)) {
+    : taken_(most_promising(prospects)), terms_(terms), prospects_(std::move(prospects)), call_bytes_(terms.bytes) {
   assert(prospects_.size() >= 2 && prospects_.size() <= most_candidates && terms.burst > 0);
   samples_.reserve(most_samples);
   begin(terms.calls_before);
@@ -90,26 +94,31 @@ Trial::Trial(std::vector<Prospect> prospects, const TrialTerms& terms, const Kno
     : taken_(known.candidate),
       terms_(terms),
       prospects_(std::move(prospects)),
+      call_bytes_(terms.bytes),
       taken_nanoseconds_(known.taken_nanoseconds),
-      host_nanoseconds_(known.host_nanoseconds) {
+      host_nanoseconds_(known.host_nanoseconds),
+      plan_nanoseconds_(known.candidate == host ? 0 : known.taken_nanoseconds) {
   samples_.reserve(most_samples);
-  if (known.taken_nanoseconds > 0 && known.host_nanoseconds > 0) {
-    const double ratio = number(known.host_nanoseconds) / number(known.taken_nanoseconds);
-    prospects_[host].ratio = ratio * prospects_[static_cast<std::size_t>(known.candidate)].ratio;
-  }
-  watch_after(first_interval);
+  double& hosts = prospects_[host].ratio;
+  if (known.candidate == host)
+    hosts = std::min(hosts, faster_than_host);
+  else if (known.taken_nanoseconds > 0 && known.host_nanoseconds > 0)
+    hosts = number(known.host_nanoseconds) / number(known.taken_nanoseconds) *
+            prospects_[static_cast<std::size_t>(known.candidate)].ratio;
+  watch();
 }
 
+// Where samples may take nothing, none is taken, not of the taken candidate either: the ranks would meet for it.
 void Trial::begin(std::uint32_t calls_before) {
   ++trials_;
-  open_ = true;
   slower_ = false;
   rounds_ = 0;
-  spent_ = 0;
   candidates_.clear();
-  constexpr std::array<int, samples_of_reference> reference{};
+  if (terms_.part <= 0) return rest();
+  open_ = true;
+  std::array<int, samples_of_reference> reference{};
+  reference.fill(taken_);
   begin_round(reference, calls_before);
-  std::fill_n(turns_.begin(), samples_of_reference, taken_);
 }
 
 void Trial::begin_round(std::span<const int> turns, std::uint32_t calls_before) {
@@ -119,19 +128,50 @@ void Trial::begin_round(std::span<const int> turns, std::uint32_t calls_before) 
   untimed_ = granted_ = calls_before + 1;
 }
 
+void Trial::rest() {
+  open_ = false;
+  watch_after(std::numeric_limits<std::uint32_t>::max());
+}
+
+bool Trial::expect_of_host(Prospect prospect) {
+  if (host_nanoseconds_ != 0 || taken_nanoseconds_ != 0) return false;
+  prospects_[host] = prospect;
+  const int before = std::exchange(taken_, most_promising(prospects_));
+  if (taken_ == before) return false;
+  std::ranges::replace(turns_, before, taken_);
+  return true;
+}
+
 int Trial::candidate() const { return open_ ? turns_[std::min(samples_.size(), wanted_ - 1)] : taken_; }
 
-// The first call of a burst comes from another candidate's memory, and does not count.
-void Trial::note(std::uint64_t nanoseconds, std::size_t bytes) {
+// All calls since the last one that was timed have gone by the taken candidate.
+void Trial::pass() {
   saved_ += saved_lately();
   calls_ += granted_;
+  passed_ += number(granted_) * number(taken_nanoseconds_);
   untimed_ = granted_ = 1;
-  if (in_burst_ > 0 || terms_.burst == 1) partial_ += at_usual_size(nanoseconds, bytes);
+}
+
+// The first call of a burst comes from another candidate's memory, and does not count for that, but as spent.
+void Trial::note(std::uint64_t nanoseconds, std::size_t bytes) {
+  pass();
+  call_bytes_ = bytes;
+  const std::uint64_t usual = at_usual_size(nanoseconds, bytes);
+  (in_burst_ == 0 && terms_.burst > 1 ? first_ : partial_) += usual;
   if (++in_burst_ < terms_.burst) return;
   const auto counted = static_cast<std::uint64_t>(std::max(terms_.burst - 1, 1));
-  samples_.push_back(std::max<std::uint64_t>(partial_ / counted, 1));
-  partial_ = 0;
+  const std::uint64_t sample = std::max<std::uint64_t>(partial_ / counted, 1);
+  if (first_ > sample) besides_ += first_ - sample;
+  samples_.push_back(sample);
+  first_ = partial_ = 0;
   in_burst_ = 0;
+  if (!open_ || samples_.size() != wanted_) return;
+  for (const std::uint64_t spent : {std::exchange(besides_, 0), own_making_}) samples_.push_back(spent);
+}
+
+void Trial::note_making(int candidate, std::uint64_t nanoseconds) {
+  own_making_ = std::max(own_making_, nanoseconds);
+  if (open_ && candidate != taken_) besides_ += nanoseconds;
 }
 
 // A call takes as long as some bytes more than it has, each taking the same time.
@@ -152,17 +192,29 @@ bool Trial::conclude() {
 }
 
 void Trial::conclude_round() {
+  take_what_was_spent();
   if (candidates_.empty())
     take_reference();
   else
-    for (std::size_t i = 0; i < samples_.size(); ++i) take_sample(turns_[i], samples_[i]);
+    for (std::size_t i = 0; i < wanted_; ++i) take_sample(turns_[i], samples_[i]);
   ++rounds_;
   take_faster();
   taken_nanoseconds_ = time_of(taken_);
   const double current = number(taken_nanoseconds_);
   if (current > reference_is_off_by * reference_ || reference_is_off_by * current < reference_) refer_to_taken();
   if (const std::uint64_t hosts = time_of(host); hosts != 0) host_nanoseconds_ = hosts;
+  if (const std::uint64_t fastest = time_of_fastest_plan(); fastest != 0) plan_nanoseconds_ = fastest;
   go_on();
+}
+
+std::uint64_t Trial::nanoseconds_besides(std::size_t samples) const {
+  return samples * terms_.meeting_nanoseconds + terms_.agreeing_nanoseconds;
+}
+
+void Trial::take_what_was_spent() {
+  spent_ += number(nanoseconds_besides(wanted_) + samples_[wanted_ + of_round]);
+  making_ = std::max(making_, samples_[wanted_ + of_making]);
+  samples_.resize(wanted_);
 }
 
 void Trial::take_reference() {
@@ -172,6 +224,7 @@ void Trial::take_reference() {
   of(taken_).times = samples_;
   of(taken_).seen = static_cast<int>(samples_.size());
   refer_to_taken();
+  if (taken_nanoseconds_ == 0) passed_ = calls_ * reference_;
 }
 
 // What is expected of candidates that were not tried counts from the time that the referred one has shown; what others
@@ -197,26 +250,32 @@ Prospect Trial::expected_of(int candidate) const {
   const Prospect& prospect = prospects_[static_cast<std::size_t>(candidate)];
   const double ratio = prospect.ratio * unit_ / reference_;
   if (candidate == host) return {ratio / std::sqrt(unforeseen), prospect.spread};
-  return {ratio, prospect.spread * std::min(unforeseen, 2.0)};
+  return {ratio, prospect.spread * std::min(unforeseen, most_doubt)};
 }
 
 void Trial::take_sample(int candidate, std::uint64_t nanoseconds) {
-  Candidate& taken = of(candidate);
-  if (candidate != taken_) spent_ += number(besides_of(candidate));
-  const bool first = taken.seen++ == 0 && candidate != taken_ && terms_.burst == 1;
+  Candidate& sampled = of(candidate);
+  const bool first = sampled.seen++ == 0 && candidate != taken_ && terms_.burst == 1;
   const double time = number(nanoseconds);
   const double ratio = std::max(time, 1.0) / reference_;
   if (first)
-    taken.belief.see_first(ratio, noise_, noise_ + longer_first);
+    sampled.belief.see_first(ratio, noise_, noise_ + longer_first);
   else
-    taken.belief.see(ratio, noise_);
+    sampled.belief.see(ratio, noise_);
   const double current = number(time_of(taken_));
   if (candidate != taken_) spent_ += terms_.burst * std::max(0.0, time - current);
-  if (!first || time < current) taken.times.push_back(nanoseconds);
-  if (candidate == taken_) noise_ = noise_of(taken.times);
+  if (!first || time < current) sampled.times.push_back(nanoseconds);
+  if (candidate == taken_) noise_ = noise_of(sampled.times);
 }
 
 std::uint64_t Trial::time_of(int candidate) const { return candidates_.empty() ? 0 : median(of(candidate).times); }
+
+std::uint64_t Trial::time_of_fastest_plan() const {
+  std::uint64_t fastest = 0;
+  for (int plan = host + 1; plan < static_cast<int>(candidates_.size()); ++plan)
+    if (const std::uint64_t time = time_of(plan); time != 0 && (fastest == 0 || time < fastest)) fastest = time;
+  return fastest;
+}
 
 double Trial::must_be_below(int candidate) const {
   return candidate == host || taken_ == host ? faster_than_host : clearly_faster;
@@ -235,7 +294,8 @@ void Trial::go_on() {
   const std::optional<Turn> next = rounds_ < most_rounds ? next_turn() : std::nullopt;
   if (!next) return settle();
   const bool taken_first = rounds_ % 2 != 0;
-  const std::array<int, 2> turns = {taken_first ? taken_ : next->candidate, taken_first ? next->candidate : taken_};
+  const std::array<int, samples_of_round> turns = {taken_first ? taken_ : next->candidate,
+                                                   taken_first ? next->candidate : taken_};
   const double wait = std::clamp(next->due - calls_ - 1, 0.0, longest_wait);
   begin_round(turns, static_cast<std::uint32_t>(wait));
 }
@@ -266,22 +326,25 @@ double Trial::pays_of(int candidate) const {
 // After so many all samples together have their part of the time at most. A disturbed sample makes the next one wait
 // for long, but ends nothing.
 double Trial::fits_of(int candidate) const {
-  return (spent_ / reference_ + cost_of(candidate)) / (terms_.part * number(time_of(taken_)) / reference_);
+  const double paid_after = (spent_ + cost_of(candidate) * reference_) / terms_.part;
+  return calls_ + std::max(0.0, paid_after - passed_) / number(time_of(taken_));
 }
 
 double Trial::gain_of(int candidate) const {
   const double current = number(time_of(taken_)) / reference_;
-  return of(candidate).belief.gain(must_be_below(candidate) * current, least_ratio()) / current;
+  return of(candidate).belief.gain(must_be_below(candidate) * current, least_ratio(candidate)) / current;
 }
 
 std::uint64_t Trial::besides_of(int candidate) const {
   const bool to_make = candidate != host && of(candidate).seen == 0;
-  return terms_.meeting_nanoseconds + (to_make ? terms_.making_nanoseconds : 0);
+  const std::uint64_t making = making_ != 0 ? making_ : terms_.making_nanoseconds;
+  return nanoseconds_besides(samples_of_round) + (to_make ? making : 0);
 }
 
 // A limit that was clearly fallen below is none.
-double Trial::least_ratio() const {
-  const double least = number(terms_.least_nanoseconds), current = number(time_of(taken_));
+double Trial::least_ratio(int candidate) const {
+  const double least = number(candidate == host ? terms_.hosts_least_nanoseconds : terms_.least_nanoseconds);
+  const double current = number(time_of(taken_));
   return limit_is_sure * least <= current ? std::min(least, current) / reference_ : 0;
 }
 
@@ -293,7 +356,15 @@ void Trial::settle() {
   open_ = false;
   // What was opened again before is looked at less often: the machine is a noisy one.
   interval_ = std::min(first_interval << std::min(trials_ - 1, 5), longest_interval);
-  watch_after(interval_);
+  watch();
+}
+
+// A look keeps to the part of the time as well, at most so often.
+void Trial::watch() {
+  if (terms_.part <= 0) return rest();
+  const double look = number(nanoseconds_besides(samples_of_look)), call = number(taken_nanoseconds_);
+  const double paid = call > 0 ? std::min(look / (terms_.part * call), longest_wait) : 0;
+  watch_after(std::max(interval_, static_cast<std::uint32_t>(paid)));
 }
 
 void Trial::watch_after(std::uint32_t calls) {
@@ -305,6 +376,8 @@ void Trial::watch_after(std::uint32_t calls) {
 // Slower at two looks, shortly one after the other: the trial is opened again. What the others took before is not sure
 // any more.
 void Trial::conclude_look() {
+  if (terms_.part <= 0) return rest();
+  spent_ += number(nanoseconds_besides(samples_of_look));
   const bool slower = number(median({samples_.begin(), samples_.end()})) > slower_by * number(taken_nanoseconds_);
   if (slower && slower_) {
     for (Prospect& prospect : prospects_) prospect.spread = std::max(prospect.spread, spread_when_changed);
@@ -312,8 +385,9 @@ void Trial::conclude_look() {
     return;
   }
   slower_ = slower;
-  if (!slower) interval_ = std::min(2 * interval_, longest_interval);
-  watch_after(slower ? confirming_interval : interval_);
+  if (slower) return watch_after(confirming_interval);
+  interval_ = std::min(2 * interval_, longest_interval);
+  watch();
 }
 
 bool Trial::informed() const {
@@ -322,8 +396,13 @@ bool Trial::informed() const {
   return !open_ || !candidates_.empty();
 }
 
+// Of the size that the program's calls have.
 std::uint64_t Trial::less_than_host() const {
-  return taken_ != host && host_nanoseconds_ > taken_nanoseconds_ ? host_nanoseconds_ - taken_nanoseconds_ : 0;
+  if (taken_ == host || host_nanoseconds_ <= taken_nanoseconds_) return 0;
+  const std::uint64_t usual = host_nanoseconds_ - taken_nanoseconds_;
+  const double whole = terms_.fixed_bytes + static_cast<double>(terms_.bytes);
+  if (call_bytes_ == terms_.bytes || whole <= 0) return usual;
+  return static_cast<std::uint64_t>(number(usual) * (terms_.fixed_bytes + static_cast<double>(call_bytes_)) / whole);
 }
 
 // Of the calls since the last one that was timed. While the trial is open those that are timed are not counted.

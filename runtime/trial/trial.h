@@ -21,16 +21,18 @@ namespace plait::runtime {
 // How a class is tried. Times are in nanoseconds, of a call of the usual size.
 struct TrialTerms {
   static constexpr double usual_part = 1.0 / 50;
-  std::size_t bytes = 0;                    // the usual size: calls of a class differ by a factor of two at most
+  std::size_t bytes = 0;                    // the usual size: the class's shortest, others have up to twice as many
   double fixed_bytes = 0;                   // what a call takes besides its bytes, as bytes
   int burst = 1;                            // calls of one candidate in a row that make a sample
   std::uint32_t calls_before = 0;           // that go untried
   double part = usual_part;                 // of the class's time at most that samples of other candidates take, as far
                                             // as can be foreseen; with more, they are taken sooner as well
-  std::uint64_t meeting_nanoseconds = 0;    // what a round takes besides its calls: the ranks meet, and agree on times
-  std::uint64_t making_nanoseconds = 0;     // to make a plan that was not called yet
+  std::uint64_t meeting_nanoseconds = 0;    // what a sample takes besides its calls: the ranks meet
+  std::uint64_t agreeing_nanoseconds = 0;   // what a round takes besides its samples: the ranks agree on times
+  std::uint64_t making_nanoseconds = 0;     // to make a plan that was not called yet, until it is seen how long that is
   std::uint64_t predicted_nanoseconds = 0;  // of the best predicted plan; 0: not known
-  std::uint64_t least_nanoseconds = 0;      // no candidate can be faster; 0: not known
+  std::uint64_t least_nanoseconds = 0;      // no plan can be faster; 0: not known
+  std::uint64_t hosts_least_nanoseconds = 0;  // likewise of the host, whose way through the network may be another
 };
 
 // Times are in nanoseconds. Not thread-safe.
@@ -38,7 +40,7 @@ class Trial {
  public:
   static constexpr int host = 0;             // the other candidates are plans, the best predicted first
   static constexpr int most_candidates = 4;  // the host and three plans
-  static constexpr int most_samples = 5;     // that the ranks bring together at a time
+  static constexpr int most_samples = 5;     // numbers that the ranks bring together at a time
   static constexpr std::uint32_t first_interval = 1024, longest_interval = 16384;  // calls between two looks
 
   // To be tried. `prospects`: by candidate, 2 .. most_candidates, ratios to the best predicted plan. The first calls
@@ -67,8 +69,14 @@ class Trial {
 
   // A timed call of so many bytes is over: how long it took on this rank.
   void note(std::uint64_t nanoseconds, std::size_t bytes = 0);
+  // This rank has made a plan of that candidate, for a call of the class.
+  void note_making(int candidate, std::uint64_t nanoseconds);
+  // What is known of the host has changed; no more than a hint once it was timed. Whether taken() is another candidate
+  // than before: where the class has had no call yet.
+  bool expect_of_host(Prospect prospect);
   // Whether the ranks have to bring their samples together now, call for call the longest of all ranks.
-  bool complete() const { return samples_.size() == wanted_ && in_burst_ == 0; }
+  bool complete() const { return samples_.size() >= wanted_ && in_burst_ == 0; }
+  // What they bring together: those, and of a trial that is open what this rank has spent besides.
   std::span<std::uint64_t> samples() { return samples_; }
   // samples() are those of all ranks. Whether taken() is another candidate than before.
   bool conclude();
@@ -76,6 +84,7 @@ class Trial {
   // What a call takes, the median of the samples so far; 0: not known.
   std::uint64_t taken_nanoseconds() const { return taken_nanoseconds_; }
   std::uint64_t host_nanoseconds() const { return host_nanoseconds_; }
+  std::uint64_t plan_nanoseconds() const { return plan_nanoseconds_; }  // of the fastest plan
   // Less than the host would have taken for the same calls, as measured by the trials. Below 0 never: the host would
   // have been taken.
   std::uint64_t saved_nanoseconds() const { return saved_ + saved_lately(); }
@@ -97,7 +106,10 @@ class Trial {
   std::uint64_t at_usual_size(std::uint64_t nanoseconds, std::size_t bytes) const;
   void begin(std::uint32_t calls_before);
   void begin_round(std::span<const int> turns, std::uint32_t calls_before);
+  void rest();
+  void pass();
   void conclude_round();
+  void take_what_was_spent();
   void take_reference();
   void refer_to_taken();
   Prospect expected_of(int candidate) const;
@@ -111,14 +123,17 @@ class Trial {
   double gain_of(int candidate) const;            // what each call may gain, as a part of what it takes
   std::uint64_t besides_of(int candidate) const;  // what its next sample takes besides its calls
   double must_be_below(int candidate) const;      // to be taken: a ratio to the taken one's time
-  double least_ratio() const;
+  double least_ratio(int candidate) const;
   void conclude_look();
   void settle();
   Candidate& of(int candidate) { return candidates_[static_cast<std::size_t>(candidate)]; }
   const Candidate& of(int candidate) const { return candidates_[static_cast<std::size_t>(candidate)]; }
-  std::uint64_t time_of(int candidate) const;
+  std::uint64_t time_of(int candidate) const;  // 0: not known
+  std::uint64_t time_of_fastest_plan() const;  // likewise
+  void watch();
   void watch_after(std::uint32_t calls);
-  std::uint64_t less_than_host() const;  // nanoseconds a call
+  std::uint64_t nanoseconds_besides(std::size_t samples) const;  // that a round of so many takes
+  std::uint64_t less_than_host() const;                          // nanoseconds a call
   std::uint64_t saved_lately() const;
 
   std::uint32_t untimed_ = 1;  // first: it is what a settled call touches
@@ -129,7 +144,11 @@ class Trial {
   TrialTerms terms_;
   std::vector<Prospect> prospects_;
   int in_burst_ = 0;           // calls of the sample that is being taken
-  std::uint64_t partial_ = 0;  // what they took
+  std::uint64_t first_ = 0;    // what the first of several took
+  std::uint64_t partial_ = 0;  // what the others took
+  std::uint64_t besides_ =
+      0;  // on this rank, since the last round: first calls longer than others, plans made for samples
+  std::uint64_t own_making_ = 0;  // the longest of this rank
   int trials_ = 0;
   int rounds_ = 0;                         // of the open trial
   std::array<int, most_samples> turns_{};  // candidates of the round's samples
@@ -141,9 +160,12 @@ class Trial {
   double reference_ = 0;               // nanoseconds, to which ratios are
   double unit_ = 0;                    // likewise, of prospects_
   double noise_ = 0;                   // octaves
-  double calls_ = 0;                   // of the class
-  double spent_ = 0;                   // nanoseconds that samples took longer than the candidate that was taken
-  std::uint64_t taken_nanoseconds_ = 0, host_nanoseconds_ = 0;
+  double calls_ = 0;                   // of the class, in all trials
+  double passed_ = 0;                  // nanoseconds that these took, once that is known
+  double spent_ = 0;                   // of which by samples: what they took longer than the candidate that was taken
+  std::uint64_t making_ = 0;           // nanoseconds of making a plan, the longest of all ranks; 0: not known
+  std::size_t call_bytes_;             // of the last timed call
+  std::uint64_t taken_nanoseconds_ = 0, host_nanoseconds_ = 0, plan_nanoseconds_ = 0;
   std::uint64_t saved_ = 0;  // by calls before those that are not timed now
 };
 

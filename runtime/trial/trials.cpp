@@ -25,20 +25,23 @@ int burst_of(Collective collective, int size_class) {
   return rooted(collective) && size_class <= longer_class ? 8 : 1;
 }
 
-// What is computed when the ranks have agreed, and what it takes to make a plan, of few ranks: measured.
-constexpr std::uint64_t concluding = 6'000, making = 60'000;
+// What is computed when the ranks have agreed; and what it takes to make a plan, of few ranks, where the class's own
+// has not shown that: measured.
+constexpr std::uint64_t concluding = 10'000, making = 60'000;
 
 // A trial makes plans and brings ranks together: no use for a class that the program hardly calls, or for calls that
 // are so short that its first round would take more than its part. Long calls are worth it sooner.
-std::uint32_t calls_before_trial(int size_class, std::uint64_t meeting, std::uint64_t predicted) {
+std::uint32_t calls_before_trial(int size_class, std::uint64_t round, std::uint64_t predicted) {
   constexpr std::uint32_t sooner = 32, most = 1 << 20;
   const Config& config = job().config;
   const auto calls = static_cast<std::uint32_t>(config.trial_after);
   if (size_class > longer_class) return calls / sooner;
   if (config.trial_percent == 0 || predicted == 0) return calls;
-  const double paid = static_cast<double>(meeting) * 100 / config.trial_percent / static_cast<double>(predicted);
+  const double paid = static_cast<double>(round) * 100 / config.trial_percent / static_cast<double>(predicted);
   return std::max(calls, static_cast<std::uint32_t>(std::min<double>(paid, most)));
 }
+
+std::size_t shortest_of_class(int size_class) { return size_class == 0 ? 0 : std::size_t{1} << (size_class - 1); }
 
 // The rates of a set-up are rounded to powers of two, so that all ranks plan alike.
 constexpr double rates_are_rounded_by = 2;
@@ -46,8 +49,18 @@ constexpr double rates_are_rounded_by = 2;
 // How far the model's predictions of two plans' times are apart from what they are, in octaves.
 constexpr double spread_of_plans = 0.2;
 
-// What a neighbouring class has shown of the host, by its distance in classes.
+// How much faster than the channels that a rate was measured over the host may be on the same network: they may be busy
+// with the processor. Of sockets nothing is known: the host may have a network of its own.
+double hosts_least_part(ChannelKind beyond) {
+  if (beyond == ChannelKind::mpi) return 1;
+  constexpr double half = 0.5;
+  return beyond == ChannelKind::ucx ? half : 0;
+}
+
+// What a neighbouring class has shown of the host, by its distance in classes. Where the host has won, and nobody knows
+// any more by how much:
 constexpr int farthest_neighbor = 3;
+constexpr Prospect host_has_won = {0.85, 0.15};
 double spread_of_neighbor(int distance) { return 0.1 + 0.15 * distance; }
 
 // What a message takes besides its bytes, as bytes, on the outermost level.
@@ -64,6 +77,7 @@ std::uint64_t clamped_nanoseconds(double seconds) {
   constexpr double longest = 1e9;
   return seconds > 0 ? static_cast<std::uint64_t>(std::min(seconds, longest) * 1e9) : 0;
 }
+// The ends of what a trial tells apart (Belief) are nearer.
 double ratio_of(double seconds, double first) {
   constexpr double most = 64;
   const double ratio = first > 0 ? seconds / first : 1;
@@ -107,80 +121,101 @@ void Trials::clear() {
   can_agree_.reset();
 }
 
-TrialClass* Trials::of(const Call& call) {
-  if (!on_ || !planned(call.collective)) return nullptr;
+Trials::Found Trials::find(const Call& call, Moment moment) {
+  if (!on_ || !planned(call.collective)) return {};
   const auto bytes = payload_bytes(call, planner_.hierarchy().ranks());
   const Key key{call.collective, class_of_payload(bytes), call.commutative};
-  const auto found = classes_.find(key);
-  if (found != classes_.end()) return found->second.get();
-  if (!can_agree_.has_value()) can_agree_ = can_agree(planner_);
-  return classes_.emplace(key, *can_agree_ ? make(call, key) : nullptr).first->second.get();
+  auto found = classes_.find(key);
+  if (found == classes_.end()) {
+    if (!can_agree_.has_value()) can_agree_ = can_agree(planner_);
+    found = classes_.emplace(key, *can_agree_ ? make(call, key) : nullptr).first;
+  }
+  TrialClass* tried = found->second.get();
+  if (tried == nullptr || tried->in_order || moment == Moment::own) return {tried};
+  tried->in_order = true;
+  return {tried, tried->trial.expect_of_host(host_prospect(key, Moment::in_order))};
 }
 
+// As at a moment of a rank's own.
 std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
   std::vector<Rival> rivals = planner_.rivals(call);
   const std::size_t most = planner_.hierarchy().ranks() <= ranks_for_all_plans ? Trial::most_candidates - 1 : 1;
   if (rivals.size() > most) rivals.resize(most);
   if (rivals.empty()) return nullptr;
   std::vector<std::string> plans;
-  std::vector<Prospect> prospects = {host_prospect(key)};
+  std::vector<Prospect> prospects = {host_prospect(key, Moment::own)};
   const double first = rivals.front().seconds;
   for (const Rival& rival : rivals) {
     plans.push_back(rival.name);
     prospects.push_back({ratio_of(rival.seconds, first), spread_of_plans});
   }
-  const Hierarchy& hierarchy = planner_.hierarchy();
-  const std::uint64_t meeting = meeting_nanoseconds();
-  const TrialTerms terms{.bytes = payload_bytes(call, hierarchy.ranks()),
-                         .fixed_bytes = fixed_bytes(planner_.machine(), hierarchy.nodes()),
-                         .burst = burst_of(key.collective, key.size_class),
-                         .calls_before = calls_before_trial(key.size_class, meeting, clamped_nanoseconds(first)),
-                         .part = job().config.trial_percent / 100.0,
-                         .meeting_nanoseconds = meeting,
-                         .making_nanoseconds = making,
-                         .predicted_nanoseconds = clamped_nanoseconds(first),
-                         .least_nanoseconds = clamped_nanoseconds(planner_.least_seconds(call) / rates_are_rounded_by)};
-  if (const TuningRecord* known = tuning_record(key); known != nullptr) {
-    const auto plan = std::ranges::find(plans, known->plan);
-    const int candidate = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
-    if (candidate != Trial::host || known->plan == host_plan) {
-      const Trial::Known settled{candidate, known->nanoseconds, known->host_nanoseconds};
-      return std::make_unique<TrialClass>(TrialClass{Trial(std::move(prospects), terms, settled), std::move(plans)});
-    }
-  }
-  return std::make_unique<TrialClass>(TrialClass{Trial(std::move(prospects), terms), std::move(plans)});
+  const TrialTerms terms = terms_of(call, key, first);
+  const std::optional<Trial::Known> known = known_of(key, plans);
+  Trial trial = known ? Trial(std::move(prospects), terms, *known) : Trial(std::move(prospects), terms);
+  return std::make_unique<TrialClass>(TrialClass{std::move(trial), std::move(plans)});
 }
 
-// Of a round: its ranks meet twice, and agree once.
-std::uint64_t Trials::meeting_nanoseconds() {
-  const auto predicted = [&](const Call& call) {
-    const std::vector<Rival> ways = planner_.rivals(call);
-    return ways.empty() ? 0 : clamped_nanoseconds(ways.front().seconds);
-  };
-  return concluding + 2 * predicted(meeting_call()) + predicted(agreement_call());
+// What is predicted is so for the shortest call of the class, whichever call comes first.
+TrialTerms Trials::terms_of(const Call& call, const Key& key, double predicted_seconds) {
+  const Hierarchy& hierarchy = planner_.hierarchy();
+  const std::uint64_t meeting = predicted_nanoseconds(meeting_call());
+  const std::uint64_t agreeing = concluding + predicted_nanoseconds(agreement_call());
+  const std::uint64_t predicted = clamped_nanoseconds(predicted_seconds);
+  const double least = planner_.least_seconds(call) / rates_are_rounded_by;
+  return {.bytes = shortest_of_class(key.size_class),
+          .fixed_bytes = fixed_bytes(planner_.machine(), hierarchy.nodes()),
+          .burst = burst_of(key.collective, key.size_class),
+          .calls_before = calls_before_trial(key.size_class, agreeing + 2 * meeting, predicted),
+          .part = job().config.trial_percent / 100.0,
+          .meeting_nanoseconds = meeting,
+          .agreeing_nanoseconds = agreeing,
+          .making_nanoseconds = making,
+          .predicted_nanoseconds = predicted,
+          .least_nanoseconds = clamped_nanoseconds(least),
+          .hosts_least_nanoseconds = clamped_nanoseconds(least * hosts_least_part(planner_.routes().beyond()))};
+}
+
+std::optional<Trial::Known> Trials::known_of(const Key& key, const std::vector<std::string>& plans) const {
+  const TuningRecord* known = tuning_record(key);
+  if (known == nullptr) return {};
+  const auto plan = std::ranges::find(plans, known->plan);
+  if (plan == plans.end() && known->plan != host_plan) return {};
+  const int candidate = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
+  return Trial::Known{candidate, known->nanoseconds, known->host_nanoseconds};
+}
+
+std::uint64_t Trials::predicted_nanoseconds(const Call& call) {
+  const std::vector<Rival> ways = planner_.rivals(call);
+  return ways.empty() ? 0 : clamped_nanoseconds(ways.front().seconds);
 }
 
 // By the nearest size of the collective at which the host was timed, in this communicator or before; else as usual.
-Prospect Trials::host_prospect(const Key& key) const {
+// What this communicator has shown so far is the same on all ranks only in the order of its calls.
+Prospect Trials::host_prospect(const Key& key, Moment moment) const {
   Prospect prospect = usual_host_prospect(key.collective, key.size_class, planner_.hierarchy().nodes() > 1);
   int nearest = farthest_neighbor + 1;
-  const auto see = [&](int size_class, double host, double plans) {
+  const auto see = [&](int size_class, double ratio, double spread) {
     const int distance = std::abs(size_class - key.size_class);
-    if (host <= 0 || plans <= 0 || distance >= nearest) return;
+    if (ratio <= 0 || distance >= nearest) return;
     nearest = distance;
-    prospect = {host / plans, std::min(prospect.spread, spread_of_neighbor(distance))};
+    prospect = {ratio, std::min(prospect.spread, spread + spread_of_neighbor(distance))};
+  };
+  const auto ratio = [](std::uint64_t host, std::uint64_t plan) {
+    return plan != 0 ? static_cast<double>(host) / static_cast<double>(plan) : 0;
   };
   for (const auto& [other, tried] : classes_) {
-    if (tried == nullptr || other.collective != key.collective || other.commutative != key.commutative) continue;
-    const Trial& trial = tried->trial;
-    if (trial.taken() != Trial::host)
-      see(other.size_class, static_cast<double>(trial.host_nanoseconds()),
-          static_cast<double>(trial.taken_nanoseconds()));
+    if (moment == Moment::own || tried == nullptr) continue;
+    if (other.collective == key.collective && other.commutative == key.commutative)
+      see(other.size_class, ratio(tried->trial.host_nanoseconds(), tried->trial.plan_nanoseconds()), 0);
   }
   if (!key.commutative) return prospect;
-  for (const TuningRecord& record : known_)
-    if (record.collective == key.collective && record.plan != host_plan)
-      see(record.size_class, static_cast<double>(record.host_nanoseconds), static_cast<double>(record.nanoseconds));
+  for (const TuningRecord& record : known_) {
+    if (record.collective != key.collective) continue;
+    if (record.plan == host_plan)
+      see(record.size_class, host_has_won.ratio, host_has_won.spread);
+    else
+      see(record.size_class, ratio(record.host_nanoseconds, record.nanoseconds), 0);
+  }
   return prospect;
 }
 

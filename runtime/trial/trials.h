@@ -20,8 +20,13 @@ namespace plait::runtime {
 struct TrialClass {
   Trial trial;
   std::vector<std::string> plans;  // by candidate, from the second one on
+  bool in_order = false;           // it was asked for by a call that all ranks make between the same others
   const char* reason() const;      // of a call that the host has
 };
+
+// When a class is asked for: in the order of the communicator's calls, the same on all ranks, or at a moment of this
+// rank's own, as what the operations under way need.
+enum class Moment : bool { in_order, own };
 
 // Not thread-safe. The same on all ranks, given what the calls and `known` are.
 class Trials {
@@ -35,8 +40,14 @@ class Trials {
   // `shape`: as in a tuning table. `known`: the same on all ranks.
   void start(std::string shape, std::vector<TuningRecord> known);
 
-  // That of a call's class; nullptr: it has no trial. Valid until clear().
-  TrialClass* of(const Call& call);
+  // That of a call's class; nullptr: it has no trial. Valid until clear(). `changed`: whether its calls go by another
+  // candidate from now on than what was asked for at moments of this rank's own has been told.
+  struct Found {
+    TrialClass* tried = nullptr;
+    bool changed = false;
+  };
+  Found find(const Call& call, Moment moment);
+  TrialClass* of(const Call& call) { return find(call, Moment::in_order).tried; }
   // A plan of the class, for a call of it. `candidate`: not the host.
   Choice choose(const Call& call, const TrialClass& tried, int candidate);
   // After the ranks agreed on what the class's calls take.
@@ -52,9 +63,11 @@ class Trials {
     auto operator<=>(const Key&) const = default;
   };
   std::unique_ptr<TrialClass> make(const Call& call, const Key& key);
+  TrialTerms terms_of(const Call& call, const Key& key, double predicted_seconds);
+  std::optional<Trial::Known> known_of(const Key& key, const std::vector<std::string>& plans) const;
   const TuningRecord* tuning_record(const Key& key) const;
-  Prospect host_prospect(const Key& key) const;
-  std::uint64_t meeting_nanoseconds();
+  Prospect host_prospect(const Key& key, Moment moment) const;
+  std::uint64_t predicted_nanoseconds(const Call& call);
   void keep(const Key& key, const TrialClass& tried) const;
 
   Planner& planner_;

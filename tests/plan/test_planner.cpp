@@ -88,9 +88,23 @@ TEST(Planner, KnowsWhatThePortsLeaveACall) {
   const Call sum{.collective = Collective::allreduce, .count = 1'000'000, .element_bytes = 4};
   const Call all{.collective = Collective::allgather, .count = 1'000'000, .element_bytes = 4};
   EXPECT_EQ(within.least_seconds(sum), 0);
-  EXPECT_NEAR(between.least_seconds(sum), 2 * 0.75 * 4e-3, 1e-9);
-  EXPECT_NEAR(between.least_seconds(all), 6 * 4e-3, 1e-9);
+  const double shortest = 1 << 21;  // of the class
+  EXPECT_NEAR(between.least_seconds(sum), 2 * 0.75 * shortest * 1e-9, 1e-9);
+  EXPECT_NEAR(between.least_seconds(all), 6 * shortest * 1e-9, 1e-9);
   EXPECT_EQ(between.least_seconds({.collective = Collective::barrier, .count = 0, .element_bytes = 0}), 0);
+}
+
+// A class has calls with any root, and lists of lengths of which the ports may carry hardly anything.
+TEST(Planner, KnowsWhatThePortsLeaveAnyCallOfAClass) {
+  const std::vector<int> shape = {1, 5};
+  PlannerOptions options;
+  options.machine.levels.front().port_seconds_per_byte = 1e-9;
+  Planner planner(Hierarchy::nodes_of(shape), 0, options);
+  const Call gather{.collective = Collective::gather, .count = 1 << 20, .element_bytes = 1};
+  EXPECT_NEAR(planner.least_seconds(gather), (1 << 20) * 1e-9, 1e-12) << "a root on the node of five";
+  const std::vector<std::size_t> counts = {0, 1 << 20, 0, 0, 0, 0};
+  const Call lists{.collective = Collective::allgatherv, .counts = counts.data(), .element_bytes = 1};
+  EXPECT_EQ(planner.least_seconds(lists), 0);
 }
 
 PlannerOptions forcing(std::string plan) {
