@@ -33,7 +33,11 @@ done
 # Of one sender's messages some are short and some long, which SMPI keeps apart.
 prints "Geometric mean of best / Plait" "$plait" simulate collective --platform fat-tree --nodes 64 --ppn 4 --collectives bcast --sizes 1M --selectors ompi
 prints "Geometric mean of best / Plait" "$plait" simulate collective --platform torus --nodes 4 --collectives bcast --sizes 1K
+# Plait alone: no others' columns, and a time all the same.
+prints '| collective | size | Plait |' "$plait" simulate collective --alone --platform torus --nodes 16 --collectives bcast --sizes 1K
+prints 'BC.1(' "$plait" simulate collective --alone --platform torus --nodes 16 --collectives bcast --sizes 1K
 
+refused "leaves them out" "$plait" simulate collective --alone --svg "$folder/picture.svg"
 refused "expected fat-tree, dragonfly, torus or a file" "$plait" simulate collective --platform "$folder/none.xml"
 refused "has 4096" "$plait" simulate collective --nodes 5000
 refused "2 to 65536 ranks" "$plait" simulate collective --nodes 1 --ppn 1

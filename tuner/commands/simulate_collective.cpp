@@ -90,6 +90,8 @@ Result<std::string> platform_file(const std::string& named) {
 }
 
 Result<Asked> read(const CollectiveSimulationOptions& options) {
+  if (options.alone && !options.svg.empty())
+    return Status(Code::invalid, "--svg: it draws others' times over Plait's, and --alone leaves them out");
   Asked asked;
   const Result<std::string> path = platform_file(options.platform);
   if (!path.ok()) return path.status();
@@ -108,7 +110,7 @@ Result<Asked> read(const CollectiveSimulationOptions& options) {
   if (options.ranks_per_node < 1 || asked.job.ranks() < 2 || options.ranks_per_node > most_collective_ranks ||
       asked.job.ranks() > most_collective_ranks)
     return Status(Code::invalid, "--nodes, --ppn: expected 2 to 65536 ranks");
-  for (const std::string& selector : split(options.selectors, ',')) {
+  for (const std::string& selector : options.alone ? std::vector<std::string>() : split(options.selectors, ',')) {
     if (std::ranges::find(known_selectors, selector) == known_selectors.end())
       return Status(Code::invalid,
                     "--selectors: '" + selector + "': expected some of ompi, mpich, mvapich2, impi, binomial");
@@ -249,7 +251,8 @@ Status take_host(const std::vector<Json>& lines, const std::string& selector, st
 Result<std::vector<SimulatedRow>> simulate(const Asked& asked, const CollectiveSimulationOptions& options) {
   Simulation simulation(asked, options);
   if (Status status = simulation.prepare(); !status.ok()) return status;
-  const auto lines = simulation.run(asked.selectors.front(), true);
+  // Only what ranks tell each other around a measurement is by this MPI's algorithms.
+  const auto lines = simulation.run(asked.selectors.empty() ? "mpich" : asked.selectors.front(), true);
   if (!lines.ok()) return lines.status();
   std::vector<SimulatedRow> rows;
   for (const Json& line : *lines) {
@@ -373,6 +376,7 @@ void add_collective_simulation(CommandLine line, CollectiveSimulationOptions& op
   line.option("--selectors", options.selectors,
               "whose algorithms to simulate beside Plait's plans: also binomial, trees")
       .shows_default();
+  line.flag("--alone", options.alone, "Plait's plans only: for machines on which the others take too long");
   line.option("--svg", options.svg, "draw the others' times over Plait's into this file");
   line.flag("--json", options.json, "print JSON");
 }

@@ -15,7 +15,7 @@ struct CollectiveSimulationOptions {
   std::string collectives = "allreduce,bcast,reduce,allgather,reduce_scatter_block,alltoall", sizes = "8,64K,1M";
   std::string selectors = "ompi,mpich,mvapich2,impi", svg;
   int nodes = 64, ranks_per_node = 1;
-  bool json = false;
+  bool alone = false, json = false;  // alone: Plait's plans without `selectors` beside them
 };
 void add_collective_simulation(CommandLine line, CollectiveSimulationOptions& options);
 
