@@ -8,9 +8,13 @@
 namespace plait::plan {
 
 Builder::Builder(const Semantics& semantics, Routes routes, int only) : BlockMoves(semantics, std::move(routes), only) {
-  ranks_.resize(only == all_ranks ? static_cast<std::size_t>(semantics_.ranks()) : 1);
-  for (int rank = 0; rank < semantics_.ranks(); ++rank)
-    if (builds(rank)) put_input(rank);
+  if (only != all_ranks) {
+    ranks_.resize(1);
+    put_input(only);
+    return;
+  }
+  ranks_.resize(static_cast<std::size_t>(semantics_.ranks()));
+  for (int rank = 0; rank < semantics_.ranks(); ++rank) put_input(rank);
 }
 
 void Builder::put_input(int rank) {

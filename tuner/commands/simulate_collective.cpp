@@ -216,7 +216,8 @@ class Simulation {
 
   // By one MPI's algorithms, or by Plait's plans.
   Result<std::vector<Json>> run(const std::string& selector, bool plait) const {
-    std::string command = "smpirun -np " + std::to_string(asked_.job.ranks());
+    const bool by_flows = plait && asked_.selectors.empty();  // one actor for all ranks
+    std::string command = "smpirun -np " + std::to_string(by_flows ? 1 : asked_.job.ranks());
     command += " -platform " + quoted(asked_.platform_file) + " -hostfile " + quoted(host_file_);
     command += selector == "binomial" ? std::string(binomial_trees) : " --cfg=smpi/coll-selector:" + selector;
     // All ranks share what rank 0 plans; time is the network's alone, at the rates that the platform's file has.
@@ -230,6 +231,7 @@ class Simulation {
     command += " --nodes-per-switch " + std::to_string(asked_.platform.group) + " --only " + (plait ? "plait" : "host");
     command += " --topology " + std::string(name(asked_.platform.topology));
     command += " --nodes " + std::to_string(asked_.platform.nodes);
+    if (by_flows) command += " --flow-hosts " + quoted(host_file_);
     return run_job(command, plait ? "Plait" : selector);
   }
 

@@ -3,7 +3,10 @@
 // simulated time. `plait simulate collective` runs this and reads what rank 0 prints: a line of JSON a row.
 //
 //   simulated_job --collectives allreduce,bcast --sizes 8,1048576 --ranks-per-node 16 [--nodes-per-switch 16]
-//                 --machine FILE [--only host|plait] [--topology fat-tree --nodes 4096]
+//                 --machine FILE [--only host|plait] [--topology fat-tree --nodes 4096] [--flow-hosts FILE]
+//
+// With --flow-hosts one rank plays the schedules of all (flow_play.h), Plait's alone: 65,536 actors would need as many
+// stacks and some 100 us a message.
 //
 // Bytes are: of the vector (bcast, reduce, allreduce), of all ranks' together (allgather, reduce_scatter_block), of one
 // pair's message (alltoall). All ranks are actors of one process; they share what rank 0 has planned.
@@ -13,9 +16,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
-#include <memory>
+#include <fstream>
 #include <optional>
+#include <simgrid/s4u/Host.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +28,9 @@
 
 #include "core/file.h"
 #include "core/units.h"
-#include "plan/choose/candidate.h"
-#include "plan/choose/planner.h"
+#include "tuner/simgrid/flow_play.h"
 #include "tuner/simgrid/global_links.h"
+#include "tuner/simgrid/row_plan.h"
 #include "tuner/simgrid/schedule_player.h"
 #include "tuner/text/layer.h"
 #include "tuner/text/words.h"
@@ -38,6 +41,7 @@ namespace {
 struct Settings {
   std::string collectives = "allreduce", sizes = "8,1M", machine, only, topology = "flat";
   int ranks_per_node = 1, nodes_per_switch = 0, nodes = 0;
+  std::string flow_hosts;  // a file: a rank's host a line; then this is the only actor, for all ranks
 };
 
 // A call of so many bytes, and what it needs of memory.
@@ -142,75 +146,6 @@ Timed timed(const GlobalLinks& links, Run&& run) {
   return found;
 }
 
-// ---- Plans ----
-
-Hierarchy hierarchy_of(const Settings& settings, int ranks) {
-  std::vector<Location> locations(static_cast<std::size_t>(ranks));
-  for (int rank = 0; rank < ranks; ++rank) {
-    Location& location = locations[static_cast<std::size_t>(rank)];
-    const int node = rank / settings.ranks_per_node;
-    location.host = {.high = 1, .low = static_cast<std::uint64_t>(node) + 1};
-    location.machine = static_cast<std::uint64_t>(node) + 1;
-    location.cores_allowed = settings.ranks_per_node;
-    location.core = rank % settings.ranks_per_node;
-    if (settings.nodes_per_switch > 0)
-      location.leaf_switch = static_cast<std::uint64_t>(node / settings.nodes_per_switch) + 1;
-  }
-  return Hierarchy::from_locations(locations);
-}
-
-// What all ranks plan with.
-struct System {
-  Hierarchy hierarchy;
-  Machine machine;
-  Routes routes;
-};
-
-// What rank 0 has found for a row.
-struct SharedPlan {
-  std::string problem;
-  std::optional<Candidate> candidate;
-  std::optional<LoweredPlan> of_all;  // where it cannot be lowered for one rank
-};
-
-SharedPlan plan_for(const Call& call, const System& system) {
-  SharedPlan found;
-  PlannerOptions options;
-  options.host_when_faster = false;
-  options.warns = false;
-  options.machine = system.machine;
-  options.routes = system.routes;
-  Planner planner(system.hierarchy, 0, options);
-  const Choice choice = planner.choose(call);
-  if (choice.plan == nullptr) {
-    found.problem = choice.reason;
-    return found;
-  }
-  const CandidateContext context{.hierarchy = system.hierarchy, .machine = system.machine};
-  Result<Candidate> candidate = named_candidate(choice.plan->name, call, context);
-  if (!candidate.ok()) {
-    found.problem = candidate.status().message();
-    return found;
-  }
-  if (!lowers_alone(*candidate)) {
-    Result<LoweredPlan> all =
-        lower(*candidate, call.collective, call.root, call.commutative, system.hierarchy, system.routes);
-    if (!all.ok()) {
-      found.problem = all.status().message();
-      return found;
-    }
-    found.of_all = std::move(*all);
-  }
-  found.candidate = std::move(*candidate);
-  return found;
-}
-
-Result<OwnPlan> own_plan(const SharedPlan& shared, const Call& call, const System& system, int rank) {
-  if (shared.of_all) return OwnPlan{shared.of_all->semantics, shared.of_all->schedules[static_cast<std::size_t>(rank)]};
-  return lower_own(*shared.candidate, {call.collective, call.root, call.commutative, system.hierarchy}, system.routes,
-                   rank);
-}
-
 // What rank 0 has stays its own; it keeps it until all are done with it.
 template <class Shared>
 const Shared& share(const Shared* own) {
@@ -279,6 +214,44 @@ void charge_messages(const Machine& machine) {
     smpi_register_op_cost_callback(operation, cost);
 }
 
+// The other ranks' schedules are made here too, one after another.
+nlohmann::json measure_flows(const Row& row, const System& system, const GlobalLinks& links, const FlowJob& job) {
+  constexpr double silence_s = 20;
+  const SharedPlan shared = plan_for(row.call, system);
+  if (!shared.candidate) return {{"problem", shared.problem}};
+  nlohmann::json line = {{"plan", shared.candidate->name}};
+  std::vector<BoundSchedule> schedules;
+  for (int rank = 0; rank < static_cast<int>(job.hosts.size()); ++rank) {
+    const Result<OwnPlan> plan = own_plan(shared, row.call, system, rank);
+    if (!plan.ok()) return {{"problem", plan.status().message()}};
+    schedules.push_back(bind(plan->schedule, plan->semantics, rank, dense_placement(row.call)));
+  }
+  const double before = links.bytes();
+  const Result<double> seconds = play_flows(job, schedules, silence_s);
+  line["global_bytes"] = links.bytes() - before;
+  if (seconds.ok())
+    line["plait"] = *seconds;
+  else
+    line["problem"] = seconds.status().message();
+  return line;
+}
+
+Result<FlowJob> flow_job(const Settings& settings, const Machine& machine) {
+  FlowJob job;
+  std::ifstream file(settings.flow_hosts);
+  simgrid::s4u::Host* host = nullptr;
+  for (std::string line; std::getline(file, line); job.hosts.push_back(host)) {
+    if (host == nullptr || host->get_name() != line) host = simgrid::s4u::Host::by_name_or_null(line);
+    if (host == nullptr) return Status(Code::invalid, "--flow-hosts: the platform has no '" + line + "'");
+  }
+  if (job.hosts.empty()) return Status(Code::invalid, "--flow-hosts " + settings.flow_hosts + ": no hosts");
+  if (!machine.levels.empty()) {
+    job.far_s = machine.levels.front().overhead;
+    job.near_s = machine.levels.back().overhead;
+  }
+  return job;
+}
+
 int run(const Settings& settings, int rank, int ranks) {
   const auto fail = [&](const std::string& why) {
     if (rank == 0) std::fprintf(stderr, "simulated_job: %s\n", why.c_str());
@@ -286,10 +259,15 @@ int run(const Settings& settings, int rank, int ranks) {
   };
   const Result<Machine> machine = machine_of(settings);
   if (!machine.ok()) return fail(machine.status().message());
+  Result<FlowJob> flows = FlowJob();
+  if (!settings.flow_hosts.empty()) flows = flow_job(settings, *machine);
+  if (!flows.ok()) return fail(flows.status().message());
+  const bool by_flows = !flows->hosts.empty();
+  if (by_flows) ranks = static_cast<int>(flows->hosts.size());
   std::optional<System> own;
   if (rank == 0) {
     charge_messages(*machine);
-    Hierarchy hierarchy = hierarchy_of(settings, ranks);
+    Hierarchy hierarchy = hierarchy_of({ranks, settings.ranks_per_node, settings.nodes_per_switch});
     Routes routes = usual_routes(hierarchy);
     own = System{std::move(hierarchy), *machine, std::move(routes)};
   }
@@ -303,7 +281,8 @@ int run(const Settings& settings, int rank, int ranks) {
       const Result<std::size_t> bytes = parse_bytes(size);
       const std::optional<Row> row = collective && bytes.ok() ? row_of(*collective, *bytes, ranks) : std::nullopt;
       if (!row) return fail("'" + name + "' of '" + size + "' cannot be simulated");
-      nlohmann::json line = measure(*row, settings, system, links, rank);
+      nlohmann::json line =
+          by_flows ? measure_flows(*row, system, links, *flows) : measure(*row, settings, system, links, rank);
       line["collective"] = name;
       line["bytes"] = *bytes;
       if (rank == 0) {
@@ -329,6 +308,7 @@ int main(int argc, char** argv) {
   app.add_option("--nodes-per-switch", settings.nodes_per_switch)->check(CLI::NonNegativeNumber);
   app.add_option("--topology", settings.topology);
   app.add_option("--nodes", settings.nodes);
+  app.add_option("--flow-hosts", settings.flow_hosts);
   CLI11_PARSE(app, argc, argv);
   MPI_Init(&argc, &argv);
   int rank = 0, ranks = 1;
