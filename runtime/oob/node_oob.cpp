@@ -39,16 +39,6 @@ bool sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t value, long nap_ns
   return syscall(SYS_futex, &word, FUTEX_WAIT, value, &nap, nullptr, 0) == 0 || errno != ETIMEDOUT;
 }
 
-// Memory that a failed host may still work on, for as long as the process: the last of a chain, each of which has the
-// one before behind its bytes, so that it does not count as lost.
-constinit std::atomic<std::byte*> left_to_host{nullptr};
-
-void leave_to_host(std::byte* memory, std::size_t bytes) {
-  std::byte* before = left_to_host.load(std::memory_order_relaxed);
-  do std::memcpy(memory + bytes, &before, sizeof before);
-  while (!left_to_host.compare_exchange_weak(before, memory, std::memory_order_release, std::memory_order_relaxed));
-}
-
 }  // namespace
 
 // Zeros at the beginning, in the memory of all processes of the node.
@@ -69,10 +59,8 @@ NodeOob::NodeOob(Oob& base, const Hierarchy& hierarchy, std::span<std::byte> mem
   first_.push_back(static_cast<std::size_t>(ranks_));
   node_ = static_cast<std::size_t>(hierarchy_.node_of(rank_));
   local_ = static_cast<std::size_t>(hierarchy_.vrank_of(rank_)) - first_[node_];
-  if (leads()) rows_ = std::make_unique<std::byte[]>(rows_bytes() + sizeof(std::byte*));
+  if (leads()) rows_ = std::make_unique<std::byte[]>(area_bytes + nodes() * (sizeof(RowHead) + alignof(RowHead)));
 }
-
-std::size_t NodeOob::rows_bytes() const { return area_bytes + nodes() * (sizeof(RowHead) + alignof(RowHead)); }
 
 NodeOob::~NodeOob() = default;
 
@@ -199,7 +187,7 @@ bool NodeOob::exchange(const Step& step) {
                     .in = rows_.get() + begin,
                     .in_bytes = offset(step, have + more) - begin};
     if (!base_.messages()->swap(rows)) {
-      leave_to_host(rows_.release(), rows_bytes());
+      static_cast<void>(rows_.release());  // the host may still work on it
       note_missing(somebody_missing);
       for (int step_or_next = 0; step_or_next < 2; ++step_or_next) leave_rows(somebody_missing);
       return false;

@@ -81,7 +81,6 @@ class NodeOob final : public Oob {
   bool leads() const { return local_ == 0; }
   std::size_t members(std::size_t node) const { return first_[node + 1] - first_[node]; }
   std::size_t row_bytes(const Step& step, std::size_t node) const;
-  std::size_t rows_bytes() const;  // of rows_; room for the chain of what is left to a failed host stands behind
   std::size_t offset(const Step& step, std::size_t distance) const;
   std::size_t nodes() const { return first_.size() - 1; }
   std::byte* slot(const Step& step, std::size_t local) const;
