@@ -319,6 +319,7 @@ TEST_P(DecisionsOf, OnSamplesAreAlikeWhereARankLeavesSomeBehind) {
   process.config().setup_calls = 1;
   // Rates that are measured on a loaded machine may leave the host nothing to gain.
   process.config().reproducible = Reproducible::run;
+  const unsigned long tried_before = trial_calls();
   InProcessJob job(shape.ranks);
   job.bring_messages(seed, 2);
   std::vector<std::string> became(static_cast<std::size_t>(shape.ranks));
@@ -342,6 +343,8 @@ TEST_P(DecisionsOf, OnSamplesAreAlikeWhereARankLeavesSomeBehind) {
             "");
   for (const std::string& of_rank : became) EXPECT_EQ(of_rank, became.front());
   EXPECT_GE(samples.front(), 3);
+  // All ranks are of this process: what plait_trial_calls() says.
+  EXPECT_GE(trial_calls() - tried_before, static_cast<unsigned long>(samples.front() * shape.ranks));
   EXPECT_NE(became.front().back(), 's') << "came to no verdict";
 }
 
