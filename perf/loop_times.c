@@ -3,8 +3,9 @@
  * collectives cost has gone by (perf/first_calls). Prints a line of JSON each: the longest time of any rank, in
  * seconds.
  *
- *   mpirun -n 8 loop_times CALLS COLLECTIVES SIZES [MOST_BYTES]
+ *   mpirun -n 8 loop_times [--each] CALLS COLLECTIVES SIZES [MOST_BYTES]
  *
+ * --each: what each call takes as well, by the clock of the rank that took longest for it (a look at the clock a call).
  * COLLECTIVES and SIZES are lists; a size counts as in `plait bench`. Loops that would move more than MOST_BYTES on a
  * rank (2 GiB) are left out. Exit status 2 for a command line that is wrong. */
 #include <mpi.h>
@@ -14,6 +15,7 @@
 
 static int rank, ranks;
 static char *in, *out;
+static double* each; /* of the loop's calls; NULL: only the loop is timed */
 
 static void call(const char* name, size_t bytes) {
   const int count = (int)bytes, words = (int)(bytes / sizeof(int));
@@ -41,16 +43,37 @@ static double longest_of(double seconds) {
   return longest;
 }
 
+static void time_each(const char* name, size_t bytes, int calls) {
+  double before = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) {
+    call(name, bytes);
+    const double now = MPI_Wtime();
+    each[i] = now - before;
+    before = now;
+  }
+}
+
+static void print_each(int calls) {
+  printf(", \"each\": [");
+  for (int i = 0; i < calls; ++i) printf("%s%.9f", i == 0 ? "" : ", ", each[i]);
+  printf("]");
+}
+
 static void time_loop(const char* name, size_t bytes, int calls) {
   PMPI_Barrier(MPI_COMM_WORLD);
   PMPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
-  for (int i = 0; i < calls; ++i) call(name, bytes);
+  if (each != NULL)
+    time_each(name, bytes, calls);
+  else
+    for (int i = 0; i < calls; ++i) call(name, bytes);
   const double seconds = longest_of(MPI_Wtime() - begin);
-  if (rank == 0) {
-    printf("{\"collective\": \"%s\", \"bytes\": %zu, \"calls\": %d, \"seconds\": %.9f}\n", name, bytes, calls, seconds);
-    fflush(stdout);
-  }
+  if (each != NULL) PMPI_Reduce(rank == 0 ? MPI_IN_PLACE : each, each, calls, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  if (rank != 0) return;
+  printf("{\"collective\": \"%s\", \"bytes\": %zu, \"calls\": %d, \"seconds\": %.9f", name, bytes, calls, seconds);
+  if (each != NULL) print_each(calls);
+  printf("}\n");
+  fflush(stdout);
 }
 
 /* Of a list; 0: there is none, or what stands there is no size. */
@@ -95,9 +118,12 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int wants_each = argc > 1 && strcmp(argv[1], "--each") == 0;
+  argc -= wants_each;
+  argv += wants_each;
   const char* wrong = complaint(argc, argv);
   if (wrong != NULL) {
-    if (rank == 0) fprintf(stderr, "loop_times CALLS COLLECTIVES SIZES [MOST_BYTES]: %s\n", wrong);
+    if (rank == 0) fprintf(stderr, "loop_times [--each] CALLS COLLECTIVES SIZES [MOST_BYTES]: %s\n", wrong);
     MPI_Finalize();
     return 2;
   }
@@ -110,7 +136,8 @@ int main(int argc, char** argv) {
   }
   in = calloc((size_t)ranks, largest + 8);
   out = calloc((size_t)ranks, largest + 8);
-  if (in == NULL || out == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  each = wants_each ? calloc((size_t)calls, sizeof *each) : NULL;
+  if (in == NULL || out == NULL || (wants_each && each == NULL)) MPI_Abort(MPI_COMM_WORLD, 1);
   warm_up();
   for (char* name = strtok(argv[2], ","); name != NULL; name = strtok(NULL, ","))
     for (char* sizes = argv[3]; *sizes != '\0';) {
@@ -119,6 +146,7 @@ int main(int argc, char** argv) {
     }
   free(in);
   free(out);
+  free(each);
   MPI_Finalize();
   return 0;
 }
