@@ -119,6 +119,7 @@ void Trials::clear() {
     if (tried != nullptr) note_saved(tried->trial.saved_nanoseconds());
   classes_.clear();
   can_agree_.reset();
+  rounds_.reset();
 }
 
 Trials::Found Trials::find(const Call& call, Moment moment) {
@@ -158,8 +159,7 @@ std::unique_ptr<TrialClass> Trials::make(const Call& call, const Key& key) {
 // What is predicted is so for the shortest call of the class, whichever call comes first.
 TrialTerms Trials::terms_of(const Call& call, const Key& key, double predicted_seconds) {
   const Hierarchy& hierarchy = planner_.hierarchy();
-  const std::uint64_t meeting = predicted_nanoseconds(meeting_call());
-  const std::uint64_t agreeing = concluding + predicted_nanoseconds(agreement_call());
+  const auto [meeting, agreeing] = rounds();
   const std::uint64_t predicted = clamped_nanoseconds(predicted_seconds);
   const double least = planner_.least_seconds(call) / rates_are_rounded_by;
   return {.bytes = shortest_of_class(key.size_class),
@@ -182,6 +182,11 @@ std::optional<Trial::Known> Trials::known_of(const Key& key, const std::vector<s
   if (plan == plans.end() && known->plan != host_plan) return {};
   const int candidate = plan != plans.end() ? static_cast<int>(plan - plans.begin()) + 1 : Trial::host;
   return Trial::Known{candidate, known->nanoseconds, known->host_nanoseconds};
+}
+
+const Trials::Rounds& Trials::rounds() {
+  if (!rounds_) rounds_ = {predicted_nanoseconds(meeting_call()), concluding + predicted_nanoseconds(agreement_call())};
+  return *rounds_;
 }
 
 std::uint64_t Trials::predicted_nanoseconds(const Call& call) {

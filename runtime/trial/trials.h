@@ -67,12 +67,18 @@ class Trials {
   std::optional<Trial::Known> known_of(const Key& key, const std::vector<std::string>& plans) const;
   const TuningRecord* tuning_record(const Key& key) const;
   Prospect host_prospect(const Key& key, Moment moment) const;
+  // What the rounds between the ranks of a trial are predicted to take.
+  struct Rounds {
+    std::uint64_t meeting = 0, agreeing = 0;  // nanoseconds
+  };
+  const Rounds& rounds();
   std::uint64_t predicted_nanoseconds(const Call& call);
   void keep(const Key& key, const TrialClass& tried) const;
 
   Planner& planner_;
   bool on_ = false;
   std::optional<bool> can_agree_;  // not known before the first class
+  std::optional<Rounds> rounds_;   // likewise
   std::string shape_;
   std::vector<TuningRecord> known_;
   std::map<Key, std::unique_ptr<TrialClass>> classes_;  // a null one: without a trial
