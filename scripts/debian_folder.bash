@@ -44,11 +44,19 @@ make_root() {
     apt-get -qq install --yes --no-install-recommends "${packages[@]}" >/dev/null
 }
 
+# A file that has changed since the last copy has the time of this one, whenever it was changed: what was built from the last
+# copy may be younger than that.
 copy_sources() {
-  rm -rf "$root/plait/source"
-  mkdir -p "$root/plait/source"
+  local -r copy=$root/plait/source new=$root/plait/source.new
+  rm -rf "$new"
+  mkdir -p "$new" "$copy"
   git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- --ignore-failed-read |
-    tar --extract --directory "$root/plait/source"
+    tar --extract --touch --directory "$new"
+  (cd "$new" && find . -type f -print0) | while IFS= read -r -d '' file; do
+    ! cmp --silent "$copy/$file" "$new/$file" || touch --reference="$copy/$file" "$new/$file"
+  done
+  rm -rf "$copy"
+  mv "$new" "$copy"
 }
 
 expect() { # patterns..., what it is about; reads the output of what was run

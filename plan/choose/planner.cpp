@@ -212,6 +212,7 @@ struct Planner::Implementation {
   Choice choose(const Call& call);
   Choice choose(const Call& call, std::string_view rival);
   std::vector<Rival> rivals(const Call& call);
+  bool is_to_choose(const Call& call) const;
   std::vector<PayloadRange> host_ranges(Form form, Collective collective) const;
   double saved_by_table(const Call& call) const;
   Decision& decide(const Call& call);
@@ -271,6 +272,12 @@ std::vector<Rival> Planner::Implementation::rivals(const Call& call) {
     if (std::ranges::find(found, candidate.name, &Rival::name) == found.end())
       found.push_back({candidate.name, candidate.seconds});
   return found;
+}
+
+bool Planner::Implementation::is_to_choose(const Call& call) const {
+  if (!options.forced_plan.empty()) return false;
+  if (tuned != nullptr && tuned_range(*tuned, call, hierarchy.ranks()) != nullptr) return false;
+  return host_row(representative(call, hierarchy.ranks())) == nullptr;
 }
 
 std::vector<PayloadRange> Planner::Implementation::host_ranges(Form form, Collective collective) const {
@@ -425,6 +432,8 @@ Choice Planner::choose(const Call& call) { return implementation_->choose(call);
 bool Planner::chooses_by_class() const { return implementation_->tuned == nullptr; }
 
 double Planner::saved_by_table(const Call& call) const { return implementation_->saved_by_table(call); }
+
+bool Planner::is_to_choose(const Call& call) const { return implementation_->is_to_choose(call); }
 
 std::vector<Rival> Planner::rivals(const Call& call) { return implementation_->rivals(call); }
 

@@ -116,6 +116,8 @@ class Planner {
   // where no table says.
   double saved_by_table(const Call& call) const;
 
+  // Whether the choice would be one between those plans, as far as that can be told without choosing.
+  bool is_to_choose(const Call& call) const;
   // The plans that the model predicts to be the best for calls of this one's class, the best first; for a trial. None
   // where the choice is made otherwise: a forced plan, a table's entry, or a rule that knows the host to be faster.
   std::vector<Rival> rivals(const Call& call);

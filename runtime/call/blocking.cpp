@@ -256,6 +256,13 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   return Outcome::done(code);
 }
 
+// It ends the wait of a class that nothing was planned for.
+[[gnu::noinline]] Outcome run_newly_planned(Communicator& communicator, Request& request, const TrialClass& unplanned,
+                                            std::uint64_t begin_ns) {
+  communicator.team->schedules.plan(unplanned);
+  return run_eligible(communicator, request, begin_ns);
+}
+
 // A part of accelerate(): a call of its own shows in the time of a small one.
 [[gnu::always_inline]] inline Outcome run_prepared(Communicator& communicator, Request& request,
                                                    std::uint64_t begin_ns) {
@@ -269,7 +276,9 @@ Outcome run_timed(Communicator& communicator, Request& request, CallShape shape,
   count(communicator, asked.call, decision);
   if (decision.what != Decision::What::run) [[unlikely]] {
     if (decision.what != Decision::What::time) return turn_down(communicator, request, begin_ns, decision);
-    return run_timed(communicator, request, shape, *decision.prepared->tried, begin_ns != 0);
+    TrialClass& tried = *decision.prepared->tried;
+    if (!tried.trial.planned()) return run_newly_planned(communicator, request, tried, begin_ns);
+    return run_timed(communicator, request, shape, tried, begin_ns != 0);
   }
   const PreparedCall& prepared = *decision.prepared;
   const bool measuring = begin_ns != 0 || communicator.team->trace != nullptr;

@@ -27,6 +27,7 @@ const char* of_communicator(bool inter, int ranks);
 
 // ---- Of a class of calls (trials.h)
 inline constexpr const char* trial = "trial";
+inline constexpr const char* few_calls = "too few calls to plan for so far";
 
 // ---- Of calls that do not block (nonblocking.cpp)
 inline constexpr const char* no_progress_hook = "the MPI library has no hook for progress";

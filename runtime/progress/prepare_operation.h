@@ -49,6 +49,13 @@ inline const PreparedCall& look_up_in_pieces(Operation& operation) {
   return *operation.prepared;
 }
 
+// nullptr: it has none, or one that is planned.
+inline const TrialClass* unplanned_class(const Decision& decision) {
+  const bool asked = decision.what == Decision::What::host && decision.prepared != nullptr;
+  const TrialClass* tried = asked ? decision.prepared->tried : nullptr;
+  return tried == nullptr || tried->trial.planned() ? nullptr : tried;
+}
+
 }  // namespace detail
 
 // Where it runs here `operation.prepared` is set, else `operation.reason`. `unfit`: why it cannot run here on any
@@ -68,7 +75,12 @@ inline const PreparedCall& look_up_in_pieces(Operation& operation) {
     return *operation.prepared;
   };
   const Asked asked{.form = form, .call = request.call, .unfit = unfit, .never_hosts = request.ordered != nullptr};
-  const Decision decision = decide(asked, agreed_by(communicator), look_up);
+  Decision decision = decide(asked, agreed_by(communicator), look_up);
+  // The posts of a class are not counted: it is planned with the first.
+  if (const TrialClass* unplanned = detail::unplanned_class(decision); unplanned != nullptr) [[unlikely]] {
+    communicator.team->schedules.plan(*unplanned);
+    decision = decide(asked, agreed_by(communicator), look_up);
+  }
   if (decision.what != Decision::What::run) [[unlikely]] {
     operation.prepared.reset();
     operation.reason = decision.reason;

@@ -173,7 +173,7 @@ ScheduleCache::Answer ScheduleCache::ask(const CallShape& shape) {
   if (answer.by_trial == nullptr)
     answer.choice = planner_.choose(planned);
   else if (answer.candidate == Trial::host)
-    answer.choice = {nullptr, plan::reasons::host_is_faster};
+    answer.choice = {nullptr, answer.by_trial->trial.planned() ? plan::reasons::host_is_faster : reasons::few_calls};
   else
     answer.choice = trials_.choose(planned, *answer.by_trial, answer.candidate);
   return answer;
@@ -260,6 +260,11 @@ void ScheduleCache::forget(const TrialClass& tried) {
   ++changes_;
   for (std::size_t slot = 0; slot < entries_.size(); ++slot)
     if (entries_[slot] != nullptr && entries_[slot]->prepared.tried == &tried) forget(slot);
+}
+
+void ScheduleCache::plan(const TrialClass& unplanned) {
+  forget(unplanned);
+  trials_.plan(unplanned);
 }
 
 void ScheduleCache::forget(std::size_t slot) {

@@ -81,6 +81,8 @@ class ScheduleCache {
   void clear();
   // Likewise those that go as this trial was settled.
   void forget(const TrialClass& tried);
+  // From now on the calls of this class, which nothing was planned for, go by plans.
+  void plan(const TrialClass& unplanned);
 
  private:
   struct Entry : std::enable_shared_from_this<Entry> {

@@ -90,6 +90,9 @@ Trial::Trial(std::vector<Prospect> prospects, const TrialTerms& terms)
   begin(terms.calls_before);
 }
 
+Trial::Trial(std::uint32_t calls_by_host)
+    : untimed_(calls_by_host + 1), granted_(calls_by_host + 1), taken_(host), call_bytes_(0) {}
+
 Trial::Trial(std::vector<Prospect> prospects, const TrialTerms& terms, const Known& known)
     : taken_(known.candidate),
       terms_(terms),

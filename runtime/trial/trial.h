@@ -46,6 +46,8 @@ class Trial {
   // To be tried. `prospects`: by candidate, 2 .. most_candidates, ratios to the best predicted plan. The first calls
   // go by the candidate that is expected to be the fastest.
   Trial(std::vector<Prospect> prospects, const TrialTerms& terms);
+  // Without any, of a class that nothing is planned for yet: the host has its calls until one is due() after so many.
+  explicit Trial(std::uint32_t calls_by_host);
   // Known from before to be fastest by `candidate`. Nanoseconds of a call; 0 of the host: not known.
   struct Known {
     int candidate;
@@ -58,6 +60,7 @@ class Trial {
   // It is there.
   void count() { untimed_ -= untimed_ != 0 ? 1 : 0; }
 
+  bool planned() const { return !prospects_.empty(); }
   bool open() const { return open_; }
   // Whether every other candidate has been tried, or could hardly be faster: enough for other communicators to go by.
   bool informed() const;

@@ -1,6 +1,7 @@
 #include "runtime/trial/trials.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <utility>
 
@@ -84,6 +85,31 @@ double ratio_of(double seconds, double first) {
   return ratio >= 1 ? std::min(ratio, most) : 1;
 }
 
+// What a call about takes by any plan, where call follows call: without planning it. Ranks that share a processor wait
+// for it besides.
+double usual_seconds(const Planner& planner, const Call& call) {
+  constexpr double turn_of_processor = 3e-6;
+  constexpr int sides = 2, works_of_side = 2;
+  const Machine& machine = planner.machine();
+  const Hierarchy& hierarchy = planner.hierarchy();
+  if (machine.levels.empty()) return 0;
+  const LinkLevel& link = hierarchy.nodes() > 1 ? machine.levels.front() : machine.levels.back();
+  const int ranks = hierarchy.ranks();
+  const double rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
+  const double parts = counts_parts(call.collective) ? ranks : 1;
+  const double byte = std::max(link.port_seconds_per_byte, sides * link.cpu_seconds_per_byte);
+  const double message = sides * works_of_side * link.overhead + (link.network ? link.latency : 0) +
+                         (machine.ranks_per_core > 1 ? turn_of_processor : 0);
+  return rounds * message + byte * parts * static_cast<double>(payload_bytes(call, ranks));
+}
+
+// Within a node the host's longer messages wait for an answer, and for the kernel: measured, of Open MPI and MPICH.
+double hosts_handshake_seconds(const Hierarchy& hierarchy, const Call& call) {
+  constexpr std::size_t from = 4096;
+  constexpr double seconds = 2.5e-6;
+  return hierarchy.nodes() == 1 && payload_bytes(call, hierarchy.ranks()) >= from ? seconds : 0;
+}
+
 // What the ranks of a trial meet and agree by must be planned, too.
 bool can_agree(Planner& planner) {
   const auto has_plan = [&](const Call& call) { return planner.choose(call).plan != nullptr; };
@@ -104,7 +130,10 @@ bool trials_wanted() {
   return config.trial != TrialMode::none && config.host_when_faster && config.plan.empty();
 }
 
-const char* TrialClass::reason() const { return trial.open() ? reasons::trial : plan::reasons::host_is_faster; }
+const char* TrialClass::reason() const {
+  if (!trial.planned()) return reasons::few_calls;
+  return trial.open() ? reasons::trial : plan::reasons::host_is_faster;
+}
 
 Trials::~Trials() { clear(); }
 
@@ -115,8 +144,8 @@ void Trials::start(std::string shape, std::vector<TuningRecord> known) {
 }
 
 void Trials::clear() {
-  for (const auto& [key, tried] : classes_)
-    if (tried != nullptr) note_saved(tried->trial.saved_nanoseconds());
+  for (const auto& [key, known] : classes_)
+    if (known.tried != nullptr) note_saved(known.tried->trial.saved_nanoseconds());
   classes_.clear();
   can_agree_.reset();
   rounds_.reset();
@@ -126,15 +155,38 @@ Trials::Found Trials::find(const Call& call, Moment moment) {
   if (!on_ || !planned(call.collective)) return {};
   const auto bytes = payload_bytes(call, planner_.hierarchy().ranks());
   const Key key{call.collective, class_of_payload(bytes), call.commutative};
-  auto found = classes_.find(key);
-  if (found == classes_.end()) {
-    if (!can_agree_.has_value()) can_agree_ = can_agree(planner_);
-    found = classes_.emplace(key, *can_agree_ ? make(call, key) : nullptr).first;
+  Class& found = classes_[key];
+  if (moment == Moment::in_order && !std::exchange(found.ordered, true)) {
+    if (const std::uint32_t calls = calls_by_host(call, key); calls != 0) {
+      found.unplanned = std::make_unique<TrialClass>(Trial(calls));
+      found.waits = true;
+    }
   }
-  TrialClass* tried = found->second.get();
+  if (found.waits && moment == Moment::in_order) return {found.unplanned.get()};
+  if (!std::exchange(found.made, true)) {
+    if (!can_agree_.has_value()) can_agree_ = can_agree(planner_);
+    if (*can_agree_) found.tried = make(call, key);
+  }
+  TrialClass* tried = found.tried.get();
   if (tried == nullptr || tried->in_order || moment == Moment::own) return {tried};
   tried->in_order = true;
   return {tried, tried->trial.expect_of_host(host_prospect(key, Moment::in_order))};
+}
+
+void Trials::plan(const TrialClass& unplanned) {
+  for (auto& [key, known] : classes_)
+    if (known.unplanned.get() == &unplanned) known.waits = false;
+}
+
+// Until what the host's calls are expected to have taken longer is what it takes to plan the class, whatever the number
+// of calls that come: no more than twice what the better of both takes is lost (as in renting skis).
+std::uint32_t Trials::calls_by_host(const Call& call, const Key& key) const {
+  const auto most = static_cast<std::uint32_t>(job().config.trial_after);
+  if (job().config.trial_percent == 0 || most == 0 || !planner_.is_to_choose(call)) return 0;
+  const double longer = Belief(host_prospect(key, Moment::in_order)).loss(1);
+  const double gained = usual_seconds(planner_, call) * longer + hosts_handshake_seconds(planner_.hierarchy(), call);
+  constexpr double planning_seconds = 15e-6;
+  return planning_seconds < gained * most ? static_cast<std::uint32_t>(planning_seconds / gained) : most;
 }
 
 // As at a moment of a rank's own.
@@ -208,7 +260,8 @@ Prospect Trials::host_prospect(const Key& key, Moment moment) const {
   const auto ratio = [](std::uint64_t host, std::uint64_t plan) {
     return plan != 0 ? static_cast<double>(host) / static_cast<double>(plan) : 0;
   };
-  for (const auto& [other, tried] : classes_) {
+  for (const auto& [other, known] : classes_) {
+    const TrialClass* tried = known.tried.get();
     if (moment == Moment::own || tried == nullptr) continue;
     if (other.collective == key.collective && other.commutative == key.commutative)
       see(other.size_class, ratio(tried->trial.host_nanoseconds(), tried->trial.plan_nanoseconds()), 0);
@@ -239,8 +292,8 @@ Choice Trials::choose(const Call& call, const TrialClass& tried, int candidate) 
 
 void Trials::note_concluded(const TrialClass& concluded) {
   if (!concluded.trial.informed()) return;
-  for (const auto& [key, tried] : classes_)
-    if (tried.get() == &concluded) keep(key, concluded);
+  for (const auto& [key, known] : classes_)
+    if (known.tried.get() == &concluded) keep(key, concluded);
 }
 
 void Trials::keep(const Key& key, const TrialClass& tried) const {

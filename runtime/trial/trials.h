@@ -1,5 +1,5 @@
-// The trials of a communicator (docs/tuning.md), one a class of calls: which class a call belongs to, what its
-// candidates are, and what is known from before.
+// The trials of a communicator (docs/tuning.md), one a class of calls: which class a call belongs to, for how many
+// calls nothing is planned for it, what its candidates are, and what is known from before.
 #pragma once
 
 #include <compare>
@@ -40,7 +40,8 @@ class Trials {
   // `shape`: as in a tuning table. `known`: the same on all ranks.
   void start(std::string shape, std::vector<TuningRecord> known);
 
-  // That of a call's class; nullptr: it has no trial. Valid until clear(). `changed`: whether its calls go by another
+  // That of a call's class; nullptr: it has no trial. Valid until clear(). In the order of calls it is one that nothing
+  // is planned for (Trial::planned()) until plan() is told of that. `changed`: whether its calls go by another
   // candidate from now on than what was asked for at moments of this rank's own has been told.
   struct Found {
     TrialClass* tried = nullptr;
@@ -48,6 +49,8 @@ class Trials {
   };
   Found find(const Call& call, Moment moment);
   TrialClass* of(const Call& call) { return find(call, Moment::in_order).tried; }
+  // From now on the calls of this class, which nothing was planned for, go by plans.
+  void plan(const TrialClass& unplanned);
   // A plan of the class, for a call of it. `candidate`: not the host.
   Choice choose(const Call& call, const TrialClass& tried, int candidate);
   // After the ranks agreed on what the class's calls take.
@@ -62,6 +65,13 @@ class Trials {
     bool commutative;
     auto operator<=>(const Key&) const = default;
   };
+  struct Class {
+    std::unique_ptr<TrialClass> unplanned;  // kept, as what was prepared by it may still run
+    std::unique_ptr<TrialClass> tried;      // null: not made, or without a trial
+    bool waits = false;                     // in the order of calls it is `unplanned`
+    bool ordered = false, made = false;     // whether it was asked for in that order, and at all
+  };
+  std::uint32_t calls_by_host(const Call& call, const Key& key) const;
   std::unique_ptr<TrialClass> make(const Call& call, const Key& key);
   TrialTerms terms_of(const Call& call, const Key& key, double predicted_seconds);
   std::optional<Trial::Known> known_of(const Key& key, const std::vector<std::string>& plans) const;
@@ -81,7 +91,7 @@ class Trials {
   std::optional<Rounds> rounds_;   // likewise
   std::string shape_;
   std::vector<TuningRecord> known_;
-  std::map<Key, std::unique_ptr<TrialClass>> classes_;  // a null one: without a trial
+  std::map<Key, Class> classes_;
 };
 
 // Whether the job's settings leave anything to trials.

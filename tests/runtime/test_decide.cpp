@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -13,6 +14,7 @@
 #include "plan/choose/planner.h"
 #include "runtime/call/blocking.h"
 #include "runtime/job/reasons.h"
+#include "runtime/progress/prepare_operation.h"
 #include "tests/runtime/posting.h"
 
 namespace plait::runtime {
@@ -346,6 +348,47 @@ TEST_P(DecisionsOf, OnSamplesAreAlikeWhereARankLeavesSomeBehind) {
   // All ranks are of this process: what plait_trial_calls() says.
   EXPECT_GE(trial_calls() - tried_before, static_cast<unsigned long>(samples.front() * shape.ranks));
   EXPECT_NE(became.front().back(), 's') << "came to no verdict";
+}
+
+// Blocking calls of a class that nothing is planned for are the host's, so many on all ranks; then it is planned. One
+// that is posted does not wait for that.
+TEST_P(DecisionsOf, OnClassesWithFewCallsAreAlike) {
+  const Shape shape = GetParam();
+  Process process(shape.ranks);
+  process.config().host_when_faster = true;
+  process.config().trial = TrialMode::all;
+  process.config().trial_after = 5;
+  process.config().cache = false;
+  process.config().setup_calls = 1;
+  process.config().reproducible = Reproducible::run;
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 2);
+  std::vector<std::vector<std::string>> became(static_cast<std::size_t>(shape.ranks));
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    const auto own = static_cast<std::size_t>(oob.rank());
+    PostingRank rank(job, oob.rank(), shape, seed);
+    if (std::string wrong = rank.connect(rank.communicator); !wrong.empty()) return wrong;
+    const auto sum = rank.prepare_sum(rank.communicator, 1, 3, dense_layout());
+    for (int call = 0; call < 10; ++call) {
+      const Outcome outcome = accelerate(rank.communicator, sum->request, 0);
+      if (outcome.is_done() && outcome.code() != 0) return "failed: " + std::to_string(outcome.code());
+      became[own].push_back(outcome.is_done() ? "ran" : outcome.reason());
+    }
+    const auto posted = rank.prepare_sum(rank.communicator, 200, 3, dense_layout());
+    const Decision decision = prepare_operation(*posted, Form::nonblocking, nullptr);
+    became[own].push_back(decision.what == Decision::What::run ? "posted" : decision.reason);
+    posted->prepared.reset();
+    const Outcome outcome = accelerate(rank.communicator, posted->request, 0);
+    became[own].push_back(outcome.is_done() ? "ran" : outcome.reason());
+    return {};
+  }),
+            "");
+  for (const auto& of_rank : became) EXPECT_EQ(of_rank, became.front());
+  const auto by_host = std::ranges::count(became.front(), reasons::few_calls);
+  EXPECT_LE(by_host, 5);
+  EXPECT_EQ(by_host > 0, shape.on_node == shape.ranks) << by_host;
+  EXPECT_EQ(std::ranges::count(became.front(), "ran"), 11 - by_host);
+  EXPECT_EQ(became.front()[10], "posted");
 }
 
 INSTANTIATE_TEST_SUITE_P(Few, DecisionsOf,

@@ -83,6 +83,81 @@ TEST_F(TrialsOfACommunicator, GoTheSameWayWheneverAClassIsAskedForOutOfTurn) {
   }
 }
 
+// ---- Classes that nothing is planned for yet ----
+
+class UnplannedClasses : public TrialsOfACommunicator {
+ protected:
+  UnplannedClasses() { process_.config().trial_after = most_calls; }
+
+  // Calls that the host has before one of them is planned.
+  static int calls_by_host(Trials& trials, const Call& call) {
+    for (int calls = 0;; ++calls) {
+      TrialClass* found = trials.of(call);
+      if (found == nullptr || found->trial.planned()) return calls;
+      EXPECT_EQ(found->trial.taken(), Trial::host);
+      EXPECT_FALSE(found->trial.open());
+      while (!found->trial.due()) {
+        found->trial.count();
+        ++calls;
+      }
+      trials.plan(*found);
+    }
+  }
+  static constexpr int most_calls = 64;
+};
+
+TEST_F(UnplannedClasses, AreTheHostsUntilPlanningPays) {
+  Trials trials(planner_);
+  trials.start("4", {});
+  const int few = calls_by_host(trials, sum(8)), fewer = calls_by_host(trials, sum(1 << 15));
+  EXPECT_GT(few, 12);
+  EXPECT_LE(few, most_calls);
+  EXPECT_LT(fewer, few);
+  EXPECT_EQ(calls_by_host(trials, sum(size)), 0) << "one call is worth it";
+  EXPECT_EQ(calls_by_host(trials, sum(8)), 0) << "once";
+}
+
+TEST_F(UnplannedClasses, WaitLessTheMoreThereIsToGain) {
+  Trials trials(planner_);
+  const TuningRecord little{.collective = Collective::allreduce,
+                            .size_class = 4,
+                            .plan = "none",
+                            .nanoseconds = 1000,
+                            .host_nanoseconds = 1100};
+  TuningRecord much = little;
+  much.size_class = 13;
+  much.host_nanoseconds = 100'000;
+  trials.start("4", {little, much});
+  EXPECT_EQ(calls_by_host(trials, sum(8)), most_calls);
+  EXPECT_LE(calls_by_host(trials, sum(1 << 12)), 1);
+}
+
+TEST_F(UnplannedClasses, AreNotBetweenNodes) {
+  const std::vector<int> nodes = {2, 2};
+  Planner planner(Hierarchy::nodes_of(nodes), 0, {});
+  Trials trials(planner);
+  trials.start("2x2", {});
+  EXPECT_EQ(calls_by_host(trials, sum(8)), 0);
+}
+
+TEST_F(UnplannedClasses, AreNotWhereNothingIsToBeTried) {
+  process_.config().trial_percent = 0;
+  Trials trials(planner_);
+  trials.start("4", {});
+  EXPECT_EQ(calls_by_host(trials, sum(8)), 0);
+}
+
+// What a rank has under way is planned, whatever its blocking calls do, which stay alike on all ranks.
+TEST_F(UnplannedClasses, ArePlannedForOperationsUnderWay) {
+  Trials early(planner_), late(planner_);
+  for (Trials* trials : {&early, &late}) trials->start("4", {});
+  EXPECT_TRUE(early.find(sum(8), Moment::own).tried->trial.planned());
+  for (Trials* trials : {&early, &late}) EXPECT_FALSE(trials->find(sum(8), Moment::in_order).tried->trial.planned());
+  EXPECT_TRUE(late.find(sum(8), Moment::own).tried->trial.planned());
+  EXPECT_EQ(calls_by_host(early, sum(8)), calls_by_host(late, sum(8)));
+  EXPECT_EQ(early.of(sum(8))->trial.taken(), late.of(sum(8))->trial.taken());
+}
+
 // What is kept of a class is at its shortest size, whichever call came first.
 TEST_F(TrialsOfACommunicator, KnowAClassAtItsShortestSize) {
   for (const std::size_t first : {size, 2 * size - 8}) {

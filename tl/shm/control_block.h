@@ -2,9 +2,10 @@
 //
 // Operations on control blocks are numbered from 0, the same on all ranks of the node. For operation n a rank fills
 // slot n modulo their number and stores n + 1 into it: the others read it there, one write and one read a peer. What
-// does not fit the slot stands in an area, n modulo their number. Both are filled again only when all ranks have
-// finished the operation that used them before; there are more slots than areas, so that a root that waits for nobody
-// seldom has to look.
+// does not fit the slot stands in an area, n modulo the number of those of its kind. Both are filled again only when
+// all ranks have finished the operation that used them before; there are more slots than areas, so that a root that
+// waits for nobody seldom has to look. Areas are few, as each costs faults of its pages when it is used first; where
+// every member waits for every other one two of them do.
 //
 // Long data goes through stages: an operation is cut into rounds, counted through all operations, and round r uses
 // stage r modulo their number. The counters say how far a rank is; all only grow, and those of rounds wrap around.
@@ -21,7 +22,8 @@
 namespace plait::tl::detail {
 
 inline constexpr std::uint32_t control_slots = 64;
-inline constexpr std::uint32_t control_areas = 8;
+inline constexpr std::uint32_t areas_in_step = 2, areas_ahead = 4;
+inline constexpr std::uint32_t control_areas = areas_in_step + areas_ahead;
 inline constexpr std::uint32_t control_stages = 4;
 
 // Set once, by the rank whose control block it is, when it gives the communicator up: that it has failed, who was the
@@ -52,6 +54,10 @@ struct alignas(cache_line) ControlSlot {
   std::byte behind[256];  // for what does not fit the line
 };
 static_assert(sizeof(ControlSlot) == 5 * cache_line);
+
+// Whether all members of an operation wait for all others, or some go ahead. The same on all of them.
+enum class Pace : bool { in_step, ahead };
+constexpr std::uint32_t areas_of(Pace pace) { return pace == Pace::in_step ? areas_in_step : areas_ahead; }
 
 // How the bytes of one rank's control block are used.
 struct ControlShape {
@@ -98,10 +104,11 @@ class ControlBlock {
   }
   static constexpr bool fits_slot(std::size_t bytes) { return bytes <= sizeof(ControlSlot::behind); }
   // Where `bytes` of an operation's content stand.
-  std::byte* content(std::uint64_t operation, std::size_t bytes) const {
+  std::byte* content(std::uint64_t operation, std::size_t bytes, Pace pace) const {
     if (bytes <= inline_bytes) return slot(operation).payload;
     if (fits_slot(bytes)) return slot(operation).behind;
-    return base_ + ControlShape::areas_offset() + operation % control_areas * shape_.area_bytes;
+    const std::uint64_t area = operation % areas_of(pace) + (pace == Pace::ahead ? areas_in_step : 0);
+    return base_ + ControlShape::areas_offset() + area * shape_.area_bytes;
   }
   std::byte* stage(std::uint32_t round) const {
     return base_ + shape_.stages_offset() + round % control_stages * shape_.stage_bytes;

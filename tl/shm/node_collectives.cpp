@@ -224,7 +224,7 @@ bool NodeCollectives::fits_slot() const {
 bool NodeCollectives::run_at_once(bool& moved) {
   if (!published_) {
     if (is_read_at_once()) {
-      if (!slot_is_free(ControlBlock::fits_slot(given_bytes(me())) ? control_slots : control_areas)) return false;
+      if (!slot_is_free(ControlBlock::fits_slot(given_bytes(me())) ? control_slots : areas_of(pace()))) return false;
       give_at_once();
       publish();
     }
@@ -237,6 +237,18 @@ bool NodeCollectives::run_at_once(bool& moved) {
   return moved = true;
 }
 
+Pace NodeCollectives::pace() const {
+  switch (collective_->kind) {
+    case ShmCollectiveKind::broadcast:
+    case ShmCollectiveKind::reduce:
+    case ShmCollectiveKind::gather:
+    case ShmCollectiveKind::scatter:
+      return Pace::ahead;
+    default:
+      return collective_->lower_only ? Pace::ahead : Pace::in_step;
+  }
+}
+
 // By others, or by itself where it combines what lies in the slots.
 bool NodeCollectives::is_read_at_once() const {
   return gives() && (collective_->kind != ShmCollectiveKind::gather || !is_root());
@@ -245,7 +257,7 @@ bool NodeCollectives::is_read_at_once() const {
 // What others need. Nobody else reads a member's own piece of an all_to_all.
 void NodeCollectives::give_at_once() {
   const auto bytes = static_cast<std::size_t>(given_bytes(me()));
-  std::byte* content = control_blocks_[self_].content(operation_, bytes);
+  std::byte* content = control_blocks_[self_].content(operation_, bytes, pace());
   const auto give = [&](std::size_t begin, std::size_t end) {
     if (end - begin >= stream_from)
       stream_out(current_->operand, begin, content + begin, end - begin);
@@ -275,7 +287,7 @@ bool NodeCollectives::slot_is_free(std::uint32_t available) {
 void NodeCollectives::take_at_once() {
   const Memory& to = current_->memory;
   const auto content = [this](std::size_t member) {
-    return control_block(member).content(operation_, static_cast<std::size_t>(given_bytes(member)));
+    return control_block(member).content(operation_, static_cast<std::size_t>(given_bytes(member)), pace());
   };
   switch (collective_->kind) {
     case ShmCollectiveKind::all_reduce:

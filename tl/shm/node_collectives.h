@@ -136,6 +136,7 @@ class NodeCollectives {
   bool fits_slot() const;
   bool run_at_once(bool& moved);
   bool slot_is_free(std::uint32_t available);
+  Pace pace() const;
   bool is_read_at_once() const;
   void give_at_once();
   void publish();

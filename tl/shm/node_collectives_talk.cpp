@@ -15,7 +15,7 @@ bool NodeCollectives::run_talk(bool& moved) {
 bool NodeCollectives::run_round(bool& moved) {
   if (!published_) {
     if (!slot_is_free(control_slots)) return false;
-    std::byte* word = control_blocks_[self_].content(operation_, NodeTalk::word_bytes);
+    std::byte* word = control_blocks_[self_].content(operation_, NodeTalk::word_bytes, Pace::in_step);
     const Result<bool> spoken = talk_->speak(talk_round_, NodeTalk::Word(word, NodeTalk::word_bytes));
     note(spoken.status());
     if (!spoken.ok() || !*spoken) return false;
@@ -25,7 +25,7 @@ bool NodeCollectives::run_round(bool& moved) {
   if (!all_arrived([](std::size_t) { return true; })) return false;
   moved = true;
   for (std::size_t member = 0; member < members(); ++member)
-    words_[member] = control_block(member).content(operation_, NodeTalk::word_bytes);
+    words_[member] = control_block(member).content(operation_, NodeTalk::word_bytes, Pace::in_step);
   const Result<NodeTalk::Then> heard = talk_->hear(talk_round_++, words_);
   note(heard.status());
   if (!heard.ok()) return false;
