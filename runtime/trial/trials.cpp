@@ -110,6 +110,12 @@ double hosts_handshake_seconds(const Hierarchy& hierarchy, const Call& call) {
   return hierarchy.nodes() == 1 && payload_bytes(call, hierarchy.ranks()) >= from ? seconds : 0;
 }
 
+// By how much a ratio is expected to be above 1 where it is: of the mean deviation, half is on that side.
+double expected_beyond(const Prospect& prospect) {
+  constexpr double of_octaves = 0.28;  // ln 2 / sqrt(2 pi)
+  return std::max(prospect.ratio - 1, 0.0) + of_octaves * prospect.spread * prospect.ratio;
+}
+
 // What the ranks of a trial meet and agree by must be planned, too.
 bool can_agree(Planner& planner) {
   const auto has_plan = [&](const Call& call) { return planner.choose(call).plan != nullptr; };
@@ -179,14 +185,17 @@ void Trials::plan(const TrialClass& unplanned) {
 }
 
 // Until what the host's calls are expected to have taken longer is what it takes to plan the class, whatever the number
-// of calls that come: no more than twice what the better of both takes is lost (as in renting skis).
+// of calls that come: no more than twice what the better of both takes is lost (as in renting skis). Not where that are
+// hardly any calls.
 std::uint32_t Trials::calls_by_host(const Call& call, const Key& key) const {
   const auto most = static_cast<std::uint32_t>(job().config.trial_after);
   if (job().config.trial_percent == 0 || most == 0 || !planner_.is_to_choose(call)) return 0;
-  const double longer = Belief(host_prospect(key, Moment::in_order)).loss(1);
-  const double gained = usual_seconds(planner_, call) * longer + hosts_handshake_seconds(planner_.hierarchy(), call);
+  const double gained = usual_seconds(planner_, call) * expected_beyond(host_prospect(key, Moment::in_order)) +
+                        hosts_handshake_seconds(planner_.hierarchy(), call);
   constexpr double planning_seconds = 15e-6;
-  return planning_seconds < gained * most ? static_cast<std::uint32_t>(planning_seconds / gained) : most;
+  constexpr std::uint32_t hardly_any = 6;
+  const auto calls = planning_seconds < gained * most ? static_cast<std::uint32_t>(planning_seconds / gained) : most;
+  return calls > hardly_any ? calls : 0;
 }
 
 // As at a moment of a rank's own.

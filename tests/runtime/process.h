@@ -33,20 +33,22 @@ class Process {
   Job job_;
 };
 
-// Consecutive ranks share a node.
+// Consecutive ranks share a node, and its cores.
 struct Shape {
   int ranks, on_node;
+  int cores = 1;
 };
 
 inline std::string name_of(const testing::TestParamInfo<Shape>& shape) {
-  return std::to_string(shape.param.ranks) + "In" + std::to_string(shape.param.on_node);
+  return std::to_string(shape.param.ranks) + "In" + std::to_string(shape.param.on_node) +
+         (shape.param.cores > 1 ? "On" + std::to_string(shape.param.cores) : "");
 }
 
 inline TeamRequest request_of(int rank, const Shape& shape, TeamExtent extent) {
   Location location;
   location.host = {1, static_cast<std::uint64_t>(rank / shape.on_node) + 1};
   location.machine = 1;
-  location.cores_allowed = 1;
+  location.cores_allowed = shape.cores;
   location.process = rank + 1;
   TeamRequest request;
   request.extent = extent;

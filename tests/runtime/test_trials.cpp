@@ -91,7 +91,7 @@ class UnplannedClasses : public TrialsOfACommunicator {
 
   // Calls that the host has before one of them is planned.
   static int calls_by_host(Trials& trials, const Call& call) {
-    for (int calls = 0;; ++calls) {
+    for (int calls = 0;;) {
       TrialClass* found = trials.of(call);
       if (found == nullptr || found->trial.planned()) return calls;
       EXPECT_EQ(found->trial.taken(), Trial::host);
