@@ -294,7 +294,7 @@ constexpr auto table = std::to_array<Entry>({
      set_trial},
     {{"PLAIT_TRIAL_AFTER", "count", "64",
       "How many calls of a kind and size go by the best predicted plan before they are tried; of more than 64 KiB a "
-      "32nd of it."},
+      "32nd of it. Of short ones within a node up to 16 times as many may be the host's before any plan is made."},
      a_count,
      [](Config& c, std::string_view v) { return set_count(c.trial_after, v); }},
     {{"PLAIT_TRIAL_PERCENT", "count", "2",

