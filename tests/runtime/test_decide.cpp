@@ -359,7 +359,7 @@ TEST_P(FewCallsOf, AreDecidedAlike) {
   Process process(shape.ranks);
   process.config().host_when_faster = true;
   process.config().trial = TrialMode::all;
-  process.config().trial_after = 20;
+  process.config().trial_after = 1;
   process.config().cache = false;
   process.config().setup_calls = 1;
   process.config().reproducible = Reproducible::run;
@@ -387,7 +387,7 @@ TEST_P(FewCallsOf, AreDecidedAlike) {
             "");
   for (const auto& of_rank : became) EXPECT_EQ(of_rank, became.front());
   const auto by_host = std::ranges::count(became.front(), reasons::few_calls);
-  EXPECT_LE(by_host, 20);
+  EXPECT_LE(by_host, 16);
   const bool one_node = shape.on_node == shape.ranks;
   EXPECT_TRUE(one_node || by_host == 0) << by_host;
   EXPECT_TRUE(!one_node || shape.cores < shape.ranks || by_host > 0);
