@@ -141,7 +141,11 @@ TEST(ModelScore, CountsTheFirstChoiceAndTheFirstThree) {
   ASSERT_NE(score.worst, nullptr);
   EXPECT_EQ(score.worst->bytes, 64u);
   EXPECT_NEAR(score.mean_loss, std::pow(1.01 * 2 * 4, 0.25), 1e-12);
+  EXPECT_DOUBLE_EQ(score.usual_worst_loss, 4) << "of four sizes the worst";
   EXPECT_EQ(score_model({}).sizes, 0);
+  EXPECT_EQ(score_model({}).usual_worst_loss, 1);
+  for (int more = 0; more < 16; ++more) sizes.push_back(size_of(128, {{"a", 1}, {"b", 2}}, 3));
+  EXPECT_DOUBLE_EQ(score_model(sizes).usual_worst_loss, 2) << "one of twenty is worse";
 }
 
 TEST(MeasuredReport, SaysWhatWasLeftOut) {

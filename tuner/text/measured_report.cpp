@@ -79,7 +79,8 @@ std::string score_text(const ModelScore& score) {
       " its first choice was the best of its plans (within 5 % of it: " + share(score.first_nearly, score.sizes) +
       "), at " + share(score.three, score.sizes) + " one of its first three (" +
       share(score.three_nearly, score.sizes) + ")\n";
-  text += "its first choice took " + times(score.mean_loss) + " as long as the best of its plans (geometric mean)";
+  text += "its first choice took " + times(score.mean_loss) + " as long as the best of its plans (geometric mean; " +
+          times(score.usual_worst_loss) + " or less at 95 % of the sizes)";
   if (score.worst != nullptr)
     text +=
         ", at worst " + times(score.worst_loss) + " (" + call_name(score.worst->collective, score.worst->bytes) + ")";
@@ -122,6 +123,7 @@ Json score_json(const ModelScore& score) {
           {"first_three_within_5_percent", score.three_nearly},
           {"host", score.host},
           {"mean_loss", score.mean_loss},
+          {"loss_95", seconds_json(score.usual_worst_loss)},
           {"worst_loss", score.worst_loss}};
 }
 

@@ -70,9 +70,22 @@ std::vector<TunedRange> measured_ranges(std::span<const MeasuredSize> sizes, Siz
   return ranges;
 }
 
+namespace {
+
+// Of those, 19 of 20 are no more than this; 1: there are none.
+double percentile_95(std::vector<double> losses) {
+  if (losses.empty()) return 1;
+  const auto place = losses.begin() + static_cast<std::ptrdiff_t>((losses.size() * 19 + 19) / 20 - 1);
+  std::ranges::nth_element(losses, place);
+  return *place;
+}
+
+}  // namespace
+
 ModelScore score_model(std::span<const MeasuredSize> sizes) {
   ModelScore score;
   double logarithms = 0;
+  std::vector<double> losses;
   for (const MeasuredSize& size : sizes) {
     const std::span<const PlanTime> model = std::span(size.plans).first(size.of_model);
     if (model.empty() || !std::isfinite(fastest(model).seconds)) continue;
@@ -85,6 +98,7 @@ ModelScore score_model(std::span<const MeasuredSize> sizes) {
     score.three += loss_of_three <= 1 ? 1 : 0;
     score.three_nearly += loss_of_three <= 1 + measured_tolerance ? 1 : 0;
     score.host += size.host_seconds < size.best_plan().seconds ? 1 : 0;
+    losses.push_back(loss);
     if (std::isfinite(loss)) logarithms += std::log(loss);
     if (std::isfinite(loss) && loss > score.worst_loss) {
       score.worst_loss = loss;
@@ -92,6 +106,7 @@ ModelScore score_model(std::span<const MeasuredSize> sizes) {
     }
   }
   if (score.sizes > 0) score.mean_loss = std::exp(logarithms / score.sizes);
+  score.usual_worst_loss = percentile_95(std::move(losses));
   return score;
 }
 

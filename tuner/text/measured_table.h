@@ -63,6 +63,7 @@ struct ModelScore {
   int three = 0, three_nearly = 0;  // one of its first three
   int host = 0;                     // the host was faster than any plan
   double mean_loss = 1;             // the first choice's time over the best plan's: geometric mean
+  double usual_worst_loss = 1;      // at 19 of 20 sizes no more than this (95th percentile)
   double worst_loss = 1;
   const MeasuredSize* worst = nullptr;  // one of `sizes`
 };
