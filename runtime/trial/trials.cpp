@@ -164,7 +164,7 @@ Trials::Found Trials::find(const Call& call, Moment moment) {
   Class& found = classes_[key];
   if (moment == Moment::in_order && !std::exchange(found.ordered, true)) {
     if (const std::uint32_t calls = calls_by_host(call, key); calls != 0) {
-      found.unplanned = std::make_unique<TrialClass>(Trial(calls));
+      found.unplanned = std::make_unique<TrialClass>(TrialClass{Trial(calls), {}});
       found.waits = true;
     }
   }
