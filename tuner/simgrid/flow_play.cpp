@@ -79,13 +79,13 @@ FlowPlay* current_play = nullptr;  // SimGrid's callbacks stay for ever
 
 class FlowPlay {
  public:
-  FlowPlay(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules)
-      : job_(job), loopback_(loopback_of(job.hosts.front())) {
+  FlowPlay(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules, GlobalCrossings& crossings)
+      : job_(job), loopback_(loopback_of(job.hosts.front())), crossings_(crossings) {
     ranks_.reserve(schedules.size());
     for (const plan::BoundSchedule& schedule : schedules) ranks_.push_back({.progress = ScheduleProgress(schedule)});
   }
 
-  Result<double> play(double silence_s) {
+  Result<Played> play(double silence_s) {
     const double begin = sg::s4u::Engine::get_clock();
     at(begin, [this] {
       for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
@@ -99,7 +99,7 @@ class FlowPlay {
       if (Status status = rank.progress.outcome(); !status.ok()) return status;
       end = std::max(end, rank.idle_at);
     }
-    return end - begin;
+    return Played{end - begin, global_bytes_};
   }
 
   // SimGrid is in the middle of its update: what follows from it has to wait for the end of that.
@@ -206,6 +206,7 @@ class FlowPlay {
         go_on(key.to);
       });
     }
+    global_bytes_ += static_cast<double>(carried) * crossings_.between(from, to);
     NetworkFlow flow = begin_flow(from, to, carried);
     const FlowId id = flow.id;
     flying_.emplace(id, Flight{std::move(flow), key});
@@ -238,6 +239,8 @@ class FlowPlay {
 
   const FlowJob& job_;
   const Loopback loopback_;
+  GlobalCrossings& crossings_;
+  double global_bytes_ = 0;
   std::vector<FlowRank> ranks_;
   std::unordered_map<MessageKey, Message, MessageHash> messages_;
   std::unordered_map<FlowId, Flight> flying_;
@@ -254,11 +257,12 @@ void listen() {
 
 }  // namespace
 
-Result<double> play_flows(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules, double silence_s) {
+Result<Played> play_flows(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules,
+                          GlobalCrossings& crossings, double silence_s) {
   listen();
-  FlowPlay play(job, schedules);
+  FlowPlay play(job, schedules, crossings);
   current_play = &play;
-  Result<double> found = play.play(silence_s);
+  Result<Played> found = play.play(silence_s);
   current_play = nullptr;
   return found;
 }

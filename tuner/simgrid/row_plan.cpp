@@ -1,6 +1,8 @@
 #include "tuner/simgrid/row_plan.h"
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,21 +23,12 @@ Hierarchy hierarchy_of(const SimulatedShape& shape) {
   return Hierarchy::from_locations(locations);
 }
 
-SharedPlan plan_for(const Call& call, const System& system) {
+namespace {
+
+SharedPlan named_plan(std::string_view text, const Call& call, const System& system) {
   SharedPlan found;
-  PlannerOptions options;
-  options.host_when_faster = false;
-  options.warns = false;
-  options.machine = system.machine;
-  options.routes = system.routes;
-  Planner planner(system.hierarchy, 0, options);
-  const Choice choice = planner.choose(call);
-  if (choice.plan == nullptr) {
-    found.problem = choice.reason;
-    return found;
-  }
   const CandidateContext context{.hierarchy = system.hierarchy, .machine = system.machine};
-  Result<Candidate> candidate = named_candidate(choice.plan->name, call, context);
+  Result<Candidate> candidate = named_candidate(text, call, context);
   if (!candidate.ok()) {
     found.problem = candidate.status().message();
     return found;
@@ -50,6 +43,55 @@ SharedPlan plan_for(const Call& call, const System& system) {
     found.of_all = std::move(*all);
   }
   found.candidate = std::move(*candidate);
+  return found;
+}
+
+std::string_view trees_of(Collective collective) {
+  switch (collective) {
+    case Collective::bcast:
+      return "BC.1(binomial)";
+    case Collective::reduce:
+      return "RD.1(binomial)";
+    case Collective::allreduce:
+      return "RD.1(binomial) BC.1(binomial)";
+    case Collective::allgather:
+      return "GA.1(binomial) BC.1(binomial)";
+    case Collective::reduce_scatter_block:
+      return "RD.1(binomial) SC.1(binomial)";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+SharedPlan plan_for(const Call& call, const System& system) {
+  PlannerOptions options;
+  options.host_when_faster = false;
+  options.warns = false;
+  options.machine = system.machine;
+  options.routes = system.routes;
+  Planner planner(system.hierarchy, 0, options);
+  const Choice choice = planner.choose(call);
+  if (choice.plan == nullptr) {
+    SharedPlan found;
+    found.problem = choice.reason;
+    return found;
+  }
+  return named_plan(choice.plan->name, call, system);
+}
+
+System flat_system(int ranks, const Machine& machine) {
+  Hierarchy hierarchy = Hierarchy::uniform_of(std::array{ranks});
+  Routes routes = usual_routes(hierarchy);
+  return {std::move(hierarchy), machine, std::move(routes)};
+}
+
+SharedPlan binomial_trees(const Call& call, const System& flat) {
+  const std::string_view trees = trees_of(call.collective);
+  if (!trees.empty()) return named_plan(trees, call, flat);
+  SharedPlan found;
+  found.problem = "no trees of it";
   return found;
 }
 

@@ -5,8 +5,8 @@
 //   simulated_job --collectives allreduce,bcast --sizes 8,1048576 --ranks-per-node 16 [--nodes-per-switch 16]
 //                 --machine FILE [--only host|plait] [--topology fat-tree --nodes 4096] [--flow-hosts FILE]
 //
-// With --flow-hosts one rank plays the schedules of all (flow_play.h), Plait's alone: 65,536 actors would need as many
-// stacks and some 100 us a message.
+// With --flow-hosts one rank plays the schedules of all (flow_play.h), Plait's and binomial trees': 65,536 actors would
+// need as many stacks and some 100 us a message.
 //
 // Bytes are: of the vector (bcast, reduce, allreduce), of all ranks' together (allgather, reduce_scatter_block), of one
 // pair's message (alltoall). All ranks are actors of one process; they share what rank 0 has planned.
@@ -214,25 +214,50 @@ void charge_messages(const Machine& machine) {
     smpi_register_op_cost_callback(operation, cost);
 }
 
-// The other ranks' schedules are made here too, one after another.
-nlohmann::json measure_flows(const Row& row, const System& system, const GlobalLinks& links, const FlowJob& job) {
+// What a schedule's messages are made of: what it does with its memory is left out, most of it at 65,536 ranks.
+BoundSchedule messages_of(BoundSchedule schedule) {
+  schedule.spans = {};
+  schedule.grids = {};
+  return schedule;
+}
+
+struct FlowSystems {
+  const System& system;
+  const System& flat;  // of the same ranks, without levels
+};
+
+// All ranks' schedules are made here, one after another.
+Result<Played> play_plan(const SharedPlan& shared, const Call& call, const System& system, const FlowJob& job,
+                         GlobalCrossings& crossings) {
   constexpr double silence_s = 20;
-  const SharedPlan shared = plan_for(row.call, system);
-  if (!shared.candidate) return {{"problem", shared.problem}};
-  nlohmann::json line = {{"plan", shared.candidate->name}};
+  if (!shared.candidate) return Status(Code::unsupported, shared.problem);
   std::vector<BoundSchedule> schedules;
   for (int rank = 0; rank < static_cast<int>(job.hosts.size()); ++rank) {
-    const Result<OwnPlan> plan = own_plan(shared, row.call, system, rank);
-    if (!plan.ok()) return {{"problem", plan.status().message()}};
-    schedules.push_back(bind(plan->schedule, plan->semantics, rank, dense_placement(row.call)));
+    const Result<OwnPlan> plan = own_plan(shared, call, system, rank);
+    if (!plan.ok()) return plan.status();
+    schedules.push_back(messages_of(bind(plan->schedule, plan->semantics, rank, dense_placement(call))));
   }
-  const double before = links.bytes();
-  const Result<double> seconds = play_flows(job, schedules, silence_s);
-  line["global_bytes"] = links.bytes() - before;
-  if (seconds.ok())
-    line["plait"] = *seconds;
-  else
-    line["problem"] = seconds.status().message();
+  return play_flows(job, schedules, crossings, silence_s);
+}
+
+nlohmann::json measure_flows(const Row& row, const FlowSystems& systems, const FlowJob& job,
+                             GlobalCrossings& crossings) {
+  nlohmann::json line;
+  const SharedPlan shared = plan_for(row.call, systems.system);
+  if (shared.candidate) line["plan"] = shared.candidate->name;
+  const Result<Played> plait = play_plan(shared, row.call, systems.system, job, crossings);
+  if (plait.ok()) {
+    line["plait"] = plait->seconds;
+    line["global_bytes"] = plait->global_bytes;
+  } else {
+    line["problem"] = plait.status().message();
+  }
+  const Result<Played> trees =
+      play_plan(binomial_trees(row.call, systems.flat), row.call, systems.flat, job, crossings);
+  if (trees.ok()) {
+    line["host"] = trees->seconds;
+    line["host_global_bytes"] = trees->global_bytes;
+  }
   return line;
 }
 
@@ -274,7 +299,9 @@ int run(const Settings& settings, int rank, int ranks) {
   const System& system = share(rank == 0 ? &*own : nullptr);
   const std::optional<Topology> topology = topology_named(settings.topology);
   if (!topology) return fail("--topology " + settings.topology + ": expected flat, fat-tree, dragonfly or torus");
-  const GlobalLinks links = rank == 0 ? GlobalLinks(*topology, settings.nodes) : GlobalLinks();
+  const GlobalLinks links = rank == 0 && !by_flows ? GlobalLinks(*topology, settings.nodes) : GlobalLinks();
+  GlobalCrossings crossings(*topology, settings.nodes);
+  const System flat = by_flows ? flat_system(ranks, *machine) : System();
   for (const std::string& name : split(settings.collectives, ',')) {
     const std::optional<Collective> collective = collective_named(name);
     for (const std::string& size : split(settings.sizes, ',')) {
@@ -282,7 +309,8 @@ int run(const Settings& settings, int rank, int ranks) {
       const std::optional<Row> row = collective && bytes.ok() ? row_of(*collective, *bytes, ranks) : std::nullopt;
       if (!row) return fail("'" + name + "' of '" + size + "' cannot be simulated");
       nlohmann::json line =
-          by_flows ? measure_flows(*row, system, links, *flows) : measure(*row, settings, system, links, rank);
+          by_flows ? measure_flows(*row, {system, flat}, *flows, crossings)
+                   : measure(*row, settings, system, links, rank);
       line["collective"] = name;
       line["bytes"] = *bytes;
       if (rank == 0) {
