@@ -23,7 +23,8 @@ NetworkFlow begin_flow(simgrid::s4u::Host* from, simgrid::s4u::Host* to, std::ui
 // From a timer at the date of its end, before others begin: until then it takes its share of the links. The flow has to
 // stay until SimGrid has looked at what ended, past that date.
 void end_flow(NetworkFlow& flow);
-// Of every flow, and of what is none of these, in the middle of SimGrid's update. For ever: SimGrid forgets no listener.
+// Of every flow, and of what is none of these, in the middle of SimGrid's update. For ever: SimGrid forgets no
+// listener.
 void on_flow_end(std::function<void(FlowId)> told);
 
 }  // namespace plait::tuner

@@ -1,6 +1,5 @@
 #include "tuner/simgrid/row_plan.h"
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -46,23 +45,6 @@ SharedPlan named_plan(std::string_view text, const Call& call, const System& sys
   return found;
 }
 
-std::string_view trees_of(Collective collective) {
-  switch (collective) {
-    case Collective::bcast:
-      return "BC.1(binomial)";
-    case Collective::reduce:
-      return "RD.1(binomial)";
-    case Collective::allreduce:
-      return "RD.1(binomial) BC.1(binomial)";
-    case Collective::allgather:
-      return "GA.1(binomial) BC.1(binomial)";
-    case Collective::reduce_scatter_block:
-      return "RD.1(binomial) SC.1(binomial)";
-    default:
-      return "";
-  }
-}
-
 }  // namespace
 
 SharedPlan plan_for(const Call& call, const System& system) {
@@ -79,20 +61,6 @@ SharedPlan plan_for(const Call& call, const System& system) {
     return found;
   }
   return named_plan(choice.plan->name, call, system);
-}
-
-System flat_system(int ranks, const Machine& machine) {
-  Hierarchy hierarchy = Hierarchy::uniform_of(std::array{ranks});
-  Routes routes = usual_routes(hierarchy);
-  return {std::move(hierarchy), machine, std::move(routes)};
-}
-
-SharedPlan binomial_trees(const Call& call, const System& flat) {
-  const std::string_view trees = trees_of(call.collective);
-  if (!trees.empty()) return named_plan(trees, call, flat);
-  SharedPlan found;
-  found.problem = "no trees of it";
-  return found;
 }
 
 Result<OwnPlan> own_plan(const SharedPlan& shared, const Call& call, const System& system, int rank) {

@@ -33,11 +33,6 @@ struct SharedPlan {
 };
 
 SharedPlan plan_for(const Call& call, const System& system);
-// Binomial trees of all ranks in their order, as the simplest MPI has them, on a hierarchy that knows of no nodes: of an
-// all-to-all there are none.
-System flat_system(int ranks, const Machine& machine);
-SharedPlan binomial_trees(const Call& call, const System& flat);
-
 Result<OwnPlan> own_plan(const SharedPlan& shared, const Call& call, const System& system, int rank);
 
 }  // namespace plait::tuner

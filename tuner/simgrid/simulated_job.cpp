@@ -28,6 +28,7 @@
 
 #include "core/file.h"
 #include "core/units.h"
+#include "tuner/simgrid/binomial_trees.h"
 #include "tuner/simgrid/flow_play.h"
 #include "tuner/simgrid/global_links.h"
 #include "tuner/simgrid/row_plan.h"
@@ -221,40 +222,39 @@ BoundSchedule messages_of(BoundSchedule schedule) {
   return schedule;
 }
 
-struct FlowSystems {
-  const System& system;
-  const System& flat;  // of the same ranks, without levels
-};
-
 // All ranks' schedules are made here, one after another.
-Result<Played> play_plan(const SharedPlan& shared, const Call& call, const System& system, const FlowJob& job,
-                         GlobalCrossings& crossings) {
-  constexpr double silence_s = 20;
-  if (!shared.candidate) return Status(Code::unsupported, shared.problem);
+Result<std::vector<BoundSchedule>> all_schedules(const SharedPlan& shared, const Call& call, const System& system) {
   std::vector<BoundSchedule> schedules;
-  for (int rank = 0; rank < static_cast<int>(job.hosts.size()); ++rank) {
+  for (int rank = 0; rank < system.hierarchy.ranks(); ++rank) {
     const Result<OwnPlan> plan = own_plan(shared, call, system, rank);
     if (!plan.ok()) return plan.status();
     schedules.push_back(messages_of(bind(plan->schedule, plan->semantics, rank, dense_placement(call))));
   }
-  return play_flows(job, schedules, crossings, silence_s);
+  return schedules;
 }
 
-nlohmann::json measure_flows(const Row& row, const FlowSystems& systems, const FlowJob& job,
-                             GlobalCrossings& crossings) {
-  nlohmann::json line;
-  const SharedPlan shared = plan_for(row.call, systems.system);
-  if (shared.candidate) line["plan"] = shared.candidate->name;
-  const Result<Played> plait = play_plan(shared, row.call, systems.system, job, crossings);
-  if (plait.ok()) {
-    line["plait"] = plait->seconds;
-    line["global_bytes"] = plait->global_bytes;
-  } else {
-    line["problem"] = plait.status().message();
-  }
-  const Result<Played> trees =
-      play_plan(binomial_trees(row.call, systems.flat), row.call, systems.flat, job, crossings);
-  if (trees.ok()) {
+std::vector<BoundSchedule> tree_schedules(const Call& call, int ranks) {
+  std::vector<BoundSchedule> schedules;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (auto one = binomial_trees(call.collective, call.count * call.element_bytes, rank, ranks))
+      schedules.push_back(std::move(*one));
+  return schedules;
+}
+
+nlohmann::json measure_flows(const Row& row, const System& system, const FlowJob& job, GlobalCrossings& crossings) {
+  constexpr double silence_s = 20;
+  const SharedPlan shared = plan_for(row.call, system);
+  if (!shared.candidate) return {{"problem", shared.problem}};
+  nlohmann::json line = {{"plan", shared.candidate->name}};
+  auto schedules = all_schedules(shared, row.call, system);
+  if (!schedules.ok()) return {{"problem", schedules.status().message()}};
+  const Result<Played> played = play_flows(job, *schedules, crossings, silence_s);
+  if (!played.ok()) return {{"problem", played.status().message()}};
+  line["plait"] = played->seconds;
+  line["global_bytes"] = played->global_bytes;
+  *schedules = tree_schedules(row.call, system.hierarchy.ranks());
+  if (schedules->empty()) return line;
+  if (const Result<Played> trees = play_flows(job, *schedules, crossings, silence_s); trees.ok()) {
     line["host"] = trees->seconds;
     line["host_global_bytes"] = trees->global_bytes;
   }
@@ -301,7 +301,6 @@ int run(const Settings& settings, int rank, int ranks) {
   if (!topology) return fail("--topology " + settings.topology + ": expected flat, fat-tree, dragonfly or torus");
   const GlobalLinks links = rank == 0 && !by_flows ? GlobalLinks(*topology, settings.nodes) : GlobalLinks();
   GlobalCrossings crossings(*topology, settings.nodes);
-  const System flat = by_flows ? flat_system(ranks, *machine) : System();
   for (const std::string& name : split(settings.collectives, ',')) {
     const std::optional<Collective> collective = collective_named(name);
     for (const std::string& size : split(settings.sizes, ',')) {
@@ -309,8 +308,7 @@ int run(const Settings& settings, int rank, int ranks) {
       const std::optional<Row> row = collective && bytes.ok() ? row_of(*collective, *bytes, ranks) : std::nullopt;
       if (!row) return fail("'" + name + "' of '" + size + "' cannot be simulated");
       nlohmann::json line =
-          by_flows ? measure_flows(*row, {system, flat}, *flows, crossings)
-                   : measure(*row, settings, system, links, rank);
+          by_flows ? measure_flows(*row, system, *flows, crossings) : measure(*row, settings, system, links, rank);
       line["collective"] = name;
       line["bytes"] = *bytes;
       if (rank == 0) {
