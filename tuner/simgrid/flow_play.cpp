@@ -16,8 +16,8 @@ namespace {
 
 namespace sg = simgrid;
 
-// SMPI's envelope, and its smpi/send-is-detached-thresh and smpi/async-small-thresh as the command sets them.
-constexpr std::uint64_t envelope_bytes = 16, eager_below_bytes = 65536;
+// SMPI's envelope.
+constexpr std::uint64_t envelope_bytes = 16;
 
 template <class Event>
 void at(double date, Event event) {
@@ -29,7 +29,7 @@ struct Message {
   bool sent = false, awaited = false, arrived = false;
   std::uint64_t bytes = 0;
   Work of_sender, of_receiver;
-  bool eager() const { return bytes < eager_below_bytes; }
+  bool eager() const { return bytes < long_bytes; }
 };
 struct MessageKey {
   int from = 0, to = 0, tag = 0;
