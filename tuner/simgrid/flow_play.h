@@ -14,7 +14,8 @@ namespace plait::tuner {
 
 struct FlowJob {
   std::vector<simgrid::s4u::Host*> hosts;  // by rank
-  double near_s = 0, far_s = 0;            // of a message on a processor: within a node, between nodes
+  int ranks_per_node = 1;
+  double near_s = 0, far_s = 0;  // of a message on a processor: within a node, between nodes
 };
 
 struct Played {

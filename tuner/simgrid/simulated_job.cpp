@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <fstream>
 #include <optional>
+#include <simgrid/s4u/Actor.hpp>
 #include <simgrid/s4u/Host.hpp>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@
 
 #include "core/file.h"
 #include "core/units.h"
+#include "tuner/simgrid/all_schedules.h"
 #include "tuner/simgrid/binomial_trees.h"
 #include "tuner/simgrid/flow_play.h"
 #include "tuner/simgrid/global_links.h"
@@ -121,10 +123,8 @@ struct Timed {
   double seconds = 0, global_bytes = 0;  // of the slowest rank; over the links of rank 0's `links`
 };
 
-// Sleeps in simulated time.
-void sleep_until(double end_s) {
-  if (const double left_s = end_s - MPI_Wtime(); left_s > 0) smpi_usleep(static_cast<useconds_t>(left_s * 1e6));
-}
+// Sleeps in simulated time (smpi_usleep takes whole microseconds, so that ranks would begin up to one apart).
+void sleep_until(double end_s) { simgrid::s4u::this_actor::sleep_until(end_s); }
 
 // All having begun at one time; the second of two runs. What goes over the links is counted before anybody speaks of
 // the run's end.
@@ -215,24 +215,6 @@ void charge_messages(const Machine& machine) {
     smpi_register_op_cost_callback(operation, cost);
 }
 
-// What a schedule's messages are made of: what it does with its memory is left out, most of it at 65,536 ranks.
-BoundSchedule messages_of(BoundSchedule schedule) {
-  schedule.spans = {};
-  schedule.grids = {};
-  return schedule;
-}
-
-// All ranks' schedules are made here, one after another.
-Result<std::vector<BoundSchedule>> all_schedules(const SharedPlan& shared, const Call& call, const System& system) {
-  std::vector<BoundSchedule> schedules;
-  for (int rank = 0; rank < system.hierarchy.ranks(); ++rank) {
-    const Result<OwnPlan> plan = own_plan(shared, call, system, rank);
-    if (!plan.ok()) return plan.status();
-    schedules.push_back(messages_of(bind(plan->schedule, plan->semantics, rank, dense_placement(call))));
-  }
-  return schedules;
-}
-
 std::vector<BoundSchedule> tree_schedules(const Call& call, int ranks) {
   std::vector<BoundSchedule> schedules;
   for (int rank = 0; rank < ranks; ++rank)
@@ -246,7 +228,7 @@ nlohmann::json measure_flows(const Row& row, const System& system, const FlowJob
   const SharedPlan shared = plan_for(row.call, system);
   if (!shared.candidate) return {{"problem", shared.problem}};
   nlohmann::json line = {{"plan", shared.candidate->name}};
-  auto schedules = all_schedules(shared, row.call, system);
+  auto schedules = all_schedules(shared, row.call, system, job.ranks_per_node);
   if (!schedules.ok()) return {{"problem", schedules.status().message()}};
   const Result<Played> played = play_flows(job, *schedules, crossings, silence_s);
   if (!played.ok()) return {{"problem", played.status().message()}};
@@ -262,7 +244,7 @@ nlohmann::json measure_flows(const Row& row, const System& system, const FlowJob
 }
 
 Result<FlowJob> flow_job(const Settings& settings, const Machine& machine) {
-  FlowJob job;
+  FlowJob job{.hosts = {}, .ranks_per_node = settings.ranks_per_node};
   std::ifstream file(settings.flow_hosts);
   simgrid::s4u::Host* host = nullptr;
   for (std::string line; std::getline(file, line); job.hosts.push_back(host)) {
