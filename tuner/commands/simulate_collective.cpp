@@ -1,5 +1,6 @@
 #include "tuner/commands/simulate_collective.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 
 #include "core/file.h"
 #include "core/units.h"
+#include "tuner/commands/child_output.h"
 #include "tuner/picture/scale_picture.h"
 #include "tuner/text/platform.h"
 #include "tuner/text/words.h"
@@ -170,8 +172,9 @@ std::string quoted(const std::string& word) {
 
 // The lines that the job's rank 0 prints; what else it says goes to stderr, and is told where the job fails.
 Result<std::vector<Json>> run_job(const std::string& command, const std::string& who) {
-  std::FILE* output = popen((command + " 2>&1").c_str(), "r");
-  if (output == nullptr) return Status(Code::unavailable, std::string("smpirun: ") + std::strerror(errno));
+  Result<ChildOutput> job = ChildOutput::of(command);
+  if (!job.ok()) return Status(Code::unavailable, "smpirun: " + job.status().message());
+  std::FILE* output = job->text();
   std::vector<Json> lines;
   std::string line, said;
   for (int character = std::fgetc(output); character != EOF; character = std::fgetc(output)) {
@@ -188,7 +191,7 @@ Result<std::vector<Json>> run_job(const std::string& command, const std::string&
     }
     line.clear();
   }
-  const int status = pclose(output);
+  const int status = job->wait();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return lines;
   return Status(Code::unavailable, "smpirun fails: " + (said.empty() ? std::string("it says nothing") : said));
 }
@@ -381,7 +384,8 @@ void add_collective_simulation(CommandLine line, CollectiveSimulationOptions& op
   line.option("--selectors", options.selectors,
               "whose algorithms to simulate beside Plait's plans: also binomial, trees")
       .shows_default();
-  line.flag("--alone", options.alone, "Plait's plans beside binomial trees only: for machines on which the others take too long");
+  line.flag("--alone", options.alone,
+            "Plait's plans beside binomial trees only: for machines on which the others take too long");
   line.option("--svg", options.svg, "draw the others' times over Plait's into this file");
   line.flag("--json", options.json, "print JSON");
 }
