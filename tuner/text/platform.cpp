@@ -75,7 +75,7 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
   const auto shaped = [&](std::initializer_list<std::size_t> sizes) {
     return std::ranges::equal(parts, sizes, {}, [](const auto& part) { return part.size(); });
   };
-  platform.far_latency_s = 2 * platform.link_latency_s;
+  platform.far_latency_s = platform.group_latency_s = 2 * platform.link_latency_s;
   if (topology == "FAT_TREE") {
     platform.topology = Topology::fat_tree;
     if (!shaped({1, 2, 2, 2}) || parts[0][0] != 2)
@@ -88,10 +88,17 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
     platform.topology = Topology::dragonfly;
     if (!shaped({2, 2, 2, 1}))
       return refused("topo_parameters: \"" + parameters +
-                     "\": expected groups, chassis, routers and nodes, such as 65,1;4,1;16,1;1");
+                     "\": expected groups, chassis, routers and nodes, such as 32,4;1,1;32,1;4");
+    // A group's way to group g leaves by its first chassis' router g, which SimGrid 3.32 takes to be there.
+    if (parts[0][0] > parts[2][0])
+      return refused("topo_parameters: \"" + parameters +
+                     "\": SimGrid takes no more groups than a chassis has routers");
     platform.group = parts[1][0] * parts[2][0] * parts[3][0];
     platform.group_rate = platform.link_rate * parts[0][1] * std::max(parts[0][0] - 1, 1);
-    platform.far_latency_s = 7 * platform.link_latency_s;  // to the node's router and from it, two within each group
+    // To the node's router and from it; within each group to a router of its chassis, and to another chassis.
+    const int within = parts[1][0] > 1 ? 2 : 1;
+    platform.far_latency_s = (3 + 2 * within) * platform.link_latency_s;
+    platform.group_latency_s = (2 + within) * platform.link_latency_s;
   } else if (topology == "TORUS") {
     platform.topology = Topology::torus;
     if (parts.size() != 1)
@@ -185,8 +192,7 @@ Machine machine_of(const Platform& platform) {
     far.port_seconds_per_byte = 1 / platform.group_rate;
     machine.levels.push_back(far);
   }
-  LinkLevel node{
-      .name = "node", .latency = 2 * platform.link_latency_s, .overhead = message_overhead_s, .network = true};
+  LinkLevel node{.name = "node", .latency = platform.group_latency_s, .overhead = message_overhead_s, .network = true};
   node.port_seconds_per_byte = 1 / platform.link_rate;
   machine.levels.push_back(node);
   LinkLevel near{.name = "rank", .latency = platform.near_latency_s, .overhead = near_overhead_s};
