@@ -107,10 +107,9 @@ System system_of(const SimulatedShape& shape) {
 }
 
 // Whether few are lowered or all: the same messages.
-TEST(SimulatedSchedules, AllAreWhatEachHasAlone) {
-  const SimulatedShape shape{.ranks = 32, .ranks_per_node = 4, .nodes_per_switch = 4};
+void expect_as_alone(const SimulatedShape& shape, int& along, int& mirror) {
   const System system = system_of(shape);
-  int along = 0;
+  const int last = shape.ranks - shape.ranks_per_node;
   for (const Collective collective : with_trees)
     for (const std::size_t count : {std::size_t{2}, std::size_t{40000}}) {
       const Call call{.collective = collective, .count = count, .element_bytes = 4};
@@ -127,8 +126,57 @@ TEST(SimulatedSchedules, AllAreWhatEachHasAlone) {
       }
       expect_to_end(*schedules, shared.candidate->name);
       if (moves_along((*schedules)[0], (*schedules)[1], 1)) ++along;
+      if (mirrors((*schedules)[1], (*schedules)[static_cast<std::size_t>(last + 1)], last)) ++mirror;
     }
+}
+
+TEST(SimulatedSchedules, AllAreWhatEachHasAlone) {
+  int along = 0, mirror = 0;
+  expect_as_alone({.ranks = 32, .ranks_per_node = 4, .nodes_per_switch = 4}, along, mirror);
   EXPECT_GT(along, 0);
+  EXPECT_GT(mirror, 0);
+  EXPECT_LT(mirror, 10);  // not where there is a root
+  // Nodes that are no power of two, and switches of different numbers of them.
+  expect_as_alone({.ranks = 36, .ranks_per_node = 3, .nodes_per_switch = 4}, along, mirror);
+  expect_as_alone({.ranks = 32, .ranks_per_node = 2, .nodes_per_switch = 6}, along, mirror);
+}
+
+// Of an exchange with a peer the send comes first, unless it waits for what is received.
+TEST(SimulatedSchedules, SendsComeFirst) {
+  const auto exchange = [](bool sends_first, bool waits) {
+    BoundSchedule schedule;
+    BoundStep send = long_send(1, 8), recv = send;
+    recv.kind = StepKind::recv;
+    send.lane = sends_first ? 0 : 1;
+    recv.lane = sends_first ? 1 : 0;
+    if (waits) {
+      recv.successors = {0, 1};
+      schedule.successors = {1};
+      send.predecessors = 1;
+    }
+    if (sends_first)
+      schedule.steps = {send, recv};
+    else
+      schedule.steps = {recv, send};
+    schedule.lanes = {{{0, 1}}, {{1, 1}}};
+    schedule.lane_steps = {0, 1};
+    return schedule;
+  };
+  EXPECT_TRUE(moves_along(messages_of(exchange(true, false)), messages_of(exchange(false, false)), 0));
+  EXPECT_TRUE(moves_along(messages_of(exchange(true, false)), exchange(true, false), 0));
+  EXPECT_EQ(messages_of(exchange(false, true)).steps[0].kind, StepKind::recv);
+}
+
+// What a rank's peers are shows whether it mirrors node 0's.
+TEST(SimulatedSchedules, MirrorsByItsBits) {
+  BoundSchedule first;
+  first.steps = {long_send(4, 8), long_send(8, 8)};
+  EXPECT_EQ(mirrored(first, 12).steps[0].peer, 8);
+  EXPECT_TRUE(mirrors(first, mirrored(first, 12), 12));
+  EXPECT_FALSE(mirrors(first, mirrored(first, 8), 12));
+  BoundSchedule longer = mirrored(first, 12);
+  longer.steps[1].bytes = 16;
+  EXPECT_FALSE(mirrors(first, longer, 12));
 }
 
 TEST(SimulatedSchedules, WithoutItsMemoryNothingIsKept) {
