@@ -39,7 +39,7 @@ prints '| collective | size | binomial | Plait |' "$plait" simulate collective -
 prints 'BC.1(' timeout 60 "$plait" simulate collective --alone --platform torus --nodes 4096 --ppn 16 --collectives bcast,reduce --sizes 8
 
 # An ended command leaves nothing behind that works on.
-rank="$(dirname "$plait")/plait-simgrid"
+rank="$(realpath "$(dirname "$plait")")/plait-simgrid"
 "$plait" simulate collective --alone --platform torus --nodes 4096 --ppn 16 --collectives allreduce --sizes 64K >"$folder/killed" 2>&1 &
 command=$!
 tries=0
