@@ -89,6 +89,43 @@ TEST(Platform, ItsMachineHasALevelForGroups) {
   EXPECT_FALSE(machine.levels[2].network);
 }
 
+// Of a torus' row of 16 the messages to the eighth node share each link with seven others, and of those between rows
+// each goes one of four ways; a switch of a dragonfly has four nodes and a link to each other one.
+TEST(Platform, KnowsWhatMeetsOnTheWay) {
+  const Machine torus = machine_of(shipped("torus")), dragonfly = machine_of(shipped("dragonfly"));
+  const Machine tree = machine_of(shipped("fat-tree"));
+  const auto met = [](const Machine& machine, std::size_t level, int distance, int children) {
+    return machine.levels[level].meeting.at(distance, children);
+  };
+  EXPECT_DOUBLE_EQ(met(torus, 1, 1, 16), 1);
+  EXPECT_DOUBLE_EQ(met(torus, 1, 8, 16), 8);
+  EXPECT_DOUBLE_EQ(met(torus, 1, 15, 16), 1);
+  EXPECT_DOUBLE_EQ(met(torus, 0, 8, 256), 4 * 8);
+  EXPECT_DOUBLE_EQ(met(torus, 0, 64, 256), 4 * 4);  // in the third dimension
+  EXPECT_DOUBLE_EQ(met(dragonfly, 1, 2, 128), 1);
+  EXPECT_DOUBLE_EQ(met(dragonfly, 1, 4, 128), 4);
+  EXPECT_DOUBLE_EQ(met(dragonfly, 0, 1, 32), 31);
+  for (const std::size_t level : {0, 1, 2}) EXPECT_EQ(tree.levels[level].meeting, plan::Meeting());
+  EXPECT_DOUBLE_EQ(torus.levels[1].meeting.of_all(16), 16.0 * 16 / (8 * 15));
+  EXPECT_DOUBLE_EQ(torus.levels[1].meeting.of_all(4), 4.0 * 4 / (4 * 3));  // no way round
+  EXPECT_DOUBLE_EQ(torus.levels[1].meeting.of_all(1), 1);
+  EXPECT_DOUBLE_EQ(dragonfly.levels[1].meeting.of_all(128), 1);
+}
+
+TEST(Platform, ItsMachineIsAFile) {
+  for (const char* name : {"fat-tree", "dragonfly", "torus"}) {
+    const Machine machine = machine_of(shipped(name));
+    const Result<Machine> read = plan::parse_machine(plan::machine_json(machine));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    for (std::size_t level = 0; level < machine.levels.size(); ++level)
+      EXPECT_EQ(read->levels[level].meeting, machine.levels[level].meeting) << name;
+  }
+  std::string text = plan::machine_json(machine_of(shipped("dragonfly")));
+  text.replace(text.find("\"near\""), 6, "\"nigh\"");
+  EXPECT_NE(plan::parse_machine(text).status().message().find("levels[1].meeting.\"nigh\""), std::string::npos)
+      << plan::parse_machine(text).status().message();
+}
+
 // Names as SimGrid 3.32 gives them.
 TEST(Platform, KnowsTheLinksThatNodesShare) {
   using enum Topology;

@@ -11,6 +11,7 @@
 #include "tuner/simgrid/binomial_trees.h"
 #include "tuner/simgrid/row_plan.h"
 #include "tuner/simgrid/schedule_progress.h"
+#include "tuner/text/platform.h"
 
 namespace plait::tuner {
 namespace {
@@ -139,6 +140,31 @@ TEST(SimulatedSchedules, AllAreWhatEachHasAlone) {
   // Nodes that are no power of two, and switches of different numbers of them.
   expect_as_alone({.ranks = 36, .ranks_per_node = 3, .nodes_per_switch = 4}, along, mirror);
   expect_as_alone({.ranks = 32, .ranks_per_node = 2, .nodes_per_switch = 6}, along, mirror);
+}
+
+// Doubling distances meet on a torus' links: long data goes round its rows, where it doubles in a full network.
+TEST(SimulatedSchedules, PlansKnowWhatMeets) {
+  Platform platform;
+  platform.topology = Topology::torus;
+  platform.nodes = 4096;
+  platform.link_rate = 6.8e9;
+  platform.near_rate = 20e9;
+  platform.link_latency_s = 1e-7;
+  platform.near_latency_s = 2e-7;
+  platform.group = 16;
+  platform.group_rate = 64 * platform.link_rate;
+  platform.group_latency_s = 2e-7;
+  platform.far_latency_s = 1.2e-6;
+  const auto gather_of = [&] {
+    const Call call{.collective = Collective::allgather, .count = 65536, .element_bytes = 1};
+    System system = system_of({.ranks = 256, .ranks_per_node = 4, .nodes_per_switch = 16});
+    system.machine = machine_of(platform);
+    return plan_for(call, system).candidate->name;
+  };
+  EXPECT_EQ(gather_of().find("ring"), std::string::npos) << gather_of();
+  platform.node_meeting = {.ring = 16};
+  platform.group_meeting = {.messages = 4, .ring = 16};
+  EXPECT_NE(gather_of().find("AG.2(ring)"), std::string::npos) << gather_of();
 }
 
 // Of an exchange with a peer the send comes first, unless it waits for what is received.

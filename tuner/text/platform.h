@@ -34,6 +34,7 @@ struct Platform {
   double group_latency_s = 0;  // between nodes of a group
   double group_rate = 0;       // bytes a second that all nodes of a group together send to others
   double far_latency_s = 0;    // between nodes of different groups
+  plan::Meeting node_meeting = {}, group_meeting = {};
 
   std::string node_name(int node) const { return prefix + std::to_string(first + node) + suffix; }
 };
