@@ -40,7 +40,7 @@ void charge_direct(AlgorithmCost& cost) {
   cost.mix_levels();
   cost.charge([&](const Port& port, bool) {
     const double pairs = port.below * (g - port.below);
-    return Traffic{passes * pairs / g, passes * pairs};
+    return Traffic{passes * pairs / g * port.all_meet, passes * pairs};
   });
   cost.wait(passes, cost.outermost());
   const double near = cost.outermost().below - 1, far = g - cost.outermost().below;

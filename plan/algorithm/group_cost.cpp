@@ -29,6 +29,28 @@ int AlgorithmCost::rounds(double members, int radix) {
   return result;
 }
 
+namespace {
+
+void meet(const Meeting& meeting, int children, Port& port) {
+  if (meeting == Meeting()) return;
+  double halves = 0, wholes = 0, part = 1, sum = 0;
+  int stages = 0;
+  for (int distance = 1; distance < children; distance *= 2, ++stages) {
+    const double met = meeting.at(distance, children);
+    part /= 2;
+    halves += met * part;
+    sum += part;
+    wholes += met;
+  }
+  if (stages == 0) return;
+  port.halves_meet = halves / sum;
+  port.wholes_meet = wholes / stages;
+  port.neighbours_meet = meeting.at(1, children);
+  port.all_meet = meeting.of_all(children);
+}
+
+}  // namespace
+
 void AlgorithmCost::look() {
   double below = 1;
   for (int l = levels_ - 1; l >= first(); --l) {
@@ -48,6 +70,7 @@ void AlgorithmCost::look() {
     port.cpu = level.link.cpu_seconds_per_byte;
     if (!in_range) continue;
     port.rounds = rounds(level.cardinality, 2);
+    meet(level.link.meeting, level.cardinality, port);
     below *= level.cardinality;
   }
   members_ = below;

@@ -48,11 +48,12 @@ struct InstructionShape {
     double at(double active) const { return own + shared * active; }
   };
   Instruction instruction;
-  double wait = 0;           // seconds of latency and overhead on the way of a chunk
-  Work queueing;             // seconds a chunk, in the fill
-  Work fill_bytes;           // seconds a byte, in the fill
-  Work busy, busy_bytes;     // of the busiest processor: seconds a chunk, seconds a byte
-  bool widest_port = false;  // the fill is the longest of the ports' times, not the sum of the levels' own ones
+  double wait = 0;        // seconds of latency and overhead on the way of a chunk
+  Work queueing;          // seconds a chunk, in the fill
+  Work fill_bytes;        // seconds a byte, in the fill
+  Work busy, busy_bytes;  // of the busiest processor: seconds a chunk, seconds a byte
+  // The fill is the longest of the ports' times, not the sum of the levels' own ones where that is longer.
+  bool widest_port = false;
   std::array<PortUse, most_levels> ports{};
 };
 // The instruction's groups as seen from one level's port, when every rank holds something.
@@ -66,6 +67,9 @@ struct Port {
   double cardinality = 1;
   double latency = 0, overhead = 0, cpu = 0;
   bool half_duplex = false;
+  // By what messages that meet make its bytes longer (Meeting): of pieces that halve while the distance doubles, of
+  // whole vectors to twice the distance each time, between neighbours, and of an exchange between all.
+  double halves_meet = 1, wholes_meet = 1, neighbours_meet = 1, all_meet = 1;
 };
 
 // What one group sends through a port: bytes in multiples of its data, and messages.

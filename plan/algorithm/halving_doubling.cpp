@@ -115,13 +115,13 @@ void charge_whole_vectors(AlgorithmCost& cost) {
   cost.combine_all();
   cost.charge([&](const Port& port, bool) {
     const double crossing = port.below * AlgorithmCost::rounds(std::ceil(g / port.below), 2) + (folds ? 1 : 0);
-    return Traffic{crossing, crossing};
+    return Traffic{crossing + port.below * port.rounds * (port.wholes_meet - 1), crossing};
   });
   for (int l = cost.first(); l <= cost.last(); ++l) {
     const Port& port = cost.port(l);
     const double stages = port.rounds + (folds && l == cost.first() ? 1 : 0);
     cost.wait(stages, port);
-    cost.hold_up(l, port.below * stages, true);
+    cost.hold_up(l, port.below * (stages + port.rounds * (port.wholes_meet - 1)), true);
     cost.compute(stages, stages, port, port);
   }
 }
@@ -130,13 +130,15 @@ void charge_whole_vectors(AlgorithmCost& cost) {
 void charge_halves(AlgorithmCost& cost) {
   const double g = cost.members(), passes = cost.passes();
   cost.charge([&](const Port& port, bool) {
-    return Traffic{passes * (1 - port.below / g), passes * port.below * AlgorithmCost::rounds(g / port.below, 2)};
+    const double here = port.rounds > 0 ? 1 - 1 / port.cardinality : 0;
+    return Traffic{passes * (1 - port.below / g + here * (port.halves_meet - 1)),
+                   passes * port.below * AlgorithmCost::rounds(g / port.below, 2)};
   });
   for (int l = cost.first(); l <= cost.last(); ++l) {
     const Port& port = cost.port(l);
     const double share = passes * (1 - 1 / port.cardinality);
     cost.wait(passes * port.rounds, port);
-    cost.hold_up(l, share, true);
+    cost.hold_up(l, share * port.halves_meet, true);
     cost.compute(passes * port.rounds, share / port.below, port, port);
   }
 }

@@ -38,7 +38,7 @@ void emit_ring(Moves& moves, const GroupWork& work) {
 void charge_ring(AlgorithmCost& cost) {
   const double g = cost.members(), stages = cost.passes() * (g - 1);
   cost.mix_levels();
-  cost.charge([&](const Port&, bool) { return Traffic{stages / g, stages}; });
+  cost.charge([&](const Port& port, bool) { return Traffic{stages / g * port.neighbours_meet, stages}; });
   cost.wait(stages, cost.outermost());
   cost.compute(stages, stages / g, cost.outermost(), cost.innermost());
 }

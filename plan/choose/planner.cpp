@@ -128,6 +128,9 @@ void append_level(std::string& key, const LinkLevel& level) {
   append(key, level.network);
   append(key, level.rails);
   for (const double share : level.rail_shares) append(key, share);
+  append(key, level.meeting.near);
+  append(key, level.meeting.messages);
+  append(key, level.meeting.ring);
   append(key, level.channels.size());
   for (const ChannelLink& link : level.channels) {
     append_text(key, link.channel);

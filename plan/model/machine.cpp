@@ -1,5 +1,6 @@
 #include "plan/model/machine.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -57,6 +58,7 @@ Machine machine_of(const GpuSystem& system) {
 constexpr int most_rails = 16;
 
 constexpr std::size_t most_channels = 8;
+constexpr int most_meeting = 1 << 16;
 
 Result<ChannelLink> parse_channel(const Json& json, const std::string& where) {
   ChannelLink link;
@@ -93,6 +95,15 @@ Status parse_rail_shares(const Json& json, const std::string& where, LinkLevel& 
   return {};
 }
 
+Status parse_meeting(const Json& json, const std::string& where, Meeting& meeting) {
+  if (!json.is_object()) return unexpected(where, "an object");
+  JsonMembers members(json, where + ".");
+  members.count("near", meeting.near, most_meeting)
+      .positive("messages", meeting.messages)
+      .count("ring", meeting.ring, most_meeting);
+  return members.finish();
+}
+
 Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
   LinkLevel level;
   const std::string where = "levels[" + std::to_string(index) + "].";
@@ -107,9 +118,12 @@ Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
       .flag("network", level.network)
       .count("rails", level.rails, most_rails);
   const Json *channels = members.any("channels"), *shares = members.any("rail_shares");
+  const Json* meeting = members.any("meeting");
   if (Status status = members.finish(); !status.ok()) return status;
   if (shares != nullptr)
     if (Status status = parse_rail_shares(*shares, where + "rail_shares", level); !status.ok()) return status;
+  if (meeting != nullptr)
+    if (Status status = parse_meeting(*meeting, where + "meeting", level.meeting); !status.ok()) return status;
   if (channels != nullptr)
     if (Status status = parse_channels_of(*channels, where + "channels", level); !status.ok()) return status;
   return level;
@@ -180,6 +194,11 @@ Json level_json(const LinkLevel& level) {
                {"network", level.network},
                {"rails", level.rails}};
   if (!level.rail_shares.empty()) json["rail_shares"] = level.rail_shares;
+  if (const Meeting& meeting = level.meeting; meeting != Meeting()) {
+    json["meeting"]["messages"] = meeting.messages;
+    if (meeting.near > 0) json["meeting"]["near"] = meeting.near;
+    if (meeting.ring > 0) json["meeting"]["ring"] = meeting.ring;
+  }
   for (const ChannelLink& link : level.channels)
     json["channels"].push_back({{"channel", link.channel},
                                 {"latency_seconds", link.latency},
@@ -189,6 +208,21 @@ Json level_json(const LinkLevel& level) {
 }
 
 }  // namespace
+
+double Meeting::at(int distance, int children) const {
+  if (distance < near || children < 2) return 1;
+  if (ring == 0) return messages;
+  const int places = distance % ring == 0 ? distance / ring : distance % ring;
+  return messages * std::max(std::min(places, ring - places), 1);
+}
+
+// A ring's busiest link carries an eighth of the pairs in each direction, that in the middle of a part of one a
+// quarter.
+double Meeting::of_all(int children) const {
+  if (ring == 0 || children < 2) return 1;
+  const double met = std::min(ring, children), across = children < ring ? 4 : 8;
+  return std::max(messages * met * met / (across * (met - 1)), 1.0);
+}
 
 Machine default_machine() {
   Machine machine;

@@ -22,6 +22,20 @@ struct ChannelLink {
   double seconds_per_byte = 0;  // beta
 };
 
+// How many messages meet on a link of the network between a level's children, when each child sends one to the child so
+// many places on. None meet in a full crossbar. In a torus a row's nodes are a ring, on which a message passes all
+// links between; of a dragonfly's group `near` nodes are on one switch, which has one link to each other switch.
+struct Meeting {
+  int near = 0;         // children within which nothing meets
+  double messages = 1;  // beyond
+  int ring = 0;         // of so many children, then rings of those; 0: no ring
+
+  double at(int distance, int children) const;
+  // In the mean of an exchange between all children.
+  double of_all(int children) const;
+  bool operator==(const Meeting&) const = default;
+};
+
 struct LinkLevel {
   std::string name;                      // "node", "rank"
   double latency = 0;                    // alpha: seconds from the start of a send to the arrival of its first byte
@@ -34,6 +48,7 @@ struct LinkLevel {
   bool network = false;                  // messages that cross an outer level pass these ports as well
   int rails = 1;                         // of a child, which share the port's rate
   std::vector<double> rail_shares = {};  // how, by rail: their sum is 1; empty: evenly
+  Meeting meeting = {};
   std::vector<ChannelLink> channels = {};  // as they were measured one by one; no prediction is made from these
 
   // Rails of these shares; one where there are none.

@@ -33,12 +33,23 @@ done
 # Of one sender's messages some are short and some long, which SMPI keeps apart.
 prints "Geometric mean of best / Plait" "$plait" simulate collective --platform fat-tree --nodes 64 --ppn 4 --collectives bcast --sizes 1M --selectors ompi
 prints "Geometric mean of best / Plait" "$plait" simulate collective --platform torus --nodes 4 --collectives bcast --sizes 1K
-# Plait alone: no others' columns, and a time all the same.
-prints '| collective | size | Plait |' "$plait" simulate collective --alone --platform torus --nodes 16 --collectives bcast --sizes 1K
+# Plait alone: beside binomial trees, without the others.
+prints '| collective | size | binomial | Plait |' "$plait" simulate collective --alone --platform torus --nodes 16 --collectives bcast --sizes 1K
 # 65,536 ranks take a second: a rank's lowering must not look at all others, which takes minutes.
 prints 'BC.1(' timeout 60 "$plait" simulate collective --alone --platform torus --nodes 4096 --ppn 16 --collectives bcast,reduce --sizes 8
 
-refused "leaves them out" "$plait" simulate collective --alone --svg "$folder/picture.svg"
+# An ended command leaves nothing behind that works on.
+rank="$(realpath "$(dirname "$plait")")/plait-simgrid"
+"$plait" simulate collective --alone --platform torus --nodes 4096 --ppn 16 --collectives allreduce --sizes 64K >"$folder/killed" 2>&1 &
+command=$!
+tries=0
+until pgrep -f "smpimain $rank" >/dev/null || [ "$tries" -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+[ "$tries" -lt 100 ] || fail "nothing was simulated: $(cat "$folder/killed")"
+kill -KILL "$command"
+tries=0
+while pgrep -f "smpimain $rank" >/dev/null && [ "$tries" -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+[ "$tries" -lt 100 ] || fail "smpirun outlived its command"
+
 refused "expected fat-tree, dragonfly, torus or a file" "$plait" simulate collective --platform "$folder/none.xml"
 refused "has 4096" "$plait" simulate collective --nodes 5000
 refused "2 to 65536 ranks" "$plait" simulate collective --nodes 1 --ppn 1

@@ -29,8 +29,10 @@ TEST(Platform, ReadsWhatPlaitShips) {
   EXPECT_EQ(tree.group, 32);
   EXPECT_DOUBLE_EQ(tree.group_rate, 16 * tree.link_rate);  // half of what its nodes can send
   EXPECT_EQ(dragonfly.topology, Topology::dragonfly);
-  EXPECT_EQ(dragonfly.nodes, 4160);
-  EXPECT_EQ(dragonfly.group, 64);
+  EXPECT_EQ(dragonfly.nodes, 4096);
+  EXPECT_EQ(dragonfly.group, 128);
+  EXPECT_DOUBLE_EQ(dragonfly.group_rate, 31 * 4 * dragonfly.link_rate);
+  EXPECT_DOUBLE_EQ(dragonfly.group_latency_s, 3 * dragonfly.link_latency_s);
   EXPECT_EQ(torus.topology, Topology::torus);
   EXPECT_EQ(torus.nodes, 4096);
   EXPECT_EQ(torus.group, 16);
@@ -57,6 +59,9 @@ TEST(Platform, SaysWhatIsWrong) {
   EXPECT_NE(wrong(cluster("topology=\"HYPERCUBE\"")).find("expected FAT_TREE"), std::string::npos);
   EXPECT_NE(wrong(cluster("topology=\"FAT_TREE\" topo_parameters=\"3;4,4,4;1,4,4;1,1,1\"")).find("two levels"),
             std::string::npos);
+  // SimGrid 3.32 ends in the middle of a route of such a one.
+  EXPECT_NE(wrong(cluster("topology=\"DRAGONFLY\" topo_parameters=\"65,1;4,1;16,1;1\"")).find("no more groups"),
+            std::string::npos);
   EXPECT_NE(wrong(cluster("topology=\"TORUS\" topo_parameters=\"4,-4,4\"")).find("positive"), std::string::npos);
 }
 
@@ -82,6 +87,43 @@ TEST(Platform, ItsMachineHasALevelForGroups) {
   EXPECT_GT(machine.levels[0].latency, machine.levels[1].latency);
   EXPECT_GT(machine.levels.front().overhead, machine.levels.back().overhead);
   EXPECT_FALSE(machine.levels[2].network);
+}
+
+// Of a torus' row of 16 the messages to the eighth node share each link with seven others, and of those between rows
+// each goes one of four ways; a switch of a dragonfly has four nodes and a link to each other one.
+TEST(Platform, KnowsWhatMeetsOnTheWay) {
+  const Machine torus = machine_of(shipped("torus")), dragonfly = machine_of(shipped("dragonfly"));
+  const Machine tree = machine_of(shipped("fat-tree"));
+  const auto met = [](const Machine& machine, std::size_t level, int distance, int children) {
+    return machine.levels[level].meeting.at(distance, children);
+  };
+  EXPECT_DOUBLE_EQ(met(torus, 1, 1, 16), 1);
+  EXPECT_DOUBLE_EQ(met(torus, 1, 8, 16), 8);
+  EXPECT_DOUBLE_EQ(met(torus, 1, 15, 16), 1);
+  EXPECT_DOUBLE_EQ(met(torus, 0, 8, 256), 4 * 8);
+  EXPECT_DOUBLE_EQ(met(torus, 0, 64, 256), 4 * 4);  // in the third dimension
+  EXPECT_DOUBLE_EQ(met(dragonfly, 1, 2, 128), 1);
+  EXPECT_DOUBLE_EQ(met(dragonfly, 1, 4, 128), 4);
+  EXPECT_DOUBLE_EQ(met(dragonfly, 0, 1, 32), 31);
+  for (const std::size_t level : {0, 1, 2}) EXPECT_EQ(tree.levels[level].meeting, plan::Meeting());
+  EXPECT_DOUBLE_EQ(torus.levels[1].meeting.of_all(16), 16.0 * 16 / (8 * 15));
+  EXPECT_DOUBLE_EQ(torus.levels[1].meeting.of_all(4), 4.0 * 4 / (4 * 3));  // no way round
+  EXPECT_DOUBLE_EQ(torus.levels[1].meeting.of_all(1), 1);
+  EXPECT_DOUBLE_EQ(dragonfly.levels[1].meeting.of_all(128), 1);
+}
+
+TEST(Platform, ItsMachineIsAFile) {
+  for (const char* name : {"fat-tree", "dragonfly", "torus"}) {
+    const Machine machine = machine_of(shipped(name));
+    const Result<Machine> read = plan::parse_machine(plan::machine_json(machine));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    for (std::size_t level = 0; level < machine.levels.size(); ++level)
+      EXPECT_EQ(read->levels[level].meeting, machine.levels[level].meeting) << name;
+  }
+  std::string text = plan::machine_json(machine_of(shipped("dragonfly")));
+  text.replace(text.find("\"near\""), 6, "\"nigh\"");
+  EXPECT_NE(plan::parse_machine(text).status().message().find("levels[1].meeting.\"nigh\""), std::string::npos)
+      << plan::parse_machine(text).status().message();
 }
 
 // Names as SimGrid 3.32 gives them.

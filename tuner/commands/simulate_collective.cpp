@@ -1,5 +1,6 @@
 #include "tuner/commands/simulate_collective.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 
 #include "core/file.h"
 #include "core/units.h"
+#include "tuner/commands/child_output.h"
 #include "tuner/picture/scale_picture.h"
 #include "tuner/text/platform.h"
 #include "tuner/text/words.h"
@@ -29,7 +31,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t largest_file = std::size_t{1} << 20;
 constexpr int most_collective_ranks = 65536;
-constexpr std::array known_selectors = {"ompi", "mpich", "mvapich2", "impi", "binomial"};
+constexpr std::string_view trees = "binomial";
+constexpr std::array<std::string_view, 5> known_selectors = {"ompi", "mpich", "mvapich2", "impi", trees};
 // Trees as the simplest MPI has them: what the traffic of others is compared with.
 constexpr std::string_view binomial_trees =
     " --cfg=smpi/bcast:binomial_tree --cfg=smpi/reduce:binomial --cfg=smpi/allreduce:redbcast --cfg=smpi/allgather:GB";
@@ -90,8 +93,6 @@ Result<std::string> platform_file(const std::string& named) {
 }
 
 Result<Asked> read(const CollectiveSimulationOptions& options) {
-  if (options.alone && !options.svg.empty())
-    return Status(Code::invalid, "--svg: it draws others' times over Plait's, and --alone leaves them out");
   Asked asked;
   const Result<std::string> path = platform_file(options.platform);
   if (!path.ok()) return path.status();
@@ -110,7 +111,7 @@ Result<Asked> read(const CollectiveSimulationOptions& options) {
   if (options.ranks_per_node < 1 || asked.job.ranks() < 2 || options.ranks_per_node > most_collective_ranks ||
       asked.job.ranks() > most_collective_ranks)
     return Status(Code::invalid, "--nodes, --ppn: expected 2 to 65536 ranks");
-  for (const std::string& selector : options.alone ? std::vector<std::string>() : split(options.selectors, ',')) {
+  for (const std::string& selector : split(options.alone ? std::string(trees) : options.selectors, ',')) {
     if (std::ranges::find(known_selectors, selector) == known_selectors.end())
       return Status(Code::invalid,
                     "--selectors: '" + selector + "': expected some of ompi, mpich, mvapich2, impi, binomial");
@@ -171,8 +172,9 @@ std::string quoted(const std::string& word) {
 
 // The lines that the job's rank 0 prints; what else it says goes to stderr, and is told where the job fails.
 Result<std::vector<Json>> run_job(const std::string& command, const std::string& who) {
-  std::FILE* output = popen((command + " 2>&1").c_str(), "r");
-  if (output == nullptr) return Status(Code::unavailable, std::string("smpirun: ") + std::strerror(errno));
+  Result<ChildOutput> job = ChildOutput::of(command);
+  if (!job.ok()) return Status(Code::unavailable, "smpirun: " + job.status().message());
+  std::FILE* output = job->text();
   std::vector<Json> lines;
   std::string line, said;
   for (int character = std::fgetc(output); character != EOF; character = std::fgetc(output)) {
@@ -189,7 +191,7 @@ Result<std::vector<Json>> run_job(const std::string& command, const std::string&
     }
     line.clear();
   }
-  const int status = pclose(output);
+  const int status = job->wait();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return lines;
   return Status(Code::unavailable, "smpirun fails: " + (said.empty() ? std::string("it says nothing") : said));
 }
@@ -216,15 +218,15 @@ class Simulation {
 
   // By one MPI's algorithms, or by Plait's plans.
   Result<std::vector<Json>> run(const std::string& selector, bool plait) const {
-    const bool by_flows = plait && asked_.selectors.empty();  // one actor for all ranks
+    const bool by_flows = options_.alone;  // one actor for all ranks
     std::string command = "smpirun -np " + std::to_string(by_flows ? 1 : asked_.job.ranks());
     command += " -platform " + quoted(asked_.platform_file) + " -hostfile " + quoted(host_file_);
-    command += selector == "binomial" ? std::string(binomial_trees) : " --cfg=smpi/coll-selector:" + selector;
+    command += selector == trees ? std::string(binomial_trees) : " --cfg=smpi/coll-selector:" + selector;
     // All ranks share what rank 0 plans; time is the network's alone, at the rates that the platform's file has.
     command +=
         " --cfg=smpi/privatization:no --cfg=smpi/simulate-computation:no --cfg=smpi/bw-factor:0:1"
-        " --cfg=smpi/lat-factor:0:1 --cfg=smpi/async-small-thresh:65536 --cfg=plugin:link_load "
-        "--log=root.thres:critical ";
+        " --cfg=smpi/lat-factor:0:1 --cfg=smpi/async-small-thresh:65536 --log=root.thres:critical ";
+    if (!by_flows) command += "--cfg=plugin:link_load ";
     command +=
         quoted(program_) + " --collectives " + quoted(options_.collectives) + " --sizes " + quoted(options_.sizes);
     command += " --machine " + quoted(machine_file_) + " --ranks-per-node " + std::to_string(asked_.job.ranks_per_node);
@@ -254,7 +256,7 @@ Result<std::vector<SimulatedRow>> simulate(const Asked& asked, const CollectiveS
   Simulation simulation(asked, options);
   if (Status status = simulation.prepare(); !status.ok()) return status;
   // Only what ranks tell each other around a measurement is by this MPI's algorithms.
-  const auto lines = simulation.run(asked.selectors.empty() ? "mpich" : asked.selectors.front(), true);
+  const auto lines = simulation.run(asked.selectors.front(), true);
   if (!lines.ok()) return lines.status();
   std::vector<SimulatedRow> rows;
   for (const Json& line : *lines) {
@@ -265,6 +267,10 @@ Result<std::vector<SimulatedRow>> simulate(const Asked& asked, const CollectiveS
     row.plan = line.value("plan", "");
     row.problem = line.value("problem", "");
     rows.push_back(std::move(row));
+  }
+  if (options.alone) {  // the same job has played them
+    if (Status status = take_host(*lines, std::string(trees), rows); !status.ok()) return status;
+    return rows;
   }
   for (const std::string& selector : asked.selectors) {
     const auto host = simulation.run(selector, false);
@@ -378,7 +384,8 @@ void add_collective_simulation(CommandLine line, CollectiveSimulationOptions& op
   line.option("--selectors", options.selectors,
               "whose algorithms to simulate beside Plait's plans: also binomial, trees")
       .shows_default();
-  line.flag("--alone", options.alone, "Plait's plans only: for machines on which the others take too long");
+  line.flag("--alone", options.alone,
+            "Plait's plans beside binomial trees only: for machines on which the others take too long");
   line.option("--svg", options.svg, "draw the others' times over Plait's into this file");
   line.flag("--json", options.json, "print JSON");
 }

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <simgrid/kernel/Timer.hpp>
-#include <simgrid/kernel/resource/Action.hpp>
 #include <simgrid/s4u/Actor.hpp>
-#include <simgrid/s4u/Comm.hpp>
 #include <simgrid/s4u/Engine.hpp>
 #include <simgrid/s4u/Link.hpp>
 #include <unordered_map>
 #include <utility>
 
+#include "tuner/simgrid/network_flow.h"
 #include "tuner/simgrid/schedule_progress.h"
 
 namespace plait::tuner {
@@ -17,8 +16,8 @@ namespace {
 
 namespace sg = simgrid;
 
-// SMPI's envelope, and its smpi/send-is-detached-thresh and smpi/async-small-thresh as the command sets them.
-constexpr std::uint64_t envelope_bytes = 16, eager_below_bytes = 65536;
+// SMPI's envelope.
+constexpr std::uint64_t envelope_bytes = 16;
 
 template <class Event>
 void at(double date, Event event) {
@@ -30,7 +29,7 @@ struct Message {
   bool sent = false, awaited = false, arrived = false;
   std::uint64_t bytes = 0;
   Work of_sender, of_receiver;
-  bool eager() const { return bytes < eager_below_bytes; }
+  bool eager() const { return bytes < long_bytes; }
 };
 struct MessageKey {
   int from = 0, to = 0, tag = 0;
@@ -80,13 +79,13 @@ FlowPlay* current_play = nullptr;  // SimGrid's callbacks stay for ever
 
 class FlowPlay {
  public:
-  FlowPlay(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules)
-      : job_(job), loopback_(loopback_of(job.hosts.front())) {
+  FlowPlay(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules, GlobalCrossings& crossings)
+      : job_(job), loopback_(loopback_of(job.hosts.front())), crossings_(crossings) {
     ranks_.reserve(schedules.size());
     for (const plan::BoundSchedule& schedule : schedules) ranks_.push_back({.progress = ScheduleProgress(schedule)});
   }
 
-  Result<double> play(double silence_s) {
+  Result<Played> play(double silence_s) {
     const double begin = sg::s4u::Engine::get_clock();
     at(begin, [this] {
       for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
@@ -100,12 +99,12 @@ class FlowPlay {
       if (Status status = rank.progress.outcome(); !status.ok()) return status;
       end = std::max(end, rank.idle_at);
     }
-    return end - begin;
+    return Played{end - begin, global_bytes_};
   }
 
   // SimGrid is in the middle of its update: what follows from it has to wait for the end of that.
-  void landed(const sg::kernel::activity::ActivityImpl* activity) {
-    const auto found = flying_.find(activity);
+  void landed(FlowId flow) {
+    const auto found = flying_.find(flow);
     if (found == flying_.end()) return;
     landed_.push_back(std::move(found->second));
     flying_.erase(found);
@@ -114,7 +113,7 @@ class FlowPlay {
 
  private:
   struct Flight {
-    sg::s4u::CommPtr comm;
+    NetworkFlow flow;
     MessageKey key;
   };
 
@@ -194,8 +193,7 @@ class FlowPlay {
     if (message.sent && !message.eager()) start(key, post.bytes);
   }
 
-  // Nothing shares a node's loopback, so that its messages need no network. (SimGrid walks a list of all communications
-  // at the end of each: 60,000 at once took 28 s.)
+  // Nothing shares a node's loopback, so that its messages need no network.
   void start(const MessageKey& key, std::uint64_t bytes) {
     const std::uint64_t carried = bytes + envelope_bytes;
     sg::s4u::Host* from = job_.hosts[static_cast<std::size_t>(key.from)];
@@ -208,9 +206,10 @@ class FlowPlay {
         go_on(key.to);
       });
     }
-    sg::s4u::CommPtr comm = sg::s4u::Comm::sendto_async(from, to, carried);
-    const auto* activity = comm->get_impl();
-    flying_.emplace(activity, Flight{std::move(comm), key});
+    global_bytes_ += static_cast<double>(carried) * crossings_.between(from, to);
+    NetworkFlow flow = begin_flow(from, to, carried);
+    const FlowId id = flow.id;
+    flying_.emplace(id, Flight{std::move(flow), key});
   }
 
   void arrive(const MessageKey& key) {
@@ -221,6 +220,7 @@ class FlowPlay {
 
   void take_landed() {
     spent_ = std::exchange(landed_, {});
+    for (Flight& flight : spent_) end_flow(flight.flow);
     for (const Flight& flight : spent_) arrive(flight.key);
     for (const Flight& flight : spent_) {
       go_on(flight.key.from);
@@ -239,31 +239,30 @@ class FlowPlay {
 
   const FlowJob& job_;
   const Loopback loopback_;
+  GlobalCrossings& crossings_;
+  double global_bytes_ = 0;
   std::vector<FlowRank> ranks_;
   std::unordered_map<MessageKey, Message, MessageHash> messages_;
-  std::unordered_map<const sg::kernel::activity::ActivityImpl*, Flight> flying_;
+  std::unordered_map<FlowId, Flight> flying_;
   std::vector<Flight> landed_, spent_;  // SimGrid looks at those that landed once more after take_landed()
 };
 
-// A communication's only change of state is its end.
 void listen() {
   static bool listens = false;
   if (std::exchange(listens, true)) return;
-  sg::s4u::Link::on_communication_state_change_cb(
-      [](sg::kernel::resource::NetworkAction& network_action, sg::kernel::resource::Action::State) {
-        // NetworkAction is an Action first of all, which SimGrid's installed headers do not say.
-        const auto& action = reinterpret_cast<const sg::kernel::resource::Action&>(network_action);
-        if (current_play != nullptr) current_play->landed(action.get_activity());
-      });
+  on_flow_end([](FlowId flow) {
+    if (current_play != nullptr) current_play->landed(flow);
+  });
 }
 
 }  // namespace
 
-Result<double> play_flows(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules, double silence_s) {
+Result<Played> play_flows(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules,
+                          GlobalCrossings& crossings, double silence_s) {
   listen();
-  FlowPlay play(job, schedules);
+  FlowPlay play(job, schedules, crossings);
   current_play = &play;
-  Result<double> found = play.play(silence_s);
+  Result<Played> found = play.play(silence_s);
   current_play = nullptr;
   return found;
 }

@@ -8,16 +8,24 @@
 
 #include "core/status.h"
 #include "plan/lower/bound_schedule.h"
+#include "tuner/simgrid/global_links.h"
 
 namespace plait::tuner {
 
 struct FlowJob {
   std::vector<simgrid::s4u::Host*> hosts;  // by rank
-  double near_s = 0, far_s = 0;            // of a message on a processor: within a node, between nodes
+  int ranks_per_node = 1;
+  double near_s = 0, far_s = 0;  // of a message on a processor: within a node, between nodes
 };
 
-// From one actor. `schedules` by rank. Returns the slowest rank's time in seconds, all having begun at one; fails
-// (invalid) where steps wait for ever, or for longer than `silence_s`, in simulated time both.
-Result<double> play_flows(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules, double silence_s);
+struct Played {
+  double seconds = 0;       // of the slowest rank, all having begun at one time
+  double global_bytes = 0;  // of messages, times the global links that they cross
+};
+
+// From one actor. `schedules` by rank. Fails (invalid) where steps wait for ever, or for longer than `silence_s`, in
+// simulated time.
+Result<Played> play_flows(const FlowJob& job, const std::vector<plan::BoundSchedule>& schedules,
+                          GlobalCrossings& crossings, double silence_s);
 
 }  // namespace plait::tuner

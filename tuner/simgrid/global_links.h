@@ -3,6 +3,8 @@
 
 #include <simgrid/link.h>
 
+#include <simgrid/s4u/Host.hpp>
+#include <unordered_map>
 #include <vector>
 
 #include "tuner/text/platform.h"
@@ -22,6 +24,21 @@ class GlobalLinks {
 
  private:
   std::vector<sg_link_t> links_;
+};
+
+// How many of them lie on the way from a node to another.
+class GlobalCrossings {
+ public:
+  GlobalCrossings(Topology topology, int nodes) : topology_(topology), nodes_(nodes) {}
+  int between(const simgrid::s4u::Host* from, const simgrid::s4u::Host* to);
+
+ private:
+  bool is_global(const simgrid::s4u::Link* link);
+
+  Topology topology_;
+  int nodes_;
+  std::unordered_map<const simgrid::s4u::Link*, bool> known_;
+  std::vector<simgrid::s4u::Link*> way_;
 };
 
 }  // namespace plait::tuner

@@ -1,6 +1,7 @@
 #include "tuner/simgrid/row_plan.h"
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,21 +22,12 @@ Hierarchy hierarchy_of(const SimulatedShape& shape) {
   return Hierarchy::from_locations(locations);
 }
 
-SharedPlan plan_for(const Call& call, const System& system) {
+namespace {
+
+SharedPlan named_plan(std::string_view text, const Call& call, const System& system) {
   SharedPlan found;
-  PlannerOptions options;
-  options.host_when_faster = false;
-  options.warns = false;
-  options.machine = system.machine;
-  options.routes = system.routes;
-  Planner planner(system.hierarchy, 0, options);
-  const Choice choice = planner.choose(call);
-  if (choice.plan == nullptr) {
-    found.problem = choice.reason;
-    return found;
-  }
   const CandidateContext context{.hierarchy = system.hierarchy, .machine = system.machine};
-  Result<Candidate> candidate = named_candidate(choice.plan->name, call, context);
+  Result<Candidate> candidate = named_candidate(text, call, context);
   if (!candidate.ok()) {
     found.problem = candidate.status().message();
     return found;
@@ -51,6 +43,24 @@ SharedPlan plan_for(const Call& call, const System& system) {
   }
   found.candidate = std::move(*candidate);
   return found;
+}
+
+}  // namespace
+
+SharedPlan plan_for(const Call& call, const System& system) {
+  PlannerOptions options;
+  options.host_when_faster = false;
+  options.warns = false;
+  options.machine = system.machine;
+  options.routes = system.routes;
+  Planner planner(system.hierarchy, 0, options);
+  const Choice choice = planner.choose(call);
+  if (choice.plan == nullptr) {
+    SharedPlan found;
+    found.problem = choice.reason;
+    return found;
+  }
+  return named_plan(choice.plan->name, call, system);
 }
 
 Result<OwnPlan> own_plan(const SharedPlan& shared, const Call& call, const System& system, int rank) {

@@ -108,6 +108,7 @@ void ScheduleProgress::reset() {
     if (left_[step] == 0) ready_.push_back(step);
   posts_.clear();
   together_.clear();
+  behind_.clear();
   completed_ = 0;
 }
 
@@ -163,7 +164,23 @@ void ScheduleProgress::complete(std::uint32_t number) {
 }
 
 void ScheduleProgress::send(int peer, std::uint64_t bytes, int tag, const Work& work) {
-  posts_.push_back({.sends = true, .peer = peer, .tag = tag, .bytes = bytes, .work = work});
+  Post post{.sends = true, .peer = peer, .tag = tag, .bytes = bytes, .work = work};
+  if (bytes >= long_bytes) {
+    post.work.long_to = peer;
+    const auto [before, is_first] = behind_.try_emplace(peer);
+    if (!is_first) return before->second.push_back(post);
+  }
+  posts_.push_back(post);
+}
+
+void ScheduleProgress::let_next(int receiver) {
+  const auto sent = behind_.find(receiver);
+  if (sent->second.empty()) {
+    behind_.erase(sent);
+    return;
+  }
+  posts_.push_back(sent->second.front());
+  sent->second.pop_front();
 }
 
 void ScheduleProgress::receive(int peer, std::uint64_t bytes, int tag, const Work& work) {
@@ -200,6 +217,7 @@ void ScheduleProgress::start_phase(Together& together) {
 }
 
 void ScheduleProgress::end(const Work& work) {
+  if (work.long_to >= 0) let_next(work.long_to);
   if (!work.of_collective) return complete(work.step);
   const auto found = std::ranges::find(together_, work.step, &Together::step);
   if (--found->pending == 0) start_phase(*found);

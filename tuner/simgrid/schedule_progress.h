@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <vector>
 
 #include "core/status.h"
@@ -15,6 +17,7 @@ namespace plait::tuner {
 struct Work {
   std::uint32_t step = 0;
   bool of_collective = false;
+  int long_to = -1;  // who gets the long message that is sent; -1: no such one
 };
 
 // A message to post. Of one sender, receiver and tag there is one in a schedule.
@@ -25,6 +28,11 @@ struct Post {
   std::uint64_t bytes = 0;
   Work work;
 };
+
+// From here on a message waits for its receiver (SMPI's smpi/send-is-detached-thresh as the command sets it), and for
+// the sender's last one to the same receiver: over a connection one follows the other. Side by side in equal shares, as
+// SimGrid has what is posted at once, the pieces of a pipeline all arrive when the last one does.
+inline constexpr std::uint64_t long_bytes = 65536;
 
 class ScheduleProgress {
  public:
@@ -58,6 +66,7 @@ class ScheduleProgress {
   void receive(int peer, std::uint64_t bytes, int tag, const Work& work);
   void start_phase(Together& together);
   void end(const Work& work);
+  void let_next(int receiver);
 
   const plan::BoundSchedule& schedule_;
   std::vector<std::uint32_t> left_;       // by step: predecessors that are not complete
@@ -65,6 +74,7 @@ class ScheduleProgress {
   std::vector<std::uint32_t> ready_;      // steps whose predecessors are complete, which have not started
   std::vector<Together> together_;
   std::vector<Post> posts_;
+  std::map<int, std::deque<Post>> behind_;  // by who receives a long message: those that follow it
   std::uint32_t completed_ = 0;
 };
 

@@ -5,8 +5,8 @@
 //   simulated_job --collectives allreduce,bcast --sizes 8,1048576 --ranks-per-node 16 [--nodes-per-switch 16]
 //                 --machine FILE [--only host|plait] [--topology fat-tree --nodes 4096] [--flow-hosts FILE]
 //
-// With --flow-hosts one rank plays the schedules of all (flow_play.h), Plait's alone: 65,536 actors would need as many
-// stacks and some 100 us a message.
+// With --flow-hosts one rank plays the schedules of all (flow_play.h), Plait's and binomial trees': 65,536 actors would
+// need as many stacks and some 100 us a message.
 //
 // Bytes are: of the vector (bcast, reduce, allreduce), of all ranks' together (allgather, reduce_scatter_block), of one
 // pair's message (alltoall). All ranks are actors of one process; they share what rank 0 has planned.
@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <fstream>
 #include <optional>
+#include <simgrid/s4u/Actor.hpp>
 #include <simgrid/s4u/Host.hpp>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@
 
 #include "core/file.h"
 #include "core/units.h"
+#include "tuner/simgrid/all_schedules.h"
+#include "tuner/simgrid/binomial_trees.h"
 #include "tuner/simgrid/flow_play.h"
 #include "tuner/simgrid/global_links.h"
 #include "tuner/simgrid/row_plan.h"
@@ -120,10 +123,8 @@ struct Timed {
   double seconds = 0, global_bytes = 0;  // of the slowest rank; over the links of rank 0's `links`
 };
 
-// Sleeps in simulated time.
-void sleep_until(double end_s) {
-  if (const double left_s = end_s - MPI_Wtime(); left_s > 0) smpi_usleep(static_cast<useconds_t>(left_s * 1e6));
-}
+// Sleeps in simulated time (smpi_usleep takes whole microseconds, so that ranks would begin up to one apart).
+void sleep_until(double end_s) { simgrid::s4u::this_actor::sleep_until(end_s); }
 
 // All having begun at one time; the second of two runs. What goes over the links is counted before anybody speaks of
 // the run's end.
@@ -214,30 +215,36 @@ void charge_messages(const Machine& machine) {
     smpi_register_op_cost_callback(operation, cost);
 }
 
-// The other ranks' schedules are made here too, one after another.
-nlohmann::json measure_flows(const Row& row, const System& system, const GlobalLinks& links, const FlowJob& job) {
+std::vector<BoundSchedule> tree_schedules(const Call& call, int ranks) {
+  std::vector<BoundSchedule> schedules;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (auto one = binomial_trees(call.collective, call.count * call.element_bytes, rank, ranks))
+      schedules.push_back(std::move(*one));
+  return schedules;
+}
+
+nlohmann::json measure_flows(const Row& row, const System& system, const FlowJob& job, GlobalCrossings& crossings) {
   constexpr double silence_s = 20;
   const SharedPlan shared = plan_for(row.call, system);
   if (!shared.candidate) return {{"problem", shared.problem}};
   nlohmann::json line = {{"plan", shared.candidate->name}};
-  std::vector<BoundSchedule> schedules;
-  for (int rank = 0; rank < static_cast<int>(job.hosts.size()); ++rank) {
-    const Result<OwnPlan> plan = own_plan(shared, row.call, system, rank);
-    if (!plan.ok()) return {{"problem", plan.status().message()}};
-    schedules.push_back(bind(plan->schedule, plan->semantics, rank, dense_placement(row.call)));
+  auto schedules = all_schedules(shared, row.call, system, job.ranks_per_node);
+  if (!schedules.ok()) return {{"problem", schedules.status().message()}};
+  const Result<Played> played = play_flows(job, *schedules, crossings, silence_s);
+  if (!played.ok()) return {{"problem", played.status().message()}};
+  line["plait"] = played->seconds;
+  line["global_bytes"] = played->global_bytes;
+  *schedules = tree_schedules(row.call, system.hierarchy.ranks());
+  if (schedules->empty()) return line;
+  if (const Result<Played> trees = play_flows(job, *schedules, crossings, silence_s); trees.ok()) {
+    line["host"] = trees->seconds;
+    line["host_global_bytes"] = trees->global_bytes;
   }
-  const double before = links.bytes();
-  const Result<double> seconds = play_flows(job, schedules, silence_s);
-  line["global_bytes"] = links.bytes() - before;
-  if (seconds.ok())
-    line["plait"] = *seconds;
-  else
-    line["problem"] = seconds.status().message();
   return line;
 }
 
 Result<FlowJob> flow_job(const Settings& settings, const Machine& machine) {
-  FlowJob job;
+  FlowJob job{.hosts = {}, .ranks_per_node = settings.ranks_per_node};
   std::ifstream file(settings.flow_hosts);
   simgrid::s4u::Host* host = nullptr;
   for (std::string line; std::getline(file, line); job.hosts.push_back(host)) {
@@ -274,7 +281,8 @@ int run(const Settings& settings, int rank, int ranks) {
   const System& system = share(rank == 0 ? &*own : nullptr);
   const std::optional<Topology> topology = topology_named(settings.topology);
   if (!topology) return fail("--topology " + settings.topology + ": expected flat, fat-tree, dragonfly or torus");
-  const GlobalLinks links = rank == 0 ? GlobalLinks(*topology, settings.nodes) : GlobalLinks();
+  const GlobalLinks links = rank == 0 && !by_flows ? GlobalLinks(*topology, settings.nodes) : GlobalLinks();
+  GlobalCrossings crossings(*topology, settings.nodes);
   for (const std::string& name : split(settings.collectives, ',')) {
     const std::optional<Collective> collective = collective_named(name);
     for (const std::string& size : split(settings.sizes, ',')) {
@@ -282,7 +290,7 @@ int run(const Settings& settings, int rank, int ranks) {
       const std::optional<Row> row = collective && bytes.ok() ? row_of(*collective, *bytes, ranks) : std::nullopt;
       if (!row) return fail("'" + name + "' of '" + size + "' cannot be simulated");
       nlohmann::json line =
-          by_flows ? measure_flows(*row, system, links, *flows) : measure(*row, settings, system, links, rank);
+          by_flows ? measure_flows(*row, system, *flows, crossings) : measure(*row, settings, system, links, rank);
       line["collective"] = name;
       line["bytes"] = *bytes;
       if (rank == 0) {

@@ -75,7 +75,7 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
   const auto shaped = [&](std::initializer_list<std::size_t> sizes) {
     return std::ranges::equal(parts, sizes, {}, [](const auto& part) { return part.size(); });
   };
-  platform.far_latency_s = 2 * platform.link_latency_s;
+  platform.far_latency_s = platform.group_latency_s = 2 * platform.link_latency_s;
   if (topology == "FAT_TREE") {
     platform.topology = Topology::fat_tree;
     if (!shaped({1, 2, 2, 2}) || parts[0][0] != 2)
@@ -88,10 +88,21 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
     platform.topology = Topology::dragonfly;
     if (!shaped({2, 2, 2, 1}))
       return refused("topo_parameters: \"" + parameters +
-                     "\": expected groups, chassis, routers and nodes, such as 65,1;4,1;16,1;1");
+                     "\": expected groups, chassis, routers and nodes, such as 32,4;1,1;32,1;4");
+    // A group's way to group g leaves by its first chassis' router g, which SimGrid 3.32 takes to be there.
+    if (parts[0][0] > parts[2][0])
+      return refused("topo_parameters: \"" + parameters +
+                     "\": SimGrid takes no more groups than a chassis has routers");
     platform.group = parts[1][0] * parts[2][0] * parts[3][0];
     platform.group_rate = platform.link_rate * parts[0][1] * std::max(parts[0][0] - 1, 1);
-    platform.far_latency_s = 7 * platform.link_latency_s;  // to the node's router and from it, two within each group
+    // To the node's router and from it; within each group to a router of its chassis, and to another chassis.
+    const int within = parts[1][0] > 1 ? 2 : 1;
+    platform.far_latency_s = (3 + 2 * within) * platform.link_latency_s;
+    platform.group_latency_s = (2 + within) * platform.link_latency_s;
+    // A switch has one link to each other of its chassis, a group those of one pair of groups to each other group.
+    platform.node_meeting = {.near = parts[3][0],
+                             .messages = std::max(static_cast<double>(parts[3][0]) / parts[2][1], 1.0)};
+    platform.group_meeting = {.messages = static_cast<double>(std::max(parts[0][0] - 1, 1))};
   } else if (topology == "TORUS") {
     platform.topology = Topology::torus;
     if (parts.size() != 1)
@@ -101,6 +112,9 @@ Status add_topology(const std::string& topology, const std::string& parameters, 
     for (const int length : parts[0]) hops += length / 4.0;
     platform.group_rate = platform.link_rate * 2 * static_cast<double>(parts[0].size() - 1) * parts[0][0];
     platform.far_latency_s = platform.link_latency_s * std::max(hops, 1.0);
+    platform.node_meeting = {.ring = parts[0][0]};
+    if (parts[0].size() > 1)  // a message takes one of the ways out of a node
+      platform.group_meeting = {.messages = 2.0 * static_cast<double>(parts[0].size() - 1), .ring = parts[0][1]};
   } else if (topology != "FLAT") {
     return refused("topology \"" + topology + "\": expected FAT_TREE, DRAGONFLY, TORUS or FLAT");
   }
@@ -183,11 +197,12 @@ Machine machine_of(const Platform& platform) {
   if (platform.group > 0) {
     LinkLevel far{.name = "switch", .latency = platform.far_latency_s, .overhead = message_overhead_s, .network = true};
     far.port_seconds_per_byte = 1 / platform.group_rate;
+    far.meeting = platform.group_meeting;
     machine.levels.push_back(far);
   }
-  LinkLevel node{
-      .name = "node", .latency = 2 * platform.link_latency_s, .overhead = message_overhead_s, .network = true};
+  LinkLevel node{.name = "node", .latency = platform.group_latency_s, .overhead = message_overhead_s, .network = true};
   node.port_seconds_per_byte = 1 / platform.link_rate;
+  node.meeting = platform.node_meeting;
   machine.levels.push_back(node);
   LinkLevel near{.name = "rank", .latency = platform.near_latency_s, .overhead = near_overhead_s};
   near.cpu_seconds_per_byte = 1 / platform.near_rate;

@@ -31,8 +31,10 @@ struct Platform {
   // Nodes that hang together: on a leaf switch of a fat tree, in a group of a dragonfly, in a row of a torus; 0: the
   // network has no such groups.
   int group = 0;
-  double group_rate = 0;     // bytes a second that all nodes of a group together send to others
-  double far_latency_s = 0;  // between nodes of different groups
+  double group_latency_s = 0;  // between nodes of a group
+  double group_rate = 0;       // bytes a second that all nodes of a group together send to others
+  double far_latency_s = 0;    // between nodes of different groups
+  plan::Meeting node_meeting = {}, group_meeting = {};
 
   std::string node_name(int node) const { return prefix + std::to_string(first + node) + suffix; }
 };
