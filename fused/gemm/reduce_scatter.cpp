@@ -69,6 +69,12 @@ Status GemmReduceScatter::lay_out(ExchangeRequest& exchange, TileRunRequest& run
   return {};
 }
 
+void GemmReduceScatter::visit_data(DataVisitor& visit) {
+  const auto own_rows = static_cast<std::uint64_t>(rows_of(rank()).length());
+  visit(problem_.weights, problem_.weights_bytes(), DataWay::given);
+  visit(problem_.output, own_rows * problem_.output_pitch(), DataWay::taken);
+}
+
 void GemmReduceScatter::prepare() {
   MatrixPlan::prepare();
   sum_.prepare(run().exchange(), run().workers());
@@ -79,8 +85,8 @@ void GemmReduceScatter::prepare() {
 Status GemmReduceScatter::start(const float* x) {
   if (Status status = may_begin(); !status.ok()) return status;
   const Complaint complaint;
-  const bool bad = x == nullptr && problem_.depth > 0;
-  x_ = x;
+  x_ = brought().bring(x, problem_.rows * problem_.depth);
+  const bool bad = x_ == nullptr && problem_.depth > 0;
   return begin(bad ? &complaint : nullptr);
 }
 

@@ -39,6 +39,7 @@ class GemmReduceScatter final : public MatrixPlan {
   const char* name() const override { return "gemm_reduce_scatter"; }
   const PlanOptions& options() const override { return problem_.options; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void visit_data(DataVisitor& visit) override;
   void prepare() override;
 
   Range rows_of(int owner) const;

@@ -56,6 +56,13 @@ Status Gemv::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   return {};
 }
 
+void Gemv::visit_data(DataVisitor& visit) {
+  const auto rows = static_cast<std::uint64_t>(problem_.rows);
+  visit(problem_.weights, rows * problem_.row_bytes(), DataWay::given, bytes_of(problem_.type));
+  if (problem_.type == RowType::i8) visit(problem_.scales, rows * sizeof(float), DataWay::given);
+  visit(problem_.output, rows * problem_.cell_bytes(), DataWay::taken, sizeof(float));
+}
+
 void Gemv::prepare() {
   kernel_ = gemv_kernel(problem_.type);
   sum_.prepare(run().exchange(), run().workers());
@@ -66,8 +73,8 @@ void Gemv::prepare() {
 Status Gemv::start(const float* x) {
   if (Status status = may_begin(); !status.ok()) return status;
   Complaint complaint;
-  const bool bad = complains(problem_, x, complaint);
-  x_ = x;
+  x_ = brought().bring(x, problem_.depth * problem_.columns);
+  const bool bad = complains(problem_, x_, complaint);
   return begin(bad ? &complaint : nullptr);
 }
 

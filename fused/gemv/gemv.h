@@ -45,6 +45,7 @@ class Gemv final : public TilePlan {
   const char* name() const override { return "gemv"; }
   const PlanOptions& options() const override { return problem_.options; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void visit_data(DataVisitor& visit) override;
   void prepare() override;
   Pane pane_of(int owner, std::size_t bytes_of_slice) const;
   Block block_of(const Slice& slice) const;

@@ -68,15 +68,18 @@ void MoeCombine::prepare() {
 
 Status MoeCombine::start(const Results& results) {
   if (Status status = may_begin(); !status.ok()) return status;
-  results_ = results;
+  results_ = {.x = problem_.experts() > 0 ? brought().bring(results.x, ranks() * problem_.capacity * problem_.depth)
+                                          : results.x,
+              .experts = brought().bring(results.experts, problem_.entries()),
+              .weights = brought().bring(results.weights, problem_.entries())};
   Complaint complaint;
   bool bad = true;
-  if (results.x == nullptr && problem_.experts() > 0)
+  if (results_.x == nullptr && problem_.experts() > 0)
     complaint = missing_list("x");
-  else if (results.weights == nullptr && problem_.tokens > 0)
+  else if (results_.weights == nullptr && problem_.tokens > 0)
     complaint = missing_list("weights");
   else
-    bad = route(results.experts, complaint);
+    bad = route(results_.experts, complaint);
   return begin(bad ? &complaint : nullptr);
 }
 

@@ -35,6 +35,7 @@ class MoeCombine final : public MoePlan {
 
  private:
   const char* name() const override { return "moe_combine"; }
+  std::int64_t output_floats() const override { return problem_.tokens * problem_.columns; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
   void prepare() override;
   // What passes between this rank and another in a run.

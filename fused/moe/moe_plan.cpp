@@ -29,6 +29,13 @@ Status MoePlan::meet(Oob& oob) {
   return {};
 }
 
+// Rows of the output that nothing comes for are left alone.
+void MoePlan::visit_data(DataVisitor& visit) {
+  const auto weights = static_cast<std::uint64_t>(problem_.depth * problem_.columns) * sizeof(float);
+  for (const float*& one : problem_.weights) visit(one, weights, DataWay::given);
+  visit(problem_.output, static_cast<std::uint64_t>(output_floats()) * sizeof(float), DataWay::changed);
+}
+
 void MoePlan::lay_out_notes(ExchangeRequest& exchange, std::int64_t piece_rows) {
   routing_ = Routing({.entries = problem_.entries(), .capacity = problem_.capacity, .first_experts = first_experts_});
   counts_.resize(static_cast<std::size_t>(ranks() * problem_.experts()));

@@ -1,0 +1,33 @@
+#include "fused/device/given_data.h"
+
+#include "core/attempt.h"
+
+namespace plait::fused {
+namespace {
+
+bool reads(const DeviceGround& ground, const DeviceMemory& memory, const std::byte* place, std::size_t bytes) {
+  if (memory.kind == MemoryKind::host || !memory.contains(place, bytes)) return false;
+  return memory.kind != MemoryKind::device || memory.context == ground.memory.context;
+}
+
+}  // namespace
+
+const std::byte* GivenData::bring_bytes(const DeviceGround& ground, const std::byte* place, std::size_t bytes,
+                                        std::size_t unit) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(place) % unit == 0;
+  if (aligned && reads(ground, ground.driver->memory_at(place), place, bytes)) return place;
+  const std::byte* copy = nullptr;
+  const Status copied = attempt([&]() -> Status {
+    if (next_ == copies_.size()) copies_.push_back(std::make_unique<PinnedBytes>());
+    const Result<std::byte*> into = copies_[next_]->reserve(ground, bytes);
+    if (!into.ok()) return into.status();
+    ++next_;
+    if (Status status = ground.driver->copy(*into, place, bytes); !status.ok()) return status;
+    copy = *into;
+    return {};
+  });
+  if (status_.ok()) status_ = copied;
+  return copy;
+}
+
+}  // namespace plait::fused
