@@ -1,0 +1,156 @@
+#include "tests/preload/device_fused.h"
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "plait/plait_fused.h"
+#include "tests/fake_cuda/fake_cuda.h"
+
+namespace {
+
+constexpr std::int64_t batch = 61, dim = 20, tables = 3, table_rows = 40, bag_rows = 4;
+
+int own_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+int all_ranks() {
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return ranks;
+}
+
+float cell(std::int64_t rank, std::int64_t table, std::int64_t row, std::int64_t column) {
+  return static_cast<float>((rank * 7 + table * 5 + row * 3 + column) % 64);
+}
+std::int64_t looked_up(std::int64_t round, std::int64_t rank, std::int64_t at) {
+  return (round * 11 + rank * 13 + at * 17) % table_rows;
+}
+
+// Of a type's numbers, on the device.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t count) {
+    CUdeviceptr made = 0;
+    cuMemAlloc_v2(&made, count * sizeof(T));
+    place_ = reinterpret_cast<T*>(made);
+  }
+  ~DeviceArray() { cuMemFree_v2(reinterpret_cast<CUdeviceptr>(place_)); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  T* address() const { return place_; }
+  T* data() const { return static_cast<T*>(fake_cuda_data(place_)); }
+
+ private:
+  T* place_;
+};
+
+}  // namespace
+
+struct DeviceEmbedding::Data {
+  std::int64_t first = 0, samples = 0, round = 0;  // of this rank
+  DeviceArray<float> cells{tables * table_rows * dim};
+  DeviceArray<std::int64_t> indices{tables * batch * bag_rows}, offsets{tables * batch + 1};
+  std::unique_ptr<DeviceArray<float>> output;
+  plait_fused plan = PLAIT_FUSED_NULL;
+  int made = MPI_SUCCESS;
+};
+
+DeviceEmbedding::DeviceEmbedding() : data_(std::make_unique<Data>()) {
+  const std::int64_t rank = own_rank(), ranks = all_ranks();
+  data_->samples = batch / ranks + (rank < batch % ranks ? 1 : 0);
+  data_->first = rank * (batch / ranks) + (rank < batch % ranks ? rank : batch % ranks);
+  data_->output = std::make_unique<DeviceArray<float>>(static_cast<std::size_t>(data_->samples * ranks * tables * dim));
+  for (std::int64_t at = 0; at < tables * table_rows * dim; ++at)
+    data_->cells.data()[at] = cell(rank, at / (table_rows * dim), at / dim % table_rows, at % dim);
+  for (std::int64_t bag = 0; bag <= tables * batch; ++bag) data_->offsets.data()[bag] = bag * bag_rows;
+  std::vector<std::int64_t> rows(tables, table_rows);
+  std::vector<const void*> places;
+  for (std::int64_t table = 0; table < tables; ++table)
+    places.push_back(data_->cells.address() + table * table_rows * dim);
+  const plait_fused_embedding shape{.batch = batch,
+                                    .dim = dim,
+                                    .tables = tables,
+                                    .rows = rows.data(),
+                                    .data = places.data(),
+                                    .scales = nullptr,
+                                    .type = PLAIT_FUSED_F32,
+                                    .mode = PLAIT_FUSED_SUM,
+                                    .weighted = 0};
+  data_->made =
+      plait_fused_embedding_create(MPI_COMM_WORLD, &shape, data_->output->address(), "slice=700", &data_->plan);
+}
+
+DeviceEmbedding::~DeviceEmbedding() {
+  if (data_->plan != PLAIT_FUSED_NULL) plait_fused_free(&data_->plan);
+}
+
+int DeviceEmbedding::run() {
+  if (data_->made != MPI_SUCCESS) return data_->made;
+  ++data_->round;
+  constexpr std::int64_t count = tables * batch * bag_rows;
+  for (std::int64_t at = 0; at < count; ++at) data_->indices.data()[at] = looked_up(data_->round, own_rank(), at);
+  return plait_fused_embedding_run(data_->plan, data_->indices.address(), count, data_->offsets.address(), nullptr);
+}
+
+std::string DeviceEmbedding::wrong() const {
+  const float* sum = data_->output->data();
+  for (std::int64_t sample = data_->first; sample < data_->first + data_->samples; ++sample)
+    for (int of = 0; of < all_ranks(); ++of)
+      for (std::int64_t table = 0; table < tables; ++table)
+        for (std::int64_t column = 0; column < dim; ++column, ++sum) {
+          float expected = 0;
+          for (std::int64_t row = 0; row < bag_rows; ++row)
+            expected += cell(of, table, looked_up(data_->round, of, (table * batch + sample) * bag_rows + row), column);
+          if (*sum != expected)
+            return "sample " + std::to_string(sample) + ", table " + std::to_string(table) + " of rank " +
+                   std::to_string(of) + ": " + std::to_string(*sum) + " instead of " + std::to_string(expected);
+        }
+  return {};
+}
+
+namespace {
+
+std::string run_often(const char* what) {
+  const long kernels = fake_cuda_kernels();
+  constexpr int rounds = 20;
+  DeviceEmbedding embedding;
+  for (int round = 0; round < rounds; ++round) {
+    if (embedding.run() != MPI_SUCCESS) return std::string(what) + ": a run failed";
+    if (std::string wrong = embedding.wrong(); !wrong.empty()) return std::string(what) + ": " + wrong;
+  }
+  // A look at the lookups and the sums.
+  return fake_cuda_kernels() - kernels == 2 * rounds ? "" : std::string(what) + ": it did not run on the device";
+}
+
+// The call after so many more fails on the last rank.
+std::string break_down(const char* function, long calls) {
+  constexpr int illegal_address = 700;
+  DeviceEmbedding embedding;
+  if (embedding.run() != MPI_SUCCESS) return "a run before a failure failed";
+  const bool fails = own_rank() == all_ranks() - 1;
+  if (fails) fake_cuda_fail(function, calls, illegal_address);
+  const int error = embedding.run();
+  if (fails) fake_cuda_fail(function, -1, 0);
+  return error != MPI_SUCCESS ? "" : std::string("no error where ") + function + " failed on another rank";
+}
+
+}  // namespace
+
+std::string test_fused_on_devices() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  std::string wrong = run_often("fused");
+  // The first kernel looks at what is given, the second one breaks down when a half of its tiles are done.
+  if (wrong.empty()) wrong = break_down("execution", 1);
+  if (wrong.empty()) wrong = break_down("execution", 0);
+  if (wrong.empty()) wrong = break_down("cuLaunchKernel", 1);
+  if (wrong.empty()) wrong = break_down("cuEventQuery", 1);
+  if (wrong.empty()) wrong = run_often("fused, after failures");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  return wrong;
+}
