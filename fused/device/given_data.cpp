@@ -18,6 +18,7 @@ const std::byte* GivenData::bring_bytes(const DeviceGround& ground, const std::b
   if (aligned && reads(ground, ground.driver->memory_at(place), place, bytes)) return place;
   const std::byte* copy = nullptr;
   const Status copied = attempt([&]() -> Status {
+    if (Status status = check_given_bytes(bytes); !status.ok()) return status;
     if (next_ == copies_.size()) copies_.push_back(std::make_unique<PinnedBytes>());
     const Result<std::byte*> into = copies_[next_]->reserve(ground, bytes);
     if (!into.ok()) return into.status();

@@ -9,6 +9,7 @@
 
 #include "core/status.h"
 #include "fused/device/device_memory.h"
+#include "fused/device/plan_data.h"
 #include "fused/layer.h"
 
 namespace plait::fused {
@@ -24,8 +25,8 @@ class GivenData {
   template <class T>
   const T* bring(const DeviceGround& ground, const T* place, std::int64_t count) {
     if (place == nullptr || count <= 0) return place;
-    return reinterpret_cast<const T*>(bring_bytes(ground, reinterpret_cast<const std::byte*>(place),
-                                                  static_cast<std::size_t>(count) * sizeof(T), alignof(T)));
+    return reinterpret_cast<const T*>(
+        bring_bytes(ground, reinterpret_cast<const std::byte*>(place), bytes_of_numbers<T>(count), alignof(T)));
   }
   const Status& status() const { return status_; }
 

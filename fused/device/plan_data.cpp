@@ -63,11 +63,17 @@ Status DataMirrors::copy_out() {
 
 // ---- What a run is given ----
 
+Status check_given_bytes(std::size_t bytes) {
+  if (bytes <= most_given_bytes) return {};
+  return {Code::invalid, "a run is given more numbers than any memory has"};
+}
+
 const std::byte* BroughtData::bring_bytes(const std::byte* place, std::size_t bytes) {
   const DeviceDriver* driver = device_of(place);
   if (driver == nullptr) return place;
   const std::byte* copy = nullptr;
   const Status copied = attempt([&]() -> Status {
+    if (Status status = check_given_bytes(bytes); !status.ok()) return status;
     if (next_ == copies_.size()) copies_.emplace_back();
     std::byte* into = copies_[next_].reserve(bytes);
     ++next_;

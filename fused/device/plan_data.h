@@ -86,6 +86,15 @@ class DataMirrors final : public DataVisitor {
   std::vector<Mirror> mirrors_;
 };
 
+// Of so many; more than most_given_bytes where no memory has them.
+inline constexpr std::size_t most_given_bytes = std::size_t{1} << 47;
+template <class T>
+std::size_t bytes_of_numbers(std::int64_t count) {
+  const auto numbers = static_cast<std::size_t>(count);
+  return numbers <= most_given_bytes ? numbers * sizeof(T) : most_given_bytes + 1;
+}
+Status check_given_bytes(std::size_t bytes);
+
 // What a run is given: where that is on a device, the processor's copies, piece by piece in the order of the calls.
 class BroughtData {
  public:
@@ -100,7 +109,7 @@ class BroughtData {
     if (surely_no_driver() || place == nullptr || count <= 0) [[likely]]
       return place;
     return reinterpret_cast<const T*>(
-        bring_bytes(reinterpret_cast<const std::byte*>(place), static_cast<std::size_t>(count) * sizeof(T)));
+        bring_bytes(reinterpret_cast<const std::byte*>(place), bytes_of_numbers<T>(count)));
   }
   const Status& status() const { return status_; }
 

@@ -41,7 +41,7 @@ void Embedding::lay_out_on_devices(DeviceRunRequest& request) {
   std::vector<int> nodes;
   for (int of = 0; of < ranks(); ++of) nodes.push_back(node_of(of));
   layout_.place(nodes, costs());
-  request.output = problem_.output;
+  request.output = layout_.end_bytes() > 0 ? problem_.output : nullptr;
   for (int other = 0; other < ranks(); ++other) {
     request.panes.push_back(layout_.pane_of({.of_tables = rank(), .of_samples = other}));
     const Pane coming = layout_.pane_of({.of_tables = other, .of_samples = rank()});

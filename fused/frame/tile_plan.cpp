@@ -98,16 +98,14 @@ Result<TilePlan::DataPlace> TilePlan::agree_on_place(Oob& oob) {
     return {};
   });
   if (Status status = oob.go_on_together(ready); !status.ok()) return status;
-  // A lack of something outweighs all else.
-  const std::array<std::uint8_t, 2> own = {static_cast<std::uint8_t>(mine == DataPlace::processor),
-                                           static_cast<std::uint8_t>(mine == DataPlace::elsewhere)};
-  const std::array<std::uint8_t, 1> device = {static_cast<std::uint8_t>(mine == DataPlace::device)};
-  std::array<std::uint8_t, 2> any = {0, 0};
-  std::array<std::uint8_t, 1> any_device = {0};
+  // By place: whether it is somebody's. A lack of something outweighs all else.
+  std::array<std::uint8_t, data_places> own{}, any{};
+  own[static_cast<std::size_t>(mine)] = 1;
   if (Status met = reduce_all(oob, own, any, Op::max, "agree on where their data are"); !met.ok()) return met;
-  if (Status met = reduce_all(oob, device, any_device, Op::max, "agree on where their data are"); !met.ok()) return met;
-  if (any[1] == 0 && any_device[0] == 0) return DataPlace::processor;
-  return any[0] == 0 && any[1] == 0 ? DataPlace::device : DataPlace::elsewhere;
+  const auto is_anybodys = [&](DataPlace place) { return any[static_cast<std::size_t>(place)] != 0; };
+  if (is_anybodys(DataPlace::elsewhere)) return DataPlace::elsewhere;
+  if (!is_anybodys(DataPlace::device)) return DataPlace::processor;
+  return is_anybodys(DataPlace::processor) ? DataPlace::elsewhere : DataPlace::device;
 }
 
 Status TilePlan::connect_devices(Oob& oob) {

@@ -5,6 +5,7 @@
 // are on a device these have copies, which come and go with each run. The ranks agree on it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -108,6 +109,7 @@ class TilePlan : public FusedPlan, protected TileWork {
 
  private:
   enum class DataPlace : std::uint8_t { none, processor, device, elsewhere };
+  static constexpr std::size_t data_places = 4;
   Status agree_on_workers(Oob& oob);
   Result<DataPlace> agree_on_place(Oob& oob);
   DataPlace own_place();

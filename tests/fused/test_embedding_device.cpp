@@ -30,8 +30,12 @@ struct DeviceCase {
   std::string options = {};
   std::size_t direct_from = always;  // PLAIT_DEVICE_DIRECT
   int host_rank = -1;                // whose output is the processor's
+  int host_tables = -1;              // whose tables are
   bool host_lookups = false;
   std::size_t offset = 0;  // of outputs, in their allocations
+  // The driver's function that fails while the plan is made, after so many calls of it.
+  const char* refuses = "nothing";
+  long refuses_after = -1;
 
   std::int64_t all_tables() const {
     std::int64_t sum = 0;
@@ -46,7 +50,10 @@ struct OnDevice {
   std::vector<const void*> table_list;
   std::vector<const float*> scale_list;
 
-  explicit OnDevice(const RankBags& bags) {
+  OnDevice(const RankBags& bags, bool on_host) : table_list(bags.data_list), scale_list(bags.scales_list) {
+    if (on_host) return;
+    table_list.clear();
+    scale_list.clear();
     for (std::size_t table = 0; table < bags.data.size(); ++table) {
       tables.push_back(DeviceCopy::of(bags.data[table]));
       table_list.push_back(tables.back().address());
@@ -119,7 +126,7 @@ class EmbeddingOnDevices : public testing::Test {
       for (int rank = 0; rank < given.ranks.ranks; ++rank)
         bags.push_back(make_bags(given.bags, given.tables[static_cast<std::size_t>(rank)], rank));
       const RankBags& own = bags[static_cast<std::size_t>(all.rank())];
-      const OnDevice data(own);
+      const OnDevice data(own, all.rank() == given.host_tables);
       const std::int64_t rows = share_of(given.bags.batch, given.ranks.ranks, all.rank()).length();
       const auto floats = static_cast<std::size_t>(rows * given.all_tables() * given.bags.dim);
       const DeviceCopy output(floats * sizeof(float), given.offset);
@@ -136,9 +143,15 @@ class EmbeddingOnDevices : public testing::Test {
                                          .weighted = given.bags.weighted,
                                          .output = on_host ? host_output.data() : output.address<void>(),
                                          .options = given.options.c_str()};
+      static_cast<void>(all.go_on_together({}));
+      if (all.rank() == 0) FakeDevice::instance().fail(given.refuses, given.refuses_after, 801);
+      static_cast<void>(all.go_on_together({}));
       Result<std::unique_ptr<Embedding>> made = Embedding::make(all, arguments, [&] {
         return std::make_unique<AllMembers>(party, posting.progress, all.rank(), given.ranks);
       });
+      static_cast<void>(all.go_on_together({}));
+      if (all.rank() == 0) FakeDevice::instance().fail(given.refuses, -1, 0);
+      static_cast<void>(all.go_on_together({}));
       if (!made.ok()) return made.status().message();
       DeviceRank rank{given, all.rank(), bags, output, host_output, **made};
       return look(rank);
@@ -163,7 +176,7 @@ class EmbeddingOnDevices : public testing::Test {
 const std::string on_devices = "\"on\": \"devices\"";
 
 TEST_F(EmbeddingOnDevices, EveryNumberOfRanksIsRight) {
-  for (const int ranks : {1, 2, 3, 4}) {
+  for (const int ranks : {1, 2, 3, 5, 7}) {
     const long before = FakeDevice::instance().kernels();
     EXPECT_EQ(make_and_run({.ranks = {ranks, ranks},
                             .bags = {.batch = 37, .dim = 16},
@@ -205,13 +218,53 @@ TEST_F(EmbeddingOnDevices, EveryShapeIsRight) {
 
 TEST_F(EmbeddingOnDevices, GoByCopiesWhereTheyCannotBeThere) {
   const DeviceCase usual{.ranks = {3, 3}, .bags = {.batch = 10, .dim = 8}, .tables = {1, 2, 1}};
-  DeviceCase not_let = usual, mixed = usual, two_nodes = usual, unaligned = usual;
+  DeviceCase not_let = usual, mixed = usual, mixed_tables = usual, both = usual, two_nodes = usual, unaligned = usual;
   not_let.direct_from = never;
   mixed.host_rank = 1;
+  mixed_tables.host_tables = 2;
+  both.host_rank = both.host_tables = 0;
   two_nodes.ranks.on_node = 2;
   unaligned.offset = 2;
-  for (const DeviceCase& given : {not_let, mixed, two_nodes, unaligned})
+  for (const DeviceCase& given : {not_let, mixed, mixed_tables, both, two_nodes, unaligned})
     EXPECT_EQ(make_and_run(given, 2, "\"workers\""), "");
+}
+
+// Each of them of the first rank that asks, or of a later one.
+TEST_F(EmbeddingOnDevices, GoByCopiesWhereTheDriverRefuses) {
+  for (const char* function : {"cuMemAlloc_v2", "cuMemHostRegister_v2", "cuStreamCreate", "cuEventCreate"})
+    for (const long after : {0, 2}) {
+      const DeviceCase given{.ranks = {3, 3},
+                             .bags = {.batch = 10, .dim = 8},
+                             .tables = {1, 2, 1},
+                             .refuses = function,
+                             .refuses_after = after};
+      EXPECT_EQ(make_and_run(given, 2, "\"workers\""), "") << function << " after " << after;
+    }
+}
+
+// Nothing comes to the last rank: wherever it says that its output is, nobody asks.
+TEST_F(EmbeddingOnDevices, AnOutputOfNothingMayBeAnywhere) {
+  const DeviceCase given{.ranks = {3, 3}, .bags = {.batch = 2, .dim = 4}, .tables = {1, 0, 2}, .host_rank = 2};
+  EXPECT_EQ(make_and_run(given, 2, on_devices), "");
+}
+
+TEST_F(EmbeddingOnDevices, AnAbsurdCountIsRefused) {
+  for (const std::size_t direct : {always, never}) {
+    const DeviceCase given{.ranks = {2, 2}, .bags = {.batch = 4, .dim = 4}, .tables = {1, 1}, .direct_from = direct};
+    EXPECT_EQ(make(given,
+                   [](DeviceRank& rank) -> std::string {
+                     rank.draw(0);
+                     const DeviceCopy indices = DeviceCopy::of(rank.own().indices),
+                                      offsets = DeviceCopy::of(rank.own().offsets);
+                     // Its bytes are none, modulo 2^64.
+                     const auto right = static_cast<std::int64_t>(rank.own().indices.size());
+                     const Status refused = rank.run({.indices = indices.address<std::int64_t>(),
+                                                      .count = rank.rank == 0 ? std::int64_t{1} << 61 : right,
+                                                      .offsets = offsets.address<std::int64_t>()});
+                     return refused.ok() ? "it was taken" : "";
+                   }),
+              "");
+  }
 }
 
 TEST_F(EmbeddingOnDevices, WrongLookupsAreRefusedOnAllRanks) {

@@ -372,6 +372,8 @@ int main(int argc, char** argv) {
     test_reshard();
     test_unpinned();
     test_late_kernel();
+    const std::string fused = test_fused_by_copies();
+    check(fused.empty(), fused);
     for (const Failure& failure : failures)
       for (const bool posted : {false, true}) test_failure(posted, failure);
   }

@@ -11,6 +11,7 @@
 
 namespace {
 
+constexpr int not_supported = 801, illegal_address = 700;
 constexpr std::int64_t batch = 61, dim = 20, tables = 3, table_rows = 40, bag_rows = 4;
 
 int own_rank() {
@@ -61,7 +62,7 @@ struct DeviceEmbedding::Data {
   int made = MPI_SUCCESS;
 };
 
-DeviceEmbedding::DeviceEmbedding() : data_(std::make_unique<Data>()) {
+DeviceEmbedding::DeviceEmbedding(const char* refused) : data_(std::make_unique<Data>()) {
   const std::int64_t rank = own_rank(), ranks = all_ranks();
   data_->samples = batch / ranks + (rank < batch % ranks ? 1 : 0);
   data_->first = rank * (batch / ranks) + (rank < batch % ranks ? rank : batch % ranks);
@@ -82,21 +83,26 @@ DeviceEmbedding::DeviceEmbedding() : data_(std::make_unique<Data>()) {
                                     .type = PLAIT_FUSED_F32,
                                     .mode = PLAIT_FUSED_SUM,
                                     .weighted = 0};
+  const bool refuses = refused != nullptr && rank == ranks - 1;
+  if (refuses) fake_cuda_fail(refused, 0, not_supported);
   data_->made =
       plait_fused_embedding_create(MPI_COMM_WORLD, &shape, data_->output->address(), "slice=700", &data_->plan);
+  if (refuses) fake_cuda_fail(refused, -1, 0);
 }
 
 DeviceEmbedding::~DeviceEmbedding() {
   if (data_->plan != PLAIT_FUSED_NULL) plait_fused_free(&data_->plan);
 }
 
-int DeviceEmbedding::run() {
+int DeviceEmbedding::start() {
   if (data_->made != MPI_SUCCESS) return data_->made;
   ++data_->round;
   constexpr std::int64_t count = tables * batch * bag_rows;
   for (std::int64_t at = 0; at < count; ++at) data_->indices.data()[at] = looked_up(data_->round, own_rank(), at);
-  return plait_fused_embedding_run(data_->plan, data_->indices.address(), count, data_->offsets.address(), nullptr);
+  return plait_fused_embedding_start(data_->plan, data_->indices.address(), count, data_->offsets.address(), nullptr);
 }
+
+int DeviceEmbedding::wait() { return plait_fused_wait(data_->plan); }
 
 std::string DeviceEmbedding::wrong() const {
   const float* sum = data_->output->data();
@@ -116,41 +122,118 @@ std::string DeviceEmbedding::wrong() const {
 
 namespace {
 
-std::string run_often(const char* what) {
+bool is_last() { return own_rank() == all_ranks() - 1; }
+
+enum class Where { on_device, by_copies };
+
+std::string run_often(const std::string& what, DeviceEmbedding& embedding, Where where) {
   const long kernels = fake_cuda_kernels();
   constexpr int rounds = 20;
-  DeviceEmbedding embedding;
   for (int round = 0; round < rounds; ++round) {
-    if (embedding.run() != MPI_SUCCESS) return std::string(what) + ": a run failed";
-    if (std::string wrong = embedding.wrong(); !wrong.empty()) return std::string(what) + ": " + wrong;
+    if (embedding.run() != MPI_SUCCESS) return what + ": a run failed";
+    if (std::string wrong = embedding.wrong(); !wrong.empty()) return what + ": " + wrong;
   }
   // A look at the lookups and the sums.
-  return fake_cuda_kernels() - kernels == 2 * rounds ? "" : std::string(what) + ": it did not run on the device";
+  const long expected = where == Where::on_device ? 2 * rounds : 0;
+  return fake_cuda_kernels() - kernels == expected ? "" : what + ": it ran elsewhere";
+}
+
+std::string run_often(const std::string& what, Where where) {
+  DeviceEmbedding embedding;
+  return run_often(what, embedding, where);
+}
+
+// Each has its own inboxes and mappings.
+std::string run_two_at_a_time() {
+  DeviceEmbedding first, second;
+  for (int round = 0; round < 10; ++round) {
+    if (first.start() != MPI_SUCCESS || second.start() != MPI_SUCCESS) return "two plans: a start failed";
+    if (first.wait() != MPI_SUCCESS || second.wait() != MPI_SUCCESS) return "two plans: a run failed";
+    for (const DeviceEmbedding* one : {&first, &second})
+      if (std::string wrong = one->wrong(); !wrong.empty()) return "two plans: " + wrong;
+  }
+  return {};
+}
+
+// What has an address, and perhaps a handle, that a plan before had.
+std::string come_and_go() {
+  const long mapped = fake_cuda_mapped();
+  for (int plan = 0; plan < 5; ++plan) {
+    const DeviceEmbedding between;
+    if (std::string wrong = run_often("plans that come and go", Where::on_device); !wrong.empty()) return wrong;
+  }
+  return fake_cuda_mapped() <= mapped ? "" : "memory is mapped that no plan has";
+}
+
+// On the last rank, while the plan is made.
+std::string refuse(const char* function) {
+  DeviceEmbedding embedding(function);
+  return run_often(std::string("where ") + function + " is refused", embedding, Where::by_copies);
 }
 
 // The call after so many more fails on the last rank.
 std::string break_down(const char* function, long calls) {
-  constexpr int illegal_address = 700;
   DeviceEmbedding embedding;
   if (embedding.run() != MPI_SUCCESS) return "a run before a failure failed";
-  const bool fails = own_rank() == all_ranks() - 1;
-  if (fails) fake_cuda_fail(function, calls, illegal_address);
+  if (is_last()) fake_cuda_fail(function, calls, illegal_address);
   const int error = embedding.run();
-  if (fails) fake_cuda_fail(function, -1, 0);
+  if (is_last()) fake_cuda_fail(function, -1, 0);
   return error != MPI_SUCCESS ? "" : std::string("no error where ") + function + " failed on another rank";
+}
+
+// What a run is given and the tables are copied before it, the output behind it.
+constexpr long copies_in = 2 + tables;
+
+// Before a run: all have an error.
+std::string fail_before(long copies) {
+  DeviceEmbedding embedding;
+  if (embedding.run() != MPI_SUCCESS) return "a run before a failed copy failed";
+  if (is_last()) fake_cuda_fail("cuMemcpyAsync", copies, not_supported);
+  const int error = embedding.run();
+  if (is_last()) fake_cuda_fail("cuMemcpyAsync", -1, 0);
+  if (error == MPI_SUCCESS) return "no error where a copy failed on another rank";
+  return embedding.run() != MPI_SUCCESS ? "" : "a run after a failed copy";
+}
+
+// Behind a run: the rank that lacks its output has an error, and all others in the next run.
+std::string fail_behind() {
+  DeviceEmbedding embedding;
+  if (embedding.run() != MPI_SUCCESS) return "a run before a failed copy back failed";
+  if (is_last()) fake_cuda_fail("cuMemcpyAsync", copies_in, not_supported);
+  const int error = embedding.run();
+  if (is_last()) fake_cuda_fail("cuMemcpyAsync", -1, 0);
+  if ((error == MPI_SUCCESS) == is_last()) return "whose error a failed copy back is";
+  if (!is_last() && !embedding.wrong().empty()) return "what comes of a run whose copy back fails elsewhere";
+  return embedding.run() != MPI_SUCCESS ? "" : "a run after a failed copy back";
 }
 
 }  // namespace
 
 std::string test_fused_on_devices() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  std::string wrong = run_often("fused");
+  std::string wrong = run_often("fused", Where::on_device);
+  if (wrong.empty()) wrong = run_two_at_a_time();
+  if (wrong.empty()) wrong = come_and_go();
+  for (const char* function : {"cuIpcOpenMemHandle_v2", "cuIpcGetMemHandle", "cuMemHostRegister_v2", "cuMemAlloc_v2",
+                               "cuStreamCreate", "cuEventCreate"})
+    if (wrong.empty()) wrong = refuse(function);
   // The first kernel looks at what is given, the second one breaks down when a half of its tiles are done.
   if (wrong.empty()) wrong = break_down("execution", 1);
   if (wrong.empty()) wrong = break_down("execution", 0);
   if (wrong.empty()) wrong = break_down("cuLaunchKernel", 1);
   if (wrong.empty()) wrong = break_down("cuEventQuery", 1);
-  if (wrong.empty()) wrong = run_often("fused, after failures");
+  if (wrong.empty()) wrong = run_often("fused, after failures", Where::on_device);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  return wrong;
+}
+
+std::string test_fused_by_copies() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  std::string wrong = run_often("fused, by copies", Where::by_copies);
+  if (wrong.empty()) wrong = fail_before(0);
+  if (wrong.empty()) wrong = fail_before(copies_in - 1);
+  if (wrong.empty()) wrong = fail_behind();
+  if (wrong.empty()) wrong = run_often("fused, after failed copies", Where::by_copies);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   return wrong;
 }
