@@ -11,10 +11,10 @@
  * the same order, and where a rank does something else of all ranks between a start and its wait (a collective, a
  * message that another sends after its wait), so do all. The communicator outlives its plans.
  *
- * What a plan is made of and what its runs are given may be memory of a GPU, each pointer for itself and on each rank as
- * it likes (docs/fused.md). Lists of pointers and of sizes are the processor's. Where the processor computes, such data
- * are copied, and start blocks for that. A copy to a GPU at the end of a run that fails is an error of that rank alone:
- * its output is not complete, the others' are; the next run fails on all ranks.
+ * What a plan is made of and what its runs are given may be memory of a GPU, each pointer for itself and on each rank
+ * as it likes (docs/fused.md). Lists of pointers and of sizes are the processor's. Where the processor computes, such
+ * data are copied, and start blocks for that. A copy to a GPU at the end of a run that fails is an error of that rank
+ * alone: its output is not complete, the others' are; the next run fails on all ranks.
  *
  * Errors go through the communicator's error handler and are returned, as MPI's are: MPI_ERR_COMM for no communicator
  * or an inter-communicator, else a code whose text (MPI_Error_string) names the argument, and the rank where it is
