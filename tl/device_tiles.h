@@ -19,7 +19,8 @@ struct DeviceTile {
   std::uint64_t pitch = 0;      // bytes from one row of cells to the next
   std::int64_t row = 0, column = 0;
   std::int32_t rows = 0, columns = 0;
-  std::uint32_t slice = 0, unused = 0;
+  std::uint32_t slice = 0;
+  std::uint32_t matrix = 0;  // products of matrices: with which weights
 };
 
 struct DeviceSlice {
@@ -76,11 +77,13 @@ struct DeviceProducts {
 };
 inline constexpr std::uint32_t most_device_vectors = 16;
 
-// A product of matrices of f32, row after row: tiles are of `inputs` (each row `depth`) times `weights` (depth x
-// columns).
+// Products of matrices of f32, row after row: a tile is of `inputs` (each row `depth`) times the weights (depth x
+// columns) that it names. A workgroup computes device_block_side rows and columns at a time.
+inline constexpr std::int32_t device_block_side = 64;
 struct DeviceMatrices {
   DeviceTiles tiles;
-  const float *inputs = nullptr, *weights = nullptr;
+  const float* inputs = nullptr;
+  const float* const* weights = nullptr;  // by number, in the device's memory
   std::int64_t depth = 0, columns = 0;
 };
 

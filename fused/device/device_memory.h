@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "core/status.h"
 #include "fused/layer.h"
@@ -29,6 +30,13 @@ class DeviceBytes {
   static Result<DeviceBytes> make(const DeviceGround& ground, std::size_t bytes);
   // A copy of memory of the processor's.
   static Result<DeviceBytes> copy_of(const DeviceGround& ground, const void* data, std::size_t bytes);
+  // These in place of what it was. They are as they lie in memory.
+  template <class T>
+  Status take_list(const DeviceGround& ground, const std::vector<T>& list) {
+    Result<DeviceBytes> copy = copy_of(ground, list.data(), list.size() * sizeof(T));
+    if (copy.ok()) *this = std::move(*copy);
+    return copy.status();
+  }
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }

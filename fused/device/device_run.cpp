@@ -1,6 +1,8 @@
 #include "fused/device/device_run.h"
 
 #include <algorithm>
+#include <cstring>
+#include <string>
 #include <utility>
 
 namespace plait::fused {
@@ -11,8 +13,26 @@ constexpr std::uint32_t device_failures_every = 256;
 
 }  // namespace
 
+DeviceTile DeviceWork::place(int, const Slice&, const Tile&, std::byte*) const { return {}; }
+
 Status DeviceWork::add(DeviceStream&, const DeviceParts&) {
   return {Code::internal, "an operator on devices has no sum"};
+}
+
+Status RankPlaces::can_add(const DeviceGround& ground, int ranks) {
+  if (static_cast<std::size_t>(ranks) > most_device_parties)
+    return {Code::unsupported, "devices add the parts of " + std::to_string(most_device_parties) + " ranks at most"};
+  if (!ground.driver->reduces(ground.memory, Op::sum, Element::f32))
+    return {Code::unsupported, "device memory: no kernels that combine"};
+  return {};
+}
+
+DeviceReduction RankPlaces::sum_of(const DeviceParts& sum, const Numbers& numbers) {
+  for (std::size_t of = 0; of < parts_.size(); ++of) parts_[of] = sum.parts[of] + numbers.in_part;
+  outputs_.clear();
+  for (std::byte* output : sum.outputs)
+    if (output != nullptr) outputs_.push_back(output + numbers.in_output);
+  return {.op = Op::sum, .element = Element::f32, .elements = numbers.count, .sources = parts_, .results = outputs_};
 }
 
 DeviceRun::~DeviceRun() {
@@ -76,15 +96,18 @@ Status DeviceRun::run() {
   if (sums())
     if (Status status = add_parts(); !status.ok()) return status;
   const Status ended = wait_until([this]() -> Result<bool> {
-    if (working_) {
-      const Result<bool> passed = end_->passed();
-      if (!passed.ok()) return passed;
-      working_ = !*passed;
-    }
+    const Result<bool> idle = is_idle();
     exchange_->turn(true);
-    return !working_ && all_came() && exchange_->is_settled();
+    return idle.ok() && *idle ? all_came() && exchange_->is_settled() : idle;
   });
   return ended.ok() ? exchange_->conclude() : ended;
+}
+
+Result<bool> DeviceRun::is_idle() {
+  if (!working_) return true;
+  const Result<bool> passed = end_->passed();
+  if (passed.ok()) working_ = !*passed;
+  return passed;
 }
 
 // Once the others may touch this rank's memory; and until all have said so of theirs.
@@ -104,7 +127,28 @@ Status DeviceRun::announce() {
   });
 }
 
+// To owners of no tiles there is nothing to wait for.
+Status DeviceRun::cut_tiles() {
+  cut_tiles_.clear();
+  work_.cut({.order = request_.order, .bases = their_parts_}, cut_tiles_);
+  for (DeviceSlice& slice : cut_slices_) slice.tiles = 0;
+  for (const DeviceTile& tile : cut_tiles_) ++cut_slices_[tile.slice].tiles;
+  for (std::size_t at = 0; at < cut_slices_.size(); ++at)
+    if (const int owner = request_.order[at]; cut_slices_[at].tiles == 0 && owner != rank_)
+      exchange_->finished(owner, 0);
+  tile_count_ = cut_tiles_.size();
+  if (tile_count_ == 0) return {};
+  working_ = true;
+  const std::size_t bytes = tile_count_ * sizeof(DeviceTile), slice_bytes = cut_slices_.size() * sizeof(DeviceSlice);
+  std::memcpy(sent_tiles_.data(), cut_tiles_.data(), bytes);
+  std::memcpy(sent_slices_.data(), cut_slices_.data(), slice_bytes);
+  const Status sent = stream_->copy(tiles_.data(), sent_tiles_.data(), bytes);
+  return sent.ok() ? stream_->copy(slices_.data(), sent_slices_.data(), slice_bytes) : sent;
+}
+
 Status DeviceRun::compute() {
+  if (request_.most_tiles != 0)
+    if (Status status = cut_tiles(); !status.ok()) return status;
   if (tile_count_ == 0) return {};
   working_ = true;
   const DeviceTiles tiles{.tiles = reinterpret_cast<const DeviceTile*>(tiles_.data()),
@@ -116,10 +160,12 @@ Status DeviceRun::compute() {
   return started.ok() ? stream_->record(*end_) : started;
 }
 
-// This rank's own parts are in the order of its stream.
+// This rank's own parts are in the order of its stream; its device is asked all the same, as others wait for what fails
+// there.
 Status DeviceRun::add_parts() {
   if (request_.part_bytes != 0) {
     const Status all = wait_until([this]() -> Result<bool> {
+      if (const Result<bool> idle = is_idle(); !idle.ok()) return idle;
       exchange_->turn(true);
       for (int source = 0; source < ranks_; ++source)
         if (!came(source, request_.coming[index(source)])) return false;
@@ -130,8 +176,7 @@ Status DeviceRun::add_parts() {
     Status added = work_.add(*stream_, sum_);
     if (added.ok()) added = stream_->record(*end_);
     if (!added.ok()) return added;
-    if (Status status = wait_until([this] { return end_->passed(); }); !status.ok()) return status;
-    working_ = false;
+    if (Status status = wait_until([this] { return is_idle(); }); !status.ok()) return status;
   }
   if (request_.sum == DeviceSum::to_all)
     for (int owner = 0; owner < ranks_; ++owner)

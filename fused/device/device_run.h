@@ -46,6 +46,32 @@ struct DeviceParts {
   std::vector<std::byte*> outputs;
 };
 
+// How an operator adds a sum's parts, so many f32 at a time.
+class RankPlaces {
+ public:
+  // Whether devices add the parts of so many ranks.
+  static Status can_add(const DeviceGround& ground, int ranks);
+  // Throws where memory is short.
+  explicit RankPlaces(int ranks) : parts_(static_cast<std::size_t>(ranks)) {
+    outputs_.reserve(static_cast<std::size_t>(ranks));
+  }
+  // From so many bytes into each part, to so many bytes into each output that there is. In place until the next call.
+  struct Numbers {
+    std::uint64_t in_part = 0, in_output = 0, count = 0;
+  };
+  DeviceReduction sum_of(const DeviceParts& sum, const Numbers& numbers);
+
+ private:
+  std::vector<const std::byte*> parts_;
+  std::vector<std::byte*> outputs_;
+};
+
+// The owners in the order in which they are served, and by rank where this rank's part goes.
+struct DeviceOwners {
+  const std::vector<int>& order;
+  const std::vector<std::byte*>& bases;
+};
+
 // An operator on a device.
 class DeviceWork {
  public:
@@ -53,8 +79,8 @@ class DeviceWork {
   // What its kernels need beside the tiles. Once, before any run.
   virtual Status prepare(const DeviceGround& ground) = 0;
   // Where the tile's cells are, and where they go: `base` is the owner's output or, for a sum, the place of this rank's
-  // part.
-  virtual DeviceTile place(int owner, const Slice& slice, const Tile& tile, std::byte* base) const = 0;
+  // part. Of tiles that are the same in every run.
+  virtual DeviceTile place(int owner, const Slice& slice, const Tile& tile, std::byte* base) const;
 
   // ---- A run ----
 
@@ -64,6 +90,9 @@ class DeviceWork {
   virtual Result<bool> complains(Complaint& complaint) = 0;
   // `aligned`: all cells that are written begin at multiples of vector_bytes.
   virtual Status compute(DeviceStream& stream, const DeviceTiles& tiles, bool aligned) = 0;
+  // Tiles that vary, once all ranks have announced the run: at most as many as the plan has room for. The owner that is
+  // `at` in the order has slice `at`.
+  virtual void cut(const DeviceOwners& /*owners*/, std::vector<DeviceTile>& /*tiles*/) const {}
   // Sums: in the order of the ranks.
   virtual Status add(DeviceStream& stream, const DeviceParts& parts);
 };
@@ -79,6 +108,10 @@ struct DeviceRunRequest {
   DeviceSum sum = DeviceSum::none;
   std::uint64_t part_bytes = 0;              // sums: one rank's part of what is this rank's own
   std::vector<std::uint64_t> part_bytes_of;  // by rank: the same of each
+  // Tiles that vary from run to run (for sums alone): the panes have a slice for each owner then, and no tiles.
+  bool varies = false;
+  std::uint64_t most_tiles = 0;  // of a run
+  ExchangeRequest words = {};    // the notes and the listener, where there are some
   bool crowded = true;
 };
 
@@ -97,6 +130,7 @@ class DeviceRun {
   // Ends it. After a failure there are no more runs.
   Status wait();
   const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
+  Exchange& exchange() { return *exchange_; }
 
   std::size_t slices() const { return slice_count_; }
   std::size_t tiles() const { return tile_count_; }
@@ -117,19 +151,23 @@ class DeviceRun {
   bool sums() const { return request_.sum != DeviceSum::none; }
 
   // ---- Making ----
-  ExchangeRequest flags_alone() const;
+  ExchangeRequest flags_alone();
   Status prepare_own(Offer& offer);
   Status reach_all(const std::vector<Offer>& offers);
   Result<std::byte*> reach(const Offer& offer, const SharedPlace& place);
   Status pin_inboxes();
   Status lay_out_tiles();
+  Status reserve_for_runs(const std::vector<DeviceSlice>& slices);
   Result<bool> all_can(Oob& oob, const Status& mine);
 
   // ---- A run ----
   Status run();
   Status announce();
+  Status cut_tiles();
   Status compute();
   Status add_parts();
+  // Whether the device is through with all that it was given.
+  Result<bool> is_idle();
   bool all_came();
   bool came(int source, std::uint32_t until);
   template <class Done>
@@ -145,6 +183,10 @@ class DeviceRun {
   std::vector<Pin> pins_;  // of inboxes that the exchange keeps
   DeviceBytes parts_, tiles_, slices_, counters_;
   std::size_t tile_count_ = 0, slice_count_ = 0;
+  // Tiles that vary: as they were cut, and on their way to the device.
+  std::vector<DeviceTile> cut_tiles_;
+  std::vector<DeviceSlice> cut_slices_;
+  PinnedBytes sent_tiles_, sent_slices_;
   bool aligned_ = true;                            // all tiles' targets
   std::vector<std::byte*> outputs_, their_parts_;  // by rank: its output; this rank's place among its parts
   DeviceParts sum_;

@@ -17,10 +17,10 @@ DeviceRun::DeviceRun(Team* team, Oob& oob, DeviceWork& work, DeviceRunRequest re
 }
 
 // Nothing goes through the processors' memory but words: slices of no bytes.
-ExchangeRequest DeviceRun::flags_alone() const {
+ExchangeRequest DeviceRun::flags_alone() {
   const auto words = [](std::size_t count) { return Blocks(count, Block{.kept = true}); };
   const std::size_t shares = request_.sum == DeviceSum::to_all ? 1 : 0;
-  ExchangeRequest request;
+  ExchangeRequest request = std::move(request_.words);
   for (int other = 0; other < ranks_; ++other) {
     const bool self = other == rank_;
     request.outgoing.push_back(words(self ? 0 : request_.panes[index(other)].slices.size() + shares));
@@ -69,9 +69,9 @@ Result<bool> DeviceRun::all_can(Oob& oob, const Status& mine) {
 Status DeviceRun::prepare_own(Offer& offer) {
   offer.process = process_number();
   if (!computes()) {
-    const bool takes_part = std::ranges::any_of(request_.panes, [](const Pane& pane) { return !pane.tiles.empty(); }) ||
-                            std::ranges::any_of(request_.coming, [](std::uint32_t slices) { return slices != 0; });
-    return takes_part ? Status(Code::unavailable, "this rank has no data on a device") : Status();
+    const bool takes_part = std::ranges::any_of(request_.panes, [](const Pane& pane) { return !pane.slices.empty(); });
+    return takes_part || request_.part_bytes != 0 ? Status(Code::unavailable, "this rank has no data on a device")
+                                                  : Status();
   }
   const DeviceGround& ground = request_.ground;
   Result<std::unique_ptr<DeviceStream>> stream = ground.driver->make_stream(ground.memory);
@@ -87,7 +87,8 @@ Status DeviceRun::prepare_own(Offer& offer) {
   parts_ = std::move(*parts);
   if (Status status = work_.prepare(ground); !status.ok()) return status;
   if (ranks_ == 1) return {};
-  for (const auto& [memory, place] : {std::pair{request_.output, &offer.output}, {parts_.data(), &offer.parts}}) {
+  std::byte* const output = request_.sum != DeviceSum::to_owner ? request_.output : nullptr;
+  for (const auto& [memory, place] : {std::pair{output, &offer.output}, {parts_.data(), &offer.parts}}) {
     if (memory == nullptr) continue;
     const Result<SharedPlace> shared = exports_.place_of(*ground.driver, memory);
     if (!shared.ok()) return shared.status();
@@ -114,13 +115,13 @@ Status DeviceRun::reach_all(const std::vector<Offer>& offers) {
   for (int owner = 0; owner < ranks_ && computes(); ++owner) {
     if (owner == rank_) continue;
     const Offer& offer = offers[index(owner)];
-    const bool has_tiles = !request_.panes[index(owner)].tiles.empty();
-    if (sums() ? request_.sum == DeviceSum::to_all : has_tiles) {
+    const bool has_slices = !request_.panes[index(owner)].slices.empty();
+    if (sums() ? request_.sum == DeviceSum::to_all : has_slices) {
       const Result<std::byte*> output = reach(offer, offer.output);
       if (!output.ok()) return output.status();
       outputs_[index(owner)] = *output;
     }
-    if (!sums() || !has_tiles) continue;
+    if (!sums() || !has_slices || offer.parts.allocation == 0) continue;
     const Result<std::byte*> parts = reach(offer, offer.parts);
     if (!parts.ok()) return parts.status();
     their_parts_[index(owner)] = *parts + index(rank_) * request_.part_bytes_of[index(owner)];
@@ -171,14 +172,26 @@ Status DeviceRun::lay_out_tiles() {
   slice_count_ = slices.size();
   if (!computes()) return {};
   const std::vector<std::uint32_t> zeros(tile_counters + slices.size());
-  const auto upload = [&](DeviceBytes& to, const auto& list) -> Status {
-    Result<DeviceBytes> copy = DeviceBytes::copy_of(request_.ground, list.data(), list.size() * sizeof list.front());
-    if (copy.ok()) to = std::move(*copy);
-    return copy.ok() ? Status() : copy.status();
-  };
-  Status status = upload(tiles_, tiles);
-  if (status.ok()) status = upload(slices_, slices);
-  return status.ok() ? upload(counters_, zeros) : status;
+  Status status = tiles_.take_list(request_.ground, tiles);
+  if (status.ok()) status = slices_.take_list(request_.ground, slices);
+  if (status.ok()) status = counters_.take_list(request_.ground, zeros);
+  return status.ok() && request_.varies ? reserve_for_runs(slices) : status;
+}
+
+// For tiles that vary.
+Status DeviceRun::reserve_for_runs(const std::vector<DeviceSlice>& slices) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 31;
+  if (request_.most_tiles == 0) return {};
+  if (request_.most_tiles > most) return {Code::unsupported, "more tiles than a device counts"};
+  const std::size_t bytes = request_.most_tiles * sizeof(DeviceTile);
+  cut_slices_ = slices;
+  cut_tiles_.reserve(request_.most_tiles);
+  Status status = sent_tiles_.reserve(request_.ground, bytes).status();
+  if (status.ok()) status = sent_slices_.reserve(request_.ground, slices.size() * sizeof(DeviceSlice)).status();
+  if (!status.ok()) return status;
+  Result<DeviceBytes> tiles = DeviceBytes::make(request_.ground, bytes);
+  if (tiles.ok()) tiles_ = std::move(*tiles);
+  return tiles.status();
 }
 
 }  // namespace plait::fused

@@ -38,4 +38,15 @@ class GivenData {
   Status status_;
 };
 
+// One list that kernels read over and over: in the device's own memory, or a copy there, which is made anew in each run
+// and kept. In the order of the stream.
+class GivenNumbers {
+ public:
+  // The place on the device; of no numbers `place` itself.
+  Result<const float*> bring(const DeviceGround& ground, DeviceStream& stream, const float* place, std::int64_t count);
+
+ private:
+  DeviceBytes copy_;
+};
+
 }  // namespace plait::fused

@@ -106,6 +106,8 @@ class TilePlan : public FusedPlan, protected TileWork {
   // the rank that has most of them.
   std::int64_t enough_blocks() const;
   TileRun& run() const { return *run_; }
+  // Wherever the plan runs.
+  Exchange& exchange() const { return device_run_ != nullptr ? device_run_->exchange() : run_->exchange(); }
 
  private:
   enum class DataPlace : std::uint8_t { none, processor, device, elsewhere };

@@ -35,7 +35,7 @@ class MoePlan : public MatrixPlan, protected Listener {
   // Of this rank.
   virtual std::int64_t output_floats() const = 0;
   // The notes, and how rows of this rank's experts are cut.
-  void lay_out_notes(ExchangeRequest& exchange, std::int64_t piece_rows);
+  void lay_out_notes(ExchangeRequest& request, std::int64_t piece_rows);
   std::string text_of(const Complaint& complaint) const override { return moe_complaint_text(complaint); }
 
   // Sorts the tokens and writes the notes; true: there is a complaint.
@@ -44,6 +44,7 @@ class MoePlan : public MatrixPlan, protected Listener {
   void read_note(int rank);
   // A rank's tokens that have chosen experts of this one: known once its note is read.
   const Pieces& pieces_from(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
+  const std::vector<Pieces>& pieces() const { return pieces_; }
   // By rank and expert of this one.
   const std::vector<std::int64_t>& counts() const { return counts_; }
 

@@ -184,7 +184,9 @@ CUresult multiply_rows(const DeviceProducts& call) {
 CUresult multiply_matrices(const DeviceMatrices& call) {
   return Workgroups(call.tiles).run([&](const DeviceTile& tile) {
     const auto depth = static_cast<std::uint64_t>(call.depth), columns = static_cast<std::uint64_t>(call.columns);
-    const float* weights = depth > 0 ? found(call.weights, depth * columns) : nullptr;
+    const float* const* matrix = found(call.weights + tile.matrix, 1);
+    if (matrix == nullptr) return false;
+    const float* weights = depth > 0 ? found(*matrix, depth * columns) : nullptr;
     if (weights == nullptr && depth > 0) return false;
     for (std::int32_t row = 0; row < tile.rows; ++row) {
       const float* inputs = found(call.inputs + static_cast<std::uint64_t>(tile.row + row) * depth, depth);

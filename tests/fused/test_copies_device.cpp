@@ -9,31 +9,15 @@
 
 #include "fused/embedding/embedding_back.h"
 #include "fused/gemm/all_gather.h"
-#include "fused/gemm/reduce_scatter.h"
-#include "fused/gemv/gemv.h"
 #include "fused/moe/combine.h"
 #include "fused/moe/dispatch.h"
-#include "tests/fused/fake_device.h"
-#include "tests/fused/plan_ranks.h"
-#include "tests/runtime/in_process_oob.h"
-#include "tests/runtime/posting.h"
-#include "tests/runtime/process.h"
-#include "tl/shm/shared_heap.h"
+#include "tests/fused/device_ranks.h"
 
 namespace plait::fused {
 namespace {
 
-constexpr int copy_ranks = 3, copy_rounds = 3;
+constexpr int copy_ranks = 3;
 constexpr std::int64_t depth = 5, columns = 4, all_rows = 11;
-
-float number(std::int64_t of, std::int64_t at) { return static_cast<float>((of * 5 + at * 3) % 13 - 6); }
-std::vector<float> numbers(std::int64_t of, std::int64_t count) {
-  std::vector<float> made;
-  for (std::int64_t at = 0; at < count; ++at) made.push_back(number(of, at));
-  return made;
-}
-// Of what rank `of` gives in a round.
-std::int64_t seed(std::int64_t of, int round) { return 100 + of * 10 + round; }
 
 // Row after row; `a` from a row on, times `b`.
 std::vector<float> product(const std::vector<float>& a, const std::vector<float>& b, const Range& rows) {
@@ -47,116 +31,13 @@ std::vector<float> product(const std::vector<float>& a, const std::vector<float>
     }
   return made;
 }
-void add(std::vector<float>& to, const std::vector<float>& terms) {
-  to.resize(terms.size());
-  for (std::size_t at = 0; at < terms.size(); ++at) to[at] += terms[at];
-}
 
-class CopiesOfDevices : public testing::Test {
+class CopiesOfDevices : public DeviceRanks {
  protected:
-  struct Here {
-    Oob& all;
-    const MakeMembers& members;
-    int rank;
-  };
-  static void SetUpTestSuite() {
-    static_cast<void>(SharedHeap::create({.bytes = std::size_t{1} << 28}));
-    FakeDevice::instance();
-  }
-
-  std::string on_ranks(const std::function<std::string(const Here&)>& work) {
-    Process process(copy_ranks);
-    process.config().channels = {"shm", "mpi"};
-    process.config().device_direct_from = 1;
-    InProcessJob job(copy_ranks), party(copy_ranks);
-    party.bring_messages(test_seed(), 3);
-    return job.run([&](Oob& all) -> std::string {
-      FakeDevice::instance().use();
-      PostingRank posting(job, all.rank(), {copy_ranks, copy_ranks}, test_seed());
-      const MakeMembers members = [&] {
-        return std::make_unique<AllMembers>(party, posting.progress, all.rank(), Shape{copy_ranks, copy_ranks});
-      };
-      return work({all, members, all.rank()});
-    });
-  }
-
-  // The others wait for a rank that leaves: all rounds in any case. `expected(round)`.
-  template <class Plan>
-  static std::string run(Plan& plan, const DeviceCopy& output, const std::function<Status(int)>& start,
-                         const std::function<std::vector<float>(int)>& expected) {
-    std::string first;
-    for (int round = 0; round < copy_rounds; ++round) {
-      output.fill(0xa5);
-      Status status = start(round);
-      if (status.ok()) status = plan.wait();
-      const bool right = status.ok() && output.read<float>() == expected(round);
-      if (!right && first.empty()) first = "round " + std::to_string(round) + ": wrong " + status.message();
-    }
-    return first;
+  static std::string on_ranks(const std::function<std::string(const Here&)>& work) {
+    return DeviceRanks::on_ranks(copy_ranks, direct_always, work);
   }
 };
-
-TEST_F(CopiesOfDevices, RowsTimesVectors) {
-  EXPECT_EQ(on_ranks([](const Here& here) -> std::string {
-              const DeviceCopy weights = DeviceCopy::of(numbers(here.rank, all_rows * depth));
-              const DeviceCopy output(all_rows * sizeof(float)), x(depth * sizeof(float));
-              auto made = Gemv::make(here.all,
-                                     {.rows = all_rows,
-                                      .depth = depth,
-                                      .columns = 1,
-                                      .weights = weights.address<void>(),
-                                      .output = output.address<void>()},
-                                     here.members);
-              if (!made.ok()) return made.status().message();
-              return run(
-                  **made, output,
-                  [&](int round) {
-                    x.write(numbers(seed(here.rank, round), depth).data());
-                    return (*made)->start(x.address<float>());
-                  },
-                  [](int round) {
-                    std::vector<float> sums(all_rows);
-                    for (int of = 0; of < copy_ranks; ++of)
-                      for (std::int64_t row = 0; row < all_rows; ++row)
-                        for (std::int64_t at = 0; at < depth; ++at)
-                          sums[static_cast<std::size_t>(row)] +=
-                              number(of, row * depth + at) * number(seed(of, round), at);
-                    return sums;
-                  });
-            }),
-            "");
-}
-
-TEST_F(CopiesOfDevices, ProductAndReduceScatter) {
-  EXPECT_EQ(on_ranks([](const Here& here) -> std::string {
-              const Range rows = share_of(all_rows, copy_ranks, here.rank);
-              const DeviceCopy weights = DeviceCopy::of(numbers(here.rank, depth * columns));
-              const DeviceCopy output(static_cast<std::size_t>(rows.length() * columns) * sizeof(float));
-              const DeviceCopy x(all_rows * depth * sizeof(float));
-              auto made = GemmReduceScatter::make(here.all,
-                                                  {.rows = all_rows,
-                                                   .depth = depth,
-                                                   .columns = columns,
-                                                   .weights = weights.address<void>(),
-                                                   .output = output.address<void>()},
-                                                  here.members);
-              if (!made.ok()) return made.status().message();
-              return run(
-                  **made, output,
-                  [&](int round) {
-                    x.write(numbers(seed(here.rank, round), all_rows * depth).data());
-                    return (*made)->start(x.address<float>());
-                  },
-                  [&](int round) {
-                    std::vector<float> sums;
-                    for (int of = 0; of < copy_ranks; ++of)
-                      add(sums,
-                          product(numbers(seed(of, round), all_rows * depth), numbers(of, depth * columns), rows));
-                    return sums;
-                  });
-            }),
-            "");
-}
 
 TEST_F(CopiesOfDevices, AllGatherAndProduct) {
   EXPECT_EQ(on_ranks([](const Here& here) -> std::string {

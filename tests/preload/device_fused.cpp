@@ -181,6 +181,73 @@ std::string break_down(const char* function, long calls) {
   return error != MPI_SUCCESS ? "" : std::string("no error where ") + function + " failed on another rank";
 }
 
+// Rows times vectors: each rank's device adds some rows, and stores the sums into all outputs.
+class DeviceGemv {
+ public:
+  static constexpr std::int64_t rows = 203, depth = 24;
+  explicit DeviceGemv(const char* refused = nullptr) {
+    for (std::int64_t at = 0; at < rows * depth; ++at)
+      weights_.data()[at] = cell(own_rank(), 0, at / depth, at % depth);
+    const plait_fused_gemv shape{.rows = rows,
+                                 .depth = depth,
+                                 .columns = 1,
+                                 .type = PLAIT_FUSED_F32,
+                                 .data = weights_.address(),
+                                 .scales = nullptr};
+    if (refused != nullptr && is_last()) fake_cuda_fail(refused, 0, not_supported);
+    made_ = plait_fused_gemv_create(MPI_COMM_WORLD, &shape, output_.address(), "slice=64", &plan_);
+    if (refused != nullptr && is_last()) fake_cuda_fail(refused, -1, 0);
+  }
+  ~DeviceGemv() {
+    if (plan_ != PLAIT_FUSED_NULL) plait_fused_free(&plan_);
+  }
+  DeviceGemv(const DeviceGemv&) = delete;
+  DeviceGemv& operator=(const DeviceGemv&) = delete;
+
+  int run() {
+    if (made_ != MPI_SUCCESS) return made_;
+    ++round_;
+    for (std::int64_t at = 0; at < depth; ++at) x_.data()[at] = cell(own_rank(), round_, at, 0);
+    return plait_fused_gemv_run(plan_, x_.address());
+  }
+  std::string wrong() const {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      float sum = 0;
+      for (int of = 0; of < all_ranks(); ++of)
+        for (std::int64_t at = 0; at < depth; ++at) sum += cell(of, 0, row, at) * cell(of, round_, at, 0);
+      if (output_.data()[row] != sum) return "row " + std::to_string(row);
+    }
+    return {};
+  }
+
+ private:
+  DeviceArray<float> weights_{rows * depth}, x_{depth}, output_{rows};
+  plait_fused plan_ = PLAIT_FUSED_NULL;
+  int made_ = MPI_SUCCESS;
+  std::int64_t round_ = 0;
+};
+
+std::string add_often(const char* refused, Where where) {
+  DeviceGemv gemv(refused);
+  const long kernels = fake_cuda_kernels();
+  constexpr int rounds = 10;
+  for (int round = 0; round < rounds; ++round)
+    if (gemv.run() != MPI_SUCCESS || !gemv.wrong().empty()) return "rows times vectors: " + gemv.wrong();
+  // A product and its sum.
+  const long expected = where == Where::on_device ? 2 * rounds : 0;
+  return fake_cuda_kernels() - kernels == expected ? "" : "rows times vectors ran elsewhere";
+}
+
+// In the product, or when the parts of all are added.
+std::string break_down_in_sums(long kernels) {
+  DeviceGemv gemv;
+  if (gemv.run() != MPI_SUCCESS) return "rows times vectors before a failure failed";
+  if (is_last()) fake_cuda_fail("execution", kernels, illegal_address);
+  const int error = gemv.run();
+  if (is_last()) fake_cuda_fail("execution", -1, 0);
+  return error != MPI_SUCCESS ? "" : "no error where a sum failed on another rank";
+}
+
 // What a run is given and the tables are copied before it, the output behind it.
 constexpr long copies_in = 2 + tables;
 
@@ -222,6 +289,11 @@ std::string test_fused_on_devices() {
   if (wrong.empty()) wrong = break_down("execution", 0);
   if (wrong.empty()) wrong = break_down("cuLaunchKernel", 1);
   if (wrong.empty()) wrong = break_down("cuEventQuery", 1);
+  if (wrong.empty()) wrong = add_often(nullptr, Where::on_device);
+  if (wrong.empty()) wrong = add_often("cuIpcOpenMemHandle_v2", Where::by_copies);
+  for (const long kernels : {0, 1})
+    if (wrong.empty()) wrong = break_down_in_sums(kernels);
+  if (wrong.empty()) wrong = add_often(nullptr, Where::on_device);
   if (wrong.empty()) wrong = run_often("fused, after failures", Where::on_device);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   return wrong;

@@ -254,7 +254,7 @@ __device__ void multiply_by_columns(const DeviceProducts& call) {
 // ---- Products of matrices ----
 
 // A block computes 64 x 64 cells at a time, a thread 4 x 4 of them, from pieces that are 16 deep.
-constexpr int side = 64, deep = 16, thread_side = 4;
+constexpr int side = device_block_side, deep = 16, thread_side = 4;
 
 struct Panels {
   float inputs[deep][side + 1], weights[deep][side + 4];
@@ -265,7 +265,8 @@ struct Patch {
   int rows, columns;      // at most `side`
 };
 
-__device__ inline void load_panels(const DeviceMatrices& call, const Patch& patch, long long from, Panels& panels) {
+__device__ inline void load_panels(const DeviceMatrices& call, const float* weights, const Patch& patch, long long from,
+                                   Panels& panels) {
   for (int at = threadIdx.x; at < deep * side; at += block_threads) {
     const int row = at / deep, depth = at % deep;
     const bool within = row < patch.rows && from + depth < call.depth;
@@ -275,17 +276,17 @@ __device__ inline void load_panels(const DeviceMatrices& call, const Patch& patc
     const int depth = at / side, column = at % side;
     const bool within = column < patch.columns && from + depth < call.depth;
     panels.weights[depth][column] =
-        within ? __ldg(call.weights + (from + depth) * call.columns + patch.column + column) : 0.0f;
+        within ? __ldg(weights + (from + depth) * call.columns + patch.column + column) : 0.0f;
   }
 }
 
-__device__ inline void multiply_patch(const DeviceMatrices& call, const Patch& patch, std::byte* target,
-                                      unsigned long long pitch, Panels& panels) {
+__device__ inline void multiply_patch(const DeviceMatrices& call, const float* weights, const Patch& patch,
+                                      std::byte* target, unsigned long long pitch, Panels& panels) {
   const int first_row = static_cast<int>(threadIdx.x) / (side / thread_side) * thread_side;
   const int first_column = static_cast<int>(threadIdx.x) % (side / thread_side) * thread_side;
   float sums[thread_side][thread_side] = {};
   for (long long from = 0; from < call.depth; from += deep) {
-    load_panels(call, patch, from, panels);
+    load_panels(call, weights, patch, from, panels);
     __syncthreads();
 #pragma unroll
     for (int depth = 0; depth < deep; ++depth) {
@@ -335,9 +336,10 @@ extern "C" __global__ void __launch_bounds__(fused::block_threads)
     plait_multiply_matrices(const fused::DeviceMatrices call) {
   __shared__ fused::Panels panels;
   fused::take_tiles(call.tiles, [&](const fused::DeviceTile& tile) {
+    const float* weights = call.weights[tile.matrix];
     for (int row = 0; row < tile.rows; row += fused::side)
       for (int column = 0; column < tile.columns; column += fused::side)
-        fused::multiply_patch(call,
+        fused::multiply_patch(call, weights,
                               {tile.row + row, tile.column + column, min(fused::side, tile.rows - row),
                                min(fused::side, tile.columns - column)},
                               tile.target + row * tile.pitch + column * sizeof(float), tile.pitch, panels);
