@@ -6,6 +6,7 @@
 #include "core/attempt.h"
 #include "core/log.h"
 #include "fused/device/device_run.h"
+#include "fused/device/plan_data.h"
 
 namespace plait::fused {
 
@@ -82,6 +83,8 @@ Status DeviceRun::prepare_own(Offer& offer) {
     if (!one.ok()) return one.status();
     *event = std::move(*one);
   }
+  if (request_.part_bytes > most_given_bytes / index(ranks_))
+    return {Code::unsupported, "the parts of all ranks are more than any memory has"};
   Result<DeviceBytes> parts = DeviceBytes::make(ground, request_.part_bytes * index(ranks_));
   if (!parts.ok()) return parts.status();
   parts_ = std::move(*parts);
