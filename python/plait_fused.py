@@ -1,4 +1,4 @@
-"""Plait's fused operators for numpy arrays and mpi4py communicators.
+"""Plait's fused operators for numpy arrays, arrays of GPUs, and mpi4py communicators.
 
 Each class is a plan of include/plait/plait_fused.h, whose words are the contract: made once by all ranks of a
 communicator together, run as often as needed, one run at a time. A plan keeps the arrays that it was made with, and
@@ -10,6 +10,10 @@ constructor, or of wait(). A run's arguments that cannot be used reach the plan 
 The job preloads libplait.so:  mpirun -n 4 -x LD_PRELOAD=libplait.so python3 program.py
 
 Elements: float32; uint16, which are bfloat16's bits; int8 with a float32 scale a row.
+
+Wherever an array is read or written in its place, or given to a run, it may be one on a GPU: of CuPy, PyTorch or others,
+known by its __cuda_array_interface__ or __dlpack__ (bfloat16 too). Nothing of such an array is converted. Plait's work
+comes after what the program has given its default stream; what others have to do with an array must be done before.
 """
 
 import ctypes
@@ -85,21 +89,91 @@ def _share_length(rows, comm):
 # ---- Arguments ----
 
 
+class _OnDevice:
+    """An array on a GPU, as far as a plan looks at it; it keeps the array."""
+
+    def __init__(self, owner, address, shape, dtype, strides):
+        self.owner, self.address, self.shape, self.dtype = owner, address, tuple(shape), dtype
+        self.size = int(np.prod(self.shape, dtype=np.int64))
+        dense = [int(np.prod(self.shape[place + 1 :], dtype=np.int64)) for place in range(len(self.shape))]
+        # Of a side of one element any stride will do, and of nothing all.
+        self.is_dense = strides is None or self.size == 0 or all(
+            length == 1 or stride == step for length, stride, step in zip(self.shape, strides, dense))
+
+    def __len__(self):
+        return self.shape[0]
+
+
+class _DlTensor(ctypes.Structure):
+    """The begin of DLPack's DLManagedTensor."""
+
+    _fields_ = [("data", _pointer), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32), ("dimensions", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(_i64)),
+                ("strides", ctypes.POINTER(_i64)), ("offset", ctypes.c_uint64)]
+
+
+_DL_ON_DEVICE = (2, 13)  # memory of CUDA's, and what the driver moves
+_DL_KINDS = {0: "i", 1: "u", 2: "f"}
+_DL_BFLOAT = 4
+_DEFAULT_STREAM = 1
+
+
+def _by_interface(array, described):
+    dtype = np.dtype(described["typestr"])
+    strides = described.get("strides")
+    if strides is not None:
+        strides = [stride // dtype.itemsize if stride % dtype.itemsize == 0 else -1 for stride in strides]
+    return _OnDevice(array, described["data"][0], described["shape"], dtype, strides)
+
+
+def _by_dlpack(array):
+    capsule = array.__dlpack__(stream=_DEFAULT_STREAM)
+    unpack = ctypes.pythonapi.PyCapsule_GetPointer
+    unpack.restype, unpack.argtypes = _pointer, [ctypes.py_object, ctypes.c_char_p]
+    tensor = _DlTensor.from_address(unpack(capsule, b"dltensor"))
+    if tensor.lanes != 1 or (tensor.code not in _DL_KINDS and (tensor.code, tensor.bits) != (_DL_BFLOAT, 16)):
+        raise Error("its elements are of no kind that a plan knows")
+    dtype = np.dtype(f"{_DL_KINDS.get(tensor.code, 'u')}{tensor.bits // 8}")
+    sides = range(tensor.dimensions)
+    strides = [tensor.strides[side] for side in sides] if tensor.strides else None
+    return _OnDevice((array, capsule), (tensor.data or 0) + tensor.offset, [tensor.shape[side] for side in sides], dtype, strides)
+
+
+def _seen(array):
+    """An array on a GPU as what it is there; everything else as it is."""
+    if array is None or isinstance(array, (np.ndarray, _OnDevice)):
+        return array
+    try:
+        described = getattr(array, "__cuda_array_interface__", None)
+    except (AttributeError, TypeError, RuntimeError):  # PyTorch's of bfloat16, or that want gradients
+        described = None
+    if described is not None:
+        return _by_interface(array, described)
+    if hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] in _DL_ON_DEVICE:
+        return _by_dlpack(array)
+    return array
+
+
 def _address(array):
-    return None if array is None else array.ctypes.data
+    array = _seen(array)
+    if array is None:
+        return None
+    return array.address if isinstance(array, _OnDevice) else array.ctypes.data
 
 
 def _in_place(name, array, dtypes, shape=None):
     """An array that Plait reads or writes where it lies: nothing is converted."""
     if array is None:
         return None
-    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
-        raise Error(f"{name}: expected a numpy array without gaps, row by row")
+    given, array = array, _seen(array)
+    there = isinstance(array, _OnDevice)
+    if not there and not isinstance(array, np.ndarray) or not (array.is_dense if there else array.flags.c_contiguous):
+        raise Error(f"{name}: expected a numpy array, or one on a GPU, without gaps, row by row")
     if array.dtype not in [np.dtype(one) for one in dtypes]:
         raise Error(f"{name}: {array.dtype}: expected {' or '.join(np.dtype(one).name for one in dtypes)}")
     if shape is not None and array.shape != tuple(shape):
         raise Error(f"{name}: shape {array.shape}: expected {tuple(shape)}")
-    return array
+    return given
 
 
 def _whole(**numbers):
@@ -111,7 +185,7 @@ def _whole(**numbers):
 def _list(name, arrays):
     if not hasattr(arrays, "__iter__"):
         raise Error(f"{name}: {arrays!r}: expected a list of arrays")
-    return tuple(arrays)
+    return tuple(_seen(array) for array in arrays)
 
 
 def _words(options):
@@ -121,8 +195,9 @@ def _words(options):
 
 
 def _matrix(name, array, dtypes):
-    if np.ndim(array) != 2:
-        raise Error(f"{name}: {np.ndim(array)} dimensions: expected 2")
+    dimensions = len(array.shape) if isinstance(array, _OnDevice) else np.ndim(array)
+    if dimensions != 2:
+        raise Error(f"{name}: {dimensions} dimensions: expected 2")
     return _in_place(name, array, dtypes)
 
 
@@ -146,10 +221,14 @@ class _Given:
             return None
 
     def array(self, name, array, dtype, shape=None, size=None):
-        """Converted only where it is something else. Not looked at where nothing of it is used."""
+        """Converted only where it is something else, and not on a GPU. Not looked at where nothing of it is used."""
 
         def convert():
-            made = np.ascontiguousarray(array, dtype=dtype)
+            made = _seen(array)
+            if isinstance(made, _OnDevice):
+                _in_place(name, made, [dtype])
+            else:
+                made = np.ascontiguousarray(made, dtype=dtype)
             if shape is not None and made.shape != shape:
                 raise Error(f"shape {made.shape}: expected {shape}")
             if size is not None and made.size != size:
@@ -261,6 +340,7 @@ class _Bags(_Plan):
             raise Error(f"mode: {mode!r}: expected {' or '.join(_MODES)}")
         if scales is not None and len(scales) != len(tables):
             raise Error(f"scales: {len(scales)} arrays: expected {len(tables)}, a table each")
+        scales = None if scales is None else _list("scales", scales)
         self._weighted, self._ends = weighted, len(tables) * batch + 1
         dtype = getattr(tables[0], "dtype", None) if tables else np.dtype(np.float32)
         for number, table in enumerate(tables):
@@ -350,11 +430,12 @@ class _Product(_Plan):
         """`read`, of the weights' sides: the shape's rows, depth and columns, and the shapes of x and of the output."""
 
         def prepare():
-            sizes, self._x, made = read(*_matrix("weights", weights, dtypes).shape)
+            matrix = _seen(weights)
+            sizes, self._x, made = read(*_matrix("weights", matrix, dtypes).shape)
             self.output = _output(output, made)
             _in_place("scales", scales, [np.float32], sizes[:1])
-            shape = _ProductShape(*sizes, _TYPES[weights.dtype], _address(weights), _address(scales))
-            return shape, [_address(self.output)], (weights, scales)
+            shape = _ProductShape(*sizes, _TYPES[matrix.dtype], _address(matrix), _address(scales))
+            return shape, [_address(self.output)], (matrix, scales)
 
         super().__init__(comm, options, prepare)
 

@@ -11,6 +11,7 @@
 
 #include "core/element.h"
 #include "core/status.h"
+#include "tl/device_tiles.h"
 
 namespace plait::tl {
 
@@ -123,9 +124,17 @@ class DeviceStream {
       if (status.ok() && one.to != one.from) status = copy(one.to, one.from, one.bytes);
     return status;
   }
+  // What a fused operator computes, tile by tile, and whether its lookups are right. Precondition: the driver fuses.
+  virtual Status pool(const DevicePooling&) { return no_tiles(); }
+  virtual Status multiply(const DeviceProducts&) { return no_tiles(); }
+  virtual Status multiply(const DeviceMatrices&) { return no_tiles(); }
+  virtual Status check(const DeviceLookups&) { return no_tiles(); }
   virtual Status record(DeviceEvent& event) = 0;
   // Returns once all that it was given is done, or will never be.
   virtual void finish() noexcept = 0;
+
+ private:
+  static Status no_tiles() { return {Code::unsupported, "device memory: no kernels of fused operators"}; }
 };
 
 // One vendor's. Thread-safe; never destroyed once it was found.
@@ -156,6 +165,17 @@ class DeviceDriver {
   virtual bool reduces(const DeviceMemory& memory, Op op, Element element) const {
     static_cast<void>(memory), static_cast<void>(op), static_cast<void>(element);
     return false;
+  }
+
+  // Whether a stream of that device computes what fused operators need, and the driver gives memory for it.
+  virtual bool fuses(const DeviceMemory&) const { return false; }
+  // Memory of that device, at a multiple of 256 bytes, until release().
+  virtual Result<std::byte*> allocate(const DeviceMemory& near, std::size_t bytes) const {
+    static_cast<void>(near), static_cast<void>(bytes);
+    return {Code::unsupported, "device memory: the driver gives none"};
+  }
+  virtual void release(std::byte* memory, const DeviceMemory& near) const {
+    static_cast<void>(memory), static_cast<void>(near);
   }
 
   // ---- Memory of other processes of the machine ----

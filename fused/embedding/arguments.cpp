@@ -146,6 +146,31 @@ std::vector<Alike> alike_of(const EmbeddingProblem& problem) {
           {"slice=", static_cast<std::int64_t>(problem.options.slice_bytes)}};
 }
 
+void visit_problem(EmbeddingProblem& problem, std::uint64_t end_bytes, DataVisitor& visit) {
+  const auto row_bytes = static_cast<std::uint64_t>(problem.dim) * bytes_of(problem.type);
+  for (Table& table : problem.tables) {
+    const std::uint64_t rows = static_cast<std::uint64_t>(table.rows);
+    if (table.target == nullptr) {
+      visit(table.data, rows * row_bytes, DataWay::given, bytes_of(problem.type));
+    } else {
+      visit(table.target, rows * row_bytes, DataWay::changed, bytes_of(problem.type));
+      table.data = table.target;
+    }
+    visit(table.scales, rows * sizeof(float), DataWay::given);
+  }
+  visit(problem.output, end_bytes, DataWay::taken, sizeof(float));
+  visit(problem.gradients, end_bytes, DataWay::given, sizeof(float));
+}
+
+Lookup brought_lookup(const EmbeddingProblem& problem, const Lookup& lookup, BroughtData& brought) {
+  const auto tables = static_cast<std::int64_t>(problem.tables.size());
+  if (tables == 0) return lookup;
+  return {.indices = brought.bring(lookup.indices, lookup.count),
+          .count = lookup.count,
+          .offsets = brought.bring(lookup.offsets, tables * problem.batch + 1),
+          .weights = problem.weighted ? brought.bring(lookup.weights, lookup.count) : nullptr};
+}
+
 bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint& complaint) {
   const auto tables = static_cast<std::int64_t>(problem.tables.size()), bags = tables * problem.batch;
   if (tables == 0) return false;

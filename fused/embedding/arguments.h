@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "fused/device/plan_data.h"
 #include "fused/exchange/announcement.h"
 #include "fused/ground/alike.h"
 #include "fused/ground/plan_options.h"
@@ -60,6 +61,9 @@ Status read_arguments(const EmbeddingArguments& given, int ranks, int rank, Embe
 // What all ranks must give alike.
 std::vector<Alike> alike_of(const EmbeddingProblem& problem);
 
+// All of the program's memory in it. `end_bytes`: of the output or the gradients.
+void visit_problem(EmbeddingProblem& problem, std::uint64_t end_bytes, DataVisitor& visit);
+
 // What is looked up in one run: the bags of all tables, table after table. Bag b of table t has the indices from
 // offsets[t * batch + b] to the next offset; there are tables * batch + 1 of these.
 struct Lookup {
@@ -68,6 +72,9 @@ struct Lookup {
   const std::int64_t* offsets = nullptr;
   const float* weights = nullptr;  // by index
 };
+
+// The same where the processor finds it.
+Lookup brought_lookup(const EmbeddingProblem& problem, const Lookup& lookup, BroughtData& brought);
 
 // What is wrong with it, as a rank tells the others; false: nothing.
 bool complains(const EmbeddingProblem& problem, const Lookup& lookup, Complaint& complaint);

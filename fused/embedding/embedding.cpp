@@ -22,9 +22,7 @@ Status Embedding::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   layout_.place(run.node_of, costs());
   const int rank = layout_.rank();
   const std::uint64_t pitch = layout_.pitch();
-  exchange.output = {.data = problem_.output,
-                     .pitch = pitch,
-                     .bytes = static_cast<std::uint64_t>(layout_.samples_of(rank).length()) * pitch};
+  exchange.output = {.data = problem_.output, .pitch = pitch, .bytes = layout_.end_bytes()};
   for (int other = 0; other < layout_.ranks(); ++other) {
     const EmbeddingLayout::Pair out{.of_tables = rank, .of_samples = other}, in{.of_tables = other, .of_samples = rank};
     run.panes.push_back(layout_.pane_of(out));
@@ -34,13 +32,34 @@ Status Embedding::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   return {};
 }
 
+DeviceWork* Embedding::device_work() {
+  device_ = std::make_unique<EmbeddingOnDevice>(problem_, layout_);
+  return device_.get();
+}
+
+void Embedding::lay_out_on_devices(DeviceRunRequest& request) {
+  std::vector<int> nodes;
+  for (int of = 0; of < ranks(); ++of) nodes.push_back(node_of(of));
+  layout_.place(nodes, costs());
+  request.output = layout_.end_bytes() > 0 ? problem_.output : nullptr;
+  for (int other = 0; other < ranks(); ++other) {
+    request.panes.push_back(layout_.pane_of({.of_tables = rank(), .of_samples = other}));
+    const Pane coming = layout_.pane_of({.of_tables = other, .of_samples = rank()});
+    request.coming.push_back(static_cast<std::uint32_t>(coming.slices.size()));
+  }
+}
+
 // ---- A run ----
 
 Status Embedding::start(const Lookup& lookup) {
   if (Status status = may_begin(); !status.ok()) return status;
+  if (on_devices()) {
+    device_->take(lookup);
+    return begin_on_devices();
+  }
+  lookup_ = brought_lookup(problem_, lookup, brought());
   Complaint complaint;
-  const bool bad = complains(problem_, lookup, complaint);
-  lookup_ = lookup;
+  const bool bad = complains(problem_, lookup_, complaint);
   return begin(bad ? &complaint : nullptr);
 }
 

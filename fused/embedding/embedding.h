@@ -12,6 +12,7 @@
 
 #include "core/status.h"
 #include "fused/embedding/arguments.h"
+#include "fused/embedding/embedding_device.h"
 #include "fused/embedding/embedding_layout.h"
 #include "fused/exchange/exchange.h"
 #include "fused/frame/tile_plan.h"
@@ -43,8 +44,11 @@ class Embedding final : public TilePlan {
   const PlanOptions& options() const override { return problem_.options; }
   Status meet(Oob& oob) override { return layout_.meet(oob, problem_); }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void visit_data(DataVisitor& visit) override { visit_problem(problem_, layout_.end_bytes(), visit); }
   void prepare() override { kernel_ = pooling_kernel(problem_.type, problem_.weighted); }
   std::string text_of(const Complaint& complaint) const override { return lookup_complaint_text(complaint); }
+  DeviceWork* device_work() override;
+  void lay_out_on_devices(DeviceRunRequest& request) override;
   Blocks blocks_of(const Pane& pane, const EmbeddingLayout::Pair& pair) const;
 
   void compute(const TilePlace& place) noexcept override;
@@ -52,7 +56,8 @@ class Embedding final : public TilePlan {
   EmbeddingProblem problem_;
   EmbeddingLayout layout_;
   PoolingKernel kernel_ = nullptr;
-  Lookup lookup_;  // of the run at hand
+  Lookup lookup_;                              // of the run at hand
+  std::unique_ptr<EmbeddingOnDevice> device_;  // nullptr: data are elsewhere
 };
 
 }  // namespace plait::fused

@@ -86,8 +86,8 @@ void EmbeddingBack::cut_tables(int workers) {
 Status EmbeddingBack::start(const Lookup& lookup, float factor) {
   if (Status status = may_begin(); !status.ok()) return status;
   Complaint complaint;
-  const bool bad = complains(problem_, lookup, complaint);
-  lookup_ = lookup;
+  lookup_ = brought_lookup(problem_, lookup, brought());
+  const bool bad = complains(problem_, lookup_, complaint);
   factor_ = factor;
   return begin(bad ? &complaint : nullptr);
 }

@@ -71,6 +71,7 @@ class EmbeddingBack final : public TilePlan {
   const PlanOptions& options() const override { return problem_.options; }
   Status meet(Oob& oob) override { return layout_.meet(oob, problem_); }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void visit_data(DataVisitor& visit) override { visit_problem(problem_, layout_.end_bytes(), visit); }
   void prepare() override { kernel_ = scatter_kernel(problem_.type, problem_.weighted); }
   std::string text_of(const Complaint& complaint) const override { return lookup_complaint_text(complaint); }
   void line_up_additions(int source, const Pane& pane);

@@ -35,6 +35,9 @@ class EmbeddingLayout {
   std::uint64_t cell_bytes() const { return cell_bytes_; }
   std::uint64_t pitch() const { return static_cast<std::uint64_t>(first_table_.back()) * cell_bytes_; }
 
+  // Of this rank's samples.
+  std::uint64_t end_bytes() const { return static_cast<std::uint64_t>(samples_of(rank_).length()) * pitch(); }
+
   // Rows: samples of the one; columns: tables of the other. Both cut alike.
   struct Pair {
     int of_tables, of_samples;

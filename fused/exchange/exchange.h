@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/aligned_bytes.h"
@@ -109,12 +110,18 @@ class Exchange {
   Target target(int owner, std::uint32_t slice) const;
   // All of the slice is written, and the caller has seen that.
   void finished(int owner, std::uint32_t slice);
+  // For devices that set flags themselves: those of a rank of the node, by slice, and the memory that they lie in,
+  // whole pages (none: ranks that share no memory); and what they are set to in the run at hand.
+  std::atomic<std::uint32_t>* flags(int owner) const { return owners_[index(owner)].flags; }
+  std::span<std::byte> inbox(int owner) const { return owners_[index(owner)].inbox.memory(); }
+  std::uint32_t run() const { return run_; }
   // Whether another rank's slice for this one has come; where it is, if it is kept.
   bool has_come(int source, std::uint32_t slice) const;
   const std::byte* kept(int source, std::uint32_t slice) const;
   // Moves on what can be moved without waiting; whether anything was. Only the rank's thread drives channels: they
   // share the host and a rail's worker with those of other plans and calls, which it may be in while workers compute.
   bool turn(bool is_ranks_thread);
+  bool has_failed() const { return state_.load(std::memory_order_acquire) == State::failed; }
   // The run is refused or has failed: nothing more is to be computed.
   bool is_over() const { return state_.load(std::memory_order_acquire) > State::good; }
 

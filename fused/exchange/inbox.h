@@ -49,6 +49,7 @@ class Inbox {
   std::byte* notes(const InboxPart& part) const { return memory_.data() + part.notes_at; }
   std::byte* slices(const InboxPart& part) const { return memory_.data() + part.slices_at; }
 
+  std::span<std::byte> memory() const { return {memory_.data(), memory_.bytes()}; }
   std::uint64_t bytes() const { return memory_.bytes(); }
   bool exists() const { return memory_.data() != nullptr; }
   SegmentOffer offer() const { return memory_.offer(); }

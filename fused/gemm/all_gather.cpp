@@ -61,13 +61,18 @@ void AllGatherGemm::line_up_sources(const TileRunRequest& run) {
   }
 }
 
+void AllGatherGemm::visit_data(DataVisitor& visit) {
+  visit(problem_.weights, problem_.weights_bytes(), DataWay::given);
+  visit(problem_.output, static_cast<std::uint64_t>(problem_.rows) * problem_.output_pitch(), DataWay::taken);
+}
+
 // ---- A run ----
 
 Status AllGatherGemm::start(const float* x) {
   if (Status status = may_begin(); !status.ok()) return status;
   const Complaint complaint;
-  const bool bad = x == nullptr && rows_of(rank()).length() > 0;
-  x_ = x;
+  x_ = brought().bring(x, rows_of(rank()).length() * problem_.depth);
+  const bool bad = x_ == nullptr && rows_of(rank()).length() > 0;
   return begin(bad ? &complaint : nullptr);
 }
 

@@ -47,6 +47,7 @@ class AllGatherGemm final : public MatrixPlan {
   const char* name() const override { return "all_gather_gemm"; }
   const PlanOptions& options() const override { return problem_.options; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void visit_data(DataVisitor& visit) override;
 
   Range rows_of(int rank) const { return share_of(problem_.rows, ranks(), rank); }
   Pane pane_of(int source) const;

@@ -29,6 +29,7 @@ struct GemmProblem {
   float* output = nullptr;
   PlanOptions options;
 
+  std::uint64_t weights_bytes() const { return static_cast<std::uint64_t>(depth) * output_pitch(); }
   std::uint64_t output_pitch() const { return static_cast<std::uint64_t>(columns) * sizeof(float); }
   std::uint64_t input_pitch() const { return static_cast<std::uint64_t>(depth) * sizeof(float); }
 };

@@ -46,6 +46,14 @@ Block GemmReduceScatter::block_of(int owner, const Slice& slice) const {
           .rows = static_cast<std::uint64_t>(rows.length())};
 }
 
+// By owner. Of blocks as they are.
+std::vector<Pane> GemmReduceScatter::panes() const {
+  const std::size_t slice = slice_bytes_for(static_cast<std::uint64_t>(rows_of(0).length()) * problem_.output_pitch());
+  std::vector<Pane> made;
+  for (int owner = 0; owner < ranks(); ++owner) made.push_back(pane_of(owner, slice));
+  return made;
+}
+
 Status GemmReduceScatter::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   const auto own_rows = static_cast<std::uint64_t>(rows_of(rank()).length());
   exchange.output = {.data = reinterpret_cast<std::byte*>(problem_.output),
@@ -57,8 +65,7 @@ Status GemmReduceScatter::lay_out(ExchangeRequest& exchange, TileRunRequest& run
                         .columns = problem_.columns,
                         .enough = enough_blocks(),
                         .most_bytes = asked != 0 ? asked : std::numeric_limits<std::size_t>::max()});
-  const std::size_t slice = slice_bytes_for(static_cast<std::uint64_t>(most_rows) * problem_.output_pitch());
-  for (int owner = 0; owner < ranks(); ++owner) run.panes.push_back(pane_of(owner, slice));
+  run.panes = panes();
   run.keeps = true;
   run.chains = 1;
   sum_.lay_out({.rank = rank(),
@@ -67,6 +74,30 @@ Status GemmReduceScatter::lay_out(ExchangeRequest& exchange, TileRunRequest& run
                 .block_of = [this](int owner, const Slice& one) { return block_of(owner, one); }},
                exchange);
   return {};
+}
+
+void GemmReduceScatter::visit_data(DataVisitor& visit) {
+  const auto own_rows = static_cast<std::uint64_t>(rows_of(rank()).length());
+  visit(problem_.weights, problem_.weights_bytes(), DataWay::given);
+  visit(problem_.output, own_rows * problem_.output_pitch(), DataWay::taken);
+}
+
+DeviceWork* GemmReduceScatter::device_work() {
+  device_ = std::make_unique<GemmOnDevice>(problem_, rank(), ranks());
+  return device_.get();
+}
+
+void GemmReduceScatter::lay_out_on_devices(DeviceRunRequest& request) {
+  block_ = GemmOnDevice::block;
+  request.panes = panes();
+  request.output = reinterpret_cast<std::byte*>(rows_of(rank()).length() > 0 ? problem_.output : nullptr);
+  request.sum = DeviceSum::to_owner;
+  request.part_bytes = device_->part_bytes(rank());
+  const auto own_slices = static_cast<std::uint32_t>(request.panes[static_cast<std::size_t>(rank())].slices.size());
+  for (int other = 0; other < ranks(); ++other) {
+    request.coming.push_back(own_slices);
+    request.part_bytes_of.push_back(device_->part_bytes(other));
+  }
 }
 
 void GemmReduceScatter::prepare() {
@@ -78,9 +109,13 @@ void GemmReduceScatter::prepare() {
 
 Status GemmReduceScatter::start(const float* x) {
   if (Status status = may_begin(); !status.ok()) return status;
+  if (on_devices()) {
+    device_->take(x);
+    return begin_on_devices();
+  }
   const Complaint complaint;
-  const bool bad = x == nullptr && problem_.depth > 0;
-  x_ = x;
+  x_ = brought().bring(x, problem_.rows * problem_.depth);
+  const bool bad = x_ == nullptr && problem_.depth > 0;
   return begin(bad ? &complaint : nullptr);
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/status.h"
 #include "fused/gemm/gemm_arguments.h"
+#include "fused/gemm/gemm_device.h"
 #include "fused/gemm/matrix_plan.h"
 #include "fused/layer.h"
 #include "fused/run/rank_sum.h"
@@ -39,9 +40,13 @@ class GemmReduceScatter final : public MatrixPlan {
   const char* name() const override { return "gemm_reduce_scatter"; }
   const PlanOptions& options() const override { return problem_.options; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void visit_data(DataVisitor& visit) override;
   void prepare() override;
+  DeviceWork* device_work() override;
+  void lay_out_on_devices(DeviceRunRequest& request) override;
 
   Range rows_of(int owner) const;
+  std::vector<Pane> panes() const;
   Pane pane_of(int owner, std::size_t bytes_of_slice) const;
   // What a box of blocks has of the rows of all ranks, and of the columns.
   Box elements_in(int owner, const Box& blocks) const;
@@ -55,7 +60,8 @@ class GemmReduceScatter final : public MatrixPlan {
   GemmProblem problem_;
   BlockShape block_;
   RankSum sum_;
-  const float* x_ = nullptr;  // of the run at hand
+  const float* x_ = nullptr;              // of the run at hand
+  std::unique_ptr<GemmOnDevice> device_;  // nullptr: data are elsewhere
 };
 
 }  // namespace plait::fused

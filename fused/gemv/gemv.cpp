@@ -39,13 +39,20 @@ Block Gemv::block_of(const Slice& slice) const {
           .rows = static_cast<std::uint64_t>(problem_.columns)};
 }
 
+// By owner.
+std::vector<Pane> Gemv::panes() const {
+  const auto most_rows = static_cast<std::uint64_t>(share_of(problem_.rows, ranks(), 0).length());
+  const std::size_t bytes_of_slice = slice_bytes_for(most_rows * problem_.cell_bytes());
+  std::vector<Pane> made;
+  for (int owner = 0; owner < ranks(); ++owner) made.push_back(pane_of(owner, bytes_of_slice));
+  return made;
+}
+
 Status Gemv::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   const std::uint64_t pitch = static_cast<std::uint64_t>(problem_.rows) * sizeof(float);
   exchange.output = {
       .data = problem_.output, .pitch = pitch, .bytes = pitch * static_cast<std::uint64_t>(problem_.columns)};
-  const auto most_rows = static_cast<std::uint64_t>(share_of(problem_.rows, ranks(), 0).length());
-  const std::size_t bytes_of_slice = slice_bytes_for(most_rows * problem_.cell_bytes());
-  for (int owner = 0; owner < ranks(); ++owner) run.panes.push_back(pane_of(owner, bytes_of_slice));
+  run.panes = panes();
   run.keeps = true;
   run.chains = 1;
   sum_.lay_out({.rank = rank(),
@@ -54,6 +61,30 @@ Status Gemv::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
                 .block_of = [this](int, const Slice& slice) { return block_of(slice); }},
                exchange);
   return {};
+}
+
+void Gemv::visit_data(DataVisitor& visit) {
+  const auto rows = static_cast<std::uint64_t>(problem_.rows);
+  visit(problem_.weights, rows * problem_.row_bytes(), DataWay::given, bytes_of(problem_.type));
+  if (problem_.type == RowType::i8) visit(problem_.scales, rows * sizeof(float), DataWay::given);
+  visit(problem_.output, rows * problem_.cell_bytes(), DataWay::taken, sizeof(float));
+}
+
+DeviceWork* Gemv::device_work() {
+  device_ = std::make_unique<GemvOnDevice>(problem_, rank(), ranks());
+  return device_.get();
+}
+
+void Gemv::lay_out_on_devices(DeviceRunRequest& request) {
+  request.panes = panes();
+  request.output = problem_.output;
+  request.sum = DeviceSum::to_all;
+  request.part_bytes = device_->part_bytes(rank());
+  const auto own_slices = static_cast<std::uint32_t>(request.panes[static_cast<std::size_t>(rank())].slices.size());
+  for (int other = 0; other < ranks(); ++other) {
+    request.coming.push_back(own_slices);
+    request.part_bytes_of.push_back(device_->part_bytes(other));
+  }
 }
 
 void Gemv::prepare() {
@@ -65,9 +96,13 @@ void Gemv::prepare() {
 
 Status Gemv::start(const float* x) {
   if (Status status = may_begin(); !status.ok()) return status;
+  if (on_devices()) {
+    device_->take(x);
+    return begin_on_devices();
+  }
   Complaint complaint;
-  const bool bad = complains(problem_, x, complaint);
-  x_ = x;
+  x_ = brought().bring(x, problem_.depth * problem_.columns);
+  const bool bad = complains(problem_, x_, complaint);
   return begin(bad ? &complaint : nullptr);
 }
 

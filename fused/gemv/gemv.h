@@ -17,6 +17,7 @@
 #include "fused/exchange/exchange.h"
 #include "fused/frame/tile_plan.h"
 #include "fused/gemv/gemv_arguments.h"
+#include "fused/gemv/gemv_device.h"
 #include "fused/kernels/gemv.h"
 #include "fused/layer.h"
 #include "fused/run/rank_sum.h"
@@ -45,7 +46,11 @@ class Gemv final : public TilePlan {
   const char* name() const override { return "gemv"; }
   const PlanOptions& options() const override { return problem_.options; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
+  void visit_data(DataVisitor& visit) override;
   void prepare() override;
+  DeviceWork* device_work() override;
+  void lay_out_on_devices(DeviceRunRequest& request) override;
+  std::vector<Pane> panes() const;
   Pane pane_of(int owner, std::size_t bytes_of_slice) const;
   Block block_of(const Slice& slice) const;
 
@@ -57,7 +62,8 @@ class Gemv final : public TilePlan {
   GemvProblem problem_;
   RankSum sum_;
   GemvKernel kernel_ = nullptr;
-  const float* x_ = nullptr;  // of the run at hand
+  const float* x_ = nullptr;              // of the run at hand
+  std::unique_ptr<GemvOnDevice> device_;  // nullptr: data are elsewhere
 };
 
 }  // namespace plait::fused

@@ -42,6 +42,7 @@ Status MoeCombine::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   column_blocks_ = blocks_of(problem_.columns, block_.columns);
   token_blocks_ = (problem_.tokens + tokens_at_once - 1) / tokens_at_once;
   lay_out_notes(exchange, block_.rows);
+  pairs_.clear();
   for (int other = 0; other < ranks(); ++other) {
     pairs_.push_back(std::make_unique<Pair>());
     Pair& pair = *pairs_.back();
@@ -59,6 +60,28 @@ Status MoeCombine::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   return {};
 }
 
+DeviceWork* MoeCombine::device_work() {
+  device_ = std::make_unique<CombineOnDevice>(
+      CombineOnDevice::Parts{.problem = problem_, .routing = routing_, .pieces = pieces(), .ranks = ranks()});
+  return device_.get();
+}
+
+// To each rank one slice, whatever of its tokens there is.
+void MoeCombine::lay_out_on_devices(DeviceRunRequest& request) {
+  lay_out_notes(request.words, CombineOnDevice::block.rows);
+  request.output = reinterpret_cast<std::byte*>(problem_.output);
+  request.sum = DeviceSum::to_owner;
+  request.part_bytes = problem_.tokens > 0 ? device_->part_bytes() : 0;
+  request.varies = true;
+  request.most_tiles = device_->most_tiles();
+  for (int other = 0; other < ranks(); ++other) {
+    request.panes.emplace_back();
+    if (problem_.experts() > 0) request.panes.back().slices.emplace_back();
+    request.coming.push_back(routing_.experts(other) > 0 ? 1 : 0);
+    request.part_bytes_of.push_back(device_->part_bytes());
+  }
+}
+
 void MoeCombine::prepare() {
   MoePlan::prepare();
   sum_ = weighted_sum();
@@ -68,20 +91,30 @@ void MoeCombine::prepare() {
 
 Status MoeCombine::start(const Results& results) {
   if (Status status = may_begin(); !status.ok()) return status;
-  results_ = results;
+  const bool moves_rows = problem_.experts() > 0 && !on_devices();
+  results_ = {.x = moves_rows ? brought().bring(results.x, ranks() * problem_.capacity * problem_.depth) : results.x,
+              .experts = brought().bring(results.experts, problem_.entries()),
+              .weights = brought().bring(results.weights, problem_.entries())};
   Complaint complaint;
   bool bad = true;
-  if (results.x == nullptr && problem_.experts() > 0)
+  if (results_.x == nullptr && problem_.experts() > 0)
     complaint = missing_list("x");
-  else if (results.weights == nullptr && problem_.tokens > 0)
+  else if (results_.weights == nullptr && problem_.tokens > 0)
     complaint = missing_list("weights");
   else
-    bad = route(results.experts, complaint);
-  return begin(bad ? &complaint : nullptr);
+    bad = route(results_.experts, complaint);
+  if (!on_devices()) return begin(bad ? &complaint : nullptr);
+  device_->take({.x = results_.x,
+                 .weights = results_.weights,
+                 .is_wrong = bad,
+                 .complaint = complaint,
+                 .status = brought().status()});
+  return begin_on_devices();
 }
 
 void MoeCombine::heard(int rank) noexcept {
   read_note(rank);
+  if (on_devices()) return;
   Pair& pair = *pairs_[static_cast<std::size_t>(rank)];
   pair.from.cut(routing_.counts(rank));
   const auto fill = [](std::vector<SliceRows>& slices, const Pieces& pieces, std::int64_t most) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fused/kernels/weighted_sum.h"
+#include "fused/moe/combine_device.h"
 #include "fused/moe/moe_plan.h"
 
 namespace plait::fused {
@@ -35,8 +36,11 @@ class MoeCombine final : public MoePlan {
 
  private:
   const char* name() const override { return "moe_combine"; }
+  std::int64_t output_floats() const override { return problem_.tokens * problem_.columns; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
   void prepare() override;
+  DeviceWork* device_work() override;
+  void lay_out_on_devices(DeviceRunRequest& request) override;
   // What passes between this rank and another in a run.
   struct Pair {
     std::int64_t most_to = 0, most_from = 0;    // pieces of a block of columns
@@ -71,7 +75,8 @@ class MoeCombine final : public MoePlan {
   std::int64_t column_blocks_ = 1, token_blocks_ = 0;
   std::vector<std::unique_ptr<Pair>> pairs_;  // by rank
   WeightedSum sum_ = nullptr;
-  Results results_;  // of the run at hand
+  Results results_;                          // of the run at hand
+  std::unique_ptr<CombineOnDevice> device_;  // nullptr: data are elsewhere
 };
 
 }  // namespace plait::fused

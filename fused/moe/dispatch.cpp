@@ -50,22 +50,25 @@ Status MoeDispatch::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
 
 Status MoeDispatch::start(const Tokens& tokens) {
   if (Status status = may_begin(); !status.ok()) return status;
-  tokens_ = tokens;
+  tokens_ = {.x = brought().bring(tokens.x, problem_.tokens * problem_.depth),
+             .experts = brought().bring(tokens.experts, problem_.entries())};
   for (const auto& pair : pairs_) pair->tasks.store(-1, std::memory_order_relaxed);
   Complaint complaint;
-  bool bad = tokens.x == nullptr && problem_.tokens > 0;
+  bool bad = tokens_.x == nullptr && problem_.tokens > 0;
   if (bad)
     complaint = missing_list("x");
   else
-    bad = route(tokens.experts, complaint);
+    bad = route(tokens_.experts, complaint);
   return begin(bad ? &complaint : nullptr);
 }
 
 Status MoeDispatch::wait() {
   if (Status status = MoePlan::wait(); !status.ok()) return status;
-  std::int64_t* count = problem_.counts;
-  for (int source = 0; source < ranks(); ++source)
-    for (std::int64_t expert = 0; expert < problem_.experts(); ++expert) *count++ = count_of(source, expert);
+  const std::size_t bytes = counts().size() * sizeof counts().front();
+  if (bytes == 0) return {};
+  if (const DeviceDriver* driver = device_of(problem_.counts))
+    return driver->copy(problem_.counts, counts().data(), bytes);
+  std::memcpy(problem_.counts, counts().data(), bytes);
   return {};
 }
 

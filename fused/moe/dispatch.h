@@ -42,6 +42,9 @@ class MoeDispatch final : public MoePlan {
   };
 
   const char* name() const override { return "moe_dispatch"; }
+  std::int64_t output_floats() const override {
+    return problem_.experts() > 0 ? ranks() * problem_.capacity * problem_.columns : 0;
+  }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
   Blocks slices() const;
   Pane pane() const;

@@ -31,8 +31,11 @@ class MoePlan : public MatrixPlan, protected Listener {
  protected:
   const PlanOptions& options() const override { return problem_.options; }
   Status meet(Oob& oob) override;
+  void visit_data(DataVisitor& visit) override;
+  // Of this rank.
+  virtual std::int64_t output_floats() const = 0;
   // The notes, and how rows of this rank's experts are cut.
-  void lay_out_notes(ExchangeRequest& exchange, std::int64_t piece_rows);
+  void lay_out_notes(ExchangeRequest& request, std::int64_t piece_rows);
   std::string text_of(const Complaint& complaint) const override { return moe_complaint_text(complaint); }
 
   // Sorts the tokens and writes the notes; true: there is a complaint.
@@ -41,9 +44,9 @@ class MoePlan : public MatrixPlan, protected Listener {
   void read_note(int rank);
   // A rank's tokens that have chosen experts of this one: known once its note is read.
   const Pieces& pieces_from(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
-  std::int64_t count_of(int rank, std::int64_t expert) const {
-    return counts_[static_cast<std::size_t>(rank * problem_.experts() + expert)];
-  }
+  const std::vector<Pieces>& pieces() const { return pieces_; }
+  // By rank and expert of this one.
+  const std::vector<std::int64_t>& counts() const { return counts_; }
 
   MoeProblem problem_;
   Routing routing_;  // of this rank's tokens

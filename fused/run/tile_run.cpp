@@ -110,6 +110,12 @@ Status TileRun::wait() {
   return {};
 }
 
+Status TileRun::break_off(const Status& cause) {
+  failure_ = cause;
+  if (team_ != nullptr) team_->give_up(failure_);
+  return failure_;
+}
+
 bool TileRun::may_take(const Queue& queue) const {
   return std::ranges::all_of(
       queue.owners, [this](int owner) { return keeps_ ? exchange_->may_leave(owner) : exchange_->may_write(owner); });

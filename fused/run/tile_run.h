@@ -81,6 +81,9 @@ class TileRun {
   Status start(const Complaint* complaint);
   // Ends it: this rank's output is complete where the run was not refused(). After a failure there are no more runs.
   Status wait();
+  // Between runs: this rank cannot go on, and no other waits for it for ever. There are no more runs. What to say of
+  // it.
+  Status break_off(const Status& cause);
   // Of the run that has ended: the lowest rank that has complained; none: all were well.
   const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
 

@@ -11,6 +11,11 @@
  * the same order, and where a rank does something else of all ranks between a start and its wait (a collective, a
  * message that another sends after its wait), so do all. The communicator outlives its plans.
  *
+ * What a plan is made of and what its runs are given may be memory of a GPU, each pointer for itself and on each rank
+ * as it likes (docs/fused.md). Lists of pointers and of sizes are the processor's. Where the processor computes, such
+ * data are copied, and start blocks for that. A copy to a GPU at the end of a run that fails is an error of that rank
+ * alone: its output is not complete, the others' are; the next run fails on all ranks.
+ *
  * Errors go through the communicator's error handler and are returned, as MPI's are: MPI_ERR_COMM for no communicator
  * or an inter-communicator, else a code whose text (MPI_Error_string) names the argument, and the rank where it is
  * another's. */
@@ -272,8 +277,9 @@ PLAIT_API int plait_fused_moe_combine_run(plait_fused plan, const float* x, cons
 PLAIT_API int plait_fused_wait(plait_fused plan);
 
 /* What was planned, as JSON: the workers, this rank's slices and tiles, how many ranks they reach directly, by a copy
- * in shared memory, or by messages, and the bytes of memory that this rank has for slices on their way. The string
- * lives as long as the plan. Local. */
+ * in shared memory, or by messages, and the bytes of memory that this rank has for slices on their way; of a plan that
+ * runs on GPUs that it does ("on": "devices"), its slices, tiles and memory there. The string lives as long as the
+ * plan. Local. */
 PLAIT_API const char* plait_fused_describe(plait_fused plan);
 
 /* Frees the plan and sets it to PLAIT_FUSED_NULL; ends a run that is under way. Collective, in the same order as for

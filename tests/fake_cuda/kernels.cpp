@@ -17,8 +17,10 @@ namespace {
 constexpr std::array<std::string_view, 12> types{"i8",  "i16", "i32", "i64",  "u8",  "u16",
                                                  "u32", "u64", "f16", "bf16", "f32", "f64"};
 
-std::array<CUfunc_st, 4> functions{
-    {{CUfunc_st::Kind::pack}, {CUfunc_st::Kind::unpack}, {CUfunc_st::Kind::add}, {CUfunc_st::Kind::move}}};
+std::array<CUfunc_st, 4> functions{{{.kind = CUfunc_st::Kind::pack},
+                                    {.kind = CUfunc_st::Kind::unpack},
+                                    {.kind = CUfunc_st::Kind::add},
+                                    {.kind = CUfunc_st::Kind::move}}};
 std::array<CUfunc_st, types.size()> reductions;
 
 template <class T>
@@ -176,12 +178,6 @@ T combined(unsigned op, T left, T right) {
   }
 }
 
-// A device reaches no memory that it does not know, and takes numbers only where they are aligned.
-bool is_reached(CUdeviceptr address, unsigned long long bytes, unsigned long long unit) {
-  const auto* found = find(address);
-  return found != nullptr && address - found->first + bytes <= found->second.bytes && address % unit == 0;
-}
-
 template <class T>
 CUresult reduce_numbers(const ReduceCall& call) {
   const unsigned long long bytes = call.numbers * sizeof(T), head = call.head * sizeof(T);
@@ -275,11 +271,12 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
     }
   for (std::size_t i = 0; i < types.size(); ++i)
     if (std::string_view(name).starts_with(reduction) && types[i] == name + reduction.size()) {
-      reductions[i] = {CUfunc_st::Kind::reduce, static_cast<int>(i)};
+      reductions[i] = {.kind = CUfunc_st::Kind::reduce, .number = static_cast<int>(i)};
       *function = &reductions[i];
       return success;
     }
-  return not_found;
+  *function = fused_function(name);
+  return *function != nullptr ? success : not_found;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -290,6 +287,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsig
   stream = stream_of(stream);
   if (function->kind == CUfunc_st::Kind::add) return start_adding(parameters, stream);
   if (function->kind == CUfunc_st::Kind::reduce) return start_reducing(function->number, parameters, stream);
+  if (function->kind == CUfunc_st::Kind::tiles) return function->start(parameters, stream);
   if (function->kind == CUfunc_st::Kind::move) return start_moving(parameters, stream);
   return start_packing(packing(parameters, function->kind == CUfunc_st::Kind::pack), stream);
 }

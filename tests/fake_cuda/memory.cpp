@@ -25,6 +25,11 @@ std::byte* reach(CUdeviceptr address) {
   return found != nullptr ? found->second.data + (address - found->first) : reinterpret_cast<std::byte*>(address);
 }
 
+bool is_reached(CUdeviceptr address, unsigned long long bytes, unsigned long long unit) {
+  const auto* found = find(address);
+  return found != nullptr && address - found->first + bytes <= found->second.bytes && address % unit == 0;
+}
+
 Engine engine_between(CUdeviceptr to, CUdeviceptr from) {
   const auto on_device = [](CUdeviceptr address) {
     const auto* found = find(address);

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/fake_cuda/fake_cuda.h"
@@ -62,6 +63,8 @@ struct Work {
   int refusals = 0;           // times that somebody must ask
 };
 
+using StartKernel = CUresult (*)(void** parameters, CUstream stream);
+
 }  // namespace fake
 
 struct CUstream_st {
@@ -75,8 +78,9 @@ struct CUevent_st {
   std::int64_t end_ns = 0;
 };
 struct CUfunc_st {
-  enum class Kind { pack, unpack, add, reduce, move } kind;
-  int number = 0;  // of a reduction: its type, as in the list of its names
+  enum class Kind { pack, unpack, add, reduce, move, tiles } kind;
+  int number = 0;                     // of a reduction: its type, as in the list of its names
+  fake::StartKernel start = nullptr;  // tiles
 };
 
 namespace fake {
@@ -114,6 +118,10 @@ CUresult usable(const char* function);
 const std::pair<const std::uintptr_t, Block>* find(std::uintptr_t address);
 // Where the processor finds it, whosever it is.
 std::byte* reach(CUdeviceptr address);
+// A device reaches no memory that it does not know, and takes numbers only where they are aligned.
+bool is_reached(CUdeviceptr address, unsigned long long bytes, unsigned long long unit);
+// A kernel of fused operators (fused.cpp); nullptr: there is none of that name.
+CUfunction fused_function(std::string_view name);
 Engine engine_between(CUdeviceptr to, CUdeviceptr from);
 
 CUstream stream_of(CUstream stream);

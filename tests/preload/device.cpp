@@ -4,8 +4,9 @@
 //
 //   device [groups | direct | killed]
 // groups: the allreduces of an overlap plan's step (PLAIT_OVERLAP), which the report is to show in groups.
-// direct: collectives between the devices of the ranks (PLAIT_DEVICE_DIRECT), which map each other's memory.
-// killed: such collectives one after the other, in the midst of which rank 1 is killed.
+// direct: collectives between the devices of the ranks (PLAIT_DEVICE_DIRECT), which map each other's memory; and fused
+//         embeddings there.
+// killed: such collectives and embeddings one after the other, in the midst of which rank 1 is killed.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 
 #include "plait/reshard.hpp"
 #include "tests/fake_cuda/fake_cuda.h"
+#include "tests/preload/device_fused.h"
 
 namespace {
 
@@ -317,6 +319,8 @@ void test_direct() {
   test_operators();
   test_mixed_kinds();
   test_freed();
+  const std::string fused = test_fused_on_devices();
+  check(fused.empty(), fused);
   test_refused("cuIpcOpenMemHandle_v2", true);
   test_refused("cuIpcGetMemHandle", false);
   test_late_kernel();
@@ -335,7 +339,11 @@ void run_until_killed() {
   }
   const long kernels = fake_cuda_kernels();
   const double end = MPI_Wtime() + longest_s;
-  while (MPI_Wtime() < end) check_sum(MPI_COMM_WORLD, 200'000, true, true, "a sum");
+  DeviceEmbedding embedding;
+  while (MPI_Wtime() < end) {
+    check_sum(MPI_COMM_WORLD, 200'000, true, true, "a sum");
+    for (int run = 0; run < 20; ++run) check(embedding.run() == MPI_SUCCESS && embedding.wrong().empty(), "a pooling");
+  }
   expect_between_devices(true, kernels, "all data on devices");
 }
 
@@ -364,6 +372,8 @@ int main(int argc, char** argv) {
     test_reshard();
     test_unpinned();
     test_late_kernel();
+    const std::string fused = test_fused_by_copies();
+    check(fused.empty(), fused);
     for (const Failure& failure : failures)
       for (const bool posted : {false, true}) test_failure(posted, failure);
   }

@@ -117,6 +117,28 @@ class CudaDriver final : public DeviceDriver {
     return usable;
   }
 
+  bool fuses(const DeviceMemory& memory) const override {
+    bool usable = false;
+    if (cuda_.allocate == nullptr) return false;
+    CudaContext(cuda_, memory.context).then([&] {
+      usable = kernels_in(cuda_, memory.context).fused.usable();
+      return Cuda::success;
+    });
+    return usable;
+  }
+
+  Result<std::byte*> allocate(const DeviceMemory& near, std::size_t bytes) const override {
+    if (cuda_.allocate == nullptr) return DeviceDriver::allocate(near, bytes);
+    Cuda::Address made = 0;
+    const Cuda::Outcome outcome =
+        CudaContext(cuda_, near.context).then([&] { return cuda_.allocate(&made, bytes); }).outcome();
+    if (outcome != Cuda::success) return cuda_.failure("allocate " + std::to_string(bytes) + " bytes", outcome);
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(made));
+  }
+  void release(std::byte* memory, const DeviceMemory& near) const override {
+    CudaContext(cuda_, near.context).then([&] { return cuda_.release(as_address(memory)); });
+  }
+
   // By its place on the bus: processes number the devices that they may see.
   std::uint64_t device_number(const DeviceMemory& memory) const override {
     std::array<char, 32> name{};

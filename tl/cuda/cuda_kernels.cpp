@@ -104,6 +104,7 @@ CudaKernels load(const Cuda& cuda) {
   if (outcome == Cuda::success) outcome = cuda.find_function(&kernels.unpack, module, "plait_unpack");
   if (outcome == Cuda::success) {
     load_collectives(cuda, module, kernels);
+    kernels.fused = find_fused(cuda, module);
     return kernels;
   }
   debug("device memory: no kernels: derived types are copied run by run, reductions are the processor's: " +

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 
+#include "tl/cuda/cuda_fused.h"
 #include "tl/cuda/cuda_library.h"
 #include "tl/device_driver.h"
 
@@ -26,6 +27,7 @@ struct CudaKernels {
   Cuda::Function pack = nullptr, unpack = nullptr;
   std::array<Cuda::Function, CudaReduced::kernels> reduce{};  // nullptr: the image has none
   Cuda::Function move = nullptr;                              // likewise
+  CudaFused fused;                                            // likewise
   bool usable() const { return pack != nullptr && unpack != nullptr; }
 };
 

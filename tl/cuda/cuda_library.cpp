@@ -34,6 +34,12 @@ bool find_kernels(void* library, Cuda& cuda) {
          find(library, "cuModuleGetFunction", cuda.find_function) && find(library, "cuLaunchKernel", cuda.launch);
 }
 
+// Both or none.
+void find_allocation(void* library, Cuda& cuda) {
+  if (!find(library, "cuMemAlloc_v2", cuda.allocate) || !find(library, "cuMemFree_v2", cuda.release))
+    cuda.allocate = nullptr;
+}
+
 // All of them or none.
 void find_handles(void* library, Cuda& cuda) {
   if (!find(library, "cuIpcGetMemHandle", cuda.get_handle) ||
@@ -47,6 +53,7 @@ void find_handles(void* library, Cuda& cuda) {
 std::optional<Cuda> Cuda::in(void* library) {
   Cuda cuda;
   if (!find_memory(library, cuda) || !find_streams(library, cuda) || !find_kernels(library, cuda)) return std::nullopt;
+  find_allocation(library, cuda);
   find_handles(library, cuda);
   return cuda;
 }

@@ -49,7 +49,10 @@ struct Cuda {
   Outcome (*launch)(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                     unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters, void** extra) = nullptr;
   Outcome (*error_name)(Outcome, const char**) = nullptr;
-  // These three may be missing, all at once.
+  // These two may be missing, both at once.
+  Outcome (*allocate)(Address*, std::size_t bytes) = nullptr;
+  Outcome (*release)(Address) = nullptr;
+  // Likewise these three.
   Outcome (*get_handle)(IpcHandle*, Address) = nullptr;
   Outcome (*open_handle)(Address*, IpcHandle, unsigned flags) = nullptr;
   Outcome (*close_handle)(Address) = nullptr;

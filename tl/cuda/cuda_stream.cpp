@@ -179,6 +179,19 @@ class CudaStream final : public DeviceStream {
     return attempt("start a kernel", [&] { return start_move(cuda_, kernel, stream_, call); });
   }
 
+  Status pool(const DevicePooling& call) override {
+    return start_tiles([&](const CudaFused& fused) { return start_pool(cuda_, fused, stream_, call); });
+  }
+  Status multiply(const DeviceProducts& call) override {
+    return start_tiles([&](const CudaFused& fused) { return start_multiply(cuda_, fused, stream_, call); });
+  }
+  Status multiply(const DeviceMatrices& call) override {
+    return start_tiles([&](const CudaFused& fused) { return start_multiply(cuda_, fused, stream_, call); });
+  }
+  Status check(const DeviceLookups& call) override {
+    return start_tiles([&](const CudaFused& fused) { return start_check(cuda_, fused, stream_, call); });
+  }
+
   Status record(DeviceEvent& event) override {
     return attempt("record an event", [&] { return cuda_.record(event_of(event), stream_); });
   }
@@ -192,6 +205,11 @@ class CudaStream final : public DeviceStream {
     CudaContext context(cuda_, context_);
     const Cuda::Outcome outcome = context.then(call).outcome();
     return outcome == Cuda::success ? Status() : cuda_.failure(what, outcome);
+  }
+
+  template <class Start>
+  Status start_tiles(Start&& start) {
+    return attempt("start a kernel", [&] { return start(kernels_in(cuda_, context_).fused); });
   }
 
   // Two rows of so many bytes, by way of the slot.

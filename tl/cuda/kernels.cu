@@ -3,6 +3,7 @@
 // that what crosses the bus is dense. tl/cuda/cuda_kernels.h starts them.
 
 #include "collectives.cuh"
+#include "fused.cuh"
 
 struct Run {
   long long place;  // from the begin of its element

@@ -1,0 +1,204 @@
+// The runs of an operator on the devices of a node's ranks: each rank's device computes the rank's tiles in one kernel
+// and stores them straight into the memory of the ranks that own them, which is mapped (tl/device/peer_maps.h); who
+// ends the last tile of a slice sets the slice's flag in the owner's inbox, memory of the processor's that is pinned.
+// The processors carry all else: the announcements by which a run begins, and what ends it (fused/exchange). No kernel
+// waits for anything, so that several ranks can share a device, and the end of a rank leaves none of them waiting.
+//
+//   1. A rank announces the run when its program's own work on the device is done, and what it was given is looked at.
+//   2. When all have, and none complains, it starts the kernel.
+//   3. A sum over ranks: the parts of what is a rank's own are stored into memory that its device has for them. When
+//      the flags of all are there, a second kernel adds them in the order of the ranks, and stores the sums into the
+//      outputs: each sum is made once, all ranks have the same bits.
+//   4. The run is over for a rank when its device is through and the flags of all that is to come to it are there.
+//
+// The scheme: Punniyamurthy et al., SC '24 (tl/device_tiles.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/status.h"
+#include "fused/device/device_memory.h"
+#include "fused/exchange/exchange.h"
+#include "fused/layer.h"
+#include "fused/tiles/tiles.h"
+#include "fused/workers/crew.h"
+#include "runtime/oob/oob.h"
+#include "runtime/team/team.h"
+#include "tl/device/peer_maps.h"
+#include "tl/device_driver.h"
+
+namespace plait::fused {
+
+// What kernels take at once, where all addresses are multiples of it.
+inline constexpr std::uintptr_t vector_bytes = 16;
+inline bool begins_a_vector(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % vector_bytes == 0;
+}
+
+// A sum's parts of what is this rank's own, and the outputs that take it; both by rank, as this rank's device reaches
+// them.
+struct DeviceParts {
+  std::vector<const std::byte*> parts;
+  std::vector<std::byte*> outputs;
+};
+
+// How an operator adds a sum's parts, so many f32 at a time.
+class RankPlaces {
+ public:
+  // Whether devices add the parts of so many ranks.
+  static Status can_add(const DeviceGround& ground, int ranks);
+  // Throws where memory is short.
+  explicit RankPlaces(int ranks) : parts_(static_cast<std::size_t>(ranks)) {
+    outputs_.reserve(static_cast<std::size_t>(ranks));
+  }
+  // From so many bytes into each part, to so many bytes into each output that there is. In place until the next call.
+  struct Numbers {
+    std::uint64_t in_part = 0, in_output = 0, count = 0;
+  };
+  DeviceReduction sum_of(const DeviceParts& sum, const Numbers& numbers);
+
+ private:
+  std::vector<const std::byte*> parts_;
+  std::vector<std::byte*> outputs_;
+};
+
+// The owners in the order in which they are served, and by rank where this rank's part goes.
+struct DeviceOwners {
+  const std::vector<int>& order;
+  const std::vector<std::byte*>& bases;
+};
+
+// An operator on a device.
+class DeviceWork {
+ public:
+  virtual ~DeviceWork() = default;
+  // What its kernels need beside the tiles. Once, before any run.
+  virtual Status prepare(const DeviceGround& ground) = 0;
+  // Where the tile's cells are, and where they go: `base` is the owner's output or, for a sum, the place of this rank's
+  // part. Of tiles that are the same in every run.
+  virtual DeviceTile place(int owner, const Slice& slice, const Tile& tile, std::byte* base) const;
+
+  // ---- A run ----
+
+  // Has the device look at what was given.
+  virtual Status look(DeviceStream& /*stream*/) { return {}; }
+  // Whether that is wrong; once the device has looked.
+  virtual Result<bool> complains(Complaint& complaint) = 0;
+  // `aligned`: all cells that are written begin at multiples of vector_bytes.
+  virtual Status compute(DeviceStream& stream, const DeviceTiles& tiles, bool aligned) = 0;
+  // Tiles that vary, once all ranks have announced the run: at most as many as the plan has room for. The owner that is
+  // `at` in the order has slice `at`.
+  virtual void cut(const DeviceOwners& /*owners*/, std::vector<DeviceTile>& /*tiles*/) const {}
+  // Sums: in the order of the ranks.
+  virtual Status add(DeviceStream& stream, const DeviceParts& parts);
+};
+
+enum class DeviceSum : std::uint8_t { none, to_owner, to_all };
+
+struct DeviceRunRequest {
+  DeviceGround ground;                // no driver: the rank has nothing to compute, nor to own
+  std::vector<Pane> panes;            // by owner
+  std::vector<int> order;             // of the owners
+  std::vector<std::uint32_t> coming;  // by source: slices that come from it
+  std::byte* output = nullptr;
+  DeviceSum sum = DeviceSum::none;
+  std::uint64_t part_bytes = 0;              // sums: one rank's part of what is this rank's own
+  std::vector<std::uint64_t> part_bytes_of;  // by rank: the same of each
+  // Tiles that vary from run to run (for sums alone): the panes have a slice for each owner then, and no tiles.
+  bool varies = false;
+  std::uint64_t most_tiles = 0;  // of a run
+  ExchangeRequest words = {};    // the notes and the listener, where there are some
+  bool crowded = true;
+};
+
+class DeviceRun {
+ public:
+  // Collective over the ranks; blocks. nullptr on all of them where devices cannot: some cannot reach others' memory,
+  // or lack some of their own. `team`: nullptr where this rank is alone. `work` stays.
+  static Result<std::unique_ptr<DeviceRun>> make(Team* team, Oob& oob, DeviceWork& work, DeviceRunRequest request);
+  ~DeviceRun();
+  DeviceRun(const DeviceRun&) = delete;
+  DeviceRun& operator=(const DeviceRun&) = delete;
+
+  Status may_start() const;
+  // Does not block. What the program has given its default streams so far comes first.
+  Status start();
+  // Ends it. After a failure there are no more runs.
+  Status wait();
+  const std::optional<Exchange::Refusal>& refusal() const { return exchange_->refusal(); }
+  Exchange& exchange() { return *exchange_; }
+
+  std::size_t slices() const { return slice_count_; }
+  std::size_t tiles() const { return tile_count_; }
+  // The device memory that the plan has.
+  std::uint64_t reserved_bytes() const;
+
+ private:
+  // What a rank tells the others of its memory.
+  struct Offer {
+    std::uint64_t process = 0;
+    std::uint64_t able = 0;  // 1: it can, so far
+    SharedPlace output, parts;
+  };
+
+  DeviceRun(Team* team, Oob& oob, DeviceWork& work, DeviceRunRequest request);
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  bool computes() const { return request_.ground.driver != nullptr; }
+  bool sums() const { return request_.sum != DeviceSum::none; }
+
+  // ---- Making ----
+  ExchangeRequest flags_alone();
+  Status prepare_own(Offer& offer);
+  Status reach_all(const std::vector<Offer>& offers);
+  Result<std::byte*> reach(const Offer& offer, const SharedPlace& place);
+  Status pin_inboxes();
+  Status lay_out_tiles();
+  Status reserve_for_runs(const std::vector<DeviceSlice>& slices);
+  Result<bool> all_can(Oob& oob, const Status& mine);
+
+  // ---- A run ----
+  Status run();
+  Status announce();
+  Status cut_tiles();
+  Status compute();
+  Status add_parts();
+  // Whether the device is through with all that it was given.
+  Result<bool> is_idle();
+  bool all_came();
+  bool came(int source, std::uint32_t until);
+  template <class Done>
+  Status wait_until(Done&& done);
+
+  Team* team_;
+  DeviceWork& work_;
+  DeviceRunRequest request_;
+  int rank_ = 0, ranks_ = 1;
+  DeviceExports exports_;
+  PeerMaps maps_;
+  std::unique_ptr<Exchange> exchange_;
+  std::vector<Pin> pins_;  // of inboxes that the exchange keeps
+  DeviceBytes parts_, tiles_, slices_, counters_;
+  std::size_t tile_count_ = 0, slice_count_ = 0;
+  // Tiles that vary: as they were cut, and on their way to the device.
+  std::vector<DeviceTile> cut_tiles_;
+  std::vector<DeviceSlice> cut_slices_;
+  PinnedBytes sent_tiles_, sent_slices_;
+  bool aligned_ = true;                            // all tiles' targets
+  std::vector<std::byte*> outputs_, their_parts_;  // by rank: its output; this rank's place among its parts
+  DeviceParts sum_;
+  std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<DeviceEvent> program_, end_;
+
+  // Of the run at hand.
+  bool started_ = false;
+  bool working_ = false;             // something is given to the device that the event has not passed behind
+  std::vector<std::uint32_t> seen_;  // by source: slices known to have come
+  Status start_failure_;
+  Status failure_;
+};
+
+}  // namespace plait::fused

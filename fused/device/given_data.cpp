@@ -1,0 +1,55 @@
+#include "fused/device/given_data.h"
+
+#include <utility>
+
+#include "core/attempt.h"
+
+namespace plait::fused {
+namespace {
+
+bool reads(const DeviceGround& ground, const DeviceMemory& memory, const std::byte* place, std::size_t bytes) {
+  if (memory.kind == MemoryKind::host || !memory.contains(place, bytes)) return false;
+  return memory.kind != MemoryKind::device || memory.context == ground.memory.context;
+}
+
+}  // namespace
+
+const std::byte* GivenData::bring_bytes(const DeviceGround& ground, const std::byte* place, std::size_t bytes,
+                                        std::size_t unit) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(place) % unit == 0;
+  if (aligned && reads(ground, ground.driver->memory_at(place), place, bytes)) return place;
+  const std::byte* copy = nullptr;
+  const Status copied = attempt([&]() -> Status {
+    if (Status status = check_given_bytes(bytes); !status.ok()) return status;
+    if (next_ == copies_.size()) copies_.push_back(std::make_unique<PinnedBytes>());
+    const Result<std::byte*> into = copies_[next_]->reserve(ground, bytes);
+    if (!into.ok()) return into.status();
+    ++next_;
+    if (Status status = ground.driver->copy(*into, place, bytes); !status.ok()) return status;
+    copy = *into;
+    return {};
+  });
+  if (status_.ok()) status_ = copied;
+  return copy;
+}
+
+Result<const float*> GivenNumbers::bring(const DeviceGround& ground, DeviceStream& stream, const float* place,
+                                         std::int64_t count) {
+  if (place == nullptr || count <= 0) return place;
+  const std::size_t bytes = bytes_of_numbers<float>(count);
+  if (Status status = check_given_bytes(bytes); !status.ok()) return status;
+  const DeviceMemory memory = ground.driver->memory_at(place);
+  const bool there = memory.kind == MemoryKind::device && memory.context == ground.memory.context;
+  if (there && memory.contains(place, bytes) && reinterpret_cast<std::uintptr_t>(place) % sizeof(float) == 0)
+    return place;
+  if (copy_.bytes() < bytes) {
+    copy_ = {};
+    Result<DeviceBytes> made = DeviceBytes::make(ground, bytes);
+    if (!made.ok()) return made.status();
+    copy_ = std::move(*made);
+  }
+  if (Status status = stream.copy(copy_.data(), place, bytes); !status.ok()) return status;
+  return reinterpret_cast<const float*>(copy_.data());
+}
+
+}  // namespace plait::fused
