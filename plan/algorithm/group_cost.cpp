@@ -16,7 +16,10 @@ void add(InstructionShape::Work& work, double seconds, double shared) {
 AlgorithmCost::AlgorithmCost(const GroupModel& model, const Instruction& instruction)
     : model_(model), levels_(static_cast<int>(model.levels.size())) {
   shape_.instruction = instruction;
-  for (std::size_t l = 0; l < model.levels.size(); ++l) shape_.ports[l].alone = model.levels[l].alone;
+  for (std::size_t l = 0; l < model.levels.size(); ++l) {
+    shape_.ports[l].alone = model.levels[l].alone;
+    shape_.least_of_ports |= model.levels[l].link.meeting != Meeting();
+  }
   // Half of an all-reduce's messages bring results.
   combine_ = reduces(what()) ? model_.reduce_seconds_per_byte / passes() : 0;
   look();

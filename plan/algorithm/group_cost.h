@@ -52,8 +52,13 @@ struct InstructionShape {
   Work queueing;          // seconds a chunk, in the fill
   Work fill_bytes;        // seconds a byte, in the fill
   Work busy, busy_bytes;  // of the busiest processor: seconds a chunk, seconds a byte
-  // The fill is the longest of the ports' times, not the sum of the levels' own ones where that is longer.
-  bool widest_port = false;
+  // The fill is the longest of the ports' times; else the sum of the levels' own ones, and where messages meet
+  // somewhere no less than that.
+  bool widest_port = false, least_of_ports = false;
+  double port_bytes(double widest, double own) const {
+    if (widest_port) return widest;
+    return least_of_ports && widest > own ? widest : own;
+  }
   std::array<PortUse, most_levels> ports{};
 };
 // The instruction's groups as seen from one level's port, when every rank holds something.

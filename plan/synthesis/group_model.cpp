@@ -147,7 +147,7 @@ PipelineCost cost_of(const InstructionShape& shape, const StateView& view, doubl
   }
   cost.load[static_cast<std::size_t>(levels)] = {shape.busy.at(view.active), shape.busy_bytes.at(view.active) * data};
   cost.fill.fixed = shape.wait + shape.queueing.at(view.active);
-  cost.fill.volume = shape.fill_bytes.at(view.active) * data + (shape.widest_port ? widest : std::max(widest, own));
+  cost.fill.volume = shape.fill_bytes.at(view.active) * data + shape.port_bytes(widest, own);
   return cost;
 }
 

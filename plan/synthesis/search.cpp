@@ -57,9 +57,8 @@ struct Measure {
       widest = std::max(widest, shape.ports[i].volume * shape.ports[i].alone * view.idle[i]);
       own += shape.ports[i].own * shape.ports[i].alone * view.idle[i];
     }
-    const double fill =
-        shape.wait + shape.queueing.at(view.active) +
-        (shape.fill_bytes.at(view.active) + (shape.widest_port ? widest : std::max(widest, own))) * data;
+    const double fill = shape.wait + shape.queueing.at(view.active) +
+                        (shape.fill_bytes.at(view.active) + shape.port_bytes(widest, own)) * data;
     if (chunks == 1) return fill;
     const auto i = static_cast<std::size_t>(level);
     const double load = level == levels ? shape.busy.at(view.active) + shape.busy_bytes.at(view.active) * data
