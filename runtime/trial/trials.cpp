@@ -86,7 +86,7 @@ double ratio_of(double seconds, double first) {
 }
 
 // What the shortest call of a class about takes by any plan, where call follows call: without planning it. Ranks that
-// share a processor wait for it besides, where they wait for each other.
+// share a processor wait for it besides.
 double usual_seconds(const Planner& planner, Collective collective, int size_class) {
   constexpr double turn_of_processor = 3e-6;
   constexpr int sides = 2, works_of_side = 2;
@@ -98,9 +98,8 @@ double usual_seconds(const Planner& planner, Collective collective, int size_cla
   const double rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
   const double parts = counts_parts(collective) ? ranks : 1;
   const double byte = std::max(link.port_seconds_per_byte, sides * link.cpu_seconds_per_byte);
-  const bool waits = machine.ranks_per_core > 1 && !(rooted(collective) && size_class <= short_class);
-  const double message =
-      sides * works_of_side * link.overhead + (link.network ? link.latency : 0) + (waits ? turn_of_processor : 0);
+  const double message = sides * works_of_side * link.overhead + (link.network ? link.latency : 0) +
+                         (machine.ranks_per_core > 1 ? turn_of_processor : 0);
   return rounds * message + byte * parts * static_cast<double>(shortest_of_class(size_class));
 }
 

@@ -140,19 +140,6 @@ TEST_F(UnplannedClasses, AreNotBetweenNodes) {
   EXPECT_EQ(calls_by_host(trials, sum(8)), 0);
 }
 
-// Where ranks share processors a call in which all wait for all takes turns of these; of others they run ahead.
-TEST_F(UnplannedClasses, AreThoseWithARootWhereRanksShareProcessors) {
-  PlannerOptions options;
-  options.machine.ranks_per_core = 2;
-  Planner planner(Hierarchy::nodes_of(shape_), 0, options);
-  Trials trials(planner);
-  trials.start("4", {});
-  EXPECT_EQ(calls_by_host(trials, sum(8)), 0);
-  Call from_root = sum(8);
-  from_root.collective = Collective::bcast;
-  EXPECT_GT(calls_by_host(trials, from_root), 12);
-}
-
 TEST_F(UnplannedClasses, AreNotWhereNothingIsToBeTried) {
   process_.config().trial_percent = 0;
   Trials trials(planner_);
