@@ -167,6 +167,7 @@ class Exchange {
   void keep_own();
   Status attach_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct,
                         std::span<const SegmentOffer> offers, std::span<const InboxPart> parts);
+  void forget_inboxes(const std::vector<std::uint8_t>& near);
   void take_messages(const std::vector<std::uint8_t>& near);
 
   void hear();

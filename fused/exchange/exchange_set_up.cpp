@@ -172,8 +172,23 @@ Result<bool> Exchange::share_inboxes(const std::vector<std::uint8_t>& near, cons
   if (all[0] == rank_) warn("a fused plan's slices go by messages, which is slower: " + shared.message());
   if (inbox_.exists()) inbox_.all_attached();
   const bool all_could = all[0] == ranks_;
-  if (!all_could) inbox_ = {};
+  if (!all_could) forget_inboxes(near);
   return all_could;
+}
+
+// Those of some ranks may be attached.
+void Exchange::forget_inboxes(const std::vector<std::uint8_t>& near) {
+  for (std::size_t rank = 0; rank < near.size(); ++rank) {
+    if (near[rank] == 0) continue;
+    Owner& owner = owners_[rank];
+    owner.flags = nullptr;
+    owner.notes = owner.inbox_slices = nullptr;
+    owner.inbox = {};
+    Source& source = sources_[rank];
+    source.flags = nullptr;
+    source.notes = source.slices = nullptr;
+  }
+  inbox_ = {};
 }
 
 Status Exchange::attach_inboxes(const std::vector<std::uint8_t>& near, const std::vector<std::uint8_t>& direct,

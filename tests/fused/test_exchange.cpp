@@ -1,5 +1,5 @@
 // What an exchange tells and whom: who listens hears of nobody once the run is refused; a rank that fails after that is
-// noticed; and where there is no room for inboxes, one rank says so.
+// noticed; where there is no room for inboxes, one rank says so; and where one rank has none, no rank uses any.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -49,23 +49,31 @@ struct ExchangingRank {
   }
 };
 
-std::string exchange_by(const std::vector<std::string>& channels, std::uint64_t rows,
-                        const std::function<std::string(ExchangingRank rank)>& look) {
-  Process process(pair_of_ranks.ranks);
+using Request = std::function<ExchangeRequest(const Ground& ground, Listener* listener)>;
+using Look = std::function<std::string(ExchangingRank rank)>;
+
+std::string exchange_among(const Shape& ranks, const std::vector<std::string>& channels, const Request& request,
+                           const Look& look) {
+  Process process(ranks.ranks);
   process.config().channels = channels;
-  InProcessJob job(pair_of_ranks.ranks), party(pair_of_ranks.ranks);
+  InProcessJob job(ranks.ranks), party(ranks.ranks);
   party.bring_messages(test_seed(), 3);
   return job.run([&](Oob& all) -> std::string {
-    PostingRank posting(job, all.rank(), pair_of_ranks, test_seed());
-    Result<std::unique_ptr<Ground>> ground = Ground::make(
-        all, [&] { return std::make_unique<AllMembers>(party, posting.progress, all.rank(), pair_of_ranks); });
+    PostingRank posting(job, all.rank(), ranks, test_seed());
+    Result<std::unique_ptr<Ground>> ground =
+        Ground::make(all, [&] { return std::make_unique<AllMembers>(party, posting.progress, all.rank(), ranks); });
     if (!ground.ok()) return ground.status().message();
     CountingListener listener;
-    Result<std::unique_ptr<Exchange>> made =
-        Exchange::make((*ground)->team(), one_kept_slice(**ground, rows, &listener));
+    Result<std::unique_ptr<Exchange>> made = Exchange::make((*ground)->team(), request(**ground, &listener));
     if (!made.ok()) return made.status().message();
     return look({all, **ground, **made, listener});
   });
+}
+
+std::string exchange_by(const std::vector<std::string>& channels, std::uint64_t rows, const Look& look) {
+  return exchange_among(
+      pair_of_ranks, channels,
+      [rows](const Ground& ground, Listener* listener) { return one_kept_slice(ground, rows, listener); }, look);
 }
 
 const std::vector<std::vector<std::string>> both_ways = {{"shm", "mpi"}, {"mpi"}};
@@ -99,22 +107,85 @@ TEST(Exchange, ARankThatFailsAfterARefusalIsNoticed) {
               "");
 }
 
+// No file is longer for a while.
+class ShortFiles {
+ public:
+  explicit ShortFiles(std::uint64_t most) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{most, before_.rlim_max};
+    is_set_ = setrlimit(RLIMIT_FSIZE, &limit) == 0;
+  }
+  ~ShortFiles() { setrlimit(RLIMIT_FSIZE, &before_); }
+  ShortFiles(const ShortFiles&) = delete;
+  ShortFiles& operator=(const ShortFiles&) = delete;
+  bool is_set() const { return is_set_; }
+
+ private:
+  rlimit before_{};
+  bool is_set_ = false;
+};
+
 TEST(Exchange, OneRankSaysThatThereIsNoRoomForInboxes) {
   constexpr std::uint64_t most = 24 << 20, rows = 32 << 14;  // bytes of a file; of 64 bytes each
-  rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit limit{most, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const ShortFiles files(most);
+  ASSERT_TRUE(files.is_set());
   testing::internal::CaptureStderr();
   const std::string wrong = exchange_by(both_ways[0], rows, [](ExchangingRank rank) {
     return rank.exchange.reach(1 - rank.ground.rank()) == Reach::messages ? "" : "there is room for inboxes";
   });
   const std::string said = testing::internal::GetCapturedStderr();
-  setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(wrong, "");
   const std::string warning = "warning: a fused plan's slices go by messages, which is slower: ";
   EXPECT_NE(said.find(warning), std::string::npos) << said;
   EXPECT_EQ(said.find(warning), said.rfind(warning)) << said;
+}
+
+// Each has a slice for each other; the last rank's are long.
+ExchangeRequest much_for_the_last(const Ground& ground, std::uint64_t rows) {
+  const int last = ground.ranks() - 1;
+  const auto one = [&](int owner) {
+    return Blocks{{.offset = 0, .row_bytes = 64, .rows = owner == last ? rows : 1, .kept = true}};
+  };
+  ExchangeRequest request;
+  for (int other = 0; other < ground.ranks(); ++other) {
+    const bool self = other == ground.rank();
+    request.outgoing.push_back(self ? Blocks() : one(other));
+    request.incoming.push_back(self ? Blocks() : one(ground.rank()));
+  }
+  return request;
+}
+
+// Each rank writes its number into the slices for the others.
+std::string exchange_numbers(Exchange& exchange, int rank, int ranks) {
+  exchange.begin(nullptr);
+  while (!exchange.is_good()) exchange.turn(true);
+  for (int other = 0; other < ranks; ++other) {
+    if (other == rank) continue;
+    *exchange.target(other, 0).rows = static_cast<std::byte>(rank);
+    exchange.finished(other, 0);
+  }
+  while (!exchange.is_settled()) exchange.turn(true);
+  for (int other = 0; other < ranks; ++other)
+    if (other != rank && !(exchange.has_come(other, 0) && *exchange.kept(other, 0) == static_cast<std::byte>(other)))
+      return "nothing has come from " + std::to_string(other);
+  return "";
+}
+
+// The first two have attached each other's.
+TEST(Exchange, InboxesThatOneRankLacksAreForgottenByAll) {
+  constexpr std::uint64_t most = 48 << 20, rows = 32 << 14;  // bytes of a file; of 64 bytes each, from each
+  const ShortFiles files(most);
+  ASSERT_TRUE(files.is_set());
+  EXPECT_EQ(exchange_among(
+                {3, 3}, both_ways[0], [](const Ground& ground, Listener*) { return much_for_the_last(ground, rows); },
+                [](ExchangingRank rank) -> std::string {
+                  const int own = rank.ground.rank(), other = (own + 1) % 3;
+                  if (rank.exchange.reach(other) != Reach::messages) return "there is room for inboxes";
+                  if (!rank.exchange.inbox(other).empty() || rank.exchange.flags(other) != nullptr)
+                    return "an inbox is left";
+                  return exchange_numbers(rank.exchange, own, 3);
+                }),
+            "");
 }
 
 }  // namespace
