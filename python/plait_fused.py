@@ -92,8 +92,9 @@ def _share_length(rows, comm):
 class _OnDevice:
     """An array on a GPU, as far as a plan looks at it; it keeps the array."""
 
-    def __init__(self, owner, address, shape, dtype, strides):
+    def __init__(self, owner, address, shape, dtype, strides, is_read_only=False):
         self.owner, self.address, self.shape, self.dtype = owner, address, tuple(shape), dtype
+        self.is_read_only = is_read_only
         self.size = int(np.prod(self.shape, dtype=np.int64))
         dense = [int(np.prod(self.shape[place + 1 :], dtype=np.int64)) for place in range(len(self.shape))]
         # Of a side of one element any stride will do, and of nothing all.
@@ -123,7 +124,8 @@ def _by_interface(array, described):
     strides = described.get("strides")
     if strides is not None:
         strides = [stride // dtype.itemsize if stride % dtype.itemsize == 0 else -1 for stride in strides]
-    return _OnDevice(array, described["data"][0], described["shape"], dtype, strides)
+    address, is_read_only = described["data"]
+    return _OnDevice(array, address, described["shape"], dtype, strides, is_read_only)
 
 
 def _by_dlpack(array):
@@ -145,9 +147,11 @@ def _seen(array):
         return array
     try:
         described = getattr(array, "__cuda_array_interface__", None)
-    except (AttributeError, TypeError, RuntimeError):  # PyTorch's of bfloat16, or that want gradients
+    except (AttributeError, KeyError, TypeError, RuntimeError):  # PyTorch's of bfloat16, or that want gradients
         described = None
-    if described is not None:
+    # Bytes without a meaning, as what bfloat16 is to others.
+    is_opaque = described is not None and np.dtype(described["typestr"]).kind == "V"
+    if described is not None and not (is_opaque and hasattr(array, "__dlpack__")):
         return _by_interface(array, described)
     if hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] in _DL_ON_DEVICE:
         return _by_dlpack(array)
@@ -161,7 +165,7 @@ def _address(array):
     return array.address if isinstance(array, _OnDevice) else array.ctypes.data
 
 
-def _in_place(name, array, dtypes, shape=None):
+def _in_place(name, array, dtypes, shape=None, is_written=False):
     """An array that Plait reads or writes where it lies: nothing is converted."""
     if array is None:
         return None
@@ -173,6 +177,8 @@ def _in_place(name, array, dtypes, shape=None):
         raise Error(f"{name}: {array.dtype}: expected {' or '.join(np.dtype(one).name for one in dtypes)}")
     if shape is not None and array.shape != tuple(shape):
         raise Error(f"{name}: shape {array.shape}: expected {tuple(shape)}")
+    if is_written and (array.is_read_only if there else not array.flags.writeable):
+        raise Error(f"{name}: it is read-only: expected an array that can be written")
     return given
 
 
@@ -203,7 +209,7 @@ def _matrix(name, array, dtypes):
 
 def _output(output, shape):
     """The given one, or one that is made. Of a size that is none the plan complains."""
-    return empty(np.maximum(shape, 0)) if output is None else _in_place("output", output, [np.float32], shape)
+    return empty(np.maximum(shape, 0)) if output is None else _in_place("output", output, [np.float32], shape, is_written=True)
 
 
 class _Given:
@@ -226,7 +232,7 @@ class _Given:
         def convert():
             made = _seen(array)
             if isinstance(made, _OnDevice):
-                _in_place(name, made, [dtype])
+                _in_place("on a GPU", made, [dtype])
             else:
                 made = np.ascontiguousarray(made, dtype=dtype)
             if shape is not None and made.shape != shape:
@@ -270,6 +276,7 @@ class _Plan:
     """What all operators share. One is a name, a shape and the arguments of create() and start() behind it."""
 
     name = ""  # plait_fused_NAME_create
+    _under_way = set()  # plans whose run is, and that Plait works on though they be forgotten
 
     def __init__(self, comm, options, prepare):
         """`prepare` makes of what this rank gives: the shape, addresses behind it, and what the plan keeps in use."""
@@ -286,11 +293,13 @@ class _Plan:
         # A run that is under way keeps its own arrays where this one is refused for it.
         self._check(getattr(_library, f"plait_fused_{self.name}_start")(self._plan, *arguments))
         self._run = given
+        self._under_way.add(self)
 
     def wait(self):
         """Ends a run: what it brings."""
         code = _library.plait_fused_wait(self._plan)
         given, self._run = self._run, None
+        self._under_way.discard(self)
         if given is not None and given.wrong is not None:
             raise Error(f"{given.wrong} (on rank {self._rank})")
         self._check(code)
@@ -310,6 +319,7 @@ class _Plan:
         if self._plan:
             self._check(_library.plait_fused_free(ctypes.byref(self._plan)))
         self._keeps = None
+        self._under_way.discard(self)
 
     def __enter__(self):
         return self
@@ -329,6 +339,8 @@ class _EmbeddingShape(ctypes.Structure):
 class _Bags(_Plan):
     """Both directions of an embedding: `tables` of this rank, {rows, dim} each."""
 
+    changes_tables = False
+
     @staticmethod
     def _meet(comm, tables):
         """The tables, and how many all ranks have."""
@@ -344,7 +356,7 @@ class _Bags(_Plan):
         self._weighted, self._ends = weighted, len(tables) * batch + 1
         dtype = getattr(tables[0], "dtype", None) if tables else np.dtype(np.float32)
         for number, table in enumerate(tables):
-            _in_place(f"tables[{number}]", table, [dtype], [len(table), dim])
+            _in_place(f"tables[{number}]", table, [dtype], [len(table), dim], is_written=self.changes_tables)
             if scales is not None:
                 _in_place(f"scales[{number}]", scales[number], [np.float32], [len(table)])
         if dtype not in _TYPES:
@@ -398,6 +410,7 @@ class EmbeddingBack(_Bags):
 
     name = "embedding_back"
     output = None  # the tables are
+    changes_tables = True
 
     def __init__(self, comm, tables, gradients, batch, dim, *, mode="sum", weighted=False, options=""):
         tables, all_tables = self._meet(comm, tables)

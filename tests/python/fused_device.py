@@ -48,6 +48,24 @@ class Capsuled:
         return self.new(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
+class LikeTorch(Capsuled):
+    """Both protocols, as PyTorch's tensors have them: to the first bfloat16 is bytes without a meaning, and to older ones nothing."""
+
+    @property
+    def __cuda_array_interface__(self):
+        if self.array.dtype != np.uint16:
+            return self.array.__cuda_array_interface__
+        if comm.rank % 2:
+            raise KeyError("torch.bfloat16")
+        return {**self.array.__cuda_array_interface__, "typestr": "<V2"}
+
+
+class ReadOnly(DeviceArray):
+    @property
+    def __cuda_array_interface__(self):
+        return {**super().__cuda_array_interface__, "data": (self.address, True)}
+
+
 def is_here(array):
     return isinstance(array, np.ndarray)
 
@@ -121,17 +139,25 @@ def check_refused():
             expect(False, "weights that cannot be used")
         except plait_fused.Error as error:
             expect(f"(on rank {comm.size - 1})" in str(error), f"the text of an error: {error}")
+    output = np.zeros((1, 4), np.float32)
+    try:
+        plait_fused.Gemv(comm, good, output=(DeviceArray if comm.rank else ReadOnly)(output))
+        expect(False, "an output that cannot be written")
+    except plait_fused.Error as error:
+        expect(str(error).startswith("output: it is read-only") and "(on rank 0)" in str(error), f"the text of an error: {error}")
     with plait_fused.Gemv(comm, good) as plan:
         try:
             plan.run(DeviceArray(np.zeros((1, 3), np.float64 if comm.rank == 0 else np.float32)))
             expect(False, "an x that cannot be used")
         except plait_fused.Error as error:
             expect("(on rank 0)" in str(error), f"the text of an error: {error}")
+            expect(comm.rank != 0 or str(error).startswith("x: on a GPU: float64: expected float32"), f"the text of an error: {error}")
 
 
 for name, place in (("interface", DeviceArray), ("dlpack", Capsuled), ("odd ranks", DeviceArray if comm.rank % 2 else np.asarray)):
     for check in (check_embedding, check_products, check_experts):
         expect(check(place, name) == (name != "odd ranks"), f"whether it ran on the devices: {check.__name__}, {name}")
+expect(check_embedding(LikeTorch, "bfloat16 of PyTorch"), "whether bfloat16 of PyTorch ran on the devices")
 check_refused()
 
 expect(DRIVER.fake_cuda_kernels() > 0, "no kernel ran")

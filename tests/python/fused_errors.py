@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import weakref
 
 import numpy as np
 from mpi4py import MPI
@@ -82,6 +83,17 @@ expect((gemv.run(np.ones((1, 4))) == 2 * comm.size).all(), "int8 with scales")
 refused(["not been started"], gemv.wait)
 # This one is left to MPI_Finalize.
 
+# A plan that is forgotten keeps what its run is given until that ends.
+forgotten = plait_fused.Gemv(comm, np.ones((4, 4), np.float32))
+forgotten.start(np.ones((1, 4)))
+forgotten = weakref.ref(forgotten)
+gc.collect()
+expect(forgotten() is not None, "a plan went while its run was under way")
+if forgotten() is not None:
+    expect((forgotten().wait() == 4 * comm.size).all(), "a product of a plan that was forgotten")
+    gc.collect()
+    expect(forgotten() is None, "a plan stays for ever")
+
 # What one rank gives wrong is an error of all: of the constructor,
 ones, two = np.ones((4, 4), np.float32), np.ones((3, 2), np.float32)
 at_last = f"(on rank {last})"
@@ -102,6 +114,12 @@ refused(["scales: 1 arrays", at_last], plait_fused.Embedding, comm, [one.astype(
 refused(["gradients: float64", at_last], plait_fused.EmbeddingBack, comm, tables,
         on_last(gradients.astype(float), gradients), BATCH, DIM)
 refused(["weights[0]: shape", at_last], plait_fused.MoeDispatch, comm, [on_last(two, ones)], 3, 2, 4, 4, 6)
+
+sealed, sealed_table = np.ones((1, 4), np.float32), tables[0].copy()
+sealed.flags.writeable = sealed_table.flags.writeable = False
+refused(["output: it is read-only", at_last], plait_fused.Gemv, comm, ones, output=on_last(sealed, None))
+refused(["tables[0]: it is read-only", at_last], plait_fused.EmbeddingBack, comm, [on_last(sealed_table, tables[0]), tables[1]],
+        gradients, BATCH, DIM)
 
 # and of a run, which leaves the plan as it was. The lengths of lists are for this module alone to know.
 with plait_fused.Gemv(comm, ones) as plan:
