@@ -23,6 +23,9 @@ struct DeviceTile {
   std::uint32_t matrix = 0;  // products of matrices: with which weights
 };
 
+// What a large device holds at once, where each takes its fourth part of a multiprocessor (an H100 has 132).
+inline constexpr std::uint32_t device_workgroups = 132 * 4;
+
 struct DeviceSlice {
   std::uint32_t* flag = nullptr;  // pinned memory of the processor's; nullptr: nobody is told
   std::uint32_t tiles = 0, unused = 0;

@@ -97,7 +97,8 @@ Status DeviceRun::run() {
     if (Status status = add_parts(); !status.ok()) return status;
   const Status ended = wait_until([this]() -> Result<bool> {
     const Result<bool> idle = is_idle();
-    exchange_->turn(true);
+    while (exchange_->turn(true)) {  // a slice each, though nothing of it is copied
+    }
     return idle.ok() && *idle ? all_came() && exchange_->is_settled() : idle;
   });
   return ended.ok() ? exchange_->conclude() : ended;

@@ -1,5 +1,6 @@
 #include "fused/device/given_data.h"
 
+#include <cstring>
 #include <utility>
 
 #include "core/attempt.h"
@@ -10,6 +11,13 @@ namespace {
 bool reads(const DeviceGround& ground, const DeviceMemory& memory, const std::byte* place, std::size_t bytes) {
   if (memory.kind == MemoryKind::host || !memory.contains(place, bytes)) return false;
   return memory.kind != MemoryKind::device || memory.context == ground.memory.context;
+}
+
+// What the driver does not know needs none: its copies wait for all that the program has given the device before.
+Status copy_given(const DeviceGround& ground, std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (ground.driver->memory_at(from).kind != MemoryKind::host) return ground.driver->copy(to, from, bytes);
+  std::memcpy(to, from, bytes);
+  return {};
 }
 
 }  // namespace
@@ -25,7 +33,7 @@ const std::byte* GivenData::bring_bytes(const DeviceGround& ground, const std::b
     const Result<std::byte*> into = copies_[next_]->reserve(ground, bytes);
     if (!into.ok()) return into.status();
     ++next_;
-    if (Status status = ground.driver->copy(*into, place, bytes); !status.ok()) return status;
+    if (Status status = copy_given(ground, *into, place, bytes); !status.ok()) return status;
     copy = *into;
     return {};
   });

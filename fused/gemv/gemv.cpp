@@ -9,7 +9,7 @@ namespace {
 
 // A worker's turn, in bytes of weights: long enough that what is between two of them does not count, short enough to
 // even out workers and to look after slices that have come.
-constexpr std::size_t turn_bytes = 128 * 1024;
+constexpr TurnLength worker_turn{.bytes = 128 * 1024, .least_blocks = 2};
 
 }  // namespace
 
@@ -24,10 +24,10 @@ std::vector<Alike> Gemv::alike() const {
 }
 
 // Rows of the result that are the owner's. Slices are the same on all ranks; tiles are a rank's own affair.
-Pane Gemv::pane_of(int owner, std::size_t bytes_of_slice) const {
+Pane Gemv::pane_of(int owner, std::size_t bytes_of_slice, const TurnLength& turn) const {
   const Box box{share_of(problem_.rows, ranks(), owner), {0, 1}};
-  const std::size_t turn_rows = turn_bytes / std::max<std::size_t>(problem_.row_bytes(), 1);
-  const std::size_t tile_rows = std::max<std::size_t>(turn_rows / gemv_block_rows, 2) * gemv_block_rows;
+  const std::size_t turn_rows = turn.bytes / std::max<std::size_t>(problem_.row_bytes(), 1);
+  const std::size_t tile_rows = std::max<std::size_t>(turn_rows / gemv_block_rows, turn.least_blocks) * gemv_block_rows;
   const std::size_t cell = problem_.cell_bytes();
   return cut(box, grain_of(box, {.cell_bytes = cell, .slice_bytes = bytes_of_slice, .tile_bytes = tile_rows * cell}));
 }
@@ -40,11 +40,11 @@ Block Gemv::block_of(const Slice& slice) const {
 }
 
 // By owner.
-std::vector<Pane> Gemv::panes() const {
+std::vector<Pane> Gemv::panes(const TurnLength& turn) const {
   const auto most_rows = static_cast<std::uint64_t>(share_of(problem_.rows, ranks(), 0).length());
   const std::size_t bytes_of_slice = slice_bytes_for(most_rows * problem_.cell_bytes());
   std::vector<Pane> made;
-  for (int owner = 0; owner < ranks(); ++owner) made.push_back(pane_of(owner, bytes_of_slice));
+  for (int owner = 0; owner < ranks(); ++owner) made.push_back(pane_of(owner, bytes_of_slice, turn));
   return made;
 }
 
@@ -52,7 +52,7 @@ Status Gemv::lay_out(ExchangeRequest& exchange, TileRunRequest& run) {
   const std::uint64_t pitch = static_cast<std::uint64_t>(problem_.rows) * sizeof(float);
   exchange.output = {
       .data = problem_.output, .pitch = pitch, .bytes = pitch * static_cast<std::uint64_t>(problem_.columns)};
-  run.panes = panes();
+  run.panes = panes(worker_turn);
   run.keeps = true;
   run.chains = 1;
   sum_.lay_out({.rank = rank(),
@@ -76,7 +76,7 @@ DeviceWork* Gemv::device_work() {
 }
 
 void Gemv::lay_out_on_devices(DeviceRunRequest& request) {
-  request.panes = panes();
+  request.panes = panes(device_->turn());
   request.output = problem_.output;
   request.sum = DeviceSum::to_all;
   request.part_bytes = device_->part_bytes(rank());

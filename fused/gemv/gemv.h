@@ -50,8 +50,8 @@ class Gemv final : public TilePlan {
   void prepare() override;
   DeviceWork* device_work() override;
   void lay_out_on_devices(DeviceRunRequest& request) override;
-  std::vector<Pane> panes() const;
-  Pane pane_of(int owner, std::size_t bytes_of_slice) const;
+  std::vector<Pane> panes(const TurnLength& turn) const;
+  Pane pane_of(int owner, std::size_t bytes_of_slice, const TurnLength& turn) const;
   Block block_of(const Slice& slice) const;
 
   void compute(const TilePlace& place) noexcept override;

@@ -2,6 +2,7 @@
 // the rows' owners have for it; and the sums of the parts of this rank's own rows, into all outputs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/status.h"
@@ -14,6 +15,11 @@
 
 namespace plait::fused {
 
+// What a tile has of the weights: so many bytes, and so many blocks of a kernel's rows at least.
+struct TurnLength {
+  std::size_t bytes, least_blocks;
+};
+
 class GemvOnDevice final : public DeviceWork {
  public:
   // `problem` stays. Throws where memory is short.
@@ -22,6 +28,8 @@ class GemvOnDevice final : public DeviceWork {
 
   // What the next run multiplies.
   void take(const float* x) { given_ = x; }
+  // Short enough that all workgroups of a device have tiles, long enough that their ends do not count.
+  TurnLength turn() const;
   // Of one rank's part of what is the owner's: a column after the other, each from a multiple of vector_bytes on.
   std::uint64_t part_bytes(int owner) const { return static_cast<std::uint64_t>(problem_.columns) * part_pitch(owner); }
 

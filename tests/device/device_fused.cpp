@@ -33,6 +33,7 @@ struct Options {
   const char* json = nullptr;
   std::int64_t scale = 16;  // of the sizes
   int rounds = 11;
+  bool several = false;
 };
 
 Options read(int argc, char** argv) {
@@ -40,6 +41,7 @@ Options read(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--short") options.scale = 1, options.rounds = 3;
+    if (name == "--devices") options.several = true;
     if (i + 1 == argc) break;
     if (name == "--driver") options.driver = argv[++i];
     if (name == "--json") options.json = argv[++i];
@@ -322,7 +324,7 @@ void moe_combine(Table& table, std::int64_t scale) {
 int run(int argc, char** argv) {
   const Options options = read(argc, argv);
   const char* why = "";
-  if (!cuda.open(options.driver, 0, why)) {
+  if (!cuda.open(options.driver, options.several ? rank : 0, why)) {
     if (rank == 0) std::printf("device_fused: not run: %s\n", why);
     return exit_without_device;
   }

@@ -132,7 +132,7 @@ bool pool_bag(const DevicePooling& call, const DeviceTable& table, const std::in
       sums[static_cast<std::size_t>(column)] += factor * number(numbers, column, call.type);
   }
   if (call.mean != 0 && bounds[1] > bounds[0])
-    for (float& sum : sums) sum /= static_cast<float>(bounds[1] - bounds[0]);
+    for (float& sum : sums) sum *= 1.0f / static_cast<float>(bounds[1] - bounds[0]);
   std::memcpy(cells, sums.data(), sums.size() * sizeof(float));
   return true;
 }

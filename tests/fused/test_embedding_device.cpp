@@ -248,6 +248,21 @@ TEST_F(EmbeddingOnDevices, AnOutputOfNothingMayBeAnywhere) {
   EXPECT_EQ(make_and_run(given, 2, on_devices), "");
 }
 
+// The program's work on the device is not waited for.
+TEST_F(EmbeddingOnDevices, LookupsOfTheProcessorNeedNoDriver) {
+  const DeviceCase given{.ranks = {3, 3}, .bags = {.batch = 10, .dim = 8}, .tables = {1, 2, 1}, .host_lookups = true};
+  EXPECT_EQ(make(given,
+                 [](DeviceRank& rank) -> std::string {
+                   if (!rank.says(on_devices)) return rank.plan.description();
+                   rank.draw(0);
+                   FakeDevice::instance().fail("cuMemcpyAsync", 0, 801);
+                   const std::string wrong = rank.run_right();
+                   FakeDevice::instance().fail("cuMemcpyAsync", -1, 0);
+                   return wrong;
+                 }),
+            "");
+}
+
 TEST_F(EmbeddingOnDevices, AnAbsurdCountIsRefused) {
   for (const std::size_t direct : {always, never}) {
     const DeviceCase given{.ranks = {2, 2}, .bags = {.batch = 4, .dim = 4}, .tables = {1, 1}, .direct_from = direct};

@@ -220,6 +220,29 @@ TEST_F(ProductsOnDevices, RowsTimesVectorsAreRight) {
   }
 }
 
+// 4 MiB of weights: as many workgroups as there are rows for, a row for each of their warps.
+TEST_F(ProductsOnDevices, FewRowsAreForManyWorkgroups) {
+  EXPECT_EQ(on_ranks(2, direct_always,
+                     [](const Here& here) -> std::string {
+                       constexpr std::int64_t rows = 1024, depth = 1024;
+                       const DeviceCopy weights(rows * depth * sizeof(float)), output(rows * sizeof(float));
+                       auto made = Gemv::make(here.all,
+                                              {.rows = rows,
+                                               .depth = depth,
+                                               .columns = 1,
+                                               .weights = weights.address<void>(),
+                                               .output = output.address<void>()},
+                                              here.members);
+                       if (!made.ok()) return made.status().message();
+                       const std::string& text = (*made)->description();
+                       const std::string key = "\"tiles\": ";
+                       const std::size_t at = text.find(key);
+                       if (at == std::string::npos) return text;
+                       return std::stoi(text.substr(at + key.size())) >= rows / 8 ? "" : text;
+                     }),
+            "");
+}
+
 TEST_F(ProductsOnDevices, RowsTimesVectorsOfEveryShapeAreRight) {
   for (const ProductCase& given : drawn_cases(60, 60, 16)) EXPECT_EQ(run_gemv(given), "") << described(given);
 }

@@ -8,10 +8,9 @@ namespace plait::tl {
 namespace {
 
 constexpr unsigned fused_threads = 256;
-// At most so many blocks, which take tiles by turns: as many as 132 processors (an H100's) hold of them, with the
-// registers that the kernels need. Fewer would leave memory idle while blocks store and count; more would have to wait
-// for others' ends, and begin with what is to leave last. Not measured.
-constexpr unsigned most_fused_blocks = 132 * 4;
+// At most so many blocks, which take tiles by turns. Fewer would leave memory idle while blocks store and count; more
+// would have to wait for others' ends, and begin with what is to leave last. Not measured.
+constexpr unsigned most_fused_blocks = device_workgroups;
 
 // The kernels take these types as they are.
 template <class Call>

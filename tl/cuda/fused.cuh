@@ -151,9 +151,9 @@ __device__ void pool_columns(const DevicePooling& call, const DeviceTable& table
     add(piece, at, index);
   }
   if (call.mean != 0 && end > begin) {
-    const float count = static_cast<float>(end - begin);
+    const float share = 1.0f / static_cast<float>(end - begin);  // as on the processor
 #pragma unroll
-    for (int i = 0; i < Of::length; ++i) sums[i] /= count;
+    for (int i = 0; i < Of::length; ++i) sums[i] *= share;
   }
   store_floats<vectors, Of::length>(to + column, sums);
 }
