@@ -162,16 +162,19 @@ Trials::Found Trials::find(const Call& call, Moment moment) {
   const auto bytes = payload_bytes(call, planner_.hierarchy().ranks());
   const Key key{call.collective, class_of_payload(bytes), call.commutative};
   Class& found = classes_[key];
-  if (moment == Moment::in_order && !std::exchange(found.ordered, true)) {
+  // Where memory is short here alone, and this rank goes on without what it asked for, the class is as if it had not.
+  if (moment == Moment::in_order && !found.ordered) {
     if (const std::uint32_t calls = calls_by_host(call, key); calls != 0) {
       found.unplanned = std::make_unique<TrialClass>(TrialClass{Trial(calls), {}});
       found.waits = true;
     }
+    found.ordered = true;
   }
   if (found.waits && moment == Moment::in_order) return {found.unplanned.get()};
-  if (!std::exchange(found.made, true)) {
+  if (!found.made) {
     if (!can_agree_.has_value()) can_agree_ = can_agree(planner_);
     if (*can_agree_) found.tried = make(call, key);
+    found.made = true;
   }
   TrialClass* tried = found.tried.get();
   if (tried == nullptr || tried->in_order || moment == Moment::own) return {tried};
@@ -274,7 +277,8 @@ Prospect Trials::host_prospect(const Key& key, Moment moment) const {
   };
   for (const auto& [other, known] : classes_) {
     const TrialClass* tried = known.tried.get();
-    if (moment == Moment::own || tried == nullptr) continue;
+    // A class that is known from before is among known_, in the same place on all ranks, whoever asked for it.
+    if (moment == Moment::own || tried == nullptr || tried->trial.trials() == 0) continue;
     if (other.collective == key.collective && other.commutative == key.commutative)
       see(other.size_class, ratio(tried->trial.host_nanoseconds(), tried->trial.plan_nanoseconds()), 0);
   }

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "runtime/job/job.h"
 #include "tests/runtime/process.h"
+#include "tests/runtime/scarce_memory.h"
 
 namespace plait::runtime {
 namespace {
@@ -156,6 +158,47 @@ TEST_F(UnplannedClasses, ArePlannedForOperationsUnderWay) {
   EXPECT_TRUE(late.find(sum(8), Moment::own).tried->trial.planned());
   EXPECT_EQ(calls_by_host(early, sum(8)), calls_by_host(late, sum(8)));
   EXPECT_EQ(early.of(sum(8))->trial.taken(), late.of(sum(8))->trial.taken());
+}
+
+// What was known before of two classes as near counts alike, whichever of them this rank has asked for.
+TEST_F(UnplannedClasses, WaitAlikeWhicheverKnownOneWasAskedForOutOfTurn) {
+  const std::string plan = planner_.rivals(sum(16)).front().name;
+  const TuningRecord little{.collective = Collective::allreduce,
+                            .size_class = 3,
+                            .plan = plan,
+                            .nanoseconds = 1000,
+                            .host_nanoseconds = 1100};
+  TuningRecord much = little;
+  much.size_class = 5;
+  much.host_nanoseconds = 4000;
+  Trials early(planner_), late(planner_);
+  for (Trials* trials : {&early, &late}) trials->start("4", {little, much});
+  ASSERT_EQ(early.find(sum(16), Moment::own).tried->trial.host_nanoseconds(), 4000u);
+  EXPECT_EQ(calls_by_host(early, sum(8)), calls_by_host(late, sum(8)));
+}
+
+// A rank that lacked memory for a class, and went on, goes the way of the others from then on.
+TEST_F(UnplannedClasses, AreWhatTheyWereBeforeMemoryWasShort) {
+  const auto asked = [&](std::size_t bytes, Moment moment) {
+    int left = 0;
+    for (bool short_of_memory = true; short_of_memory; ++left) {
+      Planner planner(Hierarchy::nodes_of(shape_), 0, {});
+      Trials trials(planner);
+      trials.start("4", {});
+      try {
+        const ScarceMemory scarce(left);
+        static_cast<void>(trials.find(sum(bytes), moment));
+        short_of_memory = false;
+      } catch (const std::bad_alloc&) {
+      }
+      const Trials::Found found = trials.find(sum(bytes), Moment::in_order);
+      ASSERT_NE(found.tried, nullptr) << "allocations before it failed: " << left;
+      EXPECT_EQ(found.tried->trial.planned(), bytes == size) << left;
+    }
+    EXPECT_GT(left, 2);
+  };
+  for (const std::size_t bytes : {std::size_t{8}, size})
+    for (const Moment moment : {Moment::own, Moment::in_order}) asked(bytes, moment);
 }
 
 // What is kept of a class is at its shortest size, whichever call came first.

@@ -90,6 +90,7 @@ class PoolBuffers final : public PeerBuffers {
 
 enum class Draws {
   anything,
+  at_once,        // some all_gathers wait for lower ranks only, which sizes for areas allow
   from_first,     // only broadcasts from rank 0, which waits for nobody
   through_shared  // only the longest broadcasts, in memory that the others share
 };
@@ -120,8 +121,8 @@ class CollectiveTraffic {
     for (std::size_t s = 0; s < 3; ++s) {
       buffers.base[s] = pools.pool(rank_, static_cast<Space>(s));
       if (end_[s] + guard > CollectivePools::bytes) return describe() + ": the pools are too small";
-      std::memset(buffers.base[s], 0xee, end_[s] + guard);
-      expected[s].assign(end_[s] + guard, std::byte{0xee});
+      std::memset(buffers.base[s], std::to_integer<int>(untouched), end_[s] + guard);
+      expected[s].assign(end_[s] + guard, untouched);
     }
     const Buffers ideal{{expected[0].data(), expected[1].data(), expected[2].data()}};
     for (const Content& content : given_) place(buffers, content), place(ideal, content);
@@ -139,6 +140,7 @@ class CollectiveTraffic {
 
  private:
   static constexpr std::size_t guard = 128;
+  static constexpr std::byte untouched{0xee};
   using Random = test::Random;
   using Bytes = std::vector<std::byte>;
   using Spans = ScheduleBuilder::Spans;
@@ -177,6 +179,8 @@ class CollectiveTraffic {
     const std::size_t any_size = sizes[random_.below(sizes.size())];
     collective.bytes = (draws_ == Draws::through_shared ? std::ranges::max(sizes) : any_size) / element_ * element_;
     if (has_pieces(collective.kind)) collective.piece_offsets = draw_pieces(collective.bytes);
+    if (draws_ == Draws::at_once && collective.kind == ShmCollectiveKind::all_gather)
+      collective.lower_only = random_.one_in(2);
     const bool pairs = collective.kind == ShmCollectiveKind::all_to_all;
     if (pairs && collective.bytes > 16 * 1024) collective.bytes = collective.bytes / ranks_ / element_ * element_;
     collective.self = static_cast<std::int32_t>(std::find(collective.members.begin(), collective.members.end(), rank_) -
@@ -278,6 +282,7 @@ class CollectiveTraffic {
     for (std::size_t member = 0; member < ranks_; ++member) {
       if (member == self && !collective.takes_own) continue;
       Bytes more = given(drawn, member);
+      if (collective.lower_only && collective.members[member] > rank_) std::ranges::fill(more, untouched);
       if (collective.kind == ShmCollectiveKind::all_to_all) more = cut(more, self * collective.bytes, collective.bytes);
       bytes.insert(bytes.end(), more.begin(), more.end());
     }

@@ -64,6 +64,7 @@ struct CollectiveJob {
 std::vector<std::size_t> sizes_for(const CollectiveJob& job) {
   std::vector<std::size_t> sizes = {0, 1, 7, 8, 55, 56, 57, 64};
   if (job.draws == Draws::from_first) return {8, 56, 57, 500};
+  if (job.draws == Draws::at_once) return {0, 56, 57, 256, 257, 600, 2000};
   if (job.small) return sizes;
   if (job.workers > 0) return {300'001, std::size_t{1} << 20, (std::size_t{1} << 21) + 77};
   const detail::ControlShape shape = detail::segment_shape(job.segment_bytes, job.ranks).control_block;
@@ -253,6 +254,14 @@ TEST_P(ShmCollectives, ARootThatWaitsForNobody) {
   ahead.calls = 10 * calls_of_a_job;
   ahead.draws = Draws::from_first;  // which the others follow late
   EXPECT_EQ(run_in_threads(ahead), 0);
+}
+
+// Of all kinds in any order, those in which all ranks wait for all and those in which some go ahead.
+TEST_P(ShmCollectives, ManyInSlotsAndAreas) {
+  CollectiveJob many = job(only_stages, 17, usual());
+  many.calls = 10 * calls_of_a_job;
+  many.draws = Draws::at_once;
+  EXPECT_EQ(run_in_threads(many), 0);
 }
 
 TEST_P(ShmCollectives, ManySmallOnesInARow) {

@@ -244,8 +244,8 @@ Pace NodeCollectives::pace() const {
     case ShmCollectiveKind::gather:
     case ShmCollectiveKind::scatter:
       return Pace::ahead;
-    default:
-      return collective_->lower_only ? Pace::ahead : Pace::in_step;
+    default:  // also where nobody takes from those behind: of that each rank judges by its own schedule
+      return Pace::in_step;
   }
 }
 
