@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "runtime/job/job.h"
@@ -192,7 +193,8 @@ void Trials::plan(const TrialClass& unplanned) {
 // hardly any calls.
 std::uint32_t Trials::calls_by_host(const Call& call, const Key& key) const {
   constexpr int longer = 16;
-  const auto most = static_cast<std::uint32_t>(job().config.trial_after) * longer;
+  const auto most =
+      static_cast<std::uint32_t>(std::min(job().config.trial_after, std::numeric_limits<int>::max() / longer) * longer);
   if (job().config.trial_percent == 0 || most == 0 || !planner_.is_to_choose(call)) return 0;
   const double gained =
       usual_seconds(planner_, key.collective, key.size_class) * expected_beyond(host_prospect(key, Moment::in_order)) +

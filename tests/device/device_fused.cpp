@@ -18,6 +18,7 @@
 
 #include "plait/plait_fused.h"
 #include "tests/device/cuda.h"
+#include "tests/device/device_program.h"
 
 namespace plait::test {
 namespace {
@@ -25,7 +26,6 @@ namespace {
 constexpr int exit_without_device = 77;
 
 Cuda cuda;
-int rank = 0, ranks = 1;
 bool wrong = false;
 
 struct Options {
@@ -343,13 +343,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace plait::test
 
-// The driver is there before MPI, as in programs that are linked with it.
-int main(int argc, char** argv) {
-  plait::test::load_driver(argc, argv);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &plait::test::rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &plait::test::ranks);
-  const int status = plait::test::run(argc, argv);
-  MPI_Finalize();
-  return status;
-}
+int main(int argc, char** argv) { return plait::test::run_job(argc, argv, plait::test::run); }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/device/cuda.h"
+#include "tests/device/device_program.h"
 
 namespace plait::test {
 namespace {
@@ -23,8 +24,6 @@ constexpr int exit_without_device = 77;
 constexpr std::size_t engine_bytes = std::size_t{32} << 20;
 
 Cuda cuda;
-int rank = 0, ranks = 1;
-
 struct Options {
   const char* driver = "libcuda.so.1";
   const char* json = nullptr;
@@ -195,13 +194,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace plait::test
 
-// The driver is there before MPI, as in programs that are linked with it.
-int main(int argc, char** argv) {
-  plait::test::load_driver(argc, argv);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &plait::test::rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &plait::test::ranks);
-  const int status = plait::test::run(argc, argv);
-  MPI_Finalize();
-  return status;
-}
+int main(int argc, char** argv) { return plait::test::run_job(argc, argv, plait::test::run); }
