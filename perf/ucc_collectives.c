@@ -1,7 +1,7 @@
 /* All collectives of an MPI program on MPI_COMM_WORLD, timed call by call: for comparing what serves them (UCC's
  * transport layers under Open MPI's coll/ucc, Plait's bindings), a job each.
  *
- *   ucc_collectives [LONGEST_BYTES [SECONDS_A_ROW [NAME,...]]]
+ *   ucc_collectives [LONGEST_BYTES [SECONDS_A_ROW [NAME,...|all [SECONDS_A_SAMPLE]]]]
  *
  * Sizes go up by eight, the last one is the longest. Prints a line a collective and size: name, bytes (of the vector,
  * or of a rank's part), microseconds: the median and the least over the calls of the time of the slowest rank. */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { most_calls = 400 };
+enum { most_samples = 400, most_calls = 2000 };
 
 struct run {
   char *in, *out;
@@ -89,30 +89,46 @@ static int ascending(const void* left, const void* right) {
   return (a > b) - (a < b);
 }
 
-/* Short calls are timed several at once. */
-static int calls_at_once(int bytes) { return bytes <= 1024 ? 20 : bytes <= 65536 ? 4 : 1; }
+/* How many calls make a sample: one of long calls, several of short ones. */
+static int usual_calls(int bytes) { return bytes <= 1024 ? 20 : bytes <= 65536 ? 4 : 1; }
 
-static void time_row(struct run* run, int which, double seconds) {
-  static double took[most_calls];
-  const int at_once = calls_at_once(run->bytes);
-  int calls = 0, go_on = 1;
-  for (int warm = 0; warm < 3 * at_once; ++warm) collectives[which].call(run);
+/* Seconds a call of that many after a barrier, as long as the slowest rank took. */
+static double sample(struct run* run, int which, int calls) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begin = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) collectives[which].call(run);
+  const double mine = (MPI_Wtime() - begin) / calls;
+  double slowest = 0;
+  PMPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  return slowest;
+}
+
+/* Samples last that long at least: between two of them a network that is limited by a token bucket saves up for the next one,
+ * which flatters whoever takes long there. */
+static int calls_a_sample(struct run* run, int which, double seconds) {
+  const int usual = usual_calls(run->bytes);
+  for (int warm = 0; warm < 3 * usual; ++warm) collectives[which].call(run);
+  int calls = (int)(seconds / (sample(run, which, usual) + 1e-9)) + 1; /* rank 0 knows */
+  if (calls < usual) calls = usual;
+  if (calls > most_calls) calls = most_calls;
+  PMPI_Bcast(&calls, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return calls;
+}
+
+static void time_row(struct run* run, int which, double seconds, double sample_seconds) {
+  static double took[most_samples];
+  const int calls = calls_a_sample(run, which, sample_seconds);
+  int samples = 0, go_on = 1;
   const double until = MPI_Wtime() + seconds;
-  while (go_on != 0 && calls < most_calls) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double begin = MPI_Wtime();
-    for (int i = 0; i < at_once; ++i) collectives[which].call(run);
-    const double mine = (MPI_Wtime() - begin) / at_once;
-    double slowest = 0;
-    PMPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    took[calls++] = slowest;
-    go_on = MPI_Wtime() < until || calls < 5;
+  while (go_on != 0 && samples < most_samples) {
+    took[samples++] = sample(run, which, calls);
+    go_on = MPI_Wtime() < until || samples < 5;
     PMPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
-  qsort(took, (size_t)calls, sizeof *took, ascending);
+  qsort(took, (size_t)samples, sizeof *took, ascending);
   if (run->rank == 0)
     printf("%-20s %10d %12.3f %12.3f\n", collectives[which].name, collectives[which].sized ? run->bytes : 0,
-           took[calls / 2] * 1e6, took[0] * 1e6);
+           took[samples / 2] * 1e6, took[0] * 1e6);
 }
 
 static int wanted(const char* names, const char* name) {
@@ -121,17 +137,17 @@ static int wanted(const char* names, const char* name) {
     at += *at == ',';
     if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0')) return 1;
   }
-  return names == NULL;
+  return names == NULL || strcmp(names, "all") == 0;
 }
 
 static int next_size(int bytes, int longest) {
   return bytes < longest && bytes > longest / 8 ? longest : bytes > longest / 8 ? longest + 1 : bytes * 8;
 }
 
-static void time_collective(struct run* run, int which, int longest, double seconds) {
+static void time_collective(struct run* run, int which, int longest, double seconds, double sample_seconds) {
   for (run->bytes = 8; run->bytes <= longest; run->bytes = next_size(run->bytes, longest)) {
     for (int rank = 0; rank < run->ranks; ++rank) run->counts[rank] = run->bytes, run->places[rank] = rank * run->bytes;
-    time_row(run, which, seconds);
+    time_row(run, which, seconds, sample_seconds);
     if (!collectives[which].sized) break;
   }
 }
@@ -143,6 +159,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &run.ranks);
   const int longest = argc > 1 ? atoi(argv[1]) : 1 << 26;
   const double seconds = argc > 2 ? atof(argv[2]) : 0.05;
+  const char* names = argc > 3 ? argv[3] : NULL;
+  const double sample_seconds = argc > 4 ? atof(argv[4]) : 0;
   const size_t room = (size_t)longest * (size_t)run.ranks;
   run.in = malloc(room);
   run.out = malloc(room);
@@ -151,7 +169,7 @@ int main(int argc, char** argv) {
   memset(run.in, 1, room);
   memset(run.out, 1, room);
   for (size_t which = 0; which < sizeof collectives / sizeof collectives[0]; ++which)
-    if (wanted(argc > 3 ? argv[3] : NULL, collectives[which].name)) time_collective(&run, (int)which, longest, seconds);
+    if (wanted(names, collectives[which].name)) time_collective(&run, (int)which, longest, seconds, sample_seconds);
   MPI_Finalize();
   return 0;
 }

@@ -34,6 +34,9 @@ constexpr FormSet set_of(Form form) { return static_cast<FormSet>(1 << static_ca
 constexpr bool has(FormSet set, Form form) { return (set & set_of(form)) != 0; }
 inline constexpr FormSet every_form = (1 << form_count) - 1;
 
+// What has the calls that Plait leaves: an MPI, or the next layer of UCC.
+enum class HostKind : std::uint8_t { mpi, layers };
+
 // Sizes from <= size < to of calls that are the host's.
 struct HostRow {
   enum class Where : std::uint8_t { anywhere, within_node, between_nodes };
@@ -50,7 +53,8 @@ struct HostRow {
   Of of = Of::call;
   std::size_t from = 0, to = no_limit;
   const char* reason = reasons::host_is_faster;
-  bool always = false;  // with PLAIT_HOST=0 as well, and before the ranks know where they are
+  bool of_layers = true;  // not of an MPI alone
+  bool always = false;    // with PLAIT_HOST=0 as well, and before the ranks know where they are
 
   // Whether it says something of calls of that kind, by their size.
   bool is_of(Form form, Collective collective) const {
@@ -87,6 +91,7 @@ class HostSizes {
   struct Ranks {
     int ranks = 0;
     bool between_nodes = false;
+    HostKind host = HostKind::mpi;
   };
   HostSizes() = default;  // none
   HostSizes(const HostEntries& entries, Ranks ranks, bool host_when_faster);

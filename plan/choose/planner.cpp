@@ -164,6 +164,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
   append(key, rank);
   append(key, options.chunk_bytes);
   append(key, options.host_when_faster);
+  append(key, options.host);
   append(key, options.staged);
   options.routes->append_key(key);
   append(key, options.rails);
@@ -416,9 +417,9 @@ Planner::Planner(Hierarchy hierarchy, int rank, PlannerOptions options, PlanStor
                                                           {}})) {
   Implementation& planner = *implementation_;
   if (!planner.options.routes) planner.options.routes = usual_routes(planner.hierarchy);
-  planner.host_sizes =
-      HostSizes(host_entries(planner.options.table.get()), {planner.hierarchy.ranks(), planner.hierarchy.nodes() > 1},
-                planner.options.host_when_faster);
+  planner.host_sizes = HostSizes(host_entries(planner.options.table.get()),
+                                 {planner.hierarchy.ranks(), planner.hierarchy.nodes() > 1, planner.options.host},
+                                 planner.options.host_when_faster);
   planner.take_shelf();
   if (const TuningTable* table = planner.options.table.get(); table != nullptr)
     planner.tuned = table->shape(shape_text(planner.hierarchy, planner.options.siblings));

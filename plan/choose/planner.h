@@ -50,6 +50,7 @@ struct PlannerOptions {
   std::shared_ptr<const TuningTable> table = {};
   std::size_t chunk_bytes = 0;  // 0: by the cost model
   bool host_when_faster = true;
+  HostKind host = HostKind::mpi;
   bool warns = true;    // tells the user of a forced plan that does not exist; one process of a job should
   bool staged = false;  // as in CandidateContext
   std::optional<Routes> routes = {};  // between the ranks; none: usual_routes()

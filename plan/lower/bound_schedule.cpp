@@ -11,6 +11,13 @@ namespace plait::plan {
 
 namespace {
 
+// What a rank has under way to other nodes of messages that leave in turn: two of them at least, as the next one's
+// handshake takes a while, and so many bytes that a fast network is never idle. `ucc_collectives 2097152 0.1 alltoall`,
+// 4 nodes of 2 ranks at 250 Mbit/s, three runs: all at once 842 to 908 ms, two 811 to 824, one 819 to 857; the port
+// takes 805.
+constexpr std::uint64_t paced_from = 64 * 1024, bytes_under_way = 512 * 1024;
+constexpr std::size_t messages_under_way = 2;
+
 constexpr std::uint64_t cache_line = 64;
 std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
@@ -38,6 +45,8 @@ class Binder {
     for (const Step& step : schedule_.steps) add_step(step, keep_empty);
     bound_.collectives.resize(collectives_);
     link_successors();
+    bound_.unordered = schedule_.after.empty();
+    if (bound_.unordered) pace_sends(bound_);
     collect_lanes();
   }
 
@@ -258,6 +267,27 @@ class Binder {
   std::size_t collectives_ = 0;
 };
 
+void forget_pace(BoundSchedule& bound) {
+  bound.successors.clear();
+  for (BoundStep& step : bound.steps) {
+    step.predecessors = 0;
+    step.successors = {};
+  }
+}
+
+bool is_paced(const BoundStep& step) {
+  return step.kind == StepKind::send && step.bytes >= paced_from && traits(step.channel).crosses_nodes;
+}
+
+// Those that follow one step are said one after the other.
+void follow(BoundSchedule& bound, std::uint32_t before, std::uint32_t step) {
+  SpanList& successors = bound.steps[before].successors;
+  if (successors.count == 0) successors.first = static_cast<std::uint32_t>(bound.successors.size());
+  ++successors.count;
+  ++bound.steps[step].predecessors;
+  bound.successors.push_back(step);
+}
+
 }  // namespace
 
 BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement) {
@@ -269,6 +299,26 @@ BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int ran
 void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
           BoundSchedule& bound) {
   Binder(schedule, semantics, rank, placement, bound).run();
+}
+
+// Each is awaited from the start, so that no order in which another rank sends can keep one waiting. All at once would
+// share the ports unevenly: some ranks are done while others' ports still have much to take in.
+void pace_sends(BoundSchedule& bound) {
+  assert(bound.unordered);
+  if (!bound.successors.empty()) forget_pace(bound);
+  std::vector<std::uint32_t> leaving;
+  for (std::uint32_t i = 0; i < bound.steps.size(); ++i)
+    if (is_paced(bound.steps[i])) leaving.push_back(i);
+  std::size_t gone = 0;         // before the next one leaves
+  std::uint64_t under_way = 0;  // bytes then
+  for (std::size_t next = 0; next < leaving.size(); ++next) {
+    const std::size_t known = gone;
+    while (next - gone >= messages_under_way && under_way - bound.steps[leaving[gone]].bytes >= bytes_under_way)
+      under_way -= bound.steps[leaving[gone++]].bytes;
+    for (std::size_t one = std::min(known, gone - std::min<std::size_t>(gone, 1)); one < gone; ++one)
+      follow(bound, leaving[one], leaving[next]);
+    under_way += bound.steps[leaving[next]].bytes;
+  }
 }
 
 bool grows_evenly(const Semantics& semantics) {
@@ -288,6 +338,7 @@ void rebind(const Schedule& schedule, const Growth& growth, BoundSchedule& bound
     grow(span.bytes);
   }
   for (BoundStep& step : bound.steps) grow(step.bytes);
+  if (bound.unordered) pace_sends(bound);
   for (BoundShmCollective& collective : bound.collectives) {
     grow(collective.bytes);
     for (std::uint64_t& offset : collective.piece_offsets) grow(offset);

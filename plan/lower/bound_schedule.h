@@ -71,6 +71,7 @@ struct BoundSchedule {
   std::uint64_t output_bytes = 0;
   std::size_t element_bytes = 1;  // messages are cut only at multiples of it
   ChannelSet channels_used;
+  bool unordered = false;  // no step waits for another one but by pace_sends()
 };
 
 // `rank` is whose schedule it is. Adjacent spans are merged; messages of no bytes are dropped on both sides (except
@@ -79,6 +80,10 @@ BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int ran
 // The same, into one that was for another call: it keeps its memory.
 void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
           BoundSchedule& bound);
+
+// Of one in which no step waits for another one: long messages to other nodes leave a few at a time instead of all at
+// once, in the order of the steps. bind() and rebind() have done so.
+void pace_sends(BoundSchedule& bound);
 
 // Whether a plan's schedules grow with the data: neither the vector nor the segments are cut, so that all that is bound
 // to a call without lists (counts, displacements, places) is a multiple of its bytes: of the vector, or of a segment.

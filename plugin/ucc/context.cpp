@@ -126,6 +126,7 @@ void UccContext::start() {
   agreement_->agree();
   process.introduction = agreement_->introduction();
   std::unique_ptr<Job> made = agreement_->take();
+  made->host = plan::HostKind::layers;
   made->helped = made->config.progress == "thread";
   if (made->helped) runtime::detail::threaded.store(true, std::memory_order_relaxed);
   runtime::detail::job = made.release();

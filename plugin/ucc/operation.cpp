@@ -20,7 +20,7 @@ namespace {
 
 // Turns that moved nothing. Whoever computes beside keeps the core that is given away for milliseconds: where the other
 // ranks are at work a short collective is over before.
-constexpr std::uint32_t look_every = 256, yield_every = 256, yield_shared_every = 16;
+constexpr std::uint32_t look_every = 256, yield_every = 256, yield_shared_every = 1;
 
 // Glances of one turn of UCC's: what is between two turns (UCC's queue, and what its caller turns besides) takes longer
 // than the other ranks are behind in most short collectives.

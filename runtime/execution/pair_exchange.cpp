@@ -191,6 +191,8 @@ const BoundSchedule* PairExchange::rest(const Routes& routes) {
   rest_.spans.clear();
   rest_.lanes.clear();
   rest_.lane_steps.clear();
+  rest_.successors.clear();
+  rest_.unordered = true;
   rest_.output_bytes = 0;
   rest_.channels_used = {};
   take_bases();
@@ -207,6 +209,7 @@ const BoundSchedule* PairExchange::rest(const Routes& routes) {
                 span(Space::output, landing(source), arrival.bytes));
     rest_.output_bytes += arrival.bytes;
   }
+  pace_sends(rest_);
   if (on_device_ != nullptr) take_away();
   const bool moves = on_device_ != nullptr && memory_.flow().moves_anything();
   return rest_.steps.empty() && !moves ? nullptr : &rest_;

@@ -29,6 +29,7 @@ struct Job {
   Config config;
   std::string mpi_library;        // what the host calls itself
   std::string mpi_release;        // of the host: "Open MPI v4.1.4"
+  plan::HostKind host = plan::HostKind::mpi;
   bool reporting = false;         // some rank asked for the report: all take part in it
   bool tracing = false;           // likewise
   bool first_rank = false;        // of MPI_COMM_WORLD: the one that warns of what all ranks see

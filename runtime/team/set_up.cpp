@@ -175,6 +175,7 @@ PlannerOptions SetUp::planner_options() const {
   options.table = job().table;
   options.chunk_bytes = config.chunk_bytes;
   options.host_when_faster = config.host_when_faster;
+  options.host = job().host;
   options.routes = routes();
   options.siblings = siblings_;
   options.warns = job().first_rank;

@@ -61,7 +61,7 @@ void SlotSize::learn(const Wishes& wishes) {
   }
   const std::size_t mean = wishes.slot_bytes / static_cast<std::size_t>(std::max(wishes.ranks, 1));
   int wished = 0;
-  while (wished + 1 < slot_classes && slot_bytes(wished) < mean / 2) ++wished;
+  while (wished + 1 < slot_classes && 4 * slot_bytes(wished) < 3 * mean) ++wished;
   while (wished > 0 && slot_bytes(wished) * static_cast<std::size_t>(ranks_) > most_slots_bytes) --wished;
   recent_[calls_++ % recent_.size()] = static_cast<std::int8_t>(wished);
   class_ = *std::ranges::min_element(recent_);

@@ -15,8 +15,9 @@
 namespace plait::runtime {
 
 inline constexpr std::size_t slot_header_bytes = 8;
-inline constexpr int slot_classes = 6;
-constexpr std::size_t slot_bytes(int slot_class) { return std::size_t{16} << (2 * slot_class); }  // 16 .. 16384
+inline constexpr int slot_classes = 12, usual_slot_class = 5;
+// For 8 .. 16384 bytes of data: lengths are powers of two more often than not.
+constexpr std::size_t slot_bytes(int slot_class) { return slot_header_bytes + (std::size_t{8} << slot_class); }
 
 struct Wish {
   int slot_class = 0;
@@ -60,8 +61,8 @@ class SlotSize {
   static constexpr int first_turns = 7, most_turns = 63;
 
   int ranks_;
-  int class_ = 2;
-  std::array<std::int8_t, 4> recent_ = {2, 2, 2, 2};
+  int class_ = usual_slot_class;
+  std::array<std::int8_t, 4> recent_ = {usual_slot_class, usual_slot_class, usual_slot_class, usual_slot_class};
   std::size_t calls_ = 0;
   int host_turns_ = 0;
   int next_turns_ = first_turns;

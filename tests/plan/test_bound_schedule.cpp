@@ -1,6 +1,10 @@
 // Every family, bound to random sizes and run on real numbers by simulated ranks, gives what the collective must give.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
+#include <utility>
+
 #include "all_candidates.h"
 #include "problem.h"
 #include "simulated_ranks.h"
@@ -113,6 +117,86 @@ TEST(BoundSchedule, WhatGrowsEvenlyIsBoundAnewAsFromTheStart) {
   }
   EXPECT_GT(grown, 100);
   EXPECT_GT(cut, 100);
+}
+
+Call exchange_of(std::size_t bytes) {
+  return {.collective = Collective::alltoall, .root = 0, .count = bytes, .element_bytes = 1};
+}
+
+BoundSchedule pairwise_of(const Hierarchy& hierarchy, std::size_t bytes, int rank = 0) {
+  const auto plan =
+      lower({.name = "pairwise", .exchange = &exchanges::pairwise}, Collective::alltoall, 0, true, hierarchy);
+  EXPECT_TRUE(plan.ok());
+  return bind(plan->schedules[static_cast<std::size_t>(rank)], plan->semantics, rank,
+              dense_placement(exchange_of(bytes)));
+}
+
+// The most sends to other nodes, and bytes of them, that are under way at once where the first to leave end first.
+std::pair<std::size_t, std::uint64_t> most_under_way(const BoundSchedule& bound) {
+  std::vector<std::uint32_t> open;
+  for (const BoundStep& step : bound.steps) open.push_back(step.predecessors);
+  std::deque<std::uint32_t> sends;
+  std::size_t most = 0;
+  std::uint64_t bytes = 0, most_bytes = 0;
+  const auto leave = [&](std::uint32_t i) {
+    if (bound.steps[i].kind != StepKind::send || bound.steps[i].channel == ChannelKind::shm) return;
+    sends.push_back(i);
+    most_bytes = std::max(most_bytes, bytes += bound.steps[i].bytes);
+    most = std::max(most, sends.size());
+  };
+  for (std::uint32_t i = 0; i < open.size(); ++i)
+    if (open[i] == 0) leave(i);
+  std::size_t left = 0;
+  while (!sends.empty()) {
+    const BoundStep& gone = bound.steps[sends.front()];
+    bytes -= gone.bytes;
+    sends.pop_front();
+    ++left;
+    for (std::uint32_t k = gone.successors.first; k < gone.successors.first + gone.successors.count; ++k)
+      if (--open[bound.successors[k]] == 0) leave(bound.successors[k]);
+  }
+  EXPECT_EQ(left, std::ranges::count_if(bound.steps, [](const BoundStep& step) {
+              return step.kind == StepKind::send && step.channel != ChannelKind::shm;
+            }));
+  return {most, most_bytes};
+}
+
+constexpr std::size_t mib = 1 << 20;
+
+TEST(PacedSends, LongMessagesLeaveAFewAtATime) {
+  const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector<int>(12, 2));
+  EXPECT_EQ(most_under_way(pairwise_of(hierarchy, 2 * mib)).first, 2U);
+  EXPECT_EQ(most_under_way(pairwise_of(hierarchy, mib / 8)).first, 5U) << "a port of a fast network is never idle";
+  EXPECT_EQ(most_under_way(pairwise_of(hierarchy, 1024)).first, 22U) << "short ones leave at once";
+  EXPECT_EQ(most_under_way(pairwise_of(Hierarchy::nodes_of(std::vector<int>{8}), 2 * mib)).first, 0U);
+}
+
+TEST(PacedSends, LengthsOfTheirOwn) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  BoundSchedule bound = pairwise_of(Hierarchy::nodes_of(std::vector<int>(40, 1)), mib);
+  for (int round = 0; round < 100; ++round) {
+    std::uint64_t longest = 0;
+    for (BoundStep& step : bound.steps) {
+      step.bytes = std::uint64_t{1} << random() % 24;
+      if (step.kind == StepKind::send) longest = std::max(longest, step.bytes);
+    }
+    pace_sends(bound);
+    const std::uint64_t most_short = 40 * 65536;
+    EXPECT_LE(most_under_way(bound).second, mib / 2 + 2 * longest + most_short);
+  }
+}
+
+TEST(PacedSends, ChangeWithTheSize) {
+  const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector<int>(5, 2));
+  for (const auto& [before, after] : {std::pair(std::size_t{8}, 2 * mib), std::pair(2 * mib, std::size_t{8})}) {
+    BoundSchedule bound = pairwise_of(hierarchy, before, 3);
+    const auto plan =
+        lower({.name = "pairwise", .exchange = &exchanges::pairwise}, Collective::alltoall, 0, true, hierarchy);
+    rebind(plan->schedules[3], {before, after, 1}, bound);
+    EXPECT_EQ(numbers(bound), numbers(pairwise_of(hierarchy, after, 3)));
+  }
 }
 
 }  // namespace

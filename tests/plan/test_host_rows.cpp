@@ -175,6 +175,18 @@ TEST(HostTable, GoesBeforePlaitsOwnRowsOfACollective) {
   EXPECT_NE(there.row_of_planned(Collective::allreduce, {.call = 8, .all_ranks = 8}), nullptr);
 }
 
+TEST(HostRows, SomeAreOfAnMpiAlone) {
+  const std::vector<int> nodes = {2, 2, 2, 2};
+  const auto reason = [&](HostKind host, std::size_t count) {
+    PlannerOptions options;
+    options.host = host;
+    Planner planner(Hierarchy::nodes_of(nodes), 0, options);
+    return std::string(planner.choose({.collective = Collective::reduce_scatter_block, .count = count}).reason);
+  };
+  EXPECT_EQ(reason(HostKind::mpi, 8), reasons::host_is_faster);
+  EXPECT_EQ(reason(HostKind::layers, 8), "");
+}
+
 TEST(HostTable, IsReadAsItWasWritten) {
   const auto table = parse_table(host_table);
   ASSERT_TRUE(table.ok()) << table.status().message();

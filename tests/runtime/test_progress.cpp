@@ -138,7 +138,7 @@ TEST_P(PairsOf, ExchangeWhatOnlyTheyKnow) {
       operation.kept.sends.push_back(piece(out[i], pair_count(own, other)));
       operation.kept.receives.push_back(piece(in[i], pair_count(other, own)));
     }
-    const Call first{.collective = Collective::alltoall, .root = 0, .count = slot_bytes(2)};
+    const Call first{.collective = Collective::alltoall, .root = 0, .count = slot_bytes(usual_slot_class)};
     operation.prepared = rank.communicator.team->schedules.hold({.call = first, .candidate = planners_candidate});
     rank.post(operation);
     rank.compute();

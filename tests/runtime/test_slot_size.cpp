@@ -12,7 +12,8 @@ int wish(const std::vector<std::size_t>& lengths, int self) { return wished_clas
 TEST(WishedClass, HoldsEqualMessages) {
   EXPECT_EQ(wish({8, 8, 8, 8}, 0), 0);
   EXPECT_EQ(wish({9, 9, 9, 9}, 0), 1);
-  EXPECT_EQ(wish({1000, 1000, 1000, 1000}, 0), 3);
+  EXPECT_EQ(wish({1000, 1000, 1000, 1000}, 0), 7);
+  EXPECT_EQ(wish({1024, 1024, 1024, 1024}, 0), 7) << "a power of two fits without waste";
 }
 
 TEST(WishedClass, IsTheShortestWhereOneMessageOfManyIsLong) {
@@ -34,12 +35,20 @@ void learn_equal(SlotSize& size, int ranks, std::size_t bytes, int calls) {
 
 TEST(SlotSize, GrowsOnlyWhenAllOfTheLastCallsWishIt) {
   SlotSize size(4);
-  learn_equal(size, 4, 16, 1);
-  EXPECT_EQ(size.bytes(), 16u);
-  learn_equal(size, 4, 1024, 3);
-  EXPECT_EQ(size.bytes(), 16u);
-  learn_equal(size, 4, 1024, 1);
-  EXPECT_EQ(size.bytes(), 1024u);
+  learn_equal(size, 4, slot_bytes(0), 1);
+  EXPECT_EQ(size.bytes(), slot_bytes(0));
+  learn_equal(size, 4, slot_bytes(7), 3);
+  EXPECT_EQ(size.bytes(), slot_bytes(0));
+  learn_equal(size, 4, slot_bytes(7), 1);
+  EXPECT_EQ(size.bytes(), slot_bytes(7));
+}
+
+TEST(SlotSize, IsWhatAllRanksWish) {
+  for (int wished = 0; wished < slot_classes; ++wished) {
+    SlotSize size(2);
+    learn_equal(size, 2, slot_bytes(wished), 4);
+    EXPECT_EQ(size.bytes(), slot_bytes(wished));
+  }
 }
 
 int turns_of_the_host(SlotSize& size) {
@@ -76,8 +85,8 @@ TEST(Wish, IsForTheHostByTheMeanLength) {
 
 TEST(SlotSize, IsShorterWhereTheRanksAreMany) {
   SlotSize few(2), many(128);
-  learn_equal(few, 2, 16384, 4);
-  learn_equal(many, 128, 16384, 4);
+  learn_equal(few, 2, slot_bytes(slot_classes - 1), 4);
+  learn_equal(many, 128, slot_bytes(slot_classes - 1), 4);
   EXPECT_GT(few.bytes(), many.bytes());
   EXPECT_LE(many.bytes() * 128, 64u * 1024);
 }
