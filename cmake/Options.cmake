@@ -10,9 +10,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(PLAIT_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 
 # Eight files are compiled as one where that saves more than it costs: half of the time goes to the headers that they share. Not
-# the products that users get: there a file's own name would silently hide a header's name from the file behind it, and a file that
+# the libraries that users get: there a file's own name would silently hide a header's name from the file behind it, and a file that
 # lacks an include would not be seen.
-set(PLAIT_COMPILE_TOGETHER "nothing" CACHE STRING "What is compiled eight files at a time: nothing, tests, or all (for checks)")
+set(PLAIT_COMPILE_TOGETHER "nothing" CACHE STRING "What is compiled eight files at a time: nothing, tests (and the command), or all (for checks)")
 set_property(CACHE PLAIT_COMPILE_TOGETHER PROPERTY STRINGS nothing tests all)
 if(PLAIT_COMPILE_TOGETHER STREQUAL "all")
   set(CMAKE_UNITY_BUILD ON)

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include "plait/plait.h"
+#include "plait/plait_mpi.h"
 
 namespace plait::test {
 namespace {
@@ -16,6 +17,7 @@ Function* find(const char* symbol) {
 
 struct Binding {
   decltype(&plait_set_enabled) set_enabled = find<decltype(plait_set_enabled)>("plait_set_enabled");
+  decltype(&plait_set_plan) set_plan = find<decltype(plait_set_plan)>("plait_set_plan");
   decltype(&plait_last_plan) plan = find<decltype(plait_last_plan)>("plait_last_plan");
   decltype(&plait_last_channels) channels = find<decltype(plait_last_channels)>("plait_last_channels");
 };
@@ -36,6 +38,12 @@ void enable_plait(bool enabled, MPI_Comm own) {
   const int one = 1;
   int sum = 0;
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, own);
+}
+
+void force_plan(MPI_Comm comm, const std::string& plan) {
+  if (!binding().set_plan) return;
+  binding().set_plan(comm, "");
+  if (!plan.empty()) binding().set_plan(comm, plan.c_str());
 }
 
 const char* last_plan() { return plait_present() ? binding().plan() : ""; }

@@ -363,6 +363,42 @@ int Run::conclude() {
   return all[0] > 0 || plan_missing || otherwise != 0 ? 1 : 0;
 }
 
+int run_on(const std::vector<Basic>& basics, const std::vector<Party>& parties, const Options& options) {
+  const MixedTypes mixed;
+  const Cases cases(basics, parties,
+                    {.collectives = options.collectives,
+                     .max_bytes = options.large ? large_side_bytes : default_side_bytes,
+                     .large = options.large,
+                     .for_host = options.reference || options.expect_host || options.any_road,
+                     .scenes = options.settle},
+                    options.seed);
+  Run run(options, cases, parties, mixed);
+  alarm(hang_limit_s());
+  announce("warm-up");
+  run.warm_up();
+  run.run_cases();
+  run.run_extras();
+  return run.conclude();
+}
+
+// One job for all of them: its start takes longer than a plan's cases.
+int run_plans(const std::vector<Basic>& basics, const std::vector<Party>& parties, const Options& options) {
+  int status = 0;
+  Options one = options;
+  for (const ForcedPlan& forced : options.plans) {
+    if (world_rank() == 0) std::printf("--- %s\n", forced.plan.c_str());
+    announce("forcing " + forced.plan);
+    enable_plait(true);
+    for (const Party& party : parties)
+      if (party.comm != MPI_COMM_NULL) force_plan(party.comm, forced.plan);
+    one.expected_plan = forced.plan;
+    one.collectives = forced.collectives;
+    ++one.seed;
+    if (run_on(basics, parties, one) != 0) status = 1;
+  }
+  return status;
+}
+
 int run(const Options& options) {
   if (!options.reference && !plait_present()) {
     if (world_rank() == 0)
@@ -380,24 +416,7 @@ int run(const Options& options) {
   std::vector<Basic> basics = make_basics();
   std::vector<Party> parties = make_parties();
   if (options.threads > 1) deal_out(parties, options.threads);
-  int status = 0;
-  {
-    const MixedTypes mixed;
-    const Cases cases(basics, parties,
-                      {.collectives = options.collectives,
-                       .max_bytes = options.large ? large_side_bytes : default_side_bytes,
-                       .large = options.large,
-                       .for_host = options.reference || options.expect_host || options.any_road,
-                       .scenes = options.settle},
-                      options.seed);
-    Run run(options, cases, parties, mixed);
-    alarm(hang_limit_s());
-    announce("warm-up");
-    run.warm_up();
-    run.run_cases();
-    run.run_extras();
-    status = run.conclude();
-  }
+  const int status = options.plans.empty() ? run_on(basics, parties, options) : run_plans(basics, parties, options);
   free_parties(parties);
   free_basics(basics);
   alarm(0);

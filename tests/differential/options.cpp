@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -19,6 +20,7 @@ constexpr const char* usage =
     "  --only N              case N alone\n"
     "  --from N, --to N      cases N to N\n"
     "  --expect-plan NAME    fail unless the plan of that name ran\n"
+    "  --plans FILE          force each plan in it in turn, a line each: PLAN, a tab, COLLECTIVES; each must run\n"
     "  --enough N            stop when that plan has run in N cases\n"
     "  --expect-host         fail unless every call went to the host\n"
     "  --any-road            let any call go to the host\n"
@@ -46,6 +48,20 @@ std::optional<std::vector<Collective>> parse_collectives(const std::string& text
     found.push_back(static_cast<Collective>(i));
   }
   return found;
+}
+
+// Empty where the file cannot be read, or a line is none.
+std::vector<ForcedPlan> read_plans(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<ForcedPlan> plans;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t tab = line.find('\t');
+    if (tab == 0 || tab == std::string::npos) return {};
+    const auto collectives = parse_collectives(line.substr(tab + 1));
+    if (!collectives || collectives->empty()) return {};
+    plans.push_back({.plan = line.substr(0, tab), .collectives = *collectives});
+  }
+  return plans;
 }
 
 std::optional<Origin> parse_origin(std::string_view text) {
@@ -93,6 +109,10 @@ bool set_value(Options& options, std::string_view option, const std::string& val
   if (option == "--expect-plan") {
     options.expected_plan = value;
     return true;
+  }
+  if (option == "--plans") {
+    options.plans = read_plans(value);
+    return !options.plans.empty();
   }
   if (option == "--collectives") {
     const auto collectives = parse_collectives(value);

@@ -15,6 +15,12 @@ namespace plait::test {
 // What must have become of the trials of Plait's calls.
 enum class Expected { nothing, settled, known, host };
 
+// A plan that calls are made by, and the collectives that it is one of.
+struct ForcedPlan {
+  std::string plan;
+  std::vector<Collective> collectives;
+};
+
 struct Options {
   std::vector<Collective> collectives;
   double budget_s = 20;
@@ -23,6 +29,7 @@ struct Options {
   std::size_t first = 0;           // number of the first case
   std::optional<std::size_t> end;  // one past the last; none: until the budget is spent
   std::string expected_plan;       // the name of a plan that some case must run, in whatever number of chunks
+  std::vector<ForcedPlan> plans;   // each is forced in turn for its collectives, and must run; none: what is chosen
   std::size_t enough = 0;          // the run ends when that plan has run in so many cases; 0: it goes on
   bool expect_host = false;        // every call must go to the host
   bool any_road = false;           // calls may go to the host or not
