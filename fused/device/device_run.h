@@ -105,6 +105,7 @@ struct DeviceRunRequest {
   std::vector<int> order;             // of the owners
   std::vector<std::uint32_t> coming;  // by source: slices that come from it
   std::byte* output = nullptr;
+  std::uint64_t output_bytes = 0;
   DeviceSum sum = DeviceSum::none;
   std::uint64_t part_bytes = 0;              // sums: one rank's part of what is this rank's own
   std::vector<std::uint64_t> part_bytes_of;  // by rank: the same of each

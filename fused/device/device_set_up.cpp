@@ -91,9 +91,15 @@ Status DeviceRun::prepare_own(Offer& offer) {
   if (Status status = work_.prepare(ground); !status.ok()) return status;
   if (ranks_ == 1) return {};
   std::byte* const output = request_.sum != DeviceSum::to_owner ? request_.output : nullptr;
-  for (const auto& [memory, place] : {std::pair{output, &offer.output}, {parts_.data(), &offer.parts}}) {
+  struct Side {
+    const std::byte* memory;
+    std::uint64_t bytes;
+    SharedPlace* place;
+  };
+  for (const auto& [memory, bytes, place] :
+       {Side{output, request_.output_bytes, &offer.output}, {parts_.data(), parts_.bytes(), &offer.parts}}) {
     if (memory == nullptr) continue;
-    const Result<SharedPlace> shared = exports_.place_of(*ground.driver, memory);
+    const Result<SharedPlace> shared = exports_.place_of(*ground.driver, memory, bytes);
     if (!shared.ok()) return shared.status();
     *place = *shared;
   }

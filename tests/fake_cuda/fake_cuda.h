@@ -77,6 +77,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address);
 CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const void* properties, int option);
 CUresult cuMemCreate(unsigned long long* handle, std::size_t bytes, const void* properties, unsigned long long flags);
 CUresult cuMemRelease(unsigned long long handle);
+CUresult cuMemRetainAllocationHandle(unsigned long long* handle, void* address);
 CUresult cuMemExportToShareableHandle(void* file, unsigned long long handle, int kind, unsigned long long flags);
 CUresult cuMemImportFromShareableHandle(unsigned long long* handle, void* file, int kind);
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes, std::size_t alignment, CUdeviceptr wanted,
