@@ -13,6 +13,7 @@
 //   FAKE_CUDA_PINNED    bytes that may be pinned at a time
 //   FAKE_CUDA_DEVICE    bytes of device memory
 //   FAKE_CUDA_KERNELS   0: it refuses all images of kernels
+//   FAKE_CUDA_PATIENCE  how many times as long as on a device a kernel may wait; none: as long
 //   FAKE_CUDA_FAIL      FUNCTION:COUNT[:RESULT], as fake_cuda_fail(); several with commas between
 #pragma once
 
