@@ -58,6 +58,12 @@ struct DeviceRuns {
 // An allocation, as another process of the machine can map it: bytes that mean something to the driver alone.
 using DeviceHandle = std::array<std::byte, 64>;
 
+// A piece of another process's memory that has been given as a file.
+struct DevicePiece {
+  int file = -1;  // whoever made it closes it
+  std::uint64_t bytes = 0;
+};
+
 // Ranks whose memory one kernel reads and writes at most.
 inline constexpr std::size_t most_device_parties = 32;
 
@@ -194,6 +200,23 @@ class DeviceDriver {
     return {Code::unsupported, "device memory: it cannot be mapped"};
   }
   virtual void unmap(std::byte* mapped, const DeviceMemory& near) const {
+    static_cast<void>(mapped), static_cast<void>(near);
+  }
+
+  // Of memory that is mapped apart from its making (cuMemMap; `PYTORCH_CUDA_ALLOC_CONF=expandable_segments`): what is
+  // mapped there, as a file descriptor that the caller closes. Fails where the memory is none such, or was not made to
+  // be handed on.
+  virtual Result<int> share_as_file(const DeviceMemory&) const {
+    return {Code::unsupported, "device memory: it cannot be shared as a file"};
+  }
+  // Maps such pieces of another process's, one behind the other, where the device of `near` reaches them, until
+  // unmap_pieces(). They stay there whatever their owner does with his.
+  virtual Result<std::byte*> map_pieces(std::span<const DevicePiece>, const DeviceMemory& near) const {
+    static_cast<void>(near);
+    return {Code::unsupported, "device memory: no files can be mapped"};
+  }
+  // The files may be closed.
+  virtual void unmap_pieces(std::byte* mapped, std::span<const DevicePiece>, const DeviceMemory& near) const {
     static_cast<void>(mapped), static_cast<void>(near);
   }
 

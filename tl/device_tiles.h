@@ -1,6 +1,7 @@
 // What a device computes for a fused operator (fused/): tiles, of which some make a slice of another rank's memory. A
 // kernel's logical workgroups take the tiles in their order, each once; who ends the last tile of a slice tells the
-// slice's owner by a flag. No workgroup waits for another one, of its own rank or of others.
+// slice's owner by a flag. Behind the tiles the same kernel may add what has come from other ranks: for that alone
+// workgroups wait, and only for so long.
 //
 // The scheme: Punniyamurthy, Hamidouche, Beckmann, "Optimizing Distributed ML Communication with Fused
 // Computation-Collective Operations", SC '24.
@@ -31,8 +32,24 @@ struct DeviceSlice {
   std::uint32_t tiles = 0, unused = 0;
 };
 
-// Counters before those of the slices: the next tile, and the workgroups that are through.
-inline constexpr std::size_t tile_counters = 2;
+// Counters before those of the slices: the next tile, the workgroups that are through, and the next share.
+inline constexpr std::size_t tile_counters = 3;
+
+// Tiles may be parts of sums over ranks. Then each of a rank's own tiles is a share as well: who takes it waits until
+// the parts of all ranks are there, adds them in the order of the ranks, and stores the sums into the outputs. Whoever
+// has waited too long says so and leaves; then shares are missing, and somebody else adds them all: the bits are the
+// same.
+struct DeviceShares {
+  const std::uint32_t* const* flags = nullptr;  // by source, its flags by slice of what is this rank's own
+  std::byte* const* outputs = nullptr;
+  std::uint32_t* missed = nullptr;     // pinned: set to the run where shares are missing
+  std::uint64_t part_bytes = 0;        // from a source's part to the next one's
+  std::uint64_t output_pitch = 0;      // from one row of cells to the next, in each output
+  std::uint64_t most_wait_ns = 0;      // of a workgroup, in all
+  std::uint32_t first = 0, count = 0;  // which tiles are shares; 0: nothing is added
+  std::uint32_t first_slice = 0;       // of theirs
+  std::uint32_t sources = 0, self = 0, output_count = 0;
+};
 
 // In the device's memory. Counters are zeros before a kernel and behind it.
 struct DeviceTiles {
@@ -41,6 +58,7 @@ struct DeviceTiles {
   std::uint32_t* counters = nullptr;  // tile_counters, and one a slice
   std::uint32_t count = 0;
   std::uint32_t run = 0;  // what flags are set to, once all of the slice's cells can be seen by whoever sees the flag
+  DeviceShares shares = {};
 };
 
 // What rows of tables and weights are made of: f32; bf16, the upper half of an f32; i8, which a factor a row scales.
@@ -66,7 +84,8 @@ struct DevicePooling {
   std::uint32_t unused = 0;
 };
 
-// Rows of a matrix times some vectors: a tile's rows are the matrix's. A vector's results are `pitch` apart.
+// Rows of a matrix times some vectors: a tile's rows are the matrix's. A vector's results are `pitch` apart. The only
+// ones whose shares are added.
 struct DeviceProducts {
   DeviceTiles tiles;
   const std::byte* weights = nullptr;

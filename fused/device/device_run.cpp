@@ -1,6 +1,7 @@
 #include "fused/device/device_run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -156,29 +157,41 @@ Status DeviceRun::compute() {
                           .slices = reinterpret_cast<const DeviceSlice*>(slices_.data()),
                           .counters = reinterpret_cast<std::uint32_t*>(counters_.data()),
                           .count = static_cast<std::uint32_t>(tile_count_),
-                          .run = exchange_->run()};
+                          .run = exchange_->run(),
+                          .shares = shares_};
   const Status started = work_.compute(*stream_, tiles, aligned_);
   return started.ok() ? stream_->record(*end_) : started;
 }
 
+// Once the device is through with the tiles.
+bool DeviceRun::were_added() const {
+  if (shares_.count == 0) return false;
+  return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(missed_.data())).load(std::memory_order_acquire) !=
+         exchange_->run();
+}
+
 // This rank's own parts are in the order of its stream; its device is asked all the same, as others wait for what fails
 // there.
+Status DeviceRun::add_when_all_came() {
+  const Status all = wait_until([this]() -> Result<bool> {
+    if (const Result<bool> idle = is_idle(); !idle.ok()) return idle;
+    exchange_->turn(true);
+    for (int source = 0; source < ranks_; ++source)
+      if (!came(source, request_.coming[index(source)])) return false;
+    return true;
+  });
+  if (!all.ok()) return all;
+  working_ = true;
+  Status added = work_.add(*stream_, sum_);
+  if (added.ok()) added = stream_->record(*end_);
+  return added.ok() ? wait_until([this] { return is_idle(); }) : added;
+}
+
 Status DeviceRun::add_parts() {
-  if (request_.part_bytes != 0) {
-    const Status all = wait_until([this]() -> Result<bool> {
-      if (const Result<bool> idle = is_idle(); !idle.ok()) return idle;
-      exchange_->turn(true);
-      for (int source = 0; source < ranks_; ++source)
-        if (!came(source, request_.coming[index(source)])) return false;
-      return true;
-    });
-    if (!all.ok()) return all;
-    working_ = true;
-    Status added = work_.add(*stream_, sum_);
-    if (added.ok()) added = stream_->record(*end_);
-    if (!added.ok()) return added;
+  if (shares_.count != 0)
     if (Status status = wait_until([this] { return is_idle(); }); !status.ok()) return status;
-  }
+  if (request_.part_bytes != 0 && !were_added())
+    if (Status status = add_when_all_came(); !status.ok()) return status;
   if (request_.sum == DeviceSum::to_all)
     for (int owner = 0; owner < ranks_; ++owner)
       if (owner != rank_)

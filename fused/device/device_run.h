@@ -2,13 +2,15 @@
 // and stores them straight into the memory of the ranks that own them, which is mapped (tl/device/peer_maps.h); who
 // ends the last tile of a slice sets the slice's flag in the owner's inbox, memory of the processor's that is pinned.
 // The processors carry all else: the announcements by which a run begins, and what ends it (fused/exchange). No kernel
-// waits for anything, so that several ranks can share a device, and the end of a rank leaves none of them waiting.
+// waits for long, so that several ranks can share a device, and the end of a rank leaves none of them waiting.
 //
 //   1. A rank announces the run when its program's own work on the device is done, and what it was given is looked at.
 //   2. When all have, and none complains, it starts the kernel.
 //   3. A sum over ranks: the parts of what is a rank's own are stored into memory that its device has for them. When
-//      the flags of all are there, a second kernel adds them in the order of the ranks, and stores the sums into the
-//      outputs: each sum is made once, all ranks have the same bits.
+//      the flags of all are there they are added in the order of the ranks, and the sums are stored into the outputs:
+//      each sum is made once, all ranks have the same bits. Where the operator can, the same kernel does it, share by
+//      share as parts come; it waits for a time alone, for as short a one as ranks share its device. Else, and where
+//      that has passed, a second kernel does it when all have come.
 //   4. The run is over for a rank when its device is through and the flags of all that is to come to it are there.
 //
 // The scheme: Punniyamurthy et al., SC '24 (tl/device_tiles.h).
@@ -93,6 +95,8 @@ class DeviceWork {
   // Tiles that vary, once all ranks have announced the run: at most as many as the plan has room for. The owner that is
   // `at` in the order has slice `at`.
   virtual void cut(const DeviceOwners& /*owners*/, std::vector<DeviceTile>& /*tiles*/) const {}
+  // Whether the kernel of the tiles adds the parts as well, and how far apart rows of cells are in an output then.
+  virtual std::optional<std::uint64_t> adds_at_once() const { return std::nullopt; }
   // Sums: in the order of the ranks.
   virtual Status add(DeviceStream& stream, const DeviceParts& parts);
 };
@@ -105,6 +109,7 @@ struct DeviceRunRequest {
   std::vector<int> order;             // of the owners
   std::vector<std::uint32_t> coming;  // by source: slices that come from it
   std::byte* output = nullptr;
+  std::uint64_t output_bytes = 0;
   DeviceSum sum = DeviceSum::none;
   std::uint64_t part_bytes = 0;              // sums: one rank's part of what is this rank's own
   std::vector<std::uint64_t> part_bytes_of;  // by rank: the same of each
@@ -142,6 +147,7 @@ class DeviceRun {
   struct Offer {
     std::uint64_t process = 0;
     std::uint64_t able = 0;  // 1: it can, so far
+    std::uint64_t device = 0;
     SharedPlace output, parts;
   };
 
@@ -157,6 +163,8 @@ class DeviceRun {
   Result<std::byte*> reach(const Offer& offer, const SharedPlace& place);
   Status pin_inboxes();
   Status lay_out_tiles();
+  Status prepare_shares(const std::vector<DeviceTile>& tiles);
+  Status pin_inbox(std::span<std::byte> inbox);
   Status reserve_for_runs(const std::vector<DeviceSlice>& slices);
   Result<bool> all_can(Oob& oob, const Status& mine);
 
@@ -166,6 +174,8 @@ class DeviceRun {
   Status cut_tiles();
   Status compute();
   Status add_parts();
+  Status add_when_all_came();
+  bool were_added() const;
   // Whether the device is through with all that it was given.
   Result<bool> is_idle();
   bool all_came();
@@ -182,6 +192,7 @@ class DeviceRun {
   std::unique_ptr<Exchange> exchange_;
   std::vector<Pin> pins_;  // of inboxes that the exchange keeps
   DeviceBytes parts_, tiles_, slices_, counters_;
+  std::uint32_t first_own_slice_ = 0;
   std::size_t tile_count_ = 0, slice_count_ = 0;
   // Tiles that vary: as they were cut, and on their way to the device.
   std::vector<DeviceTile> cut_tiles_;
@@ -190,6 +201,11 @@ class DeviceRun {
   bool aligned_ = true;                            // all tiles' targets
   std::vector<std::byte*> outputs_, their_parts_;  // by rank: its output; this rank's place among its parts
   DeviceParts sum_;
+  // Sums that the kernel of the tiles makes.
+  DeviceBytes own_flags_, flag_lists_, output_list_;
+  PinnedBytes missed_;
+  DeviceShares shares_;
+  bool shares_device_ = false;  // some ranks share one
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<DeviceEvent> program_, end_;
 

@@ -1,6 +1,7 @@
 // How the ranks of a plan on devices find each other's memory, step by step; each step is one of all ranks.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "core/attempt.h"
@@ -75,6 +76,7 @@ Status DeviceRun::prepare_own(Offer& offer) {
                                                   : Status();
   }
   const DeviceGround& ground = request_.ground;
+  offer.device = ground.driver->device_number(ground.memory);
   Result<std::unique_ptr<DeviceStream>> stream = ground.driver->make_stream(ground.memory);
   if (!stream.ok()) return stream.status();
   stream_ = std::move(*stream);
@@ -91,9 +93,15 @@ Status DeviceRun::prepare_own(Offer& offer) {
   if (Status status = work_.prepare(ground); !status.ok()) return status;
   if (ranks_ == 1) return {};
   std::byte* const output = request_.sum != DeviceSum::to_owner ? request_.output : nullptr;
-  for (const auto& [memory, place] : {std::pair{output, &offer.output}, {parts_.data(), &offer.parts}}) {
+  struct Side {
+    const std::byte* memory;
+    std::uint64_t bytes;
+    SharedPlace* place;
+  };
+  for (const auto& [memory, bytes, place] :
+       {Side{output, request_.output_bytes, &offer.output}, {parts_.data(), parts_.bytes(), &offer.parts}}) {
     if (memory == nullptr) continue;
-    const Result<SharedPlace> shared = exports_.place_of(*ground.driver, memory);
+    const Result<SharedPlace> shared = exports_.place_of(*ground.driver, memory, bytes);
     if (!shared.ok()) return shared.status();
     *place = *shared;
   }
@@ -113,6 +121,9 @@ Result<std::byte*> DeviceRun::reach(const Offer& offer, const SharedPlace& place
 Status DeviceRun::reach_all(const std::vector<Offer>& offers) {
   if (std::ranges::any_of(offers, [](const Offer& one) { return one.able == 0; }))
     return {Code::unavailable, "another rank's device cannot"};
+  for (std::size_t one = 1; one < offers.size(); ++one)
+    for (std::size_t other = 0; other < one; ++other)
+      shares_device_ = shares_device_ || offers[one].device == offers[other].device;
   outputs_[index(rank_)] = request_.output;
   their_parts_[index(rank_)] = parts_.data() + index(rank_) * request_.part_bytes;
   for (int owner = 0; owner < ranks_ && computes(); ++owner) {
@@ -138,30 +149,79 @@ Status DeviceRun::reach_all(const std::vector<Offer>& offers) {
   return lay_out_tiles();
 }
 
-// Where the flags are that this rank's device sets.
-Status DeviceRun::pin_inboxes() {
-  for (int owner = 0; owner < ranks_ && computes(); ++owner) {
-    if (owner == rank_ || request_.panes[index(owner)].slices.empty()) continue;
-    const std::span<std::byte> inbox = exchange_->inbox(owner);
-    if (inbox.empty()) return {Code::unavailable, "ranks that share no memory"};
-    Result<Pin> pin = Pin::make(*request_.ground.driver, inbox.data(), inbox.size());
-    if (!pin.ok()) return pin.status();
-    pins_.push_back(std::move(*pin));
-  }
+Status DeviceRun::pin_inbox(std::span<std::byte> inbox) {
+  if (inbox.empty()) return {Code::unavailable, "ranks that share no memory"};
+  Result<Pin> pin = Pin::make(*request_.ground.driver, inbox.data(), inbox.size());
+  if (!pin.ok()) return pin.status();
+  pins_.push_back(std::move(*pin));
   return {};
+}
+
+// Where the flags are that this rank's device sets, and waits for.
+Status DeviceRun::pin_inboxes() {
+  for (int owner = 0; owner < ranks_ && computes(); ++owner)
+    if (owner != rank_ && !request_.panes[index(owner)].slices.empty())
+      if (Status status = pin_inbox(exchange_->inbox(owner)); !status.ok()) return status;
+  const bool waits = computes() && ranks_ > 1 && sums() && work_.adds_at_once() && request_.part_bytes != 0;
+  return waits ? pin_inbox(exchange_->own_inbox()) : Status();
+}
+
+// What the kernel needs that adds the parts of this rank's own tiles, behind all tiles.
+Status DeviceRun::prepare_shares(const std::vector<DeviceTile>& tiles) {
+  const std::optional<std::uint64_t> pitch = work_.adds_at_once();
+  if (!sums() || !pitch || request_.part_bytes == 0) return {};
+  // Short where others need the device for what is waited for; else what a late rank is given. Not measured.
+  constexpr std::uint64_t on_shared_ns = 100'000, on_own_ns = 5'000'000;
+  const auto is_own = [&](const DeviceTile& tile) {
+    const std::uint32_t slices = static_cast<std::uint32_t>(request_.panes[index(rank_)].slices.size());
+    return tile.slice - first_own_slice_ < slices;
+  };
+  const auto first = std::ranges::find_if(tiles, is_own);
+  std::vector<const std::uint32_t*> flags;
+  for (int source = 0; source < ranks_; ++source)
+    flags.push_back(source == rank_ ? reinterpret_cast<const std::uint32_t*>(own_flags_.data())
+                                    : reinterpret_cast<const std::uint32_t*>(exchange_->flags_from(source)));
+  std::vector<std::byte*> outputs;
+  for (std::byte* output : outputs_)
+    if (output != nullptr) outputs.push_back(output);
+  const Result<std::byte*> missed = missed_.reserve(request_.ground, sizeof(std::uint32_t));
+  if (!missed.ok()) return missed.status();
+  std::memset(*missed, 0, sizeof(std::uint32_t));
+  Status status = flag_lists_.take_list(request_.ground, flags);
+  if (status.ok()) status = output_list_.take_list(request_.ground, outputs);
+  shares_ = {.flags = reinterpret_cast<const std::uint32_t* const*>(flag_lists_.data()),
+             .outputs = reinterpret_cast<std::byte* const*>(output_list_.data()),
+             .missed = reinterpret_cast<std::uint32_t*>(*missed),
+             .part_bytes = request_.part_bytes,
+             .output_pitch = *pitch,
+             .most_wait_ns = shares_device_ ? on_shared_ns : on_own_ns,
+             .first = static_cast<std::uint32_t>(first - tiles.begin()),
+             .count = static_cast<std::uint32_t>(std::ranges::count_if(tiles, is_own)),
+             .first_slice = first_own_slice_,
+             .sources = static_cast<std::uint32_t>(ranks_),
+             .self = static_cast<std::uint32_t>(rank_),
+             .output_count = static_cast<std::uint32_t>(outputs.size())};
+  return status;
 }
 
 // In the order in which they leave.
 Status DeviceRun::lay_out_tiles() {
   std::vector<DeviceTile> tiles;
   std::vector<DeviceSlice> slices;
+  // Its own slices' flags, for the kernel alone.
+  if (computes() && sums() && work_.adds_at_once()) {
+    const std::vector<std::uint32_t> none(request_.panes[index(rank_)].slices.size());
+    if (Status status = own_flags_.take_list(request_.ground, none); !status.ok()) return status;
+  }
   for (const int owner : request_.order) {
     const Pane& pane = request_.panes[index(owner)];
     const auto first = static_cast<std::uint32_t>(slices.size());
+    if (owner == rank_) first_own_slice_ = first;
     std::byte* base = sums() ? their_parts_[index(owner)] : outputs_[index(owner)];
     for (const Slice& slice : pane.slices) {
       const std::size_t number = slices.size() - first;
-      auto* flags = owner == rank_ ? nullptr : reinterpret_cast<std::uint32_t*>(exchange_->flags(owner));
+      auto* flags = owner == rank_ ? reinterpret_cast<std::uint32_t*>(own_flags_.data())
+                                   : reinterpret_cast<std::uint32_t*>(exchange_->flags(owner));
       slices.push_back({.flag = flags != nullptr ? flags + number : nullptr, .tiles = slice.tiles});
     }
     for (const Tile& tile : pane.tiles) {
@@ -178,6 +238,7 @@ Status DeviceRun::lay_out_tiles() {
   Status status = tiles_.take_list(request_.ground, tiles);
   if (status.ok()) status = slices_.take_list(request_.ground, slices);
   if (status.ok()) status = counters_.take_list(request_.ground, zeros);
+  if (status.ok()) status = prepare_shares(tiles);
   return status.ok() && request_.varies ? reserve_for_runs(slices) : status;
 }
 

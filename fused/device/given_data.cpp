@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "core/attempt.h"
+#include "tl/device/device_pieces.h"
 
 namespace plait::fused {
 namespace {
 
 bool reads(const DeviceGround& ground, const DeviceMemory& memory, const std::byte* place, std::size_t bytes) {
-  if (memory.kind == MemoryKind::host || !memory.contains(place, bytes)) return false;
+  if (memory.kind == MemoryKind::host || !lies_whole(*ground.driver, memory, place, bytes)) return false;
   return memory.kind != MemoryKind::device || memory.context == ground.memory.context;
 }
 
@@ -48,7 +49,8 @@ Result<const float*> GivenNumbers::bring(const DeviceGround& ground, DeviceStrea
   if (Status status = check_given_bytes(bytes); !status.ok()) return status;
   const DeviceMemory memory = ground.driver->memory_at(place);
   const bool there = memory.kind == MemoryKind::device && memory.context == ground.memory.context;
-  if (there && memory.contains(place, bytes) && reinterpret_cast<std::uintptr_t>(place) % sizeof(float) == 0)
+  const bool aligned = reinterpret_cast<std::uintptr_t>(place) % sizeof(float) == 0;
+  if (there && aligned && lies_whole(*ground.driver, memory, reinterpret_cast<const std::byte*>(place), bytes))
     return place;
   if (copy_.bytes() < bytes) {
     copy_ = {};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/attempt.h"
+#include "tl/device/device_pieces.h"
 #include "tl/shm/shared_heap.h"
 
 namespace plait::fused {
@@ -17,7 +18,7 @@ std::byte* DataSurvey::see(const Piece& piece) {
     return piece.address;
   }
   const DeviceMemory memory = driver->memory_at(piece.address);
-  const bool fits = memory.kind == MemoryKind::device && memory.contains(piece.address, piece.bytes) &&
+  const bool fits = memory.kind == MemoryKind::device && lies_whole(*driver, memory, piece.address, piece.bytes) &&
                     reinterpret_cast<std::uintptr_t>(piece.address) % piece.unit == 0;
   if (!any_) ground_ = {driver, memory};
   alike_ = alike_ && fits && ground_.driver == driver && ground_.memory.context == memory.context;

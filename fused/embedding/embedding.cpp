@@ -42,6 +42,7 @@ void Embedding::lay_out_on_devices(DeviceRunRequest& request) {
   for (int of = 0; of < ranks(); ++of) nodes.push_back(node_of(of));
   layout_.place(nodes, costs());
   request.output = layout_.end_bytes() > 0 ? problem_.output : nullptr;
+  request.output_bytes = layout_.end_bytes();
   for (int other = 0; other < ranks(); ++other) {
     request.panes.push_back(layout_.pane_of({.of_tables = rank(), .of_samples = other}));
     const Pane coming = layout_.pane_of({.of_tables = other, .of_samples = rank()});

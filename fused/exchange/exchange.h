@@ -115,6 +115,9 @@ class Exchange {
   std::atomic<std::uint32_t>* flags(int owner) const { return owners_[index(owner)].flags; }
   std::span<std::byte> inbox(int owner) const { return owners_[index(owner)].inbox.memory(); }
   std::uint32_t run() const { return run_; }
+  // Likewise for devices that wait for flags: a source's, by slice (nullptr: it sends messages), and where they lie.
+  const std::atomic<std::uint32_t>* flags_from(int source) const { return sources_[index(source)].flags; }
+  std::span<std::byte> own_inbox() const { return inbox_.memory(); }
   // Whether another rank's slice for this one has come; where it is, if it is kept.
   bool has_come(int source, std::uint32_t slice) const;
   const std::byte* kept(int source, std::uint32_t slice) const;

@@ -38,6 +38,9 @@ class GemvOnDevice final : public DeviceWork {
   Status look(DeviceStream& stream) override;
   Result<bool> complains(Complaint& complaint) override { return fused::complains(problem_, given_, complaint); }
   Status compute(DeviceStream& stream, const DeviceTiles& tiles, bool aligned) override;
+  std::optional<std::uint64_t> adds_at_once() const override {
+    return static_cast<std::uint64_t>(problem_.rows) * sizeof(float);
+  }
   Status add(DeviceStream& stream, const DeviceParts& parts) override;
 
  private:

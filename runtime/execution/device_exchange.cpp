@@ -133,6 +133,7 @@ void DeviceExchange::place(tl::DeviceCall& call) const {
 int DeviceExchange::begin(const BoundSchedule&) {
   const Call& made = request_->call;
   tl::DeviceCall call{.kind = *kind_of(made.collective),
+                      .members = static_cast<std::size_t>(team_->planner.hierarchy().ranks()),
                       .self = static_cast<std::size_t>(rank_),
                       .root = static_cast<std::size_t>(made.root),
                       .bytes = made.count * made.element_bytes,

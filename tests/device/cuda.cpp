@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace plait::test {
 namespace {
@@ -48,7 +49,9 @@ bool Cuda::open(const char* file, int device, const char*& why) {
   if (!complete) return why = "it lacks functions", false;
   if (initialise(0) != 0 || count(&devices_) != 0 || devices_ == 0) return why = "there is no device", false;
   void* context = nullptr;
-  check(retain(&context, device % devices_), "give a context");
+  device_ = device % devices_;
+  find_pieces(library);
+  check(retain(&context, device_), "give a context");
   check(use(context), "use it");
   return true;
 }
@@ -59,6 +62,61 @@ void* Cuda::allocate(std::size_t bytes) const {
   return reinterpret_cast<void*>(address);
 }
 void Cuda::release(void* address) const { check(release_(as_number(address)), "release memory"); }
+
+void Cuda::find_pieces(void* library) {
+  const bool complete = find(library, "cuMemCreate", make_piece_) && find(library, "cuMemRelease", let_piece_go_) &&
+                        find(library, "cuMemAddressReserve", reserve_) &&
+                        find(library, "cuMemAddressFree", give_back_) && find(library, "cuMemMap", map_) &&
+                        find(library, "cuMemUnmap", unmap_) && find(library, "cuMemSetAccess", allow_) &&
+                        find(library, "cuMemGetAllocationGranularity", piece_unit_);
+  if (!complete) piece_unit_ = nullptr;
+}
+
+std::size_t Cuda::piece_bytes() const {
+  const MemoryKind kind{.device = device_};
+  std::size_t unit = 0;
+  check(piece_unit_(&unit, &kind, 0), "say how long pieces are");
+  return unit;
+}
+
+namespace {
+
+// The first piece ends, and the second one begins, where so many bytes of the memory are over.
+constexpr std::size_t before_border = 4096;
+
+struct Pieces {
+  Pieces(std::size_t unit, std::size_t bytes)
+      : first(unit), second(bytes > before_border ? (bytes - before_border + unit - 1) / unit * unit : unit) {}
+  std::size_t first, second;
+};
+
+}  // namespace
+
+void* Cuda::allocate_in_pieces(std::size_t bytes) const {
+  if (piece_unit_ == nullptr) return nullptr;
+  const Pieces pieces(piece_bytes(), bytes);
+  const MemoryKind kind{.device = device_};
+  const Access access{.device = device_};
+  unsigned long long address = 0;
+  check(reserve_(&address, pieces.first + pieces.second, 0, 0, 0), "reserve addresses");
+  for (const auto& [at, length] : {std::pair{address, pieces.first}, {address + pieces.first, pieces.second}}) {
+    unsigned long long handle = 0;
+    check(make_piece_(&handle, length, &kind, 0), "make a piece of memory");
+    check(map_(at, length, 0, handle, 0), "map it");
+    check(let_piece_go_(handle), "let it go");
+  }
+  check(allow_(address, pieces.first + pieces.second, &access, 1), "allow access");
+  return reinterpret_cast<void*>(address + pieces.first - before_border);
+}
+
+void Cuda::release_pieces(void* memory, std::size_t bytes) const {
+  const Pieces pieces(piece_bytes(), bytes);
+  const unsigned long long border = as_number(memory) + before_border, address = border - pieces.first;
+  wait();
+  check(unmap_(address, pieces.first), "unmap a piece");
+  check(unmap_(border, pieces.second), "unmap a piece");
+  check(give_back_(address, pieces.first + pieces.second), "give addresses back");
+}
 
 void* Cuda::allocate_pinned(std::size_t bytes) const {
   void* address = nullptr;

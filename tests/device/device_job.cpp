@@ -20,6 +20,7 @@ constexpr int exit_without_device = 77;
 
 Cuda cuda;
 long wrong = 0, calls = 0;
+bool in_pieces = false;  // all that is on a device
 
 // Where a rank's buffers are.
 enum class Kind { host, device };
@@ -29,10 +30,16 @@ enum class Form { blocking, posted, persistent };
 class Numbers {
  public:
   Numbers(std::size_t count, Kind kind) : here_(count, -1) {
-    if (kind == Kind::device) there_ = static_cast<int*>(cuda.allocate(count * sizeof(int)));
+    if (kind != Kind::device) return;
+    if (in_pieces) there_ = static_cast<int*>(cuda.allocate_in_pieces(count * sizeof(int)));
+    has_pieces_ = there_ != nullptr;
+    if (there_ == nullptr) there_ = static_cast<int*>(cuda.allocate(count * sizeof(int)));
   }
   ~Numbers() {
-    if (there_ != nullptr) cuda.release(there_);
+    if (has_pieces_)
+      cuda.release_pieces(there_, here_.size() * sizeof(int));
+    else if (there_ != nullptr)
+      cuda.release(there_);
   }
   Numbers(const Numbers&) = delete;
   Numbers& operator=(const Numbers&) = delete;
@@ -50,6 +57,7 @@ class Numbers {
  private:
   std::vector<int> here_;
   int* there_ = nullptr;
+  bool has_pieces_ = false;
 };
 
 // What rank `of` gives at place `i`.
@@ -283,6 +291,7 @@ int run(int argc, char** argv) {
     if (std::strcmp(argv[i], "--driver") == 0 && i + 1 < argc) driver = argv[++i];
     quick |= std::strcmp(argv[i], "--short") == 0;
     several |= std::strcmp(argv[i], "--devices") == 0;
+    in_pieces |= std::strcmp(argv[i], "--pieces") == 0;
   }
   const char* why = "";
   if (!cuda.open(driver, several ? rank : 0, why)) {

@@ -13,6 +13,7 @@
 //   FAKE_CUDA_PINNED    bytes that may be pinned at a time
 //   FAKE_CUDA_DEVICE    bytes of device memory
 //   FAKE_CUDA_KERNELS   0: it refuses all images of kernels
+//   FAKE_CUDA_PATIENCE  how many times as long as on a device a kernel may wait; none: as long
 //   FAKE_CUDA_FAIL      FUNCTION:COUNT[:RESULT], as fake_cuda_fail(); several with commas between
 #pragma once
 
@@ -77,6 +78,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address);
 CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const void* properties, int option);
 CUresult cuMemCreate(unsigned long long* handle, std::size_t bytes, const void* properties, unsigned long long flags);
 CUresult cuMemRelease(unsigned long long handle);
+CUresult cuMemRetainAllocationHandle(unsigned long long* handle, void* address);
 CUresult cuMemExportToShareableHandle(void* file, unsigned long long handle, int kind, unsigned long long flags);
 CUresult cuMemImportFromShareableHandle(unsigned long long* handle, void* file, int kind);
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes, std::size_t alignment, CUdeviceptr wanted,

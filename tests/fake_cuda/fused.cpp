@@ -4,7 +4,9 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -51,16 +53,22 @@ class Workgroups {
 
   template <class Compute>
   CUresult run(Compute&& compute) {
+    return run(compute, [](const DeviceTile&) { return false; });
+  }
+  // `add`: a share.
+  template <class Compute, class Add>
+  CUresult run(Compute&& compute, Add&& add) {
     const CUresult result = count("execution");
     tiles_ = found(all_.tiles, all_.count);
     if (tiles_ == nullptr || !line_up()) return illegal_address;
     // A device that breaks down has done a part.
     if (result != success) order_.resize(order_.size() / 2);
     std::vector<std::thread> threads;
-    for (unsigned group = 0; group < workgroups; ++group) threads.emplace_back([&] { serve(compute); });
+    for (unsigned group = 0; group < workgroups; ++group)
+      threads.emplace_back([&] { serve(compute, add, result == success); });
     for (std::thread& thread : threads) thread.join();
     if (wrong_.load()) return illegal_address;
-    if (result == success) counters_[0] = counters_[1] = 0;
+    if (result == success) std::fill_n(counters_, tile_counters, 0u);
     return result;
   }
 
@@ -79,13 +87,58 @@ class Workgroups {
     return true;
   }
 
-  template <class Compute>
-  void serve(Compute&& compute) {
+  template <class Compute, class Add>
+  void serve(Compute&& compute, Add&& add, bool whole) {
     for (std::uint32_t turn = 0; (turn = std::atomic_ref(counters_[0]).fetch_add(1)) < order_.size();) {
       const DeviceTile& tile = tiles_[order_[turn]];
       if (!compute(tile) || !end_tile(tile.slice)) wrong_.store(true);
       if (turn % 3 == 0) std::this_thread::yield();
     }
+    if (whole) add_shares(add);
+  }
+
+  // Behind the tiles; no longer than it may.
+  template <class Add>
+  void add_shares(Add&& add) {
+    const DeviceShares& shares = all_.shares;
+    const auto until = std::chrono::steady_clock::now() + patience() * shares.most_wait_ns;
+    std::atomic_ref next(counters_[2]);
+    for (std::uint32_t at = 0; shares.count > 0 && (at = next.fetch_add(1)) < shares.count;) {
+      const DeviceTile& tile = tiles_[shares.first + at];
+      switch (wait_for_parts(tile.slice - shares.first_slice, until)) {
+        case Parts::there:
+          if (!add(tile)) wrong_.store(true);
+          break;
+        case Parts::missing:
+          if (std::uint32_t* missed = found(shares.missed, 1); missed != nullptr)
+            std::atomic_ref(*missed).store(all_.run, std::memory_order_release);
+          return;
+        case Parts::unreachable:
+          wrong_.store(true);
+          return;
+      }
+    }
+  }
+
+  enum class Parts { there, missing, unreachable };
+  template <class Time>
+  Parts wait_for_parts(std::uint32_t slice, Time until) const {
+    for (std::uint32_t source = 0; source < all_.shares.sources; ++source) {
+      auto* const* flags = found(all_.shares.flags + source, 1);
+      auto* flag = flags != nullptr ? found(const_cast<std::uint32_t*>(*flags) + slice, 1) : nullptr;
+      if (flag == nullptr) return Parts::unreachable;
+      while (std::atomic_ref(*flag).load(std::memory_order_acquire) != all_.run) {
+        if (std::chrono::steady_clock::now() > until) return Parts::missing;
+        std::this_thread::yield();
+      }
+    }
+    return Parts::there;
+  }
+
+  // Where many share the processor, ranks are late. FAKE_CUDA_PATIENCE: times that a kernel may wait.
+  static std::chrono::nanoseconds patience() {
+    const char* text = std::getenv("FAKE_CUDA_PATIENCE");
+    return std::chrono::nanoseconds(text != nullptr ? std::atol(text) : 1);
   }
 
   bool end_tile(std::uint32_t slice) {
@@ -95,7 +148,9 @@ class Workgroups {
     done.store(0, std::memory_order_relaxed);
     if (of.flag == nullptr) return true;
     std::uint32_t* flag = found(of.flag, 1);
-    if (flag == nullptr || find(address_of(of.flag))->second.type != type_host) return false;
+    // Its own, of which only the kernel hears, are the device's.
+    const bool is_hosts = flag != nullptr && find(address_of(of.flag))->second.type == type_host;
+    if (flag == nullptr || (!is_hosts && all_.shares.count == 0)) return false;
     std::atomic_ref(*flag).store(all_.run, std::memory_order_release);
     return true;
   }
@@ -155,12 +210,32 @@ CUresult pool(const DevicePooling& call) {
 
 // ---- Rows times vectors ----
 
+// The parts of all ranks, in their order.
+bool add_cell(const DeviceShares& shares, const DeviceTile& tile, std::int32_t row, std::uint32_t column) {
+  const std::byte* first = tile.target - shares.self * shares.part_bytes + column * tile.pitch;
+  float sum = 0;
+  for (std::uint32_t source = 0; source < shares.sources; ++source) {
+    const float* part = found(reinterpret_cast<const float*>(first + source * shares.part_bytes) + row, 1);
+    if (part == nullptr) return false;
+    sum = source == 0 ? *part : sum + *part;
+  }
+  for (std::uint32_t output = 0; output < shares.output_count; ++output) {
+    std::byte* const* base = found(shares.outputs + output, 1);
+    float* cell = base != nullptr
+                      ? found(reinterpret_cast<float*>(*base + column * shares.output_pitch) + tile.row + row, 1)
+                      : nullptr;
+    if (cell == nullptr) return false;
+    *cell = sum;
+  }
+  return true;
+}
+
 CUresult multiply_rows(const DeviceProducts& call) {
   const std::uint64_t row_bytes = static_cast<std::uint64_t>(call.depth) * bytes_of(call.type);
   const auto depth = static_cast<std::uint64_t>(call.depth);
   const float* inputs = found(call.inputs, depth * call.columns, unit_of(call.vectors, sizeof(float)));
   if (inputs == nullptr && depth > 0) return illegal_address;
-  return Workgroups(call.tiles).run([&](const DeviceTile& tile) {
+  const auto multiply = [&](const DeviceTile& tile) {
     for (std::int64_t row = 0; row < tile.rows; ++row) {
       const std::byte* weights = found(call.weights + static_cast<std::uint64_t>(tile.row + row) * row_bytes, row_bytes,
                                        unit_of(call.vectors, bytes_of(call.type)));
@@ -175,6 +250,12 @@ CUresult multiply_rows(const DeviceProducts& call) {
         *cell = scale != nullptr ? sum * *scale : sum;
       }
     }
+    return true;
+  };
+  return Workgroups(call.tiles).run(multiply, [&](const DeviceTile& tile) {
+    for (std::uint32_t column = 0; column < call.columns; ++column)
+      for (std::int32_t row = 0; row < tile.rows; ++row)
+        if (!add_cell(call.tiles.shares, tile, row, column)) return false;
     return true;
   });
 }

@@ -25,9 +25,18 @@ std::byte* reach(CUdeviceptr address) {
   return found != nullptr ? found->second.data + (address - found->first) : reinterpret_cast<std::byte*>(address);
 }
 
+// Over several blocks, where they lie side by side for the processor, too.
 bool is_reached(CUdeviceptr address, unsigned long long bytes, unsigned long long unit) {
+  if (address % unit != 0) return false;
   const auto* found = find(address);
-  return found != nullptr && address - found->first + bytes <= found->second.bytes && address % unit == 0;
+  while (found != nullptr && found->second.accessible) {
+    const std::uintptr_t end = found->first + found->second.bytes;
+    if (address + bytes <= end) return true;
+    const std::byte* data_end = found->second.data + found->second.bytes;
+    found = find(end);
+    if (found != nullptr && found->second.data != data_end) return false;
+  }
+  return false;
 }
 
 Engine engine_between(CUdeviceptr to, CUdeviceptr from) {
@@ -68,15 +77,13 @@ int make_file(std::size_t bytes) {
   return -1;
 }
 
-// Where the program may look, and where the driver does. `wanted`: an address that is reserved; nullptr: any.
-CUresult map_twice(int file, std::size_t bytes, off_t offset, void* wanted, CUdeviceptr* address) {
+// Where the program may look, and where the driver does.
+CUresult map_twice(int file, std::size_t bytes, CUdeviceptr* address) {
   const std::size_t whole = rounded(bytes, page_bytes);
-  const int fixed = wanted != nullptr ? MAP_FIXED : 0;
-  void* place = mmap(wanted, whole, PROT_NONE, MAP_SHARED | fixed, file, offset);
-  void* data = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file, offset);
+  void* place = mmap(nullptr, whole, PROT_NONE, MAP_SHARED, file, 0);
+  void* data = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (place == MAP_FAILED || data == MAP_FAILED) return out_of_memory;
-  add(reinterpret_cast<std::uintptr_t>(place),
-      {.bytes = bytes, .data = static_cast<std::byte*>(data), .file = file, .reserved = wanted != nullptr});
+  add(reinterpret_cast<std::uintptr_t>(place), {.bytes = bytes, .data = static_cast<std::byte*>(data), .file = file});
   driver().device += whole;
   *address = reinterpret_cast<CUdeviceptr>(place);
   return success;
@@ -84,13 +91,41 @@ CUresult map_twice(int file, std::size_t bytes, off_t offset, void* wanted, CUde
 
 void unmap_twice(std::uintptr_t address, const Block& block) {
   const std::size_t whole = rounded(block.bytes, page_bytes);
-  if (block.reserved)
-    mmap(reinterpret_cast<void*>(address), whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-         -1, 0);
-  else
-    munmap(reinterpret_cast<void*>(address), whole);
+  munmap(reinterpret_cast<void*>(address), whole);
   munmap(block.data, whole);
   driver().device -= whole;
+}
+
+// ---- Reservations ----
+
+void* reserve(std::size_t bytes) {
+  void* place = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return place != MAP_FAILED ? place : nullptr;
+}
+
+bool reserve_again(void* place, std::size_t bytes) {
+  return mmap(place, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+}
+
+const std::pair<const std::uintptr_t, Reservation>* reservation_of(std::uintptr_t address, std::size_t bytes) {
+  auto after = driver().reservations.upper_bound(address);
+  if (after == driver().reservations.begin()) return nullptr;
+  --after;
+  return address - after->first + bytes <= after->second.bytes ? &*after : nullptr;
+}
+
+bool is_free(std::uintptr_t address, std::size_t bytes) {
+  const auto next = driver().blocks.lower_bound(address);
+  return find(address) == nullptr && (next == driver().blocks.end() || next->first >= address + bytes);
+}
+
+int file_of(unsigned long long handle) { return static_cast<int>(handle) - 1; }
+
+// A handle is a file, and one more, so that none is 0.
+CUresult handle_on(int file, unsigned long long* handle) {
+  const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
+  *handle = static_cast<unsigned long long>(copy + 1);
+  return copy >= 0 ? success : invalid_value;
 }
 
 CUresult allocate_host(void** address, std::size_t bytes, bool managed) {
@@ -126,7 +161,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
   if (driver().device + bytes > driver().settings.most_device) return out_of_memory;
   const int file = make_file(rounded(bytes, page_bytes));
   if (file < 0) return out_of_memory;
-  return map_twice(file, bytes, 0, nullptr, address);
+  return map_twice(file, bytes, address);
 }
 
 CUresult cuMemAllocHost_v2(void** address, std::size_t bytes) {
@@ -253,7 +288,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", content.process, content.file);
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return invalid_handle;
-  const CUresult made = map_twice(file, content.bytes, 0, nullptr, address);
+  const CUresult made = map_twice(file, content.bytes, address);
   if (made != success) return made;
   Block& block = driver().blocks.find(static_cast<std::uintptr_t>(*address))->second;
   block.opened = 1;
@@ -276,7 +311,6 @@ CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const void*, int) {
   return success;
 }
 
-// A handle is a file, and one more, so that none is 0.
 CUresult cuMemCreate(unsigned long long* handle, std::size_t bytes, const void*, unsigned long long) {
   const std::scoped_lock lock(driver().guard);
   if (const CUresult state = usable("cuMemCreate"); state != success) return state;
@@ -287,50 +321,115 @@ CUresult cuMemCreate(unsigned long long* handle, std::size_t bytes, const void*,
 }
 
 CUresult cuMemRelease(unsigned long long handle) {
-  return close(static_cast<int>(handle) - 1) == 0 ? success : invalid_value;
+  const std::scoped_lock lock(driver().guard);
+  driver().imported.erase(handle);
+  return close(file_of(handle)) == 0 ? success : invalid_value;
+}
+
+CUresult cuMemRetainAllocationHandle(unsigned long long* handle, void* address) {
+  const std::scoped_lock lock(driver().guard);
+  if (const CUresult state = usable("cuMemRetainAllocationHandle"); state != success) return state;
+  const auto* found = find(reinterpret_cast<std::uintptr_t>(address));
+  if (found == nullptr || !found->second.reserved) return invalid_value;
+  return handle_on(found->second.file, handle);
 }
 
 CUresult cuMemExportToShareableHandle(void* file, unsigned long long handle, int, unsigned long long) {
-  const int copy = fcntl(static_cast<int>(handle) - 1, F_DUPFD_CLOEXEC, 0);
+  const std::scoped_lock lock(driver().guard);
+  if (const CUresult state = usable("cuMemExportToShareableHandle"); state != success) return state;
+  const int copy = fcntl(file_of(handle), F_DUPFD_CLOEXEC, 0);
   std::memcpy(file, &copy, sizeof copy);
   return copy >= 0 ? success : invalid_value;
 }
 
 CUresult cuMemImportFromShareableHandle(unsigned long long* handle, void* file, int) {
-  const int copy = fcntl(static_cast<int>(reinterpret_cast<std::intptr_t>(file)), F_DUPFD_CLOEXEC, 0);
-  *handle = static_cast<unsigned long long>(copy + 1);
-  return copy >= 0 ? success : invalid_value;
+  const std::scoped_lock lock(driver().guard);
+  if (const CUresult state = usable("cuMemImportFromShareableHandle"); state != success) return state;
+  const CUresult made = handle_on(static_cast<int>(reinterpret_cast<std::intptr_t>(file)), handle);
+  if (made == success) driver().imported.insert(*handle);
+  return made;
 }
 
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes, std::size_t, CUdeviceptr, unsigned long long) {
-  void* place = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const std::scoped_lock lock(driver().guard);
+  if (const CUresult state = usable("cuMemAddressReserve"); state != success) return state;
+  void *place = reserve(bytes), *data = reserve(bytes);
+  if (place == nullptr || data == nullptr) return out_of_memory;
+  driver().reservations[reinterpret_cast<std::uintptr_t>(place)] = {bytes, static_cast<std::byte*>(data)};
   *address = reinterpret_cast<CUdeviceptr>(place);
-  return place != MAP_FAILED ? success : out_of_memory;
+  return success;
 }
 
+// As CUDA's: only what nothing is mapped in any more, and as it was reserved.
 CUresult cuMemAddressFree(CUdeviceptr address, std::size_t bytes) {
-  return munmap(reinterpret_cast<void*>(address), bytes) == 0 ? success : invalid_value;
+  const std::scoped_lock lock(driver().guard);
+  const auto found = driver().reservations.find(static_cast<std::uintptr_t>(address));
+  if (found == driver().reservations.end() || found->second.bytes != bytes || !is_free(address, bytes))
+    return invalid_value;
+  munmap(reinterpret_cast<void*>(address), bytes);
+  munmap(found->second.data, bytes);
+  driver().reservations.erase(found);
+  return success;
 }
 
+// The memory stays as long as it is mapped, whether or not the handle is released.
 CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t offset, unsigned long long handle,
                   unsigned long long) {
   const std::scoped_lock lock(driver().guard);
-  if (find(address) != nullptr) return already_mapped;
-  CUdeviceptr made = 0;
-  return map_twice(static_cast<int>(handle) - 1, bytes, static_cast<off_t>(offset), reinterpret_cast<void*>(address),
-                   &made);
+  if (const CUresult state = usable("cuMemMap"); state != success) return state;
+  const auto* within = reservation_of(address, bytes);
+  if (within == nullptr) return invalid_value;
+  if (!is_free(address, bytes)) return already_mapped;
+  const int file = fcntl(file_of(handle), F_DUPFD_CLOEXEC, 0);
+  if (file < 0) return invalid_value;
+  std::byte* data = within->second.data + (address - within->first);
+  const std::size_t whole = rounded(bytes, page_bytes);
+  const auto map = [&](void* place, int access) {
+    return mmap(place, whole, access, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset)) != MAP_FAILED;
+  };
+  if (!map(reinterpret_cast<void*>(address), PROT_NONE) || !map(data, PROT_READ | PROT_WRITE)) return out_of_memory;
+  const bool imported = driver().imported.contains(handle);
+  add(address,
+      {.bytes = bytes, .data = data, .file = file, .reserved = true, .accessible = false, .imported = imported});
+  driver().device += whole;
+  driver().mapped += imported ? 1 : 0;
+  return success;
 }
 
-CUresult cuMemUnmap(CUdeviceptr address, std::size_t) {
+// One mapping at a time.
+CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   const std::scoped_lock lock(driver().guard);
+  run_until(&driver().default_stream, driver().default_stream.given);
   const auto found = driver().blocks.find(address);
-  if (found == driver().blocks.end() || !found->second.reserved) return invalid_value;
-  unmap_twice(address, found->second);
+  if (found == driver().blocks.end() || !found->second.reserved || found->second.bytes != bytes) return invalid_value;
+  const std::size_t whole = rounded(bytes, page_bytes);
+  reserve_again(reinterpret_cast<void*>(address), whole);
+  reserve_again(found->second.data, whole);
+  driver().device -= whole;
+  driver().mapped -= found->second.imported ? 1 : 0;
+  close(found->second.file);
   driver().blocks.erase(found);
   return success;
 }
 
-CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const void*, std::size_t) { return success; }
+// CUmemAccessDesc: whose access, and which.
+CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const void* access, std::size_t count) {
+  struct Access {
+    int place_type, place, flags;
+  } wanted{};
+  const std::scoped_lock lock(driver().guard);
+  if (const CUresult state = usable("cuMemSetAccess"); state != success) return state;
+  if (access == nullptr || count != 1) return invalid_value;
+  constexpr int of_device = 1, read_and_write = 3;
+  std::memcpy(&wanted, access, sizeof wanted);
+  if (wanted.place_type != of_device || wanted.place != 0 || wanted.flags != read_and_write) return invalid_value;
+  std::uintptr_t at = address;
+  for (auto* found = find(at); found != nullptr && at < address + bytes; found = find(at)) {
+    driver().blocks[found->first].accessible = true;
+    at = found->first + found->second.bytes;
+  }
+  return at >= address + bytes ? success : invalid_value;
+}
 
 void* fake_cuda_data(const void* device_address) {
   const std::scoped_lock lock(driver().guard);

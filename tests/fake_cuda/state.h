@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,8 +44,16 @@ struct Block {
   int file = -1;             // of device memory
   bool registered = false;   // the program's own memory
   bool reserved = false;     // its address is a reservation's
+  bool accessible = true;    // to the device
+  bool imported = false;     // of a handle that another process has made
   int opened = 0;            // of another process's: times
   CUipcMemHandle handle{};   // likewise
+};
+
+// Addresses without memory, and where the processor finds what is mapped there: side by side as the addresses are.
+struct Reservation {
+  std::size_t bytes = 0;
+  std::byte* data = nullptr;
 };
 
 struct Settings {
@@ -95,6 +104,8 @@ struct Driver {
 
   std::recursive_mutex guard;
   std::map<std::uintptr_t, Block> blocks;
+  std::map<std::uintptr_t, Reservation> reservations;
+  std::set<unsigned long long> imported;  // handles
   bool initialised = false;
   long questions = 0, copies = 0, kernels = 0, mapped = 0;
   std::map<std::string, Failure, std::less<>> failures;

@@ -215,8 +215,11 @@ TEST_F(ProductsOnDevices, RowsTimesVectorsAreRight) {
     const ProductCase given{.ranks = ranks, .rows = 41, .columns = 3, .depths = {16, 5, 32}, .options = "slice=32"};
     const long before = FakeDevice::instance().kernels();
     EXPECT_EQ(run_gemv(given), "") << described(given);
-    EXPECT_EQ(FakeDevice::instance().kernels() - before, ranks * device_rounds * (1 + given.columns))
-        << "a product, and a sum a column";
+    // One kernel multiplies and adds; where parts came too late, as here all but one rank's may, others add, one a
+    // column.
+    const long more = FakeDevice::instance().kernels() - before - ranks * device_rounds;
+    EXPECT_GE(more, 0);
+    EXPECT_LE(more, (ranks - 1) * device_rounds * given.columns);
   }
 }
 

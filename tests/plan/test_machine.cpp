@@ -7,6 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "plan/choose/shape_tuner.h"
+#include "plan/model/machine_levels.h"
+#include "plan/synthesis/group_model.h"
+#include "topo/shape.h"
+
 namespace plait::plan {
 namespace {
 
@@ -204,6 +209,71 @@ TEST(MachineFile, GarbageIsRefusedOrUnderstoodNeverThrown) {
 TEST(MachineFile, DeepNestingDoesNotExhaustTheStack) {
   EXPECT_FALSE(parse_machine(std::string(1'000'000, '[')).ok());
   EXPECT_FALSE(parse_machine(std::string(500'000, '[') + std::string(500'000, ']')).ok());
+}
+
+// ---- Levels of a shape ----
+
+// Nodes of GPUs in islands: 100 GB/s within one, 10 GB/s between them, 1 GB/s a node. Drawn, of no machine.
+Machine islands_of_gpus() {
+  const auto machine = parse_machine(R"({"plait_machine": 1, "name": "islands", "levels": [
+      {"name": "node", "latency_seconds": 2e-5, "port_bytes_per_second": 1e9, "network": true},
+      {"name": "island", "latency_seconds": 1e-5, "port_bytes_per_second": 1e10},
+      {"name": "gpu", "latency_seconds": 5e-6, "port_bytes_per_second": 1e11}]})");
+  return machine.ok() ? *machine : Machine{};
+}
+
+Hierarchy shape_on(const Machine& machine, const std::string& shape) {
+  const auto parsed = parse_shape(shape);
+  return parsed.ok() ? hierarchy_on(machine, parsed->hierarchy) : Hierarchy();
+}
+
+TEST(MachineLevels, AreTheShapesWhereTheMachineHasGpus) {
+  const Machine machine = islands_of_gpus();
+  EXPECT_EQ(shape_on(machine, "2x2x4").describe(), "[2 node, 2 island, 4 gpu]");
+  EXPECT_EQ(shape_on(machine, "3/2x2x4").describe(), "[3 switch, 2 node, 2 island, 4 gpu]");
+  EXPECT_EQ(shape_on(machine, "1x2x4").describe(), "[2 island, 4 gpu]");
+  for (const char* shape : {"2x2x4", "3/2x2x4", "1x2x4"}) {
+    const Hierarchy with = shape_on(machine, shape);
+    EXPECT_EQ(shape_text(with, 1), shape);
+    for (int rank = 0; rank < with.ranks(); ++rank) EXPECT_EQ(with.vrank_of(rank), rank);
+  }
+}
+
+TEST(MachineLevels, AreNoneOfTheShapesElsewhere) {
+  EXPECT_EQ(shape_on(default_machine(), "2x2x4").describe(), "[2 node, 2 package, 4 core]");
+  EXPECT_EQ(shape_on(islands_of_gpus(), "2x8").describe(), "[2 node, 8 core]");  // one level within a node, not two
+  EXPECT_EQ(shape_on(islands_of_gpus(), "3,2").describe(), "[2 node, 3,2 rank]");
+  Machine other = islands_of_gpus();
+  other.levels[1].name = "board";
+  EXPECT_EQ(shape_on(other, "2x2x4").describe(), "[2 node, 2 package, 4 core]");
+  other.levels[1].name = "gpu";  // twice
+  EXPECT_EQ(shape_on(other, "2x2x4").describe(), "[2 node, 2 package, 4 core]");
+  const auto a100 = machine_named("a100");
+  ASSERT_TRUE(a100.ok());
+  EXPECT_EQ(shape_on(*a100, "4x16").describe(), "[4 node, 16 gpu]");
+}
+
+// Each level by its own links; without its name an island would be taken for what is within one.
+TEST(MachineLevels, HaveTheirOwnRates) {
+  const Machine machine = islands_of_gpus();
+  const GroupModel model = group_model(machine, shape_on(machine, "2x2x4"), 1);
+  ASSERT_EQ(model.levels.size(), 3u);
+  for (std::size_t level = 0; level < 3; ++level) EXPECT_EQ(model.levels[level].link.name, machine.levels[level].name);
+}
+
+// Predictions go by them: islands cost what their links do.
+TEST(MachineLevels, AreWhatPredictionsGoBy) {
+  const auto seconds = [](const Machine& machine) {
+    const Hierarchy hierarchy = shape_on(machine, "1x2x4");
+    const auto found = tune_collective(
+        Collective::allreduce,
+        {.hierarchy = hierarchy, .machine = machine, .siblings = 1, .rails = 0, .shared_memory = false});
+    return found.ok() ? found->ranges.back().seconds_to : 0;
+  };
+  Machine slow = islands_of_gpus(), fast = slow;
+  fast.levels[1].port_seconds_per_byte = fast.levels[2].port_seconds_per_byte;
+  EXPECT_GT(seconds(fast), 0);
+  EXPECT_GT(seconds(slow), 1.5 * seconds(fast));
 }
 
 }  // namespace

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "tl/cuda/cuda_kernels.h"
 #include "tl/cuda/cuda_library.h"
+#include "tl/cuda/cuda_pieces.h"
 #include "tl/cuda/cuda_stream.h"
 
 namespace plait::tl {
@@ -172,6 +174,14 @@ class CudaDriver final : public DeviceDriver {
   }
   void unmap(std::byte* mapped, const DeviceMemory& near) const override {
     CudaContext(cuda_, near.context).then([&] { return cuda_.close_handle(as_address(mapped)); });
+  }
+
+  Result<int> share_as_file(const DeviceMemory& memory) const override { return share_cuda_memory(cuda_, memory); }
+  Result<std::byte*> map_pieces(std::span<const DevicePiece> pieces, const DeviceMemory& near) const override {
+    return map_cuda_pieces(cuda_, pieces, near);
+  }
+  void unmap_pieces(std::byte* mapped, std::span<const DevicePiece> pieces, const DeviceMemory& near) const override {
+    unmap_cuda_pieces(cuda_, mapped, pieces, near);
   }
 
   // The last step waits for the end also where the host's side is not pinned.

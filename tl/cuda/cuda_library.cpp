@@ -48,6 +48,18 @@ void find_handles(void* library, Cuda& cuda) {
     cuda.get_handle = nullptr;
 }
 
+// Likewise.
+void find_mapping(void* library, Cuda& cuda) {
+  if (!find(library, "cuMemRetainAllocationHandle", cuda.memory_of) ||
+      !find(library, "cuMemRelease", cuda.let_memory_go) ||
+      !find(library, "cuMemExportToShareableHandle", cuda.memory_to_file) ||
+      !find(library, "cuMemImportFromShareableHandle", cuda.memory_from_file) ||
+      !find(library, "cuMemAddressReserve", cuda.reserve_addresses) ||
+      !find(library, "cuMemAddressFree", cuda.free_addresses) || !find(library, "cuMemMap", cuda.map_memory) ||
+      !find(library, "cuMemUnmap", cuda.unmap_memory) || !find(library, "cuMemSetAccess", cuda.allow_access))
+    cuda.memory_of = nullptr;
+}
+
 }  // namespace
 
 std::optional<Cuda> Cuda::in(void* library) {
@@ -55,6 +67,7 @@ std::optional<Cuda> Cuda::in(void* library) {
   if (!find_memory(library, cuda) || !find_streams(library, cuda) || !find_kernels(library, cuda)) return std::nullopt;
   find_allocation(library, cuda);
   find_handles(library, cuda);
+  find_mapping(library, cuda);
   return cuda;
 }
 

@@ -56,6 +56,21 @@ struct Cuda {
   Outcome (*get_handle)(IpcHandle*, Address) = nullptr;
   Outcome (*open_handle)(Address*, IpcHandle, unsigned flags) = nullptr;
   Outcome (*close_handle)(Address) = nullptr;
+  // Likewise what maps memory apart from its addresses.
+  using Memory = unsigned long long;
+  Outcome (*memory_of)(Memory*, void* address) = nullptr;
+  Outcome (*let_memory_go)(Memory) = nullptr;
+  Outcome (*memory_to_file)(void* file, Memory, int kind, unsigned long long flags) = nullptr;
+  Outcome (*memory_from_file)(Memory*, void* file, int kind) = nullptr;
+  Outcome (*reserve_addresses)(Address*, std::size_t bytes, std::size_t alignment, Address wanted,
+                               unsigned long long flags) = nullptr;
+  Outcome (*free_addresses)(Address, std::size_t bytes) = nullptr;
+  Outcome (*map_memory)(Address, std::size_t bytes, std::size_t offset, Memory, unsigned long long flags) = nullptr;
+  Outcome (*unmap_memory)(Address, std::size_t bytes) = nullptr;
+  struct Access {  // CUmemAccessDesc
+    int place_kind, device, rights;
+  };
+  Outcome (*allow_access)(Address, std::size_t bytes, const Access*, std::size_t count) = nullptr;
 
   // Of dlopen(). None where the library lacks a function.
   static std::optional<Cuda> in(void* library);

@@ -1,8 +1,9 @@
 // What fused operators compute (tl/device_tiles.h): sums of rows of tables, rows times vectors, products of matrices,
 // tile by tile, straight into the memory of the ranks that own the results. Blocks take tiles from a counter, in the
 // order in which the tiles lie: those for other ranks first. Who ends the last tile of a slice sets the slice's flag,
-// which is the processor's, once all devices and processors can see the slice. No thread waits for anything but its own
-// block. tl/cuda/cuda_fused.h starts them.
+// which is the processor's, once all devices and processors can see the slice. Behind the tiles blocks may wait for
+// other ranks' flags, until a time; else no thread waits for anything but its own block. tl/cuda/cuda_fused.h starts
+// them.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -27,6 +28,26 @@ __device__ inline void tell(unsigned* flag, unsigned run) {
   asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(flag), "r"(run) : "memory");
 }
 
+__device__ inline bool is_told(const unsigned* flag, unsigned run) {
+  unsigned told;
+  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(told) : "l"(flag) : "memory");
+  return told == run;
+}
+
+__device__ inline unsigned long long now_ns() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ inline bool wait_for(const unsigned* flag, unsigned run, unsigned long long until_ns) {
+  while (!is_told(flag, run)) {
+    if (now_ns() > until_ns) return false;
+    __nanosleep(200);
+  }
+  return true;
+}
+
 // By all threads of a block, when the tile is computed. Another block's stores are seen through the counter.
 __device__ inline void end_tile(const DeviceTiles& all, unsigned slice) {
   __syncthreads();
@@ -45,22 +66,48 @@ __device__ inline void leave_tiles(const DeviceTiles& all) {
   if (threadIdx.x != 0 || add_one(all.counters + 1) + 1 != gridDim.x) return;
   all.counters[0] = 0;
   all.counters[1] = 0;
+  all.counters[2] = 0;
+}
+
+// The next of what a counter gives out, for all threads of a block.
+__device__ inline unsigned take_next(unsigned* counter) {
+  __shared__ unsigned taken;
+  if (threadIdx.x == 0) taken = atomicAdd(counter, 1u);
+  __syncthreads();
+  const unsigned at = taken;
+  __syncthreads();
+  return at;
+}
+
+// A thread looks at a source's flag. All tiles are taken by now, each by a block that runs: this rank's own come.
+template <class Add>
+__device__ void take_shares(const DeviceTiles& all, Add&& add) {
+  const DeviceShares& shares = all.shares;
+  if (shares.count == 0) return;
+  const unsigned long long until_ns = now_ns() + shares.most_wait_ns;
+  for (;;) {
+    const unsigned at = take_next(all.counters + 2);
+    if (at >= shares.count) return;
+    const DeviceTile tile = all.tiles[shares.first + at];
+    const bool came = threadIdx.x >= shares.sources ||
+                      wait_for(shares.flags[threadIdx.x] + (tile.slice - shares.first_slice), all.run, until_ns);
+    if (__syncthreads_and(came ? 1 : 0) == 0) {
+      if (threadIdx.x == 0) tell(shares.missed, all.run);
+      return;
+    }
+    add(tile);
+  }
 }
 
 template <class Compute>
 __device__ void take_tiles(const DeviceTiles& all, Compute&& compute) {
-  __shared__ unsigned taken;
   for (;;) {
-    if (threadIdx.x == 0) taken = atomicAdd(all.counters, 1u);
-    __syncthreads();
-    const unsigned at = taken;
-    __syncthreads();
+    const unsigned at = take_next(all.counters);
     if (at >= all.count) break;
     const DeviceTile tile = all.tiles[at];
     compute(tile);
     end_tile(all, tile.slice);
   }
-  leave_tiles(all);
 }
 
 // ---- Rows of numbers ----
@@ -175,6 +222,7 @@ __device__ void pool(const DevicePooling& call) {
         pool_columns<type, vectors>(call, table, begin, end, column, to);
     }
   });
+  leave_tiles(call.tiles);
 }
 
 // ---- Whether lookups are right ----
@@ -244,11 +292,41 @@ __device__ void multiply_rows(const DeviceProducts& call) {
   });
 }
 
+// The sums of a share's cells; neighbours take neighbouring rows.
+__device__ inline void add_rows(const DeviceShares& shares, const DeviceTile& tile, unsigned columns) {
+  const std::byte* first = tile.target - shares.self * shares.part_bytes;
+  const unsigned rows = static_cast<unsigned>(tile.rows), cells = rows * columns;
+  for (unsigned at = threadIdx.x; at < cells; at += block_threads) {
+    const unsigned column = at / rows, row = at % rows;
+    const std::byte* part = first + column * tile.pitch + row * sizeof(float);
+    float sum = *reinterpret_cast<const float*>(part);
+#pragma unroll 4
+    for (unsigned source = 1; source < shares.sources; ++source)
+      sum += *reinterpret_cast<const float*>(part + source * shares.part_bytes);
+    const unsigned long long place = column * shares.output_pitch + (tile.row + row) * sizeof(float);
+    for (unsigned output = 0; output < shares.output_count; ++output)
+      *reinterpret_cast<float*>(shares.outputs[output] + place) = sum;
+  }
+}
+
 template <DeviceRows type, bool vectors>
 __device__ void multiply_by_columns(const DeviceProducts& call) {
-  if (call.columns == 1) return multiply_rows<type, vectors, 1>(call);
-  if (call.columns <= 4) return multiply_rows<type, vectors, 4>(call);
-  multiply_rows<type, vectors, static_cast<int>(most_device_vectors)>(call);
+  if (call.columns == 1)
+    multiply_rows<type, vectors, 1>(call);
+  else if (call.columns <= 4)
+    multiply_rows<type, vectors, 4>(call);
+  else
+    multiply_rows<type, vectors, static_cast<int>(most_device_vectors)>(call);
+}
+
+template <DeviceRows type>
+__device__ void multiply_and_add(const DeviceProducts& call) {
+  if (call.vectors != 0)
+    multiply_by_columns<type, true>(call);
+  else
+    multiply_by_columns<type, false>(call);
+  take_shares(call.tiles, [&](const DeviceTile& tile) { add_rows(call.tiles.shares, tile, call.columns); });
+  leave_tiles(call.tiles);
 }
 
 // ---- Products of matrices ----
@@ -312,20 +390,17 @@ __device__ inline void multiply_patch(const DeviceMatrices& call, const float* w
 
 }  // namespace fused
 
-#define PLAIT_POOL(name, type)                                          \
-  extern "C" __global__ void __launch_bounds__(fused::block_threads)    \
-      plait_pool_##name(const fused::DevicePooling call) {              \
-    if (call.vectors != 0)                                              \
-      fused::pool<fused::DeviceRows::type, true>(call);                 \
-    else                                                                \
-      fused::pool<fused::DeviceRows::type, false>(call);                \
-  }                                                                     \
-  extern "C" __global__ void __launch_bounds__(fused::block_threads)    \
-      plait_multiply_##name(const fused::DeviceProducts call) {         \
-    if (call.vectors != 0)                                              \
-      fused::multiply_by_columns<fused::DeviceRows::type, true>(call);  \
-    else                                                                \
-      fused::multiply_by_columns<fused::DeviceRows::type, false>(call); \
+#define PLAIT_POOL(name, type)                                       \
+  extern "C" __global__ void __launch_bounds__(fused::block_threads) \
+      plait_pool_##name(const fused::DevicePooling call) {           \
+    if (call.vectors != 0)                                           \
+      fused::pool<fused::DeviceRows::type, true>(call);              \
+    else                                                             \
+      fused::pool<fused::DeviceRows::type, false>(call);             \
+  }                                                                  \
+  extern "C" __global__ void __launch_bounds__(fused::block_threads) \
+      plait_multiply_##name(const fused::DeviceProducts call) {      \
+    fused::multiply_and_add<fused::DeviceRows::type>(call);          \
   }
 PLAIT_POOL(f32, f32)
 PLAIT_POOL(bf16, bf16)
@@ -344,6 +419,7 @@ extern "C" __global__ void __launch_bounds__(fused::block_threads)
                                min(fused::side, tile.columns - column)},
                               tile.target + row * tile.pitch + column * sizeof(float), tile.pitch, panels);
   });
+  fused::leave_tiles(call.tiles);
 }
 
 extern "C" __global__ void __launch_bounds__(fused::block_threads)

@@ -66,6 +66,18 @@ std::uint64_t DeviceCollective::whole_bytes() const {
   return in_pieces(call_.kind) ? call_.bytes * members() : call_.bytes;
 }
 
+std::uint64_t DeviceCollective::input_bytes() const {
+  const bool many = call_.kind == ShmCollectiveKind::reduce_scatter || call_.kind == ShmCollectiveKind::scatter ||
+                    call_.kind == ShmCollectiveKind::all_to_all;
+  return many ? call_.bytes * call_.members : call_.bytes;
+}
+
+std::uint64_t DeviceCollective::output_bytes() const {
+  const bool many = call_.kind == ShmCollectiveKind::gather || call_.kind == ShmCollectiveKind::all_gather ||
+                    call_.kind == ShmCollectiveKind::all_to_all;
+  return many ? call_.bytes * call_.members : call_.bytes;
+}
+
 // ---- The first round: where the data are ----
 
 Result<bool> DeviceCollective::speak(unsigned round, Word word) {
@@ -85,8 +97,9 @@ Result<bool> DeviceCollective::speak(unsigned round, Word word) {
 DeviceCollective::Announcement DeviceCollective::own_announcement() {
   Announcement mine{.process = process_number()};
   if (call_.driver == nullptr) return mine;
-  mine.freed = exports_.look_for_freed(*call_.driver);
-  if (announce_sides(mine)) {
+  const bool on_device = announce_sides(mine);
+  mine.freed = exports_.look_for_freed(*call_.driver);  // and what the sides have pushed out
+  if (on_device) {
     mine.state = State::on_device;
     if (numbered_device_ != memory_.device) device_number_ = call_.driver->device_number(memory_);
     numbered_device_ = memory_.device;
@@ -98,12 +111,18 @@ DeviceCollective::Announcement DeviceCollective::own_announcement() {
 // False where the others could not reach them, or this rank's device does not know the operator.
 bool DeviceCollective::announce_sides(Announcement& mine) {
   memory_ = {};
-  for (const auto& [address, place] : {std::pair{call_.input, &mine.input}, {call_.output, &mine.output}}) {
+  struct Side {
+    const std::byte* address;
+    std::uint64_t bytes;
+    SharedPlace* place;
+  };
+  for (const auto& [address, bytes, place] :
+       {Side{call_.input, input_bytes(), &mine.input}, {call_.output, output_bytes(), &mine.output}}) {
     if (address == nullptr) continue;
     const DeviceMemory memory = call_.driver->memory_at(address);
     if (memory_.allocation != 0 && memory.context != memory_.context) return false;
     memory_ = memory;
-    const Result<SharedPlace> shared = exports_.place_of(*call_.driver, address);
+    const Result<SharedPlace> shared = exports_.place_of(*call_.driver, address, bytes);
     if (!shared.ok()) {
       debug("device memory: " + shared.status().message());
       return false;

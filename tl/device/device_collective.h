@@ -35,7 +35,7 @@ namespace plait::tl {
 // One rank's view of a call.
 struct DeviceCall {
   ShmCollectiveKind kind = ShmCollectiveKind::all_reduce;
-  std::size_t self = 0, root = 0;
+  std::size_t members = 0, self = 0, root = 0;
   std::uint64_t bytes = 0;  // of the vector; of one piece, where the collective's data are pieces
   Op op = Op::count_;       // of a reduction
   Element element = Element::count_;
@@ -93,6 +93,8 @@ class DeviceCollective final : public NodeTalk {
 
   Announcement own_announcement();
   bool announce_sides(Announcement& mine);
+  std::uint64_t input_bytes() const;
+  std::uint64_t output_bytes() const;
   bool all_on_devices() const;
   bool share_a_device() const;
   bool are_aligned() const;

@@ -7,7 +7,8 @@
 //
 // What is mapped is the process's, not a communicator's: a driver may take the handle of a new allocation for that of
 // an old one which some communicator still has mapped, and give that mapping once more (CUDA counts how often a handle
-// is opened). So the old one goes for all communicators before the new one is mapped.
+// is opened). So the old one goes for all communicators before the new one is mapped. What is mapped by files is never
+// another one: an offer's pieces may overlap those of others.
 #pragma once
 
 #include <array>
@@ -16,13 +17,16 @@
 #include <vector>
 
 #include "core/status.h"
+#include "tl/device/device_pieces.h"
+#include "tl/device/piece_service.h"
+#include "tl/device/process_number.h"
 #include "tl/device_driver.h"
 
 namespace plait::tl {
 
 // Where another process's data lie, as that tells it: in its own addresses.
 struct SharedPlace {
-  std::uint64_t allocation = 0;  // 0: it has no data there
+  std::uint64_t allocation = 0;  // its number, or that of an offer (is_offer()); 0: it has no data there
   std::uint64_t begin = 0, bytes = 0;
   std::uint64_t address = 0;
   DeviceHandle handle{};
@@ -32,25 +36,47 @@ static_assert(sizeof(SharedPlace) == 96);
 // Of allocations that a process has freed; 0: no more of them.
 using FreedAllocations = std::array<std::uint64_t, 4>;
 
-// Tells this process from all others that the machine has had, whatever they call each other. Thread-safe.
-std::uint64_t process_number();
-
-// This process's own, as a communicator hands them on: those who were told of them are told when they are gone. Used by
-// one thread at a time.
+// This process's own, as a communicator hands them on: those who were told of them are told when they are gone. What no
+// handle leads to, as it is mapped in pieces, is offered instead (tl/device/piece_service.h): its number is the offer's
+// then. Used by one thread at a time.
 class DeviceExports {
  public:
-  // Fails where the driver hands on no such memory.
-  Result<SharedPlace> place_of(const DeviceDriver& driver, const std::byte* address);
+  // More than that, and those that were used longest ago are told as if they were gone.
+  static constexpr std::size_t most_exports = 512;
+
+  DeviceExports() = default;
+  ~DeviceExports();
+  DeviceExports(const DeviceExports&) = delete;
+  DeviceExports& operator=(const DeviceExports&) = delete;
+
+  // Where so many bytes lie. Fails where the driver hands on no such memory.
+  Result<SharedPlace> place_of(const DeviceDriver& driver, const std::byte* address, std::uint64_t bytes);
   // Some that were handed on and are gone. Asks for a few at a time.
   FreedAllocations look_for_freed(const DeviceDriver& driver);
+  std::size_t exported() const { return exports_.size(); }
 
  private:
   struct Export {
-    std::uint64_t allocation;
-    std::uintptr_t begin;
-    DeviceHandle handle;
+    std::uint64_t number = 0;  // of the allocation, or the offer
+    std::uintptr_t begin = 0;
+    std::uint64_t bytes = 0;
+    DeviceHandle handle{};
+    std::vector<OwnPiece> pieces = {};  // of an offer
+    std::uint64_t use = 0;              // the last one, of all
+    std::size_t next_piece = 0;         // that is looked at
   };
+
+  Export* find_allocation(const DeviceMemory& memory);
+  Export* find_offer(const DeviceDriver& driver, std::uintptr_t address, std::uint64_t bytes);
+  Result<Export*> add_allocation(const DeviceDriver& driver, const DeviceMemory& memory);
+  Result<Export*> add_offer(const DeviceDriver& driver, const std::byte* address, std::uint64_t bytes);
+  Export* keep(Export made);
+  void drop(std::size_t at);
+  static bool is_gone(const DeviceDriver& driver, Export& one);
+
   std::vector<Export> exports_;
+  std::vector<std::uint64_t> dropped_;  // not told yet
+  std::uint64_t uses_ = 0;
   std::size_t next_looked_at_ = 0;
 };
 

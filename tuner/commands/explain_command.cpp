@@ -16,6 +16,7 @@
 #include "plan/choose/call_synthesis.h"
 #include "plan/choose/table.h"
 #include "plan/choose/timeline.h"
+#include "plan/model/machine_levels.h"
 #include "topo/shape.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/explain_fused.h"
@@ -443,6 +444,7 @@ class ExplainCommand : public Command {
     if (shape->hierarchy.ranks() < 2) return {Code::invalid, "--shape \"" + shape_ + "\": expected two ranks or more"};
     auto machine = load_machine(machine_);
     if (!machine.ok()) return machine.status();
+    shape->hierarchy = hierarchy_on(*machine, shape->hierarchy);
     Question question{.machine = std::move(*machine),
                       .table = std::nullopt,
                       .shape = shape_text(shape->hierarchy, shape->siblings),

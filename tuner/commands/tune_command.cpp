@@ -15,6 +15,7 @@
 #include "core/units.h"
 #include "plan/choose/shape_tuner.h"
 #include "plan/choose/table.h"
+#include "plan/model/machine_levels.h"
 #include "topo/shape.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/grid_options.h"
@@ -47,7 +48,8 @@ Result<TuneResult> tune_shape(const std::string& text, const Machine& machine) {
   if (!shape.ok()) return shape.status();
   TuneResult result{text, shape->hierarchy.ranks(), {}};
   if (result.ranks < 2) return {Code::invalid, "shape \"" + text + "\": expected two ranks or more"};
-  const CandidateContext context{.hierarchy = shape->hierarchy, .machine = machine, .siblings = shape->siblings};
+  const Hierarchy hierarchy = hierarchy_on(machine, shape->hierarchy);
+  const CandidateContext context{.hierarchy = hierarchy, .machine = machine, .siblings = shape->siblings};
   for (int number = 0; number < planned_collectives; ++number) {
     const auto collective = static_cast<Collective>(number);
     if (!is_tuned(collective)) continue;
