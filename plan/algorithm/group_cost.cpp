@@ -64,6 +64,7 @@ void AlgorithmCost::look() {
     port.groups = level.behind / below;
     port.cardinality = level.cardinality;
     port.half_duplex = level.link.half_duplex;
+    port.shared = level.link.port_shared;
     if (in_range || level.link.network) {
       port.seconds_per_byte = level.link.port_seconds_per_byte;
       port.seconds_per_message = level.link.port_seconds_per_message;
@@ -86,10 +87,18 @@ void AlgorithmCost::look() {
 
 void AlgorithmCost::combine_all() { combine_ = reduces(what()) ? model_.reduce_seconds_per_byte : 0; }
 
-void AlgorithmCost::hold_up(int level, double volume, bool both_ways) {
-  const Port& port = this->port(level);
-  const double ways = port.half_duplex && both_ways ? 2 : 1;
-  shape_.ports[static_cast<std::size_t>(level)].own += ways * volume * port.groups * port.seconds_per_byte;
+void AlgorithmCost::hold_up(int level, double volume, bool both_ways, Movers movers, double meet) {
+  shape_.ports[static_cast<std::size_t>(level)].stages += volume;
+  for (int l = level; l < levels_; ++l) {
+    const Port& port = this->port(l);
+    const double behind = port.groups * (movers == Movers::all ? port.below : 1);
+    const double one = (port.half_duplex && both_ways ? 2 : 1) * behind * port.seconds_per_byte;
+    InstructionShape::PortUse& use = shape_.ports[static_cast<std::size_t>(l)];
+    if (l == level)
+      use.stage = meet * one;
+    else if (model_.levels[static_cast<std::size_t>(l)].link.network)
+      use.passing = one;
+  }
 }
 
 void AlgorithmCost::compute(double messages, double volume, const Port& one, const Port& other, double mean) {

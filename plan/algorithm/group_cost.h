@@ -4,6 +4,7 @@
 // the instruction finds its data; AlgorithmCost the account in between, which an algorithm's `cost` fills.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -39,7 +40,10 @@ struct InstructionShape {
   struct PortUse {
     double messages = 0;  // seconds a chunk: the port's message rate
     double volume = 0;    // seconds a byte that the busiest port is occupied
-    double own = 0;       // seconds a byte of the stages that this level alone holds up
+    double again = 0;     // seconds a byte of what waits in the fill for what went through it before
+    double stages = 0;    // bytes, in multiples of the group's, of the stages that cross just this level
+    double stage = 0;     // seconds a byte that such a stage's messages occupy this level's busiest port
+    double passing = 0;   // seconds a byte that those of a level outside it do
     double alone = 1;     // as ModelLevel
   };
   // A processor's time; `shared` is what all ranks' work adds where they share cores, times the share of active ranks.
@@ -59,6 +63,17 @@ struct InstructionShape {
     if (widest_port) return widest;
     return least_of_ports && widest > own ? widest : own;
   }
+  // Seconds a byte of the stages of all levels, one after the other, where `idle` is as in StateView.
+  double stage_bytes(const std::array<double, most_levels>& idle, int levels) const {
+    double sum = 0, within = 0;
+    for (int l = levels - 1; l >= instruction.first; --l) {
+      const PortUse& use = ports[static_cast<std::size_t>(l)];
+      const double here = use.alone * idle[static_cast<std::size_t>(l)];
+      sum += use.stages * std::max(use.stage * here, within);
+      within = std::max(within, use.passing * here);
+    }
+    return sum;
+  }
   std::array<PortUse, most_levels> ports{};
 };
 // The instruction's groups as seen from one level's port, when every rank holds something.
@@ -71,7 +86,7 @@ struct Port {
   double outer = 1;   // product of the range's cardinalities outside it
   double cardinality = 1;
   double latency = 0, overhead = 0, cpu = 0;
-  bool half_duplex = false;
+  bool half_duplex = false, shared = false;
   // By what messages that meet make its bytes longer (Meeting): of pieces that halve while the distance doubles, of
   // whole vectors to twice the distance each time, between neighbours, and of an exchange between all.
   double halves_meet = 1, wholes_meet = 1, neighbours_meet = 1, all_meet = 1;
@@ -120,8 +135,21 @@ class AlgorithmCost {
       use.messages += traffic.messages * port.groups * port.seconds_per_message;
     }
   }
-  // The stages that cross just this level move so much through its ports.
-  void hold_up(int level, double volume, bool both_ways);
+  // So much more of the data, by port, goes through ports of the group that wait for those of others, where messages
+  // that are posted together share a port.
+  template <class VolumeOf>
+  void charge_again(VolumeOf volume_of) {
+    for (int l = first(); l < levels_; ++l) {
+      const Port& port = this->port(l);
+      if (port.shared)
+        shape_.ports[static_cast<std::size_t>(l)].again += volume_of(port) * port.groups * port.seconds_per_byte;
+    }
+  }
+  // In the stages that cross just this level one member behind each of its ports, or each member, moves so much:
+  // through this level's ports and those of the networks within it, whichever are the slowest. `meet`: by what messages
+  // that meet make this level's longer.
+  enum class Movers { one, all };
+  void hold_up(int level, double volume, bool both_ways, Movers movers = Movers::one, double meet = 1);
 
   // Messages that wait for one another, over such a link.
   void wait(double hops, const Port& port) { shape_.wait += hops * (port.latency + 2 * port.overhead); }

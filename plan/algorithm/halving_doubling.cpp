@@ -121,7 +121,7 @@ void charge_whole_vectors(AlgorithmCost& cost) {
     const Port& port = cost.port(l);
     const double stages = port.rounds + (folds && l == cost.first() ? 1 : 0);
     cost.wait(stages, port);
-    cost.hold_up(l, port.below * (stages + port.rounds * (port.wholes_meet - 1)), true);
+    cost.hold_up(l, stages, true, AlgorithmCost::Movers::all, 1 + port.rounds / stages * (port.wholes_meet - 1));
     cost.compute(stages, stages, port, port);
   }
 }
@@ -138,7 +138,7 @@ void charge_halves(AlgorithmCost& cost) {
     const Port& port = cost.port(l);
     const double share = passes * (1 - 1 / port.cardinality);
     cost.wait(passes * port.rounds, port);
-    cost.hold_up(l, share * port.halves_meet, true);
+    cost.hold_up(l, share / port.below, true, AlgorithmCost::Movers::all, port.halves_meet);
     cost.compute(passes * port.rounds, share / port.below, port, port);
   }
 }

@@ -17,6 +17,7 @@
   LINE(binomial)               \
   LINE(knomial4)               \
   LINE(knomial8)               \
+  LINE(postal4)                \
   LINE(chain)                  \
   LINE(flat)                   \
   LINE(shared)                 \

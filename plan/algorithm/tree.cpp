@@ -101,6 +101,18 @@ void emit_binomial(Moves& moves, const GroupWork& work) {
   emit_knomial<2>(moves, work);
 }
 
+// Messages that pass the ports on the longest way, where those of a member leave together: all of the root's before its
+// largest subtree begins, then all of that one's root, and so on.
+double sent_together(int members, int radix, int stages) {
+  double sum = 0;
+  long subtree = 1;
+  for (int stage = 1; stage <= stages; ++stage) {
+    subtree = std::min<long>(subtree * radix, members);
+    sum += std::min<double>((radix - 1.0) * stage, static_cast<double>(subtree - 1));
+  }
+  return sum;
+}
+
 void charge_knomial(AlgorithmCost& cost, int radix) {
   const double g = cost.members(), children = radix - 1;
   cost.charge([&](const Port& port, bool) {
@@ -109,11 +121,12 @@ void charge_knomial(AlgorithmCost& cost, int radix) {
   });
   for (int l = cost.first(); l <= cost.last(); ++l) {
     const Port& port = cost.port(l);
-    const double stages = AlgorithmCost::rounds(port.cardinality, radix);
+    const int stages = AlgorithmCost::rounds(port.cardinality, radix);
     const double sent = std::min(children * stages, port.cardinality - 1);
+    const bool together = port.shared && cost.what() == Instruct::broadcast;
     cost.wait(stages, port);
     cost.wait_seconds((sent - stages) * port.overhead);
-    cost.hold_up(l, sent, false);
+    cost.hold_up(l, together ? sent_together(static_cast<int>(port.cardinality), radix, stages) : sent, false);
     cost.compute_one_sided(sent, port);
   }
 }

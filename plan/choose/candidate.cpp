@@ -85,7 +85,7 @@ class Sizing {
                      priced.program,
                      nullptr,
                      chunks,
-                     priced.seconds,
+                     chunks == priced.chunks ? priced.seconds : seconds(priced.program, chunks),
                      {}};
   }
 
@@ -227,9 +227,18 @@ std::vector<Candidate> programs(const Call& call, const CandidateContext& contex
   const CallSynthesis synthesis = synthesis_of(call, context);
   const Sizing sizing(call, context, synthesis);
   std::vector<Candidate> found;
-  for (const PricedProgram& priced : cheapest_programs(synthesis.task, synthesis.model, synthesis.options, count))
-    if (Result<Candidate> candidate = sizing.candidate(priced, false); candidate.ok())
-      found.push_back(std::move(*candidate));
+  const auto add_cheapest = [&](const SearchOptions& options) {
+    for (const PricedProgram& priced : cheapest_programs(synthesis.task, synthesis.model, options, count))
+      if (Result<Candidate> candidate = sizing.candidate(priced, false);
+          candidate.ok() && std::ranges::find(found, candidate->name, &Candidate::name) == found.end())
+        found.push_back(std::move(*candidate));
+  };
+  add_cheapest(synthesis.options);
+  // Programs that cut the data into segments cannot have all those chunks, so that the cheapest with so many may not be
+  // those that are the cheapest with what is left.
+  SearchOptions few = synthesis.options;
+  few.most_chunks = std::min(few.most_chunks, most_chunks_for(synthesis.grid.ranks(), synthesis.grid.ranks()));
+  if (few.fewest_chunks <= few.most_chunks && few.most_chunks < synthesis.options.most_chunks) add_cheapest(few);
   return found;
 }
 

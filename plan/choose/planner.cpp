@@ -125,6 +125,7 @@ void append_level(std::string& key, const LinkLevel& level) {
                              level.port_seconds_per_message})
     append(key, value);
   append(key, level.half_duplex);
+  append(key, level.port_shared);
   append(key, level.network);
   append(key, level.rails);
   for (const double share : level.rail_shares) append(key, share);

@@ -115,6 +115,7 @@ Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
       .rate("port_bytes_per_second", level.port_seconds_per_byte)
       .seconds("port_seconds_per_message", level.port_seconds_per_message)
       .duplex("duplex", level.half_duplex)
+      .flag("port_shared", level.port_shared)
       .flag("network", level.network)
       .count("rails", level.rails, most_rails);
   const Json *channels = members.any("channels"), *shares = members.any("rail_shares");
@@ -193,6 +194,7 @@ Json level_json(const LinkLevel& level) {
                {"duplex", level.half_duplex ? "half" : "full"},
                {"network", level.network},
                {"rails", level.rails}};
+  if (level.port_shared) json["port_shared"] = true;
   if (!level.rail_shares.empty()) json["rail_shares"] = level.rail_shares;
   if (const Meeting& meeting = level.meeting; meeting != Meeting()) {
     json["meeting"]["messages"] = meeting.messages;

@@ -45,6 +45,8 @@ struct LinkLevel {
                                          // ranks behind the port share it. 0: only the processors' time counts
   double port_seconds_per_message = 0;   // likewise: the limit of its message rate
   bool half_duplex = false;              // both directions share the port's rate
+  bool port_shared = false;              // messages that are posted together share the port, as flows do, instead of
+                                         // leaving one after the other
   bool network = false;                  // messages that cross an outer level pass these ports as well
   int rails = 1;                         // of a child, which share the port's rate
   std::vector<double> rail_shares = {};  // how, by rail: their sum is 1; empty: evenly

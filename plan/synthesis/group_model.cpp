@@ -137,17 +137,17 @@ StateView view_of(const GroupModel& model, LevelState before, int first, int las
 PipelineCost cost_of(const InstructionShape& shape, const StateView& view, double bytes, int levels) {
   const double data = bytes * view.share;
   PipelineCost cost;
-  double widest = 0, own = 0;
+  double widest = 0;
   for (int l = shape.instruction.first; l < levels; ++l) {
     const auto i = static_cast<std::size_t>(l);
     const InstructionShape::PortUse& use = shape.ports[i];
     cost.load[i] = {use.messages * view.idle[i], use.volume * data * view.idle[i]};
-    widest = std::max(widest, cost.load[i].volume * use.alone);
-    own += use.own * use.alone * data * view.idle[i];
+    widest = std::max(widest, (use.volume + use.again) * use.alone * data * view.idle[i]);
   }
   cost.load[static_cast<std::size_t>(levels)] = {shape.busy.at(view.active), shape.busy_bytes.at(view.active) * data};
   cost.fill.fixed = shape.wait + shape.queueing.at(view.active);
-  cost.fill.volume = shape.fill_bytes.at(view.active) * data + shape.port_bytes(widest, own);
+  cost.fill.volume =
+      shape.fill_bytes.at(view.active) * data + shape.port_bytes(widest, shape.stage_bytes(view.idle, levels) * data);
   return cost;
 }
 

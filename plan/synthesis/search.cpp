@@ -51,14 +51,14 @@ struct Measure {
 
   double operator()(const InstructionShape& shape, const StateView& view) const {
     const double data = bytes * view.share / chunks;
-    double widest = 0, own = 0;
+    double widest = 0;
     for (int l = shape.instruction.first; l < levels; ++l) {
       const auto i = static_cast<std::size_t>(l);
-      widest = std::max(widest, shape.ports[i].volume * shape.ports[i].alone * view.idle[i]);
-      own += shape.ports[i].own * shape.ports[i].alone * view.idle[i];
+      widest = std::max(widest, (shape.ports[i].volume + shape.ports[i].again) * shape.ports[i].alone * view.idle[i]);
     }
-    const double fill = shape.wait + shape.queueing.at(view.active) +
-                        (shape.fill_bytes.at(view.active) + shape.port_bytes(widest, own)) * data;
+    const double fill =
+        shape.wait + shape.queueing.at(view.active) +
+        (shape.fill_bytes.at(view.active) + shape.port_bytes(widest, shape.stage_bytes(view.idle, levels))) * data;
     if (chunks == 1) return fill;
     const auto i = static_cast<std::size_t>(level);
     const double load = level == levels ? shape.busy.at(view.active) + shape.busy_bytes.at(view.active) * data

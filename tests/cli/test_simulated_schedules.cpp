@@ -9,6 +9,7 @@
 
 #include "tuner/simgrid/all_schedules.h"
 #include "tuner/simgrid/binomial_trees.h"
+#include "tuner/simgrid/connections.h"
 #include "tuner/simgrid/row_plan.h"
 #include "tuner/simgrid/schedule_progress.h"
 #include "tuner/text/platform.h"
@@ -42,6 +43,27 @@ TEST(SimulatedSchedules, LongMessagesOfAPairFollowEachOther) {
   progress.ended(first);
   ASSERT_EQ(progress.posts().size(), 1u);
   EXPECT_EQ(progress.posts()[0].bytes, long_bytes + 1);
+}
+
+// Messages of a pair leave when those before them have, which is when no more is on the way than it holds.
+TEST(SimulatedSchedules, ShortMessagesOfAPairLeaveInTheirOrder) {
+  Connections<int> connections;
+  const auto window = [] { return std::uint64_t{1500}; };
+  std::vector<int> left;
+  const auto leave = [&](int message) { left.push_back(message); };
+  EXPECT_TRUE(connections.leaves(0, 1, 1, 1000, window));
+  EXPECT_TRUE(connections.leaves(0, 1, 2, 1000, window));  // 1,000 of 1,500 were on the way
+  EXPECT_FALSE(connections.leaves(0, 1, 3, 1000, window));
+  EXPECT_FALSE(connections.leaves(0, 1, 4, 1, window));    // never before the third
+  EXPECT_TRUE(connections.leaves(1, 0, 5, 1000, window));  // another connection
+  EXPECT_TRUE(connections.leaves(0, 2, 6, 1000, window));
+  connections.arrived(0, 1, 1000, leave);
+  EXPECT_EQ(left, std::vector({3}));
+  connections.arrived(0, 1, 1000, leave);
+  EXPECT_EQ(left, std::vector({3, 4}));
+  connections.arrived(0, 1, 1000, leave);
+  connections.arrived(0, 1, 1, leave);
+  EXPECT_TRUE(connections.leaves(0, 1, 7, 1000, window));
 }
 
 // Every message has two ends of as many bytes, and none waits for ever: sends wait for their receivers here.

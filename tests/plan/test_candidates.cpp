@@ -77,6 +77,25 @@ TEST_P(UniformHierarchies, ChosenPlansAreProven) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, UniformHierarchies, testing::Range(2, 65));
 
+// Who cuts the data for 256 ranks may not cut it into chunks as well: such programs are priced without, and those that
+// are the cheapest without are among what is looked at.
+TEST(Candidates, ArePricedWithTheChunksThatTheyMayHave) {
+  Machine machine = default_machine();
+  const Hierarchy hierarchy = Hierarchy::uniform_of(std::array{16, 16});
+  const CandidateContext context{.hierarchy = hierarchy, .machine = machine};
+  const Call call{.collective = Collective::bcast, .count = 4 << 20, .element_bytes = 1};
+  const auto found = candidates(call, context, 8);
+  ASSERT_FALSE(found.empty());
+  bool one_is_whole = false;
+  for (const Candidate& candidate : found) {
+    one_is_whole |= candidate.chunks == 1;
+    Result<Candidate> again = named_candidate(candidate.name + (candidate.chunks == 1 ? " x1" : ""), call, context);
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_NEAR(again->seconds / candidate.seconds, 1, 1e-9) << candidate.name;
+  }
+  EXPECT_TRUE(one_is_whole);
+}
+
 TEST(SmallHierarchies, EveryProgramIsProven) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

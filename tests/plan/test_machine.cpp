@@ -30,6 +30,7 @@ void expect_same(const Machine& one, const Machine& other) {
     expect_near_relative(a.port_seconds_per_byte, b.port_seconds_per_byte);
     EXPECT_EQ(a.port_seconds_per_message, b.port_seconds_per_message);
     EXPECT_EQ(a.half_duplex, b.half_duplex);
+    EXPECT_EQ(a.port_shared, b.port_shared);
     EXPECT_EQ(a.network, b.network);
   }
   expect_near_relative(one.reduce_seconds_per_byte, other.reduce_seconds_per_byte);

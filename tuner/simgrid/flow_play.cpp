@@ -1,6 +1,7 @@
 #include "tuner/simgrid/flow_play.h"
 
 #include <algorithm>
+#include <limits>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u/Actor.hpp>
 #include <simgrid/s4u/Engine.hpp>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tuner/simgrid/connections.h"
 #include "tuner/simgrid/network_flow.h"
 #include "tuner/simgrid/schedule_progress.h"
 
@@ -74,6 +76,15 @@ Loopback loopback_of(const sg::s4u::Host* host) {
   return found;
 }
 
+// What is on the way between two nodes while it is full.
+std::uint64_t bytes_on_the_way(const sg::s4u::Host* from, const sg::s4u::Host* to) {
+  std::vector<sg::s4u::Link*> links;
+  double latency_s = 0, narrowest = std::numeric_limits<double>::infinity();
+  from->route_to(to, links, &latency_s);
+  for (const sg::s4u::Link* link : links) narrowest = std::min(narrowest, link->get_bandwidth());
+  return links.empty() ? 0 : static_cast<std::uint64_t>(latency_s * narrowest);
+}
+
 class FlowPlay;
 FlowPlay* current_play = nullptr;  // SimGrid's callbacks stay for ever
 
@@ -115,6 +126,12 @@ class FlowPlay {
   struct Flight {
     NetworkFlow flow;
     MessageKey key;
+    std::uint64_t bytes = 0;  // of the message
+  };
+
+  struct Leaving {
+    MessageKey key;
+    std::uint64_t bytes = 0;
   };
 
   FlowRank& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -207,9 +224,19 @@ class FlowPlay {
       });
     }
     global_bytes_ += static_cast<double>(carried) * crossings_.between(from, to);
-    NetworkFlow flow = begin_flow(from, to, carried);
+    const Leaving message{key, bytes};
+    if (bytes < long_bytes &&
+        !connections_.leaves(key.from, key.to, message, carried, [=] { return bytes_on_the_way(from, to); }))
+      return;
+    leave(message);
+  }
+
+  void leave(const Leaving& message) {
+    const MessageKey& key = message.key;
+    NetworkFlow flow = begin_flow(job_.hosts[static_cast<std::size_t>(key.from)],
+                                  job_.hosts[static_cast<std::size_t>(key.to)], message.bytes + envelope_bytes);
     const FlowId id = flow.id;
-    flying_.emplace(id, Flight{std::move(flow), key});
+    flying_.emplace(id, Flight{std::move(flow), key, message.bytes});
   }
 
   void arrive(const MessageKey& key) {
@@ -221,7 +248,12 @@ class FlowPlay {
   void take_landed() {
     spent_ = std::exchange(landed_, {});
     for (Flight& flight : spent_) end_flow(flight.flow);
-    for (const Flight& flight : spent_) arrive(flight.key);
+    for (const Flight& flight : spent_) {
+      if (flight.bytes < long_bytes)
+        connections_.arrived(flight.key.from, flight.key.to, flight.bytes + envelope_bytes,
+                             [this](const Leaving& next) { leave(next); });
+      arrive(flight.key);
+    }
     for (const Flight& flight : spent_) {
       go_on(flight.key.from);
       go_on(flight.key.to);
@@ -243,6 +275,7 @@ class FlowPlay {
   double global_bytes_ = 0;
   std::vector<FlowRank> ranks_;
   std::unordered_map<MessageKey, Message, MessageHash> messages_;
+  Connections<Leaving> connections_;  // of eager messages; long ones wait for each other in ScheduleProgress
   std::unordered_map<FlowId, Flight> flying_;
   std::vector<Flight> landed_, spent_;  // SimGrid looks at those that landed once more after take_landed()
 };

@@ -197,11 +197,13 @@ Machine machine_of(const Platform& platform) {
   if (platform.group > 0) {
     LinkLevel far{.name = "switch", .latency = platform.far_latency_s, .overhead = message_overhead_s, .network = true};
     far.port_seconds_per_byte = 1 / platform.group_rate;
+    far.port_shared = true;
     far.meeting = platform.group_meeting;
     machine.levels.push_back(far);
   }
   LinkLevel node{.name = "node", .latency = platform.group_latency_s, .overhead = message_overhead_s, .network = true};
   node.port_seconds_per_byte = 1 / platform.link_rate;
+  node.port_shared = true;
   node.meeting = platform.node_meeting;
   machine.levels.push_back(node);
   LinkLevel near{.name = "rank", .latency = platform.near_latency_s, .overhead = near_overhead_s};
