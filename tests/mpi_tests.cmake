@@ -70,7 +70,5 @@ function(plait_job_properties name timeout)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${ARGN}")
   if("fault" IN_LIST ARGN)
     set_tests_properties(${name} PROPERTIES RESOURCE_LOCK faults COST 1000)
-  elseif("cluster" IN_LIST ARGN)
-    set_tests_properties(${name} PROPERTIES COST 100)  # the long ones early, so that none is left alone at the end
   endif()
 endfunction()
