@@ -1,6 +1,5 @@
-# Tests that are MPI jobs. Jobs on one machine count as two of what scripts/test runs side by side; those on emulated clusters and those
-# of faults wait most of their time and count as one. Of the faults on a machine one at a time, and of those on clusters. The long ones
-# begin first, so that none is left alone at the end.
+# Tests that are MPI jobs. Much of their time is the launcher's and the naps of ranks that share cores, so that one more than
+# there are cores runs side by side. Those of faults mostly wait for time-outs: one of them at a time, from the beginning on.
 
 # What the ranks of a test see: Plait from the first call on, and no call handed back because the host is faster.
 set(PLAIT_TEST_ENVIRONMENT PLAIT_SETUP_CALLS=1 PLAIT_HOST=0)
@@ -70,14 +69,6 @@ function(plait_job_properties name timeout)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${ARGN}")
   if("fault" IN_LIST ARGN)
-    set(where machine)
-    if("cluster" IN_LIST ARGN)
-      set(where cluster)
-    endif()
-    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK faults_on_${where} COST 1000)
-  elseif("cluster" IN_LIST ARGN)
-    set_tests_properties(${name} PROPERTIES COST 100)
-  else()
-    set_tests_properties(${name} PROPERTIES PROCESSORS 2)
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK faults COST 1000)
   endif()
 endfunction()
