@@ -233,9 +233,9 @@ std::string add_often(const char* refused, Where where) {
   constexpr int rounds = 10;
   for (int round = 0; round < rounds; ++round)
     if (gemv.run() != MPI_SUCCESS || !gemv.wrong().empty()) return "rows times vectors: " + gemv.wrong();
-  // A product and its sum.
-  const long expected = where == Where::on_device ? 2 * rounds : 0;
-  return fake_cuda_kernels() - kernels == expected ? "" : "rows times vectors ran elsewhere";
+  // A product, and its sum where other ranks' parts came too late for the same kernel.
+  const long least = where == Where::on_device ? rounds : 0, ran = fake_cuda_kernels() - kernels;
+  return ran >= least && ran <= 2 * least ? "" : "rows times vectors ran elsewhere";
 }
 
 // In the product, or when the parts of all are added.

@@ -224,6 +224,31 @@ TEST(DeviceExports, AreNoMoreThanTheyMayBe) {
             }));
 }
 
+// Whatever is pushed out or gone is told at once: who hears of it late may take what it still maps for other memory.
+TEST(DeviceExports, AreToldAtOnceWhenTheyGo) {
+  EXPECT_EQ(0, run_ranks(1, [](DeviceRank& rank) -> std::string {
+              DeviceExports exports;
+              std::vector<std::byte*> blocks;
+              std::size_t placed = 0, told = 0;
+              const auto place = [&] {
+                std::byte* block = rank.allocate(64);
+                placed += exports.place_of(*device_of(block), block, 64).ok() ? 1 : 0;
+                return block;
+              };
+              for (std::size_t i = 0; i < DeviceExports::most_exports; ++i) blocks.push_back(place());
+              std::vector<std::byte*> kept(DeviceExports::most_exports);  // so that no address is used again
+              for (std::byte*& one : kept) one = rank.allocate(64);
+              for (std::byte* block : blocks) rank.release(block);
+              for (int call = 0; call < 20; ++call) {
+                const DeviceDriver& driver = *device_of(place());
+                place();
+                for (const std::uint64_t one : exports.look_for_freed(driver)) told += one != 0 ? 1 : 0;
+                PLAIT_WANT(placed - exports.exported() == told);
+              }
+              return "";
+            }));
+}
+
 // An offer is gone when any of its pieces is, after as many looks as it has.
 TEST(DeviceExports, TellOfPiecesThatAreGone) {
   EXPECT_EQ(0, run_ranks(1, [](DeviceRank& rank) -> std::string {

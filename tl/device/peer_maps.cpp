@@ -113,8 +113,10 @@ bool DeviceExports::is_gone(const DeviceDriver& driver, Export& one) {
   return !is_there(driver, one.pieces[one.next_piece]);
 }
 
+// No more than can be told at once: what others are told late they map for longer than their owner has it.
 FreedAllocations DeviceExports::look_for_freed(const DeviceDriver& driver) {
-  for (std::size_t look = std::min(looks_a_call, exports_.size()); look > 0 && !exports_.empty(); --look) {
+  const std::size_t room = looks_a_call - std::min(looks_a_call, dropped_.size());
+  for (std::size_t look = std::min(room, exports_.size()); look > 0 && !exports_.empty(); --look) {
     if (next_looked_at_ >= exports_.size()) next_looked_at_ = 0;
     if (is_gone(driver, exports_[next_looked_at_]))
       drop(next_looked_at_);
