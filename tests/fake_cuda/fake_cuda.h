@@ -129,6 +129,7 @@ long fake_cuda_pending(void);
 // The copy after so many more fails, and all that follow; negative: none does.
 void fake_cuda_fail_after(long copies);
 // The call of that function after so many more fails with that result, and all that follow; negative: none does.
-// "execution": copies fail when they are done, after their calls have returned.
+// "execution": copies fail when they are done, after their calls have returned. "parts in time": kernels that add what
+// comes from other ranks take it for late.
 void fake_cuda_fail(const char* function, long calls, CUresult result);
 }

@@ -59,6 +59,7 @@ class Workgroups {
   template <class Compute, class Add>
   CUresult run(Compute&& compute, Add&& add) {
     const CUresult result = count("execution");
+    late_ = count("parts in time") != success;
     tiles_ = found(all_.tiles, all_.count);
     if (tiles_ == nullptr || !line_up()) return illegal_address;
     // A device that breaks down has done a part.
@@ -123,6 +124,7 @@ class Workgroups {
   enum class Parts { there, missing, unreachable };
   template <class Time>
   Parts wait_for_parts(std::uint32_t slice, Time until) const {
+    if (late_) return Parts::missing;
     for (std::uint32_t source = 0; source < all_.shares.sources; ++source) {
       auto* const* flags = found(all_.shares.flags + source, 1);
       auto* flag = flags != nullptr ? found(const_cast<std::uint32_t*>(*flags) + slice, 1) : nullptr;
@@ -161,6 +163,7 @@ class Workgroups {
   std::uint32_t* counters_ = nullptr;
   std::vector<std::uint32_t> order_;
   std::atomic<bool> wrong_{false};
+  bool late_ = false;  // parts of sums, whatever has come
 };
 
 constexpr std::uint64_t fused_vector_bytes = 16;

@@ -238,13 +238,19 @@ std::string add_often(const char* refused, Where where) {
   return ran >= least && ran <= 2 * least ? "" : "rows times vectors ran elsewhere";
 }
 
-// In the product, or when the parts of all are added.
+// In the product, or when the parts of all are added by a kernel of their own.
 std::string break_down_in_sums(long kernels) {
   DeviceGemv gemv;
   if (gemv.run() != MPI_SUCCESS) return "rows times vectors before a failure failed";
-  if (is_last()) fake_cuda_fail("execution", kernels, illegal_address);
+  if (is_last()) {
+    fake_cuda_fail("parts in time", 0, illegal_address);
+    fake_cuda_fail("execution", kernels, illegal_address);
+  }
   const int error = gemv.run();
-  if (is_last()) fake_cuda_fail("execution", -1, 0);
+  if (is_last()) {
+    fake_cuda_fail("execution", -1, 0);
+    fake_cuda_fail("parts in time", -1, 0);
+  }
   return error != MPI_SUCCESS ? "" : "no error where a sum failed on another rank";
 }
 
