@@ -96,7 +96,7 @@ void AlgorithmCost::hold_up(int level, double volume, bool both_ways, Movers mov
     InstructionShape::PortUse& use = shape_.ports[static_cast<std::size_t>(l)];
     if (l == level)
       use.stage = meet * one;
-    else if (model_.levels[static_cast<std::size_t>(l)].link.network)
+    else if (port.shared && model_.levels[static_cast<std::size_t>(l)].link.network)
       use.passing = one;
   }
 }

@@ -146,8 +146,8 @@ class AlgorithmCost {
     }
   }
   // In the stages that cross just this level one member behind each of its ports, or each member, moves so much:
-  // through this level's ports and those of the networks within it, whichever are the slowest. `meet`: by what messages
-  // that meet make this level's longer.
+  // through this level's ports and those of the networks within it whose messages share a port, whichever are the
+  // slowest. `meet`: by what messages that meet make this level's longer.
   enum class Movers { one, all };
   void hold_up(int level, double volume, bool both_ways, Movers movers = Movers::one, double meet = 1);
 

@@ -104,7 +104,7 @@ TEST(Search, PipelinesAreNearlyAlwaysNearlyTheBest) {
     const double quick = cheapest_programs(reduction_task(3), model, options, 1).front().seconds;
     options.tolerance = 0;
     const double best = cheapest_programs(reduction_task(3), model, options, 1).front().seconds;
-    EXPECT_LE(quick, 1.35 * best) << round;
+    EXPECT_LE(quick, 1.3 * best) << round;
     near += quick <= 1.02 * best ? 1 : 0;
   }
   EXPECT_GE(near, 45);
@@ -195,12 +195,11 @@ double filled(Instruct what, int level, const Algorithm& algorithm, LevelState b
   return instruction_cost(rows_of_nodes(shared), bytes, before, instruction).fill.volume / (bytes * 1e-10);
 }
 
-// A hop between rows has all their links, but one message has its sender's card.
+// A hop between rows has all their links, but one message has its sender's card. Priced so where messages share a port.
 TEST(LevelModel, AHopBetweenGroupsTakesWhatItsSendersCardTakes) {
   const LevelState rooted = LevelState::all(2, LevelStatus::rooted);
-  EXPECT_NEAR(filled(Instruct::broadcast, 0, algorithms::chain, rooted, false), 3, 1e-9);
-  EXPECT_NEAR(filled(Instruct::broadcast, 0, algorithms::binomial, rooted, false), 2, 1e-9);
-  EXPECT_NEAR(filled(Instruct::broadcast, 1, algorithms::chain, rooted, false), 15, 1e-9);
+  EXPECT_NEAR(filled(Instruct::broadcast, 0, algorithms::chain, rooted, true), 3, 1e-9);
+  EXPECT_NEAR(filled(Instruct::broadcast, 1, algorithms::chain, rooted, true), 15, 1e-9);
 }
 
 // Of 16 the root has four children, the first of them three: 4 + 3 + 2 + 1.
