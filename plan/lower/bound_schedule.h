@@ -82,7 +82,8 @@ void bind(const Schedule& schedule, const Semantics& semantics, int rank, const 
           BoundSchedule& bound);
 
 // Of one in which no step waits for another one: long messages to other nodes leave a few at a time instead of all at
-// once, in the order of the steps. bind() and rebind() have done so.
+// once, in the order of the steps, over each rail by itself. bind() and rebind() have done so. Allocates at most for
+// `successors`.
 void pace_sends(BoundSchedule& bound);
 
 // Whether a plan's schedules grow with the data: neither the vector nor the segments are cut, so that all that is bound
