@@ -103,14 +103,14 @@ static double sample(struct run* run, int which, int calls) {
   return slowest;
 }
 
-/* Samples last that long at least: between two of them a network that is limited by a token bucket saves up for the next one,
- * which flatters whoever takes long there. */
+/* Samples last that long at least: between two of them a network that is limited by a token bucket saves up for the
+ * next one, which flatters whoever takes long there. */
 static int calls_a_sample(struct run* run, int which, double seconds) {
   const int usual = usual_calls(run->bytes);
   for (int warm = 0; warm < 3 * usual; ++warm) collectives[which].call(run);
-  int calls = (int)(seconds / (sample(run, which, usual) + 1e-9)) + 1; /* rank 0 knows */
+  const double wanted_calls = seconds / (sample(run, which, usual) + 1e-9) + 1; /* rank 0 knows */
+  int calls = wanted_calls > most_calls ? most_calls : (int)wanted_calls;
   if (calls < usual) calls = usual;
-  if (calls > most_calls) calls = most_calls;
   PMPI_Bcast(&calls, 1, MPI_INT, 0, MPI_COMM_WORLD);
   return calls;
 }

@@ -1,8 +1,10 @@
 #include "plan/lower/bound_schedule.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "plan/lower/block_sizes.h"
@@ -45,7 +47,9 @@ class Binder {
     for (const Step& step : schedule_.steps) add_step(step, keep_empty);
     bound_.collectives.resize(collectives_);
     link_successors();
-    bound_.unordered = schedule_.after.empty();
+    // All receives of an exchange are posted from the start; those of other plans may wait for what another rank passes
+    // on, so that a send that waits for an earlier one could wait for ever.
+    bound_.unordered = schedule_.after.empty() && semantics_.collective() == Collective::alltoall;
     if (bound_.unordered) pace_sends(bound_);
     collect_lanes();
   }
@@ -275,8 +279,19 @@ void forget_pace(BoundSchedule& bound) {
   }
 }
 
+constexpr auto no_step = static_cast<std::uint32_t>(-1);
+
 bool is_paced(const BoundStep& step) {
   return step.kind == StepKind::send && step.bytes >= paced_from && traits(step.channel).crosses_nodes;
+}
+
+// Bits of those that messages leave in turn over; the lowest is of any_rail.
+std::uint32_t paced_rails(const BoundSchedule& bound) {
+  static_assert(any_rail == -1 && most_rails < 32);
+  std::uint32_t rails = 0;
+  for (const BoundStep& step : bound.steps)
+    if (is_paced(step)) rails |= 1U << (step.rail + 1);
+  return rails;
 }
 
 // Those that follow one step are said one after the other.
@@ -286,6 +301,31 @@ void follow(BoundSchedule& bound, std::uint32_t before, std::uint32_t step) {
   ++successors.count;
   ++bound.steps[step].predecessors;
   bound.successors.push_back(step);
+}
+
+// From `step` on; the number of steps where there is none.
+std::uint32_t next_paced(const BoundSchedule& bound, int rail, std::uint32_t step) {
+  while (step < bound.steps.size() && (bound.steps[step].rail != rail || !is_paced(bound.steps[step]))) ++step;
+  return step;
+}
+
+// Each follows those that must be gone for it to leave and that no earlier one followed, or the last one followed.
+void pace_rail(BoundSchedule& bound, int rail) {
+  std::uint32_t first = next_paced(bound, rail, 0), followed = no_step;
+  std::size_t messages = 0;  // under way, from `first` on, before the next one leaves
+  std::uint64_t bytes = 0;   // of these
+  for (std::uint32_t next = first; next < bound.steps.size(); next = next_paced(bound, rail, next + 1)) {
+    const std::uint32_t last = followed;
+    while (messages >= messages_under_way && bytes - bound.steps[first].bytes >= bytes_under_way) {
+      bytes -= bound.steps[first].bytes;
+      --messages;
+      follow(bound, first, next);
+      followed = std::exchange(first, next_paced(bound, rail, first + 1));
+    }
+    if (followed == last && last != no_step) follow(bound, last, next);
+    ++messages;
+    bytes += bound.steps[next].bytes;
+  }
 }
 
 }  // namespace
@@ -302,23 +342,13 @@ void bind(const Schedule& schedule, const Semantics& semantics, int rank, const 
 }
 
 // Each is awaited from the start, so that no order in which another rank sends can keep one waiting. All at once would
-// share the ports unevenly: some ranks are done while others' ports still have much to take in.
+// share the ports unevenly: some ranks are done while others' ports still have much to take in. Messages that are bound
+// to a rail wait for those of that rail alone: it has a port of its own.
 void pace_sends(BoundSchedule& bound) {
   assert(bound.unordered);
   if (!bound.successors.empty()) forget_pace(bound);
-  std::vector<std::uint32_t> leaving;
-  for (std::uint32_t i = 0; i < bound.steps.size(); ++i)
-    if (is_paced(bound.steps[i])) leaving.push_back(i);
-  std::size_t gone = 0;         // before the next one leaves
-  std::uint64_t under_way = 0;  // bytes then
-  for (std::size_t next = 0; next < leaving.size(); ++next) {
-    const std::size_t known = gone;
-    while (next - gone >= messages_under_way && under_way - bound.steps[leaving[gone]].bytes >= bytes_under_way)
-      under_way -= bound.steps[leaving[gone++]].bytes;
-    for (std::size_t one = std::min(known, gone - std::min<std::size_t>(gone, 1)); one < gone; ++one)
-      follow(bound, leaving[one], leaving[next]);
-    under_way += bound.steps[leaving[next]].bytes;
-  }
+  for (std::uint32_t rails = paced_rails(bound); rails != 0; rails &= rails - 1)
+    pace_rail(bound, std::countr_zero(rails) - 1);
 }
 
 bool grows_evenly(const Semantics& semantics) {

@@ -71,7 +71,7 @@ struct BoundSchedule {
   std::uint64_t output_bytes = 0;
   std::size_t element_bytes = 1;  // messages are cut only at multiples of it
   ChannelSet channels_used;
-  bool unordered = false;  // no step waits for another one but by pace_sends()
+  bool unordered = false;  // an exchange's; no step waits for another one but by pace_sends()
 };
 
 // `rank` is whose schedule it is. Adjacent spans are merged; messages of no bytes are dropped on both sides (except
@@ -81,8 +81,9 @@ BoundSchedule bind(const Schedule& schedule, const Semantics& semantics, int ran
 void bind(const Schedule& schedule, const Semantics& semantics, int rank, const Placement& placement,
           BoundSchedule& bound);
 
-// Of one in which no step waits for another one: long messages to other nodes leave a few at a time instead of all at
-// once, in the order of the steps. bind() and rebind() have done so.
+// Of an exchange in which no step waits for another one, on any rank that something is sent to: long messages to other
+// nodes leave a few at a time instead of all at once, in the order of the steps, over each rail by itself. bind() and
+// rebind() have done so. Allocates at most for `successors`.
 void pace_sends(BoundSchedule& bound);
 
 // Whether a plan's schedules grow with the data: neither the vector nor the segments are cut, so that all that is bound

@@ -8,26 +8,21 @@ namespace {
 
 // A message of its own costs about as much as so many bytes more in the slots.
 constexpr std::size_t message_costs_bytes = 1536;
-// All slots of one rank: what a node's ranks can exchange in a single step of their shared memory.
-constexpr std::size_t most_slots_bytes = 64 * 1024;
-
-int class_for(std::size_t bytes) {
-  int slot_class = 0;
-  while (slot_class + 1 < slot_classes && slot_bytes(slot_class) < bytes + slot_header_bytes) ++slot_class;
-  return slot_class;
-}
 
 }  // namespace
 
 int wished_class(std::span<const std::size_t> lengths, int self) {
   const int ranks = static_cast<int>(lengths.size());
-  // By the class that a message needs; the last holds those that fit no slot as well.
+  std::array<std::size_t, slot_classes> slots{};
+  for (int slot_class = 0; slot_class < slot_classes; ++slot_class)
+    slots[static_cast<std::size_t>(slot_class)] = slot_bytes(slot_class, ranks);
+  // By the class that a message needs; the last holds those that fit no slot.
   std::array<std::size_t, slot_classes + 1> messages{}, bytes{};
   for (int rank = 0; rank < ranks; ++rank) {
     const std::size_t length = lengths[static_cast<std::size_t>(rank)];
     if (rank == self || length == 0) continue;
-    const bool fits = length + slot_header_bytes <= slot_bytes(slot_classes - 1);
-    const auto needed = static_cast<std::size_t>(fits ? class_for(length) : slot_classes);
+    const auto needed =
+        static_cast<std::size_t>(std::ranges::lower_bound(slots, length + slot_header_bytes) - slots.begin());
     ++messages[needed];
     bytes[needed] += length;
   }
@@ -36,8 +31,8 @@ int wished_class(std::span<const std::size_t> lengths, int self) {
   for (int slot_class = slot_classes - 1; slot_class >= 0; --slot_class) {
     longer += messages[static_cast<std::size_t>(slot_class) + 1];
     longer_bytes += bytes[static_cast<std::size_t>(slot_class) + 1];
-    const std::size_t slots = slot_bytes(slot_class) * static_cast<std::size_t>(ranks);
-    const std::size_t cost = slots + longer * message_costs_bytes + longer_bytes;
+    const std::size_t all_slots = slots[static_cast<std::size_t>(slot_class)] * static_cast<std::size_t>(ranks);
+    const std::size_t cost = all_slots + longer * message_costs_bytes + longer_bytes;
     if (cost > least) continue;
     least = cost;
     best = slot_class;
@@ -62,7 +57,6 @@ void SlotSize::learn(const Wishes& wishes) {
   const std::size_t mean = wishes.slot_bytes / static_cast<std::size_t>(std::max(wishes.ranks, 1));
   int wished = 0;
   while (wished + 1 < slot_classes && 4 * slot_bytes(wished) < 3 * mean) ++wished;
-  while (wished > 0 && slot_bytes(wished) * static_cast<std::size_t>(ranks_) > most_slots_bytes) --wished;
   recent_[calls_++ % recent_.size()] = static_cast<std::int8_t>(wished);
   class_ = *std::ranges::min_element(recent_);
 }

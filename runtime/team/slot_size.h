@@ -4,6 +4,7 @@
 // on the next one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +16,16 @@
 namespace plait::runtime {
 
 inline constexpr std::size_t slot_header_bytes = 8;
+// All slots of one rank: what a node's ranks can exchange in a single step of their shared memory.
+inline constexpr std::size_t most_slots_bytes = 64 * 1024;
 inline constexpr int slot_classes = 12, usual_slot_class = 5;
 // For 8 .. 16384 bytes of data: lengths are powers of two more often than not.
 constexpr std::size_t slot_bytes(int slot_class) { return slot_header_bytes + (std::size_t{8} << slot_class); }
+// Of one of so many ranks: the longest are as long as there is room for.
+constexpr std::size_t slot_bytes(int slot_class, int ranks) {
+  const std::size_t room = most_slots_bytes / static_cast<std::size_t>(ranks) / slot_header_bytes * slot_header_bytes;
+  return std::min(slot_bytes(slot_class), std::max(room, slot_bytes(0)));
+}
 
 struct Wish {
   int slot_class = 0;
@@ -48,7 +56,7 @@ int wished_class(std::span<const std::size_t> lengths, int self);
 class SlotSize {
  public:
   explicit SlotSize(int ranks) : ranks_(ranks) {}
-  std::size_t bytes() const { return slot_bytes(class_); }
+  std::size_t bytes() const { return slot_bytes(class_, ranks_); }
   // Whether the next call is the host's. After calls that most ranks wished for the host, it has the next ones; then
   // one runs here again to see whether that still holds, each time after twice as many.
   bool is_hosts() const { return host_turns_ > 0; }

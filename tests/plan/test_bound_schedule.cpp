@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <utility>
 
 #include "all_candidates.h"
@@ -11,6 +12,8 @@
 
 namespace plait::plan {
 namespace {
+
+constexpr std::size_t mib = 1 << 20;
 
 void check(Problem problem, const Candidate& candidate, const Hierarchy& hierarchy, unsigned seed) {
   if (!problem.counts.empty()) problem.call.counts = problem.counts.data();
@@ -108,7 +111,7 @@ TEST(BoundSchedule, WhatGrowsEvenlyIsBoundAnewAsFromTheStart) {
       const Problem problem = random_problem(collective, hierarchy.ranks(), true, random);
       if (problem.call.count == 0) continue;
       Call other = problem.call;
-      other.count = 1 + random() % 1500;
+      other.count = 1 + random() % (random() % 2 == 0 ? 1500 : mib);
       other.element_bytes = random() % 2 == 0 ? 8 : 3;
       for (const int chunks : {1, 3})
         for (const Candidate& candidate : all_candidates(collective, hierarchy, true, 4, 20, chunks, random))
@@ -161,8 +164,6 @@ std::pair<std::size_t, std::uint64_t> most_under_way(const BoundSchedule& bound)
   return {most, most_bytes};
 }
 
-constexpr std::size_t mib = 1 << 20;
-
 TEST(PacedSends, LongMessagesLeaveAFewAtATime) {
   const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector<int>(12, 2));
   EXPECT_EQ(most_under_way(pairwise_of(hierarchy, 2 * mib)).first, 2U);
@@ -186,6 +187,31 @@ TEST(PacedSends, LengthsOfTheirOwn) {
     const std::uint64_t most_short = 40 * 65536;
     EXPECT_LE(most_under_way(bound).second, mib / 2 + 2 * longest + most_short);
   }
+}
+
+// A slow rail's part of a message does not wait for the fast one's: each has a port of its own.
+TEST(PacedSends, RailsDoNotWaitForEachOther) {
+  BoundSchedule bound = pairwise_of(Hierarchy::nodes_of(std::vector<int>(12, 1)), 2 * mib);
+  std::map<int, int> sends, first;
+  for (BoundStep& step : bound.steps)
+    if (step.kind == StepKind::send) step.rail = static_cast<std::int8_t>(step.peer % 3);
+  pace_sends(bound);
+  for (const BoundStep& step : bound.steps)
+    if (step.kind == StepKind::send) ++sends[step.rail], first[step.rail] += step.predecessors == 0 ? 1 : 0;
+  EXPECT_EQ(sends.size(), 3U);
+  for (const auto& [rail, count] : sends) EXPECT_EQ(first[rail], 2) << "rail " << rail;
+}
+
+// What another rank's receive waits for may come of a later send.
+TEST(PacedSends, AreThoseOfExchangesAlone) {
+  const Hierarchy hierarchy = Hierarchy::nodes_of(std::vector<int>(8, 1));
+  const Call call{.collective = Collective::bcast, .root = 0, .count = 2 * mib, .element_bytes = 1};
+  const auto candidate = named_candidate("BC.1(flat)", call, {.hierarchy = hierarchy, .machine = default_machine()});
+  ASSERT_TRUE(candidate.ok()) << candidate.status().message();
+  const auto plan = lower(*candidate, call.collective, 0, true, hierarchy);
+  ASSERT_TRUE(plan.ok());
+  const BoundSchedule bound = bind(plan->schedules[0], plan->semantics, 0, dense_placement(call));
+  for (const BoundStep& step : bound.steps) EXPECT_EQ(step.predecessors, 0U);
 }
 
 TEST(PacedSends, ChangeWithTheSize) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 namespace plait::runtime {
@@ -89,6 +90,28 @@ TEST(SlotSize, IsShorterWhereTheRanksAreMany) {
   learn_equal(many, 128, slot_bytes(slot_classes - 1), 4);
   EXPECT_GT(few.bytes(), many.bytes());
   EXPECT_LE(many.bytes() * 128, 64u * 1024);
+}
+
+std::size_t learned(int ranks, std::size_t bytes) {
+  SlotSize size(ranks);
+  const int wished = wish(std::vector<std::size_t>(static_cast<std::size_t>(ranks), bytes), 0);
+  learn_equal(size, ranks, slot_bytes(wished), 4);
+  return size.bytes();
+}
+
+TEST(SlotSize, HoldsWhatARanksSlotsHaveRoomFor) {
+  for (const auto& [ranks, bytes] : {std::pair(16, 4000), {64, 1000}, {128, 500}, {100, 640}, {256, 240}}) {
+    const std::size_t slot = learned(ranks, static_cast<std::size_t>(bytes));
+    EXPECT_GE(slot, static_cast<std::size_t>(bytes) + slot_header_bytes) << ranks;
+    EXPECT_LE(slot * static_cast<std::size_t>(ranks), 64U * 1024) << ranks;
+    EXPECT_EQ(slot % 8, 0U) << ranks;
+  }
+}
+
+TEST(SlotSize, IsTheShortestWhereNoSlotsHaveRoom) {
+  EXPECT_EQ(learned(64, 1024), slot_bytes(0));
+  EXPECT_EQ(learned(256, 256), slot_bytes(0));
+  EXPECT_EQ(SlotSize(1 << 20).bytes(), slot_bytes(0)) << "less holds no length";
 }
 
 }  // namespace
