@@ -12,26 +12,11 @@
 #include <cstring>
 #include <utility>
 
+#include "core/descriptor.h"
 #include "core/units.h"
 
 namespace plait {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  int number() const { return number_; }
-  // What was written may fail to reach the disk only here.
-  bool close_now() { return close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
 
 Status failed(Code code, const std::string& path) { return {code, "\"" + path + "\": " + std::strerror(errno)}; }
 

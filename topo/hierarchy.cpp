@@ -227,16 +227,8 @@ Hierarchy Hierarchy::from_locations(std::span<const Location> locations) {
       LevelKind::node, [&](int rank) { return locations[rank].host; }, always);
   std::vector<int> node_first = grouping.first;
 
-  constexpr std::array<std::pair<LevelKind, std::int32_t Location::*>, 6> within_node = {{
-      {LevelKind::island, &Location::island},
-      {LevelKind::package, &Location::package},
-      {LevelKind::numa, &Location::numa},
-      {LevelKind::l3, &Location::l3},
-      {LevelKind::core, &Location::core},
-      {LevelKind::gpu, &Location::gpu},
-  }};
   const std::size_t outside = grouping.levels.size();
-  for (const auto& [kind, member] : within_node) {
+  for (const auto& [kind, member] : levels_within_node) {
     if (grouping.levels.size() - outside + 1 == most_levels_within_node) break;
     const auto key_of = [&, index = member](int rank) { return locations[rank].*index; };
     grouping.split(kind, key_of, [&](int rank) { return key_of(rank) >= 0; });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,6 +16,20 @@ namespace plait::topo {
 
 enum class LevelKind : std::uint8_t { leaf_switch, node, island, package, numa, l3, core, gpu, rank };
 std::string_view name(LevelKind kind);  // "switch", "node", ...
+
+// The levels within a node, outermost first, and where a rank is on each of them.
+struct LevelWithinNode {
+  LevelKind kind;
+  std::int32_t Location::*place;
+};
+inline constexpr std::array<LevelWithinNode, 6> levels_within_node = {{
+    {LevelKind::island, &Location::island},
+    {LevelKind::package, &Location::package},
+    {LevelKind::numa, &Location::numa},
+    {LevelKind::l3, &Location::l3},
+    {LevelKind::core, &Location::core},
+    {LevelKind::gpu, &Location::gpu},
+}};
 
 // Of a hierarchy; plans and shapes have no room for more. Where a machine has more of them, the innermost but `rank`
 // are left out.

@@ -22,8 +22,7 @@ constexpr CollectiveSet exchanges = set_of(Collective::alltoallv) | set_of(Colle
 constexpr HostRow usual[] = {
     // Its version ends in messages that nobody waits for, so that calls overlap: `perf/spine`, docs/performance.md,
     // "Where Plait is not ahead, and why".
-    // UCC's layers have no such version: `scripts/test-systems --only cluster_timings ucc`, 8 B by `ucp` 650 us, 80
-    // here.
+    // UCC's layers have no such version: docs/ucc.md, "Between nodes".
     {.collectives = reduce_scatters, .where = Where::between_nodes, .of = Of::all_ranks, .to = 513, .of_layers = false},
 
     // The host's chain of ranks lets the first ones run ahead: it is left behind within a node only, and by vectors

@@ -53,7 +53,7 @@ struct HostRow {
   Of of = Of::call;
   std::size_t from = 0, to = no_limit;
   const char* reason = reasons::host_is_faster;
-  bool of_layers = true;  // not of an MPI alone
+  bool of_layers = true;  // holds where the host is UCC's next layer, too
   bool always = false;    // with PLAIT_HOST=0 as well, and before the ranks know where they are
 
   // Whether it says something of calls of that kind, by their size.

@@ -14,9 +14,8 @@ namespace plait::plan {
 namespace {
 
 // What a rank has under way to other nodes of messages that leave in turn: two of them at least, as the next one's
-// handshake takes a while, and so many bytes that a fast network is never idle. `ucc_collectives 2097152 0.1 alltoall`,
-// 4 nodes of 2 ranks at 250 Mbit/s, three runs: all at once 842 to 908 ms, two 811 to 824, one 819 to 857; the port
-// takes 805.
+// handshake takes a while, and so many bytes that a fast network is never idle. docs/algorithms.md has
+// the figures.
 constexpr std::uint64_t paced_from = 64 * 1024, bytes_under_way = 512 * 1024;
 constexpr std::size_t messages_under_way = 2;
 

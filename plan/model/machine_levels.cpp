@@ -1,27 +1,15 @@
 #include "plan/model/machine_levels.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace plait::plan {
 namespace {
 
-using Member = std::int32_t topo::Location::*;
-
-// In the order of a hierarchy's levels.
-constexpr std::array<std::pair<LevelKind, Member>, 6> level_members = {{
-    {LevelKind::island, &Location::island},
-    {LevelKind::package, &Location::package},
-    {LevelKind::numa, &Location::numa},
-    {LevelKind::l3, &Location::l3},
-    {LevelKind::core, &Location::core},
-    {LevelKind::gpu, &Location::gpu},
-}};
+using Member = std::int32_t Location::*;
 
 bool is_outside(LevelKind kind) { return kind == LevelKind::leaf_switch || kind == LevelKind::node; }
 
@@ -32,11 +20,11 @@ std::vector<Member> members_of(const Machine& machine) {
   std::size_t next = 0;
   for (const LinkLevel& level : machine.levels) {
     if (level.network || level.name == name(LevelKind::node)) continue;
-    while (next < level_members.size() && name(level_members[next].first) != level.name) ++next;
-    if (next == level_members.size()) return {};
-    const LevelKind kind = level_members[next].first;
+    while (next < levels_within_node.size() && name(levels_within_node[next].kind) != level.name) ++next;
+    if (next == levels_within_node.size()) return {};
+    const LevelKind kind = levels_within_node[next].kind;
     has_gpus = has_gpus || kind == LevelKind::island || kind == LevelKind::gpu;
-    members.push_back(level_members[next].second);
+    members.push_back(levels_within_node[next].place);
     ++next;
   }
   return has_gpus ? members : std::vector<Member>();

@@ -18,8 +18,8 @@ namespace plait::plugin {
 
 namespace {
 
-// Turns that moved nothing. Whoever computes beside keeps the core that is given away for milliseconds: where the other
-// ranks are at work a short collective is over before.
+// Turns that moved nothing. Whoever computes beside keeps the core that is given away for milliseconds: where each rank
+// has a core of its own a short collective is over before. Where they share cores another rank is what is waited for.
 constexpr std::uint32_t look_every = 256, yield_every = 256, yield_shared_every = 1;
 
 // Glances of one turn of UCC's: what is between two turns (UCC's queue, and what its caller turns besides) takes longer

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "core/attempt.h"
+#include "core/descriptor.h"
 #include "core/immortal.h"
 #include "tl/device/process_number.h"
 
@@ -29,22 +30,6 @@ namespace {
 
 constexpr int waiting_askers = 64;
 constexpr long answer_s = 5, question_s = 1;  // a process that was stopped must not keep others for ever
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 // ---- Messages ----
 
