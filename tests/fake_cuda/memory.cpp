@@ -145,7 +145,15 @@ struct IpcHandle {
   pid_t process;
   int file;
   std::size_t bytes;
+  std::uintptr_t address;
 };
+
+// Of memory that was freed since, as CUDA may take it for that. Not by its file: others soon have the same number.
+bool is_of_same_place(const CUipcMemHandle& opened, const IpcHandle& wanted) {
+  IpcHandle content{};
+  std::memcpy(&content, opened.reserved, sizeof content);
+  return content.process == wanted.process && content.address == wanted.address && content.bytes == wanted.bytes;
+}
 
 }  // namespace
 }  // namespace fake
@@ -266,7 +274,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   if (const CUresult state = usable("cuIpcGetMemHandle"); state != success) return state;
   const auto* found = find(address);
   if (found == nullptr || found->second.file < 0 || found->second.reserved) return invalid_value;
-  const IpcHandle content{getpid(), found->second.file, found->second.bytes};
+  const IpcHandle content{getpid(), found->second.file, found->second.bytes, found->first};
   *handle = {};
   std::memcpy(handle->reserved, &content, sizeof content);
   return success;
@@ -279,7 +287,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   std::memcpy(&content, handle.reserved, sizeof content);
   if (content.process == getpid()) return invalid_context;  // as CUDA: not in the process that made it
   for (auto& [begin, block] : driver().blocks)
-    if (block.opened > 0 && std::memcmp(&block.handle, &handle, sizeof handle) == 0) {
+    if (block.opened > 0 && is_of_same_place(block.handle, content)) {
       ++block.opened;
       *address = begin;
       return success;
