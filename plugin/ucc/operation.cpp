@@ -23,8 +23,10 @@ namespace {
 constexpr std::uint32_t look_every = 256, yield_every = 256, yield_shared_every = 1;
 
 // Glances of one turn of UCC's: what is between two turns (UCC's queue, and what its caller turns besides) takes longer
-// than the other ranks are behind in most short collectives.
-constexpr int glances_a_turn = 8;
+// than the other ranks are behind in most short collectives, and where ranks share cores each of them goes through it.
+// But the caller may only want to know (MPI_Test), and have work of its own.
+constexpr int glances_a_turn = 32;
+constexpr std::uint64_t longest_rest_ns = 50'000;
 
 }  // namespace
 
@@ -140,17 +142,22 @@ void UccOperation::post() noexcept {
   team_.progress.hand_over(*this);
 }
 
-// A turn that moved nothing.
-void UccOperation::rest() noexcept {
+// A turn that moved nothing; true where the core was given away meanwhile.
+bool UccOperation::rest() noexcept {
   ++idle_turns_;
   if (idle_turns_ % look_every == 0) team_.look_around();
-  if (idle_turns_ % (team_.yields() ? yield_shared_every : yield_every) == 0) sched_yield();
+  if (idle_turns_ % (team_.yields() ? yield_shared_every : yield_every) != 0) return false;
+  sched_yield();
+  return true;
 }
 
 ucc_status_t UccOperation::turn() noexcept {
+  std::uint64_t rested_ns = 0;  // when the first rest began
   for (int glance = 0; glance < glances_a_turn; ++glance) {
     if (told_.load(std::memory_order_acquire)) return static_cast<ucc_status_t>(error);
-    if (team_.progress.progress() == 0) rest();
+    if (team_.progress.progress() != 0) continue;
+    if (rested_ns == 0) rested_ns = monotonic_ns();
+    if (rest() && monotonic_ns() - rested_ns > longest_rest_ns) break;
   }
   return told_.load(std::memory_order_acquire) ? static_cast<ucc_status_t>(error) : UCC_INPROGRESS;
 }

@@ -29,7 +29,7 @@ class UccOperation final : public Operation {
  private:
   ucc_status_t prepare_alone(const char* unfit);
   void post_alone() noexcept;
-  void rest() noexcept;
+  bool rest() noexcept;
   void note_left(const Request& request, const char* why) noexcept;
   void send_from_copy();
   void copy_sent() noexcept;
