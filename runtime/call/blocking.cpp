@@ -95,16 +95,8 @@ int run(Communicator& communicator, Request& request, const PreparedCall& prepar
 
 Outcome run_eligible(Communicator& communicator, Request& request, std::uint64_t begin_ns);
 
-// Of exchanges by pairs whose lengths follow from what all ranks see in each call; nullptr where the slots' size is
-// fixed.
-SlotSize* slot_size_of(Team& team, Collective collective) {
-  if (!by_pairs(collective) || collective == Collective::gatherv)
-    return nullptr;  // what its root sees the others do not
-  return collective == Collective::scatterv ? &team.from_root : &team.to_all;
-}
-
 SlotSize* slot_size_of(const Communicator& communicator, Collective collective) {
-  return communicator.team != nullptr ? slot_size_of(*communicator.team, collective) : nullptr;
+  return communicator.team != nullptr ? communicator.team->slots.of(collective) : nullptr;
 }
 
 // What counts calls counts this one.
@@ -146,7 +138,7 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
   Execution execution{.schedule = &prepared.schedule, .staging = {}, .exchange = communicator.pairs.get()};
   if (const int code = run_through(communicator, request, execution); code != 0) [[unlikely]]
     return code;
-  if (SlotSize* size = slot_size_of(team, request.call.collective); size != nullptr)
+  if (SlotSize* size = team.slots.of(request.call.collective); size != nullptr)
     size->learn(communicator.pairs->wishes());
   const int error = finish(request, execution);
   return error == 0 ? error : communicator.raise(error);
@@ -155,7 +147,7 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
 Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   PairExchange::Problem problem;
   const auto look_up = [&]() -> const PreparedCall& {
-    const SlotSize* size = slot_size_of(*communicator.team, request.call.collective);
+    const SlotSize* size = communicator.team->slots.of(request.call.collective);
     problem = pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
     const Call first = PairExchange::first_call(problem);
     return communicator.team->schedules.find({.call = first, .candidate = planners_candidate});

@@ -48,17 +48,51 @@ void ask_devices(Operation& operation) {
   execution.schedule = &exchange.question();
 }
 
+// Which learns of it, nullptr: nothing does. Persistent operations start in an order of their own.
+SlotSize* slot_size_of(const Operation& operation) {
+  Team& team = *operation.communicator->team;
+  if (!team.posted_learn || operation.space != nullptr) return nullptr;
+  return team.posted_slots.of(operation.request.call.collective);
+}
+
+// By the posted calls that have run before its slots may have become longer than those that it was prepared for, as
+// usual: by then ranks did not know alike which calls had. Shorter ones would save less than it takes to find their
+// plan.
+void lengthen_slots(Operation& operation, std::size_t learned_bytes, PairExchange::Problem& problem) {
+  if (learned_bytes <= problem.slot_bytes) return;
+  PairExchange::Problem longer = problem;
+  longer.slot_bytes = learned_bytes;
+  const Call first = PairExchange::first_call(longer);
+  auto found = operation.communicator->team->schedules.hold({.call = first, .candidate = planners_candidate});
+  if (!found->accelerated) return;
+  operation.prepared = std::move(found);
+  problem = longer;
+}
+
+void take_pairs(Operation& operation) {
+  static const HostSizes none_are_hosts;  // it is posted already
+  const SlotSize* size = slot_size_of(operation);
+  PairExchange::Problem problem = pair_problem(*operation.communicator, operation.request, usual_slot_bytes);
+  problem.hosts = size != nullptr ? &none_are_hosts : nullptr;
+  if (size != nullptr) lengthen_slots(operation, size->bytes(), problem);
+  if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
+  operation.pairs->take(problem);
+  operation.execution.schedule = &operation.prepared->schedule;
+  operation.execution.exchange = operation.pairs.get();
+}
+
+// Once it has run through, before the communicator's next one begins.
+void learn(const Operation& operation) {
+  if (SlotSize* size = slot_size_of(operation); size != nullptr) size->learn(operation.pairs->wishes());
+}
+
 // What its execution needs, once it is its turn.
 void prepare_execution(Operation& operation) {
   Execution& execution = operation.execution;
   execution.schedule = &operation.prepared->schedule;
   execution.exchange = nullptr;
   if (by_pairs(operation.request.call.collective)) {
-    if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
-    execution.exchange = operation.pairs.get();
-    PairExchange::Problem problem = pair_problem(*operation.communicator, operation.request, usual_slot_bytes);
-    problem.hosts = nullptr;
-    operation.pairs->take(problem);
+    take_pairs(operation);
   } else if (on_neighbors(operation.request.call.collective)) {
     execution.exchange = operation.neighbors.get();
   } else if (runs_ordered(operation)) {
@@ -90,6 +124,7 @@ bool move_to_end(Operation& operation, bool may_call_host) {
   try {
     if (is_broken(communicator)) return operation.failed = true;
     const Result<bool> complete = move_on(operation, may_call_host);
+    if (complete.ok() && *complete && by_pairs(operation.request.call.collective)) learn(operation);
     if (complete.ok()) return *complete;
     failure = complete.status();
   } catch (const std::exception& exception) {

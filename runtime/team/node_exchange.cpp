@@ -84,6 +84,7 @@ NodeSummary summary_of(std::span<const NodeEntry> nodes) {
     all.same_settings &= one.same_settings & static_cast<std::uint64_t>(one.fingerprint == all.fingerprint);
     all.affordable &= one.affordable;
     all.devices |= one.devices;
+    all.threaded |= one.threaded;
     all.siblings = std::max(all.siblings, one.siblings);
     all.network = agreed_rates(all.network, one.network);
   }
@@ -130,6 +131,7 @@ Status SetUp::gather_node(const Entry& mine, NodeSummary& summary) {
     summary.same_settings &= static_cast<std::uint64_t>(entry.fingerprint == mine.fingerprint);
     summary.affordable &= static_cast<std::uint64_t>(entry.mapped_bytes < most_mapped_bytes);
     summary.devices |= entry.devices;
+    summary.threaded |= entry.threaded;
     summary.network = agreed_rates(summary.network, entry.network);
     on_node = std::max(on_node, entry.ranks_on_node);
   }
@@ -241,6 +243,7 @@ Status SetUp::meet_by_node(const Entry& mine) {
   same_settings_ = summary.same_settings != 0;
   affordable_ = summary.affordable != 0;
   devices_ = summary.devices != 0;
+  threaded_ = summary.threaded != 0;
   known_network_ = summary.network;
   siblings_ = summary.siblings;
   crowding_ = summary.crowding;

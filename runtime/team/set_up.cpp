@@ -94,6 +94,7 @@ Status SetUp::meet() {
              .token = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40,
              .tuning_records = tells_tuning_records() ? 1u : 0u,
              .devices = look_for_device_driver() ? 1u : 0u,
+             .threaded = threaded() ? 1u : 0u,
              .listener = {},
              .network = known_network_rates(),
              .steps = {}};
@@ -117,6 +118,7 @@ Status SetUp::meet_all(Entry mine) {
     locations_.push_back(entry.location);
     same_settings_ &= entry.fingerprint == mine.fingerprint;
     devices_ |= entry.devices != 0;
+    threaded_ |= entry.threaded != 0;
     all_devices_ &= entry.devices != 0;
     affordable_ &= entry.mapped_bytes < most_mapped_bytes;
     known_network_ = agreed_rates(known_network_, entry.network);
@@ -212,6 +214,7 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
   if (request_.channels.empty())
     team->trials.start(shape_text(team->planner.hierarchy(), siblings_), std::move(known_));
   team->short_calls_only = short_;
+  team->posted_learn = !threaded_;
   if (all_devices_ && !short_ && uses(ChannelKind::shm) && team->planner.hierarchy().nodes() == 1 &&
       static_cast<std::size_t>(ranks_) <= tl::most_device_parties)
     team->device_calls.allow(job().config.device_direct_from);

@@ -48,6 +48,7 @@ struct Entry {
   std::uint64_t token;           // rank 0's tells this communicator from others, earlier ones included
   std::uint64_t tuning_records;  // 1: this rank knows some, and would tell them as rank 0
   std::uint64_t devices;         // 1: a device's driver is in this rank's process
+  std::uint64_t threaded;        // 1: several threads may move this rank's operations on
   EarlyListener listener;
   NetworkRates network;  // as this rank knows it from earlier communicators
   SegmentOffer steps;    // where its node's ranks can meet, should it be the first of them; not reserved yet
@@ -68,7 +69,7 @@ struct Offer {
 // What a node's first rank tells the others of all ranks.
 struct NodeSummary {
   std::uint64_t well;  // 0: something is missing on some node
-  std::uint64_t same_settings, affordable, devices;
+  std::uint64_t same_settings, affordable, devices, threaded;
   std::uint64_t token, tuning_records;  // rank 0's
   std::uint64_t fingerprint;            // of the node's ranks
   double siblings, crowding;
@@ -164,6 +165,7 @@ class SetUp {
   bool replaces_ = false;                     // it replaces something
   bool devices_ = false;                      // some rank has a device's driver in its process
   bool all_devices_ = false;                  // each has; not known where the ranks met by node
+  bool threaded_ = false;                     // on some rank
   bool met_ = false;                          // all ranks have come
   bool short_;                                // only what short calls need
   std::unique_ptr<CommunicatorTrace> trace_;  // of what this set-up replaces

@@ -1,6 +1,7 @@
 #include "runtime/team/slot_size.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace plait::runtime {
@@ -8,36 +9,64 @@ namespace {
 
 // A message of its own costs about as much as so many bytes more in the slots.
 constexpr std::size_t message_costs_bytes = 1536;
+constexpr std::size_t shortest_slot_data = slot_bytes(0) - slot_header_bytes;
+
+// The first class whose slots hold it; slot_classes: none does.
+std::size_t class_for(std::size_t length, int ranks) {
+  const auto wanted = static_cast<int>(std::bit_width((std::max<std::size_t>(length, 1) - 1) / shortest_slot_data));
+  const bool fits = wanted < slot_classes && length + slot_header_bytes <= slot_bytes(wanted, ranks);
+  return static_cast<std::size_t>(fits ? wanted : slot_classes);
+}
+
+// Of so many messages of that length.
+int class_of_equal(std::size_t length, std::size_t messages, int ranks) {
+  const std::size_t needed = class_for(length, ranks);
+  if (needed == slot_classes) return 0;
+  const auto all = static_cast<std::size_t>(ranks);
+  const std::size_t apart = slot_bytes(0, ranks) * all + messages * (message_costs_bytes + length);
+  return needed == 0 || slot_bytes(static_cast<int>(needed), ranks) * all < apart ? static_cast<int>(needed) : 0;
+}
+
+// Of messages that differ.
+int class_of_mixed(std::span<const std::size_t> lengths, int self) {
+  const int ranks = static_cast<int>(lengths.size());
+  // By the class that a message needs; the last holds those that fit no slot.
+  std::array<std::size_t, slot_classes + 1> messages{}, bytes{};
+  std::size_t longest = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::size_t length = lengths[static_cast<std::size_t>(rank)];
+    if (rank == self || length == 0) continue;
+    const std::size_t needed = class_for(length, ranks);
+    ++messages[needed];
+    bytes[needed] += length;
+    longest = std::max(longest, std::min<std::size_t>(needed, slot_classes - 1));
+  }
+  int best = 0;
+  std::size_t least = ~std::size_t{0};
+  std::size_t longer = messages[slot_classes], longer_bytes = bytes[slot_classes];
+  for (int slot_class = static_cast<int>(longest); slot_class >= 0; --slot_class) {
+    const std::size_t all_slots = slot_bytes(slot_class, ranks) * static_cast<std::size_t>(ranks);
+    const std::size_t cost = all_slots + longer * message_costs_bytes + longer_bytes;
+    if (cost <= least) {
+      least = cost;
+      best = slot_class;
+    }
+    longer += messages[static_cast<std::size_t>(slot_class)];
+    longer_bytes += bytes[static_cast<std::size_t>(slot_class)];
+  }
+  return best;
+}
 
 }  // namespace
 
 int wished_class(std::span<const std::size_t> lengths, int self) {
-  const int ranks = static_cast<int>(lengths.size());
-  std::array<std::size_t, slot_classes> slots{};
-  for (int slot_class = 0; slot_class < slot_classes; ++slot_class)
-    slots[static_cast<std::size_t>(slot_class)] = slot_bytes(slot_class, ranks);
-  // By the class that a message needs; the last holds those that fit no slot.
-  std::array<std::size_t, slot_classes + 1> messages{}, bytes{};
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::size_t length = lengths[static_cast<std::size_t>(rank)];
-    if (rank == self || length == 0) continue;
-    const auto needed =
-        static_cast<std::size_t>(std::ranges::lower_bound(slots, length + slot_header_bytes) - slots.begin());
-    ++messages[needed];
-    bytes[needed] += length;
+  std::size_t length = 0, messages = 0;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+    if (static_cast<int>(rank) == self || lengths[rank] == 0) continue;
+    if (messages++ == 0) length = lengths[rank];
+    if (lengths[rank] != length) return class_of_mixed(lengths, self);
   }
-  int best = 0;
-  std::size_t least = ~std::size_t{0}, longer = 0, longer_bytes = 0;
-  for (int slot_class = slot_classes - 1; slot_class >= 0; --slot_class) {
-    longer += messages[static_cast<std::size_t>(slot_class) + 1];
-    longer_bytes += bytes[static_cast<std::size_t>(slot_class) + 1];
-    const std::size_t all_slots = slots[static_cast<std::size_t>(slot_class)] * static_cast<std::size_t>(ranks);
-    const std::size_t cost = all_slots + longer * message_costs_bytes + longer_bytes;
-    if (cost > least) continue;
-    least = cost;
-    best = slot_class;
-  }
-  return best;
+  return class_of_equal(length, messages, static_cast<int>(lengths.size()));
 }
 
 Wish wish_for(std::span<const std::size_t> lengths, int self, Collective collective, const HostSizes& hosts) {

@@ -76,4 +76,19 @@ class SlotSize {
   int next_turns_ = first_turns;
 };
 
+// Of the calls of one communicator that come to run in one order on all ranks.
+class SlotSizes {
+ public:
+  explicit SlotSizes(int ranks) : to_all_(ranks), from_root_(ranks) {}
+  // Of exchanges by pairs whose lengths follow from what all ranks see in each call; nullptr where the slots' size is
+  // fixed (usual_slot_bytes): of gatherv, as what its root sees the others do not.
+  SlotSize* of(Collective collective) {
+    if (!by_pairs(collective) || collective == Collective::gatherv) return nullptr;
+    return collective == Collective::scatterv ? &from_root_ : &to_all_;
+  }
+
+ private:
+  SlotSize to_all_, from_root_;  // of alltoallv and alltoallw, and of scatterv
+};
+
 }  // namespace plait::runtime

@@ -54,8 +54,8 @@ Team::Team(std::unique_ptr<FailureNotice> told, Connections made, Hierarchy hier
       trials(planner),
       schedules(planner, trials, rank, planner.hierarchy().ranks()),
       host_sizes(planner.host_sizes()),
-      to_all(planner.hierarchy().ranks()),
-      from_root(planner.hierarchy().ranks()) {}
+      slots(planner.hierarchy().ranks()),
+      posted_slots(planner.hierarchy().ranks()) {}
 
 namespace {
 

@@ -86,8 +86,12 @@ struct Team {
   ScheduleCache schedules;
   CallMemory memory;
   DeviceCalls device_calls;
-  HostSizes host_sizes;                        // which calls are the host's
-  SlotSize to_all, from_root;                  // of alltoallv and alltoallw, and of scatterv
+  HostSizes host_sizes;  // which calls are the host's
+  SlotSizes slots;       // of blocking calls
+  // Of posted ones, which learn in the order in which they run. Only where on no rank several threads move them on:
+  // what they take is looked for when they begin.
+  SlotSizes posted_slots;
+  bool posted_learn = false;
   std::unique_ptr<Neighborhood> neighborhood;  // nullptr: it has no topology, or none that fits together
   bool short_calls_only = false;               // set up as TeamExtent::short_calls says
   std::unique_ptr<CommunicatorTrace> trace;    // nullptr: off

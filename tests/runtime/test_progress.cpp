@@ -152,6 +152,82 @@ TEST_P(PairsOf, ExchangeWhatOnlyTheyKnow) {
             "");
 }
 
+// Of equal messages, that are there when they are posted and as long as their ranks say in this call.
+class EqualExchange {
+ public:
+  EqualExchange(Communicator& communicator, std::size_t count, std::uint64_t salt)
+      : rank_(communicator.rank), salt_(salt) {
+    operation.communicator = &communicator;
+    operation.request.lists = &operation.kept;
+    operation.request.call.collective = Collective::alltoallv;
+    for (int other = 0; other < communicator.ranks; ++other) {
+      out_.emplace_back(count, value(rank_, other));
+      in_.emplace_back(count, 0);
+    }
+    for (std::size_t other = 0; other < in_.size(); ++other) {
+      operation.kept.sends.push_back(piece(out_[other]));
+      operation.kept.receives.push_back(piece(in_[other]));
+    }
+    const Call first{.collective = Collective::alltoall, .root = 0, .count = slot_bytes(usual_slot_class)};
+    operation.prepared = communicator.team->schedules.hold({.call = first, .candidate = planners_candidate});
+  }
+
+  bool right() const {
+    for (int other = 0; other < static_cast<int>(in_.size()); ++other)
+      if (other != rank_ && std::ranges::count(in_[static_cast<std::size_t>(other)], value(other, rank_)) !=
+                                std::ssize(in_[static_cast<std::size_t>(other)]))
+        return false;
+    return true;
+  }
+
+  PostedOperation operation;
+
+ private:
+  static Piece piece(std::vector<std::uint64_t>& data) {
+    return {.address = reinterpret_cast<std::byte*>(data.data()),
+            .count = data.size(),
+            .type = &dense_layout(),
+            .bytes = data.size() * sizeof(std::uint64_t)};
+  }
+  std::uint64_t value(int from, int to) const { return static_cast<std::uint64_t>(from * 1000 + to) << 16 | salt_; }
+
+  int rank_;
+  std::uint64_t salt_;
+  std::vector<std::vector<std::uint64_t>> out_, in_;
+};
+
+// Ranks post ahead of each other and look at what is complete when they like, so that they know of different calls what
+// was wished in them: slots must be as long on all ranks all the same, and grow to what the messages have.
+TEST_P(PairsOf, TakeLongerSlotsForLongerMessages) {
+  const Shape shape = GetParam();
+  const std::size_t bytes = slot_bytes(usual_slot_class + 2, shape.ranks) - slot_header_bytes;
+  if (bytes <= slot_bytes(usual_slot_class)) GTEST_SKIP() << "no longer slots of so many ranks";
+  Process process(shape.ranks);
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 2);
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    PostingRank rank(job, oob.rank(), shape, seed);
+    if (std::string wrong = rank.connect(rank.communicator); !wrong.empty()) return wrong;
+    std::vector<std::unique_ptr<EqualExchange>> exchanges;
+    for (std::uint64_t salt = 0; salt < 12; ++salt) {
+      const std::size_t count = salt < 8 ? bytes / sizeof(std::uint64_t) : 3;  // until the last few are short again
+      exchanges.push_back(std::make_unique<EqualExchange>(rank.communicator, count, salt));
+      rank.post(exchanges.back()->operation);
+      if (rank.random() % 2 == 0) rank.compute();
+      if (salt == 7 && rank.wait_for(exchanges.back()->operation) != 0) return "failed";
+      if (const SlotSize* size = rank.communicator.team->posted_slots.of(Collective::alltoallv);
+          salt == 7 && size->bytes() != slot_bytes(usual_slot_class + 2, shape.ranks))
+        return "slots have " + std::to_string(size->bytes()) + " bytes";
+    }
+    for (auto& exchange : exchanges)
+      if (rank.wait_for(exchange->operation) != 0) return "failed";
+    if (!std::ranges::all_of(exchanges, [](const auto& one) { return one->right(); })) return "wrong numbers";
+    const auto& long_ones = exchanges[7]->operation.prepared;
+    return long_ones->payload > exchanges[0]->operation.prepared->payload ? "" : "its slots were not longer";
+  }),
+            "");
+}
+
 // Persistent ones, which each rank starts in an order of its own, again and again.
 TEST_P(StartsOf, ComeInAnyOrder) {
   const Shape shape = GetParam();

@@ -17,6 +17,26 @@ TEST(WishedClass, HoldsEqualMessages) {
   EXPECT_EQ(wish({1024, 1024, 1024, 1024}, 0), 7) << "a power of two fits without waste";
 }
 
+TEST(WishedClass, IsTheShortestWhereSlotsOfAllWouldHoldMoreThanAFewMessagesNeed) {
+  std::vector<std::size_t> lengths(64, 0);
+  lengths[7] = lengths[9] = 512;
+  EXPECT_EQ(wish(lengths, 0), 0) << "two of a length that 64 slots would have to hold";
+  lengths.assign(4, 0);
+  lengths[1] = 512;
+  EXPECT_EQ(wish(lengths, 0), 6);
+}
+
+// The same by one length as by lengths that differ a little.
+TEST(WishedClass, DoesNotHingeOnMessagesBeingQuiteEqual) {
+  for (const int ranks : {2, 3, 4, 8, 64, 1000})
+    for (std::size_t length = 2; length < 40'000; length = length * 5 / 4 + 1) {
+      std::vector<std::size_t> lengths(static_cast<std::size_t>(ranks), length);
+      const int equal = wish(lengths, 0);
+      lengths.back() = length - 1;
+      EXPECT_EQ(wish(lengths, 0), equal) << ranks << " ranks, " << length << " bytes";
+    }
+}
+
 TEST(WishedClass, IsTheShortestWhereOneMessageOfManyIsLong) {
   std::vector<std::size_t> lengths(64, 0);
   lengths[7] = 10000;
