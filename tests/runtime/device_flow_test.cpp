@@ -17,6 +17,7 @@
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tl/device/device_memory.h"
 #include "tl/engine.h"
+#include "tl/trace.h"
 
 namespace plait::runtime {
 namespace {
@@ -355,20 +356,24 @@ TEST_F(DeviceFlowTest, GoesWithoutPinnedMemory) {
 // Of a slow engine one run is enough to cut the next one's data into short pieces.
 TEST_F(DeviceFlowTest, LearnsARateFromOneRun) {
   constexpr std::size_t length = std::size_t{1} << 20, shortest = std::size_t{16} << 10;
-  setenv("FAKE_CUDA_RATE", "6e7", 1);
+  constexpr std::uint64_t nominal_ns = 52'000'000;  // of so much at that rate
+  setenv("FAKE_CUDA_RATE", "2e7", 1);
   load();
   std::byte* device = numbered(length);
   std::vector<std::byte> input(length), output(length);
-  for (const bool again : {false, true}) {
+  long made = 0;
+  for (int time = 0; time < 2; ++time) {
     const long before = fake_->copies();
+    const std::uint64_t begin_ns = tl::monotonic_ns();
     begin(device);
     fill(flow_.bring(input.data()), *driver_, device, length);
     ASSERT_TRUE(run(copies(length, {0, 1, 2, 3}), input.data(), output.data()).ok());
-    if (again) {
-      EXPECT_EQ(fake_->copies() - before, static_cast<long>(length / shortest));
-    }
+    made = fake_->copies() - before;
     flow_.end();
+    if (time == 0 && tl::monotonic_ns() - begin_ns > nominal_ns + nominal_ns / 4)
+      GTEST_SKIP() << "this process had no processor when the engine was to be looked at";
   }
+  EXPECT_EQ(made, static_cast<long>(length / shortest));
   EXPECT_EQ(std::memcmp(output.data(), fake_->data(device), length), 0);
 }
 
