@@ -1,5 +1,6 @@
-// What a call with two buffers pays for asking whose memory they are in: before a driver is in the process, and after
-// one is loaded. Usage: memory_kinds DRIVER, as build/release/tests/fake_cuda/libcuda.so.1
+// What a call with two buffers pays for asking whose memory they are in: before a driver is in the process, after one
+// is loaded, and then with UCX, which puts functions of its own in the place of the C library's for memory. Usage:
+// memory_kinds DRIVER, as build/release/tests/fake_cuda/libcuda.so.1
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -78,5 +79,8 @@ int main(int argc, char** argv) {
   }
   std::printf("driver: heap %.1f, mapped %.1f, device %.1f\n", time_of(first.data(), second.data()),
               time_of(mapped, other), time_of(reinterpret_cast<void*>(device), reinterpret_cast<void*>(device_too)));
+  if (dlopen("libucp.so.0", RTLD_NOW) != nullptr)
+    std::printf("driver and UCX: heap %.1f, mapped %.1f\n", time_of(first.data(), second.data()),
+                time_of(mapped, other));
   return 0;
 }

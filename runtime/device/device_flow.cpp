@@ -197,7 +197,8 @@ void DeviceFlow::begin(const BoundSchedule& schedule, const Buffers& buffers, bo
     if (needs_[index] != 0) waiting_.push_back({needs_[index], index});
   }
   std::ranges::sort(waiting_, {}, &Release::need);
-  begin_ns_ = monotonic_ns();
+  pace_ = {.started_ns = monotonic_ns()};
+  in_.idled = out_.idled = false;
 }
 
 // ---- Under way ----
@@ -228,6 +229,7 @@ Result<bool> DeviceFlow::move(Direction& direction, DeviceStreams::Direction& st
     ++direction.done;
     moved = true;
   }
+  direction.idled |= moved && direction.done == direction.issued && direction.issued < direction.copies.size();
   while (direction.issued < direction.copies.size() && direction.issued - direction.done < DeviceStreams::window) {
     const Copy copy = direction.copies[direction.issued];
     if (&direction == &out_ && in_.done < in_.copies.size() && !is_there(direction.blocks[copy.block], copy)) break;
@@ -253,6 +255,7 @@ Result<bool> DeviceFlow::move_both(std::vector<std::uint32_t>& released) {
     return block.view.bring(*streams_->in.stream, block.packed, copy.begin, copy.end);
   });
   if (!came.ok()) return came;
+  if (in_.done != before) note_pace();
   if (in_.done != before && in_.done == in_.copies.size()) learn_rate();
   for (; released_ < waiting_.size() && waiting_[released_].need <= in_.done; ++released_)
     released.push_back(waiting_[released_].step);
@@ -263,15 +266,33 @@ Result<bool> DeviceFlow::move_both(std::vector<std::uint32_t>& released) {
   return left.ok() ? Result<bool>(*came || *left) : left;
 }
 
-// A slower one is not believed at once, as something else may have held this rank up.
+void DeviceFlow::note_pace() {
+  if (in_.done == in_.copies.size()) return;
+  for (; pace_.counted < in_.done; ++pace_.counted)
+    pace_.done_bytes += in_.copies[pace_.counted].end - in_.copies[pace_.counted].begin;
+  pace_.last_ns = monotonic_ns();
+  if (pace_.first_ns != 0) return;
+  pace_.first_ns = pace_.last_ns;
+  pace_.first_bytes = pace_.done_bytes;
+}
+
+// What an engine has done between two moments at which it had copies to do, if it always had some in between, is its
+// rate, however seldom somebody looked. Else it may have waited for this rank, or for what the program has given the
+// device before: a slower rate is not believed at once.
 void DeviceFlow::learn_rate() {
   constexpr double steepest_fall = 4;
+  const auto rate = [](std::uint64_t bytes, std::uint64_t took_ns) {
+    return static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(took_ns, 1));
+  };
+  if (const std::uint64_t seen = pace_.done_bytes - pace_.first_bytes; !in_.idled && seen >= least_measured) {
+    streams_->bytes_per_ns = rate(seen, pace_.last_ns - pace_.first_ns);
+    return;
+  }
   std::uint64_t bytes = 0;
   for (std::uint32_t block = 0; block < in_.used; ++block) bytes += in_.blocks[block].view.bytes();
   if (bytes < least_measured) return;
-  const auto took_ns = static_cast<double>(std::max<std::uint64_t>(monotonic_ns() - begin_ns_, 1));
-  const double seen = static_cast<double>(bytes) / took_ns;
-  streams_->bytes_per_ns = std::max(seen, streams_->bytes_per_ns / steepest_fall);
+  streams_->bytes_per_ns =
+      std::max(rate(bytes, monotonic_ns() - pace_.started_ns), streams_->bytes_per_ns / steepest_fall);
 }
 
 // ---- Ends ----

@@ -85,6 +85,14 @@ class DeviceFlow final : public tl::DataFlow {
     std::vector<std::uint32_t> pieces;  // in: 1 + the copy that brings it, 0: none does; out: writes that are to come
     std::vector<Copy> copies;
     std::size_t issued = 0, done = 0;  // copies
+    bool idled = false;                // nothing was under way for a while, though copies were left
+  };
+  // How far the engine that brings data was when it was seen at work first and last.
+  struct Pace {
+    std::uint64_t started_ns = 0;                   // the run, whatever the copies come after
+    std::uint64_t first_ns = 0, last_ns = 0;        // 0: never
+    std::uint64_t done_bytes = 0, first_bytes = 0;  // at the last look, and at the first
+    std::size_t counted = 0;                        // copies, of those bytes
   };
   struct Release {
     std::uint32_t need, step;
@@ -108,6 +116,7 @@ class DeviceFlow final : public tl::DataFlow {
   template <class Issue>
   Result<bool> move(Direction& direction, DeviceStreams::Direction& streams, Issue&& issue);
   Result<bool> move_both(std::vector<std::uint32_t>& released);
+  void note_pace();
   void learn_rate();
 
   const DeviceDriver* driver_ = nullptr;
@@ -125,7 +134,7 @@ class DeviceFlow final : public tl::DataFlow {
   std::vector<std::uint32_t> needs_;  // by step: copies that must be done before it starts
   std::vector<Release> waiting_;      // by need
   std::size_t released_ = 0;          // of these
-  std::uint64_t begin_ns_ = 0;        // of the first copy from the device
+  Pace pace_;
 };
 
 }  // namespace plait::runtime

@@ -14,7 +14,8 @@ bool device_loaded();
 void set_host_buffers(std::size_t one_in);
 std::size_t host_buffers_one_in();
 
-// What stands in a buffer, in memory of the device.
+// What stands in a buffer, in memory of the device; one in eight in memory of the driver's that the processor reaches
+// as well, pinned or managed.
 class DeviceCopy {
  public:
   explicit DeviceCopy(std::span<std::byte> buffer);
@@ -29,6 +30,7 @@ class DeviceCopy {
 
  private:
   std::span<std::byte> buffer_;
+  enum class Kind { device, pinned, managed } kind_ = Kind::device;
   std::byte* device_ = nullptr;
 };
 

@@ -200,6 +200,37 @@ void test_failure(bool posted, const Failure& failure, bool all_on_device = fals
   MPI_Comm_free(&comm);
 }
 
+// The same in a call that the host takes: that rank has the error, and no rank waits for ever.
+void test_failure_on_host(bool posted) {
+  constexpr int count = 100'000;  // of integers: the host's
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  Numbers given(count, rank != 0), got(count, rank != 2);
+  given.fill(rank);
+  const auto scan = [&] {
+    if (!posted) return MPI_Scan(given.address(), got.address(), count, MPI_INT, MPI_SUM, comm);
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = MPI_Iscan(given.address(), got.address(), count, MPI_INT, MPI_SUM, comm, &request);
+    return error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+  };
+  if (rank == 1) fake_cuda_fail("cuMemcpyAsync", 0, 700);
+  const int error = scan();
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(error, text.data(), &length);
+  check((error != MPI_SUCCESS) == (rank == 1), std::string("whose error it is: ") + text.data());
+  check(rank != 1 || std::strstr(text.data(), "CUDA_ERROR_ILLEGAL_ADDRESS") != nullptr, text.data());
+  if (rank == 1) fake_cuda_fail("cuMemcpyAsync", -1, 700);
+  check(scan() == MPI_SUCCESS, "a scan after the failure");
+  bool right = true;
+  for (int i = 0; i < count; ++i) right &= got.data()[i] == (rank + 1) * i + rank * (rank + 1) / 2;
+  check(right, "a scan by the host after the failure");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+}
+
 // ---- Between devices ----
 
 // Of any ranks of a communicator: a sum of numbers on the device, in place or not, and whether all is right.
@@ -376,6 +407,7 @@ int main(int argc, char** argv) {
     check(fused.empty(), fused);
     for (const Failure& failure : failures)
       for (const bool posted : {false, true}) test_failure(posted, failure);
+    for (const bool posted : {false, true}) test_failure_on_host(posted);
   }
   if (rank == 0) std::printf("device: right\n");
   MPI_Finalize();

@@ -17,6 +17,7 @@
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tl/device/device_memory.h"
 #include "tl/engine.h"
+#include "tl/trace.h"
 
 namespace plait::runtime {
 namespace {
@@ -41,10 +42,11 @@ class Fake {
   std::byte* data(const std::byte* address) const {
     return static_cast<std::byte*>(function<decltype(fake_cuda_data)>("fake_cuda_data")(address));
   }
-  void fail(const char* name, long calls) const {
-    constexpr int illegal_address = 700;
-    function<decltype(fake_cuda_fail)>("fake_cuda_fail")(name, calls, illegal_address);
+  static constexpr int out_of_memory = 2, illegal_address = 700;
+  void fail(const char* name, long calls, int result = illegal_address) const {
+    function<decltype(fake_cuda_fail)>("fake_cuda_fail")(name, calls, result);
   }
+  long copies() const { return function<decltype(fake_cuda_copies)>("fake_cuda_copies")(); }
   long kernels() const { return function<decltype(fake_cuda_kernels)>("fake_cuda_kernels")(); }
 
  private:
@@ -215,6 +217,29 @@ TEST_F(DeviceFlowTest, SaysWhyItFails) {
   }
 }
 
+// A device without room for what a call needs, and with room again.
+TEST_F(DeviceFlowTest, SaysThatTheDeviceHasNoMemory) {
+  load();
+  std::byte* device = numbered(bytes);
+  driver_ = device_of(device);
+  for (const char* what : {"cuEventCreate", "cuStreamCreate"}) {
+    for (const long calls : {0, 1}) {
+      DeviceFlow flow;
+      fake_->fail(what, calls, Fake::out_of_memory);
+      flow.follow_program(*driver_, driver_->memory_at(device));
+      const Status failed = flow.start();
+      EXPECT_FALSE(failed.ok()) << what;
+      EXPECT_NE(failed.message().find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << what << failed.message();
+      fake_->fail(what, -1);
+    }
+  }
+  std::vector<std::byte> input(bytes), output(bytes);
+  begin(device);
+  fill(flow_.bring(input.data()), *driver_, device, bytes);
+  EXPECT_TRUE(run(copies(bytes, shuffled(48)), input.data(), output.data()).ok());
+  flow_.end();
+}
+
 // ---- Views ----
 
 struct Shape {
@@ -326,6 +351,30 @@ TEST_F(DeviceFlowTest, GoesWithoutPinnedMemory) {
   std::memset(memory.reserve(bytes, driver, driver.memory_at(device)), 1, bytes);
   EXPECT_FALSE(memory.pinned());
   compare_views(*fake_, false);
+}
+
+// Of a slow engine one run is enough to cut the next one's data into short pieces.
+TEST_F(DeviceFlowTest, LearnsARateFromOneRun) {
+  constexpr std::size_t length = std::size_t{1} << 20, shortest = std::size_t{16} << 10;
+  constexpr std::uint64_t nominal_ns = 52'000'000;  // of so much at that rate
+  setenv("FAKE_CUDA_RATE", "2e7", 1);
+  load();
+  std::byte* device = numbered(length);
+  std::vector<std::byte> input(length), output(length);
+  long made = 0;
+  for (int time = 0; time < 2; ++time) {
+    const long before = fake_->copies();
+    const std::uint64_t begin_ns = tl::monotonic_ns();
+    begin(device);
+    fill(flow_.bring(input.data()), *driver_, device, length);
+    ASSERT_TRUE(run(copies(length, {0, 1, 2, 3}), input.data(), output.data()).ok());
+    made = fake_->copies() - before;
+    flow_.end();
+    if (time == 0 && tl::monotonic_ns() - begin_ns > nominal_ns + nominal_ns / 4)
+      GTEST_SKIP() << "this process had no processor when the engine was to be looked at";
+  }
+  EXPECT_EQ(made, static_cast<long>(length / shortest));
+  EXPECT_EQ(std::memcmp(output.data(), fake_->data(device), length), 0);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -21,6 +22,14 @@
 
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tl/device/library_watch.h"
+
+// In the place of the C library's, as UCX's memory hooks are: who calls it pays a system call.
+static std::atomic<int> calls_of_sbrk{0};
+extern "C" void* sbrk(std::intptr_t increment) noexcept {
+  ++calls_of_sbrk;
+  static const auto real = reinterpret_cast<void* (*)(std::intptr_t)>(dlsym(RTLD_NEXT, "sbrk"));
+  return real(increment);
+}
 
 namespace plait::tl {
 namespace {
@@ -120,6 +129,24 @@ TEST_F(DeviceMemory, IsNotAskedForWhatIsTheProcessorsForGood) {
     EXPECT_EQ(device_of(&on_its_stack), nullptr);
   }).join();
   EXPECT_EQ(cuda.questions(), before);
+}
+
+// Where the heap ends is not asked for in each call, and right all the same after it has moved.
+TEST_F(DeviceMemory, KnowsWhereTheHeapEnds) {
+  if (dlsym(RTLD_DEFAULT, "__curbrk") == nullptr) GTEST_SKIP() << "the C library does not say";
+  const FakeCuda cuda;
+  ASSERT_TRUE(cuda.loaded()) << dlerror();
+  ASSERT_TRUE(look_for_device_driver());
+  const long asked = cuda.questions();
+  const auto* end = static_cast<const std::byte*>(sbrk(bytes));
+  const int before = calls_of_sbrk;
+  EXPECT_EQ(device_of(end - 1), nullptr);
+  EXPECT_EQ(device_of(end + bytes - 1), nullptr);
+  EXPECT_EQ(cuda.questions(), asked);
+  EXPECT_EQ(calls_of_sbrk, before);
+  ASSERT_NE(sbrk(-static_cast<std::intptr_t>(bytes)), reinterpret_cast<void*>(-1));
+  EXPECT_EQ(device_of(end + bytes - 1), nullptr);  // the driver says that
+  EXPECT_EQ(cuda.questions(), asked + 1);
 }
 
 // An address that the device has given back is the processor's when the processor uses it.

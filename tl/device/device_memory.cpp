@@ -24,6 +24,7 @@ namespace plait::tl {
 
 constinit detail::AddressRange detail::program_data;
 constinit std::uintptr_t detail::heap_begin = 0;
+constinit const std::uintptr_t* detail::heap_end = nullptr;
 thread_local constinit detail::AddressRange detail::own_stack;
 
 namespace {
@@ -158,6 +159,12 @@ std::uintptr_t begin_of_heap() {
   return next != nullptr && std::sscanf(next, "%lu", &begin) == 1 ? begin : 0;
 }
 
+// The word is believed where it says what sbrk() says.
+const std::uintptr_t* end_of_heap() {
+  const auto* word = static_cast<const std::uintptr_t*>(dlsym(RTLD_DEFAULT, "__curbrk"));
+  return word != nullptr && *word == reinterpret_cast<std::uintptr_t>(sbrk(0)) ? word : nullptr;
+}
+
 }  // namespace
 
 void start_device_memory() {
@@ -165,6 +172,7 @@ void start_device_memory() {
   static_cast<void>(found);
   dl_iterate_phdr(note_program_data, nullptr);
   detail::heap_begin = begin_of_heap();
+  detail::heap_end = end_of_heap();
   look_for_drivers();
 }
 

@@ -96,7 +96,8 @@ std::ptrdiff_t HostCopies::keep(Side&& side) {
       }
   if (highest - lowest > too_wide) throw std::bad_alloc();
   constexpr std::size_t alignment = 64;  // the copies are aligned as the data are
-  side.memory.reset(new std::byte[highest - lowest + 2 * alignment]);
+  side.bytes = highest - lowest + 2 * alignment;
+  side.memory.reset(new std::byte[side.bytes]);
   const auto begin = reinterpret_cast<std::uintptr_t>(side.memory.get());
   const std::uintptr_t aligned = (begin + alignment - 1) / alignment * alignment + lowest % alignment;
   side.shift = static_cast<std::ptrdiff_t>(aligned - lowest);
@@ -191,6 +192,10 @@ Status HostCopies::take() const {
     if (side.received)
       if (Status status = move(side, Way::take); !status.ok()) return status;
   return {};
+}
+
+void HostCopies::spoil() const noexcept {
+  for (const Side& side : sides_) std::memset(side.memory.get(), 0xff, side.bytes);
 }
 
 // ---- What is significant of each collective ----

@@ -39,6 +39,9 @@ class HostCopies {
   // Before the host's call, and after it. What is received is brought as well: the host may leave some of it as it is.
   Status bring() const;
   Status take() const;
+  // After bring() has failed, where the host's call is made all the same, as the other ranks wait in it: what they get
+  // of this rank is plainly no number (all bits set).
+  void spoil() const noexcept;
 
  private:
   struct Part {
@@ -52,6 +55,7 @@ class HostCopies {
     const DeviceDriver* driver = nullptr;
     bool received = false;
     std::unique_ptr<std::byte[]> memory;
+    std::size_t bytes = 0;     // of that
     std::ptrdiff_t shift = 0;  // from the program's data to the copies
   };
 

@@ -27,13 +27,18 @@ HostErrand::~HostErrand() {
   if (persistent && inner != MPI_REQUEST_NULL) the_hosts(host().request_free, &PMPI_Request_free)(&inner);
 }
 
-int HostErrand::start() noexcept {
+void HostErrand::bring() noexcept {
   try {
-    const int brought = code_of(copies.bring());
-    return brought == MPI_SUCCESS ? the_hosts(host().start, &PMPI_Start)(&inner) : brought;
+    not_brought_ = code_of(copies.bring());
   } catch (const std::exception& exception) {
-    return error_code(status_of(exception));
+    not_brought_ = error_code(status_of(exception));
   }
+  if (not_brought_ != MPI_SUCCESS) copies.spoil();
+}
+
+int HostErrand::start() noexcept {
+  bring();
+  return the_hosts(host().start, &PMPI_Start)(&inner);
 }
 
 bool HostErrand::turn() noexcept {
@@ -44,6 +49,7 @@ bool HostErrand::turn() noexcept {
 
 int HostErrand::end() noexcept {
   if (error_ != MPI_SUCCESS) return error_;
+  if (not_brought_ != MPI_SUCCESS) return not_brought_;
   try {
     return code_of(copies.take());
   } catch (const std::exception& exception) {

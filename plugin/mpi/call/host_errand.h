@@ -24,11 +24,14 @@ class HostErrand final : public runtime::Errand {
   MPI_Request inner = MPI_REQUEST_NULL;  // the host's
   bool persistent = false;
 
+  // Before the host's call. What fails is the error of the whole, once the host's call is over.
+  void bring() noexcept;
   int start() noexcept override;
   bool turn() noexcept override;
   int end() noexcept override;
 
  private:
+  int not_brought_ = MPI_SUCCESS;
   int error_ = MPI_SUCCESS;
 };
 

@@ -16,13 +16,19 @@
 namespace plait::plugin {
 
 // `replace(copies)` puts copies in the place of the call's own addresses; `call()` makes it. An error of a copy is this
-// rank's, raised on the communicator.
+// rank's, raised on the communicator. Who goes on after that makes the host's call all the same, in which the others
+// wait.
 template <class Replace, class Call>
 [[gnu::noinline, gnu::cold]] int call_with_copies(MPI_Comm comm, Replace&& replace, Call&& call) {
   try {
     HostCopies copies;
     replace(copies);
-    if (const Status brought = copies.bring(); !brought.ok()) return raise_error_of_call(comm, brought);
+    if (const Status brought = copies.bring(); !brought.ok()) {
+      const int raised = raise_error_of_call(comm, brought);
+      copies.spoil();
+      static_cast<void>(call());
+      return raised;
+    }
     const int code = call();
     if (code != MPI_SUCCESS) return code;
     const Status taken = copies.take();
@@ -45,7 +51,7 @@ template <class Replace, class Call>
     auto errand = std::make_unique<HostErrand>();
     replace(errand->copies);
     if (!errand->copies.any()) return call(request);
-    if (const Status brought = errand->copies.bring(); !brought.ok()) return raise_error_of_call(comm, brought);
+    errand->bring();
     if (const int code = call(&errand->inner); code != MPI_SUCCESS) return code;
     return post_errand(std::move(errand), collective, known_communicator(comm), request);
   } catch (const std::exception& exception) {
