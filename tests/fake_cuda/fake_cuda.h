@@ -67,6 +67,9 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes);
 CUresult cuMemAllocHost_v2(void** address, std::size_t bytes);
 CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned flags);
 CUresult cuMemFree_v2(CUdeviceptr address);
+// Of a pool: no handle leads to it, and it is of no context. What the stream has to do first is not waited for.
+CUresult cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
 CUresult cuMemFreeHost(void* address);
 CUresult cuMemHostRegister_v2(void* address, std::size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void* address);

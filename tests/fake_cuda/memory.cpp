@@ -172,6 +172,16 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
   return map_twice(file, bytes, address);
 }
 
+CUresult cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream) {
+  const std::scoped_lock lock(driver().guard);
+  if (const CUresult state = usable("cuMemAllocAsync"); state != success) return state;
+  const CUresult made = cuMemAlloc_v2(address, bytes);
+  if (made == success) driver().blocks.at(*address).pooled = true;
+  return made;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree_v2(address); }
+
 CUresult cuMemAllocHost_v2(void** address, std::size_t bytes) {
   const std::scoped_lock lock(driver().guard);
   if (const CUresult state = usable("cuMemAllocHost_v2"); state != success) return state;
@@ -242,7 +252,7 @@ CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** values, 
     switch (attributes[i]) {
       case attribute_context:
         *static_cast<CUcontext*>(values[i]) = nullptr;
-        if (found != nullptr) cuDevicePrimaryCtxRetain(static_cast<CUcontext*>(values[i]), 0);
+        if (found != nullptr && !found->second.pooled) cuDevicePrimaryCtxRetain(static_cast<CUcontext*>(values[i]), 0);
         break;
       case attribute_memory_type:
         *static_cast<unsigned*>(values[i]) = found != nullptr ? found->second.type : 0;
@@ -273,7 +283,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const std::scoped_lock lock(driver().guard);
   if (const CUresult state = usable("cuIpcGetMemHandle"); state != success) return state;
   const auto* found = find(address);
-  if (found == nullptr || found->second.file < 0 || found->second.reserved) return invalid_value;
+  if (found == nullptr || found->second.file < 0 || found->second.reserved || found->second.pooled)
+    return invalid_value;
   const IpcHandle content{getpid(), found->second.file, found->second.bytes, found->first};
   *handle = {};
   std::memcpy(handle->reserved, &content, sizeof content);

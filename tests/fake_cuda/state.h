@@ -45,6 +45,7 @@ struct Block {
   bool registered = false;   // the program's own memory
   bool reserved = false;     // its address is a reservation's
   bool accessible = true;    // to the device
+  bool pooled = false;       // of cuMemAllocAsync()
   bool imported = false;     // of a handle that another process has made
   int opened = 0;            // of another process's: times
   CUipcMemHandle handle{};   // likewise

@@ -47,7 +47,7 @@ class DeviceRanks : public testing::Test {
 
   static std::string on_ranks(int ranks, std::size_t direct_from, const std::function<std::string(const Here&)>& work) {
     Process process(ranks);
-    process.config().channels = {"shm", "mpi"};
+    process.config().channels = {"shm", "mpi", "cuda"};
     process.config().device_direct_from = direct_from;
     InProcessJob job(ranks), party(ranks);
     party.bring_messages(test_seed(), 3);
