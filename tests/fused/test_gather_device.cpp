@@ -24,6 +24,7 @@ struct GatherCase {
   std::size_t offset = 0;  // of all data, in their allocations
   bool host_x = false;
   bool pooled = false;  // all data
+  bool cuda = true;     // whether PLAIT_CHANNELS has it
   std::string options = {};
 
   std::int64_t columns_of(int rank) const { return columns[static_cast<std::size_t>(rank) % columns.size()]; }
@@ -31,7 +32,7 @@ struct GatherCase {
   bool on_devices() const {
     for (int rank = 0; rank < ranks; ++rank)
       if (columns_of(rank) == 0) return false;
-    return direct_from == direct_always;
+    return direct_from == direct_always && cuda;
   }
   std::string text() const {
     return std::to_string(ranks) + " ranks, " + std::to_string(rows) + " x " + std::to_string(depth) + " x " +
@@ -59,39 +60,42 @@ std::vector<float> expected_rows(const GatherCase& given, int rank, int round) {
 class GathersOnDevices : public DeviceRanks {
  protected:
   static std::string run_case(const GatherCase& given) {
-    return on_ranks(given.ranks, given.direct_from, [&](const Here& here) -> std::string {
-      const Range rows = share_of(given.rows, given.ranks, here.rank);
-      const std::int64_t columns = given.columns_of(here.rank);
-      const DeviceCopy weights(static_cast<std::size_t>(given.depth * columns) * sizeof(float), given.offset,
-                               given.pooled);
-      weights.write(numbers(here.rank, given.depth * columns).data());
-      const DeviceCopy output(static_cast<std::size_t>(given.rows * columns) * sizeof(float), given.offset,
-                              given.pooled);
-      const DeviceCopy x(static_cast<std::size_t>(rows.length() * given.depth) * sizeof(float), given.offset,
-                         given.pooled);
-      std::vector<float> here_x(static_cast<std::size_t>(rows.length() * given.depth));
-      auto made = AllGatherGemm::make(here.all,
-                                      {.rows = given.rows,
-                                       .depth = given.depth,
-                                       .columns = columns,
-                                       .weights = columns > 0 ? weights.address<void>() : nullptr,
-                                       .output = columns > 0 ? output.address<void>() : nullptr,
-                                       .options = given.options.c_str()},
-                                      here.members);
-      if (!made.ok()) return made.status().message();
-      const bool there = (*made)->description().find("\"on\": \"devices\"") != std::string::npos;
-      const std::string wrong = run(
-          **made, output,
-          [&](int round) {
-            const std::vector<float> all = numbers(seed(0, round), given.rows * given.depth);
-            std::copy_n(all.begin() + rows.begin * given.depth, here_x.size(), here_x.begin());
-            x.write(here_x.data());
-            if (here_x.empty()) return (*made)->start(nullptr);
-            return (*made)->start(given.host_x ? here_x.data() : x.address<float>());
-          },
-          [&](int round) { return expected_rows(given, here.rank, round); });
-      return there == given.on_devices() ? wrong : (*made)->description();
-    });
+    return on_ranks(
+        given.ranks, given.direct_from,
+        [&](const Here& here) -> std::string {
+          const Range rows = share_of(given.rows, given.ranks, here.rank);
+          const std::int64_t columns = given.columns_of(here.rank);
+          const DeviceCopy weights(static_cast<std::size_t>(given.depth * columns) * sizeof(float), given.offset,
+                                   given.pooled);
+          weights.write(numbers(here.rank, given.depth * columns).data());
+          const DeviceCopy output(static_cast<std::size_t>(given.rows * columns) * sizeof(float), given.offset,
+                                  given.pooled);
+          const DeviceCopy x(static_cast<std::size_t>(rows.length() * given.depth) * sizeof(float), given.offset,
+                             given.pooled);
+          std::vector<float> here_x(static_cast<std::size_t>(rows.length() * given.depth));
+          auto made = AllGatherGemm::make(here.all,
+                                          {.rows = given.rows,
+                                           .depth = given.depth,
+                                           .columns = columns,
+                                           .weights = columns > 0 ? weights.address<void>() : nullptr,
+                                           .output = columns > 0 ? output.address<void>() : nullptr,
+                                           .options = given.options.c_str()},
+                                          here.members);
+          if (!made.ok()) return made.status().message();
+          const bool there = (*made)->description().find("\"on\": \"devices\"") != std::string::npos;
+          const std::string wrong = run(
+              **made, output,
+              [&](int round) {
+                const std::vector<float> all = numbers(seed(0, round), given.rows * given.depth);
+                std::copy_n(all.begin() + rows.begin * given.depth, here_x.size(), here_x.begin());
+                x.write(here_x.data());
+                if (here_x.empty()) return (*made)->start(nullptr);
+                return (*made)->start(given.host_x ? here_x.data() : x.address<float>());
+              },
+              [&](int round) { return expected_rows(given, here.rank, round); });
+          return there == given.on_devices() ? wrong : (*made)->description();
+        },
+        given.cuda);
   }
 };
 
@@ -124,6 +128,10 @@ TEST_F(GathersOnDevices, ARankWithoutColumnsTakesAllByCopies) {
 // Others store into memory of the plan's own alone.
 TEST_F(GathersOnDevices, DataOfAPoolNeedNoHandle) {
   EXPECT_EQ(run_case({.ranks = 3, .rows = 50, .depth = 4, .columns = {5}, .pooled = true}), "");
+}
+
+TEST_F(GathersOnDevices, WithoutTheChannelTheyGoByCopies) {
+  EXPECT_EQ(run_case({.ranks = 3, .rows = 50, .depth = 4, .columns = {5}, .cuda = false}), "");
 }
 
 TEST_F(GathersOnDevices, OfEveryShapeAreRight) {
