@@ -44,7 +44,8 @@ Engine engine_between(CUdeviceptr to, CUdeviceptr from) {
     const auto* found = find(address);
     return found != nullptr && found->second.type == type_device && !found->second.managed;
   };
-  if (on_device(from) == on_device(to)) return Engine::none;
+  if (on_device(from) && on_device(to)) return Engine::between_devices;
+  if (!on_device(from) && !on_device(to)) return Engine::none;
   return on_device(from) ? Engine::from_device : Engine::to_device;
 }
 
