@@ -15,6 +15,7 @@ namespace plait {
 // What a channel can do. A line names what differs from these.
 struct ChannelTraits {
   std::string_view name;      // never changed once it is out
+  bool messages = true;       // from rank to rank; else only operations of all ranks of a node at once
   bool crosses_nodes = true;  // connects ranks of different nodes, else only those of one
   bool any_length = true;     // else it only takes short messages, beside another channel or for short calls
   bool shared_memory_collectives = false;  // all ranks of a node in one operation (StepKind::shm_collective)
@@ -25,12 +26,14 @@ struct ChannelTraits {
 };
 
 // The nearer ones first: of ranks that two of them connect the first has the messages, and a rank that has failed
-// leaves the last one first.
+// leaves the last one first. What carries no messages comes last: the devices of a node's ranks between themselves
+// (tl/device/device_collective.h), whose words go by what has the node's messages.
 #define PLAIT_CHANNEL_KINDS(LINE)                                                       \
   LINE(shm, .crosses_nodes = false, .shared_memory_collectives = true, .segment = true) \
   LINE(tcp, .any_length = false, .rails = true)                                         \
   LINE(ucx, .rails = true)                                                              \
   LINE(mpi, .needs_host = true)                                                         \
+  LINE(cuda, .messages = false, .crosses_nodes = false, .device_memory = true)          \
   PLAIT_MORE_CHANNEL_KINDS(LINE)
 
 // Those of a test that shows what a line does.

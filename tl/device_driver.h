@@ -134,6 +134,7 @@ class DeviceStream {
   virtual Status pool(const DevicePooling&) { return no_tiles(); }
   virtual Status multiply(const DeviceProducts&) { return no_tiles(); }
   virtual Status multiply(const DeviceMatrices&) { return no_tiles(); }
+  virtual Status multiply(const DeviceGather&) { return no_tiles(); }
   virtual Status check(const DeviceLookups&) { return no_tiles(); }
   virtual Status record(DeviceEvent& event) = 0;
   // Returns once all that it was given is done, or will never be.

@@ -1,7 +1,7 @@
 // What a device computes for a fused operator (fused/): tiles, of which some make a slice of another rank's memory. A
 // kernel's logical workgroups take the tiles in their order, each once; who ends the last tile of a slice tells the
-// slice's owner by a flag. Behind the tiles the same kernel may add what has come from other ranks: for that alone
-// workgroups wait, and only for so long.
+// slice's owner by a flag. Behind the tiles the same kernel may add what has come from other ranks, or multiply it: for
+// that alone workgroups wait, and only for so long.
 //
 // The scheme: Punniyamurthy, Hamidouche, Beckmann, "Optimizing Distributed ML Communication with Fused
 // Computation-Collective Operations", SC '24.
@@ -108,6 +108,45 @@ struct DeviceMatrices {
   const float* const* weights = nullptr;  // by number, in the device's memory
   std::int64_t depth = 0, columns = 0;
 };
+
+// Rows that come from a rank, slice by slice, and which rows of the output are made of them.
+struct DeviceSource {
+  const float* rows = nullptr;           // nullptr: they are this rank's own, which the call has
+  const std::uint32_t* flags = nullptr;  // by slice; pinned memory of the processor's. nullptr: all are there
+  std::int64_t first = 0, count = 0;
+};
+
+// Of a source: how many of its blocks are taken, and how many of its slices are known to have come, from the first on.
+struct DeviceProgress {
+  std::uint32_t taken = 0, seen = 0;
+};
+
+// A part of the workgroups takes tiles: rows of this rank's, which leave as they are. All others, and these when no
+// tile is left, take blocks of the output, each as soon as the rows that it is made of are there: this rank's own at
+// once, others' in the order in which they come. So no block that is taken waits; a workgroup that finds none waits,
+// for so long in all. What is left then the next kernel of the same run takes, which has no tiles.
+struct DeviceGather {
+  DeviceTiles tiles;
+  const float* inputs = nullptr;  // this rank's rows, `depth` each
+  const float* weights = nullptr;
+  float* output = nullptr;
+  std::int64_t depth = 0, columns = 0;
+  std::int64_t slice_rows = 1;            // of each slice of a source's but the last
+  const DeviceSource* sources = nullptr;  // in the device's memory, in the order in which workgroups look
+  DeviceProgress* progress = nullptr;     // likewise, of each; zeros before a run, and behind it
+  std::uint32_t* missed = nullptr;        // pinned: at the end the run where blocks are left, else 0
+  std::uint64_t most_wait_ns = 0;         // of a workgroup, in all
+  std::uint64_t blocks = 0;               // of all sources
+  std::uint32_t source_count = 0;
+  std::uint32_t vectors = 0;  // 1: rows and places that they leave for begin at multiples of 16 bytes
+};
+// How many a source has, of device_block_side rows and columns; those of its first rows are the first.
+constexpr std::int64_t device_blocks_along(std::int64_t length) {
+  return (length + device_block_side - 1) / device_block_side;
+}
+// Of the workgroups one in so many takes tiles: as many as keep a link busy, so that the others compute meanwhile. Not
+// measured.
+inline constexpr std::uint32_t device_senders_one_in = 8;
 
 // Whether lookups are right: offsets that do not descend and stay within `count`, indices that are rows.
 struct DeviceLookups {

@@ -16,8 +16,8 @@ constexpr std::uint32_t device_failures_every = 256;
 
 DeviceTile DeviceWork::place(int, const Slice&, const Tile&, std::byte*) const { return {}; }
 
-Status DeviceWork::add(DeviceStream&, const DeviceParts&) {
-  return {Code::internal, "an operator on devices has no sum"};
+Status DeviceWork::follow(DeviceStream&, const DeviceParts&) {
+  return {Code::internal, "an operator on devices makes nothing of parts"};
 }
 
 Status RankPlaces::can_add(const DeviceGround& ground, int ranks) {
@@ -94,8 +94,8 @@ Status DeviceRun::run() {
   if (Status status = announce(); !status.ok()) return status;
   if (!exchange_->is_good()) return exchange_->conclude();
   if (Status status = compute(); !status.ok()) return status;
-  if (sums())
-    if (Status status = add_parts(); !status.ok()) return status;
+  if (takes_parts())
+    if (Status status = follow_parts(); !status.ok()) return status;
   const Status ended = wait_until([this]() -> Result<bool> {
     const Result<bool> idle = is_idle();
     while (exchange_->turn(true)) {  // a slice each, though nothing of it is copied
@@ -151,7 +151,7 @@ Status DeviceRun::cut_tiles() {
 Status DeviceRun::compute() {
   if (request_.most_tiles != 0)
     if (Status status = cut_tiles(); !status.ok()) return status;
-  if (tile_count_ == 0) return {};
+  if (tile_count_ == 0 && !follows_) return {};
   working_ = true;
   const DeviceTiles tiles{.tiles = reinterpret_cast<const DeviceTile*>(tiles_.data()),
                           .slices = reinterpret_cast<const DeviceSlice*>(slices_.data()),
@@ -164,15 +164,15 @@ Status DeviceRun::compute() {
 }
 
 // Once the device is through with the tiles.
-bool DeviceRun::were_added() const {
-  if (shares_.count == 0) return false;
+bool DeviceRun::were_followed() const {
+  if (!follows_) return false;
   return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(missed_.data())).load(std::memory_order_acquire) !=
          exchange_->run();
 }
 
 // This rank's own parts are in the order of its stream; its device is asked all the same, as others wait for what fails
 // there.
-Status DeviceRun::add_when_all_came() {
+Status DeviceRun::follow_when_all_came() {
   const Status all = wait_until([this]() -> Result<bool> {
     if (const Result<bool> idle = is_idle(); !idle.ok()) return idle;
     exchange_->turn(true);
@@ -182,17 +182,19 @@ Status DeviceRun::add_when_all_came() {
   });
   if (!all.ok()) return all;
   working_ = true;
-  Status added = work_.add(*stream_, sum_);
-  if (added.ok()) added = stream_->record(*end_);
-  return added.ok() ? wait_until([this] { return is_idle(); }) : added;
+  Status made = work_.follow(*stream_, sum_);
+  if (made.ok()) made = stream_->record(*end_);
+  if (made.ok()) made = wait_until([this] { return is_idle(); });
+  const bool lacks = made.ok() && work_.follows() == DeviceWork::Follows::as_expected && !were_followed();
+  return lacks ? Status(Code::internal, "a device leaves undone what all parts are there for") : made;
 }
 
-Status DeviceRun::add_parts() {
-  if (shares_.count != 0)
+Status DeviceRun::follow_parts() {
+  if (follows_)
     if (Status status = wait_until([this] { return is_idle(); }); !status.ok()) return status;
-  if (request_.part_bytes != 0 && !were_added())
-    if (Status status = add_when_all_came(); !status.ok()) return status;
-  if (request_.sum == DeviceSum::to_all)
+  if (request_.part_bytes != 0 && !were_followed())
+    if (Status status = follow_when_all_came(); !status.ok()) return status;
+  if (request_.parts_to == PartsTo::all)
     for (int owner = 0; owner < ranks_; ++owner)
       if (owner != rank_)
         exchange_->finished(owner, static_cast<std::uint32_t>(request_.panes[index(owner)].slices.size()));
@@ -208,7 +210,7 @@ bool DeviceRun::came(int source, std::uint32_t until) {
 
 // Of a sum to all there is one more: the source's own share.
 bool DeviceRun::all_came() {
-  const std::uint32_t shares = request_.sum == DeviceSum::to_all ? 1 : 0;
+  const std::uint32_t shares = request_.parts_to == PartsTo::all ? 1 : 0;
   for (int source = 0; source < ranks_; ++source)
     if (!came(source, request_.coming[index(source)] + shares)) return false;
   return true;

@@ -6,11 +6,12 @@
 //
 //   1. A rank announces the run when its program's own work on the device is done, and what it was given is looked at.
 //   2. When all have, and none complains, it starts the kernel.
-//   3. A sum over ranks: the parts of what is a rank's own are stored into memory that its device has for them. When
-//      the flags of all are there they are added in the order of the ranks, and the sums are stored into the outputs:
-//      each sum is made once, all ranks have the same bits. Where the operator can, the same kernel does it, share by
-//      share as parts come; it waits for a time alone, for as short a one as ranks share its device. Else, and where
-//      that has passed, a second kernel does it when all have come.
+//   3. Where tiles are parts of what is made behind them, they are stored into memory that the owner's device has for
+//      them. A sum over ranks: when the flags of all are there they are added in the order of the ranks, and the sums
+//      are stored into the outputs: each sum is made once, all ranks have the same bits. An all-gather: what has come
+//      is multiplied. Where the operator can, the same kernel does it, piece by piece as parts come; it waits for a
+//      time alone, for as short a one as ranks share its device. Else, and where that has passed, a second kernel does
+//      it, or what is left of it, when all have come.
 //   4. The run is over for a rank when its device is through and the flags of all that is to come to it are there.
 //
 // The scheme: Punniyamurthy et al., SC '24 (tl/device_tiles.h).
@@ -41,11 +42,19 @@ inline bool begins_a_vector(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address) % vector_bytes == 0;
 }
 
-// A sum's parts of what is this rank's own, and the outputs that take it; both by rank, as this rank's device reaches
-// them.
+// The parts of what is this rank's own, and the outputs that take what is made of them; both by rank, as this rank's
+// device reaches them.
 struct DeviceParts {
   std::vector<const std::byte*> parts;
   std::vector<std::byte*> outputs;
+};
+
+// What a kernel needs that follows parts as they come.
+struct DeviceArrivals {
+  const std::vector<const std::byte*>& parts;      // by rank; nullptr: of this rank there is none
+  const std::vector<const std::uint32_t*>& flags;  // by rank, by slice; pinned
+  std::uint32_t* missed = nullptr;                 // pinned: set to the run where something is missing at its end
+  std::uint64_t most_wait_ns = 0;                  // of a workgroup, in all
 };
 
 // How an operator adds a sum's parts, so many f32 at a time.
@@ -80,8 +89,8 @@ class DeviceWork {
   virtual ~DeviceWork() = default;
   // What its kernels need beside the tiles. Once, before any run.
   virtual Status prepare(const DeviceGround& ground) = 0;
-  // Where the tile's cells are, and where they go: `base` is the owner's output or, for a sum, the place of this rank's
-  // part. Of tiles that are the same in every run.
+  // Where the tile's cells are, and where they go: `base` is the owner's output or the place of this rank's part. Of
+  // tiles that are the same in every run.
   virtual DeviceTile place(int owner, const Slice& slice, const Tile& tile, std::byte* base) const;
 
   // ---- A run ----
@@ -95,13 +104,23 @@ class DeviceWork {
   // Tiles that vary, once all ranks have announced the run: at most as many as the plan has room for. The owner that is
   // `at` in the order has slice `at`.
   virtual void cut(const DeviceOwners& /*owners*/, std::vector<DeviceTile>& /*tiles*/) const {}
-  // Whether the kernel of the tiles adds the parts as well, and how far apart rows of cells are in an output then.
-  virtual std::optional<std::uint64_t> adds_at_once() const { return std::nullopt; }
-  // Sums: in the order of the ranks.
-  virtual Status add(DeviceStream& stream, const DeviceParts& parts);
+
+  // ---- What follows the parts ----
+
+  // Whether the kernel of the tiles does that as well: it adds them in shares that the run lays out, or goes by what
+  // expect() has told it.
+  enum class Follows : std::uint8_t { behind, in_shares, as_expected };
+  virtual Follows follows() const { return Follows::behind; }
+  // in_shares: how far apart rows of cells are in an output.
+  virtual std::uint64_t output_pitch() const { return 0; }
+  // as_expected: once, before any run. What it is told stays.
+  virtual Status expect(const DeviceArrivals& /*arrivals*/) { return {}; }
+  // When all parts have come: all of it, or what that kernel has left. Sums: in the order of the ranks.
+  virtual Status follow(DeviceStream& stream, const DeviceParts& parts);
 };
 
-enum class DeviceSum : std::uint8_t { none, to_owner, to_all };
+// Tiles are the outputs' own, or parts of what the owner makes, for itself or for the outputs of all.
+enum class PartsTo : std::uint8_t { nobody, owner, all };
 
 struct DeviceRunRequest {
   DeviceGround ground;                // no driver: the rank has nothing to compute, nor to own
@@ -110,10 +129,11 @@ struct DeviceRunRequest {
   std::vector<std::uint32_t> coming;  // by source: slices that come from it
   std::byte* output = nullptr;
   std::uint64_t output_bytes = 0;
-  DeviceSum sum = DeviceSum::none;
-  std::uint64_t part_bytes = 0;              // sums: one rank's part of what is this rank's own
+  PartsTo parts_to = PartsTo::nobody;
+  std::uint64_t part_bytes = 0;              // one rank's part of what is this rank's own
   std::vector<std::uint64_t> part_bytes_of;  // by rank: the same of each
-  // Tiles that vary from run to run (for sums alone): the panes have a slice for each owner then, and no tiles.
+  bool has_own_part = true;                  // whether a rank has a part of its own
+  // Tiles that vary from run to run (for parts alone): the panes have a slice for each owner then, and no tiles.
   bool varies = false;
   std::uint64_t most_tiles = 0;  // of a run
   ExchangeRequest words = {};    // the notes and the listener, where there are some
@@ -154,7 +174,12 @@ class DeviceRun {
   DeviceRun(Team* team, Oob& oob, DeviceWork& work, DeviceRunRequest request);
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   bool computes() const { return request_.ground.driver != nullptr; }
-  bool sums() const { return request_.sum != DeviceSum::none; }
+  // Where a rank's part is among an owner's, and how many there are.
+  std::size_t place_of(int source, int owner) const {
+    return index(request_.has_own_part || source < owner ? source : source - 1);
+  }
+  std::size_t part_count() const { return index(request_.has_own_part ? ranks_ : ranks_ - 1); }
+  bool takes_parts() const { return request_.parts_to != PartsTo::nobody; }
 
   // ---- Making ----
   ExchangeRequest flags_alone();
@@ -163,7 +188,8 @@ class DeviceRun {
   Result<std::byte*> reach(const Offer& offer, const SharedPlace& place);
   Status pin_inboxes();
   Status lay_out_tiles();
-  Status prepare_shares(const std::vector<DeviceTile>& tiles);
+  Status prepare_following(const std::vector<DeviceTile>& tiles);
+  Status prepare_shares(const std::vector<DeviceTile>& tiles, const DeviceArrivals& arrivals);
   Status pin_inbox(std::span<std::byte> inbox);
   Status reserve_for_runs(const std::vector<DeviceSlice>& slices);
   Result<bool> all_can(Oob& oob, const Status& mine);
@@ -173,9 +199,9 @@ class DeviceRun {
   Status announce();
   Status cut_tiles();
   Status compute();
-  Status add_parts();
-  Status add_when_all_came();
-  bool were_added() const;
+  Status follow_parts();
+  Status follow_when_all_came();
+  bool were_followed() const;
   // Whether the device is through with all that it was given.
   Result<bool> is_idle();
   bool all_came();
@@ -201,7 +227,8 @@ class DeviceRun {
   bool aligned_ = true;                            // all tiles' targets
   std::vector<std::byte*> outputs_, their_parts_;  // by rank: its output; this rank's place among its parts
   DeviceParts sum_;
-  // Sums that the kernel of the tiles makes.
+  // Of a kernel that follows what comes.
+  bool follows_ = false;
   DeviceBytes own_flags_, flag_lists_, output_list_;
   PinnedBytes missed_;
   DeviceShares shares_;

@@ -21,7 +21,7 @@ DeviceRun::DeviceRun(Team* team, Oob& oob, DeviceWork& work, DeviceRunRequest re
 // Nothing goes through the processors' memory but words: slices of no bytes.
 ExchangeRequest DeviceRun::flags_alone() {
   const auto words = [](std::size_t count) { return Blocks(count, Block{.kept = true}); };
-  const std::size_t shares = request_.sum == DeviceSum::to_all ? 1 : 0;
+  const std::size_t shares = request_.parts_to == PartsTo::all ? 1 : 0;
   ExchangeRequest request = std::move(request_.words);
   for (int other = 0; other < ranks_; ++other) {
     const bool self = other == rank_;
@@ -87,12 +87,12 @@ Status DeviceRun::prepare_own(Offer& offer) {
   }
   if (request_.part_bytes > most_given_bytes / index(ranks_))
     return {Code::unsupported, "the parts of all ranks are more than any memory has"};
-  Result<DeviceBytes> parts = DeviceBytes::make(ground, request_.part_bytes * index(ranks_));
+  Result<DeviceBytes> parts = DeviceBytes::make(ground, request_.part_bytes * part_count());
   if (!parts.ok()) return parts.status();
   parts_ = std::move(*parts);
   if (Status status = work_.prepare(ground); !status.ok()) return status;
   if (ranks_ == 1) return {};
-  std::byte* const output = request_.sum != DeviceSum::to_owner ? request_.output : nullptr;
+  std::byte* const output = request_.parts_to != PartsTo::owner ? request_.output : nullptr;
   struct Side {
     const std::byte* memory;
     std::uint64_t bytes;
@@ -125,24 +125,26 @@ Status DeviceRun::reach_all(const std::vector<Offer>& offers) {
     for (std::size_t other = 0; other < one; ++other)
       shares_device_ = shares_device_ || offers[one].device == offers[other].device;
   outputs_[index(rank_)] = request_.output;
-  their_parts_[index(rank_)] = parts_.data() + index(rank_) * request_.part_bytes;
+  if (request_.has_own_part) their_parts_[index(rank_)] = parts_.data() + place_of(rank_, rank_) * request_.part_bytes;
   for (int owner = 0; owner < ranks_ && computes(); ++owner) {
     if (owner == rank_) continue;
     const Offer& offer = offers[index(owner)];
     const bool has_slices = !request_.panes[index(owner)].slices.empty();
-    if (sums() ? request_.sum == DeviceSum::to_all : has_slices) {
+    if (takes_parts() ? request_.parts_to == PartsTo::all : has_slices) {
       const Result<std::byte*> output = reach(offer, offer.output);
       if (!output.ok()) return output.status();
       outputs_[index(owner)] = *output;
     }
-    if (!sums() || !has_slices || offer.parts.allocation == 0) continue;
+    if (!takes_parts() || !has_slices || offer.parts.allocation == 0) continue;
     const Result<std::byte*> parts = reach(offer, offer.parts);
     if (!parts.ok()) return parts.status();
-    their_parts_[index(owner)] = *parts + index(rank_) * request_.part_bytes_of[index(owner)];
+    their_parts_[index(owner)] = *parts + place_of(rank_, owner) * request_.part_bytes_of[index(owner)];
   }
-  if (sums()) {
+  if (takes_parts()) {
     for (int source = 0; source < ranks_; ++source)
-      sum_.parts.push_back(parts_.data() + index(source) * request_.part_bytes);
+      sum_.parts.push_back(source == rank_ && !request_.has_own_part
+                               ? nullptr
+                               : parts_.data() + place_of(source, rank_) * request_.part_bytes);
     sum_.outputs = outputs_;
   }
   if (Status status = pin_inboxes(); !status.ok()) return status;
@@ -162,39 +164,50 @@ Status DeviceRun::pin_inboxes() {
   for (int owner = 0; owner < ranks_ && computes(); ++owner)
     if (owner != rank_ && !request_.panes[index(owner)].slices.empty())
       if (Status status = pin_inbox(exchange_->inbox(owner)); !status.ok()) return status;
-  const bool waits = computes() && ranks_ > 1 && sums() && work_.adds_at_once() && request_.part_bytes != 0;
+  const bool waits = computes() && ranks_ > 1 && takes_parts() && work_.follows() != DeviceWork::Follows::behind &&
+                     request_.part_bytes != 0;
   return waits ? pin_inbox(exchange_->own_inbox()) : Status();
 }
 
-// What the kernel needs that adds the parts of this rank's own tiles, behind all tiles.
-Status DeviceRun::prepare_shares(const std::vector<DeviceTile>& tiles) {
-  const std::optional<std::uint64_t> pitch = work_.adds_at_once();
-  if (!sums() || !pitch || request_.part_bytes == 0) return {};
+// For a kernel that follows what comes.
+Status DeviceRun::prepare_following(const std::vector<DeviceTile>& tiles) {
+  using Follows = DeviceWork::Follows;
+  follows_ = takes_parts() && work_.follows() != Follows::behind && request_.part_bytes != 0;
+  if (!follows_) return {};
   // Short where others need the device for what is waited for; else what a late rank is given. Not measured.
   constexpr std::uint64_t on_shared_ns = 100'000, on_own_ns = 5'000'000;
+  const Result<std::byte*> missed = missed_.reserve(request_.ground, sizeof(std::uint32_t));
+  if (!missed.ok()) return missed.status();
+  std::memset(*missed, 0, sizeof(std::uint32_t));
+  std::vector<const std::uint32_t*> flags;
+  for (int source = 0; source < ranks_; ++source)
+    flags.push_back(source == rank_ ? reinterpret_cast<const std::uint32_t*>(own_flags_.data())
+                                    : reinterpret_cast<const std::uint32_t*>(exchange_->flags_from(source)));
+  const DeviceArrivals arrivals{.parts = sum_.parts,
+                                .flags = flags,
+                                .missed = reinterpret_cast<std::uint32_t*>(*missed),
+                                .most_wait_ns = shares_device_ ? on_shared_ns : on_own_ns};
+  return work_.follows() == Follows::in_shares ? prepare_shares(tiles, arrivals) : work_.expect(arrivals);
+}
+
+// What the kernel needs that adds the parts of this rank's own tiles, behind all tiles.
+Status DeviceRun::prepare_shares(const std::vector<DeviceTile>& tiles, const DeviceArrivals& arrivals) {
   const auto is_own = [&](const DeviceTile& tile) {
     const std::uint32_t slices = static_cast<std::uint32_t>(request_.panes[index(rank_)].slices.size());
     return tile.slice - first_own_slice_ < slices;
   };
   const auto first = std::ranges::find_if(tiles, is_own);
-  std::vector<const std::uint32_t*> flags;
-  for (int source = 0; source < ranks_; ++source)
-    flags.push_back(source == rank_ ? reinterpret_cast<const std::uint32_t*>(own_flags_.data())
-                                    : reinterpret_cast<const std::uint32_t*>(exchange_->flags_from(source)));
   std::vector<std::byte*> outputs;
   for (std::byte* output : outputs_)
     if (output != nullptr) outputs.push_back(output);
-  const Result<std::byte*> missed = missed_.reserve(request_.ground, sizeof(std::uint32_t));
-  if (!missed.ok()) return missed.status();
-  std::memset(*missed, 0, sizeof(std::uint32_t));
-  Status status = flag_lists_.take_list(request_.ground, flags);
+  Status status = flag_lists_.take_list(request_.ground, arrivals.flags);
   if (status.ok()) status = output_list_.take_list(request_.ground, outputs);
   shares_ = {.flags = reinterpret_cast<const std::uint32_t* const*>(flag_lists_.data()),
              .outputs = reinterpret_cast<std::byte* const*>(output_list_.data()),
-             .missed = reinterpret_cast<std::uint32_t*>(*missed),
+             .missed = arrivals.missed,
              .part_bytes = request_.part_bytes,
-             .output_pitch = *pitch,
-             .most_wait_ns = shares_device_ ? on_shared_ns : on_own_ns,
+             .output_pitch = work_.output_pitch(),
+             .most_wait_ns = arrivals.most_wait_ns,
              .first = static_cast<std::uint32_t>(first - tiles.begin()),
              .count = static_cast<std::uint32_t>(std::ranges::count_if(tiles, is_own)),
              .first_slice = first_own_slice_,
@@ -209,7 +222,7 @@ Status DeviceRun::lay_out_tiles() {
   std::vector<DeviceTile> tiles;
   std::vector<DeviceSlice> slices;
   // Its own slices' flags, for the kernel alone.
-  if (computes() && sums() && work_.adds_at_once()) {
+  if (computes() && takes_parts() && work_.follows() == DeviceWork::Follows::in_shares) {
     const std::vector<std::uint32_t> none(request_.panes[index(rank_)].slices.size());
     if (Status status = own_flags_.take_list(request_.ground, none); !status.ok()) return status;
   }
@@ -217,7 +230,7 @@ Status DeviceRun::lay_out_tiles() {
     const Pane& pane = request_.panes[index(owner)];
     const auto first = static_cast<std::uint32_t>(slices.size());
     if (owner == rank_) first_own_slice_ = first;
-    std::byte* base = sums() ? their_parts_[index(owner)] : outputs_[index(owner)];
+    std::byte* base = takes_parts() ? their_parts_[index(owner)] : outputs_[index(owner)];
     for (const Slice& slice : pane.slices) {
       const std::size_t number = slices.size() - first;
       auto* flags = owner == rank_ ? reinterpret_cast<std::uint32_t*>(own_flags_.data())
@@ -238,7 +251,7 @@ Status DeviceRun::lay_out_tiles() {
   Status status = tiles_.take_list(request_.ground, tiles);
   if (status.ok()) status = slices_.take_list(request_.ground, slices);
   if (status.ok()) status = counters_.take_list(request_.ground, zeros);
-  if (status.ok()) status = prepare_shares(tiles);
+  if (status.ok()) status = prepare_following(tiles);
   return status.ok() && request_.varies ? reserve_for_runs(slices) : status;
 }
 

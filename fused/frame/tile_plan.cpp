@@ -8,6 +8,7 @@
 #include "core/channel_kind.h"
 #include "fused/run/plan_text.h"
 #include "runtime/job/job.h"
+#include "runtime/team/team_request.h"
 
 namespace plait::fused {
 
@@ -71,7 +72,8 @@ TilePlan::DataPlace TilePlan::own_place() {
   if (!survey.any_on_device()) return DataPlace::processor;
   constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
   const DeviceGround& ground = survey.ground();
-  if (!survey.all_on_one_device() || job().config.device_direct_from == never || !ground.driver->fuses(ground.memory))
+  if (!survey.all_on_one_device() || !runtime::may_use({}, ChannelKind::cuda) ||
+      job().config.device_direct_from == never || !ground.driver->fuses(ground.memory))
     return DataPlace::elsewhere;
   device_ground_ = ground;
   return DataPlace::device;

@@ -66,10 +66,32 @@ void AllGatherGemm::visit_data(DataVisitor& visit) {
   visit(problem_.output, static_cast<std::uint64_t>(problem_.rows) * problem_.output_pitch(), DataWay::taken);
 }
 
+DeviceWork* AllGatherGemm::device_work() {
+  device_ = std::make_unique<AllGatherOnDevice>(problem_, rank(), ranks());
+  return device_.get();
+}
+
+void AllGatherGemm::lay_out_on_devices(DeviceRunRequest& request) {
+  device_->cut_by(slice_bytes_for(device_->part_bytes()));
+  request.parts_to = PartsTo::owner;
+  request.has_own_part = false;
+  request.part_bytes = device_->part_bytes();
+  for (int other = 0; other < ranks(); ++other) {
+    const bool self = other == rank();
+    request.panes.push_back(self ? Pane() : device_->pane_of(rank()));
+    request.coming.push_back(self ? 0 : static_cast<std::uint32_t>(device_->pane_of(other).slices.size()));
+    request.part_bytes_of.push_back(device_->part_bytes());
+  }
+}
+
 // ---- A run ----
 
 Status AllGatherGemm::start(const float* x) {
   if (Status status = may_begin(); !status.ok()) return status;
+  if (on_devices()) {
+    device_->take(x);
+    return begin_on_devices();
+  }
   const Complaint complaint;
   x_ = brought().bring(x, rows_of(rank()).length() * problem_.depth);
   const bool bad = x_ == nullptr && rows_of(rank()).length() > 0;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "fused/gemm/all_gather_device.h"
 #include "fused/gemm/gemm_arguments.h"
 #include "fused/gemm/matrix_plan.h"
 #include "fused/layer.h"
@@ -48,6 +49,8 @@ class AllGatherGemm final : public MatrixPlan {
   const PlanOptions& options() const override { return problem_.options; }
   Status lay_out(ExchangeRequest& exchange, TileRunRequest& run) override;
   void visit_data(DataVisitor& visit) override;
+  DeviceWork* device_work() override;
+  void lay_out_on_devices(DeviceRunRequest& request) override;
 
   Range rows_of(int rank) const { return share_of(problem_.rows, ranks(), rank); }
   Pane pane_of(int source) const;
@@ -65,8 +68,9 @@ class AllGatherGemm final : public MatrixPlan {
   GemmProblem problem_;
   std::int64_t slice_rows_ = 1;
   BlockShape block_;
-  std::vector<Source> sources_;  // by chain
-  const float* x_ = nullptr;     // of the run at hand
+  std::vector<Source> sources_;                // by chain
+  const float* x_ = nullptr;                   // of the run at hand
+  std::unique_ptr<AllGatherOnDevice> device_;  // nullptr: data are elsewhere
 };
 
 }  // namespace plait::fused

@@ -44,7 +44,7 @@ Status GemmOnDevice::compute(DeviceStream& stream, const DeviceTiles& tiles, boo
                                         .columns = problem_.columns});
 }
 
-Status GemmOnDevice::add(DeviceStream& stream, const DeviceParts& parts) {
+Status GemmOnDevice::follow(DeviceStream& stream, const DeviceParts& parts) {
   const std::uint64_t numbers = part_bytes(rank_) / sizeof(float);
   return stream.reduce(places_.sum_of(parts, {.in_part = 0, .in_output = 0, .count = numbers}));
 }

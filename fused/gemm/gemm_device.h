@@ -36,7 +36,7 @@ class GemmOnDevice final : public DeviceWork {
   Status look(DeviceStream& stream) override;
   Result<bool> complains(Complaint& complaint) override;
   Status compute(DeviceStream& stream, const DeviceTiles& tiles, bool aligned) override;
-  Status add(DeviceStream& stream, const DeviceParts& parts) override;
+  Status follow(DeviceStream& stream, const DeviceParts& parts) override;
 
  private:
   Range rows_of(int owner) const { return share_of(problem_.rows, ranks_, owner); }

@@ -91,7 +91,7 @@ void GemmReduceScatter::lay_out_on_devices(DeviceRunRequest& request) {
   block_ = GemmOnDevice::block;
   request.panes = panes();
   request.output = reinterpret_cast<std::byte*>(rows_of(rank()).length() > 0 ? problem_.output : nullptr);
-  request.sum = DeviceSum::to_owner;
+  request.parts_to = PartsTo::owner;
   request.part_bytes = device_->part_bytes(rank());
   const auto own_slices = static_cast<std::uint32_t>(request.panes[static_cast<std::size_t>(rank())].slices.size());
   for (int other = 0; other < ranks(); ++other) {

@@ -79,7 +79,7 @@ void Gemv::lay_out_on_devices(DeviceRunRequest& request) {
   request.panes = panes(device_->turn());
   request.output = problem_.output;
   request.output_bytes = static_cast<std::uint64_t>(problem_.rows) * problem_.cell_bytes();
-  request.sum = DeviceSum::to_all;
+  request.parts_to = PartsTo::all;
   request.part_bytes = device_->part_bytes(rank());
   const auto own_slices = static_cast<std::uint32_t>(request.panes[static_cast<std::size_t>(rank())].slices.size());
   for (int other = 0; other < ranks(); ++other) {

@@ -66,7 +66,7 @@ Status GemvOnDevice::compute(DeviceStream& stream, const DeviceTiles& tiles, boo
 }
 
 // Column by column: a rank's own rows of a column follow each other in every output.
-Status GemvOnDevice::add(DeviceStream& stream, const DeviceParts& parts) {
+Status GemvOnDevice::follow(DeviceStream& stream, const DeviceParts& parts) {
   const Range rows = rows_of(rank_);
   const std::uint64_t pitch = static_cast<std::uint64_t>(problem_.rows) * sizeof(float);
   const std::uint64_t first = static_cast<std::uint64_t>(rows.begin) * sizeof(float);

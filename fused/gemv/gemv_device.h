@@ -38,10 +38,9 @@ class GemvOnDevice final : public DeviceWork {
   Status look(DeviceStream& stream) override;
   Result<bool> complains(Complaint& complaint) override { return fused::complains(problem_, given_, complaint); }
   Status compute(DeviceStream& stream, const DeviceTiles& tiles, bool aligned) override;
-  std::optional<std::uint64_t> adds_at_once() const override {
-    return static_cast<std::uint64_t>(problem_.rows) * sizeof(float);
-  }
-  Status add(DeviceStream& stream, const DeviceParts& parts) override;
+  Follows follows() const override { return Follows::in_shares; }
+  std::uint64_t output_pitch() const override { return static_cast<std::uint64_t>(problem_.rows) * sizeof(float); }
+  Status follow(DeviceStream& stream, const DeviceParts& parts) override;
 
  private:
   Range rows_of(int owner) const { return share_of(problem_.rows, ranks_, owner); }

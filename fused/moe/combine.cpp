@@ -70,7 +70,7 @@ DeviceWork* MoeCombine::device_work() {
 void MoeCombine::lay_out_on_devices(DeviceRunRequest& request) {
   lay_out_notes(request.words, CombineOnDevice::block.rows);
   request.output = reinterpret_cast<std::byte*>(problem_.output);
-  request.sum = DeviceSum::to_owner;
+  request.parts_to = PartsTo::owner;
   request.part_bytes = problem_.tokens > 0 ? device_->part_bytes() : 0;
   request.varies = true;
   request.most_tiles = device_->most_tiles();

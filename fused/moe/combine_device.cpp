@@ -121,7 +121,7 @@ void CombineOnDevice::fill_bags() {
   to.offsets[problem().tokens] = count;
 }
 
-Status CombineOnDevice::add(DeviceStream& stream, const DeviceParts& parts) {
+Status CombineOnDevice::follow(DeviceStream& stream, const DeviceParts& parts) {
   fill_bags();
   const Bags from = bags();
   *from.table = {.rows = parts.parts.front(), .count = parts_.ranks * problem().capacity};

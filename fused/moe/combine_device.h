@@ -52,7 +52,7 @@ class CombineOnDevice final : public DeviceWork {
   Status look(DeviceStream& stream) override;
   Result<bool> complains(Complaint& complaint) override;
   Status compute(DeviceStream& stream, const DeviceTiles& tiles, bool aligned) override;
-  Status add(DeviceStream& stream, const DeviceParts& parts) override;
+  Status follow(DeviceStream& stream, const DeviceParts& parts) override;
 
  private:
   // In pinned memory, which kernels read once: a token's results are a bag of rows.

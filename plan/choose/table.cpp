@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "core/channel_kind.h"
 #include "core/file.h"
 #include "plan/model/json_members.h"
 #include "topo/shape.h"
@@ -305,7 +306,10 @@ double saved_seconds(const TunedShape& shape, const Call& call, int ranks) {
 Fingerprint system_fingerprint(const std::string& mpi, const std::string& hardware,
                                const std::vector<std::string>& channels) {
   std::string joined;
-  for (const std::string& channel : channels) joined += (joined.empty() ? "" : ",") + channel;
+  // What carries no messages changes nothing of what plans take.
+  for (const std::string& channel : channels)
+    if (const auto kind = channel_named(channel); !kind || traits(*kind).messages)
+      joined += (joined.empty() ? "" : ",") + channel;
   return {{"mpi", mpi}, {"hardware", hardware}, {"channels", joined}};
 }
 

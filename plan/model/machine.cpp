@@ -104,6 +104,24 @@ Status parse_meeting(const Json& json, const std::string& where, Meeting& meetin
   return members.finish();
 }
 
+Status parse_device_link(const Json& json, const std::string& where, DeviceLink& link) {
+  if (!json.is_object()) return unexpected(where, "an object");
+  JsonMembers members(json, where + ".");
+  members.seconds("latency_seconds", link.latency).rate("bytes_per_second", link.seconds_per_byte);
+  return members.finish();
+}
+
+// {"to": {..}, "from": {..}}
+Status parse_devices(const Json& json, Machine& machine) {
+  if (!json.is_object()) return unexpected("devices", "an object");
+  JsonMembers members(json, "devices.");
+  const Json *to = members.any("to"), *from = members.any("from");
+  Status status = members.finish();
+  if (status.ok() && to != nullptr) status = parse_device_link(*to, "devices.to", machine.to_device);
+  if (status.ok() && from != nullptr) status = parse_device_link(*from, "devices.from", machine.from_device);
+  return status;
+}
+
 Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
   LinkLevel level;
   const std::string where = "levels[" + std::to_string(index) + "].";
@@ -119,12 +137,14 @@ Result<LinkLevel> parse_level(const Json& json, std::size_t index) {
       .flag("network", level.network)
       .count("rails", level.rails, most_rails);
   const Json *channels = members.any("channels"), *shares = members.any("rail_shares");
-  const Json* meeting = members.any("meeting");
+  const Json *meeting = members.any("meeting"), *devices = members.any("devices");
   if (Status status = members.finish(); !status.ok()) return status;
   if (shares != nullptr)
     if (Status status = parse_rail_shares(*shares, where + "rail_shares", level); !status.ok()) return status;
   if (meeting != nullptr)
     if (Status status = parse_meeting(*meeting, where + "meeting", level.meeting); !status.ok()) return status;
+  if (devices != nullptr)
+    if (Status status = parse_device_link(*devices, where + "devices", level.devices); !status.ok()) return status;
   if (channels != nullptr)
     if (Status status = parse_channels_of(*channels, where + "channels", level); !status.ok()) return status;
   return level;
@@ -164,7 +184,7 @@ Result<Machine> parse_members(const Json& json) {
   JsonMembers members(json, "");
   members.version("plait_machine", 1).text("name", machine.name);
   const Json* levels = members.list("levels", most_levels, "levels");
-  const Json* host = members.any("host");
+  const Json *host = members.any("host"), *devices = members.any("devices");
   members.rate("reduce_bytes_per_second", machine.reduce_seconds_per_byte)
       .rate("copy_bytes_per_second", machine.copy_seconds_per_byte)
       .rate("start_bytes_per_second", machine.start_seconds_per_byte)
@@ -174,6 +194,8 @@ Result<Machine> parse_members(const Json& json) {
   if (host != nullptr) {
     if (Status status = parse_host(*host, machine); !status.ok()) return status;
   }
+  if (devices != nullptr)
+    if (Status status = parse_devices(*devices, machine); !status.ok()) return status;
   for (std::size_t index = 0; index < levels->size(); ++index) {
     Result<LinkLevel> level = parse_level((*levels)[index], index);
     if (!level.ok()) return level.status();
@@ -183,6 +205,10 @@ Result<Machine> parse_members(const Json& json) {
 }
 
 double rate_of(double seconds_per_byte) { return seconds_per_byte > 0 ? 1 / seconds_per_byte : 0; }
+
+Json device_link_json(const DeviceLink& link) {
+  return {{"latency_seconds", link.latency}, {"bytes_per_second", rate_of(link.seconds_per_byte)}};
+}
 
 Json level_json(const LinkLevel& level) {
   Json json = {{"name", level.name},
@@ -201,6 +227,7 @@ Json level_json(const LinkLevel& level) {
     if (meeting.near > 0) json["meeting"]["near"] = meeting.near;
     if (meeting.ring > 0) json["meeting"]["ring"] = meeting.ring;
   }
+  if (level.devices.known()) json["devices"] = device_link_json(level.devices);
   for (const ChannelLink& link : level.channels)
     json["channels"].push_back({{"channel", link.channel},
                                 {"latency_seconds", link.latency},
@@ -265,6 +292,8 @@ Result<Machine> parse_machine(std::string_view text) {
 
 std::string machine_json(const Machine& machine) {
   Json json = {{"plait_machine", 1}, {"name", machine.name}, {"levels", Json::array()}};
+  if (machine.to_device.known()) json["devices"]["to"] = device_link_json(machine.to_device);
+  if (machine.from_device.known()) json["devices"]["from"] = device_link_json(machine.from_device);
   for (const LinkLevel& level : machine.levels) json["levels"].push_back(level_json(level));
   json["reduce_bytes_per_second"] = rate_of(machine.reduce_seconds_per_byte);
   json["copy_bytes_per_second"] = rate_of(machine.copy_seconds_per_byte);

@@ -22,6 +22,14 @@ struct ChannelLink {
   double seconds_per_byte = 0;  // beta
 };
 
+// Copies of a device (a GPU), one at a time. Seconds.
+struct DeviceLink {
+  double latency = 0;           // of a copy of nothing
+  double seconds_per_byte = 0;  // 0: not known
+  bool known() const { return seconds_per_byte > 0; }
+  double at(double bytes) const { return latency + bytes * seconds_per_byte; }
+};
+
 // How many messages meet on a link of the network between a level's children, when each child sends one to the child so
 // many places on. None meet in a full crossbar. In a torus a row's nodes are a ring, on which a message passes all
 // links between; of a dragonfly's group `near` nodes are on one switch, which has one link to each other switch.
@@ -51,6 +59,7 @@ struct LinkLevel {
   int rails = 1;                         // of a child, which share the port's rate
   std::vector<double> rail_shares = {};  // how, by rail: their sum is 1; empty: evenly
   Meeting meeting = {};
+  DeviceLink devices = {};  // between the devices of two ranks that it parts: one stores into the other's memory
   std::vector<ChannelLink> channels = {};  // as they were measured one by one; no prediction is made from these
 
   // Rails of these shares; one where there are none.
@@ -73,6 +82,7 @@ struct Machine {
   double copy_seconds_per_byte = 0;
   double start_seconds_per_byte = 0;  // before the first message: a pass over the payload that some runtimes make
   double ranks_per_core = 1;          // more than 1: ranks share cores, so that the work of all of them counts
+  DeviceLink to_device = {}, from_device = {};  // a rank's, from and to the processor's memory
   // What the host's collectives took over all ranks, by name; ascending in bytes.
   std::map<std::string, std::vector<HostPoint>> host = {};
   Fingerprint fingerprint = {};  // of the system that was measured; empty: of none

@@ -82,7 +82,8 @@ std::vector<std::string> node_report_lines(const NodeReport& report, const std::
     line("within nodes: shared-memory collectives at once " + std::to_string(report.at_once) + ", directly " +
          std::to_string(report.directly) + ", by the kernel " + std::to_string(report.by_kernel) + ", in stages " +
          std::to_string(report.in_stages) +
-         (report.on_devices > 0 ? ", between devices " + std::to_string(report.on_devices) : "") + " (all ranks)");
+         (report.on_devices > 0 ? ", between devices " + std::to_string(report.on_devices) + " over cuda" : "") +
+         " (all ranks)");
   if (report.sizes.known())
     line("within nodes: single copies by the kernel " + size_text(report.sizes.kernel_from) + ", by XPMEM " +
          size_text(report.sizes.mapped_from));

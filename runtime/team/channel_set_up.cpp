@@ -45,7 +45,8 @@ Status SetUp::choose_channels() {
   registered_ = ConnectedChannels(make_connectors(oob()));
   ChannelSet certain;
   for (const ChannelKind kind : all_channel_kinds) {
-    if (!may_use(kind) || !traits(kind).any_length || (by_node_ && !needs_no_table(kind))) continue;
+    if (!may_use(kind) || !traits(kind).messages || !traits(kind).any_length || (by_node_ && !needs_no_table(kind)))
+      continue;
     find_groups(kind);
     if (!groups_.adds(kind, certain)) continue;
     candidates_.add(kind);

@@ -215,8 +215,8 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
     team->trials.start(shape_text(team->planner.hierarchy(), siblings_), std::move(known_));
   team->short_calls_only = short_;
   team->posted_learn = !threaded_;
-  if (all_devices_ && !short_ && uses(ChannelKind::shm) && team->planner.hierarchy().nodes() == 1 &&
-      static_cast<std::size_t>(ranks_) <= tl::most_device_parties)
+  if (all_devices_ && !short_ && may_use(ChannelKind::cuda) && uses(ChannelKind::shm) &&
+      team->planner.hierarchy().nodes() == 1 && static_cast<std::size_t>(ranks_) <= tl::most_device_parties)
     team->device_calls.allow(job().config.device_direct_from);
   if (short_) team->schedules.take_only_short_calls();
   if (rails_) team->network_seconds_per_byte = rails_->seconds_per_byte();

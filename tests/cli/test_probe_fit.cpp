@@ -5,7 +5,9 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "tuner/measure/device_measure.h"
 #include "tuner/measure/probe_samples.h"
 
 namespace plait::tuner {
@@ -196,6 +198,41 @@ TEST(ProbeFit, NoiseIsWhatThreeQuartersOfThePointsStayBelow) {
   EXPECT_NEAR(noise(samples), 0.01, 1e-12);
   for (int copy = 0; copy < 4; ++copy) samples.host["bcast" + std::to_string(copy)] = samples.host["allreduce"];
   EXPECT_NEAR(noise(samples), 0.5, 1e-12);
+}
+
+TEST(ProbeFit, CopiesOfDevicesAreLines) {
+  ProbeSamples samples;
+  samples.links = {samples_of(network, 0), samples_of(local, 0)};
+  samples.links[1].devices = curve_of([](double n) { return 3e-6 + n / 4e11; });
+  samples.to_device = curve_of([](double n) { return 8e-6 + n / 5e10; });
+  const Machine machine = fit_machine(samples).machine;
+  EXPECT_FALSE(machine.levels[0].devices.known());
+  EXPECT_NEAR(machine.levels[1].devices.seconds_per_byte * 4e11, 1, 0.01);
+  EXPECT_NEAR(machine.levels[1].devices.latency, 3e-6, 1e-8);
+  EXPECT_NEAR(machine.to_device.seconds_per_byte * 5e10, 1, 0.01);
+  EXPECT_FALSE(machine.from_device.known());
+}
+
+// Messages were measured before it was known which rank has which GPU: two packages, and an island on each; on the
+// first package both ranks have a GPU, on the other they share one.
+TEST(ProbeFit, LevelsOfGpusHaveTheLinksBetweenTheirRanks) {
+  std::vector<Location> locations(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Location& one = locations[static_cast<std::size_t>(rank)];
+    one.package = rank / 2;
+    one.core = rank;
+  }
+  const Hierarchy measured = Hierarchy::from_locations(locations);
+  std::vector<LinkSamples> links;
+  for (const Level& level : measured.levels()) links.emplace_back().channels = name(level.kind);
+  for (int rank = 0; rank < 4; ++rank) locations[static_cast<std::size_t>(rank)].island = rank % 2;
+  const Hierarchy wanted = Hierarchy::from_locations(locations);
+  const std::vector<LinkSamples> found = links_between(wanted, measured, links);
+  ASSERT_EQ(found.size(), wanted.levels().size());
+  EXPECT_EQ(found[0].level, "island");
+  EXPECT_EQ(found[0].channels, "core") << "ranks 0 and 1 are of one package";
+  EXPECT_EQ(found[1].level, "package");
+  EXPECT_EQ(found[1].channels, "package") << "ranks 0 and 2 are of two";
 }
 
 }  // namespace

@@ -278,6 +278,32 @@ void gemm_reduce_scatter(Table& table, std::int64_t scale) {
              }});
 }
 
+void all_gather_gemm(Table& table, std::int64_t scale) {
+  const std::int64_t share = 64 * scale, rows = share * ranks, depth = 64 * scale, columns = 64 * scale;
+  Both<float> weights = drawn(depth * columns, 8), x = drawn(share * depth, 9), output(rows * columns),
+              gathered(rows * depth), own(rows * columns);
+  const auto create = [&](MPI_Comm comm, bool device, float* to) {
+    return [&, comm, device, to](plait_fused* plan) {
+      const plait_fused_gemm shape{
+          .rows = rows, .depth = depth, .columns = columns, .type = PLAIT_FUSED_F32, .data = weights.on(device)};
+      return plait_fused_all_gather_gemm_create(comm, &shape, to, nullptr, plan);
+    };
+  };
+  const Plan there(create(MPI_COMM_WORLD, true, output.on(true))), alone(create(MPI_COMM_SELF, true, own.on(true)));
+  {
+    const Plan here(create(MPI_COMM_WORLD, false, output.on(false)));
+    plait_fused_all_gather_gemm_run(here.get(), x.on(false));
+    plait_fused_all_gather_gemm_run(there.get(), x.on(true));
+    compare(there, output, "all_gather_gemm");
+  }
+  const int piece = static_cast<int>(share * depth);
+  table.add(
+      "all_gather_gemm", std::to_string(rows) + " x " + std::to_string(depth) + " x " + std::to_string(columns),
+      {[&] { plait_fused_all_gather_gemm_run(there.get(), x.on(true)); },
+       [&] { plait_fused_all_gather_gemm_run(alone.get(), gathered.on(true)); },
+       [&] { MPI_Allgather(x.on(true), piece, MPI_FLOAT, gathered.on(true), piece, MPI_FLOAT, MPI_COMM_WORLD); }});
+}
+
 // Each rank has an expert, and as many tokens for each.
 void moe_combine(Table& table, std::int64_t scale) {
   const std::int64_t capacity = 64 * scale, tokens = capacity * ranks, depth = 64 * scale, columns = 64 * scale;
@@ -332,6 +358,7 @@ int run(int argc, char** argv) {
   embedding(table, options.scale);
   gemv(table, options.scale);
   gemm_reduce_scatter(table, options.scale);
+  all_gather_gemm(table, options.scale);
   moe_combine(table, options.scale);
   int mine = wrong ? 1 : 0, any = 0;
   MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

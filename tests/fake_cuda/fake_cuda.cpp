@@ -40,6 +40,7 @@ CUcontext current() { return depth > 0 ? contexts[depth - 1] : nullptr; }
 Driver::Driver() {
   constexpr double ns_a_second = 1e9, ns_a_microsecond = 1e3, endless = 1e18;
   settings.bytes_per_ns = number("FAKE_CUDA_RATE", 0) / ns_a_second;
+  settings.peer_bytes_per_ns = number("FAKE_CUDA_PEER_RATE", 0) / ns_a_second;
   settings.latency_ns = static_cast<std::int64_t>(number("FAKE_CUDA_LATENCY", 0) * ns_a_microsecond);
   settings.most_pinned = static_cast<std::size_t>(number("FAKE_CUDA_PINNED", endless));
   settings.most_device = static_cast<std::size_t>(number("FAKE_CUDA_DEVICE", endless));

@@ -9,6 +9,7 @@
 // It has the functions of CUDA's driver that Plait and the tests call, under their own names and with CUDA's types, and
 // these for tests. Settings, read at the first use:
 //   FAKE_CUDA_RATE      bytes a second of each copy engine; none: copies take no time of their own
+//   FAKE_CUDA_PEER_RATE bytes a second of copies from device to device; none: they take no time of their own
 //   FAKE_CUDA_LATENCY   microseconds that each copy takes besides
 //   FAKE_CUDA_PINNED    bytes that may be pinned at a time
 //   FAKE_CUDA_DEVICE    bytes of device memory
@@ -67,6 +68,9 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes);
 CUresult cuMemAllocHost_v2(void** address, std::size_t bytes);
 CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned flags);
 CUresult cuMemFree_v2(CUdeviceptr address);
+// Of a pool: no handle leads to it, and it is of no context. What the stream has to do first is not waited for.
+CUresult cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
 CUresult cuMemFreeHost(void* address);
 CUresult cuMemHostRegister_v2(void* address, std::size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void* address);

@@ -1,5 +1,5 @@
-// The kernels of fused operators (tl/cuda/fused.cuh), as functions of the host: the same logical workgroups, which
-// several threads take in a drawn order, so that nothing depends on who is first but the flags.
+// The kernels of fused operators (tl/cuda/fused.cuh, tl/cuda/gather.cuh), as functions of the host: the same logical
+// workgroups, which several threads take in a drawn order, so that nothing depends on who is first but the flags.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <numeric>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/fake_cuda/state.h"
@@ -53,24 +54,40 @@ class Workgroups {
 
   template <class Compute>
   CUresult run(Compute&& compute) {
-    return run(compute, [](const DeviceTile&) { return false; });
+    return run(workgroups, compute, [] {});
   }
   // `add`: a share.
   template <class Compute, class Add>
   CUresult run(Compute&& compute, Add&& add) {
+    return run(workgroups, compute, [&] { add_shares(add); });
+  }
+  // So many workgroups take tiles; `follow` is what each does then.
+  template <class Compute, class Follow>
+  CUresult run(unsigned senders, Compute&& compute, Follow&& follow) {
     const CUresult result = count("execution");
     late_ = count("parts in time") != success;
     tiles_ = found(all_.tiles, all_.count);
-    if (tiles_ == nullptr || !line_up()) return illegal_address;
+    if ((tiles_ == nullptr && all_.count > 0) || !line_up()) return illegal_address;
     // A device that breaks down has done a part.
     if (result != success) order_.resize(order_.size() / 2);
     std::vector<std::thread> threads;
     for (unsigned group = 0; group < workgroups; ++group)
-      threads.emplace_back([&] { serve(compute, add, result == success); });
+      threads.emplace_back([&, sends = group < senders] {
+        if (sends) serve(compute);
+        if (result == success) follow();
+      });
     for (std::thread& thread : threads) thread.join();
     if (wrong_.load()) return illegal_address;
     if (result == success) std::fill_n(counters_, tile_counters, 0u);
     return result;
+  }
+
+  bool is_late() const { return late_; }
+  void fail() { wrong_.store(true); }
+  // Where many share the processor, ranks are late. FAKE_CUDA_PATIENCE: times that a kernel may wait.
+  static std::chrono::nanoseconds patience() {
+    const char* text = std::getenv("FAKE_CUDA_PATIENCE");
+    return std::chrono::nanoseconds(text != nullptr ? std::atol(text) : 1);
   }
 
  private:
@@ -79,7 +96,7 @@ class Workgroups {
     for (std::uint32_t at = 0; at < all_.count; ++at) slices = std::max(slices, tiles_[at].slice + 1);
     slices_ = found(all_.slices, slices);
     counters_ = found(all_.counters, tile_counters + slices);
-    if (slices_ == nullptr || counters_ == nullptr) return false;
+    if ((slices_ == nullptr && slices > 0) || counters_ == nullptr) return false;
     for (std::size_t at = 0; at < tile_counters + slices; ++at)
       if (counters_[at] != 0) return false;
     order_.resize(all_.count);
@@ -88,14 +105,13 @@ class Workgroups {
     return true;
   }
 
-  template <class Compute, class Add>
-  void serve(Compute&& compute, Add&& add, bool whole) {
+  template <class Compute>
+  void serve(Compute&& compute) {
     for (std::uint32_t turn = 0; (turn = std::atomic_ref(counters_[0]).fetch_add(1)) < order_.size();) {
       const DeviceTile& tile = tiles_[order_[turn]];
       if (!compute(tile) || !end_tile(tile.slice)) wrong_.store(true);
       if (turn % 3 == 0) std::this_thread::yield();
     }
-    if (whole) add_shares(add);
   }
 
   // Behind the tiles; no longer than it may.
@@ -135,12 +151,6 @@ class Workgroups {
       }
     }
     return Parts::there;
-  }
-
-  // Where many share the processor, ranks are late. FAKE_CUDA_PATIENCE: times that a kernel may wait.
-  static std::chrono::nanoseconds patience() {
-    const char* text = std::getenv("FAKE_CUDA_PATIENCE");
-    return std::chrono::nanoseconds(text != nullptr ? std::atol(text) : 1);
   }
 
   bool end_tile(std::uint32_t slice) {
@@ -288,6 +298,116 @@ CUresult multiply_matrices(const DeviceMatrices& call) {
   });
 }
 
+// ---- Rows that come, and their product ----
+
+// What the workgroups of a call take besides tiles.
+class Arrivals {
+ public:
+  explicit Arrivals(const DeviceGather& call) : call_(call) {}
+
+  bool find_all() {
+    sources_ = found(call_.sources, call_.source_count);
+    progress_ = found(call_.progress, call_.source_count);
+    missed_ = found(call_.missed, 1);
+    return sources_ != nullptr && progress_ != nullptr && missed_ != nullptr;
+  }
+  void follow(Workgroups& groups) {
+    const auto until = std::chrono::steady_clock::now() + Workgroups::patience() * call_.most_wait_ns;
+    for (;;) {
+      bool left = false;
+      const auto [at, block] = take_ready(groups, left);
+      if (at < call_.source_count) {
+        if (!multiply(sources_[at], block)) groups.fail();
+      } else if (!left || std::chrono::steady_clock::now() > until) {
+        return;
+      }
+      std::this_thread::yield();
+    }
+  }
+  void leave() {
+    bool left = false;
+    for (std::uint32_t at = 0; at < call_.source_count; ++at)
+      left = left || progress_[at].taken < blocks_of(sources_[at]);
+    if (!left) std::fill_n(progress_, call_.source_count, DeviceProgress{});
+    std::atomic_ref(*missed_).store(left ? call_.tiles.run : 0, std::memory_order_release);
+  }
+
+ private:
+  std::uint32_t blocks_of(const DeviceSource& source) const {
+    return static_cast<std::uint32_t>(device_blocks_along(source.count) * device_blocks_along(call_.columns));
+  }
+  // A block's source and number; no source: none is ready.
+  std::pair<std::uint32_t, std::uint32_t> take_ready(Workgroups& groups, bool& left) {
+    for (std::uint32_t at = 0; at < call_.source_count; ++at) {
+      std::atomic_ref taken(progress_[at].taken);
+      for (std::uint32_t block = taken.load(); block < blocks_of(sources_[at]);) {
+        const std::int64_t row = block / device_blocks_along(call_.columns) * device_block_side;
+        if (!have_come(groups, at, std::min(row + device_block_side, sources_[at].count))) {
+          left = true;
+          break;
+        }
+        if (taken.compare_exchange_strong(block, block + 1)) return {at, block};
+      }
+    }
+    return {call_.source_count, 0};
+  }
+  bool have_come(Workgroups& groups, std::uint32_t at, std::int64_t end) {
+    const DeviceSource& source = sources_[at];
+    if (source.flags == nullptr) return true;
+    if (groups.is_late() && call_.tiles.count > 0) return false;  // the kernel behind comes when all is there
+    for (std::int64_t slice = 0; slice * call_.slice_rows < end; ++slice) {
+      auto* flag = found(const_cast<std::uint32_t*>(source.flags) + slice, 1);
+      if (flag == nullptr) return groups.fail(), false;
+      if (std::atomic_ref(*flag).load(std::memory_order_acquire) != call_.tiles.run) return false;
+    }
+    return true;
+  }
+  bool multiply(const DeviceSource& source, std::uint32_t block) {
+    const std::int64_t across = device_blocks_along(call_.columns), depth = call_.depth;
+    const std::int64_t first = block / across * device_block_side, left = block % across * device_block_side;
+    const std::int64_t end = std::min<std::int64_t>(first + device_block_side, source.count);
+    const std::int64_t right = std::min<std::int64_t>(left + device_block_side, call_.columns);
+    const float* weights = found(call_.weights, static_cast<std::uint64_t>(depth * call_.columns));
+    const float* inputs = source.rows != nullptr ? source.rows : call_.inputs;
+    for (std::int64_t row = first; row < end; ++row) {
+      const float* numbers = found(inputs + row * depth, static_cast<std::uint64_t>(depth));
+      float* cells =
+          found(call_.output + (source.first + row) * call_.columns + left, static_cast<std::uint64_t>(right - left));
+      if (numbers == nullptr || weights == nullptr || cells == nullptr) return false;
+      for (std::int64_t column = left; column < right; ++column) {
+        float sum = 0;
+        for (std::int64_t at = 0; at < depth; ++at) sum += numbers[at] * weights[at * call_.columns + column];
+        cells[column - left] = sum;
+      }
+    }
+    return true;
+  }
+
+  const DeviceGather& call_;
+  const DeviceSource* sources_ = nullptr;
+  DeviceProgress* progress_ = nullptr;
+  std::uint32_t* missed_ = nullptr;
+};
+
+// One workgroup sends, as one does of some on a device.
+CUresult gather_and_multiply(const DeviceGather& call) {
+  Workgroups groups(call.tiles);
+  Arrivals arrivals(call);
+  if (!arrivals.find_all()) return illegal_address;
+  const auto send = [&](const DeviceTile& tile) {
+    const std::uint64_t bytes = static_cast<std::uint64_t>(tile.rows) * tile.pitch,
+                        unit = unit_of(call.vectors, sizeof(float));
+    const std::byte* from = found(reinterpret_cast<const std::byte*>(call.inputs + tile.row * call.depth), bytes, unit);
+    std::byte* to = found(tile.target, bytes, unit);
+    if (from == nullptr || to == nullptr) return false;
+    std::memcpy(to, from, bytes);
+    return true;
+  };
+  const CUresult result = groups.run(1, send, [&] { arrivals.follow(groups); });
+  if (result == success) arrivals.leave();
+  return result;
+}
+
 // ---- Whether lookups are right ----
 
 CUresult check_lookups(const DeviceLookups& call) {
@@ -322,7 +442,7 @@ struct Named {
   std::string_view name;
   CUfunc_st function;
 };
-std::array<Named, 8> fused_functions{{
+std::array<Named, 9> fused_functions{{
     {"plait_pool_f32", {.kind = CUfunc_st::Kind::tiles, .start = start<DevicePooling, pool>}},
     {"plait_pool_bf16", {.kind = CUfunc_st::Kind::tiles, .start = start<DevicePooling, pool>}},
     {"plait_pool_i8", {.kind = CUfunc_st::Kind::tiles, .start = start<DevicePooling, pool>}},
@@ -330,6 +450,7 @@ std::array<Named, 8> fused_functions{{
     {"plait_multiply_bf16", {.kind = CUfunc_st::Kind::tiles, .start = start<DeviceProducts, multiply_rows>}},
     {"plait_multiply_i8", {.kind = CUfunc_st::Kind::tiles, .start = start<DeviceProducts, multiply_rows>}},
     {"plait_multiply_matrices", {.kind = CUfunc_st::Kind::tiles, .start = start<DeviceMatrices, multiply_matrices>}},
+    {"plait_gather_and_multiply", {.kind = CUfunc_st::Kind::tiles, .start = start<DeviceGather, gather_and_multiply>}},
     {"plait_check_lookups", {.kind = CUfunc_st::Kind::tiles, .start = start<DeviceLookups, check_lookups>}},
 }};
 

@@ -44,7 +44,8 @@ Engine engine_between(CUdeviceptr to, CUdeviceptr from) {
     const auto* found = find(address);
     return found != nullptr && found->second.type == type_device && !found->second.managed;
   };
-  if (on_device(from) == on_device(to)) return Engine::none;
+  if (on_device(from) && on_device(to)) return Engine::between_devices;
+  if (!on_device(from) && !on_device(to)) return Engine::none;
   return on_device(from) ? Engine::from_device : Engine::to_device;
 }
 
@@ -172,6 +173,16 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
   return map_twice(file, bytes, address);
 }
 
+CUresult cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream) {
+  const std::scoped_lock lock(driver().guard);
+  if (const CUresult state = usable("cuMemAllocAsync"); state != success) return state;
+  const CUresult made = cuMemAlloc_v2(address, bytes);
+  if (made == success) driver().blocks.at(*address).pooled = true;
+  return made;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree_v2(address); }
+
 CUresult cuMemAllocHost_v2(void** address, std::size_t bytes) {
   const std::scoped_lock lock(driver().guard);
   if (const CUresult state = usable("cuMemAllocHost_v2"); state != success) return state;
@@ -242,7 +253,7 @@ CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** values, 
     switch (attributes[i]) {
       case attribute_context:
         *static_cast<CUcontext*>(values[i]) = nullptr;
-        if (found != nullptr) cuDevicePrimaryCtxRetain(static_cast<CUcontext*>(values[i]), 0);
+        if (found != nullptr && !found->second.pooled) cuDevicePrimaryCtxRetain(static_cast<CUcontext*>(values[i]), 0);
         break;
       case attribute_memory_type:
         *static_cast<unsigned*>(values[i]) = found != nullptr ? found->second.type : 0;
@@ -273,7 +284,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const std::scoped_lock lock(driver().guard);
   if (const CUresult state = usable("cuIpcGetMemHandle"); state != success) return state;
   const auto* found = find(address);
-  if (found == nullptr || found->second.file < 0 || found->second.reserved) return invalid_value;
+  if (found == nullptr || found->second.file < 0 || found->second.reserved || found->second.pooled)
+    return invalid_value;
   const IpcHandle content{getpid(), found->second.file, found->second.bytes, found->first};
   *handle = {};
   std::memcpy(handle->reserved, &content, sizeof content);

@@ -45,6 +45,7 @@ struct Block {
   bool registered = false;   // the program's own memory
   bool reserved = false;     // its address is a reservation's
   bool accessible = true;    // to the device
+  bool pooled = false;       // of cuMemAllocAsync()
   bool imported = false;     // of a handle that another process has made
   int opened = 0;            // of another process's: times
   CUipcMemHandle handle{};   // likewise
@@ -57,13 +58,14 @@ struct Reservation {
 };
 
 struct Settings {
-  double bytes_per_ns = 0;  // 0: copies take no time
+  double bytes_per_ns = 0;       // 0: copies take no time
+  double peer_bytes_per_ns = 0;  // of copies between devices; 0: likewise
   std::int64_t latency_ns = 0;
   std::size_t most_pinned = ~std::size_t{0}, most_device = ~std::size_t{0};
   bool kernels = true;
 };
 
-enum class Engine : unsigned char { none, from_device, to_device };
+enum class Engine : unsigned char { none, from_device, to_device, between_devices };
 
 struct Work {
   std::function<CUresult()> run;
@@ -112,7 +114,7 @@ struct Driver {
   Settings settings;
   std::size_t pinned = 0, device = 0;
   std::uint64_t last_number = 0;
-  std::int64_t engine_free_ns[2] = {0, 0};
+  std::int64_t engine_free_ns[3] = {0, 0, 0};
   CUstream_st default_stream;
   std::vector<CUstream> streams;  // the others
   CUresult broken = success;      // what all calls return once a copy has failed in its execution

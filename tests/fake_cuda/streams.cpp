@@ -24,10 +24,11 @@ int roll() {
 std::int64_t end_of(CUstream stream, Engine engine, std::size_t bytes) {
   std::int64_t begin = std::max(now_ns(), stream->end_ns);
   const Settings& settings = driver().settings;
-  if (engine == Engine::none || settings.bytes_per_ns == 0) return begin + settings.latency_ns;
-  std::int64_t& free_ns = driver().engine_free_ns[engine == Engine::from_device ? 0 : 1];
+  const double rate = engine == Engine::between_devices ? settings.peer_bytes_per_ns : settings.bytes_per_ns;
+  if (engine == Engine::none || rate == 0) return begin + settings.latency_ns;
+  std::int64_t& free_ns = driver().engine_free_ns[static_cast<unsigned>(engine) - 1];
   begin = std::max(begin, free_ns);
-  free_ns = begin + static_cast<std::int64_t>(static_cast<double>(bytes) / settings.bytes_per_ns);
+  free_ns = begin + static_cast<std::int64_t>(static_cast<double>(bytes) / rate);
   return free_ns + settings.latency_ns;
 }
 

@@ -45,9 +45,11 @@ class DeviceRanks : public testing::Test {
     FakeDevice::instance();
   }
 
-  static std::string on_ranks(int ranks, std::size_t direct_from, const std::function<std::string(const Here&)>& work) {
+  static std::string on_ranks(int ranks, std::size_t direct_from, const std::function<std::string(const Here&)>& work,
+                              bool with_cuda = true) {
     Process process(ranks);
     process.config().channels = {"shm", "mpi"};
+    if (with_cuda) process.config().channels.emplace_back("cuda");
     process.config().device_direct_from = direct_from;
     InProcessJob job(ranks), party(ranks);
     party.bring_messages(test_seed(), 3);

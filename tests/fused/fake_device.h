@@ -52,9 +52,13 @@ class FakeDevice {
 // Memory of the device's, from some bytes into an allocation on.
 class DeviceCopy {
  public:
-  explicit DeviceCopy(std::size_t bytes, std::size_t from = 0) : bytes_(bytes) {
+  // `pooled`: no handle of it can be handed on.
+  explicit DeviceCopy(std::size_t bytes, std::size_t from = 0, bool pooled = false) : bytes_(bytes) {
     CUdeviceptr made = 0;
-    FakeDevice::instance().call<decltype(cuMemAlloc_v2)>("cuMemAlloc_v2")(&made, from + bytes + 1);
+    if (pooled)
+      FakeDevice::instance().call<decltype(cuMemAllocAsync)>("cuMemAllocAsync")(&made, from + bytes + 1, nullptr);
+    else
+      FakeDevice::instance().call<decltype(cuMemAlloc_v2)>("cuMemAlloc_v2")(&made, from + bytes + 1);
     begin_ = reinterpret_cast<std::byte*>(made);
     place_ = begin_ + from;
   }

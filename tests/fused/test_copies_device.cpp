@@ -1,5 +1,5 @@
-// Operators without kernels for devices, whose data are on one: the processor computes with copies. All numbers are
-// small integers, so that all sums are exact.
+// Operators without kernels for devices, or where these are not to be used, whose data are on one: the processor
+// computes with copies. All numbers are small integers, so that all sums are exact.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -40,31 +40,33 @@ class CopiesOfDevices : public DeviceRanks {
 };
 
 TEST_F(CopiesOfDevices, AllGatherAndProduct) {
-  EXPECT_EQ(on_ranks([](const Here& here) -> std::string {
-              const Range rows = share_of(all_rows, copy_ranks, here.rank);
-              const DeviceCopy weights = DeviceCopy::of(numbers(here.rank, depth * columns));
-              const DeviceCopy output(all_rows * columns * sizeof(float));
-              const DeviceCopy x(static_cast<std::size_t>(rows.length() * depth) * sizeof(float));
-              auto made = AllGatherGemm::make(here.all,
-                                              {.rows = all_rows,
-                                               .depth = depth,
-                                               .columns = columns,
-                                               .weights = weights.address<void>(),
-                                               .output = output.address<void>()},
-                                              here.members);
-              if (!made.ok()) return made.status().message();
-              return run(
-                  **made, output,
-                  [&](int round) {
-                    x.write(numbers(seed(0, round), all_rows * depth).data() + rows.begin * depth);
-                    return (*made)->start(x.address<float>());
-                  },
-                  [&](int round) {
-                    return product(numbers(seed(0, round), all_rows * depth), numbers(here.rank, depth * columns),
-                                   {0, all_rows});
-                  });
-            }),
-            "");
+  EXPECT_EQ(
+      DeviceRanks::on_ranks(copy_ranks, direct_never,
+                            [](const Here& here) -> std::string {
+                              const Range rows = share_of(all_rows, copy_ranks, here.rank);
+                              const DeviceCopy weights = DeviceCopy::of(numbers(here.rank, depth * columns));
+                              const DeviceCopy output(all_rows * columns * sizeof(float));
+                              const DeviceCopy x(static_cast<std::size_t>(rows.length() * depth) * sizeof(float));
+                              auto made = AllGatherGemm::make(here.all,
+                                                              {.rows = all_rows,
+                                                               .depth = depth,
+                                                               .columns = columns,
+                                                               .weights = weights.address<void>(),
+                                                               .output = output.address<void>()},
+                                                              here.members);
+                              if (!made.ok()) return made.status().message();
+                              return run(
+                                  **made, output,
+                                  [&](int round) {
+                                    x.write(numbers(seed(0, round), all_rows * depth).data() + rows.begin * depth);
+                                    return (*made)->start(x.address<float>());
+                                  },
+                                  [&](int round) {
+                                    return product(numbers(seed(0, round), all_rows * depth),
+                                                   numbers(here.rank, depth * columns), {0, all_rows});
+                                  });
+                            }),
+      "");
 }
 
 // A row a sample, each rank's table has two, and sample s looks up row s % 2 of each.

@@ -115,7 +115,7 @@ class EmbeddingOnDevices : public testing::Test {
   template <class Look>
   std::string make(const DeviceCase& given, Look&& look) {
     Process process(given.ranks.ranks);
-    process.config().channels = {"shm", "mpi"};
+    process.config().channels = {"shm", "mpi", "cuda"};
     process.config().device_direct_from = given.direct_from;
     InProcessJob job(given.ranks.ranks), party(given.ranks.ranks);
     party.bring_messages(test_seed(), 3);

@@ -275,6 +275,31 @@ TEST_F(ProductsOnDevices, MatricesOfEveryShapeAreRight) {
   }
 }
 
+// An output that others cannot map.
+TEST_F(ProductsOnDevices, OutputsOfAPoolGoByCopies) {
+  const ProductCase given{.ranks = 3, .rows = 20, .depths = {8}};
+  EXPECT_EQ(on_ranks(given.ranks, direct_always,
+                     [&](const Here& here) -> std::string {
+                       const DeviceCopy weights = DeviceCopy::of(numbers(here.rank, given.rows * 8));
+                       const DeviceCopy output(20 * sizeof(float), 0, here.rank == 1);
+                       const DeviceCopy x = DeviceCopy::of(numbers(seed(here.rank, 0), 8));
+                       auto made = Gemv::make(here.all,
+                                              {.rows = given.rows,
+                                               .depth = 8,
+                                               .columns = 1,
+                                               .weights = weights.address<void>(),
+                                               .output = output.address<void>()},
+                                              here.members);
+                       if (!made.ok()) return made.status().message();
+                       Status status = (*made)->start(x.address<float>());
+                       if (status.ok()) status = (*made)->wait();
+                       if (!status.ok()) return status.message();
+                       if (output.read<float>() != gemv_expected(given, 0)) return "wrong";
+                       return (*made)->description().find("\"on\"") == std::string::npos ? "" : (*made)->description();
+                     }),
+            "");
+}
+
 TEST_F(ProductsOnDevices, MissingVectorsAreRefused) {
   EXPECT_EQ(on_ranks(3, direct_always,
                      [](const Here& here) -> std::string {

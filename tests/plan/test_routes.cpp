@@ -18,7 +18,7 @@ std::string key(const Routes& routes) {
 }
 
 TEST(Channels, HaveTheNamesThatTheUserKnows) {
-  EXPECT_EQ(all_channel_names, "shm,tcp,ucx,mpi");
+  EXPECT_EQ(all_channel_names, "shm,tcp,ucx,mpi,cuda");
   EXPECT_EQ(channel_named("tcp"), ChannelKind::tcp);
   EXPECT_FALSE(channel_named("rdma").has_value());
   ChannelSet used;

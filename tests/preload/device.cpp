@@ -22,9 +22,12 @@
 #include <string>
 #include <vector>
 
+#include "plait/plait_mpi.h"
 #include "plait/reshard.hpp"
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/preload/device_fused.h"
+
+#pragma weak plait_set_channels
 
 namespace {
 
@@ -291,6 +294,17 @@ void test_refused(const char* function, bool for_good) {
   MPI_Comm_free(&comm);
 }
 
+// A communicator whose channels have no cuda.
+void test_without_channel() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  check(plait_set_channels(comm, "shm,mpi") == MPI_SUCCESS, "channels by name");
+  const long kernels = fake_cuda_kernels();
+  check_sum(comm, 40'000, false, true, "a sum without the channel of devices");
+  expect_between_devices(false, kernels, "a communicator without the channel");
+  MPI_Comm_free(&comm);
+}
+
 // Types and operators, each by a kernel of its own, beside what the processor makes of them.
 template <class T>
 void check_operator(MPI_Datatype type, MPI_Op op, const char* what) {
@@ -350,6 +364,7 @@ void test_direct() {
   test_operators();
   test_mixed_kinds();
   test_freed();
+  test_without_channel();
   const std::string fused = test_fused_on_devices();
   check(fused.empty(), fused);
   test_refused("cuIpcOpenMemHandle_v2", true);
@@ -374,6 +389,7 @@ void run_until_killed() {
   while (MPI_Wtime() < end) {
     check_sum(MPI_COMM_WORLD, 200'000, true, true, "a sum");
     for (int run = 0; run < 20; ++run) check(embedding.run() == MPI_SUCCESS && embedding.wrong().empty(), "a pooling");
+    check(multiply_often(20).empty(), "a product");
   }
   expect_between_devices(true, kernels, "all data on devices");
 }

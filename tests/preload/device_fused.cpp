@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -227,6 +228,61 @@ class DeviceGemv {
   std::int64_t round_ = 0;
 };
 
+// Rows of all ranks times matrices of each.
+class DeviceGather {
+ public:
+  static constexpr std::int64_t rows = 203, depth = 24, columns = 70;
+  DeviceGather() {
+    for (std::int64_t at = 0; at < depth * columns; ++at)
+      weights_.data()[at] = cell(own_rank(), 1, at / columns, at % columns);
+    const plait_fused_gemm shape{
+        .rows = rows, .depth = depth, .columns = columns, .type = PLAIT_FUSED_F32, .data = weights_.address()};
+    made_ = plait_fused_all_gather_gemm_create(MPI_COMM_WORLD, &shape, output_.address(), "slice=1000", &plan_);
+  }
+  ~DeviceGather() {
+    if (plan_ != PLAIT_FUSED_NULL) plait_fused_free(&plan_);
+  }
+  DeviceGather(const DeviceGather&) = delete;
+  DeviceGather& operator=(const DeviceGather&) = delete;
+
+  int run() {
+    if (made_ != MPI_SUCCESS) return made_;
+    ++round_;
+    const std::int64_t first = first_row(own_rank()), end = first_row(own_rank() + 1);
+    for (std::int64_t at = 0; at < (end - first) * depth; ++at)
+      x_.data()[at] = cell(first + at / depth, 2, round_, at % depth);
+    return plait_fused_all_gather_gemm_run(plan_, x_.address());
+  }
+  std::string wrong() const {
+    for (std::int64_t row = 0; row < rows; row += 7)
+      for (std::int64_t column = 0; column < columns; ++column) {
+        float sum = 0;
+        for (std::int64_t at = 0; at < depth; ++at) sum += cell(row, 2, round_, at) * cell(own_rank(), 1, at, column);
+        if (output_.data()[row * columns + column] != sum) return "row " + std::to_string(row);
+      }
+    return {};
+  }
+
+ private:
+  static std::int64_t first_row(std::int64_t rank) {
+    return rows / all_ranks() * rank + std::min<std::int64_t>(rank, rows % all_ranks());
+  }
+
+  DeviceArray<float> weights_{depth * columns}, x_{rows * depth}, output_{rows * columns};
+  plait_fused plan_ = PLAIT_FUSED_NULL;
+  int made_ = MPI_SUCCESS;
+  std::int64_t round_ = 0;
+};
+
+std::string break_down_in_products() {
+  DeviceGather gather;
+  if (gather.run() != MPI_SUCCESS) return "a product before a failure failed";
+  if (is_last()) fake_cuda_fail("execution", 0, illegal_address);
+  const int error = gather.run();
+  if (is_last()) fake_cuda_fail("execution", -1, 0);
+  return error != MPI_SUCCESS ? "" : "no error where a product failed on another rank";
+}
+
 std::string add_often(const char* refused, Where where) {
   DeviceGemv gemv(refused);
   const long kernels = fake_cuda_kernels();
@@ -282,6 +338,13 @@ std::string fail_behind() {
 
 }  // namespace
 
+std::string multiply_often(int runs) {
+  DeviceGather gather;
+  for (int run = 0; run < runs; ++run)
+    if (gather.run() != MPI_SUCCESS || !gather.wrong().empty()) return "rows of all ranks: " + gather.wrong();
+  return {};
+}
+
 std::string test_fused_on_devices() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   std::string wrong = run_often("fused", Where::on_device);
@@ -299,6 +362,8 @@ std::string test_fused_on_devices() {
   if (wrong.empty()) wrong = add_often("cuIpcOpenMemHandle_v2", Where::by_copies);
   for (const long kernels : {0, 1})
     if (wrong.empty()) wrong = break_down_in_sums(kernels);
+  if (wrong.empty()) wrong = multiply_often(10);
+  if (wrong.empty()) wrong = break_down_in_products();
   if (wrong.empty()) wrong = add_often(nullptr, Where::on_device);
   if (wrong.empty()) wrong = run_often("fused, after failures", Where::on_device);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);

@@ -32,5 +32,7 @@ class DeviceEmbedding {
 // refuses what a plan needs, where it goes by copies; and a device that breaks down when it has done a part: all ranks
 // have an error, and the next plan is right. What is wrong; nothing: "".
 std::string test_fused_on_devices();
+// A plan of rows of all ranks times matrices of each, run so often. What is wrong; nothing: "".
+std::string multiply_often(int runs);
 // By copies, and copies that fail on one rank.
 std::string test_fused_by_copies();

@@ -112,6 +112,12 @@ def check_products(place, what):
         plan.run(place(numbers(rows, depth, seed=40 + comm.rank)))
         expected = sum(numbers(rows, depth, seed=40 + rank) @ numbers(depth, columns, seed=30 + rank) for rank in range(comm.size))
         expect((values_of(output) == expected[share]).all(), f"gemm_reduce_scatter, {what}")
+        there = there and plan.description.get("on") == "devices"
+    output = place(np.zeros((rows, columns), np.float32))
+    with plait_fused.AllGatherGemm(comm, place(numbers(depth, columns, seed=70 + comm.rank)), rows, output=output) as plan:
+        x = numbers(rows, depth, seed=80)
+        plan.run(place(x[share]))
+        expect((values_of(output) == x @ numbers(depth, columns, seed=70 + comm.rank)).all(), f"all_gather_gemm, {what}")
         return there and plan.description.get("on") == "devices"
 
 

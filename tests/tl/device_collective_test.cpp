@@ -153,6 +153,15 @@ TEST_P(DeviceCollectives, KnowWhereDataAreElsewhere) {
               PLAIT_WANT(rank.collective.outcome() == Outcome::elsewhere && is_untouched());
               if (rank.rank() == 1) rank.fail("cuIpcGetMemHandle", -1, 0);
 
+              // Of a pool: no handle of it is asked of anybody else, and nothing is given up.
+              std::byte* pooled = rank.allocate_in_pool(count * sizeof(int));
+              PLAIT_WANT(pooled != nullptr);
+              rank.fill(pooled, count);
+              PLAIT_WANT(rank.run(rank.sum(input, rank.rank() == 1 ? pooled : output, count)).ok());
+              PLAIT_WANT(rank.collective.outcome() == Outcome::elsewhere && is_untouched());
+              PLAIT_WANT(rank.data(pooled)[7] == DeviceRank::value(rank.rank(), 7));
+              rank.release(pooled);
+
               DeviceCall shared = rank.sum(input, output, count);
               shared.shared_from = count * sizeof(int) + 1;
               PLAIT_WANT(rank.run(shared).ok());

@@ -54,6 +54,11 @@ class DeviceRank {
     call<decltype(cuMemAlloc_v2)>("cuMemAlloc_v2")(&made, bytes);
     return reinterpret_cast<std::byte*>(made);
   }
+  std::byte* allocate_in_pool(std::size_t bytes) const {
+    CUdeviceptr made = 0;
+    call<decltype(cuMemAllocAsync)>("cuMemAllocAsync")(&made, bytes, nullptr);
+    return reinterpret_cast<std::byte*>(made);
+  }
   void release(std::byte* address) const {
     call<decltype(cuMemFree_v2)>("cuMemFree_v2")(reinterpret_cast<CUdeviceptr>(address));
   }

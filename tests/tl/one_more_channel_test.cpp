@@ -97,12 +97,12 @@ struct Rank {
 };
 
 TEST(OneMoreChannel, IsKnownByItsLine) {
-  EXPECT_EQ(channel_kinds, 5);
+  EXPECT_EQ(channel_kinds, 6);
   EXPECT_EQ(name(ChannelKind::fake), "fake");
   EXPECT_EQ(channel_named("fake"), ChannelKind::fake);
-  EXPECT_EQ(all_channel_names, "shm,tcp,ucx,mpi,fake");
+  EXPECT_EQ(all_channel_names, "shm,tcp,ucx,mpi,cuda,fake");
   EXPECT_EQ(parse_channels("fake,mpi"), (std::vector<std::string>{"fake", "mpi"}));
-  ASSERT_EQ(std::tuple_size_v<Channels>, 5u);
+  ASSERT_EQ(std::tuple_size_v<Channels>, 6u);
 }
 
 TEST(OneMoreChannel, ConnectsTheRanksThatItsRouteNames) {

@@ -27,6 +27,7 @@ CudaFused find_fused(const Cuda& cuda, Cuda::Module module) {
   constexpr std::array<const char*, CudaFused::row_types> types{"f32", "bf16", "i8"};
   CudaFused fused;
   bool all = cuda.find_function(&fused.multiply_matrices, module, "plait_multiply_matrices") == Cuda::success &&
+             cuda.find_function(&fused.gather, module, "plait_gather_and_multiply") == Cuda::success &&
              cuda.find_function(&fused.check, module, "plait_check_lookups") == Cuda::success;
   for (std::size_t type = 0; type < types.size(); ++type) {
     const std::string name = types[type];
@@ -48,6 +49,10 @@ Cuda::Outcome start_multiply(const Cuda& cuda, const CudaFused& fused, Cuda::Str
 Cuda::Outcome start_multiply(const Cuda& cuda, const CudaFused& fused, Cuda::Stream stream,
                              const DeviceMatrices& call) {
   return start(cuda, fused.multiply_matrices, stream, call, call.tiles.count);
+}
+
+Cuda::Outcome start_multiply(const Cuda& cuda, const CudaFused& fused, Cuda::Stream stream, const DeviceGather& call) {
+  return start(cuda, fused.gather, stream, call, std::max<std::uint64_t>(call.tiles.count, call.blocks));
 }
 
 // A warp a bag.

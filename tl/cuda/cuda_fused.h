@@ -1,4 +1,4 @@
-// The kernels of fused operators (fused.cuh), as the driver starts them.
+// The kernels of fused operators (fused.cuh, gather.cuh), as the driver starts them.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@ namespace plait::tl {
 
 // All of them or none.
 struct CudaFused {
-  static constexpr std::size_t row_types = 3;                   // as DeviceRows numbers them
-  std::array<Cuda::Function, row_types> pool{}, multiply{};     // by the type of the rows
-  Cuda::Function multiply_matrices = nullptr, check = nullptr;  // nullptr: there are none
+  static constexpr std::size_t row_types = 3;                                     // as DeviceRows numbers them
+  std::array<Cuda::Function, row_types> pool{}, multiply{};                       // by the type of the rows
+  Cuda::Function multiply_matrices = nullptr, gather = nullptr, check = nullptr;  // nullptr: there are none
   bool usable() const { return check != nullptr; }
 };
 CudaFused find_fused(const Cuda& cuda, Cuda::Module module);
@@ -21,6 +21,7 @@ CudaFused find_fused(const Cuda& cuda, Cuda::Module module);
 Cuda::Outcome start_pool(const Cuda& cuda, const CudaFused& fused, Cuda::Stream stream, const DevicePooling& call);
 Cuda::Outcome start_multiply(const Cuda& cuda, const CudaFused& fused, Cuda::Stream stream, const DeviceProducts& call);
 Cuda::Outcome start_multiply(const Cuda& cuda, const CudaFused& fused, Cuda::Stream stream, const DeviceMatrices& call);
+Cuda::Outcome start_multiply(const Cuda& cuda, const CudaFused& fused, Cuda::Stream stream, const DeviceGather& call);
 Cuda::Outcome start_check(const Cuda& cuda, const CudaFused& fused, Cuda::Stream stream, const DeviceLookups& call);
 
 }  // namespace plait::tl

@@ -188,6 +188,9 @@ class CudaStream final : public DeviceStream {
   Status multiply(const DeviceMatrices& call) override {
     return start_tiles([&](const CudaFused& fused) { return start_multiply(cuda_, fused, stream_, call); });
   }
+  Status multiply(const DeviceGather& call) override {
+    return start_tiles([&](const CudaFused& fused) { return start_multiply(cuda_, fused, stream_, call); });
+  }
   Status check(const DeviceLookups& call) override {
     return start_tiles([&](const CudaFused& fused) { return start_check(cuda_, fused, stream_, call); });
   }

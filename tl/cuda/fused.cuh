@@ -61,12 +61,13 @@ __device__ inline void end_tile(const DeviceTiles& all, unsigned slice) {
   if (of.flag != nullptr) tell(of.flag, all.run);
 }
 
-// The last block leaves the counters as they were.
-__device__ inline void leave_tiles(const DeviceTiles& all) {
-  if (threadIdx.x != 0 || add_one(all.counters + 1) + 1 != gridDim.x) return;
+// The last block leaves the counters as they were; whether this thread is the one that does it.
+__device__ inline bool leave_tiles(const DeviceTiles& all) {
+  if (threadIdx.x != 0 || add_one(all.counters + 1) + 1 != gridDim.x) return false;
   all.counters[0] = 0;
   all.counters[1] = 0;
   all.counters[2] = 0;
+  return true;
 }
 
 // The next of what a counter gives out, for all threads of a block.
@@ -339,32 +340,40 @@ struct Panels {
 };
 
 struct Patch {
-  long long row, column;  // of the whole product
-  int rows, columns;      // at most `side`
+  long long column;   // of the whole product
+  int rows, columns;  // at most `side`
 };
 
-__device__ inline void load_panels(const DeviceMatrices& call, const float* weights, const Patch& patch, long long from,
-                                   Panels& panels) {
+struct Factors {
+  const float *inputs, *weights;  // from the patch's first row, and of all columns
+  long long depth, columns;
+};
+
+// `settled`: nobody writes the inputs while the kernel runs.
+template <bool settled>
+__device__ void load_panels(const Factors& of, const Patch& patch, long long from, Panels& panels) {
   for (int at = threadIdx.x; at < deep * side; at += block_threads) {
     const int row = at / deep, depth = at % deep;
-    const bool within = row < patch.rows && from + depth < call.depth;
-    panels.inputs[depth][row] = within ? __ldg(call.inputs + (patch.row + row) * call.depth + from + depth) : 0.0f;
+    const bool within = row < patch.rows && from + depth < of.depth;
+    const float* input = of.inputs + row * of.depth + from + depth;
+    panels.inputs[depth][row] = !within ? 0.0f : settled ? __ldg(input) : *input;
   }
   for (int at = threadIdx.x; at < deep * side; at += block_threads) {
     const int depth = at / side, column = at % side;
-    const bool within = column < patch.columns && from + depth < call.depth;
+    const bool within = column < patch.columns && from + depth < of.depth;
     panels.weights[depth][column] =
-        within ? __ldg(weights + (from + depth) * call.columns + patch.column + column) : 0.0f;
+        within ? __ldg(of.weights + (from + depth) * of.columns + patch.column + column) : 0.0f;
   }
 }
 
-__device__ inline void multiply_patch(const DeviceMatrices& call, const float* weights, const Patch& patch,
-                                      std::byte* target, unsigned long long pitch, Panels& panels) {
+template <bool settled>
+__device__ void multiply_patch(const Factors& of, const Patch& patch, std::byte* target, unsigned long long pitch,
+                               Panels& panels) {
   const int first_row = static_cast<int>(threadIdx.x) / (side / thread_side) * thread_side;
   const int first_column = static_cast<int>(threadIdx.x) % (side / thread_side) * thread_side;
   float sums[thread_side][thread_side] = {};
-  for (long long from = 0; from < call.depth; from += deep) {
-    load_panels(call, weights, patch, from, panels);
+  for (long long from = 0; from < of.depth; from += deep) {
+    load_panels<settled>(of, patch, from, panels);
     __syncthreads();
 #pragma unroll
     for (int depth = 0; depth < deep; ++depth) {
@@ -414,10 +423,10 @@ extern "C" __global__ void __launch_bounds__(fused::block_threads)
     const float* weights = call.weights[tile.matrix];
     for (int row = 0; row < tile.rows; row += fused::side)
       for (int column = 0; column < tile.columns; column += fused::side)
-        fused::multiply_patch(call, weights,
-                              {tile.row + row, tile.column + column, min(fused::side, tile.rows - row),
-                               min(fused::side, tile.columns - column)},
-                              tile.target + row * tile.pitch + column * sizeof(float), tile.pitch, panels);
+        fused::multiply_patch<true>(
+            {call.inputs + (tile.row + row) * call.depth, weights, call.depth, call.columns},
+            {tile.column + column, min(fused::side, tile.rows - row), min(fused::side, tile.columns - column)},
+            tile.target + row * tile.pitch + column * sizeof(float), tile.pitch, panels);
   });
   fused::leave_tiles(call.tiles);
 }

@@ -4,6 +4,7 @@
 
 #include "collectives.cuh"
 #include "fused.cuh"
+#include "gather.cuh"
 
 struct Run {
   long long place;  // from the begin of its element

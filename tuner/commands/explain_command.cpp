@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/channel_kind.h"
 #include "core/file.h"
 #include "core/units.h"
 #include "plan/choose/breakdown.h"
 #include "plan/choose/call_synthesis.h"
+#include "plan/choose/device_cost.h"
 #include "plan/choose/table.h"
 #include "plan/choose/timeline.h"
 #include "plan/model/machine_levels.h"
@@ -57,6 +59,7 @@ struct Answer {
   std::optional<double> host_seconds;  // measured; only where the machine was measured on this shape
   std::string choice, reason;
   PlanLimit limit;
+  std::optional<DeviceCost> on_devices;  // the same call where the data are in memory of GPUs
   // Where a timeline is asked for: of the plan that the measured call ran by, else of the choice or, where that is the
   // host's, of the cheapest plan.
   std::string drawn_plan;
@@ -191,6 +194,8 @@ Result<Answer> explain(const Question& question, int count) {
   answer.host_seconds = host_seconds(question);
   choose(question, range, answer);
   answer.limit = plan_limit(question.call, context_of(question));
+  answer.on_devices = device_cost(question.call, question.communicator.hierarchy, question.machine,
+                                  answer.plans.front().breakdown.seconds);
   return answer;
 }
 
@@ -308,6 +313,12 @@ void print(const TraceComparison& comparison, const MeasuredCall& call) {
   std::cout << "they differ most: " << comparison.parts[comparison.most].name << '\n';
 }
 
+std::string devices_text(const DeviceCost& cost) {
+  const std::string cuda(plait::name(ChannelKind::cuda));
+  return "data on devices: " + (cost.between_s ? "over " + cuda + " " + format_seconds(*cost.between_s) + ", " : "") +
+         "by the processor's memory " + format_seconds(cost.staged_s);
+}
+
 void print(const Question& question, const Answer& answer) {
   const std::vector<std::string> shares = columns(answer, question.machine);
   const bool waits = std::any_of(answer.plans.begin(), answer.plans.end(),
@@ -341,6 +352,7 @@ void print(const Question& question, const Answer& answer) {
               << padded(percent(*answer.host_seconds - least, least), 8) << "  measured\n";
   std::cout << "\nchoice: " << answer.choice << ": " << answer.reason << "\nlimit: " << limit_text(answer.limit)
             << '\n';
+  if (answer.on_devices) std::cout << devices_text(*answer.on_devices) << '\n';
   if (answer.comparison) print(*answer.comparison, *answer.measured);
 }
 
@@ -389,6 +401,10 @@ Json to_json(const Question& question, const Answer& answer) {
                {"reason", answer.reason},
                {"limit_seconds", answer.limit.seconds},
                {"limit_reason", answer.limit.because}};
+  if (const auto& cost = answer.on_devices)
+    json["on_devices"] = {{"channel", cost->between_s ? Json(plait::name(ChannelKind::cuda)) : Json(nullptr)},
+                          {"between_seconds", cost->between_s ? Json(*cost->between_s) : Json(nullptr)},
+                          {"staged_seconds", cost->staged_s}};
   if (answer.comparison) json["measured"] = to_json(*answer.comparison, *answer.measured);
   return json;
 }

@@ -8,11 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/channel_kind.h"
 #include "core/config.h"
 #include "core/file.h"
 #include "core/units.h"
 #include "topo/crowding.h"
 #include "tuner/commands/command.h"
+#include "tuner/measure/device_measure.h"
 #include "tuner/measure/job_locations.h"
 #include "tuner/measure/probe_measure.h"
 #include "tuner/measure/probe_samples.h"
@@ -31,6 +33,7 @@ struct Options {
   std::string name = "probed";
   double seconds = 20;
   double most_noise = 0.25;
+  std::string driver = "libcuda.so.1";
   bool quiet = false;
 };
 
@@ -75,10 +78,26 @@ std::string link_text(const LinkSamples& samples, const LinkLevel& level) {
   return text;
 }
 
+std::string device_text(const char* label, const DeviceLink& link) {
+  char line[160];
+  std::snprintf(line, sizeof line, "  %-28s %s, %s\n", label, format_seconds(link.latency).c_str(),
+                rate_text(1 / link.seconds_per_byte).c_str());
+  return link.known() ? line : "";
+}
+
+// Of the memory of GPUs.
+std::string devices_text(const Machine& machine) {
+  std::string text = device_text("to a device", machine.to_device) + device_text("from a device", machine.from_device);
+  for (const LinkLevel& level : machine.levels)
+    text += device_text(("over cuda, by " + level.name).c_str(), level.devices);
+  return text.empty() ? text : "copies of devices\n" + text;
+}
+
 std::string report(const ProbeSamples& samples, const ProbeFit& fit) {
   std::string text;
   for (std::size_t link = 0; link < samples.links.size(); ++link)
     text += link_text(samples.links[link], fit.machine.levels[link]);
+  text += devices_text(fit.machine);
   const double gamma = fit.machine.reduce_seconds_per_byte;
   text += "adding what arrives (gamma)    " +
           (gamma > 0 ? rate_text(1 / gamma) : std::string("takes no time of its own")) + "\n";
@@ -103,6 +122,10 @@ class ProbeCommand : public Command {
     line.option("--most-noise", options_.most_noise,
                 "refuse to write where three quarters of the points do not vary by less, as a share of their times")
         .shows_default();
+    line.option("--driver", options_.driver,
+                "the library of the GPUs' driver: copies of devices are measured where it is, and PLAIT_CHANNELS has "
+                "cuda; none: not")
+        .shows_default();
     line.flag("--quiet", options_.quiet, "no progress");
   }
 
@@ -113,9 +136,11 @@ class ProbeCommand : public Command {
     if (const Status checked = check(session->ranks()); !checked.ok())
       return say(*session, checked.message(), bad_input);
     const std::vector<Location> locations = gather_locations(*session);
-    const Hierarchy hierarchy = Hierarchy::from_locations(locations);
+    Hierarchy hierarchy = Hierarchy::from_locations(locations);
     Result<ProbeSamples> samples = take_samples(*session, hierarchy, measuring());
     if (!samples.ok()) return say(*session, samples.status().message(), refused);
+    if (const Status measured = measure_devices(*session, hierarchy, *samples); !measured.ok())
+      return say(*session, measured.message(), refused);
     samples->ranks_per_core = ranks_per_core(locations);
     ProbeFit fit = fit_machine(*samples);
     fit.machine.name = options_.name;
@@ -145,6 +170,23 @@ class ProbeCommand : public Command {
     if (options_.name.empty()) return {Code::invalid, "--name: expected a name"};
     return {};
   }
+
+  // Behind the messages: where a driver is loaded, each call asks it whose memory it is given. Who has a context on a
+  // GPU says which, so that the hierarchy has levels of GPUs from then on. Nothing where some ranks have none.
+  Status measure_devices(MpiSession& session, Hierarchy& hierarchy, ProbeSamples& samples) const {
+    const std::vector<std::string> channels = load_config_from_process().config.channels;
+    if (options_.driver == "none" || std::ranges::find(channels, name_of_cuda()) == channels.end()) return {};
+    const Result<std::unique_ptr<ProbedDevice>> device = ProbedDevice::open(session, options_.driver);
+    if (!device.ok()) {
+      if (!options_.quiet) session.say_once("plait probe: copies of devices: " + device.status().message());
+      return {};
+    }
+    Hierarchy located = Hierarchy::from_locations(gather_locations(session));
+    samples.links = links_between(located, hierarchy, samples.links);
+    hierarchy = std::move(located);
+    return (*device)->measure(session, hierarchy, samples);
+  }
+  static std::string name_of_cuda() { return std::string(plait::name(ChannelKind::cuda)); }
 
   ProbeOptions measuring() const {
     ProbeOptions options{.seconds = options_.seconds, .channels = load_config_from_process().config.channels};

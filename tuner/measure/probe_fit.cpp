@@ -225,6 +225,14 @@ class LinkFit {
   StreamLine stream_;
 };
 
+// Copies of a device; not known where there are none.
+DeviceLink fit_device(const std::string& level, const char* curve, const ProbeCurve& copies, ProbeFit& fit) {
+  if (copies.size() < 2) return {};
+  const Line line = fit_line(copies);
+  fit.residuals.push_back({level, curve, relative_error(copies, [&](double bytes) { return line.at(bytes); })});
+  return {.latency = line.fixed, .seconds_per_byte = line.slope};
+}
+
 void collect_spreads(const ProbeCurve& curve, std::vector<double>& spreads) {
   for (const ProbePoint& point : curve) spreads.push_back(point.spread);
 }
@@ -234,7 +242,12 @@ void collect_spreads(const ProbeCurve& curve, std::vector<double>& spreads) {
 ProbeFit fit_machine(const ProbeSamples& samples) {
   ProbeFit fit;
   fit.machine.ranks_per_core = samples.ranks_per_core;
-  for (const LinkSamples& link : samples.links) fit.machine.levels.push_back(LinkFit(link, fit).run());
+  for (const LinkSamples& link : samples.links) {
+    fit.machine.levels.push_back(LinkFit(link, fit).run());
+    fit.machine.levels.back().devices = fit_device(link.level, "between devices", link.devices, fit);
+  }
+  fit.machine.to_device = fit_device("devices", "to them", samples.to_device, fit);
+  fit.machine.from_device = fit_device("devices", "from them", samples.from_device, fit);
   const LinkSamples& innermost = samples.links.back();
   fit.machine.reduce_seconds_per_byte = slope_between(innermost.reduced, innermost.stream);
   if (samples.copies.size() > 1) fit.machine.copy_seconds_per_byte = fit_line(samples.copies).slope;

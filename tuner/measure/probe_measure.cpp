@@ -305,7 +305,8 @@ class Probe {
     std::vector<std::string> channels;
     for (const std::string& channel : options_.channels) {
       const std::optional<ChannelKind> kind = channel_named(channel);
-      if (kind && traits(*kind).any_length && (traits(*kind).crosses_nodes || !crosses_nodes(level)))
+      if (kind && traits(*kind).messages && traits(*kind).any_length &&
+          (traits(*kind).crosses_nodes || !crosses_nodes(level)))
         channels.push_back(channel);
     }
     return channels;

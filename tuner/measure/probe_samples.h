@@ -40,12 +40,14 @@ struct LinkSamples {
   // direction, in messages of the smallest size, and of the bytes by which long messages differ.
   std::vector<double> messages_per_second, bytes_per_second;
   std::vector<ChannelSamples> by_channel;
+  ProbeCurve devices;  // a copy from the GPU of one of two ranks into the other's memory; empty: none can be mapped
 };
 
 struct ProbeSamples {
   std::vector<LinkSamples> links;          // outermost first
   std::map<std::string, ProbeCurve> host;  // the host's own collectives over all ranks, by name
   ProbeCurve copies;                       // within one rank's memory
+  ProbeCurve to_device, from_device;       // between that and its GPU's, pinned; empty: there are none
   double ranks_per_core = 1;
 };
 
