@@ -113,6 +113,7 @@ Status SetUp::meet_all(Entry mine) {
   std::vector<Entry> entries;
   if (Status status = gather_entries(mine, entries); !status.ok()) return status;
   all_devices_ = true;
+  locations_.reserve(entries.size());
   for (const Entry& entry : entries) {
     locations_.push_back(entry.location);
     same_settings_ &= entry.fingerprint == mine.fingerprint;
