@@ -2,14 +2,22 @@
 // a job do and then make one call of each collective, whose results are checked. Processor time and memory a rank; a
 // table for docs/scale.md.
 //
-//   build/release/scale_setup [--per-node R] [--channels A,B] [--calls all|short|none] RANKS...
+//   build/release/scale_setup [--per-node R] [--channels A,B] [--calls all|short|none] [--flat-ranks N] [--splits N]
+//     RANKS...
+//
+// --splits: instead of that the ranks are split N times into communicators of 64: each is set up, makes one all-reduce
+// whose result is checked, and is gone. In ten parts, so that what grows is seen; times are those of one split then.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <sstream>
@@ -34,6 +42,7 @@ struct Options {
   int per_node = 64;
   std::vector<std::string> channels = {"shm", "mpi"};
   std::string calls = "all";
+  int splits = 0, flat_ranks = Config().flat_ranks;
   std::vector<int> ranks;
 };
 
@@ -55,6 +64,10 @@ Options options_of(int argc, char** argv) {
       options.channels = words_of(argv[++i]);
     else if (word == "--calls" && more)
       options.calls = argv[++i];
+    else if (word == "--flat-ranks" && more)
+      options.flat_ranks = std::atoi(argv[++i]);
+    else if (word == "--splits" && more)
+      options.splits = std::atoi(argv[++i]);
     else
       options.ranks.push_back(std::atoi(argv[i]));
   }
@@ -72,6 +85,23 @@ double wall_seconds() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// What the process holds besides its heap.
+struct Holdings {
+  double resident_mib = 0;
+  long mappings = 0, descriptors = 0;
+};
+
+Holdings holdings() {
+  Holdings now;
+  long pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  now.resident_mib = static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+  std::ifstream maps("/proc/self/maps");
+  now.mappings = std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+  now.descriptors = std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  return now;
 }
 
 TeamRequest request_of(int rank, int per_node) {
@@ -163,12 +193,12 @@ std::vector<Collective> collectives(int ranks) {
 }
 
 // What all ranks together spend in each part: rank 0 reads the clocks and the heap between two meetings, and prints a
-// row; the others wait.
+// row; the others wait. Work that is done several times: the times are those of once.
 class Book {
  public:
   explicit Book(int ranks) : own_(static_cast<std::size_t>(ranks)) {}
   template <class Work>
-  std::string enter(Oob& oob, const std::string& name, Work&& work) {
+  std::string enter(Oob& oob, const std::string& name, Work&& work, int times = 1) {
     const auto me = static_cast<std::size_t>(oob.rank());
     if (!oob.meet("begin").ok()) return "did not begin";
     if (me == 0) begin();
@@ -176,10 +206,11 @@ class Book {
     const double before = own_seconds();
     std::string wrong = work();
     own_[me] = own_seconds() - before;
+    if (!wrong.empty()) oob.withdraw();  // the others may be steps behind: they hear of it in the next
+    if (!wrong.empty()) return name + ": " + wrong;
     if (!oob.meet("end").ok()) return "did not end";
-    if (me == 0) end(name);
-    if (!oob.meet("end").ok()) return "did not end";
-    return wrong.empty() ? "" : name + ": " + wrong;
+    if (me == 0) end(name, times);
+    return oob.meet("end").ok() ? "" : "did not end";
   }
 
  private:
@@ -188,12 +219,14 @@ class Book {
     heap_ = heap_now();
     forget_heap_peak();
   }
-  void end(const std::string& name) {
+  void end(const std::string& name, int times) {
     const double ranks = static_cast<double>(own_.size());
     const auto kib_a_rank = [ranks](std::int64_t bytes) { return static_cast<double>(bytes) / 1024 / ranks; };
-    std::printf("| %s | %.2f | %.2f | %.1f | %.1f |\n", name.c_str(),
-                std::accumulate(own_.begin(), own_.end(), 0.0) * 1e3 / ranks, wall_seconds() - wall_,
-                kib_a_rank(heap_now() - heap_), kib_a_rank(heap_peak() - heap_));
+    const double own = std::accumulate(own_.begin(), own_.end(), 0.0), wall = wall_seconds() - wall_;
+    const Holdings held = holdings();
+    std::printf("| %s | %.3f | %.3f | %.1f | %.1f | %.1f | %ld | %ld |\n", name.c_str(), own * 1e3 / ranks / times,
+                wall / times, kib_a_rank(heap_now() - heap_), kib_a_rank(heap_peak() - heap_), held.resident_mib,
+                held.mappings, held.descriptors);
     std::fflush(stdout);
   }
   std::vector<double> own_;
@@ -201,7 +234,39 @@ class Book {
   std::int64_t heap_ = 0;
 };
 
+constexpr int split_ranks = 64, split_parts = 10;
+
+// Of neighbours: the parts of ranks that are threads have no messages.
+std::string split_once(Oob& oob, const Options& options) {
+  std::unique_ptr<Oob> part;
+  if (Status status = oob.part(oob.rank() / split_ranks, part, "split"); !status.ok()) return status.message();
+  const int member = part->rank();
+  auto made = set_up(request_of(oob.rank(), options.per_node), std::move(part), nullptr);
+  if (!made.ok()) return made.status().message();
+  return run(**made, Collective::allreduce, member, split_ranks, 1);
+}
+
+std::string split(Oob& oob, Book& book, const Options& options) {
+  if (oob.ranks() % split_ranks != 0) return "splits need a multiple of 64 ranks";
+  const int rounds = std::max(options.splits / split_parts, 1);
+  for (int part = 0; part < split_parts; ++part) {
+    const std::string name =
+        "splits " + std::to_string(part * rounds + 1) + " to " + std::to_string((part + 1) * rounds);
+    std::string wrong = book.enter(
+        oob, name,
+        [&]() -> std::string {
+          for (int i = 0; i < rounds; ++i)
+            if (std::string why = split_once(oob, options); !why.empty()) return why;
+          return {};
+        },
+        rounds);
+    if (!wrong.empty()) return wrong;
+  }
+  return {};
+}
+
 std::string go(Oob& oob, InProcessJob& job, Book& book, const Options& options) {
+  if (options.splits > 0) return split(oob, book, options);
   const int rank = oob.rank(), ranks = oob.ranks();
   std::unique_ptr<Team> team;
   std::string wrong = book.enter(oob, "set-up", [&]() -> std::string {
@@ -231,13 +296,17 @@ std::string go(Oob& oob, InProcessJob& job, Book& book, const Options& options) 
 bool measure(int ranks, const Options& options) {
   Job state;
   state.config.channels = options.channels;
+  state.config.flat_ranks = options.flat_ranks;
   state.config.host_when_faster = false;
   state.config.trial = TrialMode::none;
   state.ranks_on_machine = ranks;
+  state.most_mapped_bytes *= static_cast<std::size_t>(ranks);  // they are one process
   runtime::detail::job = &state;
   std::printf("\n%d ranks, %d a node\n\n", ranks, options.per_node);
   std::printf(
-      "| part | processor ms a rank | wall s | kept KiB a rank | peak KiB a rank |\n|---|---:|---:|---:|---:|\n");
+      "| part | processor ms a rank | wall s | kept KiB a rank | peak KiB a rank | resident MiB | mappings | "
+      "descriptors |\n|---|---:|---:|---:|---:|---:|---:|---:|\n");
+  std::fflush(stdout);
   Book book(ranks);
   std::string wrong;
   {

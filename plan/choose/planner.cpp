@@ -16,6 +16,7 @@
 #include "plan/choose/plan_file.h"
 #include "plan/choose/port_limit.h"
 #include "plan/choose/proven_plan.h"
+#include "plan/choose/sweep.h"
 #include "plan/lower/proof.h"
 #include "plan/synthesis/reference.h"
 #include "topo/hierarchy_print.h"
@@ -25,7 +26,7 @@ namespace plait::plan {
 
 namespace {
 
-constexpr std::size_t most_shapes = 64;  // that a store keeps while no communicator has them
+constexpr std::size_t most_shapes = 64;  // that a store keeps while no communicator has them, or as many as they have
 constexpr int most_candidates = 3;
 // Each rank's schedule of an all-to-all has steps for all others: some 2 KiB a rank.
 constexpr int most_exchanging_ranks = 2048;
@@ -180,6 +181,7 @@ std::string shape_key(const Hierarchy& hierarchy, int rank, const PlannerOptions
 struct PlanStore::Implementation {
   std::mutex guard;
   std::map<std::string, std::shared_ptr<Shelf>> shelves;
+  Sweep sweep{most_shapes};
   std::set<std::string> warnings;  // that were told already: many communicators have the same reason
 
   bool is_new_warning(const std::string& text) {
@@ -189,8 +191,10 @@ struct PlanStore::Implementation {
 
   std::shared_ptr<Shelf> shelf(const std::string& key) {
     const std::scoped_lock lock(guard);
-    if (shelves.size() >= most_shapes)
+    if (sweep.is_due(shelves.size())) {
       std::erase_if(shelves, [](const auto& entry) { return entry.second.use_count() == 1; });
+      sweep.done(shelves.size());
+    }
     std::shared_ptr<Shelf>& found = shelves[key];
     if (found == nullptr) found = std::make_shared<Shelf>();
     return found;

@@ -1,8 +1,20 @@
 #include "plan/model/routes.h"
 
+#include <algorithm>
+
 #include "core/keyed_hash.h"
+#include "topo/hierarchy_print.h"
 
 namespace plait::plan {
+namespace {
+
+KeyedHash hash_of(std::span<const int> print) {
+  KeyedHash hash{};
+  std::ranges::copy(std::as_bytes(print), hash.begin());
+  return hash;
+}
+
+}  // namespace
 
 Routes::Routes(ChannelKind beyond) : beyond_(beyond) { take(beyond); }
 
@@ -13,12 +25,12 @@ void Routes::take(ChannelKind kind) {
 
 void Routes::connect(std::span<const int> group_of, ChannelKind kind) {
   const auto kept = std::make_shared<const std::vector<int>>(group_of.begin(), group_of.end());
-  near_.push_back({kept, *kept, kind});
+  near_.push_back({kept, *kept, kind, {}});
   take(kind);
 }
 
 void Routes::connect_nodes(const Hierarchy& hierarchy, ChannelKind kind) {
-  near_.push_back({hierarchy.memory(), hierarchy.nodes_by_rank(), kind});
+  near_.push_back({hierarchy.memory(), hierarchy.nodes_by_rank(), kind, topo::print_of(hierarchy)});
   take(kind);
 }
 
@@ -28,7 +40,7 @@ void Routes::append_key(std::string& key) const {
   append(near_.size());
   for (const Near& near : near_) {
     append(near.kind);
-    append(keyed_hash({}, std::as_bytes(near.group_of)));
+    append(near.print.empty() ? keyed_hash({}, std::as_bytes(near.group_of)) : hash_of(near.print));
   }
 }
 

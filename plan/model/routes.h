@@ -22,7 +22,7 @@ class Routes {
   // The ranks of one group (`group_of`: by rank; in none: -1) talk over `kind`, but for those that are connected
   // already: the nearest groups come first.
   void connect(std::span<const int> group_of, ChannelKind kind);
-  // Likewise the ranks of each node, whose numbers stay in the hierarchy's memory.
+  // Likewise the ranks of each node, whose numbers stay in the hierarchy's memory, and are told apart by its hash.
   void connect_nodes(const Hierarchy& hierarchy, ChannelKind kind);
 
   // Of two different ranks. Without allocation.
@@ -40,7 +40,8 @@ class Routes {
   // Whose shared-memory collectives the ranks of a node have together; none: they have no such.
   std::optional<ChannelKind> shared_memory() const { return shared_memory_; }
 
-  // Adds what tells these routes from others, as bytes.
+  // Adds what tells these routes from others, as bytes; those that were made otherwise may differ where all messages go
+  // the same ways.
   void append_key(std::string& key) const;
 
  private:
@@ -48,6 +49,7 @@ class Routes {
     std::shared_ptr<const void> memory;  // of the groups; a copy of the routes shares it
     std::span<const int> group_of;
     ChannelKind kind;
+    std::span<const int> print;  // a hash of the groups, in that memory; empty: nobody has computed one
     bool joins(int a, int b) const {
       const int group = group_of[static_cast<std::size_t>(a)];
       return group >= 0 && group == group_of[static_cast<std::size_t>(b)];

@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 
+#include "plugin/launcher/launcher_turn.h"
+
 namespace plait::plugin {
 namespace {
 
@@ -104,6 +106,7 @@ Status PmiStore::put(std::string_view key, std::string_view value) const {
 
 Result<std::string> PmiStore::get(std::string_view key) const {
   Line line = question("cmd=get kvsname=", name_, " key=", key);
+  const LauncherTurn turn(name_, getpid());
   if (Status status = ask(descriptor_, line, "get_result"); !status.ok()) return status;
   const std::optional<std::string_view> value = value_of(line.text(), "value");
   if (value_of(line.text(), "rc") != "0" || !value) return Status(Code::unavailable, "pmi: no value");

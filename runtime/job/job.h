@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,8 +28,8 @@ enum class Phase : std::uint8_t {
 
 struct Job {
   Config config;
-  std::string mpi_library;        // what the host calls itself
-  std::string mpi_release;        // of the host: "Open MPI v4.1.4"
+  std::string mpi_library;  // what the host calls itself
+  std::string mpi_release;  // of the host: "Open MPI v4.1.4"
   plan::HostKind host = plan::HostKind::mpi;
   bool reporting = false;         // some rank asked for the report: all take part in it
   bool tracing = false;           // likewise
@@ -50,6 +51,9 @@ struct Job {
   mutable PlanStore plans;                                   // of all communicators
 
   bool makes_schedule = false;  // PLAIT_SCHEDULE=auto; likewise
+
+  // By this process, of all communicators' segments: further ones are the host's.
+  std::size_t most_mapped_bytes = std::size_t{512} << 20;
 
   // Whether non-blocking allreduces may be fused.
   bool overlaps() const { return overlap != nullptr || learns_overlap; }

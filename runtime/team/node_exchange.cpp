@@ -129,7 +129,7 @@ Status SetUp::gather_node(const Entry& mine, NodeSummary& summary) {
     near_.push_back(entry.location);
     summary.well &= static_cast<std::uint64_t>(entry.location.host == mine.location.host);
     summary.same_settings &= static_cast<std::uint64_t>(entry.fingerprint == mine.fingerprint);
-    summary.affordable &= static_cast<std::uint64_t>(entry.mapped_bytes < most_mapped_bytes);
+    summary.affordable &= static_cast<std::uint64_t>(entry.mapped_bytes < job().most_mapped_bytes);
     summary.devices |= entry.devices;
     summary.threaded |= entry.threaded;
     summary.network = agreed_rates(summary.network, entry.network);

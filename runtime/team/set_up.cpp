@@ -114,13 +114,14 @@ Status SetUp::meet_all(Entry mine) {
   std::vector<Entry> entries;
   if (Status status = gather_entries(mine, entries); !status.ok()) return status;
   all_devices_ = true;
+  locations_.reserve(entries.size());
   for (const Entry& entry : entries) {
     locations_.push_back(entry.location);
     same_settings_ &= entry.fingerprint == mine.fingerprint;
     devices_ |= entry.devices != 0;
     threaded_ |= entry.threaded != 0;
     all_devices_ &= entry.devices != 0;
-    affordable_ &= entry.mapped_bytes < most_mapped_bytes;
+    affordable_ &= entry.mapped_bytes < job().most_mapped_bytes;
     known_network_ = agreed_rates(known_network_, entry.network);
   }
   siblings_ = most_siblings(entries);
@@ -228,8 +229,9 @@ Status SetUp::finish(std::unique_ptr<Team>& team) {
 std::unique_ptr<FailureNotice> SetUp::failure_notice() const {
   std::vector<int> near;
   const Routes routes = this->routes();
-  for (int rank = 0; rank < ranks_; ++rank)
+  for (const int rank : neighbours_)  // a segment is of one node
     if (rank == rank_ || traits(routes.between(rank_, rank)).segment) near.push_back(rank);
+  std::ranges::sort(near);
   return oob().make_notice(token_, std::move(near));
 }
 

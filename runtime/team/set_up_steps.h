@@ -31,9 +31,6 @@ namespace plait::runtime {
 
 // ---- What the ranks tell each other ----
 
-// Of all communicators: further ones are the host's.
-inline constexpr std::size_t most_mapped_bytes = std::size_t{512} << 20;
-
 // Where a rank waits for connections before it knows the others.
 struct EarlyListener {
   ListenerEntry entry;

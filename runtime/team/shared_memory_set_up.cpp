@@ -62,7 +62,7 @@ Status SetUp::offer_segment(Offer& offer) {
   for (const Location& neighbour : near_) numa.push_back(neighbour.numa);
   Status failure;
   for (const std::size_t bytes : segment_sizes()) {
-    if (bytes > most_mapped_bytes && job().config.segment_bytes == 0) {  // it grows with the square of the ranks
+    if (bytes > job().most_mapped_bytes && job().config.segment_bytes == 0) {  // it grows with the square of the ranks
       failure = {Code::unavailable, "shm: the segment of " + std::to_string(numa.size()) + " ranks is too large"};
       continue;
     }

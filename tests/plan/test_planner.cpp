@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plan/choose/planner.h"
+#include "plan/choose/sweep.h"
 #include "plan/motif/parts.h"
 
 namespace plait::plan {
@@ -206,6 +207,22 @@ TEST(Planner, CommunicatorsOfOneShapeShareTheirPlans) {
   same.force("AR.12(ring)");
   EXPECT_EQ(same.choose(call).plan->name.substr(0, 11), "AR.12(ring)");
   EXPECT_NE(one.choose(call).plan->name.substr(0, 11), "AR.12(ring)");
+}
+
+// However many communicators live, another one costs a bounded number of looks.
+TEST(Planner, AStoreIsSweptSoSeldomThatEachShapeIsLookedAtAFewTimes) {
+  Sweep sweep(64);
+  std::size_t looks = 0;
+  for (std::size_t entries = 0; entries < 100'000; ++entries) {
+    if (!sweep.is_due(entries)) continue;
+    looks += entries;
+    sweep.done(entries);  // all are in use
+  }
+  EXPECT_GT(looks, 0u);
+  EXPECT_LE(looks, 200'000u);
+  sweep.done(0);
+  EXPECT_FALSE(sweep.is_due(63));
+  EXPECT_TRUE(sweep.is_due(64));
 }
 
 // What one communicator of a shape saw before must not decide for another: other ranks may have seen other calls.

@@ -7,6 +7,7 @@
 
 #include "plan/model/builder.h"
 #include "plan/model/routes.h"
+#include "topo/hierarchy_print.h"
 
 namespace plait::plan {
 namespace {
@@ -68,6 +69,17 @@ TEST(Routes, AreToldApart) {
   EXPECT_NE(key(routes), key(routes_by_node(pairs, ChannelKind::shm, ChannelKind::ucx)));
   EXPECT_NE(key(routes), key(routes_by_node(halves, ChannelKind::shm, ChannelKind::tcp)));
   EXPECT_NE(key(routes), key(Routes(ChannelKind::tcp)));
+}
+
+// A rank of many need not look at all of them to know which plans are its own.
+TEST(Routes, OfNodesAreToldApartByTheHierarchysHash) {
+  const Hierarchy pairs = Hierarchy::nodes_of(std::vector<int>{2, 2}),
+                  uneven = Hierarchy::nodes_of(std::vector<int>{1, 3});
+  const auto print = std::as_bytes(topo::print_of(pairs));
+  const std::string hash(reinterpret_cast<const char*>(print.data()), print.size());
+  EXPECT_NE(key(usual_routes(pairs)).find(hash), std::string::npos);
+  EXPECT_EQ(key(usual_routes(pairs)), key(usual_routes(Hierarchy::nodes_of(std::vector<int>{2, 2}))));
+  EXPECT_NE(key(usual_routes(pairs)), key(usual_routes(uneven)));
 }
 
 // Chunks are bound to rails where the channel has some, and on no other.

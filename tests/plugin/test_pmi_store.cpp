@@ -1,10 +1,13 @@
 // The client of PMI-1 against a launcher that answers from a script.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -104,6 +107,46 @@ TEST(PmiStore, ALauncherThatIsGoneIsAFailure) {
   const Result<PmiStore> store = PmiStore::open(launcher.descriptor());
   ASSERT_TRUE(store.ok());
   EXPECT_FALSE(store->get("k").ok());
+}
+
+// Whether something comes within the time.
+bool hears(int descriptor, int milliseconds) {
+  pollfd heard{.fd = descriptor, .events = POLLIN, .revents = 0};
+  return poll(&heard, 1, milliseconds) == 1;
+}
+
+void say(int descriptor, std::string_view line) {
+  EXPECT_EQ(write(descriptor, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+}
+
+// A launcher that hundreds of ranks ask at once may end up in a circle of writers (launcher_turn.h). Ranks of one
+// process have one turn.
+TEST(PmiStore, AsksOneAfterTheOther) {
+  std::array<std::array<int, 2>, 2> ends{};
+  std::array<std::thread, 2> ranks;
+  std::array<char, 256> question{};
+  std::array<std::atomic<bool>, 2> answered{};
+  const std::string name = "kvs_" + std::to_string(getpid());
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[rank].data()), 0);
+    say(ends[rank][1], "cmd=my_kvsname kvsname=" + name + "\n");
+    Result<PmiStore> opened = PmiStore::open(ends[rank][0]);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    EXPECT_GT(read(ends[rank][1], question.data(), question.size()), 0);
+    ranks[rank] = std::thread([store = *opened, &done = answered[rank]] { done = store.get("absent").ok(); });
+    if (rank == 0) {
+      EXPECT_TRUE(hears(ends[0][1], 10'000));
+    }
+  }
+  EXPECT_FALSE(hears(ends[1][1], 50));
+  say(ends[0][1], "cmd=get_result rc=0 msg=success value=1\n");
+  EXPECT_TRUE(hears(ends[1][1], 10'000));
+  say(ends[1][1], "cmd=get_result rc=0 msg=success value=1\n");
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ranks[rank].join();
+    EXPECT_TRUE(answered[rank]);
+    for (const int end : ends[rank]) close(end);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// Of the processes of a job on one machine a few at a time ask the launcher. Hydra's proxy and its mpiexec write to
+// each other without reading meanwhile: of hundreds of questions that the proxy hands on at once both wait for ever.
+#pragma once
+
+#include <string_view>
+
+namespace plait::plugin {
+
+class LauncherTurn {
+ public:
+  static constexpr int at_once = 16;
+
+  // Waits until one of those `turn`s (modulo at_once) of `job` is free. A process that ends gives its own back. Where
+  // there are no sockets nobody waits. Needs no memory.
+  LauncherTurn(std::string_view job, int turn) noexcept;
+  ~LauncherTurn();
+  LauncherTurn(const LauncherTurn&) = delete;
+  LauncherTurn& operator=(const LauncherTurn&) = delete;
+
+ private:
+  int socket_;
+};
+
+}  // namespace plait::plugin
