@@ -102,13 +102,18 @@ const char* read_alltoall(const ucc_coll_args_t& args, const Communicator& commu
                           part_of(args.dst.info, communicator));
 }
 
+// Of a rank that has nothing to send or to receive, too: whether a call is taken is decided alike.
+bool is_ours(ucc_datatype_t type) { return type_of(type) != nullptr; }
+
 const char* read_alltoallv(const ucc_coll_args_t& args, const Communicator& communicator, Request& request) {
+  if (!is_ours(args.dst.info_v.datatype)) return reasons::undefined_operator;
   const auto& from = in_place_said(args) ? args.dst.info_v : args.src.info_v;
   return prepare_exchange(communicator, request, pieces_of(args, from), pieces_of(args, args.dst.info_v));
 }
 
 const char* read_gatherv(const ucc_coll_args_t& args, const Communicator& communicator, Request& request) {
   const bool root = at_root(args, communicator);
+  if (!is_ours(root ? args.dst.info_v.datatype : args.src.info.datatype)) return reasons::undefined_operator;
   return prepare_gatherv(communicator, request, root_of(args),
                          root && in_place_said(args) ? placed_in_other() : elements_of(args.src.info),
                          root ? pieces_of(args, args.dst.info_v) : Pieces{});
@@ -116,6 +121,7 @@ const char* read_gatherv(const ucc_coll_args_t& args, const Communicator& commun
 
 const char* read_scatterv(const ucc_coll_args_t& args, const Communicator& communicator, Request& request) {
   const bool root = at_root(args, communicator);
+  if (!is_ours(root ? args.src.info_v.datatype : args.dst.info.datatype)) return reasons::undefined_operator;
   return prepare_scatterv(communicator, request, root_of(args), root ? pieces_of(args, args.src.info_v) : Pieces{},
                           root && in_place_said(args) ? placed_in_other() : elements_of(args.dst.info));
 }

@@ -104,7 +104,7 @@ void plait_ucc_agree(plait_ucc_context* context, int ranks, const void* const* i
   const auto* list = reinterpret_cast<const plait::plugin::Introduction* const*>(introductions);
   try {
     of(context).agree({list, introductions != nullptr ? static_cast<std::size_t>(ranks) : 0});
-  } catch (const std::exception&) {  // its teams will see that the others have settings of their own
+  } catch (const std::exception&) {  // for want of memory: it takes no calls
   }
 }
 

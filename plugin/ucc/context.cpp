@@ -32,7 +32,7 @@ struct Process {
   std::mutex guard;
   int contexts = 0;
   int reported_ranks = 0;       // of a report that is still to be made
-  Introduction introduction{};  // once there is a job
+  Introduction introduction{};  // the first context's; says of a job that is off that it is disabled
 };
 constinit Process process{};
 
@@ -45,6 +45,13 @@ constexpr Progress::Surroundings surroundings = {
     .turn_of_wait = turn_of_wait,
     .waits_come_here = [] { return false; },
 };
+
+// By what all ranks of a later context see, as not all have begun with the same first one.
+bool all_may_run(std::span<const Introduction* const> introductions) {
+  for (const Introduction* one : introductions)
+    if (one == nullptr || one->disabled != 0 || one->fingerprint != introductions.front()->fingerprint) return false;
+  return true;
+}
 
 // Some callers of UCC (Open MPI 6) never end what they have begun: the first rank then says what it has counted.
 void report_late() {
@@ -96,6 +103,7 @@ UccContext::UccContext(const ProcessFacts& facts, const std::vector<std::string>
                      .concurrent = facts_.concurrent,
                      .main_thread_only = false},  // a set-up has a thread of its own
                     preferred);
+  process.introduction = agreement_->introduction();
 }
 
 UccContext::~UccContext() {
@@ -124,7 +132,6 @@ void UccContext::start_helper() {
 void UccContext::start() {
   tl::start_device_memory();  // the other layers' contexts have loaded theirs
   agreement_->agree();
-  process.introduction = agreement_->introduction();
   std::unique_ptr<Job> made = agreement_->take();
   made->host = plan::HostKind::layers;
   made->helped = made->config.progress == "thread";
@@ -135,6 +142,7 @@ void UccContext::start() {
   runtime::detail::reporting.store(job().reporting, std::memory_order_relaxed);
   runtime::detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
   takes_calls_ = !off;
+  if (off) process.introduction.disabled = 1;
   if (!off && job().helped) start_helper();
   if (job().reporting && job().first_rank && facts_.exchanges && std::atexit(report_late) == 0)
     process.reported_ranks = facts_.ranks;
@@ -150,8 +158,7 @@ void UccContext::agree(std::span<const Introduction* const> introductions) {
     world_->introductions = introductions;
     start();
   } else {
-    // Another context was first: teams compare their ranks' settings themselves.
-    takes_calls_ = phase() == Phase::open && !attendance_.some_absent();
+    takes_calls_ = introductions.empty() ? phase() == Phase::open : all_may_run(introductions);
   }
   if (const char* other = other_door(); takes_calls_ && other != nullptr)
     stay_off((std::string("the calls of MPI are taken by ") + other + "; the UCC component steps aside").c_str());

@@ -78,7 +78,8 @@ ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
     if (decision.what == Decision::What::run) return UCC_OK;
     note_host_call();
     note_left(request, reason != nullptr ? reason : "");
-    return decision.what == Decision::What::fail ? static_cast<ucc_status_t>(team_.error) : UCC_ERR_NOT_SUPPORTED;
+    if (decision.what != Decision::What::fail) return UCC_ERR_NOT_SUPPORTED;
+    return team_.error != 0 ? static_cast<ucc_status_t>(team_.error) : UCC_ERR_IO_ERROR;  // the code comes with its end
   } catch (const std::exception&) {
     team_.progress.leave_out(team_, UCC_ERR_NO_MEMORY);
     return UCC_ERR_NO_MEMORY;
@@ -126,7 +127,10 @@ void UccOperation::rewind() {
 }
 
 bool UccOperation::clear() noexcept {
-  if (posted_ && !told_.load(std::memory_order_acquire)) return false;
+  if (posted_ && !told_.load(std::memory_order_acquire)) {
+    team_.give_up_on_one();
+    return false;
+  }
   posted_ = false;
   runtime::clear(*this);
   return true;

@@ -44,7 +44,11 @@ UccTeam::UccTeam(UccContext& context, const ucc_oob_coll_t& oob, int own_rank, i
   ended_ = true;
 }
 
-UccTeam::~UccTeam() { progress.retire(*this); }
+// What UCC has given up, as its time was over, may wait for a rank that never comes.
+UccTeam::~UccTeam() {
+  if (gave_up_.load(std::memory_order_relaxed) && team != nullptr) progress.leave_out(*this, UCC_ERR_TIMED_OUT);
+  progress.retire(*this);
+}
 
 const char* UccTeam::why_not(int ranks) { return ranks == 1 ? nullptr : reasons::of_communicator(false, ranks); }
 
@@ -65,6 +69,10 @@ void UccTeam::look_after_peers(std::uint64_t now_ns) noexcept {
   if (!next_look_ns_.compare_exchange_strong(due_ns, now_ns + look_every_ns, std::memory_order_relaxed)) return;
   const Status seen = attempt([this] { return peers_.look(); });
   if (seen.ok() || is_broken(*this)) return;
+  if (progress.progress() != 0) {  // it has left what is awaited, and ended meanwhile
+    next_look_ns_.store(now_ns, std::memory_order_relaxed);
+    return;
+  }
   warn("a collective of UCC's ends: " + seen.message());
   progress.leave_out(*this, caller().code_of(seen));
 }

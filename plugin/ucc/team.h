@@ -35,6 +35,8 @@ class UccTeam final : public Communicator {
   // For a collective that has not moved for a while: whether others want the core, and whether the other ranks'
   // processes are still there; else the team is given up. Thread-safe.
   void look_around() noexcept;
+  // One of its collectives is not waited for any more. Thread-safe.
+  void give_up_on_one() noexcept { gave_up_.store(true, std::memory_order_relaxed); }
   // Whether a turn that moves nothing gives the core away at once.
   bool yields() const { return neighbours_.shared() || (team != nullptr && team->engine.yields()); }
 
@@ -51,6 +53,7 @@ class UccTeam final : public Communicator {
   SetUpThread set_up_;
   PeerProcesses peers_;
   std::atomic<std::uint64_t> next_look_ns_{0};
+  std::atomic<bool> gave_up_{false};
   NeighbourWatch neighbours_;  // of the one thread that calls
   bool ended_ = false;
 };

@@ -11,12 +11,20 @@ static bool ordered(const ucc_team_params_t* params) {
          params->ordering == UCC_COLLECTIVE_INIT_AND_POST_ORDERED;
 }
 
+/* Whose collectives come in one order: of the collective layers cl/basic alone hands on the program's. cl/hier posts the
+ * parts of several at once when those before them are over, which is at other times on each rank, and has a TL tell them
+ * apart by the order in which it had them made. */
+static bool of_one_order(const ucc_base_team_params_t* params) {
+  enum { cl_basic = 0 }; /* ucc_cl_type_t */
+  return params->scope == cl_basic && ordered(&params->params);
+}
+
 /* The parameters are the same on all ranks but for the rank. */
 ucc_status_t plait_team_create_post(ucc_base_context_t* base, const ucc_base_team_params_t* params,
                                     ucc_base_team_t** made) {
   struct plait_context* context = (struct plait_context*)base;
   const bool has_oob = (params->params.mask & UCC_TEAM_PARAM_FIELD_OOB) != 0;
-  if ((!has_oob && params->size > 1) || !ordered(&params->params) || params->size < base->lib->min_team_size)
+  if ((!has_oob && params->size > 1) || !of_one_order(params) || params->size < base->lib->min_team_size)
     return UCC_ERR_NOT_SUPPORTED;
   struct plait_team* team = calloc(1, sizeof *team);
   if (team == NULL) return UCC_ERR_NO_MEMORY;

@@ -17,6 +17,7 @@ void clear(Operation& operation) {
   if (operation.membership.enlisted || operation.membership.assigned)
     operation.membership = {};  // else nothing was set
   operation.prepared.reset();
+  operation.usual_pairs.reset();
   operation.execution = {};
   operation.errand.reset();
   operation.laid_out = operation.running = operation.failed = operation.needs_host = false;

@@ -65,13 +65,14 @@ void lengthen_slots(Operation& operation, std::size_t learned_bytes, PairExchang
   const Call first = PairExchange::first_call(longer);
   auto found = operation.communicator->team->schedules.hold({.call = first, .candidate = planners_candidate});
   if (!found->accelerated) return;
-  operation.prepared = std::move(found);
+  operation.usual_pairs = std::exchange(operation.prepared, std::move(found));
   problem = longer;
 }
 
 void take_pairs(Operation& operation) {
   static const HostSizes none_are_hosts;  // it is posted already
   const SlotSize* size = slot_size_of(operation);
+  if (operation.usual_pairs != nullptr) operation.prepared = std::move(operation.usual_pairs);
   PairExchange::Problem problem = pair_problem(*operation.communicator, operation.request, usual_slot_bytes);
   problem.hosts = size != nullptr ? &none_are_hosts : nullptr;
   if (size != nullptr) lengthen_slots(operation, size->bytes(), problem);

@@ -180,6 +180,14 @@ class EqualExchange {
     return true;
   }
 
+  // To be posted once more.
+  void rewind() {
+    operation.execution = {};
+    operation.running = operation.told = false;
+    operation.complete.store(false);
+    for (std::vector<std::uint64_t>& data : in_) std::ranges::fill(data, 0);
+  }
+
   PostedOperation operation;
 
  private:
@@ -222,8 +230,16 @@ TEST_P(PairsOf, TakeLongerSlotsForLongerMessages) {
     for (auto& exchange : exchanges)
       if (rank.wait_for(exchange->operation) != 0) return "failed";
     if (!std::ranges::all_of(exchanges, [](const auto& one) { return one->right(); })) return "wrong numbers";
-    const auto& long_ones = exchanges[7]->operation.prepared;
-    return long_ones->payload > exchanges[0]->operation.prepared->payload ? "" : "its slots were not longer";
+    EqualExchange& again = *exchanges[7];
+    if (again.operation.prepared->payload <= exchanges[0]->operation.prepared->payload)
+      return "its slots were not longer";
+    for (int post = 0; post < 8; ++post) {  // with slots as usual now; and with longer ones when they have grown again
+      again.rewind();
+      rank.post(again.operation);
+      if (rank.wait_for(again.operation) != 0) return "failed when posted again";
+      if (!again.right()) return "wrong numbers when posted again";
+    }
+    return "";
   }),
             "");
 }

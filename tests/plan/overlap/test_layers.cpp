@@ -13,7 +13,7 @@ constexpr const char* small_table = R"json({"plait_layers": 1, "model": "net", "
   {"name": "pool", "bytes": 0, "seconds": 0.5}, {"name": "fc", "bytes": 400, "seconds": 1},
   {"name": "conv", "bytes": 40, "seconds": 2}, {"name": "input", "bytes": 0, "seconds": 0.25}]})json";
 
-std::string with(const std::string& from, const std::string& to) {
+std::string with_change(const std::string& from, const std::string& to) {
   std::string text = small_table;
   const auto at = text.find(from);
   EXPECT_NE(at, text.npos) << from;
@@ -52,18 +52,18 @@ TEST(Layers, WhatIsWrongIsNamedWithItsPlace) {
   const std::pair<std::string, std::string> cases[] = {
       {"", "JSON"},
       {"[]", "the document: expected an object"},
-      {with("\"plait_layers\": 1", "\"plait_layers\": 2"), "plait_layers: expected 1"},
-      {with("\"net\"", "\"\""), "model: expected a name"},
-      {with("\"seconds\": 1}", "\"seconds\": -1}"), "layers[1].seconds: expected a number of seconds"},
-      {with("\"seconds\": 1}", "\"seconds\": NaN}"), "JSON"},
-      {with("\"seconds\": 1}", "\"seconds\": 1e999}"), "JSON"},
-      {with("\"seconds\": 1}", "\"seconds\": \"1\"}"), "layers[1].seconds: expected a number of seconds"},
-      {with(", \"seconds\": 1}", "}"), "layers[1].seconds: expected a number of seconds, 0 or more; it is missing"},
-      {with("\"seconds\": 1}", "\"seconds\": 1e10}"), "layers: expected computation of"},
-      {with("\"bytes\": 400", "\"bytes\": -4"), "layers[1].bytes: expected a whole number"},
-      {with("\"bytes\": 400", "\"bytes\": 4611686018427387904"), "layers: expected gradients of at most"},
-      {with("\"name\": \"fc\"", "\"name\": 3"), "layers[1].name: expected a name"},
-      {with("\"name\": \"fc\"", "\"flops\": 3, \"name\": \"fc\""), "layers[1].\"flops\" is no member"},
+      {with_change("\"plait_layers\": 1", "\"plait_layers\": 2"), "plait_layers: expected 1"},
+      {with_change("\"net\"", "\"\""), "model: expected a name"},
+      {with_change("\"seconds\": 1}", "\"seconds\": -1}"), "layers[1].seconds: expected a number of seconds"},
+      {with_change("\"seconds\": 1}", "\"seconds\": NaN}"), "JSON"},
+      {with_change("\"seconds\": 1}", "\"seconds\": 1e999}"), "JSON"},
+      {with_change("\"seconds\": 1}", "\"seconds\": \"1\"}"), "layers[1].seconds: expected a number of seconds"},
+      {with_change(", \"seconds\": 1}", "}"), "layers[1].seconds: expected a number of seconds, 0 or more; it is missing"},
+      {with_change("\"seconds\": 1}", "\"seconds\": 1e10}"), "layers: expected computation of"},
+      {with_change("\"bytes\": 400", "\"bytes\": -4"), "layers[1].bytes: expected a whole number"},
+      {with_change("\"bytes\": 400", "\"bytes\": 4611686018427387904"), "layers: expected gradients of at most"},
+      {with_change("\"name\": \"fc\"", "\"name\": 3"), "layers[1].name: expected a name"},
+      {with_change("\"name\": \"fc\"", "\"flops\": 3, \"name\": \"fc\""), "layers[1].\"flops\" is no member"},
       {R"({"plait_layers": 1, "model": "net", "layers": []})", "layers: expected a list of 1 to"},
       {R"({"plait_layers": 1, "model": "net"})", "layers: expected a list of 1 to"},
       {R"({"plait_layers": 1, "model": "net", "layers": [{"name": "a", "bytes": 0, "seconds": 1}]})",
