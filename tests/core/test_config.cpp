@@ -241,7 +241,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
     EXPECT_EQ(loaded.config.progress_threads, 1);
     EXPECT_EQ(loaded.config.progress_duty, 1);
     EXPECT_EQ(loaded.config.verbosity, 1);
-    EXPECT_EQ(loaded.config.channels, (std::vector<std::string>{"shm", "tcp", "ucx", "mpi"}));
+    EXPECT_EQ(loaded.config.channels, (std::vector<std::string>{"shm", "tcp", "ucx", "mpi", "cuda"}));
     EXPECT_EQ(loaded.config.single_copy, "auto");
     EXPECT_FALSE(loaded.config.disable);
     EXPECT_TRUE(loaded.config.host_when_faster);
