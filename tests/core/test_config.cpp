@@ -250,7 +250,7 @@ TEST(Config, WarnsAboutAValueItCannotUseAndKeepsTheDefault) {
 
 TEST(Config, AnEmptyValueIsNone) {
   for (const Knob& knob : knobs()) EXPECT_TRUE(load({std::string(knob.name) + "="}).warnings.empty()) << knob.name;
-  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 4u);
+  EXPECT_EQ(load({"PLAIT_CHANNELS="}).config.channels.size(), 5u);
 }
 
 TEST(Config, TheFirstOccurrenceCountsAsForGetenv) {
