@@ -294,15 +294,11 @@ void test_refused(const char* function, bool for_good) {
   MPI_Comm_free(&comm);
 }
 
-// A communicator whose channels have no cuda.
+// A job whose channels have no cuda.
 void test_without_channel() {
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  check(plait_set_channels(comm, "shm,mpi") == MPI_SUCCESS, "channels by name");
   const long kernels = fake_cuda_kernels();
-  check_sum(comm, 40'000, false, true, "a sum without the channel of devices");
-  expect_between_devices(false, kernels, "a communicator without the channel");
-  MPI_Comm_free(&comm);
+  check_sum(MPI_COMM_WORLD, 40'000, false, true, "a sum without the channel of devices");
+  expect_between_devices(false, kernels, "a job without the channel");
 }
 
 // Types and operators, each by a kernel of its own, beside what the processor makes of them.
@@ -364,7 +360,6 @@ void test_direct() {
   test_operators();
   test_mixed_kinds();
   test_freed();
-  test_without_channel();
   const std::string fused = test_fused_on_devices();
   check(fused.empty(), fused);
   test_refused("cuIpcOpenMemHandle_v2", true);
@@ -409,6 +404,8 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (argc > 1 && std::string(argv[1]) == "groups") {
     test_groups();
+  } else if (argc > 1 && std::string(argv[1]) == "without_channel") {
+    test_without_channel();
   } else if (argc > 1 && std::string(argv[1]) == "direct") {
     test_direct();
   } else if (argc > 1 && std::string(argv[1]) == "killed") {
